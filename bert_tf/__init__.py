@@ -1,0 +1,22 @@
+"""BERT on Keras 3 and TensorFlow: `bert_tf.load(path)` gives config, tokenizer, encoder and head."""
+
+__version__ = "0.1.0"
+__all__ = ["EncoderConfig", "Encoder", "Tokenizer", "load"]
+
+_HOMES = {
+    "EncoderConfig": "bert_tf.config",
+    "Encoder": "bert_tf.modeling.encoder",
+    "Tokenizer": "bert_tf.tokenization.wordpiece",
+    "load": "bert_tf.load",
+}
+
+
+def __getattr__(name):
+    """Imports a public name when it is first asked for, so that `import bert_tf` needs no TensorFlow."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'bert_tf' has no attribute {name!r}; it has {__all__}")
+    from importlib import import_module
+
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value  # also replaces the submodule bert_tf.load, which importing it has put there
+    return value

@@ -1,0 +1,100 @@
+"""Multi-head self-attention with its residual and norm (Vaswani et al. 2017, section 3.2; BERT's modeling.py)."""
+
+import keras
+import tensorflow as tf
+
+from bert_tf.modeling.layers import Dropout, LayerNorm, Linear
+
+MASKED = -10000.0  # added to a score that must not count; BERT's number, and float16 can hold it
+
+
+def attention_bias(input_mask, sentence_ids=None, dtype="float32"):
+    """Returns what to add to attention scores so that nothing attends to padding or to a neighbour in a packed row.
+
+        input_mask     1 1 1 1 0        sentence_ids   1 1 2 2 0
+        bias for every row of S:        bias for the first token:
+                       0 0 0 0 -1e4                    0 0 -1e4 -1e4 -1e4
+
+    Args:
+        input_mask: int32 [B, S], 1 for a token and 0 for padding.
+        sentence_ids: int32 [B, S], 1, 2, ... for the packed sentences and 0 for padding, or None.
+        dtype: of the result.
+
+    Returns:
+        [B, 1, 1, S], or [B, 1, S, S] with sentence_ids.
+    """
+    if sentence_ids is None:
+        visible = input_mask[:, tf.newaxis, tf.newaxis, :] > 0
+    else:
+        visible = sentence_ids[:, tf.newaxis, :, tf.newaxis] == sentence_ids[:, tf.newaxis, tf.newaxis, :]
+        visible &= input_mask[:, tf.newaxis, tf.newaxis, :] > 0
+    return tf.where(visible, tf.cast(0, dtype), tf.cast(MASKED, dtype))
+
+
+@keras.saving.register_keras_serializable("bert_tf")
+class SelfAttention(keras.layers.Layer):
+    """LayerNorm(x + dropout(W_o attend(x) + b_o)), every token attending to every token that the bias allows.
+
+    Args:
+        num_heads: A; the width H of the input must be a multiple of it.
+        attention_dropout, hidden_dropout: on the probabilities and on the output.
+        initializer_range, epsilon: as in `EncoderConfig`.
+
+    Inputs: float [B, S, H]; bias [B, 1, 1 or S, S] of `attention_bias`. Output: float [B, S, H]; with
+    `return_probs=True` a pair whose second is [B, A, S, S], after dropout as in the original.
+    """
+
+    def __init__(
+        self, num_heads, attention_dropout=0.1, hidden_dropout=0.1, initializer_range=0.02, epsilon=1e-12, **kwargs
+    ):
+        super().__init__(**kwargs)
+        self.num_heads = num_heads
+        self.attention_dropout_rate = attention_dropout
+        self.hidden_dropout_rate = hidden_dropout
+        self.initializer_range = initializer_range
+        self.epsilon = epsilon
+        self.attention_dropout = Dropout(attention_dropout, name="attention_dropout", dtype=self.dtype_policy)
+        self.hidden_dropout = Dropout(hidden_dropout, name="hidden_dropout", dtype=self.dtype_policy)
+        self.norm = LayerNorm(epsilon, name="LayerNorm", dtype=self.dtype_policy)
+
+    def build(self, input_shape):
+        width = input_shape[-1]
+
+        def linear(name):
+            layer = Linear(width, initializer_range=self.initializer_range, name=name, dtype=self.dtype_policy)
+            layer.build(input_shape)
+            return layer
+
+        with keras.name_scope("self"):
+            self.query, self.key, self.value = linear("query"), linear("key"), linear("value")
+            self.attention_dropout.build((None, self.num_heads, None, None))
+        with keras.name_scope("output"):
+            self.dense = linear("dense")
+            self.hidden_dropout.build(input_shape)
+            self.norm.build(input_shape)
+
+    def call(self, x, bias, training=None, return_probs=False):
+        B, S, H = tf.shape(x)[0], tf.shape(x)[1], x.shape[-1]
+        A, D = self.num_heads, H // self.num_heads
+
+        def heads(layer):
+            return tf.transpose(tf.reshape(layer(x), [B, S, A, D]), [0, 2, 1, 3])  # [B, A, S, D]
+
+        scores = tf.matmul(heads(self.query), heads(self.key), transpose_b=True)  # [B, A, S, S]
+        probs = tf.nn.softmax(scores * tf.cast(D**-0.5, scores.dtype) + tf.cast(bias, scores.dtype))
+        probs = self.attention_dropout(probs, training=training)
+        mixed = tf.reshape(tf.transpose(tf.matmul(probs, heads(self.value)), [0, 2, 1, 3]), [B, S, H])
+        y = self.norm(x + self.hidden_dropout(self.dense(mixed), training=training))
+        return (y, probs) if return_probs else y
+
+    def compute_output_shape(self, input_shape, *_, **__):
+        return input_shape
+
+    def get_config(self):
+        return super().get_config() | {
+            "num_heads": self.num_heads,
+            "attention_dropout": self.attention_dropout_rate,
+            "hidden_dropout": self.hidden_dropout_rate,
+            "initializer_range": self.initializer_range,
+            "epsilon": self.epsilon,
+        }

@@ -1,0 +1,86 @@
+"""One Transformer block: attention, then a feed-forward layer, each with residual and norm (post-LN, as BERT has it)."""
+
+import keras
+
+from bert_tf.modeling.attention import SelfAttention
+from bert_tf.modeling.layers import Dropout, LayerNorm, Linear
+
+
+@keras.saving.register_keras_serializable("bert_tf")
+class TransformerBlock(keras.layers.Layer):
+    """y = SelfAttention(x); LayerNorm(y + dropout(W_2 act(W_1 y + b_1) + b_2)).
+
+    Args:
+        num_heads, intermediate_size, hidden_act, attention_dropout, hidden_dropout, initializer_range, epsilon: as in
+            `EncoderConfig`.
+
+    Inputs: float [B, S, H]; bias of `attention_bias`. Output: float [B, S, H]; with `return_probs=True` a pair whose
+    second is the attention's probabilities [B, A, S, S].
+    """
+
+    def __init__(
+        self,
+        num_heads,
+        intermediate_size,
+        hidden_act="gelu_tanh",
+        attention_dropout=0.1,
+        hidden_dropout=0.1,
+        initializer_range=0.02,
+        epsilon=1e-12,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self.num_heads = num_heads
+        self.intermediate_size = intermediate_size
+        self.hidden_act = hidden_act
+        self.attention_dropout_rate = attention_dropout
+        self.hidden_dropout_rate = hidden_dropout
+        self.initializer_range = initializer_range
+        self.epsilon = epsilon
+        self.attention = SelfAttention(
+            num_heads,
+            attention_dropout,
+            hidden_dropout,
+            initializer_range,
+            epsilon,
+            name="attention",
+            dtype=self.dtype_policy,
+        )
+        self.dropout = Dropout(hidden_dropout, name="dropout", dtype=self.dtype_policy)
+        self.norm = LayerNorm(epsilon, name="LayerNorm", dtype=self.dtype_policy)
+
+    def build(self, input_shape):
+        def linear(units, activation, shape):
+            layer = Linear(units, activation, self.initializer_range, name="dense", dtype=self.dtype_policy)
+            layer.build(shape)
+            return layer
+
+        width = input_shape[-1]
+        self.attention.build(input_shape)
+        with keras.name_scope("intermediate"):
+            self.intermediate = linear(self.intermediate_size, self.hidden_act, input_shape)
+        with keras.name_scope("output"):
+            self.dense = linear(width, "linear", (*input_shape[:-1], self.intermediate_size))
+            self.dropout.build(input_shape)
+            self.norm.build(input_shape)
+
+    def call(self, x, bias, training=None, return_probs=False):
+        y = self.attention(x, bias, training=training, return_probs=return_probs)
+        y, probs = y if return_probs else (y, None)
+        z = self.dense(self.intermediate(y, training=training))
+        z = self.norm(y + self.dropout(z, training=training))
+        return (z, probs) if return_probs else z
+
+    def compute_output_shape(self, input_shape, *_, **__):
+        return input_shape
+
+    def get_config(self):
+        return super().get_config() | {
+            "num_heads": self.num_heads,
+            "intermediate_size": self.intermediate_size,
+            "hidden_act": self.hidden_act,
+            "attention_dropout": self.attention_dropout_rate,
+            "hidden_dropout": self.hidden_dropout_rate,
+            "initializer_range": self.initializer_range,
+            "epsilon": self.epsilon,
+        }

@@ -1,0 +1,81 @@
+"""Token + segment + position embeddings (Devlin et al. 2018, section 3.2, figure 2)."""
+
+import keras
+import tensorflow as tf
+
+from bert_tf.modeling.layers import Dropout, LayerNorm, initializer
+
+
+@keras.saving.register_keras_serializable("bert_tf")
+class Embeddings(keras.layers.Layer):
+    """Looks up three tables, adds them, normalizes, drops out.
+
+    Args:
+        vocab_size, hidden_size, max_position_embeddings, type_vocab_size: the tables' shapes.
+        dropout, initializer_range, epsilon: as in `EncoderConfig`.
+
+    Inputs: `input_ids`, `segment_ids`, `position_ids`: int32 [B, S]. `segment_ids` None means 0, `position_ids` None
+    means 0, 1, 2, ... Output: float [B, S, H] in the compute dtype.
+    """
+
+    def __init__(
+        self,
+        vocab_size,
+        hidden_size,
+        max_position_embeddings,
+        type_vocab_size,
+        dropout=0.1,
+        initializer_range=0.02,
+        epsilon=1e-12,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self.vocab_size = vocab_size
+        self.hidden_size = hidden_size
+        self.max_position_embeddings = max_position_embeddings
+        self.type_vocab_size = type_vocab_size
+        self.dropout_rate = dropout
+        self.initializer_range = initializer_range
+        self.epsilon = epsilon
+        self.norm = LayerNorm(epsilon, name="LayerNorm", dtype=self.dtype_policy)
+        self.dropout = Dropout(dropout, name="dropout", dtype=self.dtype_policy)
+
+    def build(self, input_shape=None):
+        # Rows are gathered in float32 and added before anything is rounded: casting the whole table would cost more.
+        def table(name, rows):
+            shape = (rows, self.hidden_size)
+            return self.add_weight(name=name, shape=shape, initializer=initializer(self.initializer_range), autocast=False)
+
+        self.word_embeddings = table("word_embeddings", self.vocab_size)
+        self.token_type_embeddings = table("token_type_embeddings", self.type_vocab_size)
+        self.position_embeddings = table("position_embeddings", self.max_position_embeddings)
+        self.norm.build((None, None, self.hidden_size))
+        self.dropout.build((None, None, self.hidden_size))
+
+    def call(self, input_ids, segment_ids=None, position_ids=None, training=None):
+        x = tf.gather(self.word_embeddings, input_ids)
+        if position_ids is None:
+            x += self.position_embeddings[: tf.shape(input_ids)[1]]
+        else:
+            x += tf.gather(self.position_embeddings, position_ids)
+        segment_ids = tf.zeros_like(input_ids) if segment_ids is None else segment_ids
+        x += self._segments(segment_ids)
+        return self.dropout(self.norm(x), training=training)
+
+    def _segments(self, segment_ids):
+        # A product with one-hot rows: the gradient of a gather into two rows would add every token one after another.
+        return tf.einsum("bst,th->bsh", tf.one_hot(segment_ids, self.type_vocab_size), self.token_type_embeddings)
+
+    def compute_output_shape(self, input_shape, *_):
+        return (*input_shape, self.hidden_size)
+
+    def get_config(self):
+        return super().get_config() | {
+            "vocab_size": self.vocab_size,
+            "hidden_size": self.hidden_size,
+            "max_position_embeddings": self.max_position_embeddings,
+            "type_vocab_size": self.type_vocab_size,
+            "dropout": self.dropout_rate,
+            "initializer_range": self.initializer_range,
+            "epsilon": self.epsilon,
+        }

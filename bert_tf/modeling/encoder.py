@@ -1,0 +1,125 @@
+"""The encoder: embeddings, a stack of blocks, a pooler. The whole of `BertModel` in google-research/bert modeling.py."""
+
+import keras
+import tensorflow as tf
+
+from bert_tf.config import EncoderConfig
+from bert_tf.modeling.attention import attention_bias
+from bert_tf.modeling.block import TransformerBlock
+from bert_tf.modeling.embeddings import Embeddings
+from bert_tf.modeling.layers import Linear, current_seed, seed_scope
+
+
+@keras.saving.register_keras_serializable("bert_tf")
+class Encoder(keras.Model):
+    """BERT's encoder as a Keras model.
+
+    Args:
+        config: an `EncoderConfig`, or the dict that `to_dict` made of one.
+        rematerialize: compute each block's activations again in the backward pass instead of keeping them.
+
+    Inputs: a dict of int32 [B, S]: `input_ids`; `input_mask` (1 = token, 0 = padding; absent: all ones); `segment_ids`
+    (absent: zeros); `sentence_ids` for packed rows (1, 2, ... for each sentence in the row, 0 = padding; absent: one
+    sentence a row): then positions start again with each sentence and attention stays inside it.
+
+    Outputs: a dict of `sequence_output` [B, S, H]; `pooled_output` [B, H], tanh of a linear map of the first token;
+    `encoder_outputs`, the list of every block's [B, S, H]; with `return_attention_probs=True` also `attention_probs`,
+    a list of [B, A, S, S]. All in the compute dtype.
+    """
+
+    def __init__(self, config, rematerialize=False, **kwargs):
+        kwargs.setdefault("name", "bert")
+        super().__init__(**kwargs)
+        self.config = config if isinstance(config, EncoderConfig) else EncoderConfig.from_dict(config)
+        self.rematerialize = rematerialize
+        c, numbers = self.config, {"initializer_range": self.config.initializer_range, "dtype": self.dtype_policy}
+        self.embeddings = Embeddings(
+            c.vocab_size,
+            c.hidden_size,
+            c.max_position_embeddings,
+            c.type_vocab_size,
+            dropout=c.hidden_dropout_prob,
+            epsilon=c.layer_norm_eps,
+            name="embeddings",
+            **numbers,
+        )
+        self.blocks = [
+            TransformerBlock(
+                c.num_attention_heads,
+                c.intermediate_size,
+                c.hidden_act,
+                attention_dropout=c.attention_probs_dropout_prob,
+                hidden_dropout=c.hidden_dropout_prob,
+                epsilon=c.layer_norm_eps,
+                name=f"layer_{n}",
+                **numbers,
+            )
+            for n in range(c.num_hidden_layers)
+        ]
+        self.pooler = Linear(c.hidden_size, "tanh", name="dense", **numbers)
+
+    def build(self, input_shape=None):
+        tokens = (None, None, self.config.hidden_size)
+        self.embeddings.build((None, None))
+        with keras.name_scope("encoder"):
+            for block in self.blocks:
+                block.build(tokens)
+        with keras.name_scope("pooler"):
+            self.pooler.build((None, self.config.hidden_size))
+
+    def call(self, inputs, training=None, return_attention_probs=False):
+        ids, sentence_ids = inputs["input_ids"], inputs.get("sentence_ids")
+        mask = inputs.get("input_mask")
+        bias = attention_bias(tf.ones_like(ids) if mask is None else mask, sentence_ids, self.compute_dtype)
+        positions = None if sentence_ids is None else restarting_positions(sentence_ids)
+        x = self.embeddings(ids, inputs.get("segment_ids"), positions, training=training)
+        layers, probs = [], []
+        for block in self.blocks:
+            x, p = self._run(block, x, bias, training, return_attention_probs)
+            layers.append(x)
+            probs.append(p)
+        outputs = {"sequence_output": x, "pooled_output": self.pooler(x[:, 0]), "encoder_outputs": layers}
+        return outputs | ({"attention_probs": probs} if return_attention_probs else {})
+
+    def _run(self, block, x, bias, training, return_probs):
+        if return_probs:
+            return block(x, bias, training=training, return_probs=True)
+        if not (self.rematerialize and training):
+            return block(x, bias, training=training), None
+        seed = current_seed()  # drawn once: the second pass must drop what the first one dropped
+
+        @tf.recompute_grad
+        def again(x):
+            with seed_scope(seed):
+                return block(x, bias, training=True)
+
+        return again(x), None
+
+    def compute_output_shape(self, input_shape, **_):
+        batch = input_shape["input_ids"]
+        tokens = (*batch, self.config.hidden_size)
+        return {
+            "sequence_output": tokens,
+            "pooled_output": (batch[0], self.config.hidden_size),
+            "encoder_outputs": [tokens] * len(self.blocks),
+        }
+
+    def get_config(self):
+        return {
+            "name": self.name,
+            "dtype": keras.dtype_policies.serialize(self.dtype_policy),
+            "config": self.config.to_dict(),
+            "rematerialize": self.rematerialize,
+        }
+
+
+def restarting_positions(sentence_ids):
+    """Returns positions that start again with every packed sentence.
+
+        sentence_ids   1 1 1 2 2 0 0
+        positions      0 1 2 0 1 0 1
+
+    Args and returns: int32 [B, S].
+    """
+    same = tf.cast(sentence_ids[:, :, tf.newaxis] == sentence_ids[:, tf.newaxis, :], tf.int32)
+    return tf.reduce_sum(tf.linalg.band_part(same, -1, 0), axis=2) - 1  # earlier tokens of the same sentence
