@@ -136,4 +136,6 @@ def _config_file(path):
     for name in CONFIG_FILES:
         if os.path.exists(os.path.join(path, name)):
             return os.path.join(path, name)
-    raise ValueError(f"{path} must hold one of {CONFIG_FILES}. Received a directory with: {sorted(os.listdir(path))[:20]}.")
+    raise ValueError(
+        f"{path} must hold one of {CONFIG_FILES}. Received a directory with: {sorted(os.listdir(path))[:20]}."
+    )

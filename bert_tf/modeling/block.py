@@ -1,4 +1,4 @@
-"""One Transformer block: attention, then a feed-forward layer, each with residual and norm (post-LN, as BERT has it)."""
+"""One Transformer block: attention, then a feed-forward layer, each with residual and norm after it (post-LN)."""
 
 import keras
 

@@ -44,7 +44,9 @@ class Embeddings(keras.layers.Layer):
         # Rows are gathered in float32 and added before anything is rounded: casting the whole table would cost more.
         def table(name, rows):
             shape = (rows, self.hidden_size)
-            return self.add_weight(name=name, shape=shape, initializer=initializer(self.initializer_range), autocast=False)
+            return self.add_weight(
+                name=name, shape=shape, initializer=initializer(self.initializer_range), autocast=False
+            )
 
         self.word_embeddings = table("word_embeddings", self.vocab_size)
         self.token_type_embeddings = table("token_type_embeddings", self.type_vocab_size)

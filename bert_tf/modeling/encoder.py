@@ -1,4 +1,4 @@
-"""The encoder: embeddings, a stack of blocks, a pooler. The whole of `BertModel` in google-research/bert modeling.py."""
+"""The encoder: embeddings, a stack of blocks, a pooler; all of `BertModel` in google-research/bert modeling.py."""
 
 import keras
 import tensorflow as tf

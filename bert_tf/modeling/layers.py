@@ -8,7 +8,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.modeling import fused
+from bert_tf.modeling import numerics
 
 _PACKAGE = "bert_tf"
 _scopes = threading.local()
@@ -21,7 +21,7 @@ def initializer(config_range: float):
 
 def activation(name: str, training=False):
     """Returns the function called `name` in `EncoderConfig.hidden_act`; gelu has a cheaper gradient for training."""
-    gelu = fused.gelu if training else tf.nn.gelu
+    gelu = numerics.gelu_for_training if training else tf.nn.gelu
     return {
         "gelu": lambda x: gelu(x, approximate=False),
         "gelu_tanh": lambda x: gelu(x, approximate=True),
@@ -94,7 +94,7 @@ class LayerNorm(keras.layers.Layer):
         self.beta = self.add_weight(name="beta", shape=width, initializer="zeros", autocast=False)
 
     def call(self, x):
-        return fused.layer_norm(x, self.gamma, self.beta, self.epsilon, self.compute_dtype)
+        return numerics.layer_norm(x, self.gamma, self.beta, self.epsilon, self.compute_dtype)
 
     def compute_output_shape(self, input_shape):
         return input_shape
@@ -143,9 +143,7 @@ class Dropout(keras.layers.Layer):
         if not training or not self.rate:
             return x
         seed = current_seed() + tf.stack([self.site, 0])
-        bits = tf.random.stateless_uniform(tf.shape(x), seed, None, None, tf.uint32, alg="philox")
-        keep = tf.cast(bits >= np.uint32(self.rate * 2**32), x.dtype)
-        return x * (keep * tf.cast(1 / (1 - self.rate), x.dtype))
+        return x * numerics.keep_mask(tf.shape(x), self.rate, seed, x.dtype)
 
     def compute_output_shape(self, input_shape):
         return input_shape

@@ -1,0 +1,75 @@
+# `make` alone lists the targets. Everything is installed into .venv and nowhere else.
+
+VENV := .venv
+PY := $(VENV)/bin/python
+STAMP := $(VENV)/.complete
+UV := $(shell command -v uv 2>/dev/null)
+
+# The interpreter that .venv is made from: PYTHON=... if given, else the first of these that is new and old enough.
+PYTHON ?=
+CANDIDATES := $(or $(PYTHON),python3 python3.13 python3.12 python3.11)
+FITS := import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))
+
+# Arguments for the program behind `make demo`, `make test` and `make bench`, as in: make test ARGS=tests/tools
+ARGS ?=
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help setup demo test test-slow lint bench lock clean
+
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):[^#]*## /\1|/p' $(MAKEFILE_LIST) | awk -F '|' '{printf "  make %-10s %s\n", $$1, $$2}'
+
+setup: $(STAMP) ## make .venv with everything in it (uv if it is on PATH, else pip)
+
+# The stamp is written last: a set-up that was interrupted, or that is older than the lock, is made again from nothing.
+$(STAMP): requirements.lock pyproject.toml
+	@rm -f $@; python=; \
+	for candidate in $(CANDIDATES); do \
+	  if "$$candidate" -c '$(FITS)' 2>/dev/null; then python=$$candidate; break; fi; \
+	done; \
+	if [ -z "$$python" ]; then \
+	  echo 'bert_tf needs Python 3.11, 3.12 or 3.13. Tried: $(CANDIDATES).' >&2; \
+	  echo 'Install one of them, or say where it is: make setup PYTHON=/path/to/python3.12' >&2; exit 1; \
+	fi; \
+	python=$$("$$python" -c 'import sys; print(sys.executable)'); \
+	echo "Making $(VENV) with $$python and $(if $(UV),uv,pip): a few minutes, once."; \
+	set -e; \
+	$(if $(UV),$(make_with_uv),$(make_with_pip)); \
+	touch $@
+
+# The package itself goes in last, editable, without asking the network for anything.
+define make_with_uv
+"$(UV)" venv --quiet --clear --python "$$python" $(VENV); \
+"$(UV)" pip sync --quiet --python $(PY) requirements.lock; \
+"$(UV)" pip install --quiet --python $(PY) --no-deps --no-build-isolation --editable .
+endef
+
+define make_with_pip
+"$$python" -m venv --clear $(VENV); \
+$(PY) -m pip install --quiet --disable-pip-version-check --requirement requirements.lock; \
+$(PY) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+endef
+
+demo: $(STAMP) ## fine-tune a pretrained BERT on real sentences and ask it about two more
+	@$(PY) -m bert_tf.tools.demo $(ARGS)
+
+test: $(STAMP) ## run the fast tests
+	$(PY) -m pytest -m "not slow" --durations=15 $(ARGS)
+
+test-slow: $(STAMP) ## run the long tests; some take something from the network
+	$(PY) -m pytest -m slow --durations=0 $(ARGS)
+
+lint: $(STAMP) ## look for mistakes and for departures from the style
+	$(PY) -m ruff check .
+
+bench: $(STAMP) ## measure training examples a second
+	$(PY) benchmarks/training_speed.py $(ARGS)
+
+lock: ## resolve requirements.lock anew from pyproject.toml (needs uv)
+	uv pip compile --quiet --universal --python-version 3.11 --extra dev --upgrade \
+	  --custom-compile-command 'make lock' --output-file requirements.lock pyproject.toml
+
+clean: ## remove the environments, the demo and the caches
+	rm -rf $(VENV) .venv-* demo build dist *.egg-info .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

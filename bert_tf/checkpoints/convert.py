@@ -1,0 +1,113 @@
+"""Brings weights into a model, loudly: what is missing here and what is left over there is said on both sides."""
+
+import dataclasses
+import os
+import re
+from collections.abc import Iterable
+
+from bert_tf.checkpoints.readers import Checkpoint, open_checkpoint
+
+
+@dataclasses.dataclass(frozen=True)
+class Report:
+    """What `load` did.
+
+    Attributes:
+        path: the file, index file or TF1 prefix that was read.
+        loaded: paths of the variables that were assigned.
+        excused_missing: paths of variables that the checkpoint lacks; they keep their values.
+        excused_left_over: our paths, or the file's names where we know none, of weights that no variable took.
+        left_out: names in the file that mean no weight (buffers, optimizer state, second names of tied weights).
+    """
+
+    path: str
+    loaded: list[str]
+    excused_missing: list[str]
+    excused_left_over: list[str]
+    left_out: list[str]
+
+    def __str__(self):
+        text = f"Loaded {len(self.loaded)} variables from {self.path}"
+        for words, names in (
+            ("not in the checkpoint, left as initialized", self.excused_missing),
+            ("in the checkpoint, not used", self.excused_left_over),
+        ):
+            if names:
+                text += f"; {len(names)} {words}: {', '.join(names[:4])}{', ...' if len(names) > 4 else ''}"
+        return f"{text}; {len(self.left_out)} names that mean no weight."
+
+
+def load(path: str | os.PathLike | Checkpoint, variables: Iterable, excuse: Iterable[str] = ()) -> Report:
+    """Assigns every variable from a checkpoint; all is read and checked before the first is assigned.
+
+    Args:
+        path: whatever `readers.open_checkpoint` takes, or a Checkpoint already open.
+        variables: Keras or TensorFlow variables: `path` (a name of name_maps), `shape`, `assign`.
+        excuse: regular expressions; each is matched against the whole (re.fullmatch) of our path, such as
+            "classifier/.*" for a fresh head or "cls/.*" for heads that are not wanted, and for a name that the table
+            does not know against the file's own name.
+
+    Raises:
+        ValueError: the sides differ in a name that no expression excuses, or in a shape; or the file is damaged.
+    """
+    checkpoint = path if isinstance(path, Checkpoint) else open_checkpoint(path)
+    variables = list(variables)
+    here = {variable.path: variable for variable in variables}
+    assert len(here) == len(variables), "two variables have one path"
+    report = _compare(checkpoint, here, list(excuse))
+    _check_shapes(checkpoint, {name: here[name] for name in report.loaded})
+    checkpoint.check_twins(report.loaded)
+    arrays = {name: checkpoint.get(name) for name in report.loaded}
+    for name, array in arrays.items():
+        here[name].assign(array)
+    return report
+
+
+def _compare(checkpoint, here, excuse):
+    def excused(name):
+        return any(re.fullmatch(pattern, name) for pattern in excuse)
+
+    missing = [name for name in here if name not in checkpoint.names]
+    left_over = [name for name in checkpoint.names if name not in here] + checkpoint.unknown
+    if not all(map(excused, missing + left_over)):
+        raise ValueError(_difference(checkpoint, here, missing, left_over, excused))
+    loaded = [name for name in here if name in checkpoint.names]
+    return Report(checkpoint.path, loaded, missing, left_over, checkpoint.left_out)
+
+
+def _difference(checkpoint, here, missing, left_over, excused):
+    def lines(names):
+        return "".join(f"\n    {name}{' (excused)' if excused(name) else ''}" for name in names) or "\n    none"
+
+    both = len(here) - len(missing)
+    return (
+        f"The model and the checkpoint {checkpoint.path} ({checkpoint.format}) must have the same weights, except "
+        f"those that an `excuse` pattern names. Received: {both} in both, and\n"
+        f"  {len(missing)} in the model but missing in the checkpoint:{lines(missing)}\n"
+        f"  {len(left_over)} in the checkpoint but left over:{lines(left_over)}"
+    )
+
+
+def _check_shapes(checkpoint, here):
+    wrong = [
+        f"\n    {name}: {_shape(variable)} in the model, {checkpoint.shape(name)} in the checkpoint{_hint(name)}"
+        for name, variable in here.items()
+        if _shape(variable) != checkpoint.shape(name)
+    ]
+    if wrong:
+        raise ValueError(
+            f"A variable must have the shape that it has in the checkpoint {checkpoint.path}. "
+            f"Received: {len(wrong)} of {len(here)} with another:{''.join(wrong)}"
+        )
+
+
+def _shape(variable):
+    return tuple(int(n) for n in variable.shape)
+
+
+def _hint(name):
+    if name.endswith("/word_embeddings"):
+        return " (rows = entries of the vocabulary: are vocab.txt and vocab_size those of this checkpoint?)"
+    if name.endswith("/position_embeddings"):
+        return " (rows = max_position_embeddings of the configuration)"
+    return ""

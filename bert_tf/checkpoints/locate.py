@@ -1,0 +1,109 @@
+"""Finds the weights that a path means: a file, a directory, or the prefix of a TF1 checkpoint."""
+
+import os
+import re
+from collections.abc import Iterator
+
+# In the order of preference where a directory holds several; safetensors first, since it cannot carry code.
+_FILES = {
+    "model.safetensors": "safetensors",
+    "model.safetensors.index.json": "sharded safetensors",
+    "pytorch_model.bin": "torch_bin",
+    "pytorch_model.bin.index.json": "sharded torch_bin",
+}
+_ENDINGS = {
+    ".safetensors": "safetensors",
+    ".safetensors.index.json": "sharded safetensors",
+    ".bin": "torch_bin",
+    ".bin.index.json": "sharded torch_bin",
+}
+_TF1_FILE = re.compile(r"(.+)\.(?:index|data-\d{5}-of-\d{5})")
+_GOOGLE_RELEASE = "bert_model.ckpt"
+_STEP = re.compile(r"model\.ckpt-(\d+)")
+
+
+def locate(path: str | os.PathLike) -> tuple[str, str]:
+    """Returns (format, file or TF1 prefix); the format is a key of formats.OPENERS.
+
+    Raises:
+        ValueError: there are no weights at `path`, or what is there is not whole.
+    """
+    path = os.fspath(path)
+    if os.path.isdir(path):
+        return _in_directory(path)
+    if match := _TF1_FILE.fullmatch(path):
+        path = match[1]
+    if os.path.isfile(path):
+        return _by_ending(path)
+    folder, base = os.path.split(path)
+    folder = folder or "."
+    if any(prefix == base for prefix, _ in tf1_files(folder)):
+        return "tf1", path
+    there = f"in {folder} there is {listing(folder)}" if os.path.isdir(folder) else f"{folder} is not a directory"
+    raise ValueError(
+        f"A checkpoint must be a directory, a .safetensors or .bin file, or the prefix of a TF1 checkpoint "
+        f"(without .index). Received: {path}; {there}."
+    )
+
+
+def _by_ending(path):
+    for ending in sorted(_ENDINGS, key=len, reverse=True):
+        if path.endswith(ending):
+            return _ENDINGS[ending], path
+    raise ValueError(f"A file of weights must end in one of {sorted(_ENDINGS)}, or be a TF1 prefix. Received: {path}.")
+
+
+def _in_directory(path):
+    for name, form in _FILES.items():
+        if os.path.isfile(os.path.join(path, name)):
+            return form, os.path.join(path, name)
+    prefix = _latest_named(path) or _by_convention(path)
+    if prefix:
+        return "tf1", os.path.join(path, prefix)
+    looked_for = [*_FILES, f"{_GOOGLE_RELEASE}.index", "model.ckpt-<step>.index with .data"]
+    raise ValueError(f"{path} must hold weights: one of {looked_for}. Received: a directory with {listing(path)}.")
+
+
+def _latest_named(path):
+    """Returns what the file `checkpoint` names, if there is one."""
+    if not os.path.isfile(os.path.join(path, "checkpoint")):
+        return None
+    import tensorflow as tf
+
+    state = tf.train.get_checkpoint_state(path)  # None if it cannot be parsed
+    if state is None or not state.model_checkpoint_path:
+        raise ValueError(
+            f"{path}/checkpoint must name the latest checkpoint (model_checkpoint_path). Received: a file that does "
+            "not; give the checkpoint's prefix instead of the directory."
+        )
+    # Only the last part counts: a directory may be moved, and the file may hold the absolute path of old.
+    prefix = os.path.basename(state.model_checkpoint_path)
+    if not os.path.isfile(os.path.join(path, f"{prefix}.index")):
+        raise ValueError(
+            f"{path}/checkpoint names {prefix}, so that {prefix}.index must be there. Received: a directory with "
+            f"{listing(path)}; give the prefix of another checkpoint instead of the directory."
+        )
+    return prefix
+
+
+def _by_convention(path):
+    whole = [prefix for prefix, kinds in tf1_files(path) if kinds >= {"index", "data"}]
+    steps = [prefix for prefix in whole if _STEP.fullmatch(prefix)]
+    if _GOOGLE_RELEASE in whole or not steps:
+        return _GOOGLE_RELEASE if any(p == _GOOGLE_RELEASE for p, _ in tf1_files(path)) else None
+    return max(steps, key=lambda prefix: int(_STEP.fullmatch(prefix)[1]))
+
+
+def tf1_files(path: str) -> Iterator[tuple[str, set[str]]]:
+    """Yields (prefix, kinds of files there: "index", "data") for every TF1 checkpoint in a directory, whole or not."""
+    kinds = {}
+    for name in sorted(os.listdir(path)) if os.path.isdir(path) else []:
+        if match := _TF1_FILE.fullmatch(name):
+            kinds.setdefault(match[1], set()).add("index" if name.endswith(".index") else "data")
+    yield from kinds.items()
+
+
+def listing(path: str) -> str:
+    """Returns the names in a directory, for an error message."""
+    names = sorted(os.listdir(path))
+    return f"{names[:20]}{' and more' if len(names) > 20 else ''}"

@@ -1,0 +1,146 @@
+"""TF1 checkpoints with plain names, as google-research/bert's Estimator wrote them: read and written whole.
+
+A checkpoint called `prefix` is two files: `prefix.index` and `prefix.data-00000-of-00001` (or more of the latter).
+TensorFlow is imported when a function is called: the rest of this package reads other formats without it.
+"""
+
+import glob
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from bert_tf.checkpoints import name_maps
+
+TEMPORARY = ".tmp-checkpoint-"  # begins the names of directories that an unfinished `write` leaves behind
+_OBJECT_GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
+
+
+class Tf1File:
+    """The tensors of one checkpoint: `shapes` name -> shape, `read(name)`.
+
+    Raises:
+        ValueError: a file of the checkpoint is missing, cut short or damaged, or it is an object-based TF2 checkpoint.
+    """
+
+    def __init__(self, prefix: str):
+        import tensorflow as tf
+
+        self._prefix = prefix
+        self._check_files()
+        # TensorFlow reports a damaged file as OpError, IndexError or RuntimeError, depending on where it notices.
+        self._damage = (tf.errors.OpError, IndexError, RuntimeError, ValueError)
+        try:
+            self._reader = tf.train.load_checkpoint(prefix)
+            self.shapes = {n: tuple(s) for n, s in self._reader.get_variable_to_shape_map().items()}
+        except self._damage as error:
+            raise self._refusal(error) from error
+        if _OBJECT_GRAPH in self.shapes:
+            raise ValueError(
+                f"{prefix} must be a checkpoint with plain names, as TF1's Saver writes. Received: an object-based TF2 "
+                "checkpoint; load it with the program that wrote it and save it as TF1, safetensors or .bin."
+            )
+
+    def read(self, name: str) -> np.ndarray:
+        try:
+            return self._reader.get_tensor(name)
+        except self._damage as error:  # TensorFlow checks each tensor's CRC
+            raise self._refusal(f"{name}: {error}") from error
+
+    def _check_files(self):
+        shards = glob.glob(f"{glob.escape(self._prefix)}.data-*-of-*")
+        if not os.path.isfile(f"{self._prefix}.index"):
+            raise self._refusal(f"no file {os.path.basename(self._prefix)}.index")
+        of = {int(match[1]) for s in shards if (match := re.search(r"\.data-\d{5}-of-(\d{5})$", s))}
+        if len(of) != 1 or len(shards) != of.pop():
+            found = [os.path.basename(s) for s in shards] or "no file .data-00000-of-00001 beside the .index"
+            raise self._refusal(found)
+
+    def _refusal(self, why):
+        return ValueError(
+            f"{self._prefix} must be a whole TF1 checkpoint, .index and .data. Received: {why}. "
+            "Copy it again, or name an older checkpoint."
+        )
+
+
+def read(prefix: str) -> dict[str, np.ndarray]:
+    """Returns every tensor of the checkpoint by its name.
+
+    Raises:
+        ValueError: the checkpoint is not whole.
+    """
+    file = Tf1File(prefix)
+    return {name: file.read(name) for name in file.shapes}
+
+
+def write(prefix: str, tensors: Mapping[str, Any]):
+    """Writes a checkpoint of plain names, whole or not at all.
+
+    The files are made in a temporary directory beside `prefix` and renamed, the data first: a checkpoint without an
+    .index is none. Killed in between, it leaves that directory, whose name begins with TEMPORARY, or data alone.
+
+    Args:
+        prefix: path without extension; its directory must exist.
+        tensors: name -> array, tensor or variable, at least one.
+
+    Raises:
+        ValueError: the disk is full or the directory cannot be written; nothing is left behind.
+    """
+    import tensorflow as tf
+
+    assert tensors, "a checkpoint needs a tensor"
+    folder, base = os.path.split(os.path.abspath(prefix))
+    aside = None
+    try:
+        aside = tempfile.mkdtemp(prefix=TEMPORARY, dir=folder)
+        _save(os.path.join(aside, base), tensors)
+        for file in sorted(os.listdir(aside)):  # .data sorts before .index
+            os.replace(os.path.join(aside, file), os.path.join(folder, file))
+    except (tf.errors.OpError, OSError) as error:
+        raise ValueError(
+            f"The checkpoint {prefix} must be written whole. Received: {_without_op(error)}; nothing of it was kept "
+            "and older checkpoints are as they were. Is the disk full, or the directory write-protected?"
+        ) from error
+    finally:
+        if aside is not None:
+            shutil.rmtree(aside, ignore_errors=True)
+
+
+def _save(prefix, tensors):
+    """Writes both files, and brings them to the disk: no rename shall survive a power cut that the content does not."""
+    import tensorflow as tf
+
+    with tf.device("CPU:0"):
+        values = [tf.convert_to_tensor(value) for value in tensors.values()]
+        slices = [""] * len(values)  # none: every tensor is whole
+        tf.raw_ops.SaveV2(prefix=prefix, tensor_names=list(tensors), shape_and_slices=slices, tensors=values)
+    for path in glob.glob(f"{glob.escape(prefix)}.*"):
+        with open(path, "rb+") as file:
+            os.fsync(file.fileno())
+
+
+def _without_op(error):
+    """Returns TensorFlow's message without the names of the op and its device."""
+    return re.sub(r"\{\{.*?\}\} | \[Op:\w+\]", "", str(error).splitlines()[0])
+
+
+def named(variables: Iterable) -> dict[str, Any]:
+    """Returns variables (with `path`) by their names in google-research/bert; `name/adam_m` is where its moments go.
+
+    Raises:
+        ValueError: a variable has no TF1 name.
+    """
+    return {name_maps.from_ours(variable.path, name_maps.TF1): variable for variable in variables}
+
+
+def write_tf1(prefix: str, variables: Iterable):
+    """Writes variables under the names of google-research/bert, so that its programs read them.
+
+    Raises:
+        ValueError: a variable has no TF1 name, or the checkpoint cannot be written.
+    """
+    write(prefix, named(variables))

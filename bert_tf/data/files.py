@@ -1,0 +1,98 @@
+"""Whole text files: read forgivingly where Google's code does, written so that a reader never sees half of one."""
+
+import codecs
+import contextlib
+import gzip
+import os
+import zlib
+
+from absl import logging
+
+_GZIP_MAGIC = b"\x1f\x8b"
+_UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+
+
+def read_text(path: str | os.PathLike) -> str:
+    """Returns the text of the UTF-8 file `path`, unpacked first where the name ends in ".gz".
+
+    A byte-order mark is dropped. So are bytes that are not UTF-8, as google-research/bert's `convert_to_unicode` does;
+    one line in the log counts them. Everything else stays as it is: NUL, carriage returns, exotic line breaks.
+
+    Raises:
+        ValueError: the path is no readable file, is packed although its name does not say so or the other way round,
+            or is UTF-16.
+    """
+    path = os.fspath(path)
+    data = _read_bytes(path).removeprefix(codecs.BOM_UTF8)
+    if data.startswith(_UTF16_MARKS):
+        raise ValueError(
+            f"{path} must be UTF-8 text. Received a file that begins with the byte-order mark of UTF-16; "
+            "convert it with: iconv -f UTF-16 -t UTF-8."
+        )
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        text = data.decode("utf-8", "ignore")
+        _log_dropped(path, data, text)
+        return text
+
+
+def write_text(path: str | os.PathLike, text: str):
+    """Writes `text` to `path` as UTF-8: all of it, or nothing and OSError."""
+    with atomic_open(path) as file:
+        file.write(text)
+
+
+@contextlib.contextmanager
+def atomic_open(path: str | os.PathLike, mode: str = "w"):
+    """Opens a file beside `path` that takes its place when the block ends well, and vanishes when it does not.
+
+    On any error, a full disk included, the file that was at `path` before is unchanged and nothing half-made remains.
+    `mode` is "w" (UTF-8, line ends as written) or "wb". A symbolic link at `path` stays one.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    assert mode in ("w", "wb"), mode
+    path = os.path.realpath(path)
+    aside = f"{path}.tmp"
+    text = {} if "b" in mode else {"encoding": "utf-8", "newline": "\n"}
+    try:
+        with open(aside, mode, **text) as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())  # some file systems notice a full disk only here: before the old file is gone
+        os.replace(aside, path)
+    except BaseException:  # also KeyboardInterrupt
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):  # it could not even be opened
+            os.remove(aside)
+        raise
+
+
+def _read_bytes(path):
+    """Returns what the file holds, unpacked; every failure is the user's ValueError."""
+    if os.path.isdir(path):
+        raise ValueError(f"{path} must be a file. Received a directory; name one file inside it.")
+    if not os.path.exists(path):
+        raise ValueError(f"{path} must be a file. Received a path where nothing is; check its spelling.")
+    packed = path.lower().endswith(".gz")
+    try:
+        with gzip.open(path) if packed else open(path, "rb") as file:
+            data = file.read()
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise ValueError(
+            f"{path} must be a whole gzip file, as its name says. Received: {error}; "
+            "pack it again, or take .gz off the name if it is not packed."
+        ) from error
+    except OSError as error:
+        raise ValueError(f"{path} must be a file that can be read. Received: {error.strerror}.") from error
+    if not packed and data.startswith(_GZIP_MAGIC):
+        raise ValueError(f"{path} must be text. Received a gzip file; add .gz to its name.")
+    return data
+
+
+def _log_dropped(path, data, text):
+    """Says how many bytes were dropped, and in how many lines: the bytes that remain are exactly those of `text`."""
+    pairs = zip(data.split(b"\n"), text.split("\n"), strict=True)  # a line feed is never part of a broken character
+    lost = [len(before) - len(after.encode("utf-8")) for before, after in pairs]
+    logging.warning("%s: dropped %d bytes that are not UTF-8, in %d lines.", path, sum(lost), sum(n > 0 for n in lost))

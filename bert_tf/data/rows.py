@@ -1,0 +1,215 @@
+"""Rows of .tsv, .csv, .jsonl and .parquet files: the values of the columns asked for, with the line they came from."""
+
+import csv
+import dataclasses
+import io
+import json
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from absl import logging
+
+from bert_tf.data import files
+
+_FIELD_LIMIT = 2**31 - 1  # Python's csv refuses fields over 128 KiB unless told otherwise
+
+
+@dataclasses.dataclass(frozen=True)
+class Column:
+    """A column that was asked for by name or index, the flag it came by, and advice that ends errors about it."""
+
+    name: str | int
+    flag: str
+    remedy: str | None = None
+
+    def index(self) -> int | None:
+        """Returns the column as an index from 0, or None where it is a name."""
+        text = str(self.name)
+        return int(text) if text.isascii() and text.isdecimal() else None
+
+    def find(self, names: Sequence[str], at: str, header: bool = True) -> int:
+        """Returns the column's place among `names`; a name that happens to be digits goes before an index.
+
+        `at` is "file:line" for errors; `header` says whether an error may blame the setting --header.
+        """
+        if isinstance(self.name, str) and names.count(self.name) > 1:
+            raise ValueError(
+                f"{at}: column names must differ. Received {self.name!r} more than once in {excerpt(names)}; "
+                f"give {self.flag} by index, from 0, or rename one."
+            )
+        if isinstance(self.name, str) and self.name in names:
+            return names.index(self.name)
+        if self.index() is None or self.index() >= len(names):
+            raise self.missing(names, at, header)
+        return self.index()
+
+    def missing(self, names: Sequence[str], at: str, header: bool) -> ValueError:
+        """Returns the error that says which columns there are instead."""
+        advice = f"choose one with {self.flag}"
+        advice += ", or say --header=false if line 1 is already an example" if header else ""
+        return ValueError(
+            f"{at}: there must be a column {self.name!r} ({self.flag}). "
+            f"Received the columns {excerpt(list(names), 200)}; {self.remedy or advice}."
+        )
+
+
+def read_rows(path: str, wanted: Sequence[Column], header: bool) -> list[tuple[int, list[Any]]]:
+    """Returns (1-based line or Parquet row, values of `wanted`) for each row; the extension tells the format.
+
+    Raises:
+        ValueError: `bert_tf.data.tables.read_table` says when.
+    """
+    stem, extension = os.path.splitext(path.lower())
+    if extension == ".gz" and not stem.endswith(".parquet"):  # Parquet packs its columns itself
+        extension = os.path.splitext(stem)[1]
+    if os.path.isdir(path):
+        raise ValueError(f"{path} must be a file. Received a directory; name one file inside it.")
+    if extension not in _READERS:
+        raise ValueError(
+            f"{path} must end in .tsv, .csv, .jsonl (each also with .gz) or .parquet, which tells its format. "
+            f"Received the name {os.path.basename(path)!r}; rename or convert the file."
+        )
+    return _READERS[extension](path, wanted, header)
+
+
+def where(path: str, line: int) -> str:
+    """Returns "file:line", with which every error about a row begins."""
+    return f"{path}: row {line}" if path.lower().endswith(".parquet") else f"{path}:{line}"
+
+
+def excerpt(value: Any, length: int = 80) -> str:
+    """Returns repr(value), cut to about `length` characters."""
+    text = repr(value)
+    return text if len(text) <= length else text[:length] + "..."
+
+
+def _read_tsv(path, wanted, header):
+    # Not str.splitlines(): it also breaks at U+2028, U+0085 and vertical tabs, which are ordinary text here.
+    lines = (line.removesuffix("\r") for line in files.read_text(path).split("\n"))
+    rows = [(number, line.split("\t") if line else []) for number, line in enumerate(lines, 1)]
+    return _select(path, rows, wanted, header, "tabs")
+
+
+def _read_csv(path, wanted, header):
+    csv.field_size_limit(_FIELD_LIMIT)
+    reader = csv.reader(io.StringIO(files.read_text(path), newline="\n"), strict=True)
+    rows, start = [], 1
+    try:
+        for row in reader:
+            rows.append((start, row))
+            start = reader.line_num + 1  # a quoted field may hold line feeds: a row can be longer than a line
+    except csv.Error as error:
+        raise ValueError(
+            f"{path}:{start}: the row that begins here must be CSV as in RFC 4180. "
+            f"Received: {error}; put the field in double quotes and double the quotes inside, or name the file .tsv."
+        ) from error
+    return _select(path, rows, wanted, header, "commas")
+
+
+def _read_jsonl(path, wanted, header):
+    """Reads one object a line; `header` says nothing here, since every object names its columns."""
+    lines = [line.strip(" \t\r") for line in files.read_text(path).split("\n")]
+    rows, broken = [], 0
+    for number, line in _drop_blank_end(list(enumerate(lines, 1))):
+        row = _parse_object(where(path, number), line)
+        for column in wanted:
+            if str(column.name) not in row:
+                raise column.missing(list(row), where(path, number), header=False)
+        values = [row[str(column.name)] for column in wanted]
+        whole = [_drop_surrogates(value) if isinstance(value, str) else value for value in values]
+        broken += whole != values
+        rows.append((number, whole))
+    if broken:
+        logging.warning("%s: dropped lone surrogates, which UTF-8 does not have, in %d lines.", path, broken)
+    return rows
+
+
+def _parse_object(at, line):
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(
+            f"{at}: every line must be one JSON object. Received {excerpt(line)}, which does not parse ({error}); "
+            "correct this line."
+        ) from error
+    if not isinstance(value, dict):
+        raise ValueError(
+            f'{at}: every line must be one JSON object, as in {{"text": "..."}}. Received: {excerpt(value)}; '
+            "correct this line."
+        )
+    return value
+
+
+def _drop_surrogates(text):
+    """Half an emoji, as in "\\ud83d", is legal JSON but no Unicode text; it goes the way of invalid bytes."""
+    return text.encode("utf-8", "ignore").decode("utf-8")
+
+
+def _read_parquet(path, wanted, header):
+    """Reads only the columns asked for; `header` says nothing here, since the file names its columns."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    if not os.path.exists(path):
+        raise ValueError(f"{path} must be a file. Received a path where nothing is; check its spelling.")
+    try:
+        with parquet.ParquetFile(path) as file:
+            names = file.schema_arrow.names
+            found = [names[column.find(names, path, header=False)] for column in wanted]
+            columns = [_plain_values(file.read(columns=[name]).column(name)) for name in found]
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        reason = " ".join(str(error).split())  # Arrow's own messages may run over several lines
+        raise ValueError(f"{path} must be a whole Parquet file. Received: {reason}; write the file again.") from error
+    return [(number, list(values)) for number, values in enumerate(zip(*columns, strict=True), 1)]
+
+
+def _plain_values(column):
+    """Returns a Parquet column as Python values; 32-bit numbers keep their short form (0.1, not 0.10000000149)."""
+    import numpy as np
+    import pyarrow as pa
+
+    values = column.to_pylist()
+    if pa.types.is_float32(column.type):
+        return [None if value is None else float(str(np.float32(value))) for value in values]
+    return values
+
+
+_READERS = {".tsv": _read_tsv, ".csv": _read_csv, ".jsonl": _read_jsonl, ".parquet": _read_parquet}
+
+
+def _select(path, rows, wanted, header, separators):
+    """Returns (line, values of the wanted columns) of every row; with `header` the first row gives the names."""
+    rows = _drop_blank_end(rows)
+    if not rows:
+        return []
+    if header:
+        (line, names), *rows = rows
+        indexes = [column.find(names, where(path, line)) for column in wanted]
+    else:
+        indexes = [_index_without_header(path, column) for column in wanted]
+    need = max(indexes) + 1
+    for line, row in rows:
+        if len(row) < need:
+            flags = " and ".join(dict.fromkeys(column.flag for column in wanted))
+            raise ValueError(
+                f"{where(path, line)}: a row must have at least {need} columns, separated by {separators}. Received "
+                f"{len(row)}: {excerpt(row)}; {wanted[0].remedy or f'correct this line, or check {flags}'}."
+            )
+    return [(line, [row[i] for i in indexes]) for line, row in rows]
+
+
+def _index_without_header(path, column):
+    if column.index() is None:
+        raise ValueError(
+            f"{path}: {column.flag} must be an index from 0 where no line names the columns (--header=false). "
+            f"Received: {column.name!r}; give the index, or --header=true if line 1 names the columns."
+        )
+    return column.index()
+
+
+def _drop_blank_end(rows):
+    """Takes (line, empty) off the end: nothing is lost, while a blank line elsewhere would be a row."""
+    while rows and not rows[-1][1]:
+        rows.pop()
+    return rows

@@ -1,0 +1,148 @@
+"""Scores on numpy arrays, by the names that eval_results.txt uses; no TensorFlow."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+
+def classification(
+    labels: np.ndarray, predictions: np.ndarray, names: Sequence[str] = ("accuracy",), num_classes: int | None = None
+) -> dict[str, float]:
+    """Scores predicted classes.
+
+    With two classes f1, precision and recall are those of class 1, the last label in sort order; with more they are
+    the unweighted mean over the classes that occur in `labels` or `predictions`. What is undefined (0 / 0) counts as 0.
+
+    Args:
+        labels: int [n], true classes.
+        predictions: int [n], predicted classes.
+        names: which of "accuracy", "f1", "precision", "recall", "matthews" to compute.
+        num_classes: how many classes the model tells apart; by default one more than the highest that occurs, which is
+            wrong when the data happen not to hold the last class.
+
+    Returns:
+        name -> score, in the order of `names`; 1.0 is best, 0.0 is worst (matthews: -1.0).
+
+    Raises:
+        ValueError: an unknown name, or arrays that do not match.
+    """
+    labels, predictions = _as_pair(labels, predictions)
+    if num_classes is None:
+        num_classes = int(max(labels.max(), predictions.max())) + 1
+    return {name: _lookup(name, CLASSIFICATION)(labels, predictions, num_classes) for name in names}
+
+
+def regression(
+    labels: np.ndarray, scores: np.ndarray, names: Sequence[str] = ("pearson", "spearman")
+) -> dict[str, float]:
+    """Correlates predicted with true scores.
+
+    A constant column correlates with nothing: 0.0. A score that is not a number makes the result nan, which should be
+    seen.
+
+    Args:
+        labels: float [n], true scores.
+        scores: float [n], predicted scores.
+        names: which of "pearson", "spearman" to compute.
+
+    Returns:
+        name -> correlation from -1.0 to 1.0, in the order of `names`.
+
+    Raises:
+        ValueError: an unknown name, or arrays that do not match.
+    """
+    labels, scores = _as_pair(labels, scores)
+    return {name: _lookup(name, REGRESSION)(labels, scores) for name in names}
+
+
+def higher_is_better(name: str) -> bool:
+    """Returns whether more of the metric is better, for "accuracy" and "eval_accuracy" alike; a loss is the opposite.
+
+    Raises:
+        ValueError: an unknown name.
+    """
+    name = name.removeprefix("eval_")
+    if name != "loss":
+        _lookup(name, {**METRICS, "loss": None})
+    return name != "loss"
+
+
+def accuracy(labels: np.ndarray, predictions: np.ndarray, num_classes: int) -> float:
+    """Returns the share of predictions that are right."""
+    return float(np.mean(labels == predictions))
+
+
+def f1(labels: np.ndarray, predictions: np.ndarray, num_classes: int) -> float:
+    """Returns the harmonic mean of precision and recall."""
+    from sklearn.metrics import f1_score
+
+    return _of_class_1_or_macro(f1_score, labels, predictions, num_classes)
+
+
+def precision(labels: np.ndarray, predictions: np.ndarray, num_classes: int) -> float:
+    """Returns the share of what was predicted as a class that is of it."""
+    from sklearn.metrics import precision_score
+
+    return _of_class_1_or_macro(precision_score, labels, predictions, num_classes)
+
+
+def recall(labels: np.ndarray, predictions: np.ndarray, num_classes: int) -> float:
+    """Returns the share of what is of a class that was predicted as it."""
+    from sklearn.metrics import recall_score
+
+    return _of_class_1_or_macro(recall_score, labels, predictions, num_classes)
+
+
+def matthews(labels: np.ndarray, predictions: np.ndarray, num_classes: int) -> float:
+    """Returns Matthews' correlation for any number of classes; 0.0 where labels or predictions are all the same."""
+    from sklearn.metrics import matthews_corrcoef
+
+    if np.ptp(labels) == 0 or np.ptp(predictions) == 0:  # undefined; scikit-learn agrees on 0, with warnings
+        return 0.0
+    return float(matthews_corrcoef(labels, predictions))
+
+
+def pearson(labels: np.ndarray, scores: np.ndarray) -> float:
+    """Returns Pearson's correlation coefficient."""
+    from scipy.stats import pearsonr
+
+    return _correlate(pearsonr, labels, scores)
+
+
+def spearman(labels: np.ndarray, scores: np.ndarray) -> float:
+    """Returns Spearman's rank correlation coefficient; ties share their mean rank."""
+    from scipy.stats import spearmanr
+
+    return _correlate(spearmanr, labels, scores)
+
+
+CLASSIFICATION = {f.__name__: f for f in (accuracy, f1, precision, recall, matthews)}
+REGRESSION = {f.__name__: f for f in (pearson, spearman)}
+METRICS = {**CLASSIFICATION, **REGRESSION}
+
+
+def _of_class_1_or_macro(score, labels, predictions, num_classes):
+    only = [1] if num_classes <= 2 else None  # the mean over class 1 alone is class 1's score
+    return float(score(labels, predictions, labels=only, average="macro", zero_division=0))
+
+
+def _correlate(correlation, labels, scores):
+    if np.ptp(labels) == 0 or np.ptp(scores) == 0:
+        return 0.0
+    return float(correlation(labels, scores).statistic)
+
+
+def _as_pair(labels, predictions):
+    labels, predictions = np.asarray(labels), np.asarray(predictions)
+    if labels.shape != predictions.shape or labels.ndim != 1 or not labels.size:
+        raise ValueError(
+            "Labels and predictions must be two arrays of shape [n] with n > 0. "
+            f"Received the shapes {list(labels.shape)} and {list(predictions.shape)}."
+        )
+    return labels, predictions
+
+
+def _lookup(name, table: Mapping):
+    if name not in table:
+        raise ValueError(f"A metric must be one of {sorted(table)}. Received: {name!r}.")
+    return table[name]

@@ -1,0 +1,164 @@
+"""Every flag of the scripts, defined once. A script's `main` reads them and hands on plain values."""
+
+import logging as standard_logging
+import os
+import sys
+
+from absl import app, flags, logging
+
+FLAGS = flags.FLAGS
+PRECISIONS = ("float32", "mixed_bfloat16", "mixed_float16")
+_TPU_FLAGS = ("use_tpu", "tpu_name", "tpu_zone", "gcp_project", "master", "num_tpu_cores", "iterations_per_loop")
+
+
+def define_model():
+    """Where the model comes from and what shape its input has."""
+    flags.DEFINE_string("init_checkpoint", None, "Weights to start from: a Hugging Face, sentence-transformers or "
+                        "bert_tf directory, or a TF1 checkpoint's prefix (.../bert_model.ckpt).")  # fmt: skip
+    flags.DEFINE_string("bert_config_file", None, "The model's shape; default: the one beside --init_checkpoint.")
+    flags.DEFINE_string("vocab_file", None, "The vocabulary; default: the one beside --init_checkpoint.")
+    flags.DEFINE_bool("do_lower_case", None, "Lowercase the text; default: what the checkpoint says, else true.")
+    flags.DEFINE_integer("max_seq_length", 128, "Longest input in word pieces, special tokens included; longer texts "
+                         "are cut.", lower_bound=3)  # fmt: skip
+
+
+def define_run(train_batch_size=32, learning_rate=5e-5):
+    """What is done, where it goes, and how a step is made."""
+    flags.DEFINE_string("output_dir", None, "Where checkpoints, scores and predictions go.", required=True)
+    flags.DEFINE_bool("overwrite_output_dir", False, "With --do_train: remove an earlier run there and begin anew. "
+                      "Without it, a run that was interrupted goes on.")  # fmt: skip
+    flags.DEFINE_bool("do_train", False, "Fine-tune.")
+    flags.DEFINE_bool("do_eval", False, "Score on held-out examples.")
+    flags.DEFINE_bool("do_predict", False, "Answer for examples without labels.")
+    flags.DEFINE_integer("train_batch_size", train_batch_size, "Examples a step, over all devices.", lower_bound=1)
+    flags.DEFINE_integer("eval_batch_size", 8, "Examples at a time in --do_eval.", lower_bound=1)
+    flags.DEFINE_integer("predict_batch_size", 8, "Examples at a time in --do_predict.", lower_bound=1)
+    flags.DEFINE_float("learning_rate", learning_rate, "The peak of Adam's rate.", lower_bound=0)
+    flags.DEFINE_float("num_train_epochs", 3.0, "Passes over the training examples.", lower_bound=0)
+    flags.DEFINE_float("warmup_proportion", 0.1, "Share of the steps in which the rate rises.", 0, 1)
+    flags.DEFINE_integer("save_checkpoints_steps", 1000, "Steps between two checkpoints.", lower_bound=1)
+    flags.DEFINE_integer("keep_checkpoints", 5, "How many of the last checkpoints stay.", lower_bound=1)
+    flags.DEFINE_integer("gradient_accumulation_steps", 1, "Cut each batch into so many parts, to save memory; the "
+                         "result stays the same.", lower_bound=1)  # fmt: skip
+    flags.DEFINE_bool("rematerialize", False, "Compute activations again in the backward pass, to save memory.")
+    flags.DEFINE_enum("precision", "float32", PRECISIONS, "What layers compute in; weights stay float32.")
+    flags.DEFINE_enum("use_xla", "auto", ("auto", "true", "false"), "Compile with XLA; auto: with a GPU or TPU only.")
+    flags.DEFINE_enum("distribution_strategy", "default", ("default", "mirrored"), "One device, or all GPUs of this "
+                      "machine.")  # fmt: skip
+    flags.DEFINE_integer("seed", 0, "Of the new weights, the order of the examples and dropout.", lower_bound=0)
+    flags.DEFINE_bool("deterministic", False, "The same command gives the same weights, bit for bit; may be slower.")
+    flags.DEFINE_bool("bucket_by_length", True, "Batch examples of similar lengths and pad to the longest only.")
+
+
+def define_classifier_data():
+    """Which texts: a GLUE task's folder, or files."""
+    flags.DEFINE_string("task_name", None, "A GLUE task whose official files lie in --data_dir: sst-2, cola or mrpc.")
+    flags.DEFINE_string("data_dir", None, "The folder of --task_name: train.tsv, dev.tsv, test.tsv.")
+    files = "Examples as .tsv, .csv, .jsonl or .parquet, the first three also packed (.gz)"
+    flags.DEFINE_string("train_file", None, f"{files}, to train on.")
+    flags.DEFINE_string("eval_file", None, f"{files}, to score on.")
+    flags.DEFINE_string("predict_file", None, f"{files}, to answer for.")
+    flags.DEFINE_bool("header", True, "Whether line 1 of a .tsv or .csv file names its columns.")
+    flags.DEFINE_list("text_column", ["text"], "Column of the text, by name or by number from 0; two, with a comma "
+                      "between them, for pairs.")  # fmt: skip
+    flags.DEFINE_string("label_column", "label", "Column of the label, by name or by number from 0.")
+    flags.DEFINE_string("keep_best", None, "Score every checkpoint on --eval_file and keep the best by this metric: "
+                        "accuracy, f1, matthews, loss ...")  # fmt: skip
+
+
+def define_google_tpu():
+    """google-research/bert's flags for Cloud TPUs, so that its command lines are understood."""
+    flags.DEFINE_bool("use_tpu", False, "No effect here.")
+    for name in ("tpu_name", "tpu_zone", "gcp_project", "master"):
+        flags.DEFINE_string(name, None, "No effect here.")
+    flags.DEFINE_integer("num_tpu_cores", 8, "No effect here.")
+    flags.DEFINE_integer("iterations_per_loop", 1000, "No effect here.")
+
+
+def warn_of_ignored():
+    """Says once which flags of the command line have no effect."""
+    given = [name for name in _TPU_FLAGS if name in FLAGS and FLAGS[name].present]
+    if given:
+        logging.warning("These flags have no effect here: %s.", ", ".join(f"--{name}" for name in given))
+
+
+def check_actions():
+    """Raises ValueError where nothing was asked for, or something that needs training came without it."""
+    if not (FLAGS.do_train or FLAGS.do_eval or FLAGS.do_predict):
+        raise ValueError("There must be something to do. Received none of --do_train, --do_eval and --do_predict.")
+    for name in ("keep_best", "overwrite_output_dir"):
+        if name in FLAGS and FLAGS[name].value and not FLAGS.do_train:
+            raise ValueError(f"--{name} must come with --do_train. Received it without.")
+
+
+def run(main):
+    """Runs a script: what the user can mend ends in one message and status 1, everything else in a traceback."""
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # TensorFlow greets with a screenful otherwise
+
+    def guarded(argv):
+        import tensorflow as tf
+
+        if argv[1:]:
+            raise app.UsageError(f"Everything must be given as --flag=value. Received: {' '.join(argv[1:])}")
+        logging.set_verbosity(logging.INFO)
+        logging.use_absl_handler()
+        logging.get_absl_handler().setFormatter(standard_logging.Formatter("%(asctime)s %(message)s", "%H:%M:%S"))
+        warn_of_ignored()
+        try:
+            check_actions()
+            main()
+        except (ValueError, OSError, tf.errors.ResourceExhaustedError) as error:
+            logging.error("Error: %s", error)
+            logging.debug("The place:", exc_info=True)
+            sys.exit(1)
+
+    app.run(guarded)
+
+
+def apply_run_flags():
+    """Sets what holds for the whole process: seed, determinism, precision. Returns (strategy, whether to use XLA)."""
+    import keras
+    import tensorflow as tf
+
+    from bert_tf.training import distribution
+
+    keras.utils.set_random_seed(FLAGS.seed)
+    if FLAGS.deterministic:
+        tf.config.experimental.enable_op_determinism()
+    keras.config.set_dtype_policy(FLAGS.precision)
+    strategy = distribution.make_strategy(FLAGS.distribution_strategy)
+    return strategy, distribution.xla_by_default() if FLAGS.use_xla == "auto" else FLAGS.use_xla == "true"
+
+
+def run_config(num_examples: int, use_xla: bool, settings: dict):
+    """Returns the `RunConfig` that the flags describe, for so many training examples (0 when nothing is trained).
+
+    Raises:
+        ValueError: there are too few examples for one step.
+    """
+    from bert_tf.training.loop import RunConfig
+    from bert_tf.training.step import StepConfig
+
+    steps = int(num_examples / FLAGS.train_batch_size * FLAGS.num_train_epochs)
+    if FLAGS.do_train and not steps:
+        raise ValueError(
+            f"Training must have a step at least. Received {num_examples} examples x {FLAGS.num_train_epochs} epochs, "
+            f"fewer than one batch of {FLAGS.train_batch_size}; lower --train_batch_size."
+        )
+    return RunConfig(
+        output_dir=FLAGS.output_dir,
+        train_batch_size=FLAGS.train_batch_size,
+        num_train_steps=steps,
+        num_warmup_steps=int(steps * FLAGS.warmup_proportion),
+        learning_rate=FLAGS.learning_rate,
+        init_checkpoint=FLAGS.init_checkpoint,
+        save_checkpoints_steps=FLAGS.save_checkpoints_steps,
+        keep_checkpoints=FLAGS.keep_checkpoints,
+        step=StepConfig(
+            seed=FLAGS.seed,
+            accumulation=FLAGS.gradient_accumulation_steps,
+            use_xla=use_xla,
+            scale_loss=FLAGS.precision == "mixed_float16",
+        ),
+        settings={"precision": FLAGS.precision, "bucket_by_length": FLAGS.bucket_by_length, **settings},
+    )

@@ -1,0 +1,156 @@
+"""`bert_tf.load(path)`: a checkpoint of any format as config, tokenizer, encoder and head."""
+
+import dataclasses
+import os
+import sys
+import types
+
+from absl import logging
+
+from bert_tf.checkpoints import convert
+from bert_tf.checkpoints.readers import open_checkpoint
+from bert_tf.config import CONFIG_FILES, EncoderConfig
+from bert_tf.data.files import read_text, write_text
+from bert_tf.modeling.encoder import Encoder
+from bert_tf.modeling.heads import ClassificationHead
+from bert_tf.tokenization.wordpiece import Tokenizer
+
+LABELS_FILE = "labels.txt"
+_HEAD = "classifier/output_weights"
+_EXCUSED = ("cls/.*", "bert/pooler/dense/.*")
+
+
+@dataclasses.dataclass
+class Bert:
+    """What a checkpoint's directory holds.
+
+    Attributes:
+        config: `EncoderConfig`.
+        tokenizer: `Tokenizer`.
+        encoder: `Encoder` with the checkpoint's weights.
+        head: `ClassificationHead` with its weights, or None.
+        labels: the head's label names in the order of its outputs, or None.
+    """
+
+    config: EncoderConfig
+    tokenizer: Tokenizer
+    encoder: Encoder
+    head: ClassificationHead | None = None
+    labels: list[str] | None = None
+
+
+def load(path: str | os.PathLike, do_lower_case: bool | None = None) -> Bert:
+    """Loads a Hugging Face, sentence-transformers, TF1 or bert_tf checkpoint.
+
+    Args:
+        path: its directory, or a file or TF1 prefix in it; `bert_config.json` or `config.json` and `vocab.txt` must lie
+            beside it.
+        do_lower_case: None: what the checkpoint says.
+
+    Raises:
+        ValueError: something is missing, left over, damaged, or does not fit together.
+    """
+    directory = directory_of(path)
+    description = load_description([directory], do_lower_case=do_lower_case)
+    config, checkpoint = description.config, open_checkpoint(path)
+    encoder, head = Encoder(config), None
+    encoder.build()
+    variables = list(encoder.variables)
+    if _HEAD in checkpoint.names:
+        head = ClassificationHead(checkpoint.shape(_HEAD)[0], config.hidden_dropout_prob, config.initializer_range)
+        head.build((None, config.hidden_size))
+        variables += head.variables
+    report = convert.load(checkpoint, variables, excuse=_EXCUSED)
+    logging.info("%s", report)
+    if report.excused_missing:
+        logging.warning("%s has no pooler: pooled_output comes from random weights.", report.path)
+    return Bert(config, description.tokenizer, encoder, head, description.labels)
+
+
+def directory_of(path: str | os.PathLike) -> str:
+    """Returns the directory in which the files that belong to a checkpoint lie."""
+    path = os.fspath(path)
+    return path if os.path.isdir(path) else os.path.dirname(path) or "."
+
+
+@dataclasses.dataclass
+class Description:
+    """A model without its weights: what `save_description` wrote, or the same files of another dialect."""
+
+    config: EncoderConfig
+    tokenizer: Tokenizer
+    labels: list[str] | None
+
+    def check_length(self, max_seq_length: int):
+        """Raises ValueError where the position table is shorter than the longest input."""
+        if max_seq_length > self.config.max_position_embeddings:
+            raise ValueError(
+                f"--max_seq_length must be at most max_position_embeddings of the checkpoint, "
+                f"{self.config.max_position_embeddings}. Received: {max_seq_length}."
+            )
+
+
+def load_description(
+    paths: list[str | None], config_file: str | None = None, vocab_file: str | None = None, do_lower_case=None
+) -> Description:
+    """Reads configuration, vocabulary and labels from the first of `paths` that has a configuration.
+
+    Args:
+        paths: checkpoints, or directories of them; None is passed over.
+        config_file, vocab_file: to be read instead of the ones found there.
+        do_lower_case: None: what the checkpoint says.
+
+    Raises:
+        ValueError: nothing is found, or what is found does not fit together.
+    """
+    directories = [directory_of(path) for path in paths if path]
+    here = next((d for d in directories if any(os.path.exists(os.path.join(d, f)) for f in CONFIG_FILES)), None)
+    here = here or next(iter(directories), ".")
+    if not os.path.isdir(here) and not (config_file and vocab_file):
+        raise ValueError(f"--init_checkpoint must be there. Received {here}, which is not.")
+    config = EncoderConfig.load(config_file or here)
+    tokenizer = Tokenizer.from_directory(here, do_lower_case, vocab_file)
+    check_vocabulary(tokenizer, config)
+    return Description(config, tokenizer, read_labels(here, config))
+
+
+def check_vocabulary(tokenizer: Tokenizer, config: EncoderConfig):
+    """Raises ValueError where the vocabulary has ids for which the embedding table has no row."""
+    if tokenizer.vocab_size > config.vocab_size:
+        raise ValueError(
+            f"The vocabulary must fit the embedding table of {config.vocab_size} rows. Received {tokenizer.vocab_size} "
+            f"pieces in {tokenizer.vocab_file}; give the --vocab_file and the --bert_config_file of one checkpoint."
+        )
+    if tokenizer.vocab_size < config.vocab_size:
+        logging.warning(
+            "%s has %d pieces and the embedding table %d rows: the last rows are never used.",
+            *(tokenizer.vocab_file, tokenizer.vocab_size, config.vocab_size),
+        )
+
+
+def read_labels(directory: str, config: EncoderConfig) -> list[str] | None:
+    """Returns a fine-tuned model's label names: from labels.txt, or Hugging Face's `id2label`; None without both."""
+    path = os.path.join(directory, LABELS_FILE)
+    if os.path.exists(path):
+        return read_text(path).removesuffix("\n").split("\n")
+    names = config.extra.get("id2label")
+    return [names[i] for i in sorted(names, key=int)] if names else None
+
+
+def save_description(directory: str, config: EncoderConfig, tokenizer: Tokenizer, labels: list[str] | None = None):
+    """Writes all that `load` reads but the weights: bert_config.json, vocab.txt, tokenizer_config.json, labels.txt."""
+    os.makedirs(directory, exist_ok=True)
+    config.save(os.path.join(directory, "bert_config.json"))
+    tokenizer.save(directory)
+    if labels is not None:
+        write_text(os.path.join(directory, LABELS_FILE), "".join(f"{label}\n" for label in labels))
+
+
+class _CallableModule(types.ModuleType):
+    """Python binds a package's submodule over its attribute of the same name; so this module is the function too."""
+
+    def __call__(self, path, do_lower_case=None):
+        return load(path, do_lower_case)
+
+
+sys.modules[__name__].__class__ = _CallableModule

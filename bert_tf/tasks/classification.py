@@ -1,0 +1,120 @@
+"""Classification of one text or a pair: the whole of BERT's fine-tuning for GLUE (Devlin et al. 2018, section 4.1)."""
+
+import dataclasses
+from collections.abc import Callable
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.config import EncoderConfig
+from bert_tf.data.features import ENCODER_INPUTS, keras_inputs
+from bert_tf.evaluation import metrics
+from bert_tf.modeling.encoder import Encoder
+from bert_tf.modeling.heads import ClassificationHead
+
+
+@dataclasses.dataclass(frozen=True)
+class Problem:
+    """What the head's numbers stand for.
+
+    Attributes:
+        target: the feature that the loss compares them with: `label_ids` [B], `label_ids` [B, L] of 0 and 1 for
+            several labels, or `label_values` [B].
+        losses: (float32 logits [B, L], target) -> float32 [B].
+        answers: logits as numpy [n, L] -> probabilities [n, L], or scores [n].
+        score: (answers, target, names, L) -> {metric: score}.
+        default_metrics: what is reported where nobody chose.
+    """
+
+    target: str
+    losses: Callable
+    answers: Callable
+    score: Callable
+    default_metrics: tuple[str, ...]
+
+
+def _softmax(logits):
+    shifted = np.exp(logits - logits.max(-1, keepdims=True))
+    return shifted / shifted.sum(-1, keepdims=True)
+
+
+def _several_losses(logits, target):
+    each = tf.nn.sigmoid_cross_entropy_with_logits(labels=tf.cast(target, tf.float32), logits=logits)
+    return tf.reduce_mean(each, -1)
+
+
+PROBLEMS = {
+    "single_label": Problem(
+        "label_ids",
+        lambda logits, target: tf.nn.sparse_softmax_cross_entropy_with_logits(labels=target, logits=logits),
+        _softmax,
+        lambda answers, target, names, n: metrics.classification(target, answers.argmax(-1), names, n),
+        ("accuracy",),
+    ),
+    "multi_label": Problem(
+        "label_ids",
+        _several_losses,
+        lambda logits: 1 / (1 + np.exp(-logits)),
+        lambda answers, target, names, n: metrics.classification(target.ravel(), (answers > 0.5).ravel(), names, 2),
+        ("accuracy", "f1"),
+    ),
+    "regression": Problem(
+        "label_values",
+        lambda logits, target: tf.math.squared_difference(logits[:, 0], target),
+        lambda logits: logits[:, 0],
+        lambda answers, target, names, n: metrics.regression(target, answers, names),
+        ("pearson", "spearman"),
+    ),
+}
+
+
+class ClassificationTask:
+    """The encoder with `ClassificationHead` on its pooled output; see `tasks/task.py` for what the methods mean.
+
+    Args:
+        config: of the encoder.
+        num_labels: width of the head; 1 for regression.
+        problem: "single_label", "multi_label" or "regression".
+        metric_names: which scores to report; by default the problem's own.
+        rematerialize: as in `Encoder`.
+    """
+
+    features = ENCODER_INPUTS
+    # A sentence encoder may come without a pooler; what a pretraining or fine-tuning checkpoint has on top is not ours.
+    fresh = ("classifier/.*", "bert/pooler/dense/.*")
+    unused = ("cls/.*",)
+
+    def __init__(
+        self, config: EncoderConfig, num_labels, problem="single_label", metric_names=None, rematerialize=False
+    ):
+        if problem not in PROBLEMS:
+            raise ValueError(f"problem must be one of {sorted(PROBLEMS)}. Received: {problem!r}.")
+        self.config = config
+        self.num_labels = num_labels
+        self.problem = PROBLEMS[problem]
+        self.metric_names = tuple(metric_names or self.problem.default_metrics)
+        self.rematerialize = rematerialize
+
+    def build_model(self) -> keras.Model:
+        inputs = keras_inputs(self.features)
+        encoder = Encoder(self.config, rematerialize=self.rematerialize)
+        head = ClassificationHead(self.num_labels, self.config.hidden_dropout_prob, self.config.initializer_range)
+        return keras.Model(inputs, head(encoder(inputs)["pooled_output"]), name="classification")
+
+    def denominators(self, batch):
+        return {"examples": tf.reduce_sum(batch["is_real_example"])}
+
+    def loss(self, outputs, batch, denominators):
+        return tf.reduce_sum(self.example_losses(outputs, batch) * batch["is_real_example"]) / denominators["examples"]
+
+    def example_losses(self, outputs, batch):
+        return self.problem.losses(outputs, batch[self.problem.target])
+
+    def answers(self, outputs: np.ndarray) -> np.ndarray:
+        """Turns logits [n, L] into probabilities [n, L], or scores [n] for regression."""
+        return self.problem.answers(outputs.astype(np.float64))
+
+    def metrics(self, outputs, targets):
+        target = targets[self.problem.target]
+        return self.problem.score(self.answers(outputs), target, self.metric_names, self.num_labels)

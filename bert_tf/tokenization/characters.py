@@ -1,0 +1,100 @@
+"""What Google's BERT tokenizer does to each character, as tables made from Python's own `unicodedata`.
+
+The tables, and not the regular expressions of TensorFlow (RE2, ICU), decide: each of those libraries carries a Unicode
+version of its own, and google-research/bert's answer is by definition the one of the Python that runs it.
+"""
+
+import functools
+import unicodedata
+from typing import NamedTuple
+
+import numpy as np
+
+# What a character is; the bits of CharacterTable.flags.
+DELETED = 1 << 0  # NUL, U+FFFD and control characters: gone before anything else is looked at
+SPACE = 1 << 1  # ends a word
+ISOLATED = 1 << 2  # punctuation and CJK ideographs: a word of their own
+MARK = 1 << 3  # category Mn: stripped after decomposition when the text is lowercased
+CASED = 1 << 4  # Unicode's Cased, as far as it makes a neighbouring capital sigma final
+TRANSPARENT = 1 << 5  # Unicode's Case_Ignorable: the search for a cased neighbour of a sigma looks through it
+REORDERED = 1 << 6  # combining, but not a mark that is stripped: canonical order matters for what stays
+COMBINING_CLASS = 1 << 8  # times the canonical combining class: bits 8 to 15
+
+PAGE = 128  # characters in one page of the tables
+LONGEST = 4  # characters in the longest lowercased canonical decomposition
+NOTHING = 1 << 30  # in CharacterTable.deltas: no character in this place
+
+_CODE_POINTS = 0x110000
+# The blocks that google-research/bert calls Chinese characters; later extensions of Unicode are not among them.
+_CJK = (
+    (0x3400, 0x4DBF), (0x4E00, 0x9FFF), (0xF900, 0xFAFF), (0x20000, 0x2A6DF), (0x2A700, 0x2B73F), (0x2B740, 0x2B81F),
+    (0x2B820, 0x2CEAF), (0x2F800, 0x2FA1F),
+)  # fmt: skip
+_ASCII_SYMBOLS = frozenset("$+<=>^`|~")  # ASCII that Unicode calls symbols and google-research/bert punctuation
+
+
+class CharacterTable(NamedTuple):
+    """Two-level tables over all code points: `c` has its place at `pages[c // PAGE] * PAGE + c % PAGE`.
+
+    Attributes:
+        pages: int32 [8704], which page of the other two holds these 128 code points (equal pages are kept once).
+        flags: int32 [places], the bits above.
+        deltas: int32 [places, 4], what to add to `c` for each character of its lowercased canonical decomposition,
+            marks included; NOTHING where it is shorter.
+    """
+
+    pages: np.ndarray
+    flags: np.ndarray
+    deltas: np.ndarray
+
+
+@functools.cache
+def character_table() -> CharacterTable:
+    """Returns the tables of this Python's Unicode version; takes about a second the first time, nothing later."""
+    flags = np.zeros(_CODE_POINTS, np.int32)
+    deltas = np.full((_CODE_POINTS, LONGEST), NOTHING, np.int32)
+    deltas[:, 0] = 0
+    for code in range(_CODE_POINTS):
+        char = chr(code)
+        category = unicodedata.category(char)
+        if category in ("Cn", "Co", "Cs"):  # unassigned, private: ordinary letters to BERT
+            continue
+        flags[code] = _flags(char, category)
+        form = unicodedata.normalize("NFD", char.lower())
+        if form != char:
+            deltas[code, : len(form)] = [ord(c) - code for c in form]
+    for first, last in _CJK:
+        flags[first : last + 1] |= ISOLATED
+    return _paged(flags, deltas)
+
+
+def _flags(char, category):
+    """The bits of one assigned character, without CJK's."""
+    flags = unicodedata.combining(char) * COMBINING_CLASS
+    if char in "\0\ufffd" or category in ("Cc", "Cf") and char not in "\t\n\r":
+        flags |= DELETED
+    elif category == "Zs" or char.isspace():
+        flags |= SPACE
+    elif category.startswith("P") or char in _ASCII_SYMBOLS:
+        flags |= ISOLATED
+    if category == "Mn":
+        flags |= MARK
+    elif unicodedata.combining(char):
+        flags |= REORDERED
+    return flags | _sigma_flags(char)
+
+
+def _sigma_flags(char):
+    """CASED, TRANSPARENT or neither, asked of `str.lower` itself: Python shows these properties in no other way."""
+    if (char + "\u03a3").lower().endswith("\u03c2"):  # a capital sigma after it, at a word's end, becomes final
+        return CASED
+    return TRANSPARENT if ("A" + char + "\u03a3").lower().endswith("\u03c2") else 0
+
+
+def _paged(flags, deltas):
+    """Keeps each distinct page once: most of Unicode is ordinary letters, its own lower case."""
+    rows = np.concatenate([flags[:, None], deltas], axis=1).reshape(_CODE_POINTS // PAGE, -1)
+    seen: dict[bytes, int] = {}
+    pages = np.array([seen.setdefault(row.tobytes(), len(seen)) for row in rows], np.int32)
+    kept = np.frombuffer(b"".join(seen), np.int32).reshape(-1, 1 + LONGEST)
+    return CharacterTable(pages, kept[:, 0].copy(), kept[:, 1:].copy())

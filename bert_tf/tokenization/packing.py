@@ -1,0 +1,94 @@
+"""Ids of one or two texts to the rows that BERT reads: truncation, special tokens, padding."""
+
+from collections.abc import Mapping
+
+import tensorflow as tf
+
+
+def pack(ids_a, ids_b, max_seq_length: int, cls_id: int, sep_id: int) -> dict[str, tf.RaggedTensor]:
+    """Joins one or two texts a row with [CLS] and [SEP], cut to max_seq_length as google-research/bert cuts.
+
+        input_ids    [CLS] a1 a2 a3 [SEP] b1 b2 [SEP]
+        segment_ids    0   0  0  0    0   1  1    1
+
+    One text loses its end. Of two, the longer loses pieces from its end, one at a time; of equal ones the second.
+
+    Args:
+        ids_a, ids_b: RaggedTensors of int32 [n, (pieces)]; ids_b may be None.
+        max_seq_length: pieces in a row at most, special tokens included.
+        cls_id, sep_id: ids of the special tokens.
+
+    Returns:
+        "input_ids" and "segment_ids", RaggedTensors of int32 [n, (length)].
+
+    Raises:
+        ValueError: max_seq_length has no room for the special tokens.
+    """
+    needed = 2 if ids_b is None else 3
+    if max_seq_length < needed:
+        raise ValueError(
+            f"max_seq_length must have room for [CLS] and every [SEP]: at least {needed} here. "
+            f"Received: {max_seq_length}; raise --max_seq_length."
+        )
+    room = max_seq_length - needed
+    if ids_b is None:
+        first, second = [_first_of_each(ids_a, room)], []
+    else:
+        keep_a, keep_b = _pair_lengths(ids_a.row_lengths(), ids_b.row_lengths(), room)
+        first, second = [_first_of_each(ids_a, keep_a)], [_first_of_each(ids_b, keep_b)]
+    cls, sep = (tf.fill([ids_a.nrows(), 1], tf.constant(token, ids_a.dtype)) for token in (cls_id, sep_id))
+    segments = [tf.concat([cls, *first, sep], axis=1)] + [tf.concat([ids, sep], axis=1) for ids in second]
+    numbers = [ids.with_flat_values(tf.fill(tf.shape(ids.flat_values), i)) for i, ids in enumerate(segments)]
+    return {"input_ids": tf.concat(segments, axis=1), "segment_ids": tf.concat(numbers, axis=1)}
+
+
+def pad(packed: Mapping[str, tf.RaggedTensor], seq_length: int | None, pad_id: int) -> dict[str, tf.Tensor]:
+    """Fills the rows of `pack` up to one length.
+
+        input_ids    [CLS] a1 [SEP] [PAD] [PAD]
+        input_mask     1   1    1     0     0
+        segment_ids    0   0    0     0     0
+
+    Args:
+        packed: "input_ids" and "segment_ids", RaggedTensors of int32 [n, (length)].
+        seq_length: pieces in every row; None: as many as the longest row has.
+        pad_id: id of [PAD].
+
+    Returns:
+        "input_ids", "input_mask" and "segment_ids", int32 [n, seq_length].
+
+    Raises:
+        tf.errors.InvalidArgumentError: a row is longer than seq_length (padding never cuts).
+    """
+    ids, segments = packed["input_ids"], packed["segment_ids"]
+    lengths = ids.row_lengths()
+    if seq_length is None:
+        seq_length = tf.reduce_max(tf.concat([[0], lengths], 0))  # of no rows: 0
+    else:
+        message = f"seq_length must hold the longest row. Received: {seq_length}; pack with that max_seq_length."
+        fits = tf.debugging.assert_less_equal(lengths, tf.cast(seq_length, tf.int64), message)
+        with tf.control_dependencies([] if fits is None else [fits]):  # None: eager, checked already
+            lengths = tf.identity(lengths)
+    mask = tf.RaggedTensor.from_row_lengths(tf.ones_like(ids.flat_values), lengths, validate=False)
+    shape = [None, seq_length]
+    return {
+        "input_ids": ids.to_tensor(pad_id, shape=shape),
+        "input_mask": mask.to_tensor(0, shape=shape),
+        "segment_ids": segments.to_tensor(0, shape=shape),
+    }
+
+
+def _pair_lengths(length_a, length_b, room):
+    """int64 [n] twice: what popping the longer one's last piece (equal: the second's) until both fit leaves.
+
+    The first one gets the odd piece when both are cut; a text under its half gives the rest of its half away.
+    """
+    keep_b = tf.minimum(length_b, tf.maximum(tf.cast(room // 2, tf.int64), room - length_a))
+    return tf.minimum(length_a, room - keep_b), keep_b
+
+
+def _first_of_each(ids, lengths):
+    """The first `lengths` (a number, or int64 [n]) pieces of each row of ids."""
+    lengths = tf.minimum(ids.row_lengths(), tf.cast(lengths, tf.int64))
+    at = tf.ragged.range(ids.row_starts(), ids.row_starts() + lengths)
+    return at.with_flat_values(tf.gather(ids.flat_values, at.flat_values))

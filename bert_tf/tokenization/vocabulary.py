@@ -1,0 +1,164 @@
+"""The pieces of a vocabulary and what the files beside it say about letter case."""
+
+import dataclasses
+import json
+import os
+import re
+import warnings
+from collections.abc import Iterable
+
+VOCAB_FILE, CONFIG_FILE = "vocab.txt", "tokenizer_config.json"
+SPECIAL_PIECES = ("[PAD]", "[UNK]", "[CLS]", "[SEP]")
+
+# Names of Google's releases, as directories are called after unpacking.
+_LOWER_NAMES = re.compile(r"(wwm_)?uncased_L-.*|(multilingual|chinese)_L-12_H-768_A-12")
+_CASED_NAMES = re.compile(r"(wwm_|multi_)?cased_L-.*")
+
+
+@dataclasses.dataclass(frozen=True)
+class Vocabulary:
+    """Pieces in the order of their ids; of equal pieces the last one's id counts, as in google-research/bert."""
+
+    pieces: list[str]
+    source: str  # for messages: the file's path, or "the list"
+
+    def __post_init__(self):
+        missing = [piece for piece in SPECIAL_PIECES if piece not in set(self.pieces)]
+        if missing:
+            raise ValueError(
+                f"A BERT vocabulary must hold {', '.join(SPECIAL_PIECES)}, one piece a line. {self.source} has "
+                f"{len(self.pieces)} lines, none of them {', '.join(missing)}: is it another family's vocabulary?"
+            )
+        repeated = self._repeated()
+        if repeated:
+            warnings.warn(
+                f"{self.source}: {len(repeated)} lines hold a piece that a later line holds again; the later line's "
+                f"id counts, as in google-research/bert. The first of them, line {repeated[0] + 1}: "
+                f"{self.pieces[repeated[0]]!r}.",
+                stacklevel=4,
+            )
+
+    def id_of(self, piece: str) -> int | None:
+        """Returns the id of a piece, None if there is none."""
+        return self._ids().get(piece)
+
+    def matchable(self) -> list[str]:
+        """Returns the pieces with those replaced that no word can hold, so that all differ and none is empty.
+
+        A word holds no space, hence neither do the replacements stand for anything.
+        """
+        ids = self._ids()
+        return [
+            piece if piece and ids[piece] == i and not re.search(r"[\0\s]", piece) else f" {i}"
+            for i, piece in enumerate(self.pieces)
+        ]
+
+    def _ids(self):
+        return {piece: i for i, piece in enumerate(self.pieces)}
+
+    def _repeated(self):
+        ids = self._ids()
+        return [i for i, piece in enumerate(self.pieces) if ids[piece] != i and piece]
+
+    @classmethod
+    def read(cls, vocab: str | os.PathLike | Iterable[str]) -> "Vocabulary":
+        """Reads a file of one piece a line (UTF-8) or takes a list; white space around pieces is not theirs.
+
+        Raises:
+            ValueError: the file is missing or a special piece is; an item of the list is no single line of text.
+        """
+        if not isinstance(vocab, (str, os.PathLike)):
+            pieces = list(vocab)
+            for i, piece in enumerate(pieces):
+                if not isinstance(piece, str) or "\n" in piece.strip():
+                    raise ValueError(f"A vocabulary must be a list of single lines. Received, at {i}: {piece!r}.")
+            return cls([piece.strip() for piece in pieces], "The list")
+        path = os.fspath(vocab)
+        if not os.path.isfile(path):
+            raise ValueError(f"The vocabulary must be a file, one piece a line. There is none at {path}: --vocab_file.")
+        with open(path, "rb") as file:  # bytes: a text file would take U+2028 and "\r" for line ends
+            lines = file.read().decode("utf-8", "ignore").rstrip().split("\n")
+        return cls([line.strip() for line in lines], path)
+
+    def save(self, path: str):
+        """Writes one piece a line, aside and then renamed."""
+        _write(path, "".join(f"{piece}\n" for piece in self.pieces))
+
+
+def check_case(init_checkpoint: str | os.PathLike | None, do_lower_case: bool):
+    """Refuses a letter case which contradicts the name of a release of google-research/bert.
+
+    Args:
+        init_checkpoint: a checkpoint's directory or prefix, such as ".../cased_L-12_H-768_A-12/bert_model.ckpt"; names
+            that are no release's, and None, pass.
+        do_lower_case: what the user asks for.
+
+    Raises:
+        ValueError: they disagree; names the flag.
+    """
+    parts = os.path.normpath(os.fspath(init_checkpoint)).split(os.sep)[-2:] if init_checkpoint else []
+    for name in parts:
+        lower, cased = _LOWER_NAMES.fullmatch(name), _CASED_NAMES.fullmatch(name)
+        if (lower and not do_lower_case) or (cased and do_lower_case):
+            raise ValueError(
+                f"--do_lower_case must fit the checkpoint. {name} was trained on {'lower-case' if lower else 'cased'} "
+                f"text; received {json.dumps(do_lower_case)}: pass --do_lower_case={json.dumps(bool(lower))}."
+            )
+
+
+def resolve_case(directory: str, do_lower_case: bool | None) -> bool:
+    """Returns do_lower_case as asked, else as `tokenizer_config.json` of the directory says, else True.
+
+    Raises:
+        ValueError: file and request contradict each other, or the file asks for what Google's algorithm does not do.
+    """
+    path = os.path.join(directory, CONFIG_FILE)
+    config = _read_config(path) if os.path.exists(path) else {}
+    stored = config.get("do_lower_case")
+    if stored is not None and not isinstance(stored, bool):
+        raise ValueError(f"{path}: do_lower_case must be true or false. Received: {stored!r}.")
+    if None not in (stored, do_lower_case) and stored != do_lower_case:
+        raise ValueError(
+            f"--do_lower_case must fit the checkpoint. {path} says {json.dumps(stored)}, the flag "
+            f"{json.dumps(do_lower_case)}: leave the flag out or set it to {json.dumps(stored)}."
+        )
+    chosen = next(value for value in (do_lower_case, stored, True) if value is not None)
+    _refuse_foreign_settings(path, config, chosen)
+    check_case(directory, chosen)
+    return chosen
+
+
+def write_config(directory: str, do_lower_case: bool):
+    """Writes `tokenizer_config.json`, aside and then renamed."""
+    config = {"do_lower_case": do_lower_case, "tokenizer_class": "BertTokenizer"}
+    _write(os.path.join(directory, CONFIG_FILE), json.dumps(config, indent=2) + "\n")
+
+
+def _refuse_foreign_settings(path, config, do_lower_case):
+    """Other ids than those which the model was trained on would be silent; so would ignoring the key be."""
+    ours = {"strip_accents": do_lower_case, "tokenize_chinese_chars": True, "do_basic_tokenize": True}
+    for key, value in ours.items():
+        if config.get(key) not in (None, value):
+            raise ValueError(
+                f"{path}: {key} must be {json.dumps(value)} or absent with do_lower_case {json.dumps(do_lower_case)}, as in "
+                f"google-research/bert's algorithm. Received: {json.dumps(config[key])}; remove the key to use Google's "
+                "algorithm nevertheless."
+            )
+
+
+def _read_config(path):
+    try:
+        with open(path, encoding="utf-8") as file:
+            config = json.load(file)
+    except ValueError as error:
+        raise ValueError(f"{path} must hold JSON. {error}") from error
+    if not isinstance(config, dict):
+        raise ValueError(f"{path} must hold a JSON object. Received: {type(config).__name__}.")
+    return config
+
+
+def _write(path, text):
+    aside = f"{path}.tmp"
+    with open(aside, "w", encoding="utf-8", newline="\n") as file:
+        file.write(text)
+    os.replace(aside, path)

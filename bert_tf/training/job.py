@@ -1,0 +1,113 @@
+"""One model and what a script does with it: train it, bring it back, score it, ask it. Knows no concrete task."""
+
+import dataclasses
+
+import numpy as np
+from absl import logging
+
+from bert_tf.checkpoints import convert
+from bert_tf.checkpoints.store import Store
+from bert_tf.data import dataset
+from bert_tf.training import distribution
+from bert_tf.training.actions import KeepBest, Progress
+from bert_tf.training.loop import RunConfig, fit
+from bert_tf.training.scoring import Predictor
+
+# XLA compiles a program for every shape: then a few widths are better than many.
+_XLA_WIDTHS = 4
+
+
+@dataclasses.dataclass
+class Job:
+    """A task on examples that lie tokenized in memory. To be used in the scope of a strategy.
+
+    Attributes:
+        task: see `tasks/task.py`.
+        run: the training run; its output_dir is also where a trained model is sought.
+        max_seq_length: longest row.
+        by_length: batches of similar lengths, padded to their longest.
+    """
+
+    task: object
+    run: RunConfig
+    max_seq_length: int
+    by_length: bool = True
+
+    def __post_init__(self):
+        self.checkpoints = Store(self.run.output_dir, keep=self.run.keep_checkpoints)
+        self.model = None
+        self.global_step = 0
+        self._predictors = {}
+
+    def train(self, examples: dataset.Tokenized, held_out=None, keep_best=None, batch_size=8, on_begin=lambda: None):
+        """Trains to the end of the run, from wherever the ladder of `state.begin` says.
+
+        Args:
+            examples: to train on.
+            held_out: examples for `keep_best`, scored `batch_size` at a time at every checkpoint.
+            on_begin: see `fit`.
+            keep_best: the metric by which the model is chosen; None: the last step's model is the result.
+        """
+        run, order = self.run, self._training_order(examples)
+        actions = [Progress(run)]
+        if keep_best:
+            actions.append(KeepBest(keep_best, lambda m: self._scores(m, held_out, batch_size), run, self.checkpoints))
+        state = fit(self.task, run, lambda start: self._batches(examples, order[start:]), actions, on_begin)
+        self.model, self.global_step = state.model, run.num_train_steps
+        if keep_best and (best := self.checkpoints.best()):
+            self._load(self.checkpoints.prefix(best.step))
+            self.global_step = best.step
+            logging.info("The best by %s is step %d: %.5f", best.metric, best.step, best.value)
+        self.checkpoints.point_to(self.global_step)
+
+    def restore(self):
+        """Loads this run's result, or where there is none the initial checkpoint, which must then have the head too.
+
+        Raises:
+            ValueError: neither is there, or the head is missing.
+        """
+        self.model = self.task.build_model()
+        if latest := self.checkpoints.latest():
+            best = self.checkpoints.best()
+            self.global_step = best.step if best else latest[0]
+            self._load(self.checkpoints.prefix(self.global_step))
+        elif self.run.init_checkpoint:
+            self._load(self.run.init_checkpoint)
+        else:
+            raise ValueError(
+                f"There must be a trained model. Received no --init_checkpoint, and {self.run.output_dir} holds no "
+                "checkpoint; train one with --do_train."
+            )
+
+    def scores(self, examples: dataset.Tokenized, batch_size: int) -> dict[str, float]:
+        """Returns the task's metrics and the mean loss."""
+        return self._scores(self.model, examples, batch_size)
+
+    def outputs(self, examples: dataset.Tokenized, batch_size: int) -> np.ndarray:
+        """Returns the model's outputs [n, ...], in order."""
+        order = self._scoring_order(examples, batch_size)
+        return self._predictor(self.model).outputs(self._batches(examples, order), order)[0]
+
+    def _scores(self, model, examples, batch_size):
+        order = self._scoring_order(examples, batch_size)
+        return self._predictor(model).scores(self._batches(examples, order), order, examples.targets)
+
+    def _predictor(self, model):
+        return self._predictors.setdefault(id(model), Predictor(self.task, model, self.run.step.use_xla))
+
+    def _load(self, path):
+        logging.info("%s", convert.load(path, self.model.variables, excuse=self.task.unused))
+
+    def _training_order(self, examples):
+        run = self.run
+        return dataset.training_order(
+            examples.lengths, run.train_batch_size, run.num_train_steps, run.step.seed, self.by_length
+        )
+
+    def _scoring_order(self, examples, batch_size):
+        distribution.check_batch_size(batch_size, 1, "The batch size of evaluation and prediction")
+        return dataset.scoring_order(examples.lengths, batch_size, self.by_length)
+
+    def _batches(self, examples, order):
+        step = -(-self.max_seq_length // _XLA_WIDTHS) if self.run.step.use_xla else dataset.WIDTH_STEP
+        return dataset.batches(examples, order, self.max_seq_length, self.by_length, step)

@@ -1,0 +1,141 @@
+"""BERT's own Adam (google-research/bert optimization.py, AdamWeightDecayOptimizer)."""
+
+import re
+
+import keras
+import tensorflow as tf
+
+# Pattern of the variable's path -> is it decayed? The first that matches decides, and one must: a pattern that matches
+# nothing, or a variable that nothing matches, is how weight decay goes wrong unnoticed.
+DECAY_RULES = (
+    (r".*/LayerNorm/(gamma|beta)", False),
+    (r".*(/|_)bias", False),
+    (r".*/(kernel|output_weights|\w+_embeddings)", True),
+)
+
+
+def is_decayed(path, rules=DECAY_RULES) -> bool:
+    """Returns whether weight decay applies to the variable at `path`.
+
+    Raises:
+        ValueError: no rule covers the path.
+    """
+    for pattern, decayed in rules:
+        if re.fullmatch(pattern, path):
+            return decayed
+    raise ValueError(
+        f"Every trainable variable must be covered by a weight-decay rule. Received {path!r}, which none of "
+        f"{[pattern for pattern, _ in rules]} matches; pass decay_rules that cover it."
+    )
+
+
+@keras.saving.register_keras_serializable("bert_tf")
+class AdamW(keras.optimizers.Optimizer):
+    """Adam with decoupled weight decay and without bias correction.
+
+        m = b1 m + (1 - b1) g;  v = b2 v + (1 - b2) g^2;  w = w - rate (m / (sqrt(v) + epsilon) + decay w)
+
+    Args:
+        learning_rate: a number or a schedule.
+        weight_decay_rate: `decay` above, for the variables that `decay_rules` name.
+        beta_1, beta_2, epsilon: as above.
+        decay_rules: pairs (pattern of the whole variable path, whether decayed); see `DECAY_RULES`.
+
+    Works in `compile` as any Keras optimizer; our own loop calls `apply_reduced`.
+    """
+
+    def __init__(
+        self,
+        learning_rate=5e-5,
+        weight_decay_rate=0.01,
+        beta_1=0.9,
+        beta_2=0.999,
+        epsilon=1e-6,
+        decay_rules=DECAY_RULES,
+        name="adamw",
+        **kwargs,
+    ):
+        super().__init__(learning_rate=learning_rate, name=name, **kwargs)
+        self.weight_decay_rate = weight_decay_rate
+        self.beta_1 = beta_1
+        self.beta_2 = beta_2
+        self.epsilon = epsilon
+        self.decay_rules = tuple(tuple(rule) for rule in decay_rules)
+
+    def build(self, variables):
+        if self.built:
+            return
+        super().build(variables)
+        self._decayed = [is_decayed(v.path, self.decay_rules) for v in variables]
+        self._moments = [
+            tuple(self.add_variable_from_reference(v, name, initializer="zeros") for name in ("adam_m", "adam_v"))
+            for v in variables
+        ]
+
+    def update_step(self, gradient, variable, learning_rate):
+        """Moves one variable by its gradient, float [same shape]; `variable` is a Keras or a TensorFlow variable."""
+        index = self._get_variable_index(variable)
+        m, v = (moment.value for moment in self._moments[index])
+        variable = variable.value if isinstance(variable, keras.Variable) else variable
+        rate = tf.cast(learning_rate, variable.dtype)
+        if self._decayed[index]:
+            variable.assign(variable * (1 - rate * self.weight_decay_rate))
+        # TensorFlow's fused kernel, one pass over memory. Its bias correction sqrt(1 - b2^t) / (1 - b1^t) is 1 when it
+        # is told that both powers are 0.
+        tf.raw_ops.ResourceApplyAdam(
+            var=variable.handle,
+            m=m.handle,
+            v=v.handle,
+            beta1_power=tf.zeros([], variable.dtype),
+            beta2_power=tf.zeros([], variable.dtype),
+            lr=rate,
+            beta1=tf.constant(self.beta_1, variable.dtype),
+            beta2=tf.constant(self.beta_2, variable.dtype),
+            epsilon=tf.constant(self.epsilon, variable.dtype),
+            grad=tf.convert_to_tensor(gradient),
+        )
+
+    def apply_reduced(self, gradients, variables, when=None):
+        """Applies gradients that are already summed over the replicas; to be called in a replica, outside XLA.
+
+        Args:
+            gradients: a dense tensor for each variable.
+            variables: the Keras variables that `build` got.
+            when: bool [], the same on every replica; where False nothing moves. None means True.
+        """
+
+        def update(strategy, gradients):
+            def move():
+                rate = self._get_current_learning_rate()
+                for gradient, variable in zip(gradients, variables, strict=True):
+                    strategy.extended.update(
+                        variable.value,
+                        lambda var, grad: self.update_step(grad, var, rate),
+                        args=(gradient,),
+                        group=False,
+                    )
+                self.iterations.assign_add(1)
+
+            if when is None:
+                move()
+            else:
+                tf.cond(strategy.experimental_local_results(when)[0], move, lambda: None)
+
+        tf.distribute.get_replica_context().merge_call(update, args=(gradients,))
+
+    def slots(self, variables):
+        """Returns {"<path>/adam_m" and "<path>/adam_v": variable}, google-research/bert's names in a checkpoint."""
+        return {
+            f"{v.path}/{name}": moment
+            for v in variables
+            for name, moment in zip(("adam_m", "adam_v"), self._moments[self._get_variable_index(v)], strict=True)
+        }
+
+    def get_config(self):
+        return super().get_config() | {
+            "weight_decay_rate": self.weight_decay_rate,
+            "beta_1": self.beta_1,
+            "beta_2": self.beta_2,
+            "epsilon": self.epsilon,
+            "decay_rules": self.decay_rules,
+        }

@@ -1,0 +1,85 @@
+"""What a run must remember to go on exactly where it was, and the ladder that says where a run begins."""
+
+import dataclasses
+import json
+
+import tensorflow as tf
+from absl import logging
+
+from bert_tf.checkpoints import convert, name_maps, store
+
+_SETTINGS = "training/settings"
+
+
+@dataclasses.dataclass
+class TrainingState:
+    """The variables of a run: the model's, the optimizer's, the step's; by google-research/bert's names in a file.
+
+    Attributes:
+        model, optimizer, step: of the run.
+        settings: what must not change between a run and its continuation, for the same steps to follow.
+    """
+
+    model: object
+    optimizer: object
+    step: object
+    settings: dict
+
+    def tensors(self) -> dict:
+        """Returns {name: variable or tensor}: everything, as `store.Store.save` takes it."""
+        named = {name_maps.from_ours(v.path, name_maps.TF1): v for v in self.model.variables}
+        for path, slot in self.optimizer.slots(self.model.trainable_variables).items():
+            path, kind = path.rsplit("/", 1)
+            named[f"{name_maps.from_ours(path, name_maps.TF1)}/{kind}"] = slot
+        named["global_step"] = self.optimizer.iterations
+        named |= {f"training/{name}": variable for name, variable in self.step.variables().items()}
+        return named | {_SETTINGS: tf.constant(json.dumps(self.settings, sort_keys=True))}
+
+    def restore(self, saved: dict, path: str):
+        """Assigns what `tensors` saved.
+
+        Raises:
+            ValueError: the run had other settings, or another model.
+        """
+        then = json.loads(saved[_SETTINGS].item()) if _SETTINGS in saved else None
+        if then != self.settings:
+            raise ValueError(_changed(path, then, self.settings))
+        here = {name: variable for name, variable in self.tensors().items() if name != _SETTINGS}
+        if missing := sorted(here.keys() - saved.keys()):
+            raise ValueError(f"{path} must hold the whole state of this run. Received one without {missing[:10]}.")
+        for name, variable in here.items():
+            variable.assign(saved[name])
+
+
+def _changed(path, then, now):
+    if then is None:
+        return (
+            f"A run continues only from a checkpoint that it wrote itself. Received {path}, which holds no settings of "
+            "a run; name another --output_dir, or pass --overwrite_output_dir."
+        )
+    differing = [k for k in sorted(then | now) if then.get(k) != now.get(k)]
+    changes = [f"{k}: {then.get(k)!r} then, {now.get(k)!r} now" for k in differing]
+    return (
+        f"A run continues only with the settings that it began with ({path}). Received {'; '.join(changes)}. "
+        "Name another --output_dir, or pass --overwrite_output_dir to begin anew."
+    )
+
+
+def begin(state: TrainingState, checkpoints: store.Store, init_checkpoint: str | None, task) -> int:
+    """Decides where a run starts, and returns its step: the first rung that holds.
+
+    1. This run's own newest whole checkpoint: it was interrupted, or is finished.
+    2. `init_checkpoint`: another model's weights; optimizer and step are new.
+    3. Nothing: random weights.
+    """
+    if own := checkpoints.latest():
+        step, prefix = own
+        state.restore(checkpoints.restore(prefix), prefix)
+        logging.info("Continuing this run from step %d: %s", step, prefix)
+        return step
+    if init_checkpoint:
+        report = convert.load(init_checkpoint, state.model.variables, excuse=(*task.fresh, *task.unused))
+        logging.info("%s", report)
+        return 0
+    logging.warning("No --init_checkpoint: training starts from random weights.")
+    return 0

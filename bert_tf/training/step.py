@@ -1,0 +1,125 @@
+"""One training step: batch -> loss -> gradients -> clipped -> applied, on one replica of one or of many."""
+
+import dataclasses
+
+import tensorflow as tf
+
+from bert_tf.modeling.layers import seed_scope
+
+_FIRST_LOSS_SCALE = 2.0**15
+_STEPS_TO_GROW = 2000  # after so many finite steps the loss scale doubles (Micikevicius et al. 2018, section 3.2)
+
+
+@dataclasses.dataclass(frozen=True)
+class StepConfig:
+    """What a step does besides the task.
+
+    Attributes:
+        seed: of every dropout mask; masks are a function of (seed, step, replica, micro-batch).
+        accumulation: micro-batches that one step is cut into; the step's result does not depend on it but for rounding.
+        clip_norm: the gradients' global norm is at most this (BERT: 1.0).
+        use_xla: compile forward and backward, as one XLA program inside each replica.
+        scale_loss: multiply the loss so that float16 gradients do not vanish, and skip the steps where they overflow.
+    """
+
+    seed: int = 0
+    accumulation: int = 1
+    clip_norm: float = 1.0
+    use_xla: bool = False
+    scale_loss: bool = False
+
+
+class TrainStep:
+    """Calls `task.loss` on the model and moves the variables; an instance is called with a batch.
+
+    Args:
+        task: gives `denominators(batch)` and `loss(outputs, batch, denominators)`; see `tasks/task.py`.
+        model: a Keras model that takes the batch's features, built in the strategy's scope.
+        optimizer: `AdamW`, built in the strategy's scope.
+        config: a `StepConfig`.
+
+    Calling it with a batch (a dict of tensors [B, ...], or their distributed values) returns float32 scalars: `loss`,
+    `gradient_norm` before clipping, `skipped` (1 where the gradients were not finite and nothing moved).
+    """
+
+    def __init__(self, task, model, optimizer, config: StepConfig):
+        self.task = task
+        self.model = model
+        self.optimizer = optimizer
+        self.config = config
+        self.strategy = tf.distribute.get_strategy()
+        scale = _FIRST_LOSS_SCALE if config.scale_loss else 1.0
+        self.loss_scale = tf.Variable(scale, trainable=False, name="loss_scale")
+        self.finite_steps = tf.Variable(0, dtype=tf.int64, trainable=False, name="finite_steps")
+        self._micro_step = tf.function(self._loss_and_gradients, jit_compile=config.use_xla or None)
+        self._step = tf.function(self._distributed, reduce_retracing=True)
+
+    def __call__(self, batch):
+        return self._step(batch)
+
+    def variables(self):
+        """Returns {name: variable}: what a resumed run needs besides the model's and the optimizer's variables."""
+        return {"loss_scale": self.loss_scale, "finite_steps": self.finite_steps}
+
+    def _distributed(self, batch):
+        results = self.strategy.run(self._replica, args=(batch,))
+        return {name: self.strategy.experimental_local_results(value)[0] for name, value in results.items()}
+
+    def _replica(self, batch):
+        context = tf.distribute.get_replica_context()
+
+        def over_replicas(values):
+            return context.all_reduce(tf.distribute.ReduceOp.SUM, values)
+
+        denominators = over_replicas(self.task.denominators(batch))
+        loss, gradients = self._accumulate(batch, denominators, context)
+        loss, gradients = over_replicas([loss, gradients])
+        norm = tf.linalg.global_norm(gradients)
+        shrink = self.config.clip_norm / tf.maximum(norm, self.config.clip_norm)
+        gradients = [g * shrink for g in gradients]
+        finite = tf.math.is_finite(norm) if self.config.scale_loss else None
+        self.optimizer.apply_reduced(gradients, self.model.trainable_variables, when=finite)
+        if finite is not None:
+            self._adapt_loss_scale(finite)
+        skipped = tf.zeros([]) if finite is None else tf.cast(~finite, tf.float32)
+        return {"loss": loss, "gradient_norm": norm, "skipped": skipped}
+
+    def _accumulate(self, batch, denominators, context):
+        """Returns the replica's share of the loss and of the gradients, summed over its micro-batches."""
+        parts, step = self.config.accumulation, tf.cast(self.optimizer.iterations.value, tf.int32)
+        place = step * context.num_replicas_in_sync + context.replica_id_in_sync_group
+
+        def micro(part, index):
+            seed = tf.stack([tf.constant(self.config.seed, tf.int32), place * parts + index])
+            return self._micro_step(part, denominators, seed, self.loss_scale.read_value())
+
+        if parts == 1:
+            return micro(batch, 0)
+        split = {k: tf.reshape(v, tf.concat([[parts, -1], tf.shape(v)[1:]], 0)) for k, v in batch.items()}
+        zeros = [tf.zeros(v.shape) for v in self.model.trainable_variables]
+
+        def add(index, loss, gradients):
+            part = {k: tf.ensure_shape(v[index], batch[k].shape) for k, v in split.items()}
+            more_loss, more = micro(part, index)
+            return index + 1, loss + more_loss, [a + b for a, b in zip(gradients, more, strict=True)]
+
+        start = (tf.constant(0), tf.zeros([]), zeros)
+        _, loss, gradients = tf.while_loop(lambda i, *_: i < parts, add, start, parallel_iterations=1)
+        return loss, gradients
+
+    def _loss_and_gradients(self, batch, denominators, seed, loss_scale):
+        variables = self.model.trainable_variables
+        with seed_scope(seed), tf.GradientTape() as tape:
+            outputs = self.model({k: batch[k] for k in self.task.features}, training=True)
+            loss = self.task.loss(outputs, batch, denominators)
+            scaled = loss * loss_scale
+        gradients = tape.gradient(scaled, [v.value for v in variables])
+        return loss, [tf.cast(tf.convert_to_tensor(g), tf.float32) / loss_scale for g in gradients]
+
+    def _adapt_loss_scale(self, finite):
+        """Halves the scale after an overflow, doubles it after many steps without one."""
+        steps = tf.where(finite, self.finite_steps + 1, 0)
+        grow = steps >= _STEPS_TO_GROW
+        scale = tf.where(finite, self.loss_scale, tf.maximum(self.loss_scale / 2, 1.0))
+        self.loss_scale.assign(tf.where(grow, scale * 2, scale))
+        self.finite_steps.assign(tf.where(grow, tf.zeros_like(steps), steps))

@@ -1,0 +1,106 @@
+"""load: everything or nothing, and both sides told."""
+
+import numpy as np
+import pytest
+
+from bert_tf.checkpoints.convert import load
+from tests.checkpoints import fakes
+
+
+@pytest.fixture(scope="module")
+def weights():
+    return fakes.pretraining_weights()
+
+
+@pytest.fixture
+def directory(tmp_path, weights):
+    return fakes.save_hugging_face(tmp_path / "hf", fakes.to_hugging_face(weights))
+
+
+def _loaded(variables):
+    return {v.path: v.value for v in variables if v.value is not None}
+
+
+def test_everything_comes_in(directory, weights):
+    variables = fakes.variables_for(weights)
+    report = load(directory, variables)
+    assert {path: value.tolist() for path, value in _loaded(variables).items()} == {
+        path: value.tolist() for path, value in weights.items()
+    }
+    assert sorted(report.loaded) == sorted(weights)
+    assert str(report) == f"Loaded 46 variables from {directory}/model.safetensors; 0 names that mean no weight."
+
+
+def test_keras_variables(directory, weights):
+    variables = fakes.keras_variables_for({path: np.zeros_like(array) for path, array in weights.items()})
+    load(directory, variables)
+    for variable in variables:
+        np.testing.assert_array_equal(np.asarray(variable), weights[variable.path])
+
+
+def test_both_lists_are_printed_whole_and_nothing_is_assigned(tmp_path, weights):
+    tensors = fakes.to_hugging_face(weights)
+    del tensors["bert.pooler.dense.weight"], tensors["bert.pooler.dense.bias"]
+    tensors["lm_head.bias"] = np.zeros(3, np.float32)
+    folder = fakes.save_hugging_face(tmp_path, tensors)
+    variables = [v for v in fakes.variables_for(weights) if not v.path.startswith("cls/seq")]
+    variables += [fakes.FakeVariable("classifier/output_weights", [2, 4])]
+    with pytest.raises(ValueError) as error:
+        load(folder, variables, excuse=["classifier/.*"])
+    assert str(error.value) == (
+        f"The model and the checkpoint {folder}/model.safetensors (safetensors) must have the same weights, except "
+        "those that an `excuse` pattern names. Received: 42 in both, and\n"
+        "  3 in the model but missing in the checkpoint:\n"
+        "    bert/pooler/dense/kernel\n    bert/pooler/dense/bias\n    classifier/output_weights (excused)\n"
+        "  3 in the checkpoint but left over:\n"
+        "    cls/seq_relationship/output_bias\n    cls/seq_relationship/output_weights\n    lm_head.bias"
+    )
+    assert _loaded(variables) == {}
+
+
+def test_excuses(directory, weights):
+    encoder = {path: array for path, array in weights.items() if path.startswith("bert/")}
+    head = [fakes.FakeVariable("classifier/output_weights", [3, 4]), fakes.FakeVariable("classifier/output_bias", [3])]
+    variables = fakes.variables_for(encoder) + head
+    report = load(directory, variables, excuse=["classifier/.*", "cls/.*"])
+    assert set(_loaded(variables)) == set(report.loaded) == set(encoder)
+    assert report.excused_missing == ["classifier/output_weights", "classifier/output_bias"]
+    assert len(report.excused_left_over) == 7
+    assert str(report) == (
+        f"Loaded 39 variables from {directory}/model.safetensors; 2 not in the checkpoint, left as initialized: "
+        "classifier/output_weights, classifier/output_bias; 7 in the checkpoint, not used: "
+        "cls/predictions/output_bias, cls/predictions/transform/LayerNorm/beta, "
+        "cls/predictions/transform/LayerNorm/gamma, "
+        "cls/predictions/transform/dense/bias, ...; 0 names that mean no weight."
+    )
+
+
+def test_an_excuse_must_match_the_whole_path(directory, weights):
+    variables = [v for v in fakes.variables_for(weights) if v.path != "cls/seq_relationship/output_bias"]
+    with pytest.raises(ValueError, match="left over:\n    cls/seq_relationship/output_bias$"):
+        load(directory, variables, excuse=["cls/seq", "output_bias"])
+
+
+def test_another_vocabulary(directory, weights):
+    variables = fakes.variables_for(weights)
+    variables[0].shape = (12, 4)
+    assert variables[0].path == "bert/embeddings/word_embeddings"
+    with pytest.raises(ValueError) as error:
+        load(directory, variables)
+    assert str(error.value).endswith(
+        "Received: 1 of 46 with another:\n    bert/embeddings/word_embeddings: (12, 4) in the model, (11, 4) in the "
+        "checkpoint (rows = entries of the vocabulary: are vocab.txt and vocab_size those of this checkpoint?)"
+    )
+    assert _loaded(variables) == {}
+
+
+def test_an_untied_output_layer(tmp_path, weights):
+    tensors = fakes.to_hugging_face(weights)
+    tensors["cls.predictions.decoder.weight"] = tensors["bert.embeddings.word_embeddings.weight"] + 1
+    folder = fakes.save_hugging_face(tmp_path, tensors)
+    variables = fakes.variables_for(weights)
+    with pytest.raises(ValueError, match="decoder.weight .* must be equal to bert.embeddings.word_embeddings.weight"):
+        load(folder, variables)
+    assert _loaded(variables) == {}
+    encoder = [v for v in variables if v.path.startswith("bert/")]
+    assert len(load(folder, encoder, excuse=["cls/.*"]).loaded) == 39  # without that layer it does not matter

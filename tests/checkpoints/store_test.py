@@ -1,0 +1,145 @@
+"""A run's checkpoints: which stay, which are whole, and what a full disk or a kill leaves."""
+
+import logging
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.checkpoints.store import Store
+
+
+def _tensors(step):
+    return {"weight": np.full([300], step, np.float32), "global_step": np.int64(step)}
+
+
+def _save(store, *steps):
+    for step in steps:
+        store.save(step, _tensors(step))
+
+
+def _cut(store, step, ending=".data-00000-of-00001"):
+    path = store.prefix(step) + ending
+    os.truncate(path, os.path.getsize(path) // 2)
+
+
+def test_save_latest_restore(tmp_path):
+    store = Store(tmp_path / "new" / "out")
+    assert store.latest() is None and store.steps() == []
+    _save(store, 9, 10)
+    step, prefix = store.latest()
+    assert (step, prefix) == (10, f"{tmp_path}/new/out/model.ckpt-10")
+    restored = store.restore(prefix)
+    assert restored["global_step"] == 10 and restored["weight"].tolist() == [10.0] * 300
+
+
+def test_the_state_file_is_tensorflow_s_and_can_be_moved(tmp_path):
+    _save(Store(tmp_path / "out", keep=2), 1, 2, 3)
+    os.rename(tmp_path / "out", tmp_path / "moved")
+    assert tf.train.latest_checkpoint(tmp_path / "moved") == f"{tmp_path}/moved/model.ckpt-3"
+    state = tf.train.get_checkpoint_state(tmp_path / "moved")
+    assert [os.path.basename(p) for p in state.all_model_checkpoint_paths] == ["model.ckpt-2", "model.ckpt-3"]
+
+
+def test_the_last_few_the_best_and_the_protected_stay(tmp_path):
+    store = Store(tmp_path, keep=2, protect=[3])
+    _save(store, 1, 2)
+    store.mark_best(1, "eval_accuracy", np.float32(0.5))
+    _save(store, 3, 4, 5, 6)
+    assert store.steps() == [1, 3, 5, 6]
+    assert Store(tmp_path).best() == (1, "eval_accuracy", 0.5)
+    store.mark_best(6, "eval_accuracy", 0.75)
+    _save(store, 7)
+    assert store.steps() == [3, 6, 7]
+    assert sorted(os.listdir(tmp_path))[:2] == ["best_checkpoint.json", "checkpoint"]
+    assert len(os.listdir(tmp_path)) == 2 + 3 * 2
+
+
+def test_a_step_is_replaced_and_later_ones_are_left_alone(tmp_path):
+    store = Store(tmp_path, keep=1)
+    _save(store, 5)
+    store.save(5, {"weight": np.zeros(2)})
+    assert store.restore(store.prefix(5))["weight"].tolist() == [0, 0]
+    _save(store, 4)  # a run set back by hand
+    assert store.steps() == [4, 5]
+    assert tf.train.latest_checkpoint(tmp_path).endswith("model.ckpt-4")
+
+
+@pytest.mark.parametrize("ending", [".data-00000-of-00001", ".index"])
+def test_a_half_checkpoint_is_named_and_the_one_before_it_used(tmp_path, caplog, ending):
+    store = Store(tmp_path)
+    _save(store, 1, 2, 3)
+    _cut(store, 3, ending)
+    with caplog.at_level(logging.WARNING):
+        assert store.latest() == (2, store.prefix(2))
+    assert "model.ckpt-3 must be a whole TF1 checkpoint" in caplog.text
+    with pytest.raises(ValueError, match="model.ckpt-3 must be a whole"):
+        store.latest(strict=True)
+    _save(store, 3)  # the run comes there again
+    assert store.latest() == (3, store.prefix(3))
+
+
+def test_none_is_whole(tmp_path, caplog):
+    store = Store(tmp_path)
+    _save(store, 1)
+    os.remove(store.prefix(1) + ".index")
+    assert store.latest() is None
+    assert "no file model.ckpt-1.index" in caplog.text
+
+
+def test_what_a_killed_save_left_is_cleaned(tmp_path):
+    killed = (
+        "import os, signal, sys, numpy as np\n"
+        "from bert_tf.checkpoints.store import Store\n"
+        "store = Store(sys.argv[1])\n"
+        "store.save(1, {'weight': np.ones(9)})\n"
+        "replace = os.replace\n"
+        "def die(source, target):\n"
+        "    if target.endswith('.index'): os.kill(os.getpid(), signal.SIGKILL)\n"
+        "    replace(source, target)\n"
+        "os.replace = die\n"
+        "store.save(2, {'weight': np.ones(9)})\n"
+    )
+    assert subprocess.run([sys.executable, "-c", killed, tmp_path], stderr=subprocess.DEVNULL).returncode == -9
+    left = [name for name in os.listdir(tmp_path) if name.startswith(".tmp-") or "ckpt-2" in name]
+    assert len(left) == 2  # the temporary directory with the .index, and the .data without it
+    store = Store(tmp_path)
+    assert store.latest() == (1, store.prefix(1))
+    _save(store, 3)
+    assert store.steps() == [1, 3] and not set(left) & set(os.listdir(tmp_path))
+
+
+def test_a_full_disk_leaves_the_old_checkpoints_and_nothing_else(tmp_path):
+    full = (
+        "import resource, sys, numpy as np\n"
+        "from bert_tf.checkpoints.store import Store\n"
+        "store = Store(sys.argv[1], keep=1)\n"
+        "store.save(1, {'weight': np.ones(9)})\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))\n"
+        "try:\n"
+        "    store.save(2, {'weight': np.ones(100_000)})\n"
+        "except ValueError as error:\n"
+        "    print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", full, tmp_path], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert f"The checkpoint {tmp_path}/model.ckpt-2 must be written whole. Received: " in done.stdout
+    assert "; File too large; nothing of it was kept" in done.stdout and "Is the disk full" in done.stdout
+    expected = ["checkpoint", "model.ckpt-1.data-00000-of-00001", "model.ckpt-1.index"]
+    assert sorted(os.listdir(tmp_path)) == expected
+    store = Store(tmp_path)
+    assert store.latest() == (1, store.prefix(1))
+    assert store.restore(store.prefix(1))["weight"].tolist() == [1.0] * 9
+
+
+def test_wrong_use(tmp_path):
+    with pytest.raises(ValueError, match="at least 1. Received: 0"):
+        Store(tmp_path, keep=0)
+    with pytest.raises(ValueError, match=r"must be one of .*: \[\]. Received: 3"):
+        Store(tmp_path).mark_best(3, "eval_f1", 0.5)
+    (tmp_path / "best_checkpoint.json").write_text("{", encoding="utf-8")
+    with pytest.raises(ValueError, match="best_checkpoint.json must hold step, metric and value"):
+        Store(tmp_path).best()

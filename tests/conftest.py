@@ -1,0 +1,34 @@
+"""What all tests share: the pretrained weights and the data sets, where a machine has them."""
+
+import os
+import pathlib
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # before anything imports TensorFlow
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture(scope="session")
+def minilm() -> str:
+    """Path of the all-MiniLM-L6-v2 directory: from $BERT_TF_MINILM, the user's cache, or the demo of this checkout."""
+    named = os.environ.get("BERT_TF_MINILM")
+    places = [
+        *([pathlib.Path(named)] if named else []),
+        pathlib.Path.home() / ".cache" / "bert_tf_data" / "minilm",
+        ROOT / "demo" / "weights" / "minilm",
+    ]
+    for place in places:
+        if (place / "model.safetensors").exists():
+            return str(place)
+    pytest.skip(f"needs the weights of MiniLM: `make demo` fetches them. Looked in: {', '.join(map(str, places))}")
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> pathlib.Path:
+    """The folder with GLUE and the other data sets, beside the checkout."""
+    folder = ROOT.parent / "shared" / "data"
+    if not folder.is_dir():
+        pytest.skip(f"needs the data sets in {folder}, which are not part of the checkout")
+    return folder

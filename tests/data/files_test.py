@@ -1,0 +1,113 @@
+"""Promises of bert_tf.data.files: bad bytes are dropped and counted, and no reader ever sees half a file."""
+
+import gzip
+import os
+import subprocess
+import sys
+
+import pytest
+
+from bert_tf.data import files
+
+
+def test_invalid_bytes_are_dropped_and_counted(tmp_path, caplog):
+    path = tmp_path / "a.tsv"
+    path.write_bytes(b"caf\xc3\xa9\n\xffgood\xc3\n\xe2\x82\nnul\x00\n")
+    with caplog.at_level("WARNING", logger="absl"):
+        assert files.read_text(path) == "café\ngood\n\nnul\x00\n"
+    assert [r.getMessage() for r in caplog.records] == [f"{path}: dropped 4 bytes that are not UTF-8, in 2 lines."]
+
+
+def test_clean_text_logs_nothing_and_loses_only_the_byte_order_mark(tmp_path, caplog):
+    path = tmp_path / "a.tsv"
+    path.write_bytes("\ufeffone\r\n\ufefftwo\u2028\x85".encode())
+    assert files.read_text(path) == "one\r\n\ufefftwo\u2028\x85"
+    assert not caplog.records
+
+
+def test_gzip_is_unpacked_by_name(tmp_path):
+    path = tmp_path / "A.TSV.GZ"
+    path.write_bytes(gzip.compress("\ufeffé\n".encode()))
+    assert files.read_text(path) == "é\n"
+
+
+@pytest.mark.parametrize(
+    "name, data, words",
+    [
+        ("a.tsv.gz", b"plain text", "whole gzip file.*Not a gzipped file.*take .gz off"),
+        ("a.tsv.gz", gzip.compress(b"cut short" * 99)[:-9], "whole gzip file.*pack it again"),
+        ("a.tsv.gz", gzip.compress(bytes(range(256)))[:12] + b"\xff" * 40, "whole gzip file.*pack it again"),
+        ("a.tsv", gzip.compress(b"packed"), "must be text. Received a gzip file; add .gz"),
+        ("a.tsv", "text".encode("utf-16"), "must be UTF-8.*UTF-16.*iconv"),
+    ],
+)
+def test_files_that_are_not_what_they_say(tmp_path, name, data, words):
+    path = tmp_path / name
+    path.write_bytes(data)
+    with pytest.raises(ValueError, match=words) as error:
+        files.read_text(path)
+    assert str(error.value).startswith(str(path))
+
+
+def test_missing_file_and_directory(tmp_path):
+    with pytest.raises(ValueError, match="nope.tsv must be a file. Received a path where nothing is"):
+        files.read_text(tmp_path / "nope.tsv")
+    with pytest.raises(ValueError, match="must be a file. Received a directory; name one file"):
+        files.read_text(tmp_path)
+
+
+def test_write_text_replaces_and_leaves_nothing_beside(tmp_path):
+    path = tmp_path / "out.txt"
+    files.write_text(path, "old")
+    files.write_text(path, "new é\r\n")
+    assert path.read_bytes() == "new é\r\n".encode()
+    assert os.listdir(tmp_path) == ["out.txt"]
+
+
+def test_binary_mode_and_symbolic_link(tmp_path):
+    (tmp_path / "real").write_bytes(b"old")
+    (tmp_path / "link").symlink_to("real")
+    with files.atomic_open(tmp_path / "link", "wb") as file:
+        file.write(b"\x00\xff")
+        assert (tmp_path / "real").read_bytes() == b"old"
+    assert (tmp_path / "real").read_bytes() == b"\x00\xff" and (tmp_path / "link").is_symlink()
+
+
+@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
+def test_an_error_in_the_block_keeps_the_old_file(tmp_path, error):
+    path = tmp_path / "out.txt"
+    path.write_text("old")
+    with pytest.raises(error), files.atomic_open(path) as file:
+        file.write("half")
+        raise error
+    assert path.read_text() == "old" and os.listdir(tmp_path) == ["out.txt"]
+
+
+def test_a_folder_that_is_not_there_is_an_os_error(tmp_path):
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        files.write_text(tmp_path / "nowhere" / "out.txt", "x")
+
+
+_FULL_DISK = """
+import resource, signal, sys
+from bert_tf.data import files
+
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+try:
+    files.write_text(sys.argv[1], "x" * int(sys.argv[2]))
+except OSError as error:
+    print("OSError", error.errno)
+"""
+
+
+@pytest.mark.parametrize("size", [4097, 1_000_000])  # within one buffer, and many: the error comes from flush and write
+def test_a_full_disk_keeps_the_old_file(tmp_path, size):
+    path = tmp_path / "out.txt"
+    path.write_text("old")
+    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    done = subprocess.run(
+        [sys.executable, "-c", _FULL_DISK, str(path), str(size)], cwd=root, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.startswith("OSError"), done.stderr
+    assert path.read_text() == "old" and os.listdir(tmp_path) == ["out.txt"]

@@ -1,0 +1,237 @@
+"""Promises of bert_tf.data.tables: every format gives the same examples, every bad file one message with its line."""
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from bert_tf.data.tables import Examples, check_labels, label_list, read_table
+
+REPOSITORY = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+ROWS = [
+    ("a film", "one line", "pos"),
+    ('stray " quote', "two, commas", "neg"),
+    ("Größe ½ \u2028 \x0b \x85 end", "", "pos"),
+]
+
+
+def write(tmp_path, name, text):
+    path = tmp_path / name
+    data = text if isinstance(text, bytes) else text.encode()
+    path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+    return str(path)
+
+
+def write_rows(tmp_path, name):
+    """Writes ROWS in the format that the name tells, with the columns first, second, label."""
+    names = ("first", "second", "label")
+    if name.endswith(".parquet"):
+        pa = pytest.importorskip("pyarrow")
+        from pyarrow import parquet
+
+        parquet.write_table(pa.table(dict(zip(names, zip(*ROWS, strict=True), strict=True))), tmp_path / name)
+        return str(tmp_path / name)
+    if ".jsonl" in name:
+        lines = [json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False) for row in ROWS]
+    elif ".tsv" in name:
+        lines = ["\t".join(row) for row in (names, *ROWS)]
+    else:
+        lines = [",".join('"' + cell.replace('"', '""') + '"' for cell in row) for row in (names, *ROWS)]
+    return write(tmp_path, name, "\ufeff" + "\n".join(lines) + "\n")
+
+
+FORMATS = ["a.tsv", "a.csv", "a.jsonl", "a.parquet", "a.tsv.gz", "a.csv.gz", "a.jsonl.gz"]
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_every_format_gives_the_same_examples(tmp_path, name):
+    path = write_rows(tmp_path, name)
+    got = read_table(path, text_columns=["first", "second"], label_column="label")
+    first, second, labels = (list(column) for column in zip(*ROWS, strict=True))
+    start = 2 if ".tsv" in name or ".csv" in name else 1
+    assert got == Examples(["0", "1", "2"], first, second, labels, path, [start, start + 1, start + 2])
+    one = read_table(path, text_columns=["second"], id_column="first")
+    assert one == Examples(first, second, None, None, path, got.lines) and len(one) == 3
+
+
+@pytest.mark.parametrize("name", ["a.tsv", "a.csv", "a.parquet"])
+def test_columns_by_index(tmp_path, name):
+    got = read_table(write_rows(tmp_path, name), text_columns=[1], label_column="2")
+    assert got.text_a == [row[1] for row in ROWS] and got.labels == ["pos", "neg", "pos"]
+
+
+def test_a_name_of_digits_is_a_name_and_a_number_is_an_index(tmp_path):
+    path = write(tmp_path, "a.csv", "1,0\nleft,right\n")
+    assert read_table(path, text_columns=["0"]).text_a == ["right"]
+    assert read_table(path, text_columns=[0]).text_a == ["left"]
+
+
+def test_without_header_and_with_windows_line_ends(tmp_path):
+    path = write(tmp_path, "a.TSV", "good\t1\r\nbad\t0\r\n\r\n\n")
+    got = read_table(path, header=False, text_columns=["0"], label_column=1)
+    assert (got.text_a, got.labels, got.lines) == (["good", "bad"], ["1", "0"], [1, 2])
+
+
+def test_tsv_keeps_quotes_nul_and_carriage_returns_inside(tmp_path):
+    path = write(tmp_path, "a.tsv", 'text\n"open \x00 a\rb\n""x""\tbeyond\n')
+    assert read_table(path).text_a == ['"open \x00 a\rb', '""x""']
+
+
+def test_csv_quoting_and_fields_of_any_length(tmp_path):
+    long = "x" * 200_000
+    path = write(tmp_path, "a.csv", f'text,label\r\n"a ""b"", c\r\nd",1\r\n{long},0\r\n')
+    got = read_table(path, label_column="label")
+    assert (got.text_a, got.labels, got.lines) == (['a "b", c\r\nd', long], ["1", "0"], [2, 4])
+
+
+def test_a_quoted_newline_does_not_shift_the_line_of_an_error(tmp_path):
+    path = write(tmp_path, "a.csv", 'text,label\n"one\ntwo\nthree",1\nfour\n')
+    with pytest.raises(
+        ValueError, match=r"a\.csv:5: a row must have at least 2 columns, separated by commas.*Received 1"
+    ):
+        read_table(path, label_column="label")
+
+
+def test_numbers_become_their_text(tmp_path):
+    lines = "".join(f'{{"text": "a", "label": {label}}}\n' for label in ("1", "0.5", "1.0", "true", '"x"'))
+    got = read_table(write(tmp_path, "a.jsonl", lines), label_column="label")
+    assert got.labels == ["1", "0.5", "1.0", "true", "x"]
+
+
+@pytest.mark.parametrize(
+    "kind, values, names",
+    [("float32", [0.1, 1.0], ["0.1", "1.0"]), ("int8", [1, 0], ["1", "0"]), ("bool", [1, 0], ["true", "false"])],
+)
+def test_parquet_labels(tmp_path, kind, values, names):
+    pa = pytest.importorskip("pyarrow")
+    import numpy as np
+    from pyarrow import parquet
+
+    table = pa.table({"text": ["a", "b"], "label": np.array(values, kind)})
+    parquet.write_table(table, tmp_path / "a.parquet")
+    assert read_table(tmp_path / "a.parquet", label_column="label").labels == names
+
+
+def test_bad_unicode_is_dropped_and_logged(tmp_path, caplog):
+    path = write(tmp_path, "a.tsv", b"text\nna\xefve\n")
+    assert read_table(path).text_a == ["nave"]
+    path = write(tmp_path, "a.jsonl", '{"text": "half \\ud83d, whole \\ud83d\\ude00"}\n')
+    assert read_table(path).text_a == ["half , whole 😀"]
+    assert [record.getMessage().split(": ")[1] for record in caplog.records] == [
+        "dropped 1 bytes that are not UTF-8, in 1 lines.",
+        "dropped lone surrogates, which UTF-8 does not have, in 1 lines.",
+    ]
+
+
+LABELLED = {"label_column": "label"}
+NO_HEADER = {"header": False, "text_columns": ["0"], "label_column": "1"}
+BAD = {  # name, content, arguments of read_table, the message after the directory
+    "no column": ("a.tsv", "x\ty\n1\t2\n", {}, r"a\.tsv:1: there must be a column 'text' \(--text_column\)\. Received "
+                  r"the columns \['x', 'y'\]; choose one with --text_column, or say --header=false"),
+    "no label column": ("a.csv", "text\nx\n", LABELLED, r"a\.csv:1: .*'label' \(--label_column\).*\['text'\]"),
+    "index too high": ("a.tsv", "text\nx\n", {"text_columns": [3]}, r"a\.tsv:1: there must be a column 3 "),
+    "negative": ("a.tsv", "text\nx\n", {"text_columns": [-1]}, r"a\.tsv:1: there must be a column -1 "),
+    "name without header": ("a.tsv", "x\n", {"header": False}, r"--text_column must be an index from 0.*: 'text'"),
+    "negative without header": ("a.tsv", "x\n", {"header": False, "text_columns": ["-1"]}, r"index from 0.*'-1'"),
+    "twice": ("a.csv", "text,text\nx,y\n", {}, r"a\.csv:1: column names must differ\. .*'text' more than once"),
+    "short row": ("a.tsv", "good\t1\nbad 0\n", NO_HEADER, r"a\.tsv:2: a row must have at least 2 columns, separated by "
+                  r"tabs\. Received 1: \['bad 0'\]; correct this line, or check --text_column and --label_column"),
+    "blank line": ("a.tsv", "text\nx\n\ny\n", {}, r"a\.tsv:3: .*at least 1 columns.*Received 0"),
+    "blank csv line": ("a.csv", "text\nx\n\ny\n", {}, r"a\.csv:3: .*at least 1 columns.*Received 0"),
+    "empty": ("a.tsv", "", {}, r"a\.tsv must hold at least one example\. Received a file with no examples"),
+    "empty without header": ("a.csv", "\n\n", NO_HEADER, r"a\.csv must hold at least one.*no examples; check the path"),
+    "only header": ("a.csv", "text\n", {}, r"a\.csv .*no examples; .*header"),
+    "empty jsonl": ("a.jsonl", "", {}, r"a\.jsonl .*no examples"),
+    "extension": ("a.txt", "x", {}, r"a\.txt must end in \.tsv, \.csv, .* Received the name 'a\.txt'; rename"),
+    "packed parquet": ("a.parquet.gz", "x", {}, r"Received the name 'a\.parquet\.gz'; rename"),
+    "not packed": ("a.tsv", gzip.compress(b"x"), {}, r"a\.tsv must be text\. Received a gzip file"),
+    "three columns": ("a.tsv", "x", {"text_columns": [0, 1, 2]}, r"--text_column must name one or two columns"),
+    "open quote": ("a.csv", 'text\nx\n"y\nz\n', {}, r"a\.csv:3: the row that begins here must be CSV.*unexpected end"),
+    "after quote": ("a.csv", 'text\n"x" y\n', {}, r"a\.csv:2: .*'\"'.*double quotes"),
+    "json": ("a.jsonl", '{"text": "x"}\n{"text": \n', {}, r"a\.jsonl:2: every line must be one JSON object\. Received "
+             r"'\{\"text\":', which does not parse \(.*\); correct"),
+    "deep json": ("a.jsonl", "[" * 200_000, {}, r"a\.jsonl:1: .*does not parse"),
+    "no object": ("a.jsonl", '["x"]\n', {}, r"a\.jsonl:1: every line must be one JSON object.*Received: \['x'\]"),
+    "no key": ("a.jsonl", '{"text": "x"}\n{"txt": "y"}\n', {}, r"a\.jsonl:2: there must be a column 'text'.*\['txt'\]; "
+               r"choose one with --text_column\."),
+    "null text": ("a.jsonl", '{"text": null}\n', {}, r"a\.jsonl:1: the text must be a string\. Received: None in "
+                  r"column 'text'; correct this line, or check --text_column"),
+    "number as text": ("a.jsonl", '{"text": 1}\n', {}, r"a\.jsonl:1: the text must be a string\. Received: 1"),
+    "null label": ("a.jsonl", '{"text": "x", "label": null}\n', LABELLED, r"a\.jsonl:1: a label or id must be a "
+                   r"number or one line of text\. Received: None in column 'label'.*--label_column"),
+    "nan label": ("a.jsonl", '{"text": "x", "label": NaN}\n', LABELLED, r"a\.jsonl:1: a label .*Received: nan"),
+    "empty label": ("a.tsv", "text\tlabel\nx\t1\ny\t\n", LABELLED, r"a\.tsv:3: a label .*Received: ''"),
+    "label of two lines": ("a.csv", 'text,label\nx,"1\n2"\n', LABELLED, r"a\.csv:2: a label .*Received: '1\\n2'"),
+    "list label": ("a.jsonl", '{"text": "x", "label": [1]}\n', LABELLED, r"a\.jsonl:1: a label .*Received: \[1\]"),
+    "broken parquet": ("a.parquet", "PAR1 no", {}, r"a\.parquet must be a whole Parquet file\. Received: .*write"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_files_end_with_file_line_and_remedy(tmp_path, case):
+    name, content, arguments, words = BAD[case]
+    if name.endswith(".parquet"):
+        pytest.importorskip("pyarrow")
+    with pytest.raises(ValueError, match=words) as error:
+        read_table(write(tmp_path, name, content), **arguments)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("name", ["nope.tsv", "nope.parquet"])
+def test_missing_file_and_directory(tmp_path, name):
+    with pytest.raises(ValueError, match=f"{name} must be a file. Received a path where nothing is"):
+        read_table(tmp_path / name)
+    (tmp_path / name).mkdir()
+    with pytest.raises(ValueError, match="must be a file. Received a directory"):
+        read_table(tmp_path / name)
+
+
+def test_parquet_errors_name_the_row(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    path = tmp_path / "a.parquet"
+    parquet.write_table(pa.table({"text": ["a", None], "label": ["x", "y"]}), path)
+    with pytest.raises(ValueError, match=r"a\.parquet: row 2: the text must be a string\. Received: None"):
+        read_table(path)
+    with pytest.raises(
+        ValueError, match=r"a\.parquet: there must be a column 'sentence'.*\['text', 'label'\]; choose one"
+    ):
+        read_table(path, text_columns=["sentence"])
+    path.write_bytes(path.read_bytes().replace(b"a", b"\xff"))
+    with pytest.raises(ValueError, match="must be a whole Parquet file") as error:
+        read_table(path)
+    assert "\n" not in str(error.value)
+    parquet.write_table(pa.table({"text": pa.array([], pa.string())}), path)
+    with pytest.raises(ValueError, match="no examples"):
+        read_table(path)
+
+
+def test_the_callers_remedy_replaces_the_flags(tmp_path):
+    path = write(tmp_path, "a.tsv", "x\ny\n")
+    with pytest.raises(ValueError, match=r"; look here\.$"):
+        read_table(path, remedy="look here")
+    with pytest.raises(ValueError, match=r"; look here\.$"):
+        read_table(path, header=False, text_columns=[4], remedy="look here")
+
+
+def test_labels_sort_as_strings_and_unknown_ones_name_their_line(tmp_path):
+    path = write(tmp_path, "a.tsv", "text\tlabel\na\t10\nb\t9\nc\t10\n")
+    examples = read_table(path, label_column="label")
+    assert label_list(examples) == ["10", "9"]
+    assert check_labels(examples, ["10", "9"]) == [0, 1, 0]
+    with pytest.raises(
+        ValueError, match=r"a\.tsv:3: the label must be one that training saw: \['10'\]. Received: '9'; "
+    ):
+        check_labels(examples, ["10"])
+    with pytest.raises(ValueError, match="must have labels .*--label_column"):
+        label_list(read_table(path))
+
+
+def test_reading_text_needs_neither_tensorflow_nor_pyarrow():
+    code = "import sys, bert_tf.data.glue; print([m for m in ('tensorflow', 'pyarrow', 'numpy') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

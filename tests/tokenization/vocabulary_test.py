@@ -1,0 +1,118 @@
+"""Vocabulary files and letter case: what is read, written and refused, and the words of the refusals."""
+
+import json
+
+import pytest
+
+from bert_tf.tokenization.wordpiece import Tokenizer, check_case
+
+PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "a", "##b", "É"]
+
+
+def directory(tmp_path, config=None, vocab="[PAD]\n[UNK]\n[CLS]\n[SEP]\na\n##b\nÉ\n", name="model"):
+    path = tmp_path / name
+    path.mkdir()
+    (path / "vocab.txt").write_bytes(vocab.encode())
+    if config is not None:
+        (path / "tokenizer_config.json").write_text(json.dumps(config), encoding="utf-8")
+    return path
+
+
+def test_attributes(tmp_path):
+    path = directory(tmp_path)
+    tokenizer = Tokenizer(str(path / "vocab.txt"))
+    assert tokenizer.vocab == PIECES and tokenizer.vocab_size == 7
+    assert (tokenizer.pad_id, tokenizer.unk_id, tokenizer.cls_id, tokenizer.sep_id) == (0, 1, 2, 3)
+    assert tokenizer.mask_id is None
+    assert tokenizer.vocab_file == str(path / "vocab.txt") and tokenizer.do_lower_case is True
+    assert Tokenizer([*PIECES, "[MASK]"], False).mask_id == 7
+    assert Tokenizer(PIECES).vocab_file is None
+
+
+def test_line_ends_and_blanks_are_no_part_of_a_piece(tmp_path):
+    path = directory(tmp_path, vocab=" \r\n".join([*PIECES[:4], "", "x\u2028y", "a"]) + "\r\n\n\n")
+    assert Tokenizer(path / "vocab.txt").vocab == [*PIECES[:4], "", "x\u2028y", "a"]
+
+
+def test_saved_and_read_again(tmp_path):
+    first = Tokenizer([*PIECES, "x\u2028y", "中"], do_lower_case=False)
+    first.save(tmp_path / "out")
+    again = Tokenizer.from_directory(tmp_path / "out")
+    assert again.vocab == first.vocab and again.do_lower_case is False
+    assert json.loads((tmp_path / "out/tokenizer_config.json").read_text()) == {
+        "do_lower_case": False,
+        "tokenizer_class": "BertTokenizer",
+    }
+    assert sorted(p.name for p in (tmp_path / "out").iterdir()) == ["tokenizer_config.json", "vocab.txt"]
+
+
+@pytest.mark.parametrize(
+    "config, asked, want",
+    [(None, None, True), (None, False, False), ({"do_lower_case": False}, None, False), ({}, None, True),
+     ({"do_lower_case": True, "strip_accents": None}, True, True),
+     ({"do_lower_case": False, "strip_accents": False, "tokenize_chinese_chars": True}, None, False)],
+)  # fmt: skip
+def test_case_of_a_directory(tmp_path, config, asked, want):
+    assert Tokenizer.from_directory(directory(tmp_path, config), asked).do_lower_case is want
+
+
+@pytest.mark.parametrize(
+    "config, asked, words",
+    [({"do_lower_case": False}, True, r"--do_lower_case must fit.*tokenizer_config.json says false, the flag true"),
+     ({"do_lower_case": "no"}, None, r"do_lower_case must be true or false. Received: 'no'"),
+     ({"strip_accents": False}, None, r"strip_accents must be true or absent with do_lower_case true.*Received: false"),
+     ({"do_lower_case": False, "strip_accents": True}, None, r"strip_accents must be false or absent"),
+     ({"tokenize_chinese_chars": False}, None, r"tokenize_chinese_chars must be true.*remove the key"),
+     ([1], None, r"must hold a JSON object. Received: list")],
+)  # fmt: skip
+def test_settings_that_are_refused(tmp_path, config, asked, words):
+    with pytest.raises(ValueError, match=words):
+        Tokenizer.from_directory(directory(tmp_path, config), asked)
+
+
+def test_another_vocabulary_and_broken_files(tmp_path):
+    path = directory(tmp_path)
+    (tmp_path / "other.txt").write_text("\n".join([*PIECES, "z"]), encoding="utf-8")
+    assert Tokenizer.from_directory(path, vocab_file=tmp_path / "other.txt").vocab_size == 8
+    with pytest.raises(ValueError, match=r"There is none at .*gone.txt: --vocab_file"):
+        Tokenizer.from_directory(path, vocab_file=tmp_path / "gone.txt")
+    (path / "tokenizer_config.json").write_text('{\n"do_lower_case": tru\n}')
+    with pytest.raises(ValueError, match=r"tokenizer_config.json must hold JSON.*line 2"):
+        Tokenizer.from_directory(path)
+
+
+@pytest.mark.parametrize("lines, missing", [(PIECES[:2], r"\[CLS\], \[SEP\]"), ([], r"\[PAD\]"), (["<s>"], r"\[UNK\]")])
+def test_a_vocabulary_of_another_kind(tmp_path, lines, missing):
+    path = directory(tmp_path, vocab="\n".join(lines))
+    with pytest.raises(ValueError, match=rf"must hold \[PAD\].*vocab.txt has {max(len(lines), 1)} lines, .*{missing}"):
+        Tokenizer.from_directory(path)
+
+
+def test_a_list_with_something_else(tmp_path):
+    with pytest.raises(ValueError, match=r"list of single lines. Received, at 7: 'x\\ny'"):
+        Tokenizer([*PIECES, "x\ny"])
+
+
+LOWER = ["uncased_L-12_H-768_A-12", "wwm_uncased_L-24_H-1024_A-16", "uncased_L-2_H-128_A-2",
+         "multilingual_L-12_H-768_A-12", "chinese_L-12_H-768_A-12"]  # fmt: skip
+CASED = ["cased_L-12_H-768_A-12", "wwm_cased_L-24_H-1024_A-16", "multi_cased_L-12_H-768_A-12"]
+
+
+@pytest.mark.parametrize("name, lower", [(n, True) for n in LOWER] + [(n, False) for n in CASED])
+@pytest.mark.parametrize("form", ["/models/{}", "/models/{}/", "{}/bert_model.ckpt", "{}/model.ckpt-12"])
+def test_names_of_releases(name, lower, form):
+    path = form.format(name)
+    check_case(path, lower)
+    words = rf"--do_lower_case must fit.*{name}.*pass --do_lower_case={str(lower).lower()}"
+    with pytest.raises(ValueError, match=words):
+        check_case(path, not lower)
+
+
+def test_names_that_say_nothing(tmp_path):
+    for path in (None, "", "/runs/my_cased_L-4/x/model.ckpt-1", "/data/bert"):
+        check_case(path, True)
+        check_case(path, False)
+    path = directory(tmp_path, name="cased_L-12_H-768_A-12")
+    with pytest.raises(ValueError, match="--do_lower_case=false"):
+        Tokenizer.from_directory(path)
+    assert Tokenizer.from_directory(path, do_lower_case=False).do_lower_case is False

@@ -1,0 +1,101 @@
+"""The tokenizer in the graph against the plain-Python reference: no id may differ."""
+
+import random
+
+import pytest
+import tensorflow as tf
+
+from bert_tf.tokenization.wordpiece import Tokenizer
+from tests.tokenization import material
+from tests.tokenization.reference import Reference
+
+
+@pytest.fixture(scope="module", params=[True, False], ids=["uncased", "cased"])
+def pair(request):
+    """(tokenizer, reference) with the small vocabulary."""
+    vocab = material.small_vocabulary()
+    return Tokenizer(vocab, request.param), Reference(vocab, request.param)
+
+
+def differences(pair, texts):
+    tokenizer, reference = pair
+    got = tokenizer.tokenize(texts).to_list()
+    assert len(got) == len(texts)
+    return [(text, ids, want) for text, ids in zip(texts, got, strict=True) if ids != (want := reference.ids(text))]
+
+
+def test_a_drawn_row():
+    vocab = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "un", "##aff", "##able", "!", "cafe", "中"]
+    texts = ["Unaffable!", "CAFÉ中", "cafe\u0301 xyz", ""]
+    assert Tokenizer(vocab).tokenize(texts).to_list() == [[4, 5, 6, 7], [8, 9], [8, 1], []]
+    assert Tokenizer(vocab, do_lower_case=False).tokenize(texts).to_list() == [[1, 7], [1, 9], [1, 1], []]
+
+
+def test_tricky_strings(pair):
+    assert differences(pair, material.TRICKY) == []
+
+
+@pytest.mark.parametrize("frame", ["{}", "aB{0}ΣΑΣ{0} {0}\u0301Σ"], ids=["alone", "inside"])
+def test_every_assigned_code_point(pair, frame):
+    assert differences(pair, [frame.format(char) for char in material.assigned()]) == []
+
+
+def test_unassigned_and_private_code_points(pair):
+    codes = [*range(0xE000, 0xE100), *range(0x378, 0x110000, 211), 0xFFFE, 0xFFFF, 0x10FFFF]
+    assert differences(pair, [f"x{chr(c)}y {chr(c)}" for c in codes if not 0xD800 <= c <= 0xDFFF]) == []
+
+
+def test_random_strings(pair):
+    assert differences(pair, list(material.random_texts(8000, seed=1))) == []
+
+
+def test_bytes_that_are_no_utf8(pair):
+    rng = random.Random(3)
+    likely = b"\xe4\xbd\xa0\xf0\x9f\x98\x80\xed\xa0\x80\xc0\xaf\xef\xbf\xbdaB \xcc\x81"
+    texts = [bytes(rng.choice(likely) for _ in range(rng.randint(0, 12))) for _ in range(3000)]
+    assert differences(pair, texts) == []
+
+
+@pytest.mark.parametrize("do_lower_case", [True, False])
+def test_random_strings_with_a_real_vocabulary(minilm, do_lower_case):
+    tokenizer = Tokenizer(f"{minilm}/vocab.txt", do_lower_case)
+    pair = tokenizer, Reference(tokenizer.vocab, do_lower_case)
+    assert differences(pair, [*material.TRICKY, *material.random_texts(4000, seed=2)]) == []
+
+
+def test_many_words_and_no_texts_at_all(pair):
+    tokenizer, reference = pair
+    long = "Tea's rest, 中 é " * 2500
+    assert differences(pair, [long, "", long[:99]]) == []
+    assert tokenizer.tokenize([]).to_list() == []
+    assert tokenizer.tokenize([]).dtype == tf.int32
+    assert [t.to_list() for t in tokenizer.tokenize_with_offsets([])] == [[], [], []]
+
+
+def test_pieces_that_no_word_can_hold_and_repeated_pieces():
+    vocab = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "a", "", "a b", "\0", "a", "##a", "##", "##a", "b", ""]
+    with pytest.warns(UserWarning, match=r"2 lines hold a piece .* line 5: 'a'"):
+        tokenizer = Tokenizer(vocab)
+    texts = ["a", "aa", "aab", "b a", "a\0b", "##", " 4"]
+    assert tokenizer.tokenize(texts).to_list() == [Reference(vocab, True).ids(text) for text in texts]
+
+
+def test_the_same_in_tf_data_and_in_a_saved_model(pair, tmp_path):
+    tokenizer, reference = pair
+    texts = material.TRICKY
+    want = [reference.ids(text) for text in texts]
+    batches = tf.data.Dataset.from_tensor_slices(texts).batch(7).map(tokenizer.tokenize)
+    assert [ids for batch in batches for ids in batch.to_list()] == want
+
+    module = tf.Module()
+    module.tokenizer = tokenizer
+    signature = [tf.TensorSpec([None], tf.string)]
+    module.serve = tf.function(lambda x: tokenizer.tokenize_with_offsets(x)[0].to_tensor(-1), input_signature=signature)
+    tf.saved_model.save(module, str(tmp_path))
+    served = tf.saved_model.load(str(tmp_path)).serve(tf.constant(texts)).numpy()
+    assert [[i for i in row if i >= 0] for row in served] == want
+
+
+def test_one_text_that_is_not_in_a_list_is_refused(pair):
+    with pytest.raises(ValueError, match=r"strings \[n\].*Received the shape \(\); put one text into a list"):
+        pair[0].tokenize("a text")

@@ -1,0 +1,40 @@
+"""Environments with torch for slow tests: bert_tf never needs torch, but is compared with it.
+
+BERT_TF_TORCH_PYTHON and BERT_TF_TORCH_TF_PYTHON name interpreters that are ready; without them an environment is made
+once at the root of the repository, which takes some minutes and a package index.
+"""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+_ROOT = pathlib.Path(__file__).resolve().parent.parent
+_TORCH = ("torch==2.13.0", "transformers==4.57.*", "numpy", "safetensors")
+
+
+def torch_python() -> str:
+    """Returns a Python with torch and transformers, without TensorFlow."""
+    return os.environ.get("BERT_TF_TORCH_PYTHON") or _environment(".venv-torch", _TORCH)
+
+
+def torch_tf_python() -> str:
+    """Returns a Python with torch, transformers and TensorFlow."""
+    return os.environ.get("BERT_TF_TORCH_TF_PYTHON") or _environment(".venv-torch-tf", (*_TORCH, "tensorflow==2.21.0"))
+
+
+def run(python: str, code: str, *arguments) -> str:
+    """Runs `code` with that interpreter in a process of its own; returns what it prints, fails with what it says."""
+    done = subprocess.run([python, "-c", code, *map(str, arguments)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{python} ended with {done.returncode}:\n{done.stderr[-4000:]}"
+    return done.stdout
+
+
+def _environment(name, requirements):
+    folder = _ROOT / name
+    python, ready = str(folder / "bin" / "python"), folder / "ready"
+    if not ready.exists():  # written last: an installation that was broken off starts again
+        subprocess.run([sys.executable, "-m", "venv", "--clear", str(folder)], check=True)
+        subprocess.run([python, "-m", "pip", "install", "--quiet", *requirements], check=True)
+        ready.write_text("\n".join(requirements) + "\n", encoding="utf-8")
+    return python
