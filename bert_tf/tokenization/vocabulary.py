@@ -1,6 +1,7 @@
 """The pieces of a vocabulary and what the files beside it say about letter case."""
 
 import dataclasses
+import functools
 import json
 import os
 import re
@@ -23,7 +24,7 @@ class Vocabulary:
     source: str  # for messages: the file's path, or "the list"
 
     def __post_init__(self):
-        missing = [piece for piece in SPECIAL_PIECES if piece not in set(self.pieces)]
+        missing = [piece for piece in SPECIAL_PIECES if piece not in self._ids]
         if missing:
             raise ValueError(
                 f"A BERT vocabulary must hold {', '.join(SPECIAL_PIECES)}, one piece a line. {self.source} has "
@@ -40,25 +41,24 @@ class Vocabulary:
 
     def id_of(self, piece: str) -> int | None:
         """Returns the id of a piece, None if there is none."""
-        return self._ids().get(piece)
+        return self._ids.get(piece)
 
     def matchable(self) -> list[str]:
         """Returns the pieces with those replaced that no word can hold, so that all differ and none is empty.
 
         A word holds no space, hence neither do the replacements stand for anything.
         """
-        ids = self._ids()
         return [
-            piece if piece and ids[piece] == i and not re.search(r"[\0\s]", piece) else f" {i}"
+            piece if piece and self._ids[piece] == i and not re.search(r"[\0\s]", piece) else f" {i}"
             for i, piece in enumerate(self.pieces)
         ]
 
+    @functools.cached_property
     def _ids(self):
         return {piece: i for i, piece in enumerate(self.pieces)}
 
     def _repeated(self):
-        ids = self._ids()
-        return [i for i, piece in enumerate(self.pieces) if ids[piece] != i and piece]
+        return [i for i, piece in enumerate(self.pieces) if self._ids[piece] != i and piece]
 
     @classmethod
     def read(cls, vocab: str | os.PathLike | Iterable[str]) -> "Vocabulary":
@@ -77,8 +77,8 @@ class Vocabulary:
         if not os.path.isfile(path):
             raise ValueError(f"The vocabulary must be a file, one piece a line. There is none at {path}: --vocab_file.")
         with open(path, "rb") as file:  # bytes: a text file would take U+2028 and "\r" for line ends
-            lines = file.read().decode("utf-8", "ignore").rstrip().split("\n")
-        return cls([line.strip() for line in lines], path)
+            text = file.read().decode("utf-8", "ignore").rstrip()
+        return cls([line.strip() for line in text.split("\n")] if text else [], path)
 
     def save(self, path: str):
         """Writes one piece a line, aside and then renamed."""
@@ -140,9 +140,9 @@ def _refuse_foreign_settings(path, config, do_lower_case):
     for key, value in ours.items():
         if config.get(key) not in (None, value):
             raise ValueError(
-                f"{path}: {key} must be {json.dumps(value)} or absent with do_lower_case {json.dumps(do_lower_case)}, as in "
-                f"google-research/bert's algorithm. Received: {json.dumps(config[key])}; remove the key to use Google's "
-                "algorithm nevertheless."
+                f"{path}: {key} must be {json.dumps(value)} or absent with do_lower_case {json.dumps(do_lower_case)}, "
+                f"as in google-research/bert's algorithm. Received: {json.dumps(config[key])}; "
+                "remove the key to use Google's algorithm nevertheless."
             )
 
 

@@ -114,8 +114,8 @@ class Tokenizer(tf.Module):
         Returns:
             ids, starts, limits: RaggedTensors of int32 [n, (pieces)]. A piece came from text[start:limit], counted in
             Unicode code points of the text as it came (after bytes that are no UTF-8 were dropped). Accents that were
-            stripped count to the letter before them; [UNK] extends over its whole word; pieces of one character, such as
-            the three of a Hangul syllable, share its extent.
+            stripped count to the letter before them; [UNK] extends over its whole word; pieces of one character, such
+            as the three of a Hangul syllable, share its extent.
         """
         return self._tokenize_with_offsets(_strings(texts))
 

@@ -60,10 +60,11 @@ def report(run: Run) -> int:
     print(f"""
 In {run.folder}: weights/minilm (the pretrained model), data (train.tsv, test.tsv, yours.tsv), output (the fine-tuned
 model, eval_results.txt, predictions.jsonl).
-Try next:
-  {python} -m bert_tf.tools.demo "Your own sentence." "And another."
-  {python} {shown(SCRIPT)} --helpfull       your own data: a table with a text and a label column
-  {shown(pathlib.Path(sys.executable).with_name("tensorboard"))} --logdir={run.output}     the course of the loss
+
+Try next
+  other sentences:     {python} -m bert_tf.tools.demo "One of your own." "And another."
+  data of your own:    {python} {shown(SCRIPT)} --helpfull
+  how the loss fell:   {shown(pathlib.Path(sys.executable).with_name("tensorboard"))} --logdir={run.output}
 """)
     if accuracy < ENOUGH:
         print(f"demo: the held-out accuracy must be at least {ENOUGH}. Received: {accuracy:.4f}.", file=sys.stderr)

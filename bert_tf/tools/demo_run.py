@@ -62,6 +62,8 @@ class Run:
             "--learning_rate=5e-5",
             f"--num_train_epochs={self.epochs:g}",
             f"--seed={self.seed}",
+            "--save_checkpoints_steps=100",  # of about 500: an interruption costs less than a minute
+            "--keep_checkpoints=1",
         ]
 
     def prediction_command(self) -> list[str]:
@@ -134,7 +136,8 @@ def _script():
 
 
 def _execute(command):
-    print("\n$ " + " \\\n    ".join(shlex.quote(word) for word in command) + "\n", flush=True)
+    program, flags = shlex.join(command[:2]), map(shlex.quote, command[2:])
+    print("\n$ " + " \\\n    ".join([program, *flags]) + "\n", flush=True)
     start = time.monotonic()
     status = subprocess.run(command).returncode
     if status:

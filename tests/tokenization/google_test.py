@@ -1,4 +1,4 @@
-"""The tokenizer against google-research/bert's own, from the package index: every code point, 100,000 random strings."""
+"""The tokenizer against google-research/bert's own, from the package index: all code points, 100,000 random strings."""
 
 import json
 import subprocess

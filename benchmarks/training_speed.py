@@ -1,0 +1,144 @@
+"""Training examples a second, beside torch Transformers and KerasHub, on the same real sentences.
+
+    python benchmarks/training_speed.py [--precision=mixed_bfloat16] [--rounds=5] [--peers=torch,keras_hub]
+
+Machines are noisy: the peers take turns, a few steps each, and what counts is the ratio of medians.
+
+- padded: every peer trains on the very same batches, padded to --max_seq_length.
+- as shipped: ours batches by length; a peer gets the same sentences in random order, padded to --max_seq_length.
+"""
+
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+
+from absl import app, flags
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+FLAGS = flags.FLAGS
+flags.DEFINE_string("checkpoint", None, "A Hugging Face directory; default: MiniLM as the demo or the tests find it.")
+flags.DEFINE_string("train_file", str(ROOT / "demo/data/train.tsv"), "Texts; default: the demo's.")
+flags.DEFINE_bool("header", True, "As in run_classifier.py.")
+flags.DEFINE_list("text_column", ["text"], "As in run_classifier.py.")
+flags.DEFINE_string("label_column", "label", "As in run_classifier.py.")
+flags.DEFINE_string("precision", "mixed_bfloat16", "float32 or mixed_bfloat16.")
+flags.DEFINE_integer("max_seq_length", 64, "Longest row, and every row's length where batches are padded.")
+flags.DEFINE_integer("batch_size", 32, "Examples a step.")
+flags.DEFINE_integer("rounds", 5, "Turns that each peer has.")
+flags.DEFINE_integer("steps", 6, "Steps in a turn.")
+flags.DEFINE_list("peers", ["torch", "keras_hub"], "Whom to measure beside us.")
+
+
+class Peer:
+    """A process of training_workers.py."""
+
+    def __init__(self, kind, python):
+        command = [python, str(ROOT / "benchmarks/training_workers.py"), kind, FLAGS.checkpoint, FLAGS.precision]
+        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+        )
+
+    def seconds(self, file):
+        """Trains on the batches in `file` and returns the seconds of each step."""
+        self.process.stdin.write(f"{file}\n")
+        self.process.stdin.flush()
+        answer = self.process.stdout.readline()
+        if not answer:
+            raise RuntimeError(self.process.stderr.read()[-3000:])
+        return json.loads(answer)
+
+
+def write_batches(folder):
+    """Writes the files of every turn: {"padded": [...], "ours": [...]}, and one of all widths for warming up."""
+    import numpy as np
+
+    from bert_tf.data import classification, dataset
+    from bert_tf.tokenization.wordpiece import Tokenizer
+
+    source = classification.make_source(
+        None, None, {"train": FLAGS.train_file}, header=FLAGS.header, text_columns=FLAGS.text_column,
+        label_column=FLAGS.label_column,
+    )  # fmt: skip
+    texts = source.read(["train"])
+    tokenizer = Tokenizer.from_directory(FLAGS.checkpoint)
+    examples = classification.tokenize_examples(tokenizer, texts["train"], FLAGS.max_seq_length, source.labels(texts))
+    files = {}
+    for mode, by_length in (("padded", False), ("ours", True)):
+        steps = 50  # a whole pool: the lengths of as-shipped batches are those of a real run
+        order = dataset.training_order(examples.lengths, FLAGS.batch_size, steps, 1, by_length)
+        batches = list(dataset.batches(examples, order, FLAGS.max_seq_length, by_length).as_numpy_iterator())
+        widest = {b["input_ids"].shape[1]: b for b in batches}
+        turns = [list(widest.values())] + [
+            [batches[(turn * FLAGS.steps + i) % steps] for i in range(FLAGS.steps)] for turn in range(FLAGS.rounds)
+        ]
+        files[mode] = [os.path.join(folder, f"{mode}{i}.npz") for i in range(len(turns))]
+        for path, turn in zip(files[mode], turns, strict=True):
+            np.savez(path, **{f"{i}/{k}": v for i, b in enumerate(turn) for k, v in b.items() if k != "is_real_example"})
+    return files
+
+
+def measure(peers, files):
+    """Returns {(peer, mode): [seconds of every step]}; the peers take turns, and each first sees all widths once."""
+    modes = {name: ["padded", "ours"] if name == "bert_tf" else ["padded"] for name in peers}
+    seconds = {(name, mode): [] for name in peers for mode in modes[name]}
+    for turn in range(FLAGS.rounds + 1):
+        for (name, mode), times in seconds.items():
+            new = peers[name].seconds(files[mode][turn])
+            times += new if turn else []
+        print(f"turn {turn} of {FLAGS.rounds}", file=sys.stderr, flush=True)
+    return seconds
+
+
+def report(seconds):
+    """Prints examples a second and the ratios to ours."""
+
+    def rate(key):
+        # The mean of as-shipped steps, whose work differs; the median of padded ones, whose work is the same.
+        average = statistics.mean if key[1] == "ours" else statistics.median
+        return FLAGS.batch_size / average(seconds[key])
+
+    print(f"{FLAGS.precision}, batch {FLAGS.batch_size}, max_seq_length {FLAGS.max_seq_length}, {FLAGS.train_file}")
+    for key in seconds:
+        print(f"  {key[0]:10} {'as shipped' if key[1] == 'ours' else 'padded':10} {rate(key):8.1f} examples/s")
+    for name in FLAGS.peers:
+        print(
+            f"  bert_tf / {name}: {rate(('bert_tf', 'padded')) / rate((name, 'padded')):.2f} on identical padded batches, "
+            f"{rate(('bert_tf', 'ours')) / rate((name, 'padded')):.2f} as shipped"
+        )
+
+
+def find_checkpoint():
+    """Returns --checkpoint, or MiniLM from where the demo or a test run has put it."""
+    named = os.environ.get("BERT_TF_MINILM", "")
+    cache = os.path.expanduser("~/.cache/bert_tf_data/minilm")
+    for path in (FLAGS.checkpoint, named, str(ROOT / "demo/weights/minilm"), cache):
+        if path and os.path.isdir(path):
+            return path
+    raise app.UsageError("There must be a checkpoint. Found none; run `make demo` first, or give --checkpoint.")
+
+
+def main(_):
+    FLAGS.checkpoint = find_checkpoint()
+    pythons = {"bert_tf": sys.executable, "keras_hub": sys.executable}
+    if "torch" in FLAGS.peers:
+        from tests.torch_env import torch_python
+
+        pythons["torch"] = torch_python()
+    with tempfile.TemporaryDirectory() as folder:
+        files = write_batches(folder)
+        peers = {name: Peer(name, pythons[name]) for name in ["bert_tf", *FLAGS.peers]}
+        try:
+            report(measure(peers, files))
+        finally:
+            for peer in peers.values():
+                peer.process.kill()
+
+
+if __name__ == "__main__":
+    app.run(main)

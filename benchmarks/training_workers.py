@@ -1,0 +1,126 @@
+"""One peer of training_speed.py: a process that trains on the batches it is told to and says how long each took.
+
+    python training_workers.py {bert_tf,torch,keras_hub} CHECKPOINT PRECISION
+
+Reads lines `file.npz` from standard input; answers each with a line of JSON, the seconds of every step.
+"""
+
+import json
+import os
+import sys
+import time
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+import numpy as np
+
+PEAK, WARM_UP, STEPS = 5e-5, 10, 10_000  # of the schedule; it costs every peer the same
+
+
+def bert_tf_step(checkpoint, precision):
+    """Ours, as run_classifier.py builds it."""
+    import keras
+    import tensorflow as tf
+
+    from bert_tf.checkpoints import convert
+    from bert_tf.config import EncoderConfig
+    from bert_tf.tasks.classification import ClassificationTask
+    from bert_tf.training.optimizer import AdamW
+    from bert_tf.training.schedule import WarmupLinearDecay
+    from bert_tf.training.step import StepConfig, TrainStep
+
+    keras.config.set_dtype_policy(precision)
+    task = ClassificationTask(EncoderConfig.load(checkpoint), 2)
+    model = task.build_model()
+    convert.load(checkpoint, model.variables, excuse=(*task.fresh, *task.unused))
+    optimizer = AdamW(WarmupLinearDecay(PEAK, STEPS, WARM_UP))
+    optimizer.build(model.trainable_variables)
+    step = TrainStep(task, model, optimizer, StepConfig())
+
+    def run(batch):
+        real = tf.ones(len(batch["label_ids"]))
+        return float(step({**{k: tf.constant(v) for k, v in batch.items()}, "is_real_example": real})["loss"])
+
+    return run
+
+
+def torch_step(checkpoint, precision):
+    """Transformers on PyTorch: the recipe of its own run_glue example, with autocast for bfloat16."""
+    import torch
+    from transformers import BertForSequenceClassification
+
+    model = BertForSequenceClassification.from_pretrained(checkpoint, num_labels=2).train()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=PEAK, weight_decay=0.01)
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: min((step + 1) / WARM_UP, 1 - step / STEPS))
+
+    def run(batch):
+        b = {k: torch.from_numpy(v.astype("int64")) for k, v in batch.items()}
+        with torch.autocast("cpu", torch.bfloat16, enabled=precision == "mixed_bfloat16"):
+            loss = model(
+                input_ids=b["input_ids"],
+                attention_mask=b["input_mask"],
+                token_type_ids=b["segment_ids"],
+                labels=b["label_ids"],
+            ).loss
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        schedule.step()
+        optimizer.zero_grad()
+        return float(loss)
+
+    return run
+
+
+def keras_hub_step(checkpoint, precision):
+    """KerasHub's BertBackbone with the same head, compiled as Keras does by default; random weights cost the same."""
+    import keras
+    import keras_hub
+
+    from bert_tf.config import EncoderConfig
+
+    keras.config.set_dtype_policy(precision)
+    c = EncoderConfig.load(checkpoint)
+    backbone = keras_hub.models.BertBackbone(
+        vocabulary_size=c.vocab_size,
+        num_layers=c.num_hidden_layers,
+        num_heads=c.num_attention_heads,
+        hidden_dim=c.hidden_size,
+        intermediate_dim=c.intermediate_size,
+        dropout=c.hidden_dropout_prob,
+        max_sequence_length=c.max_position_embeddings,
+        num_segments=c.type_vocab_size,
+    )
+    pooled = keras.layers.Dropout(0.1)(backbone.output["pooled_output"])
+    model = keras.Model(backbone.input, keras.layers.Dense(2, dtype="float32")(pooled))
+    optimizer = keras.optimizers.AdamW(PEAK, weight_decay=0.01, global_clipnorm=1.0)
+    model.compile(optimizer, keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+
+    def run(batch):
+        names = {"token_ids": "input_ids", "padding_mask": "input_mask", "segment_ids": "segment_ids"}
+        return float(model.train_on_batch({k: batch[v] for k, v in names.items()}, batch["label_ids"]))
+
+    return run
+
+
+def main():
+    kind, checkpoint, precision = sys.argv[1:]
+    answers, sys.stdout = sys.stdout, sys.stderr  # what a library prints must not be taken for an answer
+    step = {"bert_tf": bert_tf_step, "torch": torch_step, "keras_hub": keras_hub_step}[kind](checkpoint, precision)
+    for line in sys.stdin:
+        with np.load(line.strip()) as file:
+            batches = {}
+            for key in file.files:
+                number, name = key.split("/")
+                batches.setdefault(int(number), {})[name] = file[key]
+        seconds = []
+        for number in sorted(batches):
+            start = time.perf_counter()
+            loss = step(batches[number])
+            seconds.append(time.perf_counter() - start)
+            assert np.isfinite(loss), loss
+        print(json.dumps(seconds), file=answers, flush=True)
+
+
+if __name__ == "__main__":
+    main()
