@@ -79,7 +79,8 @@ def write_batches(folder):
         ]
         files[mode] = [os.path.join(folder, f"{mode}{i}.npz") for i in range(len(turns))]
         for path, turn in zip(files[mode], turns, strict=True):
-            np.savez(path, **{f"{i}/{k}": v for i, b in enumerate(turn) for k, v in b.items() if k != "is_real_example"})
+            arrays = {f"{i}/{name}": values for i, batch in enumerate(turn) for name, values in batch.items()}
+            np.savez(path, **arrays)
     return files
 
 
@@ -107,10 +108,8 @@ def report(seconds):
     for key in seconds:
         print(f"  {key[0]:10} {'as shipped' if key[1] == 'ours' else 'padded':10} {rate(key):8.1f} examples/s")
     for name in FLAGS.peers:
-        print(
-            f"  bert_tf / {name}: {rate(('bert_tf', 'padded')) / rate((name, 'padded')):.2f} on identical padded batches, "
-            f"{rate(('bert_tf', 'ours')) / rate((name, 'padded')):.2f} as shipped"
-        )
+        padded, ours = (rate(("bert_tf", mode)) / rate((name, "padded")) for mode in ("padded", "ours"))
+        print(f"  bert_tf / {name}: {padded:.2f} on identical padded batches, {ours:.2f} as shipped")
 
 
 def find_checkpoint():

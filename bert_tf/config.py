@@ -6,6 +6,8 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from bert_tf.files import write_text
+
 CONFIG_FILES = ("bert_config.json", "config.json")
 ACTIVATIONS = ("gelu", "gelu_tanh", "relu", "tanh", "linear")
 
@@ -80,12 +82,8 @@ class EncoderConfig:
         return cls(**{k: v for k, v in values.items() if k in known}, extra=extra)
 
     def save(self, path: str | os.PathLike):
-        """Writes JSON to `path`, aside and then renamed."""
-        aside = f"{os.fspath(path)}.tmp"
-        with open(aside, "w", encoding="utf-8") as file:
-            json.dump(self.to_dict(), file, indent=2)
-            file.write("\n")
-        os.replace(aside, path)
+        """Writes JSON to `path`."""
+        write_text(path, json.dumps(self.to_dict(), indent=2) + "\n")
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> "EncoderConfig":
@@ -136,6 +134,5 @@ def _config_file(path):
     for name in CONFIG_FILES:
         if os.path.exists(os.path.join(path, name)):
             return os.path.join(path, name)
-    raise ValueError(
-        f"{path} must hold one of {CONFIG_FILES}. Received a directory with: {sorted(os.listdir(path))[:20]}."
-    )
+    there = sorted(os.listdir(path))[:20]
+    raise ValueError(f"{path} must hold one of {CONFIG_FILES}. Received a directory with: {there}.")

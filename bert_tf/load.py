@@ -10,7 +10,7 @@ from absl import logging
 from bert_tf.checkpoints import convert
 from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.config import CONFIG_FILES, EncoderConfig
-from bert_tf.data.files import read_text, write_text
+from bert_tf.files import read_text, write_text
 from bert_tf.modeling.encoder import Encoder
 from bert_tf.modeling.heads import ClassificationHead
 from bert_tf.tokenization.wordpiece import Tokenizer

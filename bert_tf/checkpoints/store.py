@@ -13,6 +13,7 @@ import numpy as np
 
 from bert_tf.checkpoints import tf1
 from bert_tf.checkpoints.locate import tf1_files
+from bert_tf.files import write_text
 
 BEST_FILE = "best_checkpoint.json"
 _STATE_FILE = "checkpoint"  # TensorFlow's name for the list of checkpoints
@@ -168,14 +169,9 @@ class Store:
 
     def _publish(self, name, text):
         path = os.path.join(self.directory, name)
-        aside = f"{path}.tmp"
         try:
-            with open(aside, "w", encoding="utf-8") as file:
-                file.write(text)
-            os.replace(aside, path)
+            write_text(path, text)
         except OSError as error:
-            if os.path.exists(aside):
-                os.remove(aside)
             raise ValueError(f"{path} must be written. Received: {error}; the old one is unchanged.") from error
 
     def _delete(self, step):

@@ -8,8 +8,8 @@ from absl import logging
 
 from bert_tf.data import glue, tables
 from bert_tf.data.dataset import Tokenized
-from bert_tf.data.files import atomic_open
 from bert_tf.data.tables import Examples
+from bert_tf.files import atomic_open
 
 _CHUNK = 10_000  # examples tokenized at a time: few enough to keep memory small
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from absl import logging
 
-from bert_tf.data import files
+from bert_tf import files
 
 _FIELD_LIMIT = 2**31 - 1  # Python's csv refuses fields over 128 KiB unless told otherwise
 

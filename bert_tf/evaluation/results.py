@@ -4,7 +4,7 @@ import os
 
 from absl import logging
 
-from bert_tf.data.files import atomic_open
+from bert_tf.files import atomic_open
 
 RESULTS_FILE = "eval_results.txt"
 

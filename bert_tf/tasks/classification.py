@@ -50,7 +50,7 @@ PROBLEMS = {
         lambda logits, target: tf.nn.sparse_softmax_cross_entropy_with_logits(labels=target, logits=logits),
         _softmax,
         lambda answers, target, names, n: metrics.classification(target, answers.argmax(-1), names, n),
-        ("accuracy",),
+        ("accuracy", "f1", "precision", "recall", "matthews"),
     ),
     "multi_label": Problem(
         "label_ids",

@@ -8,6 +8,8 @@ import re
 import warnings
 from collections.abc import Iterable
 
+from bert_tf.files import write_text
+
 VOCAB_FILE, CONFIG_FILE = "vocab.txt", "tokenizer_config.json"
 SPECIAL_PIECES = ("[PAD]", "[UNK]", "[CLS]", "[SEP]")
 
@@ -82,7 +84,7 @@ class Vocabulary:
 
     def save(self, path: str):
         """Writes one piece a line, aside and then renamed."""
-        _write(path, "".join(f"{piece}\n" for piece in self.pieces))
+        write_text(path, "".join(f"{piece}\n" for piece in self.pieces))
 
 
 def check_case(init_checkpoint: str | os.PathLike | None, do_lower_case: bool):
@@ -131,7 +133,7 @@ def resolve_case(directory: str, do_lower_case: bool | None) -> bool:
 def write_config(directory: str, do_lower_case: bool):
     """Writes `tokenizer_config.json`, aside and then renamed."""
     config = {"do_lower_case": do_lower_case, "tokenizer_class": "BertTokenizer"}
-    _write(os.path.join(directory, CONFIG_FILE), json.dumps(config, indent=2) + "\n")
+    write_text(os.path.join(directory, CONFIG_FILE), json.dumps(config, indent=2) + "\n")
 
 
 def _refuse_foreign_settings(path, config, do_lower_case):
@@ -155,10 +157,3 @@ def _read_config(path):
     if not isinstance(config, dict):
         raise ValueError(f"{path} must hold a JSON object. Received: {type(config).__name__}.")
     return config
-
-
-def _write(path, text):
-    aside = f"{path}.tmp"
-    with open(aside, "w", encoding="utf-8", newline="\n") as file:
-        file.write(text)
-    os.replace(aside, path)

@@ -1,4 +1,4 @@
-"""Promises of bert_tf.data.files: bad bytes are dropped and counted, and no reader ever sees half a file."""
+"""Promises of bert_tf.files: bad bytes are dropped and counted, and no reader ever sees half a file."""
 
 import gzip
 import os
@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from bert_tf.data import files
+from bert_tf import files
 
 
 def test_invalid_bytes_are_dropped_and_counted(tmp_path, caplog):
@@ -90,7 +90,7 @@ def test_a_folder_that_is_not_there_is_an_os_error(tmp_path):
 
 _FULL_DISK = """
 import resource, signal, sys
-from bert_tf.data import files
+from bert_tf import files
 
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
@@ -105,7 +105,7 @@ except OSError as error:
 def test_a_full_disk_keeps_the_old_file(tmp_path, size):
     path = tmp_path / "out.txt"
     path.write_text("old")
-    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     done = subprocess.run(
         [sys.executable, "-c", _FULL_DISK, str(path), str(size)], cwd=root, capture_output=True, text=True, check=True
     )

@@ -1,0 +1,61 @@
+"""Where a training step's time goes: the share of each kind of TensorFlow op, as TensorFlow's profiler counts it.
+
+    python benchmarks/profile_step.py CHECKPOINT [PRECISION] [BATCH] [LENGTH]
+
+Ops run side by side on several threads, so the shares are of their sum, not of the clock.
+"""
+
+import collections
+import glob
+import os
+import pathlib
+import sys
+import tempfile
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
+import tensorflow as tf
+from tensorflow.tsl.profiler.protobuf import xplane_pb2
+from training_workers import bert_tf_step
+
+from bert_tf.config import EncoderConfig
+from bert_tf.data.features import ENCODER_INPUTS, fake_batch
+
+_STEPS = 5
+
+
+def profile(step, batch, folder):
+    """Returns {op type: milliseconds a step}, summed over threads."""
+    for _ in range(3):
+        step(batch)
+    with tf.profiler.experimental.Profile(folder):
+        for _ in range(_STEPS):
+            step(batch)
+    space = xplane_pb2.XSpace()
+    with open(glob.glob(f"{folder}/plugins/profile/*/*.xplane.pb")[0], "rb") as file:
+        space.ParseFromString(file.read())
+    times = collections.Counter()
+    for plane in space.planes:
+        for line in plane.lines:
+            for event in line.events:
+                # An op's event is called "name:Type"; the others are the runtime's own.
+                name, colon, kind = plane.event_metadata[event.metadata_id].name.rpartition(":")
+                if colon and name and kind.isidentifier() and plane.name.startswith("/host:CPU"):
+                    times[kind] += event.duration_ps / 1e9 / _STEPS
+    return times
+
+
+def main():
+    checkpoint, precision, batch_size, length = [*sys.argv[1:], *["mixed_bfloat16", "32", "64"][len(sys.argv) - 2 :]]
+    vocab_size = EncoderConfig.load(checkpoint).vocab_size
+    names = (*ENCODER_INPUTS, "label_ids", "is_real_example")
+    batch = fake_batch(names, int(batch_size), int(length), vocab_size)
+    with tempfile.TemporaryDirectory() as folder:
+        times = profile(bert_tf_step(checkpoint, precision), batch, folder)
+    for kind, milliseconds in times.most_common(15):
+        print(f"{milliseconds / times.total():6.1%} {milliseconds:8.2f} ms  {kind}")
+
+
+if __name__ == "__main__":
+    main()

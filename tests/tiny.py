@@ -1,0 +1,78 @@
+"""A model small enough for tests, with a vocabulary, a checkpoint directory and texts that it can learn to tell apart."""
+
+import json
+import os
+import pathlib
+
+import numpy as np
+
+from bert_tf.config import EncoderConfig
+from bert_tf.data.dataset import Tokenized
+
+GOOD, BAD = ("good", "great", "warm", "funny"), ("bad", "dull", "cold", "empty")
+FILL = ("the", "film", "is", "a", "story", "of", "people", "and", "music", "to", "see", "it")
+VOCAB = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *GOOD, *BAD, *FILL, "##s", ".", ",")
+
+
+def config(dropout=0.0, **changes) -> EncoderConfig:
+    """Two layers of width 32 for `VOCAB`, 32 positions."""
+    shape = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64}
+    rates = {"hidden_dropout_prob": dropout, "attention_probs_dropout_prob": dropout}
+    numbers = {"vocab_size": len(VOCAB), "max_position_embeddings": 32, "initializer_range": 0.1}
+    return EncoderConfig(**{**numbers, **shape, **rates, **changes})
+
+
+def checkpoint(folder, dropout=0.1, vocab=VOCAB, **changes) -> pathlib.Path:
+    """Writes a directory as google-research/bert's releases are: random weights, bert_config.json, vocab.txt."""
+    import keras
+
+    from bert_tf.checkpoints.tf1 import write_tf1
+    from bert_tf.modeling.encoder import Encoder
+
+    folder = pathlib.Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    keras.utils.set_random_seed(0)
+    encoder = Encoder(config(dropout, **changes))
+    encoder.build()
+    encoder.config.save(folder / "bert_config.json")
+    (folder / "vocab.txt").write_text("".join(f"{piece}\n" for piece in vocab), encoding="utf-8")
+    write_tf1(os.fspath(folder / "bert_model.ckpt"), encoder.variables)
+    return folder
+
+
+def texts(n, seed=0, names=("0", "1")) -> list[tuple[str, str]]:
+    """Returns n (text, label) of 3 to 14 words; the label says whether a good or a bad word stands among them."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for _ in range(n):
+        label, words = rng.integers(2), rng.choice(FILL, rng.integers(2, 14)).tolist()
+        words.insert(rng.integers(len(words) + 1), rng.choice((BAD, GOOD)[label]))
+        rows.append((" ".join(words), names[label]))
+    return rows
+
+
+def write_tsv(path, rows, header="text\tlabel"):
+    """Writes rows of strings, tab separated; `header` None for a file without one."""
+    lines = ([header] if header else []) + ["\t".join(row) for row in rows]
+    pathlib.Path(path).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return path
+
+
+def write_jsonl(path, rows, keys):
+    lines = [json.dumps(dict(zip(keys, row, strict=True))) for row in rows]
+    pathlib.Path(path).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return path
+
+
+def tokenized(n, seed=0, longest=14, **targets) -> Tokenized:
+    """Returns n examples of 3 to `longest` ids, [CLS] first; without `targets` the label tells if a good word is in."""
+    rng = np.random.default_rng(seed)
+    good, bad, fill = (np.array([VOCAB.index(w) for w in words]) for words in (GOOD, BAD, FILL))
+    rows, labels = [], rng.integers(0, 2, n).astype(np.int32)
+    for label in labels:
+        words = rng.choice(fill, rng.integers(0, longest - 2))
+        row = np.insert(words, rng.integers(len(words) + 1), rng.choice((bad, good)[label]))
+        rows.append(np.array([2, *row, 3], np.int32))
+    splits = np.cumsum([0] + [len(row) for row in rows])
+    pieces = {"input_ids": np.concatenate(rows), "segment_ids": np.zeros(splits[-1], np.int32)}
+    return Tokenized(pieces, splits, targets or {"label_ids": labels})
