@@ -1,6 +1,6 @@
 """Fine-tunes BERT to classify a text or a pair of texts, scores it, and answers for new texts.
 
-    python run_classifier.py --train_file=train.tsv --eval_file=dev.tsv --init_checkpoint=uncased_L-12_H-768_A-12 \
+    python run_classifier.py --train_file=train.tsv --eval_file=dev.tsv --init_checkpoint=uncased_L-12_H-768_A-12 \\
         --output_dir=out --do_train --do_eval
 
 The same command started again continues a run that was interrupted. All flags: --helpfull; docs/run_classifier.md.

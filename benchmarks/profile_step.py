@@ -39,9 +39,9 @@ def profile(step, batch, folder):
     for plane in space.planes:
         for line in plane.lines:
             for event in line.events:
-                # An op's event is called "name:Type"; the others are the runtime's own.
-                name, colon, kind = plane.event_metadata[event.metadata_id].name.rpartition(":")
-                if colon and name and kind.isidentifier() and plane.name.startswith("/host:CPU"):
+                # An op's event is called "name:Type"; the others are the runtime's own, such as "Executor::Process".
+                name, _, kind = plane.event_metadata[event.metadata_id].name.rpartition(":")
+                if name and not name.endswith(":") and kind.isidentifier() and plane.name.startswith("/host:CPU"):
                     times[kind] += event.duration_ps / 1e9 / _STEPS
     return times
 

@@ -111,7 +111,12 @@ def run(main):
             logging.error("Error: %s", error)
             logging.debug("The place:", exc_info=True)
             sys.exit(1)
+        except KeyboardInterrupt:
+            logging.error("Interrupted. The same command goes on from the last checkpoint.")
+            sys.exit(130)
 
+    for flag in FLAGS.get_key_flags_for_module(sys.modules[__name__]):
+        FLAGS.register_key_flag_for_module(sys.argv[0], flag)  # so that --help shows them
     app.run(guarded)
 
 

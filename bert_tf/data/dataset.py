@@ -48,7 +48,7 @@ def training_order(lengths, batch_size, num_steps, seed, by_length=True):
     """Decides which examples make up each step: a pure function of its arguments, so a resumed run finds its place.
 
     The examples come in a new random order each epoch, one epoch after the other without a gap. With `by_length` every
-    pool of 50 batches is sorted by length, cut into batches, and the batches are shuffled.
+    pool of 50 batches, or of one epoch where that is less, is sorted by length, cut into batches, and these are shuffled.
 
     Args:
         lengths: int [n].
@@ -65,9 +65,10 @@ def training_order(lengths, batch_size, num_steps, seed, by_length=True):
     order = np.concatenate(epochs)[:needed].reshape(num_steps, batch_size)
     if not by_length:
         return order
+    size = min(_POOL_BATCHES, max(1, n // batch_size))  # an epoch at most, lest an example meet itself in a batch
     pools = []
-    for pool, start in enumerate(range(0, num_steps, _POOL_BATCHES)):
-        examples = order[start : start + _POOL_BATCHES].reshape(-1)
+    for pool, start in enumerate(range(0, num_steps, size)):
+        examples = order[start : start + size].reshape(-1)
         examples = examples[np.argsort(lengths[examples], kind="stable")].reshape(-1, batch_size)
         pools.append(np.random.default_rng([seed, pool, 1]).permutation(examples))
     return np.concatenate(pools)
@@ -109,7 +110,7 @@ def batches(tokenized, order, max_seq_length, by_length=True, width_step=WIDTH_S
         **{
             name: tf.TensorSpec([order.shape[1], None], tf.int32) for name in ("input_ids", "input_mask", "segment_ids")
         },
-        **{name: tf.TensorSpec([order.shape[1]], values.dtype) for name, values in targets.items()},
+        **{name: tf.TensorSpec([order.shape[1], *values.shape[1:]], values.dtype) for name, values in targets.items()},
         "is_real_example": tf.TensorSpec([order.shape[1]], tf.float32),
     }
 

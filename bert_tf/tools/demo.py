@@ -17,7 +17,7 @@ from bert_tf.tools.demo_run import SCRIPT, Run, predict, shown, train
 ENOUGH = 0.84  # held-out accuracy below this means that something is broken, not that the dice fell badly
 SENTENCES = (
     "A warm, funny and beautifully acted film that I would gladly see again.",
-    "Two hours of my life that I will never get back, and not one joke landed.",
+    "A dull and lifeless film with a plot that makes no sense at all.",
 )
 
 

@@ -41,7 +41,7 @@ class TrainingState:
         Raises:
             ValueError: the run had other settings, or another model.
         """
-        then = json.loads(saved[_SETTINGS].item()) if _SETTINGS in saved else None
+        then = json.loads(saved[_SETTINGS]) if _SETTINGS in saved else None
         if then != self.settings:
             raise ValueError(_changed(path, then, self.settings))
         here = {name: variable for name, variable in self.tensors().items() if name != _SETTINGS}

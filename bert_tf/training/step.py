@@ -99,7 +99,7 @@ class TrainStep:
         zeros = [tf.zeros(v.shape) for v in self.model.trainable_variables]
 
         def add(index, loss, gradients):
-            part = {k: tf.ensure_shape(v[index], batch[k].shape) for k, v in split.items()}
+            part = {k: tf.ensure_shape(v[index], [None, *batch[k].shape[1:]]) for k, v in split.items()}
             more_loss, more = micro(part, index)
             return index + 1, loss + more_loss, [a + b for a, b in zip(gradients, more, strict=True)]
 
@@ -114,7 +114,8 @@ class TrainStep:
             loss = self.task.loss(outputs, batch, denominators)
             scaled = loss * loss_scale
         gradients = tape.gradient(scaled, [v.value for v in variables])
-        return loss, [tf.cast(tf.convert_to_tensor(g), tf.float32) / loss_scale for g in gradients]
+        gradients = [tf.cast(tf.convert_to_tensor(g), tf.float32) for g in gradients]
+        return loss, [g / loss_scale for g in gradients] if self.config.scale_loss else gradients
 
     def _adapt_loss_scale(self, finite):
         """Halves the scale after an overflow, doubles it after many steps without one."""
