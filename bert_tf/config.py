@@ -91,8 +91,13 @@ class EncoderConfig:
         path = _config_file(os.fspath(path))
         try:
             with open(path, encoding="utf-8") as file:
-                return cls.from_dict(json.load(file))
-        except (ValueError, AttributeError) as error:  # json's own error is a ValueError too
+                values = json.load(file)
+            if not isinstance(values, dict):
+                raise ValueError(f"A BERT configuration must be a JSON object. Received: {type(values).__name__}.")
+            return cls.from_dict(values)
+        except FileNotFoundError as error:
+            raise ValueError(f"A BERT configuration must be a file. There is none at {path}.") from error
+        except ValueError as error:  # json's own error is one too
             raise ValueError(f"{path}: {error}") from error
 
 

@@ -63,7 +63,9 @@ def atomic_open(path: str | os.PathLike, mode: str = "w"):
             file.flush()
             os.fsync(file.fileno())  # some file systems notice a full disk only here: before the old file is gone
         os.replace(aside, path)
-    except BaseException:  # also KeyboardInterrupt
+    except BaseException as error:  # also KeyboardInterrupt
+        if isinstance(error, OSError) and error.filename is None:
+            error.filename = path  # Python does not name the file when it is a write that fails
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):  # it could not even be opened
             os.remove(aside)
         raise

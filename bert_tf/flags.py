@@ -98,13 +98,13 @@ def run(main):
     def guarded(argv):
         import tensorflow as tf
 
-        if argv[1:]:
-            raise app.UsageError(f"Everything must be given as --flag=value. Received: {' '.join(argv[1:])}")
         logging.set_verbosity(logging.INFO)
         logging.use_absl_handler()
         logging.get_absl_handler().setFormatter(standard_logging.Formatter("%(asctime)s %(message)s", "%H:%M:%S"))
         warn_of_ignored()
         try:
+            if argv[1:]:
+                raise ValueError(f"Everything must be given as --flag=value. Received: {' '.join(argv[1:])}")
             check_actions()
             main()
         except (ValueError, OSError, tf.errors.ResourceExhaustedError) as error:
@@ -159,6 +159,7 @@ def run_config(num_examples: int, use_xla: bool, settings: dict):
         init_checkpoint=FLAGS.init_checkpoint,
         save_checkpoints_steps=FLAGS.save_checkpoints_steps,
         keep_checkpoints=FLAGS.keep_checkpoints,
+        anew=FLAGS.overwrite_output_dir,
         step=StepConfig(
             seed=FLAGS.seed,
             accumulation=FLAGS.gradient_accumulation_steps,

@@ -50,9 +50,9 @@ def load(path: str | os.PathLike, do_lower_case: bool | None = None) -> Bert:
     Raises:
         ValueError: something is missing, left over, damaged, or does not fit together.
     """
-    directory = directory_of(path)
-    description = load_description([directory], do_lower_case=do_lower_case)
-    config, checkpoint = description.config, open_checkpoint(path)
+    checkpoint = open_checkpoint(path)  # first: it says best what is wrong with a path
+    description = load_description([directory_of(path)], do_lower_case=do_lower_case)
+    config = description.config
     encoder, head = Encoder(config), None
     encoder.build()
     variables = list(encoder.variables)
@@ -64,7 +64,19 @@ def load(path: str | os.PathLike, do_lower_case: bool | None = None) -> Bert:
     logging.info("%s", report)
     if report.excused_missing:
         logging.warning("%s has no pooler: pooled_output comes from random weights.", report.path)
-    return Bert(config, description.tokenizer, encoder, head, description.labels)
+    return Bert(config, description.tokenizer, encoder, head, _labels_of(head, description.labels, report.path))
+
+
+def _labels_of(head, labels, path):
+    """Returns the labels of the head; some configurations name labels without there being one."""
+    if head is None or labels is None:
+        return None
+    if len(labels) != head.num_labels:
+        raise ValueError(
+            f"{LABELS_FILE} or id2label must name every output of the head in {path}. Received: {len(labels)} labels "
+            f"for {head.num_labels} outputs."
+        )
+    return labels
 
 
 def directory_of(path: str | os.PathLike) -> str:
@@ -104,6 +116,11 @@ def load_description(
         ValueError: nothing is found, or what is found does not fit together.
     """
     directories = [directory_of(path) for path in paths if path]
+    if not directories and not (config_file and vocab_file):
+        raise ValueError(
+            "There must be a model to start from. Received no --init_checkpoint, and no --bert_config_file with "
+            "--vocab_file either."
+        )
     here = next((d for d in directories if any(os.path.exists(os.path.join(d, f)) for f in CONFIG_FILES)), None)
     here = here or next(iter(directories), ".")
     if not os.path.isdir(here) and not (config_file and vocab_file):

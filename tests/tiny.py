@@ -76,3 +76,11 @@ def tokenized(n, seed=0, longest=14, **targets) -> Tokenized:
     splits = np.cumsum([0] + [len(row) for row in rows])
     pieces = {"input_ids": np.concatenate(rows), "segment_ids": np.zeros(splits[-1], np.int32)}
     return Tokenized(pieces, splits, targets or {"label_ids": labels})
+
+
+def batches(examples, batch_size, steps=1, width=16):
+    """Returns `steps` batches of one width, in the examples' order, begun again when they are used up."""
+    from bert_tf.data import dataset
+
+    order = np.resize(np.arange(len(examples)), (steps, batch_size))
+    return dataset.batches(examples, order, width, by_length=False)

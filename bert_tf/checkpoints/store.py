@@ -34,7 +34,7 @@ class Store:
     """Checkpoints `model.ckpt-<step>` in one directory, which one process writes and any number may read.
 
     Args:
-        directory: is made if it is not there.
+        directory: the first `save` makes it if it is not there.
         keep: how many of the last checkpoints stay; at least 1.
         protect: steps whose checkpoints are never deleted, beside the best one.
     """
@@ -43,7 +43,6 @@ class Store:
         if keep < 1:
             raise ValueError(f"The number of checkpoints to keep must be at least 1. Received: {keep}.")
         self.directory, self.keep, self.protect = os.fspath(directory), keep, set(protect)
-        os.makedirs(self.directory, exist_ok=True)
 
     def prefix(self, step: int) -> str:
         """Returns the path, without extension, of the checkpoint of `step`, whether it is there or not."""
@@ -66,6 +65,7 @@ class Store:
         Raises:
             ValueError: the disk is full; the older checkpoints are as they were and nothing half-made stays.
         """
+        os.makedirs(self.directory, exist_ok=True)
         self._clean()
         tf1.write(self.prefix(step), tensors)
         kept = self._kept(step)

@@ -61,11 +61,20 @@ class Source:
             self.files[split], header=self.header, text_columns=self.text_columns, label_column=label
         )
 
-    def labels(self, texts: dict[str, Examples]) -> list[str] | None:
-        """Returns the label names in the order of their ids: the task's, or those of the training examples, or None."""
+    def labels(self, texts: dict[str, Examples], trained: list[str] | None = None) -> list[str]:
+        """Returns the label names in the order of their ids: the task's, those of the training examples, or `trained`.
+
+        Raises:
+            ValueError: there is none of these.
+        """
         if self.task:
             return list(self.task.labels)
-        return tables.label_list(texts["train"]) if "train" in texts else None
+        if "train" not in texts and trained is None:
+            raise ValueError(
+                "--do_eval and --do_predict must have a trained model. Received one without labels.txt; "
+                "train it first, with --do_train."
+            )
+        return tables.label_list(texts["train"]) if "train" in texts else trained
 
 
 def make_source(task_name: str | None, data_dir: str | None, files: dict, **columns) -> Source:

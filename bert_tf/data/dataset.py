@@ -48,7 +48,7 @@ def training_order(lengths, batch_size, num_steps, seed, by_length=True):
     """Decides which examples make up each step: a pure function of its arguments, so a resumed run finds its place.
 
     The examples come in a new random order each epoch, one epoch after the other without a gap. With `by_length` every
-    pool of 50 batches, or of one epoch where that is less, is sorted by length, cut into batches, and these are shuffled.
+    pool of 50 batches (one epoch where that is less) is sorted by length, cut into batches, and these are shuffled.
 
     Args:
         lengths: int [n].

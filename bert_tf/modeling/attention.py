@@ -61,7 +61,13 @@ class SelfAttention(keras.layers.Layer):
         width = input_shape[-1]
 
         def linear(name):
-            layer = Linear(width, initializer_range=self.initializer_range, name=name, dtype=self.dtype_policy)
+            layer = Linear(
+                width,
+                initializer_range=self.initializer_range,
+                name=name,
+                dtype=self.dtype_policy,
+                trainable=self.trainable,  # a layer made after `encoder.trainable = False` must be frozen too
+            )
             layer.build(input_shape)
             return layer
 
@@ -87,8 +93,10 @@ class SelfAttention(keras.layers.Layer):
         y = self.norm(x + self.hidden_dropout(self.dense(mixed), training=training))
         return (y, probs) if return_probs else y
 
-    def compute_output_shape(self, input_shape, *_, **__):
-        return input_shape
+    def compute_output_spec(self, x, bias, training=None, return_probs=False):
+        y = keras.KerasTensor(x.shape, self.compute_dtype)
+        B, S = x.shape[:2]
+        return (y, keras.KerasTensor((B, self.num_heads, S, S), self.compute_dtype)) if return_probs else y
 
     def get_config(self):
         return super().get_config() | {

@@ -51,7 +51,14 @@ class TransformerBlock(keras.layers.Layer):
 
     def build(self, input_shape):
         def linear(units, activation, shape):
-            layer = Linear(units, activation, self.initializer_range, name="dense", dtype=self.dtype_policy)
+            layer = Linear(
+                units,
+                activation,
+                self.initializer_range,
+                name="dense",
+                dtype=self.dtype_policy,
+                trainable=self.trainable,  # a layer made after `encoder.trainable = False` must be frozen too
+            )
             layer.build(shape)
             return layer
 
@@ -71,8 +78,10 @@ class TransformerBlock(keras.layers.Layer):
         z = self.norm(y + self.dropout(z, training=training))
         return (z, probs) if return_probs else z
 
-    def compute_output_shape(self, input_shape, *_, **__):
-        return input_shape
+    def compute_output_spec(self, x, bias, training=None, return_probs=False):
+        y = keras.KerasTensor(x.shape, self.compute_dtype)
+        B, S = x.shape[:2]
+        return (y, keras.KerasTensor((B, self.num_heads, S, S), self.compute_dtype)) if return_probs else y
 
     def get_config(self):
         return super().get_config() | {

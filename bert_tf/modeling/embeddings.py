@@ -55,6 +55,12 @@ class Embeddings(keras.layers.Layer):
         self.dropout.build((None, None, self.hidden_size))
 
     def call(self, input_ids, segment_ids=None, position_ids=None, training=None):
+        length = input_ids.shape[1]
+        if position_ids is None and length is not None and length > self.max_position_embeddings:
+            raise ValueError(
+                f"A row must have at most max_position_embeddings = {self.max_position_embeddings} tokens. "
+                f"Received: {length}; truncate the texts, as `Tokenizer` does at max_seq_length."
+            )
         x = tf.gather(self.word_embeddings, input_ids)
         if position_ids is None:
             x += self.position_embeddings[: tf.shape(input_ids)[1]]
@@ -66,7 +72,8 @@ class Embeddings(keras.layers.Layer):
 
     def _segments(self, segment_ids):
         # A product with one-hot rows: the gradient of a gather into two rows would add every token one after another.
-        return tf.einsum("bst,th->bsh", tf.one_hot(segment_ids, self.type_vocab_size), self.token_type_embeddings)
+        table = tf.convert_to_tensor(self.token_type_embeddings)
+        return tf.einsum("bst,th->bsh", tf.one_hot(segment_ids, self.type_vocab_size, dtype=table.dtype), table)
 
     def compute_output_shape(self, input_shape, *_):
         return (*input_shape, self.hidden_size)

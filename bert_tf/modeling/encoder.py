@@ -27,7 +27,7 @@ class Encoder(keras.Model):
     a list of [B, A, S, S]. All in the compute dtype.
     """
 
-    def __init__(self, config, rematerialize=False, **kwargs):
+    def __init__(self, config, rematerialize=False, trainable=True, **kwargs):
         kwargs.setdefault("name", "bert")
         super().__init__(**kwargs)
         self.config = config if isinstance(config, EncoderConfig) else EncoderConfig.from_dict(config)
@@ -57,6 +57,7 @@ class Encoder(keras.Model):
             for n in range(c.num_hidden_layers)
         ]
         self.pooler = Linear(c.hidden_size, "tanh", name="dense", **numbers)
+        self.trainable = trainable  # last: it is handed on to the parts that are there
 
     def build(self, input_shape=None):
         tokens = (None, None, self.config.hidden_size)
@@ -95,18 +96,24 @@ class Encoder(keras.Model):
 
         return again(x), None
 
-    def compute_output_shape(self, input_shape, **_):
-        batch = input_shape["input_ids"]
-        tokens = (*batch, self.config.hidden_size)
-        return {
-            "sequence_output": tokens,
-            "pooled_output": (batch[0], self.config.hidden_size),
-            "encoder_outputs": [tokens] * len(self.blocks),
+    def compute_output_spec(self, inputs, training=None, return_attention_probs=False):
+        B, S = inputs["input_ids"].shape
+        H, A = self.config.hidden_size, self.config.num_attention_heads
+
+        def each_block(*shape):
+            return [keras.KerasTensor(shape, self.compute_dtype) for _ in self.blocks]
+
+        outputs = {
+            "sequence_output": keras.KerasTensor((B, S, H), self.compute_dtype),
+            "pooled_output": keras.KerasTensor((B, H), self.compute_dtype),
+            "encoder_outputs": each_block(B, S, H),
         }
+        return outputs | ({"attention_probs": each_block(B, A, S, S)} if return_attention_probs else {})
 
     def get_config(self):
         return {
             "name": self.name,
+            "trainable": self.trainable,
             "dtype": keras.dtype_policies.serialize(self.dtype_policy),
             "config": self.config.to_dict(),
             "rematerialize": self.rematerialize,

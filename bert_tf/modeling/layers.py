@@ -59,7 +59,10 @@ class Linear(keras.layers.Layer):
 
     def call(self, x, training=None):
         rows = tf.reshape(x, [-1, x.shape[-1]])
-        rows = tf.nn.bias_add(tf.matmul(rows, self.kernel), self.bias)
+        if training:
+            rows = numerics.linear_for_training(rows, self.kernel, self.bias)
+        else:
+            rows = tf.nn.bias_add(tf.matmul(rows, self.kernel), self.bias)
         rows = activation(self.activation, training)(rows)
         return tf.reshape(rows, tf.concat([tf.shape(x)[:-1], [self.units]], 0)) if x.shape.rank != 2 else rows
 
@@ -85,7 +88,7 @@ class LayerNorm(keras.layers.Layer):
     """
 
     def __init__(self, epsilon=1e-12, **kwargs):
-        super().__init__(**kwargs)
+        super().__init__(autocast=False, **kwargs)  # Keras would round a float32 input to the compute dtype first
         self.epsilon = epsilon
 
     def build(self, input_shape):

@@ -76,6 +76,7 @@ class ClassificationTask:
         config: of the encoder.
         num_labels: width of the head; 1 for regression.
         problem: "single_label", "multi_label" or "regression".
+        labels: names of the outputs, for answers; by default "0", "1", ...
         metric_names: which scores to report; by default the problem's own.
         rematerialize: as in `Encoder`.
     """
@@ -86,15 +87,28 @@ class ClassificationTask:
     unused = ("cls/.*",)
 
     def __init__(
-        self, config: EncoderConfig, num_labels, problem="single_label", metric_names=None, rematerialize=False
+        self,
+        config: EncoderConfig,
+        num_labels: int,
+        problem: str = "single_label",
+        labels: list[str] | None = None,
+        metric_names: tuple[str, ...] | None = None,
+        rematerialize: bool = False,
     ):
         if problem not in PROBLEMS:
             raise ValueError(f"problem must be one of {sorted(PROBLEMS)}. Received: {problem!r}.")
         self.config = config
         self.num_labels = num_labels
         self.problem = PROBLEMS[problem]
+        self.problem_name = problem
+        self.labels = [str(i) for i in range(num_labels)] if labels is None else list(labels)
+        assert len(self.labels) == num_labels, (self.labels, num_labels)
         self.metric_names = tuple(metric_names or self.problem.default_metrics)
         self.rematerialize = rematerialize
+
+    def to_dict(self) -> dict:
+        """Returns the arguments, beside `config`, that make this task again."""
+        return {"num_labels": self.num_labels, "problem": self.problem_name, "labels": self.labels}
 
     def build_model(self) -> keras.Model:
         inputs = keras_inputs(self.features)
@@ -114,6 +128,29 @@ class ClassificationTask:
     def answers(self, outputs: np.ndarray) -> np.ndarray:
         """Turns logits [n, L] into probabilities [n, L], or scores [n] for regression."""
         return self.problem.answers(outputs.astype(np.float64))
+
+    @property
+    def example_method(self):
+        return "regress" if self.problem_name == "regression" else "classify"
+
+    def answer(self, outputs):
+        if self.problem_name == "regression":
+            return {"score": outputs[:, 0]}
+        names = tf.constant(self.labels)
+        return {
+            "label": tf.gather(names, tf.argmax(outputs, -1)),
+            "probabilities": self._probabilities(outputs),
+            "labels": tf.tile(names[tf.newaxis], [tf.shape(outputs)[0], 1]),
+        }
+
+    def example_answer(self, outputs):
+        if self.problem_name == "regression":
+            return {"outputs": outputs}
+        answer = self.answer(outputs)
+        return {"scores": answer["probabilities"], "classes": answer["labels"]}
+
+    def _probabilities(self, logits):
+        return tf.sigmoid(logits) if self.problem_name == "multi_label" else tf.nn.softmax(logits)
 
     def metrics(self, outputs, targets):
         target = targets[self.problem.target]

@@ -13,11 +13,13 @@ class Task(Protocol):
         features: names of the model's inputs, from `data/features.py`.
         fresh: patterns of variable paths that need not be in the checkpoint which training starts from: the new head.
         unused: patterns of variable paths in that checkpoint which this task has no use for: other heads.
+        metric_names: what `metrics` returns.
     """
 
     features: tuple[str, ...]
     fresh: tuple[str, ...]
     unused: tuple[str, ...]
+    metric_names: tuple[str, ...]
 
     def build_model(self) -> keras.Model:
         """Returns a new functional model from `features` to this task's outputs."""
@@ -30,6 +32,16 @@ class Task(Protocol):
 
     def example_losses(self, outputs: Any, batch: dict[str, Any]) -> Any:
         """Returns float32 [B]: the loss of each example."""
+
+    @property
+    def example_method(self) -> str:
+        """Name of the signature that takes tf.Examples: "classify" or "regress"."""
+
+    def answer(self, outputs: Any) -> dict[str, Any]:
+        """Returns what is served for the outputs: {name: tensor [B, ...]}."""
+
+    def example_answer(self, outputs: Any) -> dict[str, Any]:
+        """Returns what `example_method` serves: `scores` and `classes` [B, L], or `outputs` [B, 1]."""
 
     def metrics(self, outputs: np.ndarray, targets: dict[str, np.ndarray]) -> dict[str, float]:
         """Returns {metric: score} over a whole file of examples."""

@@ -62,9 +62,7 @@ def pad(packed: Mapping[str, tf.RaggedTensor], seq_length: int | None, pad_id: i
     """
     ids, segments = packed["input_ids"], packed["segment_ids"]
     lengths = ids.row_lengths()
-    if seq_length is None:
-        seq_length = tf.reduce_max(tf.concat([[0], lengths], 0))  # of no rows: 0
-    else:
+    if seq_length is not None:
         message = f"seq_length must hold the longest row. Received: {seq_length}; pack with that max_seq_length."
         fits = tf.debugging.assert_less_equal(lengths, tf.cast(seq_length, tf.int64), message)
         with tf.control_dependencies([] if fits is None else [fits]):  # None: eager, checked already

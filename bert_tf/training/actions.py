@@ -74,12 +74,18 @@ class KeepBest:
     Args:
         metric: "accuracy", "loss", ..., with or without "eval_".
         score: takes the model and returns {metric: value}.
+        names: the metrics that `score` returns.
         run: a `RunConfig`.
         checkpoints: the run's `Store`.
+
+    Raises:
+        ValueError: there is no such metric.
     """
 
-    def __init__(self, metric, score, run, checkpoints):
+    def __init__(self, metric, score, names, run, checkpoints):
         self.metric = metric.removeprefix("eval_")
+        if self.metric not in names:
+            raise ValueError(f"--keep_best must name one of {sorted(names)}. Received: {metric!r}.")
         self.higher = higher_is_better(self.metric)
         self.score, self.run, self.checkpoints = score, run, checkpoints
         self.events = Events(run.output_dir, "eval")
@@ -88,8 +94,6 @@ class KeepBest:
         if not self.run.saves_at(step):
             return
         scores = self.score(state.model)
-        if self.metric not in scores:
-            raise ValueError(f"--keep_best must name one of {sorted(scores)}. Received: {self.metric!r}.")
         value, best = scores[self.metric], self.checkpoints.best()
         better = best is None or (value > best.value if self.higher else value < best.value)
         if better:

@@ -1,6 +1,7 @@
 """One model and what a script does with it: train it, bring it back, score it, ask it. Knows no concrete task."""
 
 import dataclasses
+import functools
 
 import numpy as np
 from absl import logging
@@ -45,14 +46,22 @@ class Job:
         Args:
             examples: to train on.
             held_out: examples for `keep_best`, scored `batch_size` at a time at every checkpoint.
-            on_begin: see `fit`.
+            on_begin: called once the weights to start from are found good: before it, nothing is written.
             keep_best: the metric by which the model is chosen; None: the last step's model is the result.
         """
         run, order = self.run, self._training_order(examples)
         actions = [Progress(run)]
         if keep_best:
-            actions.append(KeepBest(keep_best, lambda m: self._scores(m, held_out, batch_size), run, self.checkpoints))
-        state = fit(self.task, run, lambda start: self._batches(examples, order[start:]), actions, on_begin)
+            names = (*self.task.metric_names, "loss")
+            score = functools.partial(self._scores, examples=held_out, batch_size=batch_size)
+            actions.append(KeepBest(keep_best, score, names, run, self.checkpoints))
+
+        def begun(start, state):
+            on_begin()
+            if keep_best and start:  # the run may have been stopped before this checkpoint was scored
+                actions[-1](start, None, state)
+
+        state = fit(self.task, run, lambda start: self._batches(examples, order[start:]), actions, begun)
         self.model, self.global_step = state.model, run.num_train_steps
         if keep_best and (best := self.checkpoints.best()):
             self._load(self.checkpoints.prefix(best.step))

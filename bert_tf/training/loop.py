@@ -3,8 +3,6 @@
 import dataclasses
 from collections.abc import Callable, Iterable
 
-import keras
-
 from bert_tf.checkpoints.store import Store
 from bert_tf.training import distribution
 from bert_tf.training.optimizer import AdamW
@@ -26,6 +24,7 @@ class RunConfig:
         init_checkpoint: weights to start from, or None.
         save_checkpoints_steps: steps between two checkpoints.
         keep_checkpoints: how many of the last ones stay.
+        anew: do not continue the run that lies in output_dir.
         step: how a step is made.
         settings: whatever else decides the result, such as the names and hashes of the data files; JSON values.
     """
@@ -38,6 +37,7 @@ class RunConfig:
     init_checkpoint: str | None = None
     save_checkpoints_steps: int = 1000
     keep_checkpoints: int = 5
+    anew: bool = False
     step: StepConfig = dataclasses.field(default_factory=StepConfig)
     settings: dict = dataclasses.field(default_factory=dict)
 
@@ -52,7 +52,7 @@ class RunConfig:
         return {name: getattr(self, name) for name in names} | step | self.settings
 
 
-def fit(task, run: RunConfig, batches: Callable, actions: Iterable[Callable] = (), on_begin: Callable = lambda: None):
+def fit(task, run: RunConfig, batches: Callable, actions: Iterable[Callable] = (), on_begin: Callable | None = None):
     """Trains a task's model to the end of the run, and returns the `TrainingState`.
 
     To be called in the scope of a strategy.
@@ -61,7 +61,8 @@ def fit(task, run: RunConfig, batches: Callable, actions: Iterable[Callable] = (
         task: see `tasks/task.py`.
         run: the run.
         batches: takes the step at which to begin and returns the batches from there on, dicts of tensors [B, ...].
-        on_begin: called once the weights to start from are loaded and found good: before it, nothing is written.
+        on_begin: called as on_begin(start, state) once the weights to start from are loaded and found good: before it,
+            nothing is written.
         actions: each is called as action(step, results, state) after every step: `actions.py` has them.
     """
     distribution.check_batch_size(run.train_batch_size, run.step.accumulation, "--train_batch_size")
@@ -70,8 +71,9 @@ def fit(task, run: RunConfig, batches: Callable, actions: Iterable[Callable] = (
     optimizer.build(model.trainable_variables)
     state = TrainingState(model, optimizer, TrainStep(task, model, optimizer, run.step), run.identity())
     checkpoints = Store(run.output_dir, keep=run.keep_checkpoints)
-    start = begin(state, checkpoints, run.init_checkpoint, task)
-    on_begin()
+    start = begin(state, checkpoints, run.init_checkpoint, task, run.anew)
+    if on_begin:
+        on_begin(start, state)
     for step, batch in zip(range(start + 1, run.num_train_steps + 1), batches(start), strict=False):
         results = state.step(distribution.deal(batch))
         if run.saves_at(step):
@@ -79,8 +81,3 @@ def fit(task, run: RunConfig, batches: Callable, actions: Iterable[Callable] = (
         for action in actions:
             action(step, results, state)
     return state
-
-
-def use_precision(precision: str):
-    """Makes every layer built from now on compute in `precision`: "float32", "mixed_bfloat16" or "mixed_float16"."""
-    keras.config.set_dtype_policy(precision)

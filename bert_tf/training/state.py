@@ -47,6 +47,8 @@ class TrainingState:
         here = {name: variable for name, variable in self.tensors().items() if name != _SETTINGS}
         if missing := sorted(here.keys() - saved.keys()):
             raise ValueError(f"{path} must hold the whole state of this run. Received one without {missing[:10]}.")
+        if extra := sorted(saved.keys() - here.keys() - {_SETTINGS}):
+            raise ValueError(f"{path} must hold the state of this run's model and no more. Received also {extra[:10]}.")
         for name, variable in here.items():
             variable.assign(saved[name])
 
@@ -65,14 +67,14 @@ def _changed(path, then, now):
     )
 
 
-def begin(state: TrainingState, checkpoints: store.Store, init_checkpoint: str | None, task) -> int:
+def begin(state: TrainingState, checkpoints: store.Store, init_checkpoint: str | None, task, anew=False) -> int:
     """Decides where a run starts, and returns its step: the first rung that holds.
 
-    1. This run's own newest whole checkpoint: it was interrupted, or is finished.
+    1. This run's own newest whole checkpoint, unless it shall begin `anew`: it was interrupted, or is finished.
     2. `init_checkpoint`: another model's weights; optimizer and step are new.
     3. Nothing: random weights.
     """
-    if own := checkpoints.latest():
+    if own := None if anew else checkpoints.latest():
         step, prefix = own
         state.restore(checkpoints.restore(prefix), prefix)
         logging.info("Continuing this run from step %d: %s", step, prefix)

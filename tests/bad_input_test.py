@@ -1,0 +1,251 @@
+"""What a user can get wrong: one clear message, no traceback, status 1, and nothing half-made on the disk."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from tests import tiny
+from tests.conftest import ROOT
+
+LIMIT = 40_000  # bytes a file may grow to: less than a checkpoint of the tiny model, more than what lies beside it
+
+
+def _glue(folder):
+    """GLUE's MRPC: quality, two ids, two texts; the test file has an index instead of the quality."""
+    folder.mkdir()
+    for name, n in (("train", 32), ("dev", 12)):
+        rows = [(label, "1", "2", text, "is it") for text, label in tiny.texts(n, seed=n)]
+        tiny.write_tsv(folder / f"{name}.tsv", rows, "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String")
+    rows = [(str(i), "1", "2", text, "is it") for i, (text, _) in enumerate(tiny.texts(7, seed=7))]
+    tiny.write_tsv(folder / "test.tsv", rows, "index\t#1 ID\t#2 ID\t#1 String\t#2 String")
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    """A folder with good and with broken files; the good ones are what the cases differ from."""
+    folder = tmp_path_factory.mktemp("bad_input")
+    tiny.checkpoint(folder / "init")
+    tiny.checkpoint(folder / "cut")
+    data = folder / "cut" / "bert_model.ckpt.data-00000-of-00001"
+    os.truncate(data, data.stat().st_size // 2)
+    tiny.checkpoint(folder / "vocab", vocab=(*tiny.VOCAB, "far", "near"))
+    rows = tiny.texts(32)
+    tiny.write_tsv(folder / "train.tsv", rows)
+    tiny.write_tsv(folder / "ask.tsv", [(text,) for text, _ in tiny.texts(1500, 3)], "text")
+    tiny.write_tsv(folder / "stranger.tsv", [*tiny.texts(3), ("good film", "perhaps")])
+    (folder / "empty.tsv").write_text("")
+    tiny.write_tsv(folder / "header.tsv", [])
+    tiny.write_tsv(folder / "short.tsv", [*rows[:2], ("no label here",)])
+    _glue(folder / "glue")
+    return folder
+
+
+TRAIN = ["--train_file=HOME/train.tsv", "--init_checkpoint=HOME/init", "--do_train", "--train_batch_size=8",
+         "--max_seq_length=16", "--num_train_epochs=2", "--save_checkpoints_steps=4"]  # fmt: skip
+DONE = [*TRAIN, "--output_dir=HOME/done"]
+GLUE = ["--task_name=MRPC", "--data_dir=HOME/glue", *TRAIN[1:], "--do_eval", "--do_predict", "--output_dir=HOME/mrpc"]
+
+
+def _but(*changes):
+    """Returns TRAIN with some flags added or replaced."""
+    names = {change.split("=")[0] for change in changes}
+    return [a for a in TRAIN if a.split("=")[0] not in names] + list(changes)
+
+
+# Name -> (arguments, what the message must say). Without --output_dir the output is HOME/out, which must not appear.
+BAD = {
+    "a missing column": (
+        _but("--text_column=sentence"),
+        r"train\.tsv:1: there must be a column 'sentence' \(--text_column\)\. Received the columns \['text', 'label'\];",
+    ),
+    "a row without the column": (
+        _but("--train_file=HOME/short.tsv"),
+        r"short\.tsv:4: a row must have at least 2 columns, .* Received 1: \['no label here'\]; correct this line",
+    ),
+    "a label that training did not see": (
+        _but("--eval_file=HOME/stranger.tsv", "--do_eval"),
+        r"stranger\.tsv:5: the label must be one that training saw: \['0', '1'\]\. Received: 'perhaps'; correct this",
+    ),
+    "an empty file": (_but("--train_file=HOME/empty.tsv"), r"empty\.tsv must hold at least one example\. Received a"),
+    "a header alone": (_but("--train_file=HOME/header.tsv"), r"header\.tsv must hold at least one example\. Received"),
+    "a file that is not there": (_but("--train_file=HOME/nowhere.tsv"), r"nowhere\.tsv must be a file\. Received a path"),
+    "no file at all": (TRAIN[1:], r"--do_train must have examples\. Received no --train_file, and no --task_name"),
+    "too few examples": (_but("--train_batch_size=100"), r"Training must have a step at least\. Received 32 examples x 2"),
+    "a half-written checkpoint": (
+        _but("--init_checkpoint=HOME/cut"),
+        r"cut/bert_model\.ckpt must be a whole TF1 checkpoint, \.index and \.data\. Received: .*Copy it again, or name",
+    ),
+    "no checkpoint where it should be": (_but("--init_checkpoint=HOME/no/bert_model.ckpt"), r"HOME/no"),
+    "no checkpoint and no shape": (
+        [a for a in TRAIN if not a.startswith("--init")],
+        r"There must be a model to start from\. Received no --init_checkpoint",
+    ),
+    "a vocabulary that does not fit": (
+        _but("--init_checkpoint=HOME/vocab"),
+        rf"must fit the embedding table of {len(tiny.VOCAB)} rows\. Received {len(tiny.VOCAB) + 2} pieces in .*vocab\.txt",
+    ),
+    "longer than the positions": (
+        _but("--max_seq_length=64"),
+        r"--max_seq_length must be at most max_position_embeddings of the checkpoint, 32\. Received: 64\.",
+    ),
+    "nothing to do": (
+        [a for a in TRAIN if a != "--do_train"],
+        r"There must be something to do\. Received none of --do_train, --do_eval and --do_predict\.",
+    ),
+    "an unknown metric": (
+        _but("--keep_best=bleu", "--eval_file=HOME/train.tsv"),
+        r"--keep_best must name one of \['accuracy', .*\]\. Received: 'bleu'",
+    ),
+    "keep_best without training": (
+        ["--keep_best=f1", "--do_eval", "--eval_file=HOME/train.tsv", "--init_checkpoint=HOME/init"],
+        r"--keep_best must come with --do_train\. Received it without\.",
+    ),
+    "scoring what was never trained": (
+        ["--do_eval", "--eval_file=HOME/train.tsv", "--init_checkpoint=HOME/init", "--max_seq_length=16"],
+        r"--do_eval and --do_predict must have a trained model\. Received one without labels\.txt; train it first",
+    ),
+    "scoring nothing": (["--do_eval", "--eval_file=HOME/train.tsv"], r"There must be a model to start from\. Received no"),
+    "scoring a task that was never trained": (
+        ["--do_eval", "--task_name=mrpc", "--data_dir=HOME/glue", "--init_checkpoint=HOME/init", "--max_seq_length=16"],
+        r"missing in the checkpoint:\n +classifier/output_weights",
+    ),
+    "other settings than the run's": (
+        [*DONE, "--learning_rate=1e-4"],
+        r"only with the settings that it began with \(.*done/model\.ckpt-8\)\. Received learning_rate: 5e-05 then, 0\.0001 "
+        r"now\. Name another --output_dir, or pass --overwrite_output_dir",
+    ),
+    "beginning anew from a half-written checkpoint": (
+        [*DONE, "--overwrite_output_dir", "--init_checkpoint=HOME/cut"],
+        r"cut/bert_model\.ckpt must be a whole TF1 checkpoint",
+    ),
+    "an argument that is no flag": ([*TRAIN, "train.tsv"], r"Everything must be given as --flag=value\. Received: train"),
+}  # fmt: skip
+FULL = {  # name -> arguments; run with LIMIT on the size of a file
+    "a full disk at the first checkpoint": [*TRAIN, "--output_dir=HOME/full"],
+    "a full disk on the way": [*TRAIN, "--output_dir=HOME/stopped"],
+    "a full disk at the answers": [
+        "--do_predict", "--predict_file=HOME/ask.tsv", "--max_seq_length=16", "--output_dir=HOME/done"],
+}  # fmt: skip
+GOOD = {
+    "trained": DONE,
+    "answered": [*FULL["a full disk at the answers"][:1], "--predict_file=HOME/train.tsv", "--max_seq_length=16",
+                 "--output_dir=HOME/done"],
+    "finished": DONE,
+    "MRPC": GLUE,
+}
+FLAGS = {
+    "an unknown flag": ([*TRAIN, "--learning_rat=1"], "Unknown command line flag 'learning_rat'. Did you mean: learning_rate"),
+    "a value out of range": (_but("--warmup_proportion=2"), "flag --warmup_proportion=2: 2.0 is not a number in the range [0, 1]"),
+    "a value of the wrong kind": (_but("--precision=fp16"), "flag --precision=fp16: value should be one of <float32|mixed"),
+}  # fmt: skip
+
+
+def _files(folder):
+    return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+
+
+def _run(home, cases):
+    """Runs all cases in one process; returns [{"status", "log"}]."""
+    cases = [
+        {**case, "arguments": [a.replace("HOME", str(home)) for a in case["arguments"]]
+         + ([] if any(a.startswith("--output_dir") for a in case["arguments"]) else [f"--output_dir={home}/out"])}
+        for case in cases
+    ]  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.run_cases"], cwd=ROOT, input=json.dumps(cases), text=True, check=False,
+        capture_output=True, env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2"})  # fmt: skip
+    assert done.returncode == 0, done.stderr[-4000:]
+    return json.loads(done.stdout)
+
+
+@pytest.fixture(scope="module")
+def good(home):
+    """What good runs say; afterwards HOME/done is finished and HOME/stopped is what a kill after step 4 leaves."""
+    results = dict(zip(GOOD, _run(home, [{"arguments": arguments} for arguments in GOOD.values()]), strict=True))
+    stopped = home / "stopped"
+    shutil.copytree(home / "done", stopped)
+    for path in stopped.glob("model.ckpt-8.*"):
+        path.unlink()
+    return results
+
+
+@pytest.fixture(scope="module")
+def bad(home, good):
+    """Runs every bad case; returns its result, with the files of HOME that it changed."""
+    cases = {**BAD, **FLAGS}
+    before = _files(home)
+    results = dict(zip(cases, _run(home, [{"arguments": arguments} for arguments, _ in cases.values()]), strict=True))
+    assert _files(home) == before  # not one file was made, changed or lost
+    assert not (home / "out").exists()
+    return results
+
+
+@pytest.fixture(scope="module")
+def full(home, bad):
+    before = {name: _files(home / name) for name in ("stopped", "done")}
+    cases = [{"arguments": arguments, "limit": LIMIT} for arguments in FULL.values()]
+    return before, dict(zip(FULL, _run(home, cases), strict=True))
+
+
+def _check(result, message):
+    assert result["status"] == 1, result["log"]
+    assert "Traceback" not in result["log"], result["log"]
+    assert len(re.findall("Error: |FATAL Flags", result["log"])) == 1, result["log"]
+    assert re.search(message, result["log"]), result["log"]
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_one_clear_message(bad, home, name):
+    _check(bad[name], BAD[name][1].replace("HOME", re.escape(str(home))))
+
+
+@pytest.mark.parametrize("name", FLAGS)
+def test_a_flag_that_does_not_exist_or_fit(bad, name):
+    _check(bad[name], re.escape(FLAGS[name][1]))
+
+
+def test_a_full_disk_before_anything_was_saved(full, home):
+    _check(full[1]["a full disk at the first checkpoint"], r"model\.ckpt-4 must be written whole\. Received: .*disk full")
+    there = os.listdir(home / "full")
+    assert not [name for name in there if "ckpt" in name or "tmp" in name or name in ("checkpoint", "eval_results.txt")]
+
+
+def test_a_full_disk_leaves_the_older_checkpoints(full, home):
+    before, results = full
+    _check(results["a full disk on the way"], r"model\.ckpt-8 must be written whole\.")
+    after = _files(home / "stopped")
+    assert "Continuing this run from step 4" in results["a full disk on the way"]["log"]
+    events = {name for name in after if name.startswith("train/")}
+    assert {n: v for n, v in after.items() if n not in events} == {
+        n: v for n, v in before["stopped"].items() if n not in events}  # fmt: skip
+
+
+def test_a_full_disk_leaves_the_old_answers(full, home):
+    before, results = full
+    _check(results["a full disk at the answers"], r"Error: .*File too large: '.*done/test_results\.tsv'")
+    assert {"test_results.tsv", "predictions.jsonl"} < before["done"].keys()
+    assert _files(home / "done") == before["done"]
+
+
+def test_the_good_runs_end_well(good):
+    for name, result in good.items():
+        assert result["status"] == 0, (name, result["log"])
+
+
+def test_a_finished_run_started_again_makes_no_step(good):
+    assert "Continuing this run from step 8: " in good["finished"]["log"]
+    assert "loss" in good["trained"]["log"] and not re.search(r"step \d+/", good["finished"]["log"])
+
+
+def test_glue(good, home):
+    scores = dict(line.split(" = ") for line in (home / "mrpc" / "eval_results.txt").read_text().splitlines())
+    assert set(scores) == {"eval_accuracy", "eval_f1", "eval_loss", "global_step"} and scores["global_step"] == "8"
+    assert (home / "mrpc" / "labels.txt").read_text() == "0\n1\n"
+    answers = [json.loads(line) for line in (home / "mrpc" / "predictions.jsonl").read_text().splitlines()]
+    assert [answer["id"] for answer in answers] == [str(i) for i in range(7)]
+    assert [answer["text_a"] for answer in answers] == [text for text, _ in tiny.texts(7, seed=7)]

@@ -1,0 +1,160 @@
+"""EncoderConfig: both dialects in, JSON out and back, and the wording of every refusal."""
+
+import json
+import re
+
+import pytest
+
+from bert_tf.config import EncoderConfig
+
+# The file of google-research/bert's base release.
+GOOGLE = {
+    "attention_probs_dropout_prob": 0.1,
+    "hidden_act": "gelu",
+    "hidden_dropout_prob": 0.1,
+    "hidden_size": 768,
+    "initializer_range": 0.02,
+    "intermediate_size": 3072,
+    "max_position_embeddings": 512,
+    "num_attention_heads": 12,
+    "num_hidden_layers": 12,
+    "type_vocab_size": 2,
+    "vocab_size": 30522,
+}
+HUGGING_FACE = {"architectures": ["BertModel"], "model_type": "bert", "hidden_act": "gelu", "vocab_size": 100}
+
+
+def test_googles_file():
+    config = EncoderConfig.from_dict(GOOGLE)
+    assert config == EncoderConfig(vocab_size=30522)
+    assert config.to_dict() == {**GOOGLE, "hidden_act": "gelu_tanh", "layer_norm_eps": 1e-12}
+
+
+@pytest.mark.parametrize(
+    ("values", "act"),
+    [
+        ({"vocab_size": 9, "hidden_act": "gelu"}, "gelu_tanh"),
+        ({"vocab_size": 9, "hidden_act": "GELU"}, "gelu_tanh"),
+        ({"vocab_size": 9}, "gelu_tanh"),
+        ({"vocab_size": 9, "hidden_act": "relu"}, "relu"),
+        ({"vocab_size": 9, "hidden_act": "gelu", "model_type": "bert"}, "gelu"),
+        ({"vocab_size": 9, "model_type": "bert"}, "gelu"),
+        ({"vocab_size": 9, "hidden_act": "gelu", "transformers_version": "4.8.2"}, "gelu"),
+        ({"vocab_size": 9, "hidden_act": "gelu_new", "model_type": "bert"}, "gelu_tanh"),
+        ({"vocab_size": 9, "hidden_act": "gelu_pytorch_tanh", "model_type": "bert"}, "gelu_tanh"),
+    ],
+)
+def test_one_word_for_two_functions(values, act):
+    assert EncoderConfig.from_dict(values).hidden_act == act
+
+
+def test_type_vocab_size_that_a_file_leaves_out():
+    assert EncoderConfig.from_dict({"vocab_size": 9}).type_vocab_size == 16
+    assert EncoderConfig.from_dict(HUGGING_FACE).type_vocab_size == 2
+
+
+@pytest.mark.parametrize("act", ["gelu", "gelu_tanh", "relu"])
+def test_json_both_ways(tmp_path, act):
+    config = EncoderConfig(
+        vocab_size=9,
+        hidden_size=6,
+        num_attention_heads=3,
+        hidden_act=act,
+        type_vocab_size=1,
+        layer_norm_eps=1e-5,
+        hidden_dropout_prob=0,
+        extra={"directionality": "bidi"},
+    )
+    config.save(tmp_path / "bert_config.json")
+    assert EncoderConfig.load(tmp_path / "bert_config.json") == config
+    assert EncoderConfig.load(tmp_path) == config
+    assert [file.name for file in tmp_path.iterdir()] == ["bert_config.json"]
+
+
+def test_unknown_keys_are_kept():
+    values = {**GOOGLE, "pooler_type": "first_token_transform", "directionality": "bidi"}
+    config = EncoderConfig.from_dict(values)
+    assert config.extra == {"pooler_type": "first_token_transform", "directionality": "bidi"}
+    assert EncoderConfig.from_dict(config.to_dict()) == config
+    again = EncoderConfig.from_dict({**HUGGING_FACE, "id2label": {"0": "no"}})
+    assert again.to_dict()["id2label"] == {"0": "no"} and EncoderConfig.from_dict(again.to_dict()) == again
+
+
+def test_a_directory_with_both_files_means_googles(tmp_path):
+    (tmp_path / "config.json").write_text(json.dumps(HUGGING_FACE), encoding="utf-8")
+    assert EncoderConfig.load(tmp_path).hidden_act == "gelu"
+    (tmp_path / "bert_config.json").write_text(json.dumps(GOOGLE), encoding="utf-8")
+    assert EncoderConfig.load(tmp_path).vocab_size == 30522
+
+
+def test_it_is_frozen():
+    with pytest.raises(AttributeError):
+        EncoderConfig(vocab_size=9).vocab_size = 10
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"vocab_size": 0}, "vocab_size must be a positive integer. Received: 0."),
+        ({"vocab_size": "30522"}, "vocab_size must be a positive integer. Received: '30522'."),
+        ({"num_hidden_layers": 2.0}, "num_hidden_layers must be a positive integer. Received: 2.0."),
+        ({"num_hidden_layers": True}, "num_hidden_layers must be a positive integer. Received: True."),
+        ({"intermediate_size": None}, "intermediate_size must be a positive integer. Received: None."),
+        ({"type_vocab_size": -1}, "type_vocab_size must be a positive integer. Received: -1."),
+        (
+            {"hidden_size": 100},
+            "hidden_size must be a multiple of num_attention_heads. Received: hidden_size=100, num_attention_heads=12.",
+        ),
+        (
+            {"hidden_act": "swish"},
+            "hidden_act must be one of ('gelu', 'gelu_tanh', 'relu', 'tanh', 'linear'). Received: 'swish'.",
+        ),
+        ({"hidden_act": None}, "hidden_act must be the name of an activation. Received: None."),
+        (
+            {"hidden_dropout_prob": 1.0},
+            "hidden_dropout_prob must be a number from 0 up to, not including, 1. Received: 1.0.",
+        ),
+        (
+            {"attention_probs_dropout_prob": -0.1},
+            "attention_probs_dropout_prob must be a number from 0 up to, not including, 1. Received: -0.1.",
+        ),
+        ({"layer_norm_eps": 0}, "layer_norm_eps must be a positive number. Received: 0."),
+        ({"initializer_range": "0.02"}, "initializer_range must be a positive number. Received: '0.02'."),
+        (
+            {"position_embedding_type": "relative_key"},
+            "position_embedding_type must be \"absolute\". Received: 'relative_key'.",
+        ),
+    ],
+)
+def test_wrong_values_are_refused_by_name(tmp_path, change, message):
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        EncoderConfig.from_dict({**GOOGLE, **change})
+    path = tmp_path / "bert_config.json"
+    path.write_text(json.dumps({**GOOGLE, **change}), encoding="utf-8")
+    with pytest.raises(ValueError, match=f"^{re.escape(f'{path}: {message}')}$"):
+        EncoderConfig.load(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"hidden_size": 4}', "{path}: A BERT configuration must give vocab_size. Received the keys: "),
+        ("{", "{path}: Expecting property name enclosed in double quotes: line 1 column 2 (char 1)"),
+        ("[1, 2]", "{path}: A BERT configuration must be a JSON object. Received: list."),
+        ("null", "{path}: A BERT configuration must be a JSON object. Received: NoneType."),
+    ],
+)
+def test_files_that_are_no_configuration(tmp_path, text, message):
+    path = tmp_path / "config.json"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(ValueError, match=re.escape(message.format(path=path))):
+        EncoderConfig.load(path)
+
+
+def test_no_file(tmp_path):
+    with pytest.raises(ValueError, match="must be a file. There is none at .*/bert_config.json.$"):
+        EncoderConfig.load(tmp_path / "bert_config.json")
+    (tmp_path / "vocab.txt").touch()
+    message = r"must hold one of \('bert_config.json', 'config.json'\). Received a directory with: \['vocab.txt'\]\.$"
+    with pytest.raises(ValueError, match=message):
+        EncoderConfig.load(tmp_path)

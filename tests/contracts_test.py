@@ -1,0 +1,179 @@
+"""Promises that outlive our code: who imports whom, names of variables, flags and features."""
+
+import ast
+import json
+import pathlib
+import subprocess
+import sys
+
+import pytest
+from absl import flags as absl_flags
+
+from tests import tiny
+from tests.conftest import ROOT
+
+PACKAGE = ROOT / "bert_tf"
+LEAVES = {"bert_tf", "config", "variants", "files"}  # import nothing above them
+# Room (a folder, or a module beside the folders) -> what it may import of us, besides its own modules and LEAVES.
+MAY_IMPORT = {
+    "bert_tf": set(),
+    "config": set(),
+    "variants": set(),
+    "files": set(),
+    "tokenization": set(),
+    "data": {"tokenization"},
+    "modeling": set(),
+    "evaluation": set(),
+    "checkpoints": set(),
+    "tasks": {"data", "modeling", "evaluation"},
+    # The loop feeds on the batches of data.dataset, compares scores, and opens modeling.layers.seed_scope.
+    "training": {"checkpoints", "data", "evaluation", "modeling"},
+    "export": {"tokenization", "checkpoints", "tasks", "load"},
+    "serving": {"export"},  # any SavedModel: neither modeling nor training
+    "load": {"checkpoints", "modeling", "tokenization"},
+    "flags": {"training"},
+    "tools": None,  # small programs over all rooms
+}
+FINER = {
+    ("training", "data"): {"bert_tf.data.dataset"},
+    ("training", "modeling"): {"bert_tf.modeling.layers"},
+    ("training", "evaluation"): {"bert_tf.evaluation.metrics"},
+}
+
+
+def _modules():
+    return sorted(PACKAGE.rglob("*.py"))
+
+
+def _room(name):
+    """Returns the room of a dotted module name: "bert_tf.data.rows" -> "data"."""
+    parts = name.split(".")
+    return parts[1] if len(parts) > 1 else "bert_tf"
+
+
+def _name(path):
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+def _imports(path):
+    """Yields the dotted names of the bert_tf modules that a file imports anywhere, functions included."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: imports are absolute"
+            for alias in node.names:
+                full = f"{node.module}.{alias.name}"
+                yield full if (ROOT / (full.replace(".", "/") + ".py")).exists() else node.module
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+
+
+def _our_imports(path):
+    return {name for name in _imports(path) if name.split(".")[0] == "bert_tf"}
+
+
+@pytest.mark.parametrize("path", _modules(), ids=_name)
+def test_imports_go_one_way(path):
+    room = _room(_name(path))
+    assert room in MAY_IMPORT, f"say in MAY_IMPORT what {room} may import"
+    if MAY_IMPORT[room] is None:
+        return
+    for name in _our_imports(path):
+        other = _room(name)
+        allowed = other == room or other in MAY_IMPORT[room] or (other in LEAVES and room not in LEAVES)
+        assert allowed or room in LEAVES and other in LEAVES, f"{_name(path)} imports {name}"
+        if (room, other) in FINER:
+            assert name in FINER[room, other], f"{_name(path)} imports {name}"
+
+
+def test_the_walk_sees_imports():
+    assert "bert_tf.modeling.encoder" in _our_imports(PACKAGE / "tasks" / "classification.py")
+    assert "bert_tf.checkpoints.tf1" in _our_imports(PACKAGE / "checkpoints" / "store.py")
+
+
+def test_only_flags_py_and_programs_read_flags():
+    sources = {_name(path): path.read_text(encoding="utf-8") for path in _modules()}
+    readers = {name for name, text in sources.items() if "FLAGS" in text and "from absl import" in text}
+    programs = {name for name, text in sources.items() if '__name__ == "__main__"' in text}
+    assert readers - programs == {"bert_tf.flags"}
+
+
+def test_no_code_asks_which_family_or_task_it_is():
+    for path in _modules():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Compare):
+                asked = [n.id if isinstance(n, ast.Name) else n.attr if isinstance(n, ast.Attribute) else ""
+                         for n in (node.left, *node.comparators)]  # fmt: skip
+                constant = any(isinstance(n, ast.Constant) and isinstance(n.value, str) for n in node.comparators)
+                assert not (constant and {"family", "task_name", "model_type"} & set(asked)), f"{path}:{node.lineno}"
+
+
+LIGHT = {
+    "bert_tf": ("tensorflow", "keras", "numpy"),
+    "bert_tf.evaluation.metrics": ("tensorflow", "keras"),
+    "bert_tf.evaluation.results": ("tensorflow", "keras"),
+    "bert_tf.config": ("tensorflow", "keras"),
+    "bert_tf.data.tables": ("tensorflow", "keras"),
+    "bert_tf.data.glue": ("tensorflow", "keras"),
+    "bert_tf.data.features": ("tensorflow", "keras"),
+}
+
+
+def test_light_modules_are_light():
+    """One process each would be cleaner and slower: the lightest comes first, and what it must not bring is checked."""
+    code = (
+        "import importlib, json, sys\n"
+        "for name, heavy in json.loads(sys.argv[1]).items():\n"
+        "    importlib.import_module(name)\n"
+        "    brought = [h for h in heavy if h in sys.modules]\n"
+        "    assert not brought, (name, brought)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, json.dumps(LIGHT)], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_variable_paths_of_the_classifier_are_the_committed_ones():
+    from bert_tf.tasks.classification import ClassificationTask
+
+    committed = pathlib.Path(__file__).parent / "tasks" / "classification_variables.json"
+    model = ClassificationTask(tiny.config(), 3).build_model()
+    assert {v.path: list(v.shape) for v in model.variables} == json.loads(committed.read_text(encoding="utf-8"))
+
+
+# google-research/bert, run_classifier.py.
+GOOGLE_FLAGS = {
+    "data_dir": None, "bert_config_file": None, "task_name": None, "vocab_file": None, "output_dir": None,
+    "init_checkpoint": None, "max_seq_length": 128, "do_train": False, "do_eval": False, "do_predict": False,
+    "train_batch_size": 32, "eval_batch_size": 8, "predict_batch_size": 8, "learning_rate": 5e-5,
+    "num_train_epochs": 3.0, "warmup_proportion": 0.1, "save_checkpoints_steps": 1000, "iterations_per_loop": 1000,
+    "use_tpu": False, "tpu_name": None, "tpu_zone": None, "gcp_project": None, "master": None, "num_tpu_cores": 8,
+}  # fmt: skip
+OUR_FLAGS = {
+    "do_lower_case": None,  # Google: True; here unset means what the checkpoint says, else True
+    "precision": "float32", "use_xla": "auto", "distribution_strategy": "default", "seed": 0, "deterministic": False,
+    "gradient_accumulation_steps": 1, "rematerialize": False, "keep_checkpoints": 5, "overwrite_output_dir": False,
+    "bucket_by_length": True, "train_file": None, "eval_file": None, "predict_file": None, "header": True,
+    "text_column": ["text"], "label_column": "label", "keep_best": None,
+}  # fmt: skip
+
+
+def test_flags_of_run_classifier_and_their_defaults():
+    import run_classifier
+
+    defined = {f.name: f.default for f in run_classifier.FLAGS.flags_by_module_dict()["bert_tf.flags"]}
+    assert defined == GOOGLE_FLAGS | OUR_FLAGS
+    assert isinstance(run_classifier.FLAGS, absl_flags.FlagValues)
+
+
+def test_every_flag_is_explained():
+    import run_classifier
+
+    documentation = (ROOT / "docs" / "run_classifier.md").read_text(encoding="utf-8")
+    for flag in run_classifier.FLAGS.flags_by_module_dict()["bert_tf.flags"]:
+        assert flag.help
+        assert f"--{flag.name}" in documentation or flag.help == "No effect here.", flag.name
+
+
+def test_scripts_are_short():
+    assert len((ROOT / "run_classifier.py").read_text(encoding="utf-8").splitlines()) < 80

@@ -1,0 +1,77 @@
+"""Writes the goldens: small seeded BERTs of torch Transformers, with inputs and the outputs that torch gives for them.
+
+    PYTHON_WITH_TORCH tests/goldens/make_goldens.py FOLDER
+
+Each model becomes a directory as Hugging Face writes them (config.json, model.safetensors) with a file more,
+expected.safetensors: input_ids, attention_mask, token_type_ids, int32 [B, S], and float32 hidden_states [layers + 1, B,
+S, H] (the embeddings' output first), pooler_output [B, H].
+"""
+
+import pathlib
+import sys
+
+import torch
+from safetensors.torch import save_file
+from transformers import BertConfig, BertModel
+
+SHAPES = {
+    "erf": {
+        "vocab_size": 200,
+        "hidden_size": 32,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "intermediate_size": 64,
+        "hidden_act": "gelu",
+        "max_position_embeddings": 40,
+    },
+    "tanh": {
+        "vocab_size": 200,
+        "hidden_size": 36,
+        "num_hidden_layers": 3,
+        "num_attention_heads": 3,
+        "intermediate_size": 80,
+        "hidden_act": "gelu_new",
+        "max_position_embeddings": 24,
+        "layer_norm_eps": 1e-5,  # so large that a layer which forgets the configuration's number shows
+    },
+}
+DTYPES = {"erf": torch.float32, "tanh": torch.float16}  # of the file; both are computed in float32
+LENGTHS = (12, 7, 1, 9)
+
+
+def random_model(name: str, seed: int) -> BertModel:
+    """Returns a BertModel, in evaluation mode, in which no bias is zero and no LayerNorm gamma is one."""
+    generator = torch.Generator().manual_seed(seed)
+    model = BertModel(BertConfig(**SHAPES[name], attn_implementation="eager")).eval()
+    for key, weight in model.named_parameters():
+        noise = torch.randn(weight.shape, generator=generator)
+        value = 1 + 0.3 * noise if key.endswith("LayerNorm.weight") else 0.2 * noise
+        weight.data = value.to(DTYPES[name]).float()
+    return model
+
+
+def random_inputs(seed: int) -> dict[str, torch.Tensor]:
+    """Returns rows of LENGTHS tokens, padded with 0, the second half of each in segment 1."""
+    generator = torch.Generator().manual_seed(seed)
+    place, length = torch.arange(max(LENGTHS))[None], torch.tensor(LENGTHS)[:, None]
+    mask = (place < length).int()
+    ids = torch.randint(1, 200, mask.shape, generator=generator, dtype=torch.int32)
+    second = (place >= (length + 1) // 2).int()
+    return {"input_ids": ids * mask, "attention_mask": mask, "token_type_ids": second * mask}
+
+
+def make(folder: pathlib.Path):
+    for seed, (name, dtype) in enumerate(DTYPES.items()):
+        model, inputs = random_model(name, seed), random_inputs(seed)
+        with torch.inference_mode():
+            outputs = model(**inputs, output_hidden_states=True)
+        folder.joinpath(name).mkdir(parents=True, exist_ok=True)
+        model.config.to_json_file(folder / name / "config.json")
+        weights = {key: value.to(dtype).contiguous() for key, value in model.state_dict().items()}
+        save_file(weights, folder / name / "model.safetensors", {"format": "pt"})
+        expected = {"hidden_states": torch.stack(outputs.hidden_states), "pooler_output": outputs.pooler_output}
+        save_file({**inputs, **expected}, folder / name / "expected.safetensors")
+
+
+if __name__ == "__main__":
+    make(pathlib.Path(sys.argv[1]))

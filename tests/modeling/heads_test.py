@@ -1,0 +1,29 @@
+"""The classification head: the harness, and Google's orientation of its weights."""
+
+import numpy as np
+import pytest
+
+from bert_tf.modeling.heads import ClassificationHead
+from tests.harness import check_layer
+
+X = np.random.default_rng(0).standard_normal((6, 8)).astype(np.float32)
+
+
+@pytest.mark.parametrize("labels", [1, 3])
+def test_harness(tmp_path, labels):
+    arguments = {"num_labels": labels, "dropout": 0.2, "initializer_range": 0.05, "name": "classifier"}
+    weights = {"classifier/output_weights": (labels, 8), "classifier/output_bias": (labels,)}
+    layer = check_layer(ClassificationHead, arguments, (X,), weights, tmp_path, half_dtype="float32")
+    kernel, bias = layer.get_weights()
+    np.testing.assert_allclose(layer(X), X @ kernel.T + bias, rtol=1e-5, atol=1e-5)
+
+
+def test_dropout_strikes_the_input():
+    layer = ClassificationHead(3, dropout=0.5, initializer_range=0.5)
+    assert (layer(X, training=True).numpy() != layer(X).numpy()).all(1).any()
+
+
+def test_its_name_is_that_of_the_table_of_names():
+    layer = ClassificationHead(2)
+    layer.build((None, 8))
+    assert [v.path for v in layer.variables] == ["classifier/output_weights", "classifier/output_bias"]

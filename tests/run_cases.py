@@ -1,0 +1,48 @@
+"""Runs run_classifier.py with several command lines in one process, since starting TensorFlow takes seconds.
+
+Reads from stdin a JSON list of {"arguments": [...], "limit": bytes or null}; with `limit` no file can grow beyond it, as
+on a full disk. Prints a JSON list of {"status": ..., "log": ...}.
+"""
+
+import json
+import os
+import resource
+import sys
+import tempfile
+
+import run_classifier
+from bert_tf import flags
+
+
+def _status(arguments):
+    flags.FLAGS.unparse_flags()
+    sys.argv = ["run_classifier.py", *arguments]
+    try:
+        flags.run(run_classifier.main)
+    except SystemExit as end:
+        return 0 if end.code is None else end.code
+    return 0
+
+
+def run(case):
+    """Returns the exit status and all that came over stdout and stderr, from C++ too."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    kept = [os.dup(1), os.dup(2)]
+    with tempfile.TemporaryFile() as log:
+        os.dup2(log.fileno(), 1)
+        os.dup2(log.fileno(), 2)
+        if case.get("limit"):
+            resource.setrlimit(resource.RLIMIT_FSIZE, (case["limit"], before[1]))
+        try:
+            status = _status(case["arguments"])
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+            sys.stdout.flush()
+            os.dup2(kept[0], 1)
+            os.dup2(kept[1], 2)
+        log.seek(0)
+        return {"status": status, "log": log.read().decode("utf-8", "replace")}
+
+
+if __name__ == "__main__":
+    json.dump([run(case) for case in json.load(sys.stdin)], sys.stdout)

@@ -1,0 +1,136 @@
+"""The classification task: losses against numpy, training to a lower loss, metrics and answers."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.data.features import fake_batch
+from bert_tf.tasks.classification import PROBLEMS, ClassificationTask
+from bert_tf.training.job import Job
+from bert_tf.training.loop import RunConfig
+from tests import tiny
+
+CONFIG = tiny.config()
+LOGITS = np.array([[2.0, -1.0, 0.5], [0.0, 0.0, 0.0], [-30.0, 40.0, 3.0]], np.float32)
+MULTI = np.array([[1, 0, 1], [0, 0, 0], [0, 1, 1]], np.int32)
+
+
+def _by_hand(problem):
+    """Returns (logits, target, loss of each example) from the formulas."""
+    logits = LOGITS.astype(np.float64)
+    if problem == "single_label":
+        chances = np.exp(logits) / np.exp(logits).sum(1, keepdims=True)
+        return LOGITS, np.array([2, 0, 1], np.int32), -np.log(chances[[0, 1, 2], [2, 0, 1]])
+    if problem == "multi_label":
+        chances = 1 / (1 + np.exp(-logits))
+        each = -(MULTI * np.log(chances) + (1 - MULTI) * np.log1p(-np.minimum(chances, 1 - 1e-16)))
+        return LOGITS, MULTI, each.mean(1)
+    target = np.array([1.5, 0.0, -2.0], np.float32)
+    return LOGITS[:, :1], target, (logits[:, 0] - target) ** 2
+
+
+def _task(problem, num_labels=None, **options):
+    return ClassificationTask(CONFIG, num_labels or (1 if problem == "regression" else 3), problem, **options)
+
+
+@pytest.mark.parametrize("problem", PROBLEMS)
+def test_the_loss_is_the_formula_s(problem):
+    logits, target, expected = _by_hand(problem)
+    task = _task(problem)
+    batch = {task.problem.target: target, "is_real_example": np.array([1, 0, 1], np.float32)}
+    losses = task.example_losses(tf.constant(logits), batch)
+    assert losses.dtype == tf.float32 and losses.shape == (3,)
+    np.testing.assert_allclose(losses, expected, rtol=1e-5, atol=1e-7)
+    denominators = task.denominators(batch)
+    assert float(denominators["examples"]) == 2
+    assert float(task.loss(tf.constant(logits), batch, denominators)) == pytest.approx(
+        (expected[0] + expected[2]) / 2, rel=1e-5)  # fmt: skip
+
+
+def test_the_losses_of_parts_add_up_over_the_denominators_of_the_whole():
+    logits, target, expected = _by_hand("single_label")
+    task, whole = _task("single_label"), {"examples": tf.constant(3.0)}
+    parts = [
+        float(task.loss(logits[part], {"label_ids": target[part], "is_real_example": np.ones(n, np.float32)}, whole))
+        for part, n in ((slice(0, 1), 1), (slice(1, 3), 2))
+    ]
+    assert sum(parts) == pytest.approx(expected.mean(), rel=1e-5)
+
+
+@pytest.mark.parametrize("problem", PROBLEMS)
+def test_a_tiny_model_learns(problem, tmp_path):
+    examples = tiny.tokenized(64)
+    labels = examples.targets["label_ids"]
+    targets = {
+        "single_label": {"label_ids": labels},
+        "multi_label": {"label_ids": np.stack([labels, 1 - labels], 1)},
+        "regression": {"label_values": labels.astype(np.float32) * 2 - 1},
+    }
+    examples.targets = targets[problem]
+    task = _task(problem, 1 if problem == "regression" else 2)
+    job = Job(task, RunConfig(str(tmp_path), 16, 60, 6, 2e-3), 16, by_length=False)
+    keras.utils.set_random_seed(0)
+    job.model = task.build_model()
+    before = job.scores(examples, 16)
+    job.train(examples)
+    after = job.scores(examples, 16)
+    assert after["loss"] < 0.5 * before["loss"]
+    assert set(after) == {*task.metric_names, "loss"}
+    assert min(after[name] for name in task.metric_names) > 0.8
+    logits = job.outputs(examples, 16)
+    assert logits.shape == (64, task.num_labels)
+    expected = task.example_losses(tf.constant(logits), examples.targets).numpy().mean()
+    assert after["loss"] == pytest.approx(expected, rel=1e-4)
+
+
+def test_answers_of_one_label_are_a_softmax():
+    answers = _task("single_label").answers(LOGITS)
+    np.testing.assert_allclose(answers.sum(1), 1)
+    np.testing.assert_allclose(answers[1], [1 / 3] * 3)
+    np.testing.assert_allclose(answers[0], np.exp(LOGITS[0]) / np.exp(LOGITS[0]).sum(), rtol=1e-6)
+    assert np.isfinite(_task("single_label").answers(LOGITS * 1000)).all()
+
+
+def test_answers_of_several_labels_are_a_sigmoid_each():
+    np.testing.assert_allclose(_task("multi_label").answers(LOGITS), 1 / (1 + np.exp(-LOGITS.astype(float))))
+
+
+def test_the_answer_of_regression_is_the_number():
+    assert _task("regression").answers(LOGITS[:, :1]).tolist() == [2.0, 0.0, -30.0]
+
+
+def test_metrics_of_one_label():
+    task = _task("single_label", metric_names=("accuracy", "f1"))
+    scores = task.metrics(np.eye(3, dtype=np.float32)[[0, 1, 2, 0]], {"label_ids": np.array([0, 1, 2, 2])})
+    assert scores == {"accuracy": 0.75, "f1": pytest.approx((2 / 3 + 1 + 2 / 3) / 3)}
+    assert _task("single_label").metric_names == PROBLEMS["single_label"].default_metrics
+
+
+def test_metrics_of_several_labels_count_every_label():
+    scores = _task("multi_label").metrics(np.where(MULTI == 1, 3.0, -3.0) * [1, 1, -1], {"label_ids": MULTI})
+    assert scores == {"accuracy": pytest.approx(6 / 9), "f1": pytest.approx(4 / 7)}  # 2 found, 1 wrong, 2 missed
+
+
+def test_metrics_of_regression():
+    scores = _task("regression").metrics(np.array([[1.0], [2.0], [4.0]]), {"label_values": np.array([0.0, 1.0, 3.0])})
+    assert scores == {"pearson": pytest.approx(1), "spearman": pytest.approx(1)}
+
+
+def test_an_unknown_problem_is_refused():
+    with pytest.raises(ValueError, match=r"problem must be one of \['multi_label', .*\]\. Received: 'ranking'\."):
+        _task("ranking")
+
+
+def test_rematerialization_changes_no_gradient():
+    batch = fake_batch(("input_ids", "input_mask", "segment_ids"), vocab_size=CONFIG.vocab_size)
+    gradients = []
+    for rematerialize in (False, True):
+        keras.utils.set_random_seed(0)
+        model = _task("single_label", rematerialize=rematerialize).build_model()
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(model(batch, training=True) ** 2)
+        found = tape.gradient(loss, [v.value for v in model.trainable_variables])
+        gradients.append([tf.convert_to_tensor(g).numpy() for g in found])
+    for one, other in zip(*gradients, strict=True):
+        np.testing.assert_allclose(other, one, rtol=1e-4, atol=1e-6)

@@ -1,0 +1,113 @@
+"""What happens beside the steps: progress, the best checkpoint."""
+
+import glob
+import logging
+import os
+import re
+import types
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.checkpoints.store import Store
+from bert_tf.training.actions import KeepBest, Progress, clock
+from bert_tf.training.loop import RunConfig
+
+STATE = types.SimpleNamespace(model=None, optimizer=types.SimpleNamespace(learning_rate=tf.constant(0.25)))
+
+
+def _run(folder, **changes):
+    return RunConfig(os.fspath(folder), 8, **{"num_train_steps": 6, "save_checkpoints_steps": 2, **changes})
+
+
+def _results(loss, skipped=0.0):
+    return {"loss": tf.constant(loss), "gradient_norm": tf.constant(2.0), "skipped": tf.constant(skipped)}
+
+
+@pytest.mark.parametrize("seconds, text", [(0, "0:00"), (75.2, "1:15"), (599.6, "10:00"), (3675, "1:01:15")])
+def test_clock(seconds, text):
+    assert clock(seconds) == text
+
+
+def test_progress_logs_a_line_and_writes_events(tmp_path, caplog, monkeypatch):
+    now = iter(range(0, 1000, 4))  # a look at the clock every 4 seconds
+    monkeypatch.setattr("bert_tf.training.actions.time.perf_counter", lambda: float(next(now)))
+    progress = Progress(_run(tmp_path), every=2)
+    with caplog.at_level(logging.INFO):
+        for step in range(1, 7):
+            progress(step, _results(step / 2, skipped=float(step == 3)), STATE)
+    lines = [r.getMessage() for r in caplog.records if r.getMessage().startswith("step ")]
+    assert lines == [  # steps 2, 4, 6, each with 8 examples; the clock starts with step 1
+        "step 2/6  loss 1.0000  2.0 examples/s  0:16 left",
+        "step 4/6  loss 2.0000  4.0 examples/s  0:04 left  1 steps skipped (gradients overflowed)",
+        "step 6/6  loss 3.0000  4.0 examples/s  0:00 left  1 steps skipped (gradients overflowed)",
+    ]
+    assert _events(tmp_path / "train") == {
+        "loss": {2: 1.0, 4: 2.0, 6: 3.0},
+        "gradient_norm": {2: 2.0, 4: 2.0, 6: 2.0},
+        "learning_rate": {2: 0.25, 4: 0.25, 6: 0.25},
+        "examples_per_second": {2: 2.0, 4: 4.0, 6: 4.0},
+    }
+
+
+def _events(folder):
+    """Returns {name: {step: value}} of all scalars in the event files of a folder."""
+    values = {}
+    for path in glob.glob(f"{folder}/events.out.tfevents.*"):
+        for event in tf.compat.v1.train.summary_iterator(path):
+            for value in event.summary.value:
+                values.setdefault(value.tag, {})[event.step] = float(tf.make_ndarray(value.tensor))
+    return values
+
+
+def test_progress_says_something_some_fifty_times_a_run_and_makes_nothing_before(tmp_path):
+    assert Progress(_run(tmp_path, num_train_steps=648)).every == 12
+    assert Progress(_run(tmp_path, num_train_steps=10)).every == 1
+    assert Progress(_run(tmp_path, num_train_steps=100_000)).every == 100
+    assert os.listdir(tmp_path) == []
+
+
+def _keep_best(folder, metric, values, **changes):
+    """Runs 6 steps whose checkpoints 2, 4, 6 score `values`; returns the store."""
+    run, store, scores = _run(folder, **changes), Store(folder, keep=1), iter(values)
+    names = {"loss": 1.0, "accuracy": 0.5}
+    keep = KeepBest(metric, lambda model: {**names, **next(scores)}, names, run, store)
+    for step in range(1, 7):
+        if run.saves_at(step):
+            store.save(step, {"weight": np.float32(step)})
+        keep(step, _results(0.0), STATE)
+    return store
+
+
+@pytest.mark.parametrize(
+    "metric, values, best, stay",
+    [
+        ("accuracy", (0.5, 0.75, 0.625), 4, [4, 6]),
+        ("eval_accuracy", (0.75, 0.75, 0.75), 2, [2, 6]),  # of equal ones the first
+        ("loss", (0.5, 0.25, 0.375), 4, [4, 6]),
+        ("eval_loss", (0.5, 0.375, 0.25), 6, [4, 6]),  # 4 was the best when 6 was written
+    ],
+)
+def test_the_best_checkpoint_is_marked_and_stays(tmp_path, metric, values, best, stay, caplog):
+    name = metric.removeprefix("eval_")
+    with caplog.at_level(logging.INFO):
+        store = _keep_best(tmp_path, metric, [{name: value} for value in values])
+    assert store.best() == (best, name, values[best // 2 - 1])
+    assert store.steps() == stay  # keep=1
+    said = [r.getMessage() for r in caplog.records if re.match(r"step \d+  eval_", r.getMessage())]
+    assert len(said) == 3
+    assert said[best // 2 - 1] == f"step {best}  eval_{name} = {values[best // 2 - 1]:.5f}  (best so far)"
+    assert _events(tmp_path / "eval")[name] == dict(zip((2, 4, 6), values, strict=True))
+
+
+def test_scoring_a_checkpoint_twice_changes_nothing(tmp_path):
+    store = _keep_best(tmp_path, "accuracy", [{"accuracy": v} for v in (0.75, 0.5, 0.5)])
+    again = KeepBest("accuracy", lambda model: {"accuracy": 0.75}, ("accuracy",), _run(tmp_path), store)
+    again(2, None, STATE)  # as when a run goes on from step 2
+    assert store.best() == (2, "accuracy", 0.75)
+
+
+def test_an_unknown_metric_is_refused_at_once(tmp_path):
+    with pytest.raises(ValueError, match=r"--keep_best must name one of \['accuracy', 'loss'\]\. Received: 'eval_bleu'"):
+        KeepBest("eval_bleu", None, ("loss", "accuracy"), _run(tmp_path), Store(tmp_path))

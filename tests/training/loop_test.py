@@ -1,0 +1,160 @@
+"""A run from begin to end: resuming, settings, broken checkpoints, initial weights."""
+
+import logging
+import os
+
+import keras
+import numpy as np
+import pytest
+
+from bert_tf.checkpoints.store import Store
+from bert_tf.checkpoints.tf1 import read
+from bert_tf.data import dataset
+from bert_tf.tasks.classification import ClassificationTask
+from bert_tf.training.loop import RunConfig, fit
+from bert_tf.training.step import StepConfig
+from tests import tiny
+
+TASK = ClassificationTask(tiny.config(dropout=0.2), 2)
+EXAMPLES = tiny.tokenized(40)
+
+
+class Killed(Exception):
+    """Stands for SIGKILL: whatever was in memory is gone."""
+
+
+def _run(folder, steps=10, **changes):
+    step = StepConfig(seed=3, accumulation=changes.pop("accumulation", 1))
+    values = {"learning_rate": 1e-3, "num_warmup_steps": 2, "save_checkpoints_steps": 4, "step": step}
+    return RunConfig(os.fspath(folder), 8, steps, **{**values, **changes})
+
+
+def _fit(run, task=TASK, kill_after=None, seed=0, on_begin=None):
+    """Returns {step: loss} of the steps made."""
+    keras.utils.set_random_seed(seed)
+    order = dataset.training_order(EXAMPLES.lengths, run.train_batch_size, run.num_train_steps, run.step.seed)
+    losses = {}
+
+    def watch(step, results, state):
+        losses[step] = float(results["loss"])
+        if step == kill_after:
+            raise Killed
+
+    def batches(start):
+        return dataset.batches(EXAMPLES, order[start:], 16, by_length=False)
+
+    try:
+        fit(task, run, batches, [watch], on_begin)
+    except Killed:
+        assert kill_after
+    return losses
+
+
+def _end(folder, step=10):
+    return read(os.path.join(folder, f"model.ckpt-{step}"))
+
+
+@pytest.mark.parametrize("accumulation", [1, 2])
+def test_a_resumed_run_is_one_that_never_stopped_to_the_bit(tmp_path, accumulation):
+    whole = _fit(_run(tmp_path / "whole", accumulation=accumulation))
+    run = _run(tmp_path / "parts", accumulation=accumulation)
+    parts = [_fit(run, kill_after=6), _fit(run, kill_after=9, seed=5), _fit(run, seed=6)]  # other seeds: nothing is left
+    assert [sorted(losses) for losses in parts] == [list(range(1, 7)), list(range(5, 10)), [9, 10]]
+    assert all(loss == whole[step] for losses in parts for step, loss in losses.items())
+    one, other = _end(tmp_path / "whole"), _end(tmp_path / "parts")
+    assert one.keys() == other.keys() and len(one) > 3 * 39
+    for name in one:
+        np.testing.assert_array_equal(one[name], other[name], err_msg=name)
+
+
+def test_a_finished_run_makes_no_step_and_gives_its_state(tmp_path):
+    run = _run(tmp_path, steps=4)
+    assert len(_fit(run)) == 4
+    begun = []
+    assert _fit(run, on_begin=lambda start, state: begun.append((start, state))) == {}
+    ((start, state),) = begun
+    assert start == 4 and int(state.optimizer.iterations.numpy()) == 4
+    saved = _end(tmp_path, 4)["bert/pooler/dense/kernel"]
+    assert (next(v for v in state.model.variables if v.path == "bert/pooler/dense/kernel").numpy() == saved).all()
+
+
+def test_a_checkpoint_holds_google_s_names_and_the_rest_of_the_run(tmp_path):
+    _fit(_run(tmp_path, steps=1))
+    names = set(_end(tmp_path, 1))
+    weights = {n for n in names if not n.startswith("training/") and not n.endswith(("/adam_m", "/adam_v"))}
+    assert weights - {"global_step"} == {v.path.removeprefix("classifier/") for v in TASK.build_model().variables}
+    assert {f"{name}/adam_m" for name in weights - {"global_step"}} < names
+    assert _end(tmp_path, 1)["global_step"] == 1
+
+
+def test_other_settings_are_refused_by_name(tmp_path):
+    _fit(_run(tmp_path, steps=4))
+    before = sorted(os.listdir(tmp_path))
+    with pytest.raises(ValueError) as error:
+        _fit(_run(tmp_path, steps=4, learning_rate=2e-3, settings={"train_examples": "abc"}))
+    assert str(error.value) == (
+        f"A run continues only with the settings that it began with ({tmp_path}/model.ckpt-4). Received "
+        "learning_rate: 0.001 then, 0.002 now; train_examples: None then, 'abc' now. "
+        "Name another --output_dir, or pass --overwrite_output_dir to begin anew."
+    )
+    assert sorted(os.listdir(tmp_path)) == before
+
+
+def test_another_model_is_refused_whichever_has_more_layers(tmp_path):
+    one, two = (ClassificationTask(tiny.config(num_hidden_layers=n), 2) for n in (1, 2))
+    for mine, other, name in ((one, two, "layer_1"), (two, one, "layer_1")):
+        folder = tmp_path / str(mine.config.num_hidden_layers)
+        _fit(_run(folder, steps=1), mine)
+        with pytest.raises(ValueError, match=rf"model\.ckpt-1 must hold the .* of this run.* Received .*{name}"):
+            _fit(_run(folder, steps=1), other)
+
+
+def test_a_checkpoint_of_another_program_is_not_continued(tmp_path):
+    Store(tmp_path).save(2, {"global_step": np.int64(2)})
+    with pytest.raises(ValueError, match=r"only from a checkpoint that it wrote itself\. Received .*model\.ckpt-2, wh"):
+        _fit(_run(tmp_path))
+
+
+def test_begun_anew_an_earlier_run_does_not_count(tmp_path):
+    _fit(_run(tmp_path, steps=4))
+    assert sorted(_fit(_run(tmp_path, steps=4, anew=True, learning_rate=2e-3))) == [1, 2, 3, 4]
+
+
+def test_the_checkpoint_before_a_half_written_one_is_used_with_a_warning(tmp_path, caplog):
+    whole = _fit(_run(tmp_path / "whole"))
+    _fit(_run(tmp_path / "cut"), kill_after=9)
+    data = tmp_path / "cut" / "model.ckpt-8.data-00000-of-00001"
+    os.truncate(data, data.stat().st_size // 2)
+    with caplog.at_level(logging.WARNING):
+        losses = _fit(_run(tmp_path / "cut"))
+    assert losses == {step: whole[step] for step in range(5, 11)}
+    (warning,) = [r.getMessage() for r in caplog.records if "not whole" in r.getMessage()]
+    assert warning.startswith(f"Not used, because it is not whole: {tmp_path}/cut/model.ckpt-8 must be a whole TF1")
+
+
+def test_initial_weights_are_loaded_under_a_fresh_head(tmp_path):
+    init = tiny.checkpoint(tmp_path / "init")
+    run = _run(tmp_path / "out", steps=1, init_checkpoint=os.fspath(init), num_warmup_steps=1)  # the first rate is 0
+    _fit(run)
+    start, end = read(os.fspath(init / "bert_model.ckpt")), _end(tmp_path / "out", 1)
+    assert len(start) == 39
+    assert all((end[name] == value).all() for name, value in start.items())
+    assert end["output_weights"].std() > 0
+
+
+def test_nothing_is_written_where_the_initial_weights_are_not_good(tmp_path):
+    init = tiny.checkpoint(tmp_path / "init")
+    data = init / "bert_model.ckpt.data-00000-of-00001"
+    os.truncate(data, data.stat().st_size // 2)
+    called = []
+    with pytest.raises(ValueError, match=r"bert_model\.ckpt must be a whole TF1 checkpoint"):
+        _fit(_run(tmp_path / "out", init_checkpoint=os.fspath(init)), on_begin=lambda *_: called.append(1))
+    assert not called and not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("batch_size, parts", [(8, 3), (2, 4)])
+def test_a_batch_that_cannot_be_cut_evenly_is_refused(tmp_path, batch_size, parts):
+    run = RunConfig(os.fspath(tmp_path), batch_size, 1, step=StepConfig(accumulation=parts))
+    with pytest.raises(ValueError, match=rf"--train_batch_size must be a multiple of 1 \(replicas\) x {parts} "
+                       rf"\(--gradient_accumulation_steps\)\. Received: {batch_size}\."):  # fmt: skip
+        _fit(run)

@@ -1,0 +1,143 @@
+"""One training step: clipping, accumulation, XLA, float16."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.tasks.classification import ClassificationTask
+from bert_tf.training.optimizer import AdamW
+from bert_tf.training.schedule import WarmupLinearDecay
+from bert_tf.training.step import StepConfig, TrainStep
+from tests import tiny
+
+TASK = ClassificationTask(tiny.config(), 2)
+
+
+def _make(config=StepConfig(), task=TASK, seed=0):  # noqa: B008  (frozen)
+    keras.utils.set_random_seed(seed)
+    model = task.build_model()
+    optimizer = AdamW(WarmupLinearDecay(1e-3, 40, 4))
+    optimizer.build(model.trainable_variables)
+    return TrainStep(task, model, optimizer, config)
+
+
+def _losses(step, steps=20, examples=None):
+    examples = examples or tiny.tokenized(64)
+    return [float(step(batch)["loss"]) for batch in tiny.batches(examples, 16, steps)]
+
+
+def _weights(step):
+    return {v.path: v.numpy() for v in step.model.variables}
+
+
+@pytest.fixture(scope="module")
+def plain():
+    """Losses and weights of 20 ordinary steps."""
+    step = _make()
+    return _losses(step), _weights(step)
+
+
+def _assert_equal_run(step, plain, tolerance):
+    np.testing.assert_allclose(_losses(step), plain[0], rtol=0, atol=tolerance)
+    weights = _weights(step)
+    for path, value in plain[1].items():
+        np.testing.assert_allclose(weights[path], value, rtol=0, atol=1e-4, err_msg=path)
+
+
+def test_the_loss_falls(plain):
+    assert plain[0][-1] < 0.7 * plain[0][0]
+
+
+def test_xla_on_is_xla_off(plain):
+    _assert_equal_run(_make(StepConfig(use_xla=True)), plain, 1e-5)
+
+
+def test_two_half_batches_accumulated_are_one(plain):
+    _assert_equal_run(_make(StepConfig(accumulation=2)), plain, 1e-6)
+
+
+def test_half_batches_with_unequal_numbers_of_real_examples_are_one():
+    (batch,) = tiny.batches(tiny.tokenized(8), 8)
+    batch["is_real_example"] = tf.constant([1, 1, 1, 1, 1, 0, 0, 0], tf.float32)
+    results, weights = [], []
+    for parts in (1, 2, 4):  # with 4, one part has no real example at all
+        step = _make(StepConfig(accumulation=parts))
+        results.append({name: float(value) for name, value in step(batch).items()})
+        step(batch)  # the first step of a warm-up has rate 0
+        weights.append(_weights(step)["bert/encoder/layer_0/intermediate/dense/kernel"])
+    for result, weight in zip(results[1:], weights[1:], strict=True):
+        assert result == pytest.approx(results[0], abs=1e-6)
+        np.testing.assert_allclose(weight, weights[0], rtol=0, atol=1e-6)
+
+
+def test_accumulation_takes_batches_of_changing_width(plain):
+    step, loss = _make(StepConfig(accumulation=2)), None
+    for width in (16, 24, 16, 32):
+        (batch,) = tiny.batches(tiny.tokenized(16), 16, width=width)
+        loss = float(step(batch)["loss"])
+    assert np.isfinite(loss)
+
+
+def test_gradients_are_clipped_by_their_global_norm():
+    """Adam hides the size of a gradient, so it is read where it arrives: adam_m = (1 - b1) x gradient after a step."""
+    (batch,) = tiny.batches(tiny.tokenized(16), 16)
+    moments, norms = {}, {}
+    for clip in (1e9, 0.5):
+        step = _make(StepConfig(clip_norm=clip))
+        norms[clip] = float(step(batch)["gradient_norm"])
+        slots = step.optimizer.slots(step.model.trainable_variables)
+        moments[clip] = {n: s.numpy() for n, s in slots.items() if n.endswith("/adam_m")}
+    gradients = {name: moment / 0.1 for name, moment in moments[1e9].items()}
+    norm = np.sqrt(sum((g.astype(np.float64) ** 2).sum() for g in gradients.values()))
+    assert norms[1e9] == norms[0.5] == pytest.approx(norm, rel=1e-5)  # what is reported is the norm before clipping
+    assert norm > 0.5
+    for name, moment in moments[0.5].items():
+        np.testing.assert_allclose(moment, 0.1 * gradients[name] * 0.5 / norm, rtol=1e-4, atol=1e-9)
+
+
+def test_small_gradients_are_left_alone():
+    (batch,) = tiny.batches(tiny.tokenized(16), 16)
+    one, other = (_make(StepConfig(clip_norm=clip)) for clip in (1e3, 1e9))
+    assert float(one(batch)["gradient_norm"]) < 1e3
+    other(batch)
+    slots = [s.optimizer.slots(s.model.trainable_variables)["bert/pooler/dense/kernel/adam_m"] for s in (one, other)]
+    assert (slots[0].numpy() == slots[1].numpy()).all() and slots[0].numpy().any()
+
+
+def test_dropout_is_a_function_of_seed_and_step():
+    task = ClassificationTask(tiny.config(dropout=0.3), 2)
+    (batch,) = tiny.batches(tiny.tokenized(16), 16)
+    losses = [[float(step(batch)["loss"]) for _ in range(2)] for step in (
+        _make(StepConfig(seed=1), task), _make(StepConfig(seed=1), task), _make(StepConfig(seed=2), task))]  # fmt: skip
+    assert losses[0] == losses[1] and losses[0] != losses[2]
+    assert losses[0][0] != losses[0][1]  # the rate was 0: only the masks changed
+
+
+def test_float16_skips_an_overflow_halves_the_scale_and_goes_on():
+    keras.config.set_dtype_policy("mixed_float16")
+    try:
+        step = _make(StepConfig(scale_loss=True))
+    finally:
+        keras.config.set_dtype_policy("float32")
+    (batch,) = tiny.batches(tiny.tokenized(16), 16)
+    step.loss_scale.assign(2.0**60)
+    step.finite_steps.assign(7)
+    before = _weights(step)
+    result = step(batch)
+    assert float(result["skipped"]) == 1 and np.isfinite(float(result["loss"]))
+    assert float(step.loss_scale) == 2.0**59 and int(step.finite_steps) == 0
+    assert int(step.optimizer.iterations.numpy()) == 0
+    assert all((value == before[path]).all() for path, value in _weights(step).items())
+    moments = step.optimizer.slots(step.model.trainable_variables)
+    assert not any(m.numpy().any() for m in moments.values())
+
+    step.loss_scale.assign(2.0**10)
+    losses = [step(batch) for _ in range(20)]
+    assert not any(float(result["skipped"]) for result in losses)
+    assert int(step.finite_steps) == 20 and float(step.loss_scale) == 2.0**10
+    assert float(losses[-1]["loss"]) < 0.8 * float(losses[0]["loss"])
+
+    step.finite_steps.assign(1999)
+    step(batch)
+    assert float(step.loss_scale) == 2.0**11 and int(step.finite_steps) == 0

@@ -1,0 +1,63 @@
+"""Two devices do what one does: MirroredStrategy on two virtual CPU devices, with and without XLA."""
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from tests.conftest import ROOT
+
+
+@pytest.fixture(scope="module")
+def results():
+    environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2"}
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.training.two_devices"],
+        cwd=ROOT, env=environment, capture_output=True, text=True, check=False)  # fmt: skip
+    assert done.returncode == 0, done.stderr[-4000:]
+    return json.loads(done.stdout)
+
+
+def test_there_are_two(results):
+    assert results["replicas"] == 2
+
+
+def test_the_losses_of_two_are_those_of_one(results):
+    assert len(results["one"]) == 20 and results["one"][-1] < 0.8 * results["one"][0]
+    np.testing.assert_allclose(results["two"], results["one"], rtol=0, atol=1e-5)
+
+
+def test_so_they_are_with_each_half_cut_in_two(results):
+    np.testing.assert_allclose(results["two, accumulated"], results["one"][:3], rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("devices", ["one", "two"])
+def test_xla_changes_nothing(results, devices):
+    np.testing.assert_allclose(results[f"{devices}, XLA"], results["one"], rtol=0, atol=1e-5)
+
+
+def test_float16_on_two_devices(results):
+    one, two = results["float16"]
+    np.testing.assert_allclose(two, one, rtol=0, atol=2e-3)
+
+
+def test_a_resumed_run_is_one_that_never_stopped_to_the_bit(results):
+    whole, stopped, again = (results["resumed"][name] for name in ("whole", "stopped", "again"))
+    assert stopped == whole[:7] and again == whole[5:] and len(whole) == 8
+
+
+def test_scores_and_outputs_of_two_are_those_of_one_in_order(results):
+    (scores_1, outputs_1), (scores_2, outputs_2) = results["outputs"]
+    assert np.shape(outputs_1) == (66, 2)
+    np.testing.assert_allclose(outputs_2, outputs_1, rtol=0, atol=1e-5)
+    assert scores_2 == pytest.approx(scores_1, abs=1e-6)
+    assert {"accuracy", "loss"} <= set(scores_1)
+
+
+def test_a_batch_that_two_cannot_share_is_refused(results):
+    assert results["uneven"] == (
+        "--train_batch_size must be a multiple of 2 (replicas) x 1 (--gradient_accumulation_steps). Received: 9."
+    )
