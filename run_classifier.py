@@ -11,6 +11,7 @@ from bert_tf import flags
 flags.define_model()
 flags.define_run()
 flags.define_classifier_data()
+flags.define_export(model=False)
 flags.define_google_tpu()
 FLAGS = flags.FLAGS
 
@@ -18,8 +19,10 @@ FLAGS = flags.FLAGS
 def main():
     from bert_tf.data import classification as data
     from bert_tf.evaluation.results import write_results
+    from bert_tf.export.trained import export_trained
     from bert_tf.load import load_description, save_description
     from bert_tf.tasks.classification import ClassificationTask
+    from bert_tf.tasks.registry import save_task
     from bert_tf.training.job import Job
     from bert_tf.training.output import prepare
 
@@ -34,39 +37,40 @@ def main():
     wanted = {"train": FLAGS.do_train, "dev": FLAGS.do_eval or bool(FLAGS.keep_best), "test": FLAGS.do_predict}
     texts = source.read([split for split, use in wanted.items() if use])
     strategy, use_xla = flags.apply_run_flags()
-    # A model is trained from the initial checkpoint; a trained one that lies in the output directory comes first.
-    paths = [FLAGS.init_checkpoint, FLAGS.output_dir]
-    model = load_description(
-        paths if FLAGS.do_train else paths[::-1], FLAGS.bert_config_file, FLAGS.vocab_file, FLAGS.do_lower_case
-    )
+    model = load_description(flags.model_paths(), FLAGS.bert_config_file, FLAGS.vocab_file, FLAGS.do_lower_case)
     model.check_length(FLAGS.max_seq_length)
-    labels = source.labels(texts) or model.labels
+    labels = source.labels(texts, model.labels)
     examples = data.tokenize_splits(model.tokenizer, texts, FLAGS.max_seq_length, labels)
     num_examples = len(examples.get("train", ()))
     run = flags.run_config(num_examples, use_xla, {"train_examples": num_examples and examples["train"].fingerprint()})
-    prepare(FLAGS.output_dir, anew=FLAGS.do_train and FLAGS.overwrite_output_dir)
+
+    def begin():
+        prepare(FLAGS.output_dir, anew=FLAGS.overwrite_output_dir)
+        save_description(FLAGS.output_dir, model.config, model.tokenizer, labels)
+        save_task(FLAGS.output_dir, task, source.text_inputs, FLAGS.max_seq_length)
 
     with strategy.scope():
         task = ClassificationTask(
-            model.config, len(labels), metric_names=source.metrics, rematerialize=FLAGS.rematerialize
+            model.config,
+            len(labels),
+            labels=labels,
+            metric_names=source.metrics,
+            rematerialize=FLAGS.rematerialize,
         )
         job = Job(task, run, FLAGS.max_seq_length, FLAGS.bucket_by_length)
         if FLAGS.do_train:
-            job.train(
-                examples["train"],
-                examples.get("dev"),
-                FLAGS.keep_best,
-                FLAGS.eval_batch_size,
-                on_begin=lambda: save_description(FLAGS.output_dir, model.config, model.tokenizer, labels),
-            )
+            job.train(examples["train"], examples.get("dev"), FLAGS.keep_best, FLAGS.eval_batch_size, begin)
         else:
             job.restore()
+            prepare(FLAGS.output_dir)
         if FLAGS.do_eval:
             scores = job.scores(examples["dev"], FLAGS.eval_batch_size)
             write_results(FLAGS.output_dir, scores, job.global_step)
         if FLAGS.do_predict:
             answers = task.answers(job.outputs(examples["test"], FLAGS.predict_batch_size))
             data.write_predictions(FLAGS.output_dir, texts["test"], answers, labels)
+    if FLAGS.do_export:
+        export_trained(FLAGS.output_dir, FLAGS.export_dir, FLAGS.export_dtype)
 
 
 if __name__ == "__main__":

@@ -66,6 +66,19 @@ def define_classifier_data():
                         "accuracy, f1, matthews, loss ...")  # fmt: skip
 
 
+def define_export(model=True):
+    """Where an export goes; `model`: also from where it comes, for a program that does nothing else."""
+    if model:
+        flags.DEFINE_string("model", None, "A trained model: what a script left in its --output_dir.", required=True)
+    else:
+        flags.DEFINE_bool("do_export", False, "Export the trained model for TensorFlow Serving.")
+    flags.DEFINE_string(
+        "export_dir", None, "The model's directory as a server knows it; the export becomes its next version"
+        + ("." if model else "; default: export in --output_dir."), required=model,
+    )  # fmt: skip
+    flags.DEFINE_enum("export_dtype", "float32", ("float32", "bfloat16"), "Of weights and computation in the export.")
+
+
 def define_google_tpu():
     """google-research/bert's flags for Cloud TPUs, so that its command lines are understood."""
     flags.DEFINE_bool("use_tpu", False, "No effect here.")
@@ -84,8 +97,9 @@ def warn_of_ignored():
 
 def check_actions():
     """Raises ValueError where nothing was asked for, or something that needs training came without it."""
-    if not (FLAGS.do_train or FLAGS.do_eval or FLAGS.do_predict):
-        raise ValueError("There must be something to do. Received none of --do_train, --do_eval and --do_predict.")
+    actions = [name for name in ("do_train", "do_eval", "do_predict", "do_export") if name in FLAGS]
+    if actions and not any(FLAGS[name].value for name in actions):
+        raise ValueError(f"There must be something to do. Received none of --{', --'.join(actions)}.")
     for name in ("keep_best", "overwrite_output_dir"):
         if name in FLAGS and FLAGS[name].value and not FLAGS.do_train:
             raise ValueError(f"--{name} must come with --do_train. Received it without.")
@@ -109,6 +123,8 @@ def run(main):
             main()
         except (ValueError, OSError, tf.errors.ResourceExhaustedError) as error:
             logging.error("Error: %s", error)
+            if isinstance(error, OSError):
+                logging.error("Free space, or name another place; what was there before is unchanged.")
             logging.debug("The place:", exc_info=True)
             sys.exit(1)
         except KeyboardInterrupt:
@@ -133,6 +149,15 @@ def apply_run_flags():
     keras.config.set_dtype_policy(FLAGS.precision)
     strategy = distribution.make_strategy(FLAGS.distribution_strategy)
     return strategy, distribution.xla_by_default() if FLAGS.use_xla == "auto" else FLAGS.use_xla == "true"
+
+
+def model_paths() -> list[str | None]:
+    """Returns where the model is described: the initial checkpoint, but first a trained one in the output directory.
+
+    Training begins from the initial checkpoint, so then the order is the other way round.
+    """
+    trained = FLAGS.output_dir if os.path.isdir(FLAGS.output_dir) else None
+    return [FLAGS.init_checkpoint, trained] if FLAGS.do_train else [trained, FLAGS.init_checkpoint]
 
 
 def run_config(num_examples: int, use_xla: bool, settings: dict):
@@ -166,5 +191,10 @@ def run_config(num_examples: int, use_xla: bool, settings: dict):
             use_xla=use_xla,
             scale_loss=FLAGS.precision == "mixed_float16",
         ),
-        settings={"precision": FLAGS.precision, "bucket_by_length": FLAGS.bucket_by_length, **settings},
+        settings={
+            "precision": FLAGS.precision,
+            "bucket_by_length": FLAGS.bucket_by_length,
+            "init_checkpoint": FLAGS.init_checkpoint and os.path.realpath(FLAGS.init_checkpoint),
+            **settings,
+        },
     )

@@ -80,6 +80,7 @@ def test_imports_go_one_way(path):
     for name in _our_imports(path):
         other = _room(name)
         allowed = other == room or other in MAY_IMPORT[room] or (other in LEAVES and room not in LEAVES)
+        allowed = allowed or other == "flags" and '__name__ == "__main__"' in path.read_text(encoding="utf-8")
         assert allowed or room in LEAVES and other in LEAVES, f"{_name(path)} imports {name}"
         if (room, other) in FINER:
             assert name in FINER[room, other], f"{_name(path)} imports {name}"
@@ -154,7 +155,8 @@ OUR_FLAGS = {
     "precision": "float32", "use_xla": "auto", "distribution_strategy": "default", "seed": 0, "deterministic": False,
     "gradient_accumulation_steps": 1, "rematerialize": False, "keep_checkpoints": 5, "overwrite_output_dir": False,
     "bucket_by_length": True, "train_file": None, "eval_file": None, "predict_file": None, "header": True,
-    "text_column": ["text"], "label_column": "label", "keep_best": None,
+    "text_column": ["text"], "label_column": "label", "keep_best": None, "do_export": False, "export_dir": None,
+    "export_dtype": "float32",
 }  # fmt: skip
 
 

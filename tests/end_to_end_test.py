@@ -92,7 +92,8 @@ def _arguments(material, output):
     return [
         f"--train_file={material}/train.csv", f"--eval_file={material}/dev.jsonl", f"--predict_file={material}/ask.csv",
         "--text_column=text_a,text_b", f"--init_checkpoint={material}/init", f"--output_dir={output}",
-        "--do_train", "--do_eval", "--do_predict", "--max_seq_length=32", "--train_batch_size=16", "--num_train_epochs=10",
+        "--do_train", "--do_eval", "--do_predict", "--max_seq_length=32", "--train_batch_size=16",
+        "--num_train_epochs=10",
         "--learning_rate=2e-3", "--deterministic", "--save_checkpoints_steps=10", "--seed=1",
     ]  # fmt: skip
 

@@ -1,7 +1,7 @@
 """Runs run_classifier.py with several command lines in one process, since starting TensorFlow takes seconds.
 
-Reads from stdin a JSON list of {"arguments": [...], "limit": bytes or null}; with `limit` no file can grow beyond it, as
-on a full disk. Prints a JSON list of {"status": ..., "log": ...}.
+Reads from stdin a JSON list of {"arguments": [...], "limit": bytes or null}; with `limit` no file can grow beyond it,
+as on a full disk. Prints a JSON list of {"status": ..., "log": ...}.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""A model small enough for tests, with a vocabulary, a checkpoint directory and texts that it can learn to tell apart."""
+"""A model small enough for tests: vocabulary, checkpoint directory, and texts that it can learn to tell apart."""
 
 import json
 import os

@@ -44,8 +44,8 @@ def load(path: str | os.PathLike | Checkpoint, variables: Iterable, excuse: Iter
         path: whatever `readers.open_checkpoint` takes, or a Checkpoint already open.
         variables: Keras or TensorFlow variables: `path` (a name of name_maps), `shape`, `assign`.
         excuse: regular expressions; each is matched against the whole (re.fullmatch) of our path, such as
-            "classifier/.*" for a fresh head or "cls/.*" for heads that are not wanted, and for a name that the table
-            does not know against the file's own name.
+            "classifier/.*" for a head that may start fresh, also where the checkpoint has one of another shape, or
+            "cls/.*" for heads that are not wanted; for a name that the table does not know, against the file's own.
 
     Raises:
         ValueError: the sides differ in a name that no expression excuses, or in a shape; or the file is damaged.
@@ -67,11 +67,13 @@ def _compare(checkpoint, here, excuse):
     def excused(name):
         return any(re.fullmatch(pattern, name) for pattern in excuse)
 
-    missing = [name for name in here if name not in checkpoint.names]
-    left_over = [name for name in checkpoint.names if name not in here] + checkpoint.unknown
+    # A fresh head may find one of another size in the checkpoint, of another task: that one is left over.
+    other = {n for n, v in here.items() if n in checkpoint.names and excused(n) and _shape(v) != checkpoint.shape(n)}
+    missing = [name for name in here if name not in checkpoint.names or name in other]
+    left_over = [name for name in checkpoint.names if name not in here or name in other] + checkpoint.unknown
     if not all(map(excused, missing + left_over)):
         raise ValueError(_difference(checkpoint, here, missing, left_over, excused))
-    loaded = [name for name in here if name in checkpoint.names]
+    loaded = [name for name in here if name not in missing]
     return Report(checkpoint.path, loaded, missing, left_over, checkpoint.left_out)
 
 

@@ -40,6 +40,12 @@ class Source:
         """The task's official metrics; None for files."""
         return self.task.metrics if self.task else None
 
+    @property
+    def text_inputs(self) -> tuple[str, ...]:
+        """What the texts of an example are called where they are asked for: one is `text`, two `text_a`, `text_b`."""
+        columns = self.task.splits["train"].text_columns if self.task else self.text_columns
+        return ("text",) if len(columns) == 1 else ("text_a", "text_b")
+
     def read(self, splits: list[str]) -> dict[str, Examples]:
         """Reads these splits; "test" without labels.
 
@@ -54,7 +60,8 @@ class Source:
         action = _ACTIONS[split]
         if not self.files.get(split):
             raise ValueError(
-                f"--do_{action} must have examples. Received no --{action}_file, and no --task_name with --data_dir."
+                f"{'--do_eval and --keep_best' if split == 'dev' else f'--do_{action}'} must have examples. "
+                f"Received no --{action}_file, and no --task_name with --data_dir."
             )
         label = None if split == "test" else self.label_column
         return tables.read_table(

@@ -25,6 +25,9 @@ class Problem:
         answers: logits as numpy [n, L] -> probabilities [n, L], or scores [n].
         score: (answers, target, names, L) -> {metric: score}.
         default_metrics: what is reported where nobody chose.
+        serve: (logits, label names) -> what is served, {name: tensor}; in the graph.
+        example_method: TensorFlow Serving's request on tf.Examples that fits, "classify" or "regress".
+        serve_example: what `serve` returned -> what that request answers with.
     """
 
     target: str
@@ -32,6 +35,9 @@ class Problem:
     answers: Callable
     score: Callable
     default_metrics: tuple[str, ...]
+    serve: Callable
+    example_method: str
+    serve_example: Callable
 
 
 def _softmax(logits):
@@ -44,6 +50,21 @@ def _several_losses(logits, target):
     return tf.reduce_mean(each, -1)
 
 
+def _serve_labels(squash):
+    def serve(logits, names):
+        return {
+            "label": tf.gather(names, tf.argmax(logits, -1)),
+            "probabilities": squash(logits),
+            "labels": tf.tile(names[tf.newaxis], [tf.shape(logits)[0], 1]),
+        }
+
+    return serve
+
+
+def _as_classes(served):
+    return {"scores": served["probabilities"], "classes": served["labels"]}
+
+
 PROBLEMS = {
     "single_label": Problem(
         "label_ids",
@@ -51,6 +72,9 @@ PROBLEMS = {
         _softmax,
         lambda answers, target, names, n: metrics.classification(target, answers.argmax(-1), names, n),
         ("accuracy", "f1", "precision", "recall", "matthews"),
+        _serve_labels(tf.nn.softmax),
+        "classify",
+        _as_classes,
     ),
     "multi_label": Problem(
         "label_ids",
@@ -58,6 +82,9 @@ PROBLEMS = {
         lambda logits: 1 / (1 + np.exp(-logits)),
         lambda answers, target, names, n: metrics.classification(target.ravel(), (answers > 0.5).ravel(), names, 2),
         ("accuracy", "f1"),
+        _serve_labels(tf.sigmoid),
+        "classify",
+        _as_classes,
     ),
     "regression": Problem(
         "label_values",
@@ -65,6 +92,9 @@ PROBLEMS = {
         lambda logits: logits[:, 0],
         lambda answers, target, names, n: metrics.regression(target, answers, names),
         ("pearson", "spearman"),
+        lambda logits, names: {"score": logits[:, 0]},
+        "regress",
+        lambda served: {"outputs": served["score"][:, tf.newaxis]},
     ),
 }
 
@@ -131,26 +161,13 @@ class ClassificationTask:
 
     @property
     def example_method(self):
-        return "regress" if self.problem_name == "regression" else "classify"
+        return self.problem.example_method
 
     def answer(self, outputs):
-        if self.problem_name == "regression":
-            return {"score": outputs[:, 0]}
-        names = tf.constant(self.labels)
-        return {
-            "label": tf.gather(names, tf.argmax(outputs, -1)),
-            "probabilities": self._probabilities(outputs),
-            "labels": tf.tile(names[tf.newaxis], [tf.shape(outputs)[0], 1]),
-        }
+        return self.problem.serve(outputs, tf.constant(self.labels))
 
     def example_answer(self, outputs):
-        if self.problem_name == "regression":
-            return {"outputs": outputs}
-        answer = self.answer(outputs)
-        return {"scores": answer["probabilities"], "classes": answer["labels"]}
-
-    def _probabilities(self, logits):
-        return tf.sigmoid(logits) if self.problem_name == "multi_label" else tf.nn.softmax(logits)
+        return self.problem.serve_example(self.answer(outputs))
 
     def metrics(self, outputs, targets):
         target = targets[self.problem.target]

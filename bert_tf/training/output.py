@@ -16,6 +16,7 @@ _OWN = (
     "test_results.tsv",
     "predictions.jsonl",
     "labels.txt",
+    "task.json",
     "train/events.out.tfevents.*",
     "eval/events.out.tfevents.*",
 )

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from bert_tf.checkpoints import tf1
 from bert_tf.checkpoints.convert import load
 from tests.checkpoints import fakes
 
@@ -104,3 +105,15 @@ def test_an_untied_output_layer(tmp_path, weights):
     assert _loaded(variables) == {}
     encoder = [v for v in variables if v.path.startswith("bert/")]
     assert len(load(folder, encoder, excuse=["cls/.*"]).loaded) == 39  # without that layer it does not matter
+
+
+def test_a_head_of_another_size_stays_fresh_where_it_may(tmp_path):
+    head = {"classifier/output_weights": (2, 4), "classifier/output_bias": (2,)}
+    variables = [fakes.FakeVariable(path, shape) for path, shape in head.items()]
+    prefix = str(tmp_path / "model.ckpt-1")
+    tf1.write(prefix, {"output_weights": np.ones((3, 4), np.float32), "output_bias": np.zeros(3, np.float32)})
+    report = load(prefix, variables, excuse=["classifier/.*"])
+    assert report.loaded == []
+    assert sorted(report.excused_missing) == sorted(report.excused_left_over) == sorted(head)
+    with pytest.raises(ValueError, match="must have the shape"):
+        load(prefix, variables)

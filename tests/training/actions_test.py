@@ -34,7 +34,7 @@ def test_progress_logs_a_line_and_writes_events(tmp_path, caplog, monkeypatch):
     now = iter(range(0, 1000, 4))  # a look at the clock every 4 seconds
     monkeypatch.setattr("bert_tf.training.actions.time.perf_counter", lambda: float(next(now)))
     progress = Progress(_run(tmp_path), every=2)
-    with caplog.at_level(logging.INFO):
+    with caplog.at_level(logging.INFO, logger="absl"):
         for step in range(1, 7):
             progress(step, _results(step / 2, skipped=float(step == 3)), STATE)
     lines = [r.getMessage() for r in caplog.records if r.getMessage().startswith("step ")]
@@ -91,7 +91,7 @@ def _keep_best(folder, metric, values, **changes):
 )
 def test_the_best_checkpoint_is_marked_and_stays(tmp_path, metric, values, best, stay, caplog):
     name = metric.removeprefix("eval_")
-    with caplog.at_level(logging.INFO):
+    with caplog.at_level(logging.INFO, logger="absl"):
         store = _keep_best(tmp_path, metric, [{name: value} for value in values])
     assert store.best() == (best, name, values[best // 2 - 1])
     assert store.steps() == stay  # keep=1
@@ -109,5 +109,5 @@ def test_scoring_a_checkpoint_twice_changes_nothing(tmp_path):
 
 
 def test_an_unknown_metric_is_refused_at_once(tmp_path):
-    with pytest.raises(ValueError, match=r"--keep_best must name one of \['accuracy', 'loss'\]\. Received: 'eval_bleu'"):
+    with pytest.raises(ValueError, match=r"must name one of \['accuracy', 'loss'\]\. Received: 'eval_bleu'"):
         KeepBest("eval_bleu", None, ("loss", "accuracy"), _run(tmp_path), Store(tmp_path))

@@ -16,7 +16,7 @@ from bert_tf.training.loop import RunConfig
 from bert_tf.training.output import prepare
 from tests import tiny
 
-TASK = ClassificationTask(tiny.config(), 2)
+TASK = ClassificationTask(tiny.config(num_hidden_layers=1), 2)
 EXAMPLES, HELD_OUT = tiny.tokenized(40), tiny.tokenized(30, seed=9)
 
 

@@ -3,6 +3,7 @@
 A process of its own, because virtual devices must be made before TensorFlow is first used.
 """
 
+import contextlib
 import json
 import os
 import sys
@@ -46,10 +47,8 @@ def train(strategy, dropout=0.0, folder=None, steps=20, kill_after=None, **step)
     with distribution.make_strategy(strategy).scope():
         keras.utils.set_random_seed(0)
         task = ClassificationTask(tiny.config(dropout, num_hidden_layers=1), 2)
-        try:
+        with contextlib.suppress(Killed):
             fit(task, run, lambda start: dataset.batches(EXAMPLES, order[start:], 16, by_length=False), [watch])
-        except Killed:
-            pass
     return losses
 
 

@@ -1,0 +1,162 @@
+"""A SavedModel that servers take: text in, the script's answers out, nothing written twice, nothing half-written."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tensorflow.core.protobuf import saved_model_pb2
+
+from bert_tf.checkpoints import tf1
+from bert_tf.export.saved_model import versions
+from bert_tf.export.trained import export_trained
+from bert_tf.load import save_description
+from bert_tf.tasks.classification import ClassificationTask
+from bert_tf.tasks.registry import read_task, save_task
+from bert_tf.tokenization.wordpiece import Tokenizer
+from tests import tiny
+from tests.conftest import ROOT
+
+TEXTS = ["", "good " * 10_000, "我喜欢这部电影", "😀🎬 good", "bad film", "café ½ naïve"]
+NOT_UTF8 = b"good \xff\xfe film"
+
+
+def trained(directory, problem="single_label", text_inputs=("text",), num_labels=2):
+    """Makes what a script leaves after training, with random weights; returns (task, model, tokenizer)."""
+    Tokenizer(tiny.VOCAB).save(directory)
+    tokenizer = Tokenizer.from_directory(directory)
+    task = ClassificationTask(tiny.config(), num_labels, problem, [f"label {i}" for i in range(num_labels)])
+    model = task.build_model()
+    save_description(directory, task.config, tokenizer, task.labels)
+    save_task(directory, task, text_inputs, 16)
+    tf1.write_tf1(os.path.join(directory, "model.ckpt-1"), model.variables)
+    return task, model, tokenizer
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory):
+    directory = str(tmp_path_factory.mktemp("trained"))
+    task, model, tokenizer = trained(directory)
+    return export_trained(directory), task, model, tokenizer
+
+
+def _expected(task, model, tokenizer, *texts):
+    return task.answers(model(tokenizer(*texts, max_seq_length=16), training=False).numpy())
+
+
+def test_it_gives_the_models_answers(exported):
+    path, task, model, tokenizer = exported
+    served = tf.saved_model.load(path)
+    answer = served.signatures["serving_default"](text=tf.constant(TEXTS))
+    expected = _expected(task, model, tokenizer, TEXTS)
+    np.testing.assert_allclose(answer["probabilities"], expected, atol=1e-5)
+    assert [label.decode() for label in answer["label"].numpy()] == [task.labels[i] for i in expected.argmax(-1)]
+    assert answer["labels"].numpy().tolist() == [[b"label 0", b"label 1"]] * len(TEXTS)
+
+
+def test_a_text_alone_is_the_same_as_among_others(exported):
+    serve = tf.saved_model.load(exported[0]).signatures["serving_default"]
+    together = serve(text=tf.constant([*TEXTS, NOT_UTF8]))["probabilities"].numpy()
+    alone = [serve(text=tf.constant([text]))["probabilities"].numpy()[0] for text in [*TEXTS, NOT_UTF8]]
+    np.testing.assert_allclose(together, alone, atol=1e-5)
+    np.testing.assert_allclose(together[-1], serve(text=tf.constant(["good  film"]))["probabilities"][0], atol=1e-5)
+    assert serve(text=tf.constant([], tf.string))["probabilities"].shape == (0, 2)
+
+
+def test_ids_and_examples_are_other_ways_to_ask(exported):
+    path, task, model, tokenizer = exported
+    signatures = tf.saved_model.load(path).signatures
+    expected = _expected(task, model, tokenizer, TEXTS)
+    ids = signatures["ids"](**tokenizer(TEXTS, max_seq_length=16))
+    np.testing.assert_allclose(ids["probabilities"], expected, atol=1e-5)
+    answer = signatures["classify"](inputs=tf.constant([_example(text=text) for text in TEXTS]))
+    np.testing.assert_allclose(answer["scores"], expected, atol=1e-5)
+    assert answer["classes"].numpy().tolist() == [[b"label 0", b"label 1"]] * len(TEXTS)
+
+
+def _example(**texts):
+    values = {k: tf.train.Feature(bytes_list=tf.train.BytesList(value=[v.encode()])) for k, v in texts.items()}
+    return tf.train.Example(features=tf.train.Features(feature=values)).SerializeToString()
+
+
+def test_pairs_and_scores(tmp_path):
+    task, model, tokenizer = trained(str(tmp_path), "regression", ("text_a", "text_b"), 1)
+    signatures = tf.saved_model.load(export_trained(str(tmp_path), str(tmp_path / "out"))).signatures
+    a, b = ["good film", ""], ["bad", "a very good film"]
+    expected = _expected(task, model, tokenizer, a, b)
+    np.testing.assert_allclose(signatures["serving_default"](text_a=a, text_b=b)["score"], expected, atol=1e-5)
+    examples = [_example(text_a=x, text_b=y) for x, y in zip(a, b, strict=True)]
+    np.testing.assert_allclose(signatures["regress"](inputs=examples)["outputs"][:, 0], expected, atol=1e-5)
+
+
+def _signature_defs(path):
+    saved = saved_model_pb2.SavedModel()
+    with open(os.path.join(path, "saved_model.pb"), "rb") as file:
+        saved.ParseFromString(file.read())
+    return saved, saved.meta_graphs[0].signature_def
+
+
+def test_what_a_server_looks_at(exported):
+    saved, signatures = _signature_defs(exported[0])
+    methods = {name: signature.method_name for name, signature in signatures.items() if not name.startswith("__")}
+    assert methods == {
+        "serving_default": "tensorflow/serving/predict",
+        "ids": "tensorflow/serving/predict",
+        "classify": "tensorflow/serving/classify",
+    }
+    assert {k: [d.size for d in v.tensor_shape.dim] for k, v in signatures["serving_default"].inputs.items()} == {
+        "text": [-1]
+    }
+    assert sorted(os.listdir(os.path.join(exported[0], "assets"))) == ["vocab.txt"]
+    assert os.path.getsize(os.path.join(exported[0], "assets.extra", "tf_serving_warmup_requests"))
+    functions = saved.meta_graphs[0].graph_def.library.function
+    compiled = [f.signature.name for f in functions if f.attr["_XlaMustCompile"].b]
+    assert not compiled and functions
+
+
+def test_each_weight_is_there_once(exported):
+    path, _, model, _ = exported
+    reader = tf.train.load_checkpoint(os.path.join(path, "variables", "variables"))
+    stored = sum(int(np.prod(shape)) for shape in reader.get_variable_to_shape_map().values())
+    assert stored - sum(int(np.prod(v.shape)) for v in model.variables) <= 2  # the save counter, the object graph
+
+
+def test_versions_rise_and_bfloat16_halves(tmp_path):
+    task, model, tokenizer = trained(str(tmp_path))
+    out = tmp_path / "models"
+    (out / "7").mkdir(parents=True)
+    (out / "notes").mkdir()
+    whole, half = export_trained(str(tmp_path), str(out)), export_trained(str(tmp_path), str(out), "bfloat16")
+    assert versions(str(out)) == [7, 8, 9] and [whole, half] == [str(out / "8"), str(out / "9")]
+    data = "variables/variables.data-00000-of-00001"
+    assert os.path.getsize(f"{half}/{data}") < 0.6 * os.path.getsize(f"{whole}/{data}")
+    got = tf.saved_model.load(half).signatures["serving_default"](text=tf.constant(TEXTS))["probabilities"]
+    assert got.dtype == tf.float32
+    np.testing.assert_allclose(got, _expected(task, model, tokenizer, TEXTS), atol=0.02)
+
+
+def test_a_full_disk_leaves_nothing(tmp_path):
+    trained(str(tmp_path))
+    code = (
+        "import resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "from bert_tf.export.trained import export_trained\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (20000, 20000))\n"
+        "export_trained(*sys.argv[1:])"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path), str(tmp_path / "out")]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
+    assert re.search(r"ValueError: The export must be written whole to .*nothing of it was kept", done.stderr)
+    assert os.listdir(tmp_path / "out") == []
+
+
+def test_a_directory_without_a_task_is_refused(tmp_path):
+    save_description(str(tmp_path), tiny.config(), Tokenizer(tiny.VOCAB))
+    with pytest.raises(ValueError, match=r"must have task\.json, which run_classifier\.py --do_train writes"):
+        export_trained(str(tmp_path))
+    (tmp_path / "task.json").write_text(json.dumps({"task": "poetry"}), encoding="utf-8")
+    with pytest.raises(ValueError, match=r"task\.json must describe a task, one of \['classification'\]"):
+        read_task(str(tmp_path), tiny.config())
