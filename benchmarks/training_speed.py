@@ -126,7 +126,7 @@ def main(_):
     FLAGS.checkpoint = find_checkpoint()
     pythons = {"bert_tf": sys.executable, "keras_hub": sys.executable}
     if "torch" in FLAGS.peers:
-        from tests.torch_env import torch_python
+        from tests.other_envs import torch_python
 
         pythons["torch"] = torch_python()
     with tempfile.TemporaryDirectory() as folder:

@@ -1,18 +1,16 @@
-"""`make demo`: fine-tunes a pretrained BERT on film reviews, says how good it became, and asks it about two sentences.
+"""`make demo`: fine-tunes a pretrained BERT on film reviews, says how good it became, serves it and asks it.
 
-Everything lies in one folder (--demo_dir) and is made once: what is there and unchanged is not fetched, trained or
-asked again, and training that was interrupted continues. The training itself is run_classifier.py, started as anybody
-would start it.
+Everything lies in one folder (--demo_dir) and is made once: what is there and unchanged is not fetched or trained
+again, and training that was interrupted continues. Training, server and client are started as anybody would start them.
 """
 
 import argparse
-import json
 import pathlib
 import sys
 from collections.abc import Sequence
 
-from bert_tf.tools import demo_data
-from bert_tf.tools.demo_run import SCRIPT, Run, predict, shown, train
+from bert_tf.tools import demo_data, demo_serve
+from bert_tf.tools.demo_run import SCRIPT, Run, shown, train
 
 ENOUGH = 0.84  # held-out accuracy below this means that something is broken, not that the dice fell badly
 SENTENCES = (
@@ -45,25 +43,25 @@ def demonstrate(run: Run, sentences: Sequence[str]) -> int:
     _say("Text", demo_data.prepare_text(run.data), f"{run.data}: train.tsv, and test.tsv, which training never sees")
     trained = train(run)
     _say("Training", trained, str(run.output))
-    predict(run, sentences)
-    return report(run)
+    answers = demo_serve.ask(run.models, sentences, run.folder / "server.log", shown(sys.executable))
+    return report(run, answers)
 
 
-def report(run: Run) -> int:
+def report(run: Run, answers: Sequence[dict]) -> int:
     """Prints the held-out accuracy, the answers, where it all lies and what to try next; returns the exit status."""
     accuracy = read_scores(run.output / "eval_results.txt")["eval_accuracy"]
     print(f"\nHeld-out accuracy: {accuracy:.4f}, on snippets that training did not see.\n")
-    with open(run.output / "predictions.jsonl", encoding="utf-8") as file:
-        for line in file:
-            print(f"  {answer(json.loads(line))}")
+    for answer in answers:
+        print(f"  {answer['label']:>8}  {answer['probabilities'][answer['label']]:6.1%}  {answer['text']}")
     python = shown(sys.executable)
     print(f"""
-In {run.folder}: weights/minilm (the pretrained model), data (train.tsv, test.tsv, yours.tsv), output (the fine-tuned
-model, eval_results.txt, predictions.jsonl).
+In {run.folder}: weights/minilm (the pretrained model), data (train.tsv, test.tsv), output (the fine-tuned model and
+eval_results.txt), {run.models.relative_to(run.folder)} (it again, as TensorFlow Serving takes it).
 
 Try next
   other sentences:     {python} -m bert_tf.tools.demo "One of your own." "And another."
   data of your own:    {python} {shown(SCRIPT)} --helpfull
+  serve it for good:   {python} -m bert_tf.serving.server --model_base_path={run.models}
   how the loss fell:   {shown(pathlib.Path(sys.executable).with_name("tensorboard"))} --logdir={run.output}
 """)
     if accuracy < ENOUGH:
@@ -83,12 +81,6 @@ def read_scores(path: pathlib.Path) -> dict[str, float]:
     if "eval_accuracy" not in scores:
         raise ValueError(f"{path} must give eval_accuracy. Received: {sorted(scores)}.")
     return scores
-
-
-def answer(prediction: dict) -> str:
-    """Returns one line for one row of predictions.jsonl: the label, how probable, the text."""
-    probability = dict(zip(prediction["labels"], prediction["probabilities"], strict=True))[prediction["label"]]
-    return f"{prediction['label']:>8}  {probability:6.1%}  {prediction['text']}"
 
 
 def _parser():

@@ -1,4 +1,4 @@
-"""The demo's two commands, and when each is due: run_classifier.py is started only where its inputs have changed."""
+"""The demo's training: run_classifier.py is started only where its inputs have changed."""
 
 import dataclasses
 import hashlib
@@ -10,10 +10,10 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
 
 import bert_tf
-from bert_tf.tools import demo_data, fetch
+from bert_tf.files import write_text
+from bert_tf.tools import demo_serve, fetch
 
 ROOT = pathlib.Path(bert_tf.__file__).resolve().parents[1]
 SCRIPT = ROOT / "run_classifier.py"
@@ -37,27 +37,32 @@ class Run:
         return self.folder / "data"
 
     @property
-    def sentences(self) -> pathlib.Path:
-        return self.data / "yours.tsv"
-
-    @property
     def output(self) -> pathlib.Path:
         return self.folder / "output"
+
+    @property
+    def models(self) -> pathlib.Path:
+        return self.folder / "models" / demo_serve.MODEL_NAME
 
     @property
     def state(self) -> pathlib.Path:
         return self.folder / "demo.json"
 
     def training_command(self) -> list[str]:
-        """Returns the command that fine-tunes and scores."""
+        """Returns the command that fine-tunes, scores and exports."""
         return _script() + [
             f"--train_file={self.data / 'train.tsv'}",
             f"--eval_file={self.data / 'test.tsv'}",
             "--text_column=text",
             "--label_column=label",
-            *self._model_flags(),
+            f"--init_checkpoint={self.weights}",
+            f"--output_dir={self.output}",
+            f"--export_dir={self.models}",
             "--do_train",
             "--do_eval",
+            "--do_export",
+            "--max_seq_length=64",
+            f"--precision={self.precision}",
             "--train_batch_size=32",
             "--learning_rate=5e-5",
             f"--num_train_epochs={self.epochs:g}",
@@ -66,26 +71,9 @@ class Run:
             "--keep_checkpoints=1",
         ]
 
-    def prediction_command(self) -> list[str]:
-        """Returns the command that asks the fine-tuned model about the sentences."""
-        return _script() + [
-            f"--predict_file={self.sentences}",
-            "--text_column=text",
-            *self._model_flags(),
-            "--do_predict",
-        ]
-
-    def _model_flags(self):
-        return [
-            f"--init_checkpoint={self.weights}",
-            f"--output_dir={self.output}",
-            "--max_seq_length=64",
-            f"--precision={self.precision}",
-        ]
-
 
 def train(run: Run) -> bool:
-    """Fine-tunes and scores; True if that was done now, False if the stored result is of these very inputs.
+    """Fine-tunes, scores and exports; True if that was done now, False if the stored result is of these very inputs.
 
     A run that was interrupted with the same inputs is continued by run_classifier.py; one with other inputs is removed.
 
@@ -93,7 +81,8 @@ def train(run: Run) -> bool:
         ValueError: run_classifier.py failed, or output/ is not the demo's own.
     """
     wanted, state = _digest(_inputs(run)), _read_state(run.state)
-    if state.get("training") == wanted and state.get("trained") and (run.output / "eval_results.txt").exists():
+    made = (run.output / "eval_results.txt").exists() and run.models.exists()
+    if state.get("training") == wanted and state.get("trained") and made:
         return False
     if state.get("training") != wanted and run.output.exists():
         if not state:
@@ -103,22 +92,6 @@ def train(run: Run) -> bool:
     _write_state(run.state, {"training": wanted})
     _execute(run.training_command())
     _write_state(run.state, {"training": wanted, "trained": True})
-    return True
-
-
-def predict(run: Run, sentences: Sequence[str]) -> bool:
-    """Asks the fine-tuned model about `sentences`; True if that was done now, False if the answers are there already.
-
-    Raises:
-        ValueError: run_classifier.py failed.
-    """
-    state = _read_state(run.state)
-    asked = _digest([state["training"], list(sentences)])
-    if state.get("asked") == asked and (run.output / "predictions.jsonl").exists():
-        return False
-    demo_data.write_tsv(run.sentences, ("text",), [(" ".join(sentence.split()),) for sentence in sentences])
-    _execute(run.prediction_command())
-    _write_state(run.state, {**state, "asked": asked})
     return True
 
 
@@ -171,6 +144,4 @@ def _read_state(path):
 
 
 def _write_state(path, state):
-    aside = path.with_name(f"{path.name}.tmp")
-    aside.write_text(json.dumps(state, indent=1) + "\n", encoding="utf-8")
-    os.replace(aside, path)
+    write_text(path, json.dumps(state, indent=1) + "\n")

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from bert_tf.checkpoints import tf1
 from bert_tf.checkpoints.readers import open_checkpoint
-from tests import torch_env
+from tests import other_envs
 from tests.checkpoints import fakes
 
 
@@ -124,7 +124,7 @@ numpy.savez(sys.argv[2], **{name: value.detach().numpy() for name, value in mode
 def test_transformers_reads_what_we_write(tmp_path):
     weights = fakes.pretraining_weights()
     tf1.write_tf1(tmp_path / "bert_model.ckpt", [_Value(path, array) for path, array in weights.items()])
-    torch_env.run(torch_env.torch_tf_python(), _TORCH_READS, tmp_path / "bert_model.ckpt", tmp_path / "torch.npz")
+    other_envs.run(other_envs.torch_tf_python(), _TORCH_READS, tmp_path / "bert_model.ckpt", tmp_path / "torch.npz")
     expected, found = fakes.to_hugging_face(weights), np.load(tmp_path / "torch.npz")
     assert set(found.files) == set(expected)
     for name, array in expected.items():

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from bert_tf.checkpoints.torch_bin import TorchBin
-from tests import torch_env
+from tests import other_envs
 
 DATA = pathlib.Path(__file__).parent / "data"
 TABLE = np.arange(24, dtype=np.float32).reshape(4, 6)
@@ -163,7 +163,7 @@ def test_a_real_file_has_the_values_that_torch_reads(tmp_path):
     cache = pathlib.Path.home() / ".cache" / "bert_tf_data"
     subprocess.run([sys.executable, fetch, "antiberty", "--out", cache], check=True)
     (path,) = (cache / "antiberty").rglob("pytorch_model.bin")
-    torch_env.run(torch_env.torch_python(), _TORCH_VALUES, path, tmp_path / "torch.npz")
+    other_envs.run(other_envs.torch_python(), _TORCH_VALUES, path, tmp_path / "torch.npz")
     file, expected = TorchBin(path), np.load(tmp_path / "torch.npz")
     assert set(file.tensors) == set(expected.files)
     for name in expected.files:

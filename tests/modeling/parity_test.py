@@ -11,7 +11,7 @@ import bert_tf
 from bert_tf.checkpoints import convert
 from bert_tf.config import EncoderConfig
 from bert_tf.modeling.encoder import Encoder
-from tests import torch_env
+from tests import other_envs
 from tests.harness import relative_error
 
 GOLDENS = pathlib.Path(__file__).parents[1] / "goldens"
@@ -20,7 +20,7 @@ TOLERANCE = 2e-5  # of the largest value, float32
 
 
 def _run_torch(script, *arguments):
-    command = [torch_env.torch_python(), GOLDENS / script, *arguments]
+    command = [other_envs.torch_python(), GOLDENS / script, *arguments]
     done = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-4000:]
 

@@ -1,10 +1,10 @@
-"""The demo around a stand-in for run_classifier.py, which notes how it was called and writes what is asked of it."""
+"""The demo around stand-ins for run_classifier.py and for the server, which note how they were called."""
 
 import json
 
 import pytest
 
-from bert_tf.tools import demo, demo_data, demo_run, fetch
+from bert_tf.tools import demo, demo_data, demo_run, demo_serve, fetch
 
 STAND_IN = """
 import json, os, pathlib, sys
@@ -18,11 +18,7 @@ if "do_train" in flags:
     if os.environ.get("STAND_IN_FAILS"):
         sys.exit(3)
     (out / "eval_results.txt").write_text(f"eval_accuracy = {os.environ.get('STAND_IN_ACCURACY', '0.87')}\\n")
-else:
-    header, *texts = open(flags["predict_file"]).read().splitlines()
-    rows = [{"id": n, header: t, "label": "positive", "probabilities": [0.25, 0.75], "labels": ["negative", "positive"]}
-            for n, t in enumerate(texts)]
-    (out / "predictions.jsonl").write_text("".join(json.dumps(row) + "\\n" for row in rows))
+    pathlib.Path(flags["export_dir"], "1").mkdir(parents=True, exist_ok=True)
 """
 
 
@@ -41,45 +37,54 @@ def stand_in(tmp_path, monkeypatch):
         monkeypatch.setattr(demo_data, name, prepare)
     calls = tmp_path / "calls"
 
+    def ask(models, sentences, log, python):
+        assert (models / "1").is_dir()
+        with open(calls, "a") as file:
+            file.write(json.dumps(list(sentences)) + "\n")
+        answer = {"label": "positive", "probabilities": {"negative": 0.25, "positive": 0.75}}
+        return [{"text": sentence, **answer} for sentence in sentences]
+
+    monkeypatch.setattr(demo_serve, "ask", ask)
+
     def run(*arguments):
         calls.unlink(missing_ok=True)
         status = demo.main([f"--demo_dir={tmp_path / 'demo'}", *arguments])
         lines = calls.read_text().splitlines() if calls.exists() else []
-        return status, ["train" if "do_train" in json.loads(line) else "predict" for line in lines]
+        return status, ["train" if "do_train" in json.loads(line) else "ask" for line in lines]
 
     run.calls, run.output = calls, tmp_path / "demo" / "output"
     return run
 
 
-def test_first_run_trains_predicts_and_reports(stand_in, capsys):
-    assert stand_in() == (0, ["train", "predict"])
+def test_first_run_trains_asks_and_reports(stand_in, capsys):
+    assert stand_in() == (0, ["train", "ask"])
     said = capsys.readouterr().out
     assert "Held-out accuracy: 0.8700" in said
     assert f"positive   75.0%  {demo.SENTENCES[0]}" in said
     assert "--train_batch_size=32" in said, "the command is printed so that one can repeat it"
-    train, predict = map(json.loads, stand_in.calls.read_text().splitlines())
+    train, sentences = map(json.loads, stand_in.calls.read_text().splitlines())
     assert train["eval_file"].endswith("demo/data/test.tsv") and train["label_column"] == "label"
     assert (train["learning_rate"], train["num_train_epochs"], train["max_seq_length"]) == ("5e-5", "2", "64")
-    assert "label_column" not in predict and predict["output_dir"] == train["output_dir"]
+    assert "do_export" in train and sentences == list(demo.SENTENCES)
 
 
-def test_second_run_does_nothing_anew(stand_in, capsys):
+def test_second_run_only_asks(stand_in, capsys):
     stand_in()
     capsys.readouterr()
-    assert stand_in() == (0, [])
+    assert stand_in() == (0, ["ask"])
     assert "Held-out accuracy: 0.8700" in capsys.readouterr().out
 
 
 def test_other_sentences_are_asked_without_training(stand_in, capsys):
     stand_in()
-    assert stand_in("What\ta  film!") == (0, ["predict"])
+    assert stand_in("What a film!") == (0, ["ask"])
     assert "75.0%  What a film!" in capsys.readouterr().out
 
 
 def test_another_setting_trains_from_nothing(stand_in):
     stand_in()
     (stand_in.output / "left-over").touch()
-    assert stand_in("--seed=2") == (0, ["train", "predict"])
+    assert stand_in("--seed=2") == (0, ["train", "ask"])
     assert not (stand_in.output / "left-over").exists()
 
 
@@ -90,7 +95,7 @@ def test_altered_data_trains_from_nothing(stand_in, monkeypatch):
         return fetch.ensure(folder, {"seed": 2}, lambda made: (made / "train.tsv").write_text("other"))
 
     monkeypatch.setattr(demo_data, "prepare_text", prepare)
-    assert stand_in() == (0, ["train", "predict"])
+    assert stand_in() == (0, ["train", "ask"])
 
 
 def test_interrupted_training_is_left_to_continue(stand_in, monkeypatch, capsys):
@@ -99,13 +104,13 @@ def test_interrupted_training_is_left_to_continue(stand_in, monkeypatch, capsys)
     assert "must end with status 0. Received: 3" in capsys.readouterr().err
     (stand_in.output / "checkpoint").touch()
     monkeypatch.delenv("STAND_IN_FAILS")
-    assert stand_in() == (0, ["train", "predict"])
+    assert stand_in() == (0, ["train", "ask"])
     assert (stand_in.output / "checkpoint").exists(), "what the first run saved is still there for the second"
 
 
 def test_low_accuracy_is_a_failure(stand_in, monkeypatch, capsys):
     monkeypatch.setenv("STAND_IN_ACCURACY", "0.839")
-    assert stand_in() == (1, ["train", "predict"])
+    assert stand_in() == (1, ["train", "ask"])
     assert "must be at least 0.84. Received: 0.8390" in capsys.readouterr().err
 
 

@@ -1,4 +1,4 @@
-"""Environments with torch for slow tests: bert_tf never needs torch, but is compared with it.
+"""Environments for slow tests, with torch or an old TensorFlow: bert_tf needs neither, but is compared with them.
 
 BERT_TF_TORCH_PYTHON and BERT_TF_TORCH_TF_PYTHON name interpreters that are ready; without them an environment is made
 once at the root of the repository, which takes some minutes and a package index.
@@ -21,6 +21,12 @@ def torch_python() -> str:
 def torch_tf_python() -> str:
     """Returns a Python with torch, transformers and TensorFlow."""
     return os.environ.get("BERT_TF_TORCH_TF_PYTHON") or _environment(".venv-torch-tf", (*_TORCH, "tensorflow==2.21.0"))
+
+
+def old_tensorflow_python() -> str:
+    """Returns a Python with the TensorFlow and tensorflow-text that TensorFlow Serving 2.12 to 2.19 link."""
+    named = os.environ.get("BERT_TF_OLD_TF_PYTHON")
+    return named or _environment(".venv-tf212", ("tensorflow==2.12.*", "tensorflow-text==2.12.*"))
 
 
 def run(python: str, code: str, *arguments) -> str:

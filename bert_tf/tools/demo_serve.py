@@ -1,0 +1,72 @@
+"""The demo's last act: the exported model behind a server, asked over gRPC as any program would ask it."""
+
+import json
+import pathlib
+import shlex
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+
+MODEL_NAME = "reviews"
+_PATIENCE = 120.0  # seconds until the server must answer
+
+
+def ask(models: pathlib.Path, sentences: Sequence[str], log: pathlib.Path, python: str) -> list[dict]:
+    """Starts the server on `models`, asks it through the client, stops it; prints both commands.
+
+    Args:
+        models: the model's directory, with a folder for each version.
+        sentences: what to ask.
+        log: file for what the server says.
+        python: the interpreter, as it is to be printed.
+
+    Returns:
+        {"text", "label", "probabilities": {label: p}} for each sentence.
+
+    Raises:
+        ValueError: the server or the client fails; the message says where to look.
+    """
+    port, rest_port = _free_ports(2)
+    serve = f"bert_tf.serving.server --model_base_path={models} --model_name={MODEL_NAME} --port={port}"
+    server_command = [sys.executable, "-m", *serve.split(" "), f"--rest_api_port={rest_port}"]
+    client_command = ["-m", "bert_tf.serving.client", f"--server=localhost:{port}", f"--model_name={MODEL_NAME}"]
+    print(f"\n$ {shlex.join([python, *server_command[1:]])} &", flush=True)
+    with open(log, "wb") as file:
+        server = subprocess.Popen(server_command, stdout=file, stderr=subprocess.STDOUT)
+    try:
+        _wait(server, port, log)
+        print(f"$ {shlex.join([python, *client_command, *sentences])}", flush=True)
+        done = subprocess.run([sys.executable, *client_command, "--", *sentences], capture_output=True, text=True)
+        if done.returncode:
+            raise ValueError(f"The client must end with status 0. Received {done.returncode}: {done.stderr.strip()}")
+        print(done.stdout)
+        return [json.loads(line) for line in done.stdout.splitlines()]
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def _wait(server, port, log):
+    """Returns when the server listens, which it does once its model is loaded."""
+    end = time.monotonic() + _PATIENCE
+    while time.monotonic() < end:
+        if server.poll() is not None:
+            raise ValueError(f"The server must keep running. Received status {server.returncode}; {log} says why.")
+        with socket.socket() as probe:
+            if probe.connect_ex(("localhost", port)) == 0:
+                return
+        time.sleep(0.2)
+    raise ValueError(f"The server must answer within {_PATIENCE:.0f} s. Received nothing; look into {log}.")
+
+
+def _free_ports(count):
+    """Returns ports that were free a moment ago."""
+    sockets = [socket.socket() for _ in range(count)]
+    for each in sockets:
+        each.bind(("localhost", 0))
+    ports = [each.getsockname()[1] for each in sockets]
+    for each in sockets:
+        each.close()
+    return ports

@@ -1,0 +1,54 @@
+"""What others open a SavedModel with: saved_model_cli, and the old TensorFlow that TensorFlow Serving links."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.export.trained import export_trained
+from tests import other_envs
+from tests.export.saved_model_test import NOT_UTF8, TEXTS, trained
+
+# The command saved_model_cli itself does not know tensorflow-text's ops, which every TensorFlow Serving has.
+CLI = "import sys, tensorflow_text; from tensorflow.python.tools.saved_model_cli import main; sys.exit(main())"
+OLD = """
+import json, sys, tensorflow as tf, tensorflow_text
+serve = tf.saved_model.load(sys.argv[1]).signatures["serving_default"]
+texts = [text.encode() for text in json.loads(sys.argv[2])] + [bytes.fromhex(sys.argv[3])]
+print(json.dumps([tf.__version__, serve(text=tf.constant(texts))["probabilities"].numpy().tolist()]))
+"""
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    directory = str(tmp_path_factory.mktemp("trained"))
+    trained(directory)
+    return export_trained(directory)
+
+
+def _cli(*arguments):
+    return subprocess.run([sys.executable, "-c", CLI, *arguments], capture_output=True, text=True, check=True).stdout
+
+
+def test_saved_model_cli_show_and_run(path):
+    model = ["--dir", path, "--tag_set", "serve", "--signature_def", "serving_default"]
+    shown = _cli("show", *model)
+    assert "inputs['text'] tensor_info:" in shown and "outputs['probabilities'] tensor_info:" in shown
+    said = _cli("run", *model, "--input_exprs", 'text=["good film"]')
+    expected = tf.saved_model.load(path).signatures["serving_default"](text=tf.constant(["good film"]))
+    numbers = said.partition("Result for output key probabilities:\n")[2].strip(" []\n").split()
+    np.testing.assert_allclose([float(n.strip("[]")) for n in numbers[:2]], expected["probabilities"][0], atol=1e-6)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="TensorFlow 2.12 is for Python up to 3.11")
+def test_an_old_tensorflow_gives_the_same_answers(path):
+    texts = [text[:10_000] for text in TEXTS]  # one argument of a command has a limit
+    out = other_envs.run(other_envs.old_tensorflow_python(), OLD, path, json.dumps(texts), NOT_UTF8.hex())
+    version, got = json.loads(out.splitlines()[-1])
+    assert version.startswith("2.12.")
+    serve = tf.saved_model.load(path).signatures["serving_default"]
+    np.testing.assert_allclose(got, serve(text=tf.constant([*texts, NOT_UTF8]))["probabilities"], atol=1e-5)
