@@ -1,0 +1,171 @@
+"""Bodies of REST requests: `instances` and `inputs` to arrays, `examples` to tf.Example.
+
+The rules and words are those of TensorFlow Serving's `json_tensor.cc`.
+"""
+
+import json
+
+import numpy as np
+
+from bert_tf.serving.errors import ServingError, invalid
+from bert_tf.serving.json_values import encode, from_base64, is_base64, kind, quoted, to_array
+
+
+def parse(body: bytes) -> dict:
+    """Returns the JSON object of a request body.
+
+    Raises:
+        ServingError: it is none, or its `signature_name` is no string.
+    """
+    if not body:
+        raise invalid("JSON Parse error: The document is empty")
+    try:
+        document = json.loads(body)
+    except json.JSONDecodeError as error:
+        raise invalid(f"JSON Parse error: {error.msg} at offset: {error.pos}") from error
+    except (ValueError, RecursionError) as error:  # not UTF-8, or lists in lists in lists
+        raise invalid(f"JSON Parse error: {error}") from error
+    if not isinstance(document, dict):
+        raise invalid(f"JSON Value: {quoted(document)} Is not object")
+    if not isinstance(document.get("signature_name", ""), str):
+        raise invalid(
+            f"JSON Value: {quoted(document)} not formatted correctly. 'signature_name' key must be a string value."
+        )
+    return document
+
+
+def predict_inputs(document: dict, signature) -> tuple[dict[str, np.ndarray], bool]:
+    """Returns ({input alias: array}, whether the request is in row form) of a predict request.
+
+    Raises:
+        ServingError: the document does not fit the signature's inputs.
+    """
+    dtypes = {alias: endpoint.dtype for alias, endpoint in signature.inputs.items()}
+    if "instances" in document:
+        _check_instances(document)
+        return _rows(document["instances"], dtypes), True
+    if "inputs" not in document:
+        raise invalid("Missing 'inputs' or 'instances' key")
+    return _columns(document["inputs"], dtypes), False
+
+
+def fill_examples(document: dict, request_input):
+    """Writes `examples` and `context` of a classify or regress request into the proto `Input`.
+
+    Raises:
+        ServingError: they are not what tf.Example can hold.
+    """
+    target = request_input.example_list
+    if "context" in document:
+        target = request_input.example_list_with_context
+        _fill_example(document["context"], target.context)
+    if "examples" not in document:
+        raise invalid(
+            f"JSON Value: {quoted(document)} When method is classify, key 'examples' is expected and was not found"
+        )
+    if not isinstance(document["examples"], list):
+        raise invalid(f"JSON Value: {quoted(document)} Expecting 'examples' value to be an list/array")
+    if not document["examples"]:
+        raise invalid(f"JSON Value: {quoted(document)} 'examples' value is an empty array")
+    for item in document["examples"]:
+        _fill_example(item, target.examples.add())
+
+
+def _check_instances(document):
+    if "inputs" in document:
+        raise invalid(
+            f"JSON Value: {quoted(document)} Not formatted correctly expecting only one of 'inputs' or 'instances' "
+            "keys to exist "
+        )
+    if not isinstance(document["instances"], list):
+        raise invalid(f"JSON Value: {quoted(document)} Excepting 'instances' to be an list/array")  # sic
+    if not document["instances"]:
+        raise invalid(f"JSON Value: {quoted(document)} No values in 'instances' array")
+
+
+def _columns(value, dtypes):
+    if not _is_object(value):
+        if len(dtypes) > 1:
+            raise invalid(
+                "inputs is a plain value/list, but expecting an object as multiple input tensors required as per "
+                "tensorinfo_map"
+            )
+        value = {next(iter(dtypes)): value}
+    for alias in dtypes:
+        if alias not in value:
+            raise invalid(f"Missing named input: {alias} in 'inputs' object.")
+    return {alias: to_array(value[alias], dtype) for alias, dtype in dtypes.items()}
+
+
+def _rows(instances, dtypes):
+    """Stacks the rows of each input; a row is an object with all inputs, or the value of the only one."""
+    if not isinstance(instances[0], dict) and len(dtypes) > 1:
+        raise invalid(
+            "instances is a plain list, but expecting list of objects as multiple input tensors required as per "
+            "tensorinfo_map"
+        )
+    by_name = _is_object(instances[0])
+    columns = {alias: [] for alias in dtypes}
+    for i, row in enumerate(instances):
+        if by_name and not _is_object(row):
+            raise invalid(f"Expecting object but got list at item {i} of input list")
+        if not by_name and _is_object(row):
+            raise invalid(f"Expecting value/list but got object at item {i} of input list")
+        for alias, value in (row if by_name else {next(iter(dtypes)): row}).items():
+            try:
+                _add(columns, alias, value, dtypes)
+            except ServingError as error:
+                key = f" key: {alias}" if by_name else ""
+                message = f"Failed to process element: {i}{key} of 'instances' list. Error: INVALID_ARGUMENT: "
+                raise invalid(message + error.message) from error
+        if by_name and set(row) != set(dtypes):
+            raise invalid(
+                f"Failed to process element: {i} of 'instances' list. JSON object: {quoted(row)} keys must be equal "
+                f"to: {','.join(dtypes)}"
+            )
+    return {alias: np.stack(column) for alias, column in columns.items()}
+
+
+def _add(columns, alias, value, dtypes):
+    """Adds a row's value to its column, whose rows must all have one shape."""
+    if alias not in dtypes:
+        raise invalid(f"JSON object: does not have named input: {alias}")
+    array = to_array(value, dtypes[alias])
+    first = columns[alias][0] if columns[alias] else array
+    if first.size != array.size:
+        raise invalid(f"Expecting tensor size: {first.size} but got: {array.size}")
+    if first.shape != array.shape:
+        shapes = [f"[{','.join(map(str, each.shape))}]" for each in (first, array)]
+        raise invalid(f"Expecting shape {shapes[0]} but got: {shapes[1]}")
+    columns[alias].append(array)
+
+
+def _is_object(value):
+    return isinstance(value, dict) and not is_base64(value)
+
+
+def _fill_example(value, example):
+    if not isinstance(value, dict):
+        raise invalid(f"Example must be JSON object but got JSON {kind(value)}")
+    for name, content in value.items():
+        feature = example.features.feature[name]
+        for item in content if isinstance(content, list) else [content]:
+            _add_to_feature(item, name, feature)
+
+
+def _add_to_feature(value, name, feature):
+    """Appends a JSON scalar to a Feature, whose values must all be of one kind."""
+    if isinstance(value, (bool, int)):
+        field, value = "int64_list", int(value)
+    elif isinstance(value, float):
+        field = "float_list"
+    elif isinstance(value, str) or is_base64(value):
+        field, value = "bytes_list", encode(value) if isinstance(value, str) else from_base64(value)
+    else:
+        raise invalid(f"Feature: {name} has element with unexpected JSON type: {kind(value)}")
+    before = feature.WhichOneof("kind")
+    if before not in (None, field):
+        raise invalid(f"Unexpected element type in feature: {name} expecting type: {before.removesuffix('_list')}")
+    if field == "int64_list" and not -(2**63) <= value < 2**63:
+        raise invalid(f"Feature: {name} has uint64 element. Only int64 is supported.")
+    getattr(feature, field).value.append(value)

@@ -1,0 +1,143 @@
+"""JSON values to arrays, by the rules and in the words of TensorFlow Serving's `json_tensor.cc`."""
+
+import base64
+import binascii
+import json
+import math
+from collections.abc import Iterator
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.serving.errors import invalid
+from bert_tf.serving.tensors import type_name
+
+_LONGEST = 1024  # characters of a value that an error quotes
+_FLOATS = (tf.float32, tf.float64)
+_NARROW = (tf.int16, tf.int8, tf.uint8)  # TensorFlow Serving takes any int32 for them and so do we
+
+
+def to_array(value, dtype: tf.DType) -> np.ndarray:
+    """Returns the array of a JSON scalar or of evenly nested lists; strings as objects of type bytes.
+
+    Raises:
+        ServingError: a value is not of that type, or lists beside each other differ in length or depth.
+    """
+    shape = _shape(value)
+    values = [_scalar(leaf, dtype) for leaf in _leaves(value, shape, 0)]
+    if dtype == tf.string:
+        array = np.empty(len(values), object)
+        array[:] = values
+        return array.reshape(shape)
+    wide = np.int32 if dtype in _NARROW else dtype.as_numpy_dtype
+    with np.errstate(over="ignore"):
+        return np.array(values, wide).astype(dtype.as_numpy_dtype, copy=False).reshape(shape)
+
+
+def is_base64(value) -> bool:
+    """Whether a JSON value is {"b64": "..."}, the way to write bytes that are not UTF-8."""
+    return isinstance(value, dict) and len(value) == 1 and isinstance(value.get("b64"), str)
+
+
+def from_base64(value) -> bytes:
+    """Returns the bytes of {"b64": "..."}; padding may be missing.
+
+    Raises:
+        ServingError: it is something else.
+    """
+    if not is_base64(value):
+        raise invalid(f"JSON Value: {quoted(value)} not formatted correctly for base64 data")
+    text = "".join(value["b64"].split()).rstrip("=")
+    try:
+        return base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise invalid("Unable to base64 decode") from error
+
+
+def encode(text: str) -> bytes:
+    """Returns a JSON string in UTF-8; half of a surrogate pair, which JSON can write, becomes a question mark."""
+    return text.encode("utf-8", "replace")
+
+
+def quoted(value) -> str:
+    """Returns a JSON value for an error message: indented as RapidJSON does, and not longer than a message may be."""
+    return json.dumps(value, indent=4, ensure_ascii=False)[:_LONGEST]
+
+
+def kind(value) -> str:
+    """Returns RapidJSON's word for the type of a JSON value."""
+    if isinstance(value, bool):
+        return str(value)
+    return {type(None): "Null", dict: "Object", list: "Array", str: "String"}.get(type(value), "Number")
+
+
+def _shape(value):
+    """The shape that the first element of each list promises."""
+    shape = []
+    while isinstance(value, list):
+        shape.append(len(value))
+        if not value:
+            break
+        value = value[0]
+    return shape
+
+
+def _leaves(value, shape, level) -> Iterator:
+    """Yields the scalars of `value` in order, while everything is as `shape` says."""
+    if not isinstance(value, list):
+        if level != len(shape):
+            raise invalid(
+                f"JSON Value: {quoted(value)} found at incorrect level: {level + 1} in the JSON DOM. "
+                f"Expected at level: {len(shape)}"
+            )
+        yield value
+        return
+    if level >= len(shape):
+        raise invalid(f"Encountered list at unexpected level: {level} expected < {len(shape)}")
+    if len(value) != shape[level]:
+        raise invalid(
+            f"Encountered list at unexpected size: {len(value)} at level: {level} expected size: {shape[level]}"
+        )
+    for item in value:
+        yield from _leaves(item, shape, level + 1)
+
+
+def _scalar(value, dtype):
+    """Returns a JSON scalar as Python value that fits `dtype`."""
+    if dtype == tf.string:
+        if isinstance(value, dict):
+            return from_base64(value)
+        fits = isinstance(value, str)
+    elif dtype == tf.bool:
+        fits = isinstance(value, bool)
+    else:
+        fits = isinstance(value, (int, float)) and not isinstance(value, bool)
+        fits = fits and (dtype in _FLOATS or _fits_integer(value, dtype))
+    if not fits:
+        raise invalid(
+            f"JSON Value: {quoted(value)} Type: {kind(value)} is not of expected type: "
+            f"{type_name(dtype.as_datatype_enum)}"
+        )
+    if dtype in _FLOATS:
+        return _decimal(value, dtype)
+    return encode(value) if dtype == tf.string else value
+
+
+def _fits_integer(value, dtype):
+    if dtype not in (tf.int32, tf.int64, tf.uint32, tf.uint64, *_NARROW):
+        raise invalid(f"Conversion of JSON Value: {quoted(value)} to type: {type_name(dtype.as_datatype_enum)}")
+    limits = np.iinfo(np.int32 if dtype in _NARROW else dtype.as_numpy_dtype)
+    return isinstance(value, int) and limits.min <= value <= limits.max
+
+
+def _decimal(value, dtype):
+    """Integers must fit the mantissa and decimals the range; NaN and the infinities pass."""
+    limits = np.finfo(dtype.as_numpy_dtype)
+    if isinstance(value, int):
+        fits = abs(value) < 2 ** (limits.nmant + 1)
+    else:
+        fits = not math.isfinite(value) or abs(value) <= limits.max
+    if not fits:
+        target = type_name(dtype.as_datatype_enum)
+        raise invalid(f"Cannot convert JSON value: {quoted(value)} to {target} without loss of precision.")
+    return float(value)

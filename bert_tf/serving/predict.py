@@ -1,0 +1,112 @@
+"""Predict: any signature, any tensors.
+
+The checks, their order and their words are those of TensorFlow Serving's `predict_util.cc` and TensorFlow's
+`cc/saved_model/util.cc`.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from tensorflow_serving.apis import predict_pb2
+
+from bert_tf.serving.errors import failed_precondition, invalid
+from bert_tf.serving.tensors import fill_proto, to_array, type_name
+
+DEFAULT_SIGNATURE = "serving_default"
+
+
+def predict(version, request: predict_pb2.PredictRequest) -> predict_pb2.PredictResponse:
+    """Answers a PredictRequest with the given version, whatever its ModelSpec says of name and version.
+
+    Raises:
+        ServingError: the request does not fit the signature, or the graph refuses it.
+    """
+    name = request.model_spec.signature_name or DEFAULT_SIGNATURE
+    signature = version.model.signatures.get(name)
+    if signature is None:
+        raise failed_precondition(f'Serving signature key "{name}" not found.')
+    inputs = _inputs(signature, request.inputs)
+    aliases = _aliases(signature, request.output_filter)
+    response = predict_pb2.PredictResponse()
+    set_spec(response.model_spec, version, name)
+    for alias, array in run(version, signature, inputs, aliases).items():
+        fill_proto(response.outputs[alias], array, signature.outputs[alias].dtype)
+    return response
+
+
+def run(version, signature, inputs: dict[str, np.ndarray], aliases: Sequence[str] = ()) -> dict[str, np.ndarray]:
+    """Computes the outputs `aliases` (all, where none is named) of a signature from {input alias: array}."""
+    aliases = aliases or list(signature.outputs)
+    feeds = {signature.inputs[alias].tensor: array for alias, array in inputs.items()}
+    arrays = version.model.run(feeds, [signature.outputs[alias].tensor for alias in aliases])
+    return dict(zip(aliases, arrays, strict=True))
+
+
+def set_spec(spec, version, signature_name: str):
+    """Writes into a response's ModelSpec what has answered."""
+    spec.name = version.name
+    spec.version.value = version.number
+    spec.signature_name = signature_name
+
+
+def _inputs(signature, protos):
+    """Returns {alias: array} for every input of the signature."""
+    _check_count(signature, protos)
+    arrays = {}
+    for alias, endpoint in signature.inputs.items():
+        proto = _given_or_default(signature, protos, alias)
+        arrays[alias] = to_array(proto, alias)
+        if proto.dtype != endpoint.dtype.as_datatype_enum:
+            raise _wrong_dtype(signature, alias, proto.dtype)
+    if set(protos) - set(arrays):
+        used = set(protos) & set(arrays)
+        raise invalid(
+            f"Inputs contains invalid name. Used request inputs: {_listed(used)}, request input: {_listed(protos)}"
+        )
+    return arrays
+
+
+def _check_count(signature, protos):
+    given, wanted = set(protos), set(signature.inputs)
+    if len(given) > len(wanted) or (len(given) < len(wanted) and not signature.defaults):
+        raise invalid(
+            f"input size does not match signature: {len(given)}!={len(wanted)} "
+            f"len({{{_listed(given)}}}) != len({{{_listed(wanted)}}}). Sent extra: {{{_listed(given - wanted)}}}. "
+            f"Missing but required: {{{_listed(wanted - given)}}}."
+        )
+
+
+def _given_or_default(signature, protos, alias):
+    if alias in protos:
+        return protos[alias]
+    if alias in signature.defaults:
+        return signature.defaults[alias]
+    raise invalid(
+        f"Signature input alias: {alias}(feed name: {signature.inputs[alias].tensor}) not found in request and no "
+        f"default value provided. Inputs expected to be in the request {{{_listed(protos)}}}, or default input alias "
+        f"set: {_listed(signature.defaults)}"
+    )
+
+
+def _wrong_dtype(signature, alias, datatype):
+    """The session would refuse another type too, but not always in these words."""
+    index = list(signature.inputs).index(alias)
+    wanted = signature.inputs[alias].dtype.as_datatype_enum
+    return invalid(f"Expects arg[{index}] to be {type_name(wanted)} but {type_name(datatype)} is provided")
+
+
+def _aliases(signature, output_filter):
+    """Returns the outputs that were asked for, none where all are wanted."""
+    for i, alias in enumerate(output_filter):
+        if alias not in signature.outputs:
+            raise invalid(
+                f"output tensor alias not found in signature: {alias} Outputs expected to be in the set "
+                f"{{{_listed(signature.outputs)}}}."
+            )
+        if alias in output_filter[:i]:
+            raise invalid(f"duplicate output tensor alias: {alias}")
+    return list(output_filter)
+
+
+def _listed(names):
+    return ",".join(sorted(names))

@@ -1,0 +1,41 @@
+"""Warm-up: requests that an export brings along, run before its version serves, so that no caller waits for them.
+
+The first run of a signature is slow, because TensorFlow then optimizes its graph.
+"""
+
+import os
+
+import tensorflow as tf
+from absl import logging
+from tensorflow_serving.apis import prediction_log_pb2
+
+from bert_tf.serving.classify import classify, regress
+from bert_tf.serving.errors import invalid
+from bert_tf.serving.predict import predict
+
+FILE = os.path.join("assets.extra", "tf_serving_warmup_requests")
+_MOST = 1000
+_HANDLERS = {"predict_log": predict, "classify_log": classify, "regress_log": regress}
+
+
+def replay(version, folder: str) -> int:
+    """Runs the requests in `folder`'s warm-up file, TFRecords of PredictionLog; returns how many there were.
+
+    Raises:
+        ServingError: one of them fails, or there are more than TensorFlow Serving takes.
+        tf.errors.OpError: the file is damaged.
+    """
+    path = os.path.join(folder, FILE)
+    if not os.path.exists(path):
+        return 0
+    count = 0
+    for count, record in enumerate(tf.data.TFRecordDataset(path), start=1):
+        if count > _MOST:
+            raise invalid(f"Number of warmup records exceeds the maximum ({_MOST}) at {path}")
+        log = prediction_log_pb2.PredictionLog.FromString(record.numpy())
+        kind = log.WhichOneof("log_type")
+        if kind in _HANDLERS:
+            _HANDLERS[kind](version, getattr(log, kind).request)
+        else:
+            logging.warning("%s: record %d, a %s, is none that this server warms up with.", path, count, kind)
+    return count

@@ -1,0 +1,174 @@
+"""The client: as a class, as a program, and byte for byte as tensorflow-serving-api would write."""
+
+import json
+import socket
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tensorflow_serving.apis import predict_pb2
+
+from bert_tf.serving import wire
+from bert_tf.serving.client import Client
+from bert_tf.serving.saved_model import SavedModel
+
+GOOD = {"label": "good", "probabilities": {"bad": 0.25, "good": 0.75}}
+BAD = {"label": "bad", "probabilities": {"bad": 0.75, "good": 0.25}}
+
+
+@pytest.fixture
+def client(film):
+    with Client(f"localhost:{film.port}", "film") as client:
+        yield client
+
+
+def test_classify(client):
+    assert client.classify(["fine", "x"]) == [GOOD, BAD]
+    assert client.classify([]) == []
+
+
+def test_classify_pairs(pairs):
+    with Client(f"localhost:{pairs.port}", "pairs") as client:
+        assert client.classify(["a", "b"], ["x", "fine"]) == [BAD, GOOD]
+        with pytest.raises(ValueError, match="Texts must come in pairs. Received 1 first, 2 second ones."):
+            client.classify(["a"], ["x", "fine"])
+
+
+def test_predict(client):
+    found = client.predict({"x": [[1.0, 2.0, 0.5]], "scale": [3]}, "numbers")
+    np.testing.assert_array_equal(found["y"], np.array([[3, 6, 1.5]], np.float32))
+    assert found["y"].dtype == np.float32 and found["total"].dtype == np.int64
+    assert set(client.predict({"text": ["x"]}, outputs=["label"])) == {"label"}
+
+
+def test_answers_of_more_than_four_mebibytes_arrive(client):
+    image = b"\xff" * 2**23
+    assert client.predict({"image_bytes": [image]}, "echo")["image_bytes"][0] == image
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (({"text": ["x"]}, "q"), "must accept the request. Received FAILED_PRECONDITION: Serving signature"),
+        (({"text": [["x"], ["y", "z"]]},), "Input 'text' must be an array or even lists"),
+        (({"text": [b"x", 1]},), "Input 'text' must be strings throughout. Received a int."),
+        (({"text": [1j]},), "Input 'text' must be numbers or strings. Received numpy type complex128."),
+        (({"x": [2**40]},), "Input 'x' must fit int32. Received larger ones; pass numpy.int64"),
+    ],
+)
+def test_wrong_calls(client, arguments, message):
+    with pytest.raises(ValueError, match=message.replace(".", r"\.")):
+        client.predict(*arguments)
+
+
+def test_wrong_places(film):
+    client = Client(f"localhost:{film.port}", "no")
+    with client, pytest.raises(ValueError, match="Model 'no' must be one that"):
+        client.classify(["x"])
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        client = Client(f"127.0.0.1:{closed.getsockname()[1]}", "film")
+        with client, pytest.raises(ConnectionError, match="A model server must answer at 127.0.0.1"):
+            client.classify(["x"])
+
+
+def test_a_deadline(film, monkeypatch):
+    monkeypatch.setattr(SavedModel, "run", lambda *arguments: time.sleep(0.5))
+    with Client(f"localhost:{film.port}", "film", 0.1) as client, pytest.raises(TimeoutError, match="within 0.1 s"):
+        client.classify(["x"])
+    time.sleep(0.6)  # the request still runs, and must not meet what the next test serves
+
+
+def test_a_model_that_does_not_classify(client, monkeypatch):
+    monkeypatch.setattr(client, "predict", lambda inputs: {"score": np.ones([1])})
+    with pytest.raises(ValueError, match="Received an answer without label, labels, probabilities but with score"):
+        client.classify(["x"])
+
+
+VALUES = [
+    np.arange(6, dtype=np.int32).reshape(2, 3),
+    np.array([2**40], np.int64),
+    np.array(1.5, np.float32),
+    np.array([[True], [False]]),
+    np.array([1, 2], np.float16),
+    np.array([250], np.uint8),
+    np.zeros([0, 4], np.float64),
+    np.array([["ä", b"\xff"]], object),
+]
+
+
+@pytest.mark.parametrize("array", VALUES, ids=lambda array: array.dtype.name)
+def test_the_wire_is_tensorflow_s(array):
+    ours = wire.PredictRequest(output_filter=["o"])
+    ours.model_spec.name, ours.model_spec.signature_name, ours.model_spec.version.value = "m", "s", 0
+    wire.fill_tensor(ours.inputs.add(key="x").value, array, "x")
+    theirs = predict_pb2.PredictRequest.FromString(ours.SerializeToString())
+    assert (theirs.model_spec.name, theirs.model_spec.signature_name) == ("m", "s")
+    assert theirs.model_spec.HasField("version") and list(theirs.output_filter) == ["o"]
+    bytes_of = np.vectorize(lambda item: item.encode() if isinstance(item, str) else item, otypes=[object])
+    expected = bytes_of(array) if array.dtype == object else array
+    np.testing.assert_array_equal(tf.make_ndarray(theirs.inputs["x"]), expected)
+    assert tf.make_ndarray(theirs.inputs["x"]).dtype == array.dtype
+    answer = predict_pb2.PredictResponse()
+    answer.outputs["x"].CopyFrom(tf.make_tensor_proto(expected, shape=array.shape))
+    read = wire.PredictResponse.FromString(answer.SerializeToString()).outputs[0]
+    np.testing.assert_array_equal(wire.to_array(read.value), expected)
+    assert wire.to_array(read.value).dtype == array.dtype
+
+
+def test_left_out_repetitions_are_filled_in():
+    proto = predict_pb2.PredictResponse()
+    proto.outputs["x"].CopyFrom(tf.make_tensor_proto(7, tf.int32, [3]))
+    (item,) = wire.PredictResponse.FromString(proto.SerializeToString()).outputs
+    assert wire.to_array(item.value).tolist() == [7, 7, 7]
+    item.value.ClearField("int_val")
+    item.value.ClearField("tensor_content")
+    assert wire.to_array(item.value).tolist() == [0, 0, 0]
+
+
+def run(film, *arguments, text=""):
+    command = [sys.executable, "-m", "bert_tf.serving.client", f"--server=localhost:{film.port}", *arguments]
+    return subprocess.run(command, input=text, capture_output=True, text=True, timeout=60)
+
+
+@pytest.mark.parametrize(
+    "arguments, text, answers",
+    [
+        (["fine", "größe 🎬", "--model_name=film"], "", [{"text": "fine"} | GOOD, {"text": "größe 🎬"} | BAD]),
+        (["--model_name=film", "--", "--fine"], "", [{"text": "--fine"} | BAD]),
+        (["--model_name=film"], "fine\n\nx", [{"text": "fine"} | GOOD, {"text": ""} | BAD, {"text": "x"} | BAD]),
+    ],
+)
+def test_the_program(film, arguments, text, answers):
+    done = run(film, *arguments, text=text)
+    assert done.returncode == 0, done.stderr
+    assert [json.loads(line) for line in done.stdout.splitlines()] == answers
+
+
+@pytest.mark.parametrize("arguments, text", [(["a", "fine"], ""), ([], "a\tfine\n")])
+def test_the_program_with_pairs(pairs, arguments, text):
+    done = run(pairs, "--model_name=pairs", "--pair", *arguments, text=text)
+    assert json.loads(done.stdout) == {"text_a": "a", "text_b": "fine"} | GOOD
+
+
+@pytest.mark.parametrize(
+    "arguments, text, message",
+    [
+        (["--model_name=no", "x"], "", "Error: Model 'no' must be one that"),
+        (["--model_name=film", "--pair", "x"], "", "Error: With --pair, texts must come in twos. Received 1."),
+        (["--model_name=film", "--pair"], "a\tb\nx\n", "two texts with a tab between. Received 1 in line 2."),
+        (["--server=127.0.0.1:1", "x"], "", "Error: A model server must answer at 127.0.0.1:1."),
+    ],
+)
+def test_the_program_says_what_is_wrong(film, arguments, text, message):
+    done = run(film, *arguments, text=text)
+    assert done.returncode == 1
+    assert message in done.stderr and len(done.stderr.splitlines()) == 1
+
+
+def test_the_client_is_light():
+    code = "import sys, bert_tf.serving.client; sys.exit('tensorflow' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0

@@ -1,0 +1,95 @@
+"""The server as a program and as an object: ports, start, graceful stop."""
+
+import concurrent.futures
+import json
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+
+import pytest
+
+from bert_tf.serving.client import Client
+from bert_tf.serving.saved_model import SavedModel
+from bert_tf.serving.server import serve
+
+
+def test_a_stop_finishes_what_runs_and_takes_nothing_new(film_path, monkeypatch):
+    entered, run = threading.Semaphore(0), SavedModel.run
+    server = serve(str(film_path), "film", poll_seconds=0)
+
+    def slow(self, feeds, fetches):
+        entered.release()
+        time.sleep(0.5)
+        return run(self, feeds, fetches)
+
+    monkeypatch.setattr(SavedModel, "run", slow)
+
+    def over_rest():
+        url = f"http://localhost:{server.rest_port}/v1/models/film:predict"
+        with urllib.request.urlopen(url, b'{"instances": ["fine"]}', timeout=20) as response:
+            return json.load(response)["predictions"][0]["label"]
+
+    with Client(f"localhost:{server.port}", "film") as client, concurrent.futures.ThreadPoolExecutor(2) as pool:
+        jobs = [pool.submit(client.classify, ["fine"]), pool.submit(over_rest)]
+        for _ in jobs:
+            assert entered.acquire(timeout=20)
+        server.stop()
+        assert [jobs[0].result()[0]["label"], jobs[1].result()] == ["good", "good"]
+        with pytest.raises(ConnectionError):
+            client.classify(["fine"])
+    with pytest.raises(OSError):
+        over_rest()
+
+
+def test_a_port_that_is_taken_is_an_error_that_says_so(film_path, film):
+    with pytest.raises(ValueError, match=rf"gRPC port must be free.*127\.0\.0\.1:{film.port}, which cannot be bound"):
+        serve(str(film_path), "film", port=film.port)
+    with pytest.raises(ValueError, match="REST port must be free"):
+        serve(str(film_path), "film", rest_port=film.rest_port)
+
+
+def test_a_base_path_must_be_there(tmp_path):
+    with pytest.raises(ValueError, match="--model_base_path must be a directory"):
+        serve(str(tmp_path / "no"), "film")
+
+
+def test_rest_can_be_left_out(film_path):
+    with serve(str(film_path), "film", rest_port=None, poll_seconds=0) as server:
+        assert server.rest_port is None
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_the_program_serves_and_stops_at_a_signal(film_path, number):
+    command = [sys.executable, "-m", "bert_tf.serving.server", f"--model_base_path={film_path}", "--model_name=film",
+               "--port=0", "--rest_api_port=0"]  # fmt: skip
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    lines = []
+    for line in process.stderr:
+        lines.append(line)
+        if found := re.search(r"gRPC on 127\.0\.0\.1:(\d+), REST on (http://127\.0\.0\.1:\d+/v1/models/film)$", line):
+            break
+    assert found, lines
+    assert any("Serving version 3 of film" in line and "2 warm-up requests" in line for line in lines)
+    assert urllib.request.urlopen(found[2], timeout=20).status == 200
+    with Client(f"localhost:{found[1]}", "film") as client:
+        assert client.classify(["fine"])[0]["label"] == "good"
+        process.send_signal(number)
+        rest = process.communicate(timeout=30)[1]
+    assert process.returncode == 0
+    assert "Stopping" in rest and "Traceback" not in rest
+
+
+def test_the_program_says_what_is_wrong(tmp_path):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        command = [sys.executable, "-m", "bert_tf.serving.server", f"--model_base_path={tmp_path}",
+                   f"--port={taken.getsockname()[1]}"]  # fmt: skip
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1
+    assert "Error: The gRPC port must be free" in done.stderr and "Traceback" not in done.stderr
