@@ -12,6 +12,8 @@ import pytest
 
 import bert_tf
 from bert_tf.checkpoints.tf1 import read
+from bert_tf.serving.client import Client
+from bert_tf.serving.server import serve
 from tests import tiny
 from tests.conftest import ROOT
 
@@ -92,7 +94,7 @@ def _arguments(material, output):
     return [
         f"--train_file={material}/train.csv", f"--eval_file={material}/dev.jsonl", f"--predict_file={material}/ask.csv",
         "--text_column=text_a,text_b", f"--init_checkpoint={material}/init", f"--output_dir={output}",
-        "--do_train", "--do_eval", "--do_predict", "--max_seq_length=32", "--train_batch_size=16",
+        "--do_train", "--do_eval", "--do_predict", "--do_export", "--max_seq_length=32", "--train_batch_size=16",
         "--num_train_epochs=10",
         "--learning_rate=2e-3", "--deterministic", "--save_checkpoints_steps=10", "--seed=1",
     ]  # fmt: skip
@@ -102,6 +104,16 @@ def _arguments(material, output):
 def whole(material):
     """A run that was left alone: its folder, and its log."""
     return material / "whole", run(_arguments(material, material / "whole"))
+
+
+def test_the_export_answers_as_the_script_did(whole):
+    folder, _ = whole
+    said = [json.loads(line) for line in (folder / "predictions.jsonl").read_text(encoding="utf-8").splitlines()]
+    with serve(str(folder / "export"), "pairs") as server, Client(f"localhost:{server.port}", "pairs") as client:
+        got = client.classify([row["text_a"] for row in said], [row["text_b"] for row in said])
+    for row, answer in zip(said, got, strict=True):
+        assert answer["label"] == row["label"] and list(answer["probabilities"]) == row["labels"]
+        np.testing.assert_allclose(list(answer["probabilities"].values()), row["probabilities"], atol=1e-5)
 
 
 def test_scores(whole):
@@ -143,8 +155,8 @@ def test_the_directory_is_a_checkpoint_that_gives_the_same_answers(whole):
 
 def test_the_directory_holds_what_the_documentation_says_and_nothing_more(whole):
     kept = [f"model.ckpt-{step}.{kind}" for step in (40, 50, 60, 70, 80) for kind in ("data-00000-of-00001", "index")]
-    others = ["bert_config.json", "checkpoint", "eval_results.txt", "labels.txt", "predictions.jsonl"]
-    others += ["test_results.tsv", "tokenizer_config.json", "train", "vocab.txt"]
+    others = ["bert_config.json", "checkpoint", "eval_results.txt", "export", "labels.txt", "predictions.jsonl"]
+    others += ["task.json", "test_results.tsv", "tokenizer_config.json", "train", "vocab.txt"]
     assert sorted(os.listdir(whole[0])) == sorted(kept + others)
 
 

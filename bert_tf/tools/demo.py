@@ -13,10 +13,10 @@ from bert_tf.tools import demo_data, demo_serve
 from bert_tf.tools.demo_run import SCRIPT, Run, shown, train
 
 ENOUGH = 0.84  # held-out accuracy below this means that something is broken, not that the dice fell badly
-SENTENCES = (
-    "A warm, funny and beautifully acted film that I would gladly see again.",
-    "A dull and lifeless film with a plot that makes no sense at all.",
-)
+SENTENCES = {  # and what the answers must be
+    "A warm, funny and beautifully acted film that I would gladly see again.": "positive",
+    "A dull and lifeless film with a plot that makes no sense at all.": "negative",
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -24,7 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     run = Run(pathlib.Path(options.demo_dir), options.precision, options.num_train_epochs, options.seed)
     try:
-        return demonstrate(run, options.sentences or SENTENCES)
+        return demonstrate(run, options.sentences or list(SENTENCES))
     except ValueError as error:
         print(f"demo: {error}", file=sys.stderr)
         return 1
@@ -66,6 +66,9 @@ Try next
 """)
     if accuracy < ENOUGH:
         print(f"demo: the held-out accuracy must be at least {ENOUGH}. Received: {accuracy:.4f}.", file=sys.stderr)
+        return 1
+    if wrong := [a for a in answers if SENTENCES.get(a["text"], a["label"]) != a["label"]]:
+        print(f"demo: the answers to its own sentences must be right. Received: {wrong}.", file=sys.stderr)
         return 1
     return 0
 

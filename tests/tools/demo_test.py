@@ -1,6 +1,7 @@
 """The demo around stand-ins for run_classifier.py and for the server, which note how they were called."""
 
 import json
+import os
 
 import pytest
 
@@ -41,8 +42,10 @@ def stand_in(tmp_path, monkeypatch):
         assert (models / "1").is_dir()
         with open(calls, "a") as file:
             file.write(json.dumps(list(sentences)) + "\n")
-        answer = {"label": "positive", "probabilities": {"negative": 0.25, "positive": 0.75}}
-        return [{"text": sentence, **answer} for sentence in sentences]
+        labels = [demo.SENTENCES.get(sentence, "positive") for sentence in sentences]
+        if os.environ.get("STAND_IN_ERRS"):
+            labels.reverse()
+        return [{"text": s, "label": x, "probabilities": {x: 0.75}} for s, x in zip(sentences, labels, strict=True)]
 
     monkeypatch.setattr(demo_serve, "ask", ask)
 
@@ -60,7 +63,7 @@ def test_first_run_trains_asks_and_reports(stand_in, capsys):
     assert stand_in() == (0, ["train", "ask"])
     said = capsys.readouterr().out
     assert "Held-out accuracy: 0.8700" in said
-    assert f"positive   75.0%  {demo.SENTENCES[0]}" in said
+    assert f"positive   75.0%  {list(demo.SENTENCES)[0]}" in said
     assert "--train_batch_size=32" in said, "the command is printed so that one can repeat it"
     train, sentences = map(json.loads, stand_in.calls.read_text().splitlines())
     assert train["eval_file"].endswith("demo/data/test.tsv") and train["label_column"] == "label"
@@ -112,6 +115,12 @@ def test_low_accuracy_is_a_failure(stand_in, monkeypatch, capsys):
     monkeypatch.setenv("STAND_IN_ACCURACY", "0.839")
     assert stand_in() == (1, ["train", "ask"])
     assert "must be at least 0.84. Received: 0.8390" in capsys.readouterr().err
+
+
+def test_wrong_answers_are_a_failure(stand_in, monkeypatch, capsys):
+    monkeypatch.setenv("STAND_IN_ERRS", "1")
+    assert stand_in() == (1, ["train", "ask"])
+    assert "answers to its own sentences must be right" in capsys.readouterr().err
 
 
 def test_a_folder_of_somebody_else_is_not_removed(stand_in, capsys):
