@@ -15,7 +15,7 @@ ARGS ?=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test test-slow lint bench lock clean
+.PHONY: help setup demo test test-slow bazel-test lint bench lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1|/p' $(MAKEFILE_LIST) | awk -F '|' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -60,6 +60,25 @@ test: $(STAMP) ## run the fast tests
 test-slow: $(STAMP) ## run the long tests; some take something from the network
 	$(PY) -m pytest -m slow --durations=0 $(ARGS)
 
+bazel-test: $(STAMP) ## run the fast tests with Bazel (Debian's bazel-bootstrap, installed if there is none)
+	@$(have_bazel)
+	BERT_TF_PYTHON="$(abspath $(PY))" bazel test $(or $(ARGS),//...)
+
+# Only root can install it, so whoever is not is asked by sudo, or told what is missing.
+define have_bazel
+command -v bazel >/dev/null && exit; \
+sudo=; if [ "$$(id -u)" != 0 ]; then sudo=sudo; fi; \
+for needed in apt-get $$sudo; do \
+  if ! command -v $$needed >/dev/null; then \
+    echo "bazel must be on PATH. It is not, and without $$needed it cannot be installed from here:" >&2; \
+    echo 'as root, apt-get install bazel-bootstrap on Debian or Ubuntu; https://bazel.build/install elsewhere.' >&2; \
+    exit 1; \
+  fi; \
+done; \
+$$sudo apt-get update -qq; \
+$$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends bazel-bootstrap
+endef
+
 lint: $(STAMP) ## look for mistakes and for departures from the style
 	$(PY) -m ruff check .
 
@@ -71,5 +90,5 @@ lock: ## resolve requirements.lock anew from pyproject.toml (needs uv)
 	  --custom-compile-command 'make lock' --output-file requirements.lock pyproject.toml
 
 clean: ## remove the environments, the demo and the caches
-	rm -rf $(VENV) .venv-* demo build dist *.egg-info .pytest_cache .ruff_cache
+	rm -rf $(VENV) .venv-* demo build dist *.egg-info .pytest_cache .ruff_cache bazel-*
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -172,7 +172,7 @@ def test_killed_and_started_again_it_ends_with_the_same_weights_to_the_bit(mater
 
 @pytest.mark.slow
 def test_killed_three_times_on_real_data(minilm, shared_data, tmp_path):
-    """The command of the documentation; some 25 minutes on two cores."""
+    """The command of the documentation; some 15 minutes on two cores."""
     data = shared_data / "sst2-tutorial"
     arguments = [
         f"--train_file={data}/train.tsv", f"--eval_file={data}/test.tsv", f"--predict_file={data}/test.tsv",

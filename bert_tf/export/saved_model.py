@@ -1,10 +1,12 @@
 """Writes a served model as a new version below EXPORT_DIR: whole, or not at all."""
 
+import contextlib
 import os
 import shutil
 import tempfile
 
 import tensorflow as tf
+from absl import logging
 from tensorflow.core.protobuf import saved_model_pb2
 
 from bert_tf.export.served import CLASSIFY, REGRESS, ServedModel
@@ -25,7 +27,8 @@ def export(served: ServedModel, export_dir: str | os.PathLike) -> str:
         os.makedirs(export_dir, exist_ok=True)
         # TensorFlow Serving takes only names that are numbers for versions: it does not see this one.
         aside = tempfile.mkdtemp(prefix="tmp-export-", dir=export_dir)
-        tf.saved_model.save(served, aside, signatures=served.signatures())
+        with _quiet():
+            tf.saved_model.save(served, aside, signatures=served.signatures())
         _set_methods(os.path.join(aside, "saved_model.pb"))
         write_requests(aside, served.text_inputs)
         os.chmod(aside, 0o755)  # mkdtemp's directories are for the owner alone, a server is another user
@@ -45,6 +48,17 @@ def export(served: ServedModel, export_dir: str | os.PathLike) -> str:
 def versions(export_dir: str) -> list[int]:
     """Returns the version numbers below `export_dir`, ascending."""
     return sorted(int(name) for name in os.listdir(export_dir) if name.isdecimal())
+
+
+@contextlib.contextmanager
+def _quiet():
+    """Keeps what TensorFlow tells of its own doings, a dozen lines for each export, out of the log."""
+    before = logging.get_verbosity()
+    logging.set_verbosity(logging.WARNING)
+    try:
+        yield
+    finally:
+        logging.set_verbosity(before)
 
 
 def _set_methods(path):

@@ -2,6 +2,7 @@
 
 import json
 import os
+import pathlib
 import re
 import subprocess
 import sys
@@ -11,8 +12,10 @@ import pytest
 import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
+import bert_tf
 from bert_tf.checkpoints import tf1
-from bert_tf.export.saved_model import versions
+from bert_tf.export.saved_model import export, versions
+from bert_tf.export.served import ServedModel
 from bert_tf.export.trained import export_trained
 from bert_tf.load import save_description
 from bert_tf.tasks.classification import ClassificationTask
@@ -123,6 +126,15 @@ def test_each_weight_is_there_once(exported):
     reader = tf.train.load_checkpoint(os.path.join(path, "variables", "variables"))
     stored = sum(int(np.prod(shape)) for shape in reader.get_variable_to_shape_map().values())
     assert stored - sum(int(np.prod(v.shape)) for v in model.variables) <= 2  # the save counter, the object graph
+
+
+def test_a_real_model_is_hardly_larger_than_its_weights(minilm, tmp_path):
+    bert = bert_tf.load(minilm)
+    task = ClassificationTask(bert.config, 2)
+    model = task.build_model()
+    path = export(ServedModel(task, model, bert.tokenizer, ("text",), 128), tmp_path)
+    size = sum(file.stat().st_size for file in pathlib.Path(path).rglob("*") if file.is_file())
+    assert size <= 1.05 * sum(4 * int(np.prod(v.shape)) for v in model.variables)
 
 
 def test_versions_rise_and_bfloat16_halves(tmp_path):
