@@ -1,5 +1,6 @@
 """Gradients in bfloat16 against float32, of every variable, at a batch as large as one in training."""
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
