@@ -37,20 +37,39 @@ def check_batch_size(batch_size: int, parts: int, flag: str):
         )
 
 
-def deal(batch):
-    """Gives each replica of the current strategy its equal share of the rows of `batch`, in order."""
-    strategy = tf.distribute.get_strategy()
-    replicas = strategy.num_replicas_in_sync
+def share(batch):
+    """Inside a replica: returns its equal share of the rows of the global batch, in order."""
+    context = tf.distribute.get_replica_context()
+    replicas, this = context.num_replicas_in_sync, context.replica_id_in_sync_group
     if replicas == 1:
         return batch
 
-    def share(context):
-        r = context.replica_id_in_sync_group
-        return {k: v[r * len(v) // replicas : (r + 1) * len(v) // replicas] for k, v in batch.items()}
+    def part(values):
+        rows = tf.shape(values)[0] // replicas
+        return values[this * rows : (this + 1) * rows]
 
-    return strategy.experimental_distribute_values_from_function(share)
+    return {name: part(values) for name, values in batch.items()}
+
+
+def traced_once(function):
+    """Makes a tf.function of function(batch) with one graph for all batches, whatever their rows and width.
+
+    Left alone, tf.function makes a graph for the first batch's own width, and another for all other widths. The two
+    round differently, so what a batch gives would depend on which batch came first: a run that was resumed would part
+    from one that never stopped.
+    """
+    graphs = {}
+
+    def call(batch):
+        names = tuple(sorted(batch))
+        if names not in graphs:
+            spec = {name: tf.TensorSpec([None] * len(v.shape), v.dtype) for name, v in batch.items()}
+            graphs[names] = tf.function(function, input_signature=[spec])
+        return graphs[names](batch)
+
+    return call
 
 
 def collect(values):
-    """Puts the replicas' rows back together: the inverse of `deal`, as numpy."""
+    """Puts the replicas' rows back together: the inverse of `share`, as numpy."""
     return tf.concat(tf.distribute.get_strategy().experimental_local_results(values), 0).numpy()

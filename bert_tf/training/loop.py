@@ -75,7 +75,7 @@ def fit(task, run: RunConfig, batches: Callable, actions: Iterable[Callable] = (
     if on_begin:
         on_begin(start, state)
     for step, batch in zip(range(start + 1, run.num_train_steps + 1), batches(start), strict=False):
-        results = state.step(distribution.deal(batch))
+        results = state.step(batch)
         if run.saves_at(step):
             checkpoints.save(step, state.tensors())
         for action in actions:

@@ -18,8 +18,8 @@ class Predictor:
     def __init__(self, task, model, use_xla: bool = False):
         self.task = task
         self.model = model
-        self._forward = tf.function(self._outputs, jit_compile=use_xla or None, reduce_retracing=True)
-        self._run = tf.function(self._distributed, reduce_retracing=True)
+        self._forward = tf.function(self._outputs, jit_compile=use_xla or None)
+        self._run = distribution.traced_once(self._distributed)
 
     def outputs(self, batches, order) -> tuple[np.ndarray, np.ndarray | None]:
         """Returns (outputs [n, ...], losses [n] where the batches have targets), in the examples' own order.
@@ -30,7 +30,7 @@ class Predictor:
         """
         rows, results = order.reshape(-1), []
         for batch in batches:
-            results.append([distribution.collect(value) for value in self._run(distribution.deal(batch))])
+            results.append([distribution.collect(value) for value in self._run(batch)])
         real = rows >= 0
         places = np.argsort(rows[real], kind="stable")
         merged = [np.concatenate(parts)[real][places] for parts in zip(*results, strict=True)]
@@ -42,7 +42,7 @@ class Predictor:
         return {**self.task.metrics(outputs, targets), "loss": float(np.mean(losses, dtype=np.float64))}
 
     def _distributed(self, batch):
-        return tf.distribute.get_strategy().run(self._forward, args=(batch,))
+        return tf.distribute.get_strategy().run(lambda whole: self._forward(distribution.share(whole)), args=(batch,))
 
     def _outputs(self, batch):
         outputs = self.model({k: batch[k] for k in self.task.features}, training=False)

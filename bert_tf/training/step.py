@@ -5,6 +5,7 @@ import dataclasses
 import tensorflow as tf
 
 from bert_tf.modeling.layers import seed_scope
+from bert_tf.training import distribution
 
 _FIRST_LOSS_SCALE = 2.0**15
 _STEPS_TO_GROW = 2000  # after so many finite steps the loss scale doubles (Micikevicius et al. 2018, section 3.2)
@@ -38,7 +39,7 @@ class TrainStep:
         optimizer: `AdamW`, built in the strategy's scope.
         config: a `StepConfig`.
 
-    Calling it with a batch (a dict of tensors [B, ...], or their distributed values) returns float32 scalars: `loss`,
+    Calling it with a batch (a dict of tensors [B, ...], for all replicas together) returns float32 scalars: `loss`,
     `gradient_norm` before clipping, `skipped` (1 where the gradients were not finite and nothing moved).
     """
 
@@ -52,7 +53,7 @@ class TrainStep:
         self.loss_scale = tf.Variable(scale, trainable=False, name="loss_scale")
         self.finite_steps = tf.Variable(0, dtype=tf.int64, trainable=False, name="finite_steps")
         self._micro_step = tf.function(self._loss_and_gradients, jit_compile=config.use_xla or None)
-        self._step = tf.function(self._distributed, reduce_retracing=True)
+        self._step = distribution.traced_once(self._distributed)
 
     def __call__(self, batch):
         return self._step(batch)
@@ -66,7 +67,7 @@ class TrainStep:
         return {name: self.strategy.experimental_local_results(value)[0] for name, value in results.items()}
 
     def _replica(self, batch):
-        context = tf.distribute.get_replica_context()
+        context, batch = tf.distribute.get_replica_context(), distribution.share(batch)
 
         def over_replicas(values):
             return context.all_reduce(tf.distribute.ReduceOp.SUM, values)
