@@ -128,7 +128,7 @@ def run(main):
             logging.debug("The place:", exc_info=True)
             sys.exit(1)
         except KeyboardInterrupt:
-            logging.error("Interrupted. The same command goes on from the last checkpoint.")
+            logging.error("Interrupted. The same command goes on from the last checkpoint, if one was written.")
             sys.exit(130)
 
     for flag in FLAGS.get_key_flags_for_module(sys.modules[__name__]):

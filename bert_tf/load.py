@@ -115,6 +115,9 @@ def load_description(
     Raises:
         ValueError: nothing is found, or what is found does not fit together.
     """
+    for path in filter(None, paths):
+        if not (os.path.exists(path) or os.path.exists(f"{path}.index")):
+            raise ValueError(f"A checkpoint must be there. Received {path}: no such directory, file or TF1 prefix.")
     directories = [directory_of(path) for path in paths if path]
     if not directories and not (config_file and vocab_file):
         raise ValueError(
@@ -123,8 +126,6 @@ def load_description(
         )
     here = next((d for d in directories if any(os.path.exists(os.path.join(d, f)) for f in CONFIG_FILES)), None)
     here = here or next(iter(directories), ".")
-    if not os.path.isdir(here) and not (config_file and vocab_file):
-        raise ValueError(f"--init_checkpoint must be there. Received {here}, which is not.")
     config = EncoderConfig.load(config_file or here)
     tokenizer = Tokenizer.from_directory(here, do_lower_case, vocab_file)
     check_vocabulary(tokenizer, config)

@@ -112,7 +112,7 @@ BAD = {
     "scoring nothing": (["--do_eval", "--eval_file=HOME/train.tsv"], r"There must be a model to start from"),
     "scoring a task that was never trained": (
         ["--do_eval", "--task_name=mrpc", "--data_dir=HOME/glue", "--init_checkpoint=HOME/init", "--max_seq_length=16"],
-        r"missing in the checkpoint:\n +classifier/output_weights",
+        r"which has no head for this task; train one with --do_train\.",
     ),
     "other settings than the run's": (
         [*DONE, "--learning_rate=1e-4"],

@@ -61,7 +61,7 @@ eval_results.txt), {run.models.relative_to(run.folder)} (it again, as TensorFlow
 Try next
   other sentences:     {python} -m bert_tf.tools.demo "One of your own." "And another."
   data of your own:    {python} {shown(SCRIPT)} --helpfull
-  serve it for good:   {python} -m bert_tf.serving.server --model_base_path={run.models}
+  serve it for good:   {python} -m bert_tf.serving.server --model_base_path={run.models} --model_name=reviews
   how the loss fell:   {shown(pathlib.Path(sys.executable).with_name("tensorboard"))} --logdir={run.output}
 """)
     if accuracy < ENOUGH:

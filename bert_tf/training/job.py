@@ -7,6 +7,7 @@ import numpy as np
 from absl import logging
 
 from bert_tf.checkpoints import convert
+from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.checkpoints.store import Store
 from bert_tf.data import dataset
 from bert_tf.training import distribution
@@ -80,13 +81,15 @@ class Job:
             best = self.checkpoints.best()
             self.global_step = best.step if best else latest[0]
             self._load(self.checkpoints.prefix(self.global_step))
-        elif self.run.init_checkpoint:
-            self._load(self.run.init_checkpoint)
-        else:
+            return
+        init = self.run.init_checkpoint and open_checkpoint(self.run.init_checkpoint)
+        if not init or any(v.path not in init.names for v in self.model.variables):
             raise ValueError(
-                f"There must be a trained model. Received no --init_checkpoint, and {self.run.output_dir} holds no "
-                "checkpoint; train one with --do_train."
+                f"There must be a trained model. Received {self.run.output_dir}, which holds no checkpoint, and "
+                f"{f'{init.path}, which has no head for this task' if init else 'no --init_checkpoint'}; train one "
+                "with --do_train."
             )
+        self._load(init)
 
     def scores(self, examples: dataset.Tokenized, batch_size: int) -> dict[str, float]:
         """Returns the task's metrics and the mean loss."""
