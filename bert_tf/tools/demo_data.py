@@ -1,11 +1,11 @@
 """What the demo trains from and on: the weights of a small BERT, and film snippets that people have rated."""
 
-import os
 import pathlib
 import random
 import tempfile
 from collections.abc import Iterable, Sequence
 
+from bert_tf.files import atomic_open
 from bert_tf.tools import fetch
 
 # all-MiniLM-L6-v2: 6 layers, 384 wide, uncased, pretrained as a BERT and then on sentence similarity; Apache-2.0.
@@ -85,11 +85,9 @@ def split(examples: Sequence[Example]) -> tuple[list[Example], list[Example]]:
 
 def write_tsv(path: pathlib.Path, header: Sequence[str], rows: Iterable[Sequence[str]]):
     """Writes an unquoted, tab-separated file, aside and then renamed; no field may hold a tab or a line end."""
-    aside = path.with_name(f"{path.name}.tmp")
-    with open(aside, "w", encoding="utf-8", newline="\n") as file:
+    with atomic_open(path) as file:
         for row in (header, *rows):
             file.write("\t".join(row) + "\n")
-    os.replace(aside, path)
 
 
 def _build_weights(folder):
