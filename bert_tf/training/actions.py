@@ -7,13 +7,7 @@ import tensorflow as tf
 from absl import logging
 
 from bert_tf.evaluation.metrics import higher_is_better
-
-
-def clock(seconds: float) -> str:
-    """Returns 75.2 as "1:15" and 3675 as "1:01:15"."""
-    minutes, seconds = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"
+from bert_tf.progress import clock
 
 
 class Events:

@@ -1,0 +1,50 @@
+"""How far a long piece of work has come: rate and time left, a line in the log now and then."""
+
+import time
+
+from absl import logging
+
+_EVERY = 10  # seconds between two lines
+
+
+def clock(seconds: float) -> str:
+    """Returns 75.2 as "1:15" and 3675 as "1:01:15"."""
+    minutes, seconds = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"
+
+
+class Countdown:
+    """Counts what is done and logs it every ten seconds, and once more at the end of its `with` block.
+
+    Args:
+        doing: what the line begins with, such as "Tokenizing".
+        unit: what is counted, such as "MB".
+        total: how much there is, where that is known.
+    """
+
+    def __init__(self, doing: str, unit: str, total: float | None = None):
+        self._doing, self._unit, self._total = doing, unit, total
+        self._done = 0.0
+        self._begin = self._said = time.monotonic()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, *error):
+        if kind is None:
+            seconds = time.monotonic() - self._begin
+            logging.info("%s: %s %s in %s.", self._doing, f"{self._done:,.0f}", self._unit, clock(seconds))
+
+    def advance(self, amount: float = 1.0):
+        """Adds to what is done."""
+        self._done += amount
+        now = time.monotonic()
+        if now - self._said >= _EVERY:
+            self._said = now
+            rate = self._done / (now - self._begin)
+            of = left = ""
+            if self._total:
+                of = f" of {self._total:,.0f}"
+                left = f", {clock(max(0.0, self._total - self._done) / rate)} left" if rate else ""
+            logging.info("%s: %s%s %s, %.3g/s%s", self._doing, f"{self._done:,.0f}", of, self._unit, rate, left)

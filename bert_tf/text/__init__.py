@@ -1,0 +1,1 @@
+"""Text files to documents of sentences; imports no TensorFlow."""
