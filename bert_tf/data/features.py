@@ -10,13 +10,14 @@ class Feature:
     Attributes:
         name: the same in the record, the batch, the Keras input, the signature and the request.
         dtype: "int32" or "float32", in the batch.
-        per_token: shape [B, S] where true, else [B].
+        per: what it has a value for in each row, which is its shape in the batch: "token" [B, S],
+            "prediction" [B, M], "sentence" [B, K] or "example" [B].
         padding: what fills a row after its last token.
     """
 
     name: str
     dtype: str = "int32"
-    per_token: bool = True
+    per: str = "token"
     padding: int = 0
 
 
@@ -27,9 +28,15 @@ FEATURES = {
         Feature("input_mask"),  # 1 for a token, 0 for padding
         Feature("segment_ids"),  # 0 for the first text with its [CLS] and [SEP], 1 for the second
         Feature("sentence_ids"),  # packed rows only: 1, 2, ... for each sentence of the row, 0 for padding
-        Feature("label_ids", per_token=False),  # index into the sorted labels
-        Feature("label_values", dtype="float32", per_token=False),  # the number that regression aims at
-        Feature("is_real_example", dtype="float32", per_token=False),  # 0 for rows that only fill up a batch
+        Feature("masked_lm_positions", per="prediction"),  # ascending places of the pieces to predict; 0 for padding
+        Feature("masked_lm_ids", per="prediction"),  # the pieces that were there; 0 for padding
+        Feature("masked_lm_weights", dtype="float32", per="prediction"),  # 1 for a prediction, 0 for padding
+        Feature("next_sentence_labels", per="sentence"),  # 1 for a random or swapped second text, 0 for the true next
+        Feature("next_sentence_positions", per="sentence"),  # packed rows only: the place of each example's [CLS]
+        Feature("next_sentence_weights", dtype="float32", per="sentence"),  # packed rows only: 0 where no example is
+        Feature("label_ids", per="example"),  # index into the sorted labels
+        Feature("label_values", dtype="float32", per="example"),  # the number that regression aims at
+        Feature("is_real_example", dtype="float32", per="example"),  # 0 for rows that only fill up a batch
     )
 }
 
@@ -40,11 +47,18 @@ def keras_inputs(names=ENCODER_INPUTS):
     """Returns {name: keras.Input} of unknown batch size and length, for a functional model."""
     import keras
 
-    return {n: keras.Input((None,) if FEATURES[n].per_token else (), dtype=FEATURES[n].dtype, name=n) for n in names}
+    shapes = {n: () if FEATURES[n].per == "example" else (None,) for n in names}
+    return {n: keras.Input(shapes[n], dtype=FEATURES[n].dtype, name=n) for n in names}
 
 
-def fake_batch(names, batch_size=4, seq_length=16, vocab_size=100, num_labels=2, seed=0):
-    """Returns a valid random batch {name: np.ndarray} for tests and dry runs: each row half to wholly filled."""
+def fake_batch(
+    names, batch_size=4, seq_length=16, vocab_size=100, num_labels=2, seed=0, max_predictions=3, max_sentences=1
+):
+    """Returns a valid random batch {name: np.ndarray} for tests and dry runs: each row half to wholly filled.
+
+    A row has 1 to max_predictions predictions, each of another token, then padding; and, where max_sentences allows,
+    two packed examples, those that `sentence_ids` tells apart.
+    """
     import numpy as np
 
     rng = np.random.default_rng(seed)
@@ -59,4 +73,38 @@ def fake_batch(names, batch_size=4, seq_length=16, vocab_size=100, num_labels=2,
         "label_values": rng.normal(size=batch_size),
         "is_real_example": np.ones(batch_size),
     }
+    values |= _fake_predictions(rng, lengths, max_predictions, vocab_size)
+    values |= _fake_next_sentences(rng, lengths, max_sentences)
     return {n: np.asarray(values[n]).astype(FEATURES[n].dtype) for n in names}
+
+
+def _fake_predictions(rng, lengths, max_predictions, vocab_size):
+    """Masked pieces for rows of these lengths, int [n]."""
+    import numpy as np
+
+    shape = len(lengths), max_predictions
+    positions = np.full(shape, lengths.max())  # padding: behind all others until it becomes 0
+    for row, (length, number) in enumerate(
+        zip(lengths, rng.integers(1, max_predictions + 1, len(lengths)), strict=True)
+    ):
+        chosen = np.sort(rng.permutation(length)[:number])
+        positions[row, : len(chosen)] = chosen
+    weights = positions < lengths[:, None]
+    return {
+        "masked_lm_positions": positions * weights,
+        "masked_lm_ids": rng.integers(0, vocab_size, shape) * weights,
+        "masked_lm_weights": weights,
+    }
+
+
+def _fake_next_sentences(rng, lengths, max_sentences):
+    """One or two packed examples in each row of these lengths, int [n]."""
+    import numpy as np
+
+    place = np.arange(max_sentences)
+    weights = np.broadcast_to(place < 2, (len(lengths), max_sentences))
+    return {
+        "next_sentence_labels": rng.integers(0, 2, weights.shape) * weights,
+        "next_sentence_positions": (lengths[:, None] // 2) * (place == 1),
+        "next_sentence_weights": weights,
+    }

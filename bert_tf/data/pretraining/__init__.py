@@ -1,0 +1,1 @@
+"""Pretraining data: documents to examples to records."""

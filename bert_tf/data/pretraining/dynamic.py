@@ -1,0 +1,130 @@
+"""Examples for training without an offline step: the masks, or all of it, are made anew each epoch inside tf.data.
+
+Which masks a batch gets depends on the seed, the epoch and the batch's number in it: a run that is resumed gets the
+ones it would have got.
+"""
+
+import contextlib
+import dataclasses
+import tempfile
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.data import records
+from bert_tf.data.features import FEATURES
+from bert_tf.data.pretraining import unit
+from bert_tf.data.pretraining.job import Job, read_text
+from bert_tf.data.pretraining.masking import Masking, mask
+from bert_tf.data.pretraining.pieces import Pieces
+from bert_tf.data.pretraining.stages import Context, Stages
+from bert_tf.data.pretraining.workers import Workers
+
+_MASKED = ("input_ids", "masked_lm_positions", "masked_lm_ids", "masked_lm_weights")
+
+
+def from_records(paths, batch_size: int, masks: Masking, pieces: Pieces, seed: int, first_epoch: int = 0):
+    """Reads records that were written with --dynamic_masking, again and again, each time with other masks.
+
+    A packed row is masked as one example.
+
+    Args:
+        paths: of the record files.
+        batch_size: rows a batch; what is left over at the end of an epoch is left out.
+        masks: how to mask.
+        pieces: of the vocabulary that the records were made with.
+        seed: of the masks.
+        first_epoch: where a resumed run goes on.
+
+    Returns:
+        An endless tf.data.Dataset of {name: [batch_size, ...]}: the records' features and the masked ones.
+    """
+    rows = records.read(paths, batch_size=batch_size, drop_remainder=True)
+    if "masked_lm_ids" in rows.element_spec:
+        raise ValueError(
+            "--dynamic_masking must have records without masks. Received records that are masked already, such as "
+            f"{paths[0]}; make them with create_pretraining_data --dynamic_masking."
+        )
+
+    def masked(epoch, number, batch):
+        def draw(epoch, number, ids):
+            made = mask(ids, masks, pieces, np.random.default_rng([seed, int(epoch), int(number)]))
+            return [made[name] for name in _MASKED]
+
+        types = [FEATURES[name].dtype for name in _MASKED]
+        made = tf.numpy_function(draw, [epoch, number, batch["input_ids"]], types)
+        for name, values in zip(_MASKED, made, strict=True):
+            width = batch["input_ids"].shape[1] if name == "input_ids" else masks.max_predictions
+            batch[name] = tf.ensure_shape(values, [batch_size, width])
+        return batch
+
+    epochs = tf.data.Dataset.counter(first_epoch)
+    numbered = epochs.flat_map(lambda epoch: rows.enumerate().map(lambda number, batch: (epoch, number, batch)))
+    return numbered.map(masked, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True).prefetch(2)
+
+
+@contextlib.contextmanager
+def from_text(job: Job, batch_size: int, first_epoch: int = 0):
+    """Makes examples straight from text, in each epoch other ones with other masks, and writes no record.
+
+    The text is tokenized once, to `job.work_dir` or where temporary files go, and stays there until the end of the
+    `with` block. Epoch e has the examples that pass e of `create_pretraining_data` would write, in another order.
+
+    Args:
+        job: what to read and to make; its output_files are not looked at.
+        batch_size: rows a batch; what is left over at the end of an epoch is left out.
+        first_epoch: where a resumed run goes on.
+
+    Yields:
+        An endless tf.data.Dataset of {name: [batch_size, ...]}.
+    """
+    options = dataclasses.replace(job.options, dynamic_masking=False)
+    with tempfile.TemporaryDirectory(prefix=".pretraining_text-", dir=job.work_dir) as directory:
+        context = Context(directory, job.vocab_file, job.do_lower_case, options)
+        with Workers(job.num_workers, Stages, (context,)) as workers:
+            of = unit.number_of_units(read_text(job, workers)["tokens"])
+        stages = Stages(context)
+
+        def generate():
+            epoch = first_epoch
+            while True:
+                yield from _cut(_epoch(stages, options, epoch, of), batch_size)
+                epoch += 1
+
+        spec = {name: tf.TensorSpec(shape, dtype) for name, (shape, dtype) in _shapes(options, batch_size).items()}
+        yield tf.data.Dataset.from_generator(generate, output_signature=spec).prefetch(2)
+
+
+def _epoch(stages, options, epoch, of):
+    """Yields the rows of one epoch, some thousands at a time, its units in a random order."""
+    pieces = Pieces.of(stages.tokenizer)
+    for number in np.random.default_rng([options.random_seed, epoch]).permutation(of).tolist():
+        yield from unit.batches(stages.read_documents(number, of), options, pieces, epoch, number)
+
+
+def _cut(chunks, batch_size):
+    """Yields batches of `batch_size` rows from chunks of any number of rows."""
+    left = None
+    for chunk in chunks:
+        if left:
+            chunk = {name: np.concatenate([left[name], rows]) for name, rows in chunk.items()}
+        number = len(chunk["input_ids"]) // batch_size
+        for start in range(0, number * batch_size, batch_size):
+            yield {name: rows[start : start + batch_size] for name, rows in chunk.items()}
+        left = {name: rows[number * batch_size :] for name, rows in chunk.items()}
+
+
+def _shapes(options, batch_size):
+    """{name: (shape, dtype)} of the batches that `unit.batches` makes."""
+    names = ["input_ids", "input_mask", "segment_ids", "masked_lm_positions", "masked_lm_ids", "masked_lm_weights"]
+    packed = options.packing
+    if packed:
+        names.append("sentence_ids")
+    if options.sentence_objective != "none":
+        names += ["next_sentence_labels"] + ["next_sentence_positions", "next_sentence_weights"] * packed
+    lengths = {
+        "token": options.max_seq_length,
+        "prediction": options.max_predictions_per_seq,
+        "sentence": options.max_sentences_per_seq if packed else 1,
+    }
+    return {name: ([batch_size, lengths[FEATURES[name].per]], FEATURES[name].dtype) for name in names}

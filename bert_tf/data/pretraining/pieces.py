@@ -1,0 +1,45 @@
+"""What making examples has to know of a vocabulary, as plain arrays."""
+
+import dataclasses
+
+import numpy as np
+
+SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+
+
+@dataclasses.dataclass(frozen=True)
+class Pieces:
+    """The ids that mean something.
+
+    Attributes:
+        cls_id, sep_id, pad_id, mask_id: ids; mask_id is None where the vocabulary has no [MASK].
+        special: bool [vocab_size], true for [PAD], [UNK], [CLS], [SEP] and [MASK].
+        continuation: bool [vocab_size], true for a piece that goes on with the word of the piece before it ("##ing").
+        names: the pieces in the order of their ids.
+    """
+
+    cls_id: int
+    sep_id: int
+    pad_id: int
+    mask_id: int | None
+    special: np.ndarray
+    continuation: np.ndarray
+    names: list
+
+    @property
+    def vocab_size(self) -> int:
+        return len(self.names)
+
+    @classmethod
+    def of(cls, tokenizer) -> "Pieces":
+        """Reads them off a `bert_tf.tokenization.wordpiece.Tokenizer`."""
+        names = list(tokenizer.vocab)
+        return cls(
+            tokenizer.cls_id,
+            tokenizer.sep_id,
+            tokenizer.pad_id,
+            tokenizer.mask_id,
+            np.isin(names, SPECIAL),
+            np.array([name.startswith("##") for name in names]),
+            names,
+        )

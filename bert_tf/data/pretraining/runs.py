@@ -1,0 +1,103 @@
+"""Rows in a random or any other order, sorted on disk: for more of them than fit into memory.
+
+A run is a folder with some rows sorted by their key. The rows of all runs whose keys lie between two bounds are read
+together: whoever needs all rows in the order of their keys reads one range after the other, each small enough for
+memory. Where the keys are random numbers, that is a shuffle.
+
+    run 0   keys 1 4 8        range [0, 5)   ->   1 2 4
+    run 1   keys 2 5 9        range [5, 10)  ->   5 8 9
+"""
+
+import os
+
+import numpy as np
+
+from bert_tf.data import ragged
+from bert_tf.data.ragged import Ragged
+
+KEYS = 1 << 64  # keys are uint64, so this is the bound above all of them
+
+
+def write(directory: str, keys: np.ndarray, columns: dict):
+    """Writes a run.
+
+    Args:
+        directory: its folder, made here.
+        keys: uint64 [n], in any order.
+        columns: {name: array [n, ...] or Ragged of n rows}.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    os.makedirs(directory)
+    order = np.argsort(keys, kind="stable")
+    _save(directory, "keys", keys[order])
+    for name, column in columns.items():
+        rows = column.take(order) if isinstance(column, Ragged) else column[order]
+        for part, array in _arrays(name, rows).items():
+            _save(directory, part, array)
+
+
+def read(directories: list[str], names: list[str], low: int, high: int) -> tuple[np.ndarray, dict]:
+    """Returns the rows with low <= key < high of all runs, sorted by key (equal keys: in the order of the runs).
+
+    Args:
+        directories: of the runs, at least one.
+        names: the columns.
+        low, high: Python integers from 0 to KEYS.
+
+    Returns:
+        keys uint64 [n] and {name: array or Ragged}.
+    """
+    spans = [_span(directory, low, high) for directory in directories]
+    keys = np.concatenate([_load(d, "keys")[a:b] for d, (a, b) in zip(directories, spans, strict=True)])
+    order = np.argsort(keys, kind="stable")
+    columns = {}
+    for name in names:
+        found = [_column(d, name, a, b) for d, (a, b) in zip(directories, spans, strict=True)]
+        if isinstance(found[0], Ragged):
+            columns[name] = ragged.concatenate(found).take(order)
+        else:
+            columns[name] = np.concatenate(found)[order]
+    return keys[order], columns
+
+
+def bounds(number: int, of: int) -> tuple[int, int]:
+    """Returns low and high of range `number` when all keys are divided into `of` ranges of equal size."""
+    return KEYS * number // of, KEYS * (number + 1) // of
+
+
+def range_of(keys: np.ndarray, of: int) -> np.ndarray:
+    """Returns int64 [n], the number of the range that each key lies in when all are divided into `of`."""
+    lows = np.array([bounds(number, of)[0] for number in range(of)], np.uint64)
+    return np.searchsorted(lows, keys, "right") - 1
+
+
+def _save(directory, name, array):
+    path = os.path.join(directory, f"{name}.npy")
+    try:
+        np.save(path, array)
+    except OSError as error:  # numpy names neither the file nor, for a short write, the reason
+        raise OSError(error.errno, f"{error.strerror or error}", path) from error
+
+
+def _load(directory, name):
+    return np.load(os.path.join(directory, f"{name}.npy"), mmap_mode="r")
+
+
+def _arrays(name, rows):
+    return {name: rows.flat, f"{name}.splits": rows.splits} if isinstance(rows, Ragged) else {name: rows}
+
+
+def _span(directory, low, high):
+    """The rows of a run with low <= key < high: first and after the last."""
+    keys = _load(directory, "keys")
+    return tuple(int(np.searchsorted(keys, np.uint64(x))) if x < KEYS else len(keys) for x in (low, high))
+
+
+def _column(directory, name, a, b):
+    """Rows a to b of a column, copied out of the file."""
+    if not os.path.exists(os.path.join(directory, f"{name}.splits.npy")):
+        return np.array(_load(directory, name)[a:b])
+    splits = np.array(_load(directory, f"{name}.splits")[a : b + 1])
+    return Ragged(np.array(_load(directory, name)[splits[0] : splits[-1]]), splits - splits[0])

@@ -1,0 +1,67 @@
+"""One method over many tasks in several processes: results in the order of the tasks, memory bounded."""
+
+import collections
+import multiprocessing
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+
+
+class Workers:
+    """A pool of processes, each with its own `make(*arguments)`; with one worker, this very process.
+
+    with Workers(4, Stages, (context,)) as workers:
+        for counts in workers.map("tokenize", [(0, blocks), (1, more_blocks)]): ...
+    """
+
+    def __init__(self, number: int, make, arguments: tuple):
+        self._number = number
+        self._pool = self._own = None
+        if number == 1:
+            self._own = make(*arguments)
+        else:  # spawned: TensorFlow does not survive a fork
+            context = multiprocessing.get_context("spawn")
+            self._pool = ProcessPoolExecutor(number, context, _start, (make, arguments))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        if self._pool:
+            self._pool.shutdown(cancel_futures=True)
+
+    def map(self, method: str, tasks):
+        """Yields what the method returns for each of `tasks` (an iterable of tuples of arguments), in their order.
+
+        Tasks are taken from the iterable two ahead for each worker, no further.
+
+        Raises:
+            ValueError: a process died.
+        """
+        if self._own is not None:
+            yield from (getattr(self._own, method)(*task) for task in tasks)
+            return
+        waiting = collections.deque()
+        try:
+            for task in tasks:
+                waiting.append(self._pool.submit(_call, method, *task))
+                if len(waiting) >= 2 * self._number:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        except BrokenProcessPool as error:
+            raise ValueError(
+                "All worker processes must live to the end. Received the end of one of them, most often because memory "
+                f"ran out; try fewer than --num_workers={self._number}."
+            ) from error
+
+
+_own = None  # the object of this worker process
+
+
+def _start(make, arguments):
+    global _own
+    _own = make(*arguments)
+
+
+def _call(method, *task):
+    return getattr(_own, method)(*task)

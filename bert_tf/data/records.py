@@ -1,0 +1,132 @@
+"""Record files: rows of features to TFRecord files of tf.train.Example messages, and back to batches.
+
+    {"input_ids": [n, S], ...} --serialize--> bytes --write--> train.tfrecord.gz --read--> {"input_ids": [B, S], ...}
+
+A file whose name ends in .gz is gzip-compressed, any other is not. Several gzip files end to end are one such file, and
+several plain ones are one plain file, so a big file can be put together from parts.
+"""
+
+import errno
+import os
+
+import tensorflow as tf
+
+from bert_tf.data.example_bytes import serialize
+from bert_tf.data.features import FEATURES
+from bert_tf.data.ragged import Ragged
+from bert_tf.data.record_features import compression_of, describe, first_features, our_names
+from bert_tf.files import atomic_open
+
+__all__ = ["compression_of", "describe", "read", "serialize", "write"]
+
+_FILE_DTYPES = {"int32": "int64", "float32": "float32"}  # in the batch -> in a tf.train.Example
+_FLAGS = {"token": "--max_seq_length", "prediction": "--max_predictions_per_seq", "sentence": "--max_sentences_per_seq"}
+_PARSED = 256  # records parsed at a time: one by one takes thirty times as long
+_ERRNO = {os.strerror(number): number for number in errno.errorcode}
+
+
+def write(path: str | os.PathLike, records: Ragged, compression: str | None = None):
+    """Writes a TFRecord file: all of it, or nothing and OSError.
+
+    Args:
+        path: of the file.
+        records: uint8, the bytes of each record, as `serialize` returns them.
+        compression: "GZIP" or "", whatever the path's name; None: as the name says.
+
+    Raises:
+        OSError: the file cannot be written, for example because the disk is full.
+    """
+    compression = compression_of(path) if compression is None else compression
+    assert compression in ("GZIP", ""), compression
+    with atomic_open(path, "wb") as file:
+        try:
+            with tf.io.TFRecordWriter(file.name, compression) as writer:  # the same file, once more
+                for record in records.rows():
+                    writer.write(record.tobytes())
+        except tf.errors.OpError as error:  # OutOfRangeError for a file too large, ResourceExhaustedError for no space
+            reason = error.message.rpartition("; ")[2]
+            raise OSError(_ERRNO.get(reason, errno.EIO), reason, os.fspath(path)) from error
+
+
+def read(
+    paths: list,
+    names: tuple[str, ...] | None = None,
+    expect: dict | None = None,
+    batch_size: int | None = None,
+    drop_remainder: bool = False,
+) -> tf.data.Dataset:
+    """Reads record files, one after the other, in the order in which they are written.
+
+    Args:
+        paths: of the files, one at least; .gz: compressed.
+        names: which features to return; None: all in the files that `bert_tf.data.features` knows.
+        expect: {name: its length, or None for any}: what the files must hold, returned or not.
+        batch_size: records a batch; None: single records, at several times the cost.
+        drop_remainder: leave out the last records, where they fill no batch.
+
+    Returns:
+        A tf.data.Dataset of {name: tensor}, of the dtypes and shapes (see `Feature.per`) in `bert_tf.data.features`,
+        or without the first dimension.
+
+    Raises:
+        ValueError: a file is not as `describe` needs it, not as `names` and `expect` say, or not like the others.
+    """
+    assert paths
+    paths = [os.fspath(path) for path in paths]
+    first, *others = ((path, first_features(path)) for path in paths)
+    for other in others:
+        _check_same(*first, *other)
+    in_file = our_names(first[1])
+    held = {name: first[1][its_name] for name, its_name in in_file.items()}
+    names = [name for name in held if name in FEATURES] if names is None else list(names)
+    _check(paths[0], held, {**dict.fromkeys(names or ["input_ids"]), **(expect or {})})
+    spec = {in_file[name]: _parsing(name, *held[name]) for name in names}
+
+    def parse(serialized):
+        parsed = tf.io.parse_example(serialized, spec)
+        return {name: tf.cast(parsed[in_file[name]], FEATURES[name].dtype) for name in names}
+
+    files = tf.data.Dataset.from_tensor_slices((paths, [compression_of(path) for path in paths]))
+    records = files.flat_map(lambda path, compression: tf.data.TFRecordDataset(path, compression))
+    batches = records.batch(batch_size or _PARSED, drop_remainder and batch_size is not None)
+    batches = batches.map(parse, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
+    return batches if batch_size else batches.unbatch()
+
+
+def _check_same(first_path, first, path, features):
+    """Raises ValueError where two files hold different features."""
+    for name in sorted(first.keys() | features.keys()):
+        if first.get(name) != features.get(name):
+            here, there = (_in_words(held.get(name)) for held in (features, first))
+            raise ValueError(
+                f"{path} must hold what {first_path} holds. Received {name} as {here} in the one and as {there} in the "
+                "other, records made for another length or with other options; read them apart, or make them anew."
+            )
+
+
+def _check(path, held, expect):
+    """Raises ValueError where a file does not hold the features of `expect`, {name: length or None}."""
+    for name, length in expect.items():
+        feature = FEATURES[name]
+        length = 1 if feature.per == "example" else length
+        needed = _FILE_DTYPES[feature.dtype], length
+        if name not in held:
+            raise ValueError(f"{path} must hold {name}. Received records with {', '.join(held)}; make them anew.")
+        if held[name][0] != needed[0] or length not in (None, held[name][1]):
+            flag = f", with {_FLAGS[feature.per]}={length}" if feature.per in _FLAGS and length else ""
+            raise ValueError(
+                f"{path} must hold {name} as {_in_words(needed)}. Received {_in_words(held[name])}; "
+                f"make the records anew{flag}, or ask for what they hold."
+            )
+
+
+def _in_words(description):
+    """("int64", 128) -> "128 int64"."""
+    if description is None:
+        return "nothing"
+    dtype, length = description
+    return dtype if length is None else f"{length} {dtype}"
+
+
+def _parsing(name, dtype, length):
+    return tf.io.FixedLenFeature([] if FEATURES[name].per == "example" else [length], dtype)
