@@ -23,7 +23,7 @@ from bert_tf.data import ragged, records
 from bert_tf.data.pretraining import documents as arrays
 from bert_tf.data.pretraining import duplicates, runs
 from bert_tf.data.pretraining.duplicates import Places
-from bert_tf.data.pretraining.job import Job, check_made, check_text
+from bert_tf.data.pretraining.job import Job, check_made, check_text, check_written
 from bert_tf.data.pretraining.pieces import Pieces
 from bert_tf.data.pretraining.statistics import Statistics
 from bert_tf.data.pretraining.tokenize import tokenize
@@ -186,9 +186,10 @@ def _number_of_units(counts, job):
 def _write(grouped, output_files):
     """Sorts the records of a file and writes it: here first, then where the file is to be."""
     number, found = grouped
-    found = [each for each in found if each is not None] or [(np.zeros(0, np.uint64), ragged.NOTHING)]
-    keys, rows = np.concatenate([keys for keys, _ in found]), ragged.concatenate([rows for _, rows in found])
+    found = [each for each in found if each is not None]
     path = output_files[number]
+    check_written(path.removesuffix(".tmp"), len(found), len(output_files))
+    keys, rows = np.concatenate([keys for keys, _ in found]), ragged.concatenate([rows for _, rows in found])
     with tempfile.TemporaryDirectory() as directory:
         here = os.path.join(directory, "records")
         records.write(here, rows.take(np.argsort(keys)), records.compression_of(path.removesuffix(".tmp")))

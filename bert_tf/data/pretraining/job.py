@@ -141,10 +141,23 @@ def _write_parts(job, directory, workers, size) -> list[list[str]]:
     ]
     compression = [records.compression_of(path) for path in job.output_files for _ in range(each)]
     tasks = [(path, n, of, compression[n]) for n, path in enumerate(path for paths in parts for path in paths)]
+    written = [0] * len(parts)
     with Countdown("Writing", "records") as progress:
-        for number in workers.map("write_part", tasks):
+        for task, number in enumerate(workers.map("write_part", tasks)):
+            written[task // each] += number
             progress.advance(number)
+    for path, number in zip(job.output_files, written, strict=True):
+        check_written(path, number, len(parts))
     return parts
+
+
+def check_written(path: str, number: int, of: int):
+    """Raises ValueError where one of several files would hold no record."""
+    if not number:
+        raise ValueError(
+            f"Each output file must have a record. Received {of} files for so little text that {path} has none; "
+            "write fewer files."
+        )
 
 
 def _publish(paths, parts):

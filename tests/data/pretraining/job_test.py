@@ -139,3 +139,12 @@ def test_text_without_a_sentence(corpus, tmp_path):
     )
     with pytest.raises(ValueError, match="hold a sentence at least. Received 1 file"):
         jobs.create_pretraining_data(job)
+
+
+def test_more_files_than_records(corpus, tmp_path):
+    (tmp_path / "two.txt").write_text("wak .\nwal .\n\nwam .\n")
+    paths = [tmp_path / f"{n}.tfrecord" for n in range(50)]
+    job = dataclasses.replace(support.job(corpus, paths), paths=[str(tmp_path / "two.txt")], formats=["sentences"])
+    with pytest.raises(ValueError, match="Each output file must have a record. Received 50 files"):
+        jobs.create_pretraining_data(job)
+    assert [p.name for p in tmp_path.iterdir()] == ["two.txt"]
