@@ -12,6 +12,7 @@ import shlex
 import shutil
 import tempfile
 from collections import Counter
+from typing import Any
 
 import apache_beam as beam
 import numpy as np
@@ -55,7 +56,7 @@ def run_pipeline(job: Job, runner: str, beam_options: str = "") -> Statistics:
         with FileSystems.open(report) as file:
             counts, statistics = pickle.loads(file.read())  # our own, written a moment ago
         check_made(statistics.rows, counts, job.options)
-        statistics.add_text(counts)
+        statistics.add_text(counts + Counter(files=len(job.paths)))
         old = [path for path in job.output_files if FileSystems.exists(path)]
         FileSystems.delete(old)
         FileSystems.rename(aside, job.output_files)
@@ -114,6 +115,7 @@ class _Tokenize(_WithTokenizer):
         yield documents
 
 
+@beam.typehints.with_output_types(tuple[int, Any])
 class _Make(_WithTokenizer):
     """(unit, its documents and duplicates) -> (output file, (keys, records)); and their statistics."""
 
