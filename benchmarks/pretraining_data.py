@@ -6,8 +6,9 @@ Machines are noisy: the two take turns, each held to one core, and what counts i
 one worker and with two, which take turns as well, free to use all cores.
 
 - whole run: from the command to its end, the import of TensorFlow included.
-- without start-up: the plain version's own clock, begun after its imports and the vocabulary; of ours, the time of the
-  same command on a corpus of a few lines, taken right before, is subtracted.
+- without start-up: the plain version's own clock, begun after its imports and the vocabulary; from ours, the time of
+  the same command on a corpus of a few lines is subtracted, the mean of one right before and one right after. Start-up
+  varies by some tenths of a second, so give enough --megabytes for ours to take ten times that.
 """
 
 import collections
@@ -94,18 +95,19 @@ def run(program, corpus, output, dupe_factor, *more):
 def run_plain(folder, dupe_factor):
     """Google's algorithm on the smaller corpus."""
     program = [str(ROOT / "benchmarks/plain_pretraining_data.py")]
-    seconds, printed = run(program, folder / "corpus.txt", folder / "plain.tfrecord", dupe_factor)
+    seconds, printed = run(program, folder / "corpus", folder / "plain.tfrecord", dupe_factor)
     made = json.loads(printed.splitlines()[-1])
     return Result(made["records"], seconds, sum(made["seconds"].values()))
 
 
-def run_ours(folder, dupe_factor, corpus="corpus.txt", workers=1):
-    """Ours on one of the corpora, after one of a few lines."""
+def run_ours(folder, dupe_factor, corpus="corpus", workers=1):
+    """Ours on one of the corpora, between two runs on one of a few lines."""
     program, output = ["-m", "bert_tf.data.create_pretraining_data"], folder / "ours.tfrecord"
     more = [f"--num_workers={workers}", "--input_format=sentences"]
-    start_up, _ = run(program, folder / "tiny.txt", output, dupe_factor, *more)
-    seconds, _ = run(program, folder / corpus, output, dupe_factor, *more)
-    return Result(count_records(output), seconds, seconds - start_up)
+    before, seconds, after = (
+        run(program, folder / name, output.with_stem(name), dupe_factor, *more)[0] for name in ("tiny", corpus, "tiny")
+    )
+    return Result(count_records(output.with_stem(corpus)), seconds, seconds - (before + after) / 2)
 
 
 def count_records(path):
@@ -119,32 +121,36 @@ def count_records(path):
 
 
 def take_turns(runs):
-    """Returns {name: medians of its turns, as a Result}."""
+    """Returns {name: its Results, one a turn}."""
     results = {name: [] for name in runs}
     for turn in range(FLAGS.rounds):
         for name, go in runs.items():
             results[name].append(go())
         print(f"turn {turn + 1} of {FLAGS.rounds}", file=sys.stderr, flush=True)
-    return {name: Result(*map(statistics.median, zip(*turns, strict=True))) for name, turns in results.items()}
+    return results
 
 
 def report(title, results):
-    """Prints records, seconds and records a second of two results, and the ratio of the second to the first."""
+    """Prints records, seconds and records a second of two, and the ratio of the second to the first."""
     print(f"{title}\n  {'':10} {'records':>9}    {'whole run':^22}    {'without start-up':^22}")
-    for name, r in results.items():
-        times = (f"{seconds:8.2f} s {r.records / seconds:10.0f}/s" for seconds in (r.seconds, r.inner))
-        print(f"  {name:10} {r.records:9.0f}    {'    '.join(times)}")
-    (base, first), (name, second) = results.items()
-    ratios = [second.records / b / (first.records / a) for a, b in zip(first[1:], second[1:], strict=True)]
-    print(f"  {name} / {base}: {ratios[0]:.2f} as whole runs, {ratios[1]:.2f} without start-up", flush=True)
+    for name, turns in results.items():
+        records, *times = map(statistics.median, zip(*turns, strict=True))
+        columns = "    ".join(f"{seconds:8.2f} s {records / seconds:10.0f}/s" for seconds in times)
+        print(f"  {name:10} {records:9.0f}    {columns}")
+    base, name = results
+    for title, which in (("whole runs", "seconds"), ("without start-up", "inner")):
+        first, second = ([r.records / getattr(r, which) for r in results[key]] for key in (base, name))
+        ratio = statistics.median(second) / statistics.median(first)
+        turns = [b / a for a, b in zip(first, second, strict=True)]
+        print(f"  {name} / {base}, {title}: {ratio:.2f} (turns: {min(turns):.2f} to {max(turns):.2f})", flush=True)
 
 
 def main(_):
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
-        (folder / "tiny.txt").write_text(TINY)
+        (folder / "tiny").write_text(TINY)
         documents = read_documents()
-        write_corpus(folder / "corpus.txt", documents, FLAGS.megabytes)
+        write_corpus(folder / "corpus", documents, FLAGS.megabytes)
         print(f"{FLAGS.megabytes:g} MB of {len(documents)} documents, max_seq_length {FLAGS.max_seq_length}")
         for n in map(int, FLAGS.dupe_factors):
             with one_core():
@@ -153,9 +159,9 @@ def main(_):
                 )
             report(f"dupe_factor {n}, one core", found)
         if FLAGS.workers_megabytes:
-            write_corpus(folder / "large.txt", documents, FLAGS.workers_megabytes)
+            write_corpus(folder / "large", documents, FLAGS.workers_megabytes)
             n = int(FLAGS.dupe_factors[0])
-            runs = {f"{w} worker(s)": lambda w=w: run_ours(folder, n, "large.txt", w) for w in (1, 2)}
+            runs = {f"{w} worker(s)": lambda w=w: run_ours(folder, n, "large", w) for w in (1, 2)}
             report(f"dupe_factor {n}, {FLAGS.workers_megabytes:g} MB, {os.cpu_count()} cores", take_turns(runs))
 
 

@@ -23,10 +23,10 @@ h1 {{ font-size: 1.5rem }}
 h2 {{ font-size: 1.1rem; margin: 2rem 0 .5rem; border-bottom: 1px solid {PALE} }}
 div {{ overflow-x: auto }}
 table {{ border-collapse: collapse; font-size: .9rem }}
-th, td {{ padding: .15rem .8rem .15rem 0; text-align: left; vertical-align: baseline; overflow-wrap: anywhere }}
-th {{ font-weight: normal }}
+th, td {{ padding: .15rem .8rem .15rem 0; text-align: left; vertical-align: baseline; overflow-wrap: break-word }}
+th {{ font-weight: normal; white-space: pre-wrap }}
 td {{ color: #666 }}
-th + td {{ color: inherit; text-align: right; font-variant-numeric: tabular-nums }}
+th + td {{ color: inherit; text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums }}
 svg {{ display: block; width: 100%; max-width: 34rem; height: auto }}
 svg text, svg tspan {{ font-family: inherit !important }}
 """

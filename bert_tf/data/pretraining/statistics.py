@@ -47,7 +47,8 @@ class Statistics:
 
         Args:
             rows: "input_ids" (masked), "input_mask" int [n, S]; and where there are masks "masked_lm_positions",
-                "masked_lm_ids", "masked_lm_weights" [n, M]; and where there are two texts "next_sentence_labels" [n, 1].
+                "masked_lm_ids", "masked_lm_weights" [n, M]; and where there are two texts "next_sentence_labels" int
+                [n, 1].
             forced: int8 [n], as `examples.Examples` has it.
             pieces: of the vocabulary.
         """
