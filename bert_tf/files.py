@@ -44,11 +44,12 @@ def write_text(path: str | os.PathLike, text: str):
 
 
 @contextlib.contextmanager
-def atomic_open(path: str | os.PathLike, mode: str = "w"):
+def atomic_open(path: str | os.PathLike, mode: str = "w", durable: bool = True):
     """Opens a file beside `path` that takes its place when the block ends well, and vanishes when it does not.
 
     On any error, a full disk included, the file that was at `path` before is unchanged and nothing half-made remains.
-    `mode` is "w" (UTF-8, line ends as written) or "wb". A symbolic link at `path` stays one.
+    `mode` is "w" (UTF-8, line ends as written) or "wb". A symbolic link at `path` stays one. Where not `durable`, the
+    end does not wait for the disk: for files that are read and removed in a while.
 
     Raises:
         OSError: the file cannot be written.
@@ -61,7 +62,8 @@ def atomic_open(path: str | os.PathLike, mode: str = "w"):
         with open(aside, mode, **text) as file:
             yield file
             file.flush()
-            os.fsync(file.fileno())  # some file systems notice a full disk only here: before the old file is gone
+            if durable:
+                os.fsync(file.fileno())  # some file systems notice a full disk only here: before the old file is gone
         os.replace(aside, path)
     except BaseException as error:  # also KeyboardInterrupt
         if isinstance(error, OSError) and error.filename is None:

@@ -72,7 +72,7 @@ def _serialize(values):
         to = at + its_used.shape[1]
         layout[:, at:to], used[:, at:to] = its_bytes, its_used
         at = to
-    return Ragged.of_lengths(layout[used], example.lengths)
+    return Ragged.of_lengths(np.compress(used.ravel(), layout.ravel()), example.lengths)
 
 
 def _entry(name, rows):
@@ -118,4 +118,4 @@ def _varints(rows):
             its_bytes[..., place] |= more.view(np.uint8) << 7
             used[..., place + 1] = more
     used = used.reshape(n, k * width)
-    return _Part([(its_bytes.reshape(n, k * width), used)], used.sum(axis=1))
+    return _Part([(its_bytes.reshape(n, k * width), used)], np.count_nonzero(used, axis=1))

@@ -25,24 +25,28 @@ _PARSED = 256  # records parsed at a time: one by one takes thirty times as long
 _ERRNO = {os.strerror(number): number for number in errno.errorcode}
 
 
-def write(path: str | os.PathLike, records: Ragged, compression: str | None = None):
+def write(path: str | os.PathLike, records: Ragged, compression: str | None = None, durable: bool = True, order=None):
     """Writes a TFRecord file: all of it, or nothing and OSError.
 
     Args:
         path: of the file.
         records: uint8, the bytes of each record, as `serialize` returns them.
         compression: "GZIP" or "", whatever the path's name; None: as the name says.
+        durable: wait until it is on the disk.
+        order: int [n], in which they are written; None: as they are.
 
     Raises:
         OSError: the file cannot be written, for example because the disk is full.
     """
     compression = compression_of(path) if compression is None else compression
     assert compression in ("GZIP", ""), compression
-    with atomic_open(path, "wb") as file:
+    order = slice(None) if order is None else order
+    data, ends = records.flat.tobytes(), records.splits[1:][order].tolist()
+    with atomic_open(path, "wb", durable) as file:
         try:
             with tf.io.TFRecordWriter(file.name, compression) as writer:  # the same file, once more
-                for record in records.rows():
-                    writer.write(record.tobytes())
+                for start, end in zip(records.splits[:-1][order].tolist(), ends, strict=True):
+                    writer.write(data[start:end])
         except tf.errors.OpError as error:  # OutOfRangeError for a file too large, ResourceExhaustedError for no space
             reason = error.message.rpartition("; ")[2]
             raise OSError(_ERRNO.get(reason, errno.EIO), reason, os.fspath(path)) from error

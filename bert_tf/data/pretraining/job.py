@@ -24,6 +24,7 @@ from bert_tf.text.blocks import read_blocks
 
 _TASK_BYTES = 1 << 22  # of text, tokenized at a time
 _BUCKET_BYTES = 1 << 26  # of records, sorted at a time
+_COPIED_BYTES = 1 << 24
 _HASHES = 1 << 22  # of sentences, compared at a time
 
 
@@ -176,10 +177,11 @@ def _publish(paths, parts):
 
 def _concatenate(path, parts):
     try:
-        with open(path, "wb") as file:
-            for part in parts:
+        shutil.move(parts[0], path)
+        with open(path, "ab") as file:
+            for part in parts[1:]:
                 with open(part, "rb") as source:
-                    shutil.copyfileobj(source, file, 1 << 20)
+                    shutil.copyfileobj(source, file, _COPIED_BYTES)
                 os.remove(part)
             file.flush()
             os.fsync(file.fileno())  # some file systems notice a full disk only here

@@ -128,11 +128,14 @@ def _fates(starts, lengths, masking, size, rng):
 def _chosen_groups(input_ids, masking, pieces, rng):
     """Starts in the flat rows and lengths of the groups that are chosen, int64 [k] each."""
     free = ~pieces.special[input_ids]
+    if masking.kind == "token":
+        return _choose_pieces(free, _budgets(input_ids, masking, pieces, np.ones(1, np.int64)), rng)
     after = np.zeros_like(free)  # whether the position before is free too
     after[:, 1:] = free[:, :-1]
-    words = free.copy() if masking.kind == "token" else free & ~(pieces.continuation[input_ids] & after)
+    words = free & ~(pieces.continuation[input_ids] & after)
     sizes = _sizes(words, free)
-    left = _budgets(input_ids, masking, pieces, np.where(words, sizes, words.shape[1]))
+    shortest = np.where(words, sizes, words.shape[1]).min(axis=1, initial=words.shape[1])
+    left = _budgets(input_ids, masking, pieces, shortest)
     every = np.arange(len(words))
     if masking.kind != "span":
         return _choose(words, sizes, words, left, every, rng)
@@ -143,11 +146,31 @@ def _chosen_groups(input_ids, masking, pieces, rng):
     return np.concatenate([starts, more[0]]), np.concatenate([lengths, more[1]])
 
 
-def _budgets(input_ids, masking, pieces, sizes):
-    """int64 [n]: how many positions to choose in each row, given the sizes of its words [n, S]."""
+def _budgets(input_ids, masking, pieces, shortest):
+    """int64 [n]: how many positions to choose in each row, given the size of its shortest word, int [n] or [1]."""
     share = np.rint(masking.prob * np.count_nonzero(input_ids != pieces.pad_id, axis=1))  # as Python's round
-    shortest = sizes.min(axis=1, initial=sizes.shape[1])
     return np.minimum(masking.max_predictions, np.maximum(shortest, share.astype(np.int64)))
+
+
+def _choose_pieces(free, budgets, rng):
+    """What `_choose` gives where every group is a single position: the first ones in a random order."""
+    order, low = _random_order(free, rng)
+    chosen = np.arange(free.shape[1]) < np.minimum(budgets, np.count_nonzero(free, axis=1))[:, None]
+    column = (order & low)[chosen]
+    row = np.repeat(np.arange(len(free)), np.count_nonzero(chosen, axis=1))
+    return row * free.shape[1] + column, np.ones(len(row), np.int64)
+
+
+def _random_order(starts, rng):
+    """uint32 [n, S]: the columns of the groups (bool [n, S]) in a random order, then others; and their mask of bits."""
+    width = starts.shape[1]
+    low = np.uint32((1 << (width - 1).bit_length()) - 1)
+    # Random numbers are sorted with their columns in the lowest bits: much faster than argsort.
+    order = rng.integers(0, 1 << 32, starts.shape, np.uint32) & ~low
+    order |= np.arange(width, dtype=np.uint32)
+    order[~starts] = 0xFFFFFFFF  # behind the groups
+    order.sort(axis=1)
+    return order, low
 
 
 def _sizes(starts, free):
@@ -187,12 +210,7 @@ def _choose(starts, sizes, words, left, rows, rng):
         int64 [taken], the starts in the flat rows, and the lengths, some of them 0.
     """
     width = starts.shape[1]
-    low = (1 << (width - 1).bit_length()) - 1
-    # Random numbers are sorted with their columns in the lowest bits: much faster than argsort.
-    order = rng.integers(0, 1 << 32, (len(rows), width), np.uint32) & ~np.uint32(low)
-    order |= np.arange(width, dtype=np.uint32)
-    order[~starts[rows]] = 0xFFFFFFFF  # behind the groups
-    order.sort(axis=1)
+    order, low = _random_order(starts[rows], rng)
     counts = np.count_nonzero(starts[rows], axis=1)
     cut_at = np.maximum.accumulate(np.where(words.ravel(), np.arange(words.size), 0))
     at, found = np.arange(len(rows)), [np.zeros((2, 0), np.int64)]

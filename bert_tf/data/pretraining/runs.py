@@ -30,11 +30,11 @@ def write(directory: str, keys: np.ndarray, columns: dict):
         OSError: it cannot be written.
     """
     os.makedirs(directory)
+    in_order = (keys[1:] >= keys[:-1]).all()
     order = np.argsort(keys, kind="stable")
     _save(directory, "keys", keys[order])
     for name, column in columns.items():
-        rows = column.take(order) if isinstance(column, Ragged) else column[order]
-        for part, array in _arrays(name, rows).items():
+        for part, array in _arrays(name, column if in_order else _rows(column, order)).items():
             _save(directory, part, array)
 
 
@@ -49,17 +49,19 @@ def read(directories: list[str], names: list[str], low: int, high: int) -> tuple
     Returns:
         keys uint64 [n] and {name: array or Ragged}.
     """
-    spans = [_span(directory, low, high) for directory in directories]
-    keys = np.concatenate([_load(d, "keys")[a:b] for d, (a, b) in zip(directories, spans, strict=True)])
-    order = np.argsort(keys, kind="stable")
+    keys, columns, order = read_unsorted(directories, names, low, high)
+    return keys[order], {name: _rows(column, order) for name, column in columns.items()}
+
+
+def read_unsorted(directories: list[str], names: list[str], low: int, high: int) -> tuple[np.ndarray, dict, np.ndarray]:
+    """As `read`, but the rows come as they lie in the runs; third, the order that sorts them, int [n]."""
+    spans = [(directory, *_span(directory, low, high)) for directory in directories]
+    keys = np.concatenate([_load(directory, "keys")[a:b] for directory, a, b in spans])
     columns = {}
     for name in names:
-        found = [_column(d, name, a, b) for d, (a, b) in zip(directories, spans, strict=True)]
-        if isinstance(found[0], Ragged):
-            columns[name] = ragged.concatenate(found).take(order)
-        else:
-            columns[name] = np.concatenate(found)[order]
-    return keys[order], columns
+        found = [_column(directory, name, a, b) for directory, a, b in spans]
+        columns[name] = ragged.concatenate(found) if isinstance(found[0], Ragged) else np.concatenate(found)
+    return keys, columns, np.argsort(keys, kind="stable")
 
 
 def bounds(number: int, of: int) -> tuple[int, int]:
@@ -85,6 +87,10 @@ def _load(directory, name):
     return np.load(os.path.join(directory, f"{name}.npy"), mmap_mode="r")
 
 
+def _rows(column, order):
+    return column.take(order) if isinstance(column, Ragged) else column[order]
+
+
 def _arrays(name, rows):
     return {name: rows.flat, f"{name}.splits": rows.splits} if isinstance(rows, Ragged) else {name: rows}
 
@@ -96,8 +102,8 @@ def _span(directory, low, high):
 
 
 def _column(directory, name, a, b):
-    """Rows a to b of a column, copied out of the file."""
+    """Rows a to b of a column, most of them still on disk."""
     if not os.path.exists(os.path.join(directory, f"{name}.splits.npy")):
-        return np.array(_load(directory, name)[a:b])
+        return _load(directory, name)[a:b]
     splits = np.array(_load(directory, f"{name}.splits")[a : b + 1])
-    return Ragged(np.array(_load(directory, name)[splits[0] : splits[-1]]), splits - splits[0])
+    return Ragged(_load(directory, name)[splits[0] : splits[-1]], splits - splits[0])

@@ -99,9 +99,9 @@ class Stages:
 
     def write_part(self, path: str, number: int, of: int, compression: str) -> int:
         """Writes the records of range `number` of all keys to a record file. Returns how many."""
-        _, columns = runs.read(self.context.runs("records"), ["records"], *runs.bounds(number, of))
-        records.write(path, columns["records"], compression)
-        return len(columns["records"].lengths)
+        _, columns, order = runs.read_unsorted(self.context.runs("records"), ["records"], *runs.bounds(number, of))
+        records.write(path, columns["records"], compression, durable=False, order=order)
+        return len(order)
 
     @property
     def tokenizer(self):

@@ -1,6 +1,8 @@
 """Documents of sentences to `Documents` of ids, each part with the random number that places it."""
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from bert_tf.data import ragged
 from bert_tf.data.pretraining.documents import Documents
@@ -58,11 +60,25 @@ def mixed(x):
 
 
 def _pieces(sentences, tokenizer):
-    """Ragged int32, the ids of each sentence."""
-    ends = np.cumsum([len(s) for s in sentences]) // _BATCH_CHARACTERS
-    cuts = [0, *(np.flatnonzero(np.diff(ends)) + 1).tolist(), len(sentences)]
-    found = [tokenizer.tokenize(sentences[a:b]) for a, b in zip(cuts[:-1], cuts[1:], strict=True)]
-    return ragged.concatenate([Ragged(ids.flat_values.numpy(), ids.row_splits.numpy()) for ids in found])
+    """Ragged int32, the ids of each sentence.
+
+    What stands between two spaces is tokenized by itself, so it is enough to tokenize once what occurs many times:
+
+        the cat the dog     distinct  the cat dog     places  0 1 0 2
+    """
+    words = pc.split_pattern(pa.array(sentences, pa.large_string()), " ")
+    encoded = words.flatten().dictionary_encode()
+    found = [tokenizer.tokenize(batch) for batch in _batches(encoded.dictionary.to_pylist())]
+    distinct = ragged.concatenate([Ragged(ids.flat_values.numpy(), ids.row_splits.numpy()) for ids in found])
+    pieces = distinct.take(encoded.indices.to_numpy())
+    return Ragged(pieces.flat, pieces.splits[words.offsets.to_numpy()])
+
+
+def _batches(strings):
+    """Cuts the list into parts of about _BATCH_CHARACTERS; one at least, be it empty."""
+    ends = np.cumsum([len(s) for s in strings], dtype=np.int64) // _BATCH_CHARACTERS
+    cuts = [0, *(np.flatnonzero(np.diff(ends)) + 1).tolist(), len(strings)]
+    return [strings[a:b] for a, b in zip(cuts[:-1], cuts[1:], strict=True)]
 
 
 def _parts(text_of, lengths, longest):

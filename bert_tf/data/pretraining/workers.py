@@ -2,6 +2,7 @@
 
 import collections
 import multiprocessing
+import os
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 
@@ -59,7 +60,10 @@ _own = None  # the object of this worker process
 
 
 def _start(make, arguments):
+    """Begins a worker process. It has one core, more or less, so TensorFlow needs no threads of its own."""
     global _own
+    os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
+    os.environ.setdefault("TF_NUM_INTEROP_THREADS", "1")
     _own = make(*arguments)
 
 

@@ -112,7 +112,7 @@ def test_packed_rows_hold_the_same_examples_in_fewer_rows(corpus, tmp_path):
 def test_an_error_midway_leaves_nothing_and_keeps_the_old_files(corpus, tmp_path, monkeypatch):
     (tmp_path / "a.tfrecord").write_bytes(b"old")
 
-    def fail(*_):
+    def fail(*_, **__):
         raise OSError(28, "No space left on device", "records")
 
     monkeypatch.setattr(stages.records, "write", fail)

@@ -28,6 +28,18 @@ def test_ids_sentences_and_documents(tokenizer):
     assert by_id == {1: [[5, 6, 7, 9], [5, 6, 8, 9]], 9: [[6]], (1 << 40) + 1: [[1]]}
 
 
+def test_pieces_are_those_of_whole_sentences(minilm):
+    """However odd the characters: what stands between two spaces does not depend on what is around it."""
+    tokenizer = Tokenizer.from_directory(minilm)
+    rng = np.random.default_rng(0)
+    alphabet = list("abc ABC  .,!'  \u00e9\u0301\u03a3\u4e2d\u00df\u200b\x0b\x1c\u2028\u3000\ufffd\U0001f600\u0660")
+    texts = ["".join(rng.choice(alphabet, rng.integers(1, 40))) for _ in range(2000)]
+    expected = tokenizer.tokenize(texts).to_list()
+    made = tk.tokenize([Document(0, n + 1, n + 1, [text]) for n, text in enumerate(texts)], tokenizer, 0)
+    found = {int(made.ids[part]): support.sentences(made, part)[0] for part in range(len(made))}
+    assert found == {n + 1: ids for n, ids in enumerate(expected) if ids}
+
+
 def test_no_text_at_all(tokenizer):
     assert len(tk.tokenize([], tokenizer, 0)) == 0
 
