@@ -144,8 +144,6 @@ def run(main):
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # TensorFlow greets with a screenful otherwise
 
     def guarded(argv):
-        import tensorflow as tf
-
         logging.set_verbosity(logging.INFO)
         logging.use_absl_handler()
         logging.get_absl_handler().setFormatter(standard_logging.Formatter("%(asctime)s %(message)s", "%H:%M:%S"))
@@ -155,7 +153,9 @@ def run(main):
                 raise ValueError(f"Everything must be given as --flag=value. Received: {' '.join(argv[1:])}")
             check_actions()
             main()
-        except (ValueError, OSError, tf.errors.ResourceExhaustedError) as error:
+        except Exception as error:
+            if not _can_be_mended(error):
+                raise
             logging.error("Error: %s", error)
             if isinstance(error, OSError):
                 logging.error("Free space, or name another place; what was there before is unchanged.")
@@ -168,6 +168,12 @@ def run(main):
     for flag in FLAGS.get_key_flags_for_module(sys.modules[__name__]):
         FLAGS.register_key_flag_for_module(sys.argv[0], flag)  # so that --help shows them
     app.run(guarded)
+
+
+def _can_be_mended(error) -> bool:
+    """Whether it is the user's to mend: wrong input, no space, no memory."""
+    tf = sys.modules.get("tensorflow")  # not imported here: some programs do without
+    return isinstance(error, (ValueError, OSError)) or tf and isinstance(error, tf.errors.ResourceExhaustedError)
 
 
 def apply_run_flags():

@@ -133,8 +133,12 @@ FULL = {  # name -> arguments; run with LIMIT on the size of a file
 }  # fmt: skip
 GOOD = {
     "trained": DONE,
-    "answered": [*FULL["a full disk at the answers"][:1], "--predict_file=HOME/train.tsv", "--max_seq_length=16",
-                 "--output_dir=HOME/done"],
+    "answered": [
+        *FULL["a full disk at the answers"][:1],
+        "--predict_file=HOME/train.tsv",
+        "--max_seq_length=16",
+        "--output_dir=HOME/done",
+    ],
     "finished": DONE,
     "MRPC": GLUE,
 }

@@ -27,14 +27,14 @@ def main():
     from bert_tf.files import write_text
 
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # an orderly end, which removes what is half-made
-    job, tokenizer = make_job()
+    job, vocabulary = make_job()
     if FLAGS.runner:
         from bert_tf.data.pretraining.beam import run_pipeline
 
         statistics = run_pipeline(job, FLAGS.runner, FLAGS.beam_options)
     else:
         statistics = create_pretraining_data(job)
-    pieces = Pieces.of(tokenizer)
+    pieces = Pieces.of(vocabulary.pieces)
     text = report.as_text(statistics, job.options, pieces)
     name = report_name(FLAGS.output_file)
     write_text(f"{name}.txt", text)
@@ -44,39 +44,38 @@ def main():
 
 
 def make_job():
-    """Returns what the flags ask for: a `Job`, and its tokenizer."""
+    """Returns what the flags ask for: a `Job`, and its vocabulary."""
     from bert_tf.data.pretraining.job import Job
     from bert_tf.text import files
+    from bert_tf.tokenization.vocabulary import resolve_case
 
     paths = files.find(FLAGS.input_file)
     formats = files.formats_of(paths, FLAGS.input_format, FLAGS.language)
-    tokenizer = make_tokenizer()
+    vocabulary = read_vocabulary()
     job = Job(
         paths,
         formats,
         output_files(FLAGS.output_file, FLAGS.num_shards),
         FLAGS.vocab_file,
-        tokenizer.do_lower_case,
+        resolve_case(os.path.dirname(os.path.abspath(FLAGS.vocab_file)), FLAGS.do_lower_case),
         make_options(),
         FLAGS.num_workers or len(os.sched_getaffinity(0)),
         FLAGS.work_dir,
     )
-    return job, tokenizer
+    return job, vocabulary
 
 
-def make_tokenizer():
-    """Returns the tokenizer of --vocab_file, which must have a [MASK]."""
-    from bert_tf.tokenization.vocabulary import resolve_case
-    from bert_tf.tokenization.wordpiece import Tokenizer
+def read_vocabulary():
+    """Returns the `Vocabulary` of --vocab_file, which must have a [MASK]."""
+    from bert_tf.tokenization.vocabulary import Vocabulary
 
-    do_lower_case = resolve_case(os.path.dirname(os.path.abspath(FLAGS.vocab_file)), FLAGS.do_lower_case)
-    tokenizer = Tokenizer(FLAGS.vocab_file, do_lower_case)
-    if tokenizer.mask_id is None:
+    vocabulary = Vocabulary.read(FLAGS.vocab_file)
+    if vocabulary.id_of("[MASK]") is None:
         raise ValueError(
             f"The vocabulary must hold [MASK]. Received {FLAGS.vocab_file} without it; append it as a line of its own, "
             "or learn a vocabulary with python -m bert_tf.tokenization.train_vocabulary."
         )
-    return tokenizer
+    return vocabulary
 
 
 def make_options():

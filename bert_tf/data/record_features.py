@@ -4,7 +4,6 @@ import gzip
 import os
 import zlib
 
-import tensorflow as tf
 from google.protobuf.message import DecodeError
 
 # What TF Model Garden's create_pretraining_data calls these with --use_v2_feature_names.
@@ -37,6 +36,8 @@ def our_names(names) -> dict[str, str]:
 
 def first_features(path: str) -> dict[str, tuple[str, int]]:
     """`describe`, under the names in the file, sorted."""
+    import tensorflow as tf  # here, so that a program which only writes records need not wait for it
+
     try:
         found = tf.train.Example.FromString(_first_record(path)).features.feature
     except DecodeError:

@@ -33,9 +33,7 @@ class Killed(Exception):
 
 def train(strategy, dropout=0.0, folder=None, steps=20, kill_after=None, **step):
     """Returns the losses of the steps that were made."""
-    run = RunConfig(
-        folder or tempfile.mkdtemp(), 16, steps, 2, 1e-3, save_checkpoints_steps=5, step=StepConfig(**step)
-    )
+    run = RunConfig(folder or tempfile.mkdtemp(), 16, steps, 2, 1e-3, save_checkpoints_steps=5, step=StepConfig(**step))
     order = dataset.training_order(EXAMPLES.lengths, 16, steps, 0)
     losses = []
 

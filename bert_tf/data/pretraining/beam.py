@@ -126,7 +126,7 @@ class _Make(_WithTokenizer):
         dropped = list(found["dropped"])
         if dropped:
             documents = duplicates.drop(documents, duplicates.concatenate(dropped))
-        options, pieces = self._job.options, Pieces.of(self._tokenizer)
+        options, pieces = self._job.options, Pieces.of(self._tokenizer.vocab)
         for pass_number in range(options.dupe_factor):
             keys, rows, statistics = make_records(documents, options, pieces, pass_number, number)
             yield TaggedOutput("statistics", statistics)

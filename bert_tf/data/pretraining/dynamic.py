@@ -14,10 +14,11 @@ import tensorflow as tf
 from bert_tf.data import records
 from bert_tf.data.features import FEATURES
 from bert_tf.data.pretraining import unit
-from bert_tf.data.pretraining.job import Job, read_text
+from bert_tf.data.pretraining.context import Context
+from bert_tf.data.pretraining.job import Job, make_stages, read_text
 from bert_tf.data.pretraining.masking import Masking, mask
 from bert_tf.data.pretraining.pieces import Pieces
-from bert_tf.data.pretraining.stages import Context, Stages
+from bert_tf.data.pretraining.stages import Stages
 from bert_tf.data.pretraining.workers import Workers
 
 _MASKED = ("input_ids", "masked_lm_positions", "masked_lm_ids", "masked_lm_weights")
@@ -81,7 +82,7 @@ def from_text(job: Job, batch_size: int, first_epoch: int = 0):
     options = dataclasses.replace(job.options, dynamic_masking=False)
     with tempfile.TemporaryDirectory(prefix=".pretraining_text-", dir=job.work_dir) as directory:
         context = Context(directory, job.vocab_file, job.do_lower_case, options)
-        with Workers(job.num_workers, Stages, (context,)) as workers:
+        with Workers(job.num_workers, make_stages, (context,)) as workers:
             of = unit.number_of_units(read_text(job, workers)["tokens"])
         stages = Stages(context)
 
@@ -97,7 +98,7 @@ def from_text(job: Job, batch_size: int, first_epoch: int = 0):
 
 def _epoch(stages, options, epoch, of):
     """Yields the rows of one epoch, some thousands at a time, its units in a random order."""
-    pieces = Pieces.of(stages.tokenizer)
+    pieces = Pieces.of(stages.tokenizer.vocab)
     for number in np.random.default_rng([options.random_seed, epoch]).permutation(of).tolist():
         yield from unit.batches(stages.read_documents(number, of), options, pieces, epoch, number)
 

@@ -10,21 +10,22 @@ import contextlib
 import dataclasses
 import os
 import shutil
+import sys
 import tempfile
 from collections import Counter
 
-from bert_tf.data import records
+from bert_tf.data.pretraining.context import Context
 from bert_tf.data.pretraining.options import Options
-from bert_tf.data.pretraining.stages import Context, Stages
 from bert_tf.data.pretraining.statistics import Statistics
 from bert_tf.data.pretraining.unit import number_of_units
 from bert_tf.data.pretraining.workers import Workers
+from bert_tf.data.record_features import compression_of
 from bert_tf.progress import Countdown
 from bert_tf.text.blocks import read_blocks
 
 _TASK_BYTES = 1 << 22  # of text, tokenized at a time
 _BUCKET_BYTES = 1 << 26  # of records, sorted at a time
-_COPIED_BYTES = 1 << 24
+_COPIED_BYTES = 1 << 26
 _HASHES = 1 << 22  # of sentences, compared at a time
 
 
@@ -66,7 +67,7 @@ def create_pretraining_data(job: Job) -> Statistics:
     place = job.work_dir or os.path.dirname(os.path.abspath(job.output_files[0]))
     with tempfile.TemporaryDirectory(prefix=".create_pretraining_data-", dir=place) as directory:
         context = Context(directory, job.vocab_file, job.do_lower_case, job.options)
-        with Workers(job.num_workers, Stages, (context,)) as workers:
+        with Workers(job.num_workers, make_stages, (context,)) as workers:
             counts = read_text(job, workers)
             statistics, size = _make(job, workers, counts)
             statistics.add_text(counts)
@@ -74,6 +75,13 @@ def create_pretraining_data(job: Job) -> Statistics:
             parts = _write_parts(job, directory, workers, size)
         _publish(job.output_files, parts)
     return statistics
+
+
+def make_stages(context: Context):
+    """Returns the `Stages` of a process; only those who work import TensorFlow, so that they begin at once."""
+    from bert_tf.data.pretraining.stages import Stages
+
+    return Stages(context)
 
 
 def read_text(job: Job, workers: Workers) -> Counter:
@@ -140,7 +148,7 @@ def _write_parts(job, directory, workers, size) -> list[list[str]]:
         [os.path.join(directory, f"part-{number:08d}") for number in range(file * each, (file + 1) * each)]
         for file in range(len(job.output_files))
     ]
-    compression = [records.compression_of(path) for path in job.output_files for _ in range(each)]
+    compression = [compression_of(path) for path in job.output_files for _ in range(each)]
     tasks = [(path, n, of, compression[n]) for n, path in enumerate(path for paths in parts for path in paths)]
     written = [0] * len(parts)
     with Countdown("Writing", "records") as progress:
@@ -178,16 +186,26 @@ def _publish(paths, parts):
 def _concatenate(path, parts):
     try:
         shutil.move(parts[0], path)
-        with open(path, "ab") as file:
+        with open(path, "r+b") as file:
+            file.seek(0, os.SEEK_END)
             for part in parts[1:]:
                 with open(part, "rb") as source:
-                    shutil.copyfileobj(source, file, _COPIED_BYTES)
+                    _copy(source, file)
                 os.remove(part)
             file.flush()
             os.fsync(file.fileno())  # some file systems notice a full disk only here
     except OSError as error:
         error.filename = error.filename or path
         raise
+
+
+def _copy(source, file):
+    """Copies a file to where another one stands: by the kernel where it can, four times as fast."""
+    if sys.platform != "linux":
+        shutil.copyfileobj(source, file, _COPIED_BYTES)
+        return
+    while os.sendfile(file.fileno(), source.fileno(), None, _COPIED_BYTES):
+        pass
 
 
 def _tasks(blocks):

@@ -31,14 +31,14 @@ class Pieces:
         return len(self.names)
 
     @classmethod
-    def of(cls, tokenizer) -> "Pieces":
-        """Reads them off a `bert_tf.tokenization.wordpiece.Tokenizer`."""
-        names = list(tokenizer.vocab)
+    def of(cls, names: list[str]) -> "Pieces":
+        """Reads them off a BERT vocabulary, the pieces in the order of their ids."""
+        ids = {name: i for i, name in enumerate(names)}
         return cls(
-            tokenizer.cls_id,
-            tokenizer.sep_id,
-            tokenizer.pad_id,
-            tokenizer.mask_id,
+            ids["[CLS]"],
+            ids["[SEP]"],
+            ids["[PAD]"],
+            ids.get("[MASK]"),
             np.isin(names, SPECIAL),
             np.array([name.startswith("##") for name in names]),
             names,

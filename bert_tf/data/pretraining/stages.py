@@ -3,14 +3,12 @@
 Each task depends on its arguments and on what earlier stages wrote alone, so it does not matter which process does it.
 """
 
-import dataclasses
-import os
 from collections import Counter
 
 from bert_tf.data import records
 from bert_tf.data.pretraining import duplicates, runs
+from bert_tf.data.pretraining.context import Context
 from bert_tf.data.pretraining.documents import Documents
-from bert_tf.data.pretraining.options import Options
 from bert_tf.data.pretraining.pieces import Pieces
 from bert_tf.data.pretraining.statistics import Statistics
 from bert_tf.data.pretraining.tokenize import tokenize
@@ -18,31 +16,6 @@ from bert_tf.data.pretraining.unit import make_records
 from bert_tf.text.documents import read_documents
 
 _COLUMNS = ["ids", "tokens", "sentences"]  # of `Documents`, beside its keys
-
-
-@dataclasses.dataclass(frozen=True)
-class Context:
-    """What every task knows.
-
-    Attributes:
-        directory: where the runs lie.
-        vocab_file, do_lower_case: of the tokenizer.
-        options: what to make.
-    """
-
-    directory: str
-    vocab_file: str
-    do_lower_case: bool
-    options: Options
-
-    def run(self, kind: str, *numbers: int) -> str:
-        """Returns the folder of one run; names sort as the numbers do."""
-        return os.path.join(self.directory, kind, "-".join(f"{n:08d}" for n in numbers))
-
-    def runs(self, kind: str) -> list[str]:
-        """Returns the folders of all runs of a kind, in the order of their numbers."""
-        folder = os.path.join(self.directory, kind)
-        return [os.path.join(folder, name) for name in sorted(os.listdir(folder))]
 
 
 class Stages:
@@ -92,7 +65,7 @@ class Stages:
 
     def make_records(self, pass_number: int, unit: int, of: int) -> tuple[Statistics, int]:
         """Makes the records of a unit and writes them as a run. Returns their statistics and bytes."""
-        documents, pieces = self.read_documents(unit, of), Pieces.of(self.tokenizer)
+        documents, pieces = self.read_documents(unit, of), Pieces.of(self.tokenizer.vocab)
         keys, made, statistics = make_records(documents, self.context.options, pieces, pass_number, unit)
         runs.write(self.context.run("records", pass_number, unit), keys, {"records": made})
         return statistics, len(made.flat)

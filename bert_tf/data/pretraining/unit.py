@@ -6,7 +6,8 @@ it depends on the seed, the pass and the number of the range alone: not on who d
 
 import numpy as np
 
-from bert_tf.data import ragged, records
+from bert_tf.data import ragged
+from bert_tf.data.example_bytes import serialize
 from bert_tf.data.pretraining import examples as ex
 from bert_tf.data.pretraining.documents import Documents
 from bert_tf.data.pretraining.masking import mask
@@ -61,7 +62,7 @@ def make_records(documents, options, pieces, pass_number, unit) -> tuple[np.ndar
     The arguments are those of `batches`.
     """
     statistics = Statistics.empty(options, pieces.vocab_size)
-    made = [records.serialize(rows) for rows in batches(documents, options, pieces, pass_number, unit, statistics)]
+    made = [serialize(rows) for rows in batches(documents, options, pieces, pass_number, unit, statistics)]
     found = ragged.concatenate(made) if made else ragged.NOTHING
     rng = np.random.default_rng([options.random_seed, pass_number, unit, 1])
     keys = rng.integers(0, np.iinfo(np.uint64).max, len(found.lengths), np.uint64, endpoint=True)

@@ -4,13 +4,12 @@ import dataclasses
 
 import numpy as np
 import pytest
-from bert_tf.data.pretraining.masking import Masking
 
 from bert_tf.data import records
 from bert_tf.data.pretraining import dynamic
 from bert_tf.data.pretraining import job as jobs
+from bert_tf.data.pretraining.masking import Masking
 from bert_tf.data.pretraining.pieces import Pieces
-from bert_tf.tokenization.wordpiece import Tokenizer
 from tests.data.pretraining import support
 
 
@@ -22,8 +21,8 @@ def unmasked(corpus, tmp_path):
 
 
 @pytest.fixture(scope="module")
-def pieces(corpus):
-    return Pieces.of(Tokenizer(str(corpus / "vocab.txt")))
+def pieces():
+    return Pieces.of(support.VOCAB)
 
 
 def _take(dataset, number):

@@ -46,7 +46,7 @@ def _rows(documents, options, pieces):
 @pytest.mark.parametrize("masking", ["token", "whole_word", "span"])
 @pytest.mark.parametrize("max_predictions", [20, 5])
 def test_the_laws_of_masking(documents, tokenizer, masking, max_predictions):
-    pieces = Pieces.of(tokenizer)
+    pieces = Pieces.of(tokenizer.vocab)
     options = Options(masking=masking, max_predictions_per_seq=max_predictions)
     rows, _ = _rows(documents, options, pieces)
     chosen = rows["masked_lm_weights"] > 0
@@ -96,7 +96,7 @@ def test_the_laws_of_next_sentences(documents, tokenizer):
 
 
 def test_the_report_counts_what_is_written(documents, tokenizer):
-    pieces = Pieces.of(tokenizer)
+    pieces = Pieces.of(tokenizer.vocab)
     rows, statistics = _rows(documents, Options(), pieces)
     chosen = rows["masked_lm_weights"] > 0
     assert statistics.rows == statistics.examples == len(chosen) and statistics.chosen == chosen.sum()
