@@ -76,11 +76,15 @@ def range_of(keys: np.ndarray, of: int) -> np.ndarray:
 
 
 def _save(directory, name, array):
-    path = os.path.join(directory, f"{name}.npy")
+    """What np.save does, but for its error on a full disk, which tells neither the file nor the reason."""
+    array, path = np.ascontiguousarray(array), os.path.join(directory, f"{name}.npy")
     try:
-        np.save(path, array)
-    except OSError as error:  # numpy names neither the file nor, for a short write, the reason
-        raise OSError(error.errno, f"{error.strerror or error}", path) from error
+        with open(path, "wb") as file:
+            np.lib.format.write_array_header_1_0(file, np.lib.format.header_data_from_array_1_0(array))
+            file.write(array)
+    except OSError as error:
+        error.filename = path
+        raise
 
 
 def _load(directory, name):
