@@ -23,6 +23,8 @@ def main():
     from bert_tf.load import load_description, save_description
     from bert_tf.tasks.classification import ClassificationTask
     from bert_tf.tasks.registry import save_task
+    from bert_tf.training.cluster import by_chief, is_chief
+    from bert_tf.training.history import History, given
     from bert_tf.training.job import Job
     from bert_tf.training.output import prepare
 
@@ -51,25 +53,22 @@ def main():
 
     with strategy.scope():
         task = ClassificationTask(
-            model.config,
-            len(labels),
-            labels=labels,
-            metric_names=source.metrics,
-            rematerialize=FLAGS.rematerialize,
+            model.config, len(labels), labels=labels, metric_names=source.metrics, rematerialize=FLAGS.rematerialize
         )
-        job = Job(task, run, FLAGS.max_seq_length, FLAGS.bucket_by_length)
+        job = Job(task, run, FLAGS.max_seq_length, FLAGS.bucket_by_length, History(FLAGS.output_dir, given(FLAGS)))
         if FLAGS.do_train:
             job.train(examples["train"], examples.get("dev"), FLAGS.keep_best, FLAGS.eval_batch_size, begin)
         else:
             job.restore()
-            prepare(FLAGS.output_dir)
+            by_chief(prepare, FLAGS.output_dir)
         if FLAGS.do_eval:
             scores = job.scores(examples["dev"], FLAGS.eval_batch_size)
-            write_results(FLAGS.output_dir, scores, job.global_step)
+            by_chief(write_results, FLAGS.output_dir, scores, job.global_step)
+            job.history.concluded(job.global_step, scores)
         if FLAGS.do_predict:
             answers = task.answers(job.outputs(examples["test"], FLAGS.predict_batch_size))
-            data.write_predictions(FLAGS.output_dir, texts["test"], answers, labels)
-    if FLAGS.do_export:
+            by_chief(data.write_predictions, FLAGS.output_dir, texts["test"], answers, labels)
+    if FLAGS.do_export and is_chief(strategy):
         export_trained(FLAGS.output_dir, FLAGS.export_dir, FLAGS.export_dtype)
 
 

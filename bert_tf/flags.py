@@ -8,7 +8,8 @@ from absl import app, flags, logging
 
 FLAGS = flags.FLAGS
 PRECISIONS = ("float32", "mixed_bfloat16", "mixed_float16")
-_TPU_FLAGS = ("use_tpu", "tpu_name", "tpu_zone", "gcp_project", "master", "num_tpu_cores", "iterations_per_loop")
+_TPU_ADDRESS = ("tpu_name", "tpu_zone", "gcp_project", "master")  # where the TPU of --distribution_strategy=tpu is
+_NO_EFFECT = ("num_tpu_cores", "iterations_per_loop")
 
 
 def define_model():
@@ -43,11 +44,21 @@ def define_run(train_batch_size=32, learning_rate=5e-5):
     flags.DEFINE_bool("rematerialize", False, "Compute activations again in the backward pass, to save memory.")
     flags.DEFINE_enum("precision", "float32", PRECISIONS, "What layers compute in; weights stay float32.")
     flags.DEFINE_enum("use_xla", "auto", ("auto", "true", "false"), "Compile with XLA; auto: with a GPU or TPU only.")
-    flags.DEFINE_enum("distribution_strategy", "default", ("default", "mirrored"), "One device, or all GPUs of this "
-                      "machine.")  # fmt: skip
+    define_devices()
     flags.DEFINE_integer("seed", 0, "Of the new weights, the order of the examples and dropout.", lower_bound=0)
     flags.DEFINE_bool("deterministic", False, "The same command gives the same weights, bit for bit; may be slower.")
     flags.DEFINE_bool("bucket_by_length", True, "Batch examples of similar lengths and pad to the longest only.")
+
+
+def define_devices():
+    """On what a run computes."""
+    strategies = ("default", "mirrored", "multi_worker", "tpu")
+    flags.DEFINE_enum("distribution_strategy", "default", strategies, "One device; all GPUs of this machine; those of "
+                      "several machines, on each of which the same command runs; or a TPU. See "
+                      "docs/distributed.md.")  # fmt: skip
+    flags.DEFINE_list("worker_hosts", [], "With multi_worker: host:port of every worker, the same list everywhere; the "
+                      "first one writes. Default: what the environment variable TF_CONFIG says.")  # fmt: skip
+    flags.DEFINE_integer("task_index", None, "With --worker_hosts: which of them this is, from 0.", lower_bound=0)
 
 
 def define_classifier_data():
@@ -114,19 +125,31 @@ def define_pretraining_data():
 
 
 def define_google_tpu():
-    """google-research/bert's flags for Cloud TPUs, so that its command lines are understood."""
-    flags.DEFINE_bool("use_tpu", False, "No effect here.")
-    for name in ("tpu_name", "tpu_zone", "gcp_project", "master"):
-        flags.DEFINE_string(name, None, "No effect here.")
+    """google-research/bert's flags for Cloud TPUs."""
+    flags.DEFINE_bool("use_tpu", False, "The same as --distribution_strategy=tpu.")
+    flags.DEFINE_string("tpu_name", None, "The Cloud TPU, by name or as grpc://host:port; default: those of this "
+                        "machine.")  # fmt: skip
+    flags.DEFINE_string("tpu_zone", None, "Its zone; default: this machine's.")
+    flags.DEFINE_string("gcp_project", None, "Its project; default: this machine's.")
+    flags.DEFINE_string("master", None, "Its address, instead of --tpu_name.")
     flags.DEFINE_integer("num_tpu_cores", 8, "No effect here.")
     flags.DEFINE_integer("iterations_per_loop", 1000, "No effect here.")
 
 
 def warn_of_ignored():
     """Says once which flags of the command line have no effect."""
-    given = [name for name in _TPU_FLAGS if name in FLAGS and FLAGS[name].present]
+    names = _NO_EFFECT if _strategy() == "tpu" else _NO_EFFECT + _TPU_ADDRESS
+    names += () if _strategy() == "multi_worker" else ("worker_hosts", "task_index")
+    given = [name for name in names if name in FLAGS and FLAGS[name].present]
     if given:
         logging.warning("These flags have no effect here: %s.", ", ".join(f"--{name}" for name in given))
+
+
+def _strategy():
+    """Returns the name of the strategy: --use_tpu stands for one."""
+    asked = "use_tpu" in FLAGS and FLAGS.use_tpu
+    named = "default" if "distribution_strategy" not in FLAGS else FLAGS.distribution_strategy
+    return "tpu" if asked and named == "default" else named
 
 
 def check_actions():
@@ -139,8 +162,12 @@ def check_actions():
             raise ValueError(f"--{name} must come with --do_train. Received it without.")
 
 
-def run(main):
-    """Runs a script: what the user can mend ends in one message and status 1, everything else in a traceback."""
+def run(main, takes_texts=False):
+    """Runs a script: what the user can mend ends in one message and status 1, everything else in a traceback.
+
+    Args:
+        main: called without arguments; with `takes_texts`, with the list of what is no flag on the command line.
+    """
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # TensorFlow greets with a screenful otherwise
 
     def guarded(argv):
@@ -149,11 +176,16 @@ def run(main):
         logging.get_absl_handler().setFormatter(standard_logging.Formatter("%(asctime)s %(message)s", "%H:%M:%S"))
         warn_of_ignored()
         try:
-            if argv[1:]:
+            if argv[1:] and not takes_texts:
                 raise ValueError(f"Everything must be given as --flag=value. Received: {' '.join(argv[1:])}")
             check_actions()
-            main()
+            main(*([argv[1:]] if takes_texts else []))
         except Exception as error:
+            if _is_lost_worker(error):
+                logging.error("Error: another worker of this run has ended or cannot be reached; its own log says why.")
+                logging.error("The same command, started again on all workers, goes on from the last checkpoint.")
+                logging.debug("The place:", exc_info=True)
+                sys.exit(1)
             if not _can_be_mended(error):
                 raise
             logging.error("Error: %s", error)
@@ -176,18 +208,37 @@ def _can_be_mended(error) -> bool:
     return isinstance(error, (ValueError, OSError)) or tf and isinstance(error, tf.errors.ResourceExhaustedError)
 
 
+def _is_lost_worker(error) -> bool:
+    """Whether it is what TensorFlow raises in the workers that live on when one has died, or its machine is cut off."""
+    tf = sys.modules.get("tensorflow")
+    if not tf or _strategy() != "multi_worker":
+        return False
+    kinds = ("UnavailableError", "AbortedError", "CancelledError", "DeadlineExceededError", "FailedPreconditionError")
+    return isinstance(error, tuple(getattr(tf.errors, kind) for kind in kinds))
+
+
 def apply_run_flags():
-    """Sets what holds for the whole process: seed, determinism, precision. Returns (strategy, whether to use XLA)."""
+    """Sets what holds for the whole process: seed, determinism, precision. Returns (strategy, whether to use XLA).
+
+    Raises:
+        ValueError: the devices of the strategy cannot be had.
+    """
     import keras
     import tensorflow as tf
 
     from bert_tf.training import distribution
 
+    name = _strategy()
+    if "use_tpu" in FLAGS and FLAGS.use_tpu and name != "tpu":
+        raise ValueError(f"--use_tpu must come with --distribution_strategy=tpu or without it. Received: {name!r}.")
+    tpu = (FLAGS.tpu_name or FLAGS.master, FLAGS.tpu_zone, FLAGS.gcp_project) if name == "tpu" else ()
+    strategy = distribution.make_strategy(name, FLAGS.worker_hosts, FLAGS.task_index, tpu)
     keras.utils.set_random_seed(FLAGS.seed)
     if FLAGS.deterministic:
         tf.config.experimental.enable_op_determinism()
     keras.config.set_dtype_policy(FLAGS.precision)
-    strategy = distribution.make_strategy(FLAGS.distribution_strategy)
+    if name == "tpu":
+        return strategy, False  # what runs on a TPU is compiled in any case, and as a whole
     return strategy, distribution.xla_by_default() if FLAGS.use_xla == "auto" else FLAGS.use_xla == "true"
 
 
@@ -282,3 +333,21 @@ def define_extend_vocabulary():
     flags.DEFINE_integer("num_words", 500, "Words to take from --input_file at most.", lower_bound=1)
     flags.DEFINE_integer("min_count", 5, "How often such a word must occur at least.", lower_bound=1)
     flags.DEFINE_bool("do_lower_case", None, "Lowercase the text; default: what the checkpoint says, else true.")
+
+
+def define_fill_mask():
+    """Which model fills in the blanks of which texts, and how the answers look."""
+    flags.DEFINE_string("model", None, "A checkpoint with a masked-LM head: a Hugging Face directory, what "
+                        "run_pretraining.py left in --output_dir, or a TF1 checkpoint's prefix.",
+                        required=True)  # fmt: skip
+    flags.DEFINE_string("vocab_file", None, "The vocabulary; default: the one beside the checkpoint.")
+    flags.DEFINE_bool("do_lower_case", None, "Lowercase the text; default: what the checkpoint says, else true.")
+    flags.DEFINE_integer("max_seq_length", None, "Longest text in word pieces, special tokens included; default: as "
+                         "many as the model has positions.", lower_bound=3)  # fmt: skip
+    flags.DEFINE_string("input_file", None, "Texts, one a line, also packed (.gz). Default: the arguments, else "
+                        "standard input.")  # fmt: skip
+    flags.DEFINE_integer("top_k", 5, "Tokens to answer with for each [MASK].", lower_bound=1)
+    flags.DEFINE_bool("json", False, "Answer in JSON, one object a line for each [MASK].")
+    flags.DEFINE_string("export_dir", None, "Instead of answering: write the model as a SavedModel, the next version "
+                        "below this directory.")  # fmt: skip
+    flags.DEFINE_enum("export_dtype", "float32", ("float32", "bfloat16"), "Of weights and computation in the export.")

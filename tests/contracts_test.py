@@ -168,7 +168,7 @@ OUR_FLAGS = {
     "gradient_accumulation_steps": 1, "rematerialize": False, "keep_checkpoints": 5, "overwrite_output_dir": False,
     "bucket_by_length": True, "train_file": None, "eval_file": None, "predict_file": None, "header": True,
     "text_column": ["text"], "label_column": "label", "keep_best": None, "do_export": False, "export_dir": None,
-    "export_dtype": "float32",
+    "export_dtype": "float32", "worker_hosts": [], "task_index": None,
 }  # fmt: skip
 
 

@@ -14,6 +14,7 @@ import bert_tf
 from bert_tf.checkpoints.tf1 import read
 from bert_tf.serving.client import Client
 from bert_tf.serving.server import serve
+from bert_tf.training.history import read as read_history
 from tests import tiny
 from tests.conftest import ROOT
 
@@ -155,8 +156,9 @@ def test_the_directory_is_a_checkpoint_that_gives_the_same_answers(whole):
 
 def test_the_directory_holds_what_the_documentation_says_and_nothing_more(whole):
     kept = [f"model.ckpt-{step}.{kind}" for step in (40, 50, 60, 70, 80) for kind in ("data-00000-of-00001", "index")]
-    others = ["bert_config.json", "checkpoint", "eval_results.txt", "export", "labels.txt", "predictions.jsonl"]
-    others += ["task.json", "test_results.tsv", "tokenizer_config.json", "train", "vocab.txt"]
+    others = ["bert_config.json", "checkpoint", "eval_results.txt", "export", "history.jsonl", "labels.txt"]
+    others += ["predictions.jsonl", "report.html", "task.json", "test_results.tsv", "tokenizer_config.json", "train"]
+    others += ["vocab.txt"]
     assert sorted(os.listdir(whole[0])) == sorted(kept + others)
 
 
@@ -168,6 +170,14 @@ def test_killed_and_started_again_it_ends_with_the_same_weights_to_the_bit(mater
     assert_same_tensors(whole[0] / "model.ckpt-80", material / "killed" / "model.ckpt-80")
     for name in ("eval_results.txt", "test_results.tsv", "predictions.jsonl"):
         assert (material / "killed" / name).read_bytes() == (whole[0] / name).read_bytes()
+    (begun,) = map(int, CONTINUED.findall(log))
+    lines = read_history(material / "killed" / "history.jsonl")
+    assert [line["step"] for line in lines if line["kind"] == "start"] == [0, begun]
+    steps = [line["step"] for line in lines if line["kind"] == "train"]  # a start's first step is not reported
+    assert steps == [step for step in range(2, 81) if step != begun + 1]
+    page = (material / "killed" / "report.html").read_text(encoding="utf-8")
+    assert f"after step {begun}" in page and f"model.ckpt-{begun}" in page and ">--learning_rate<" in page
+    assert [f'aria-label="{name}"' in page for name in ("Loss", "Gradient norm, before clipping")] == [True, True]
 
 
 @pytest.mark.slow

@@ -81,7 +81,7 @@ class Store:
         """
         self._write_state(step, self.steps())
 
-    def latest(self, strict: bool = False) -> tuple[int, str] | None:
+    def latest(self, strict: bool = False, up_to: int | None = None) -> tuple[int, str] | None:
         """Returns (step, prefix) of the newest whole checkpoint, or None if there is none.
 
         Whole means: every tensor can be read and has its checksum. Nothing cheaper proves it, since TensorFlow does not
@@ -90,8 +90,11 @@ class Store:
 
         Args:
             strict: raise ValueError at a half one, instead of warning and taking the one before it.
+            up_to: the highest step that is asked for; None: any.
         """
         for step, _ in sorted(self._found(), reverse=True):
+            if up_to is not None and step > up_to:
+                continue
             try:
                 file = tf1.Tf1File(self.prefix(step))
                 for name in file.shapes:
@@ -102,6 +105,14 @@ class Store:
                     raise
                 _log.warning("Not used, because it is not whole: %s", error)
         return None
+
+    def delete_after(self, step: int):
+        """Deletes the checkpoints of later steps, and the note of the best one if it is of them."""
+        for later in [s for s, _ in self._found() if s > step]:
+            self._delete(later)
+        best = self.best()
+        if best and best.step > step:
+            os.remove(os.path.join(self.directory, BEST_FILE))
 
     def restore(self, prefix: str) -> dict[str, np.ndarray]:
         """Returns every tensor of a checkpoint by name.

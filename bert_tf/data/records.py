@@ -75,6 +75,16 @@ def read(
     Raises:
         ValueError: a file is not as `describe` needs it, not as `names` and `expect` say, or not like the others.
     """
+    parse = parser(paths, names, expect)
+    files = tf.data.Dataset.from_tensor_slices([[os.fspath(path), compression_of(path)] for path in paths])
+    records = files.flat_map(lambda file: tf.data.TFRecordDataset(file[0], file[1]))
+    batches = records.batch(batch_size or _PARSED, drop_remainder and batch_size is not None)
+    batches = batches.map(parse, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
+    return batches if batch_size else batches.unbatch()
+
+
+def parser(paths: list, names: tuple[str, ...] | None = None, expect: dict | None = None):
+    """Returns the function from serialized records (string [B]) of these files to {name: tensor}; see `read`."""
     assert paths
     paths = [os.fspath(path) for path in paths]
     first, *others = ((path, first_features(path)) for path in paths)
@@ -90,11 +100,7 @@ def read(
         parsed = tf.io.parse_example(serialized, spec)
         return {name: tf.cast(parsed[in_file[name]], FEATURES[name].dtype) for name in names}
 
-    files = tf.data.Dataset.from_tensor_slices((paths, [compression_of(path) for path in paths]))
-    records = files.flat_map(lambda path, compression: tf.data.TFRecordDataset(path, compression))
-    batches = records.batch(batch_size or _PARSED, drop_remainder and batch_size is not None)
-    batches = batches.map(parse, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
-    return batches if batch_size else batches.unbatch()
+    return parse
 
 
 def _check_same(first_path, first, path, features):

@@ -8,26 +8,30 @@ from bert_tf.modeling.layers import Dropout, LayerNorm, Linear
 MASKED = -10000.0  # added to a score that must not count; BERT's number, and float16 can hold it
 
 
-def attention_bias(input_mask, sentence_ids=None, dtype="float32"):
+def attention_bias(input_mask, sentence_ids=None, dtype="float32", causal=False):
     """Returns what to add to attention scores so that nothing attends to padding or to a neighbour in a packed row.
 
-        input_mask     1 1 1 1 0        sentence_ids   1 1 2 2 0
+        input_mask     1 1 1 1 0        sentence_ids   1 1 2 2 0             causal, for the third token:
         bias for every row of S:        bias for the first token:
-                       0 0 0 0 -1e4                    0 0 -1e4 -1e4 -1e4
+                       0 0 0 0 -1e4                    0 0 -1e4 -1e4 -1e4    0 0 0 -1e4 -1e4
 
     Args:
         input_mask: int32 [B, S], 1 for a token and 0 for padding.
         sentence_ids: int32 [B, S], 1, 2, ... for the packed sentences and 0 for padding, or None.
         dtype: of the result.
+        causal: a token attends to itself and to those before it only.
 
     Returns:
-        [B, 1, 1, S], or [B, 1, S, S] with sentence_ids.
+        [B, 1, 1, S], or [B, 1, S, S] with sentence_ids or causal.
     """
     if sentence_ids is None:
         visible = input_mask[:, tf.newaxis, tf.newaxis, :] > 0
     else:
         visible = sentence_ids[:, tf.newaxis, :, tf.newaxis] == sentence_ids[:, tf.newaxis, tf.newaxis, :]
         visible &= input_mask[:, tf.newaxis, tf.newaxis, :] > 0
+    if causal:
+        place = tf.range(tf.shape(input_mask)[1])
+        visible &= place[:, tf.newaxis] >= place
     return tf.where(visible, tf.cast(0, dtype), tf.cast(MASKED, dtype))
 
 

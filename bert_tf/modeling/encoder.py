@@ -17,6 +17,8 @@ class Encoder(keras.Model):
     Args:
         config: an `EncoderConfig`, or the dict that `to_dict` made of one.
         rematerialize: compute each block's activations again in the backward pass instead of keeping them.
+        causal: every token attends to itself and to those before it only, as the left-to-right model that the paper
+            compares with (section 5.1).
 
     Inputs: a dict of int32 [B, S]: `input_ids`; `input_mask` (1 = token, 0 = padding; absent: all ones); `segment_ids`
     (absent: zeros); `sentence_ids` for packed rows (1, 2, ... for each sentence in the row, 0 = padding; absent: one
@@ -27,11 +29,12 @@ class Encoder(keras.Model):
     a list of [B, A, S, S]. All in the compute dtype.
     """
 
-    def __init__(self, config, rematerialize=False, trainable=True, **kwargs):
+    def __init__(self, config, rematerialize=False, causal=False, trainable=True, **kwargs):
         kwargs.setdefault("name", "bert")
         super().__init__(**kwargs)
         self.config = config if isinstance(config, EncoderConfig) else EncoderConfig.from_dict(config)
         self.rematerialize = rematerialize
+        self.causal = causal
         c, numbers = self.config, {"initializer_range": self.config.initializer_range, "dtype": self.dtype_policy}
         self.embeddings = Embeddings(
             c.vocab_size,
@@ -71,7 +74,8 @@ class Encoder(keras.Model):
     def call(self, inputs, training=None, return_attention_probs=False):
         ids, sentence_ids = inputs["input_ids"], inputs.get("sentence_ids")
         mask = inputs.get("input_mask")
-        bias = attention_bias(tf.ones_like(ids) if mask is None else mask, sentence_ids, self.compute_dtype)
+        mask = tf.ones_like(ids) if mask is None else mask
+        bias = attention_bias(mask, sentence_ids, self.compute_dtype, self.causal)
         positions = None if sentence_ids is None else restarting_positions(sentence_ids)
         x = self.embeddings(ids, inputs.get("segment_ids"), positions, training=training)
         layers, probs = [], []
@@ -117,6 +121,7 @@ class Encoder(keras.Model):
             "dtype": keras.dtype_policies.serialize(self.dtype_policy),
             "config": self.config.to_dict(),
             "rematerialize": self.rematerialize,
+            "causal": self.causal,
         }
 
 

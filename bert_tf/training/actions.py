@@ -8,16 +8,21 @@ from absl import logging
 
 from bert_tf.evaluation.metrics import higher_is_better
 from bert_tf.progress import clock
+from bert_tf.training import cluster
+
+_COUNTS = {"skipped", "skipped_in_a_row", "tokens"}  # results of a step that are no curves of their own
 
 
 class Events:
-    """Scalars for TensorBoard in `output_dir`/`name`; nothing is made there before the first."""
+    """Scalars for TensorBoard in `output_dir`/`name`, written by the chief; nothing is made there before the first."""
 
     def __init__(self, output_dir, name):
         self.directory = os.path.join(output_dir, name)
         self.writer = None
 
     def write(self, step, values: dict[str, float]):
+        if not cluster.is_chief():
+            return
         self.writer = self.writer or tf.summary.create_file_writer(self.directory)
         with self.writer.as_default(step=step):
             for name, value in values.items():
@@ -31,27 +36,36 @@ class Progress:
     Args:
         run: a `RunConfig`.
         every: steps between two lines; by default some fifty lines a run.
+        history: the run's `History`, which gets the same values, or None.
+
+    Of a step's results it takes `loss`, `gradient_norm` and others as they are; `skipped` (0 or 1) and, where it is
+    there, `tokens` (of the batch, without padding) it adds up.
     """
 
-    def __init__(self, run, every: int | None = None):
-        self.run = run
+    def __init__(self, run, every: int | None = None, history=None):
+        self.run, self.history = run, history
         self.every = every or max(1, min(100, run.num_train_steps // 50))
         self.events = Events(run.output_dir, "train")
         self.since = None  # (step, time) of the last line; the first step is not counted, for it builds the graph
-        self.skipped = 0
+        self.skipped = self.told = 0  # steps, and those of them that the history knows of
+        self.tokens = 0  # since the last line
 
     def __call__(self, step, results, state):
         self.skipped += int(results["skipped"])
+        self.tokens += results.get("tokens", 0)  # on the device: waits for nothing
         if self.since is None:
             float(results["loss"])  # waits for the device
-            self.since = step, time.perf_counter()
+            self.since, self.tokens = (step, time.perf_counter()), 0
         elif step % self.every == 0 or step == self.run.num_train_steps:
-            self._report(step, {name: float(results[name]) for name in ("loss", "gradient_norm")}, state)
+            self._report(step, {name: float(results[name]) for name in results if name not in _COUNTS}, state)
 
     def _report(self, step, values, state):
         (since, start), now = self.since, time.perf_counter()
         self.since = step, now
         values["examples_per_second"] = (step - since) * self.run.train_batch_size / (now - start)
+        if tokens := int(self.tokens):
+            values["tokens_per_second"] = tokens / (now - start)
+        self.tokens = 0
         values["learning_rate"] = float(state.optimizer.learning_rate)
         left = (self.run.num_train_steps - step) * self.run.train_batch_size / values["examples_per_second"]
         logging.info(
@@ -60,6 +74,9 @@ class Progress:
             f"  {self.skipped} steps skipped (gradients overflowed)" if self.skipped else "",
         )
         self.events.write(step, values)
+        if self.history:
+            self.history.trained(step, {**values, "skipped": self.skipped - self.told})
+            self.told = self.skipped
 
 
 class KeepBest:
@@ -71,17 +88,18 @@ class KeepBest:
         names: the metrics that `score` returns.
         run: a `RunConfig`.
         checkpoints: the run's `Store`.
+        history: the run's `History`, which gets the scores too, or None.
 
     Raises:
         ValueError: there is no such metric.
     """
 
-    def __init__(self, metric, score, names, run, checkpoints):
+    def __init__(self, metric, score, names, run, checkpoints, history=None):
         self.metric = metric.removeprefix("eval_")
         if self.metric not in names:
             raise ValueError(f"--keep_best must name one of {sorted(names)}. Received: {metric!r}.")
         self.higher = higher_is_better(self.metric)
-        self.score, self.run, self.checkpoints = score, run, checkpoints
+        self.score, self.run, self.checkpoints, self.history = score, run, checkpoints, history
         self.events = Events(run.output_dir, "eval")
 
     def __call__(self, step, results, state):
@@ -90,7 +108,12 @@ class KeepBest:
         scores = self.score(state.model)
         value, best = scores[self.metric], self.checkpoints.best()
         better = best is None or (value > best.value if self.higher else value < best.value)
-        if better:
-            self.checkpoints.mark_best(step, self.metric, value)
+        cluster.by_chief(self._note, step, value, better)  # all must call it, though one may find it noted already
         logging.info("step %d  eval_%s = %.5f%s", step, self.metric, value, "  (best so far)" if better else "")
         self.events.write(step, scores)
+        if self.history:
+            self.history.evaluated(step, scores)
+
+    def _note(self, step, value, better):
+        if better:
+            self.checkpoints.mark_best(step, self.metric, value)

@@ -10,8 +10,9 @@ from bert_tf.checkpoints import convert
 from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.checkpoints.store import Store
 from bert_tf.data import dataset
-from bert_tf.training import distribution
+from bert_tf.training import cluster, distribution
 from bert_tf.training.actions import KeepBest, Progress
+from bert_tf.training.history import History
 from bert_tf.training.loop import RunConfig, fit
 from bert_tf.training.scoring import Predictor
 
@@ -28,12 +29,14 @@ class Job:
         run: the training run; its output_dir is also where a trained model is sought.
         max_seq_length: longest row.
         by_length: batches of similar lengths, padded to their longest.
+        history: of the training, or None; its page is drawn now and then, and at the end, however it comes.
     """
 
     task: object
     run: RunConfig
     max_seq_length: int
     by_length: bool = True
+    history: History | None = None
 
     def __post_init__(self):
         self.checkpoints = Store(self.run.output_dir, keep=self.run.keep_checkpoints)
@@ -50,25 +53,32 @@ class Job:
             on_begin: called once the weights to start from are found good: before it, nothing is written.
             keep_best: the metric by which the model is chosen; None: the last step's model is the result.
         """
-        run, order = self.run, self._training_order(examples)
-        actions = [Progress(run)]
+        run, history, order = self.run, self.history, self._training_order(examples)
+        actions = [Progress(run, history=history)]
         if keep_best:
-            names = (*self.task.metric_names, "loss")
-            score = functools.partial(self._scores, examples=held_out, batch_size=batch_size)
-            actions.append(KeepBest(keep_best, score, names, run, self.checkpoints))
+            actions.append(self._keep_best(keep_best, held_out, batch_size))
+        if history:
+            actions.append(history)
 
         def begun(start, state):
-            on_begin()
+            cluster.by_chief(on_begin)
+            if history:
+                origin = self.checkpoints.prefix(start) if start else run.init_checkpoint
+                cluster.by_chief(history.start, start, origin)
             if keep_best and start:  # the run may have been stopped before this checkpoint was scored
-                actions[-1](start, None, state)
+                actions[1](start, None, state)
 
-        state = fit(self.task, run, lambda start: self._batches(examples, order[start:]), actions, begun)
+        try:
+            state = fit(self.task, run, lambda start: self._batches(examples, order[start:]), actions, begun)
+        finally:
+            if history:
+                history.write_page()
         self.model, self.global_step = state.model, run.num_train_steps
         if keep_best and (best := self.checkpoints.best()):
             self._load(self.checkpoints.prefix(best.step))
             self.global_step = best.step
             logging.info("The best by %s is step %d: %.5f", best.metric, best.step, best.value)
-        self.checkpoints.point_to(self.global_step)
+        cluster.by_chief(self.checkpoints.point_to, self.global_step)
 
     def restore(self):
         """Loads this run's result, or where there is none the initial checkpoint, which must then have the head too.
@@ -99,6 +109,11 @@ class Job:
         """Returns the model's outputs [n, ...], in order."""
         order = self._scoring_order(examples, batch_size)
         return self._predictor(self.model).outputs(self._batches(examples, order), order)[0]
+
+    def _keep_best(self, metric, held_out, batch_size):
+        names = (*self.task.metric_names, "loss")
+        score = functools.partial(self._scores, examples=held_out, batch_size=batch_size)
+        return KeepBest(metric, score, names, self.run, self.checkpoints, self.history)
 
     def _scores(self, model, examples, batch_size):
         order = self._scoring_order(examples, batch_size)

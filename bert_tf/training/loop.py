@@ -3,10 +3,14 @@
 import dataclasses
 from collections.abc import Callable, Iterable
 
+from absl import logging
+
 from bert_tf.checkpoints.store import Store
-from bert_tf.training import distribution
-from bert_tf.training.optimizer import AdamW
-from bert_tf.training.schedule import WarmupLinearDecay
+from bert_tf.training import cluster, distribution
+from bert_tf.training.guard import Rollback
+from bert_tf.training.interruption import Interruption, Stopped
+from bert_tf.training.optimizers import OPTIMIZERS
+from bert_tf.training.schedule import SCHEDULES
 from bert_tf.training.state import TrainingState, begin
 from bert_tf.training.step import StepConfig, TrainStep
 
@@ -25,7 +29,9 @@ class RunConfig:
         save_checkpoints_steps: steps between two checkpoints.
         keep_checkpoints: how many of the last ones stay.
         anew: do not continue the run that lies in output_dir.
+        optimizer, schedule: names in `OPTIMIZERS` and `SCHEDULES`.
         step: how a step is made.
+        rollback: when the run goes back to a checkpoint; None: never. Needs a guard in `step`.
         settings: whatever else decides the result, such as the names and hashes of the data files; JSON values.
     """
 
@@ -38,7 +44,10 @@ class RunConfig:
     save_checkpoints_steps: int = 1000
     keep_checkpoints: int = 5
     anew: bool = False
+    optimizer: str = "adamw"
+    schedule: str = "linear"
     step: StepConfig = dataclasses.field(default_factory=StepConfig)
+    rollback: Rollback | None = None
     settings: dict = dataclasses.field(default_factory=dict)
 
     def saves_at(self, step: int) -> bool:
@@ -49,35 +58,84 @@ class RunConfig:
         """Returns what must be equal for a run to be continued: all that changes what a step computes."""
         names = ("train_batch_size", "num_train_steps", "num_warmup_steps", "learning_rate")
         step = {"seed": self.step.seed, "gradient_accumulation_steps": self.step.accumulation}
-        return {name: getattr(self, name) for name in names} | step | self.settings
+        # Named only where they are not the default, so that older runs can be continued.
+        new = {
+            "optimizer": self.optimizer,
+            "schedule": self.schedule,
+            "guard": self.step.guard,
+            "rollback": self.rollback,
+        }
+        defaults = {"optimizer": "adamw", "schedule": "linear"}
+        new = {name: value for name, value in new.items() if value != defaults.get(name)}
+        new = {name: dataclasses.asdict(v) if dataclasses.is_dataclass(v) else v for name, v in new.items()}
+        return {name: getattr(self, name) for name in names} | step | new | self.settings
 
 
 def fit(task, run: RunConfig, batches: Callable, actions: Iterable[Callable] = (), on_begin: Callable | None = None):
     """Trains a task's model to the end of the run, and returns the `TrainingState`.
 
-    To be called in the scope of a strategy.
+    To be called in the scope of a strategy. Of several workers the chief alone writes checkpoints; all must see them.
+    After SIGTERM or Ctrl-C the running step is finished, its checkpoint saved, and `interruption.Stopped` raised.
 
     Args:
         task: see `tasks/task.py`.
         run: the run.
         batches: takes the step at which to begin and returns the batches from there on, dicts of tensors [B, ...].
+            With `run.rollback` it also takes how often the run went back: another number must give another order, such
+            as by `guard.order_seed`.
         on_begin: called as on_begin(start, state) once the weights to start from are loaded and found good: before it,
-            nothing is written.
+            nothing is written. Called again where the run goes back.
         actions: each is called as action(step, results, state) after every step: `actions.py` has them.
     """
     distribution.check_batch_size(run.train_batch_size, run.step.accumulation, "--train_batch_size")
     model = task.build_model()
-    optimizer = AdamW(WarmupLinearDecay(run.learning_rate, run.num_train_steps, run.num_warmup_steps))
+    schedule = SCHEDULES[run.schedule](run.learning_rate, run.num_train_steps, run.num_warmup_steps)
+    optimizer = OPTIMIZERS[run.optimizer](schedule)
     optimizer.build(model.trainable_variables)
     state = TrainingState(model, optimizer, TrainStep(task, model, optimizer, run.step), run.identity())
     checkpoints = Store(run.output_dir, keep=run.keep_checkpoints)
     start = begin(state, checkpoints, run.init_checkpoint, task, run.anew)
-    if on_begin:
-        on_begin(start, state)
-    for step, batch in zip(range(start + 1, run.num_train_steps + 1), batches(start), strict=False):
-        results = state.step(batch)
-        if run.saves_at(step):
-            checkpoints.save(step, state.tensors())
-        for action in actions:
-            action(step, results, state)
+    cluster.check_same(start, "step to begin at")
+    with Interruption() as interruption:
+        while start is not None:
+            if on_begin:
+                on_begin(start, state)
+            rollbacks = [int(state.step.guard.rollbacks.numpy())] if run.rollback else []
+            start = _steps(state, run, start, batches(start, *rollbacks), checkpoints, actions, interruption)
     return state
+
+
+def _steps(state, run, start, batches, checkpoints, actions, interruption):
+    """Makes the steps after `start`. Returns the step to go on from where the run went back, else None."""
+    done = saved = start
+
+    def save():
+        nonlocal saved
+        if run.rollback:
+            run.rollback.protect(done, state, checkpoints, run)
+        cluster.by_chief(checkpoints.save, done, state.tensors())
+        saved = done
+
+    if run.rollback and start == 0:
+        save()  # there must be one to go back to
+    try:
+        for step, batch in zip(range(start + 1, run.num_train_steps + 1), batches, strict=False):
+            with interruption.held():
+                results, done = state.step(batch), step
+                back = run.rollback is not None and run.rollback.is_due(state)
+                if back:
+                    done = saved = run.rollback.go_back(step, state, checkpoints, run)
+                elif run.saves_at(step):
+                    save()
+            interruption.check()
+            if back:
+                return done
+            for action in actions:
+                action(step, results, state)
+    except Stopped as stopped:
+        if saved != done:
+            save()
+        name = stopped.signal.name
+        logging.warning("%s: stopped after step %d. The same command goes on from there.", name, done)
+        raise
+    return None

@@ -17,6 +17,8 @@ _OWN = (
     "predictions.jsonl",
     "labels.txt",
     "task.json",
+    "history.jsonl",
+    "report.html",
     "train/events.out.tfevents.*",
     "eval/events.out.tfevents.*",
 )

@@ -6,6 +6,7 @@ import tensorflow as tf
 
 from bert_tf.modeling.layers import seed_scope
 from bert_tf.training import distribution
+from bert_tf.training.guard import Guard, GuardConfig
 
 _FIRST_LOSS_SCALE = 2.0**15
 _STEPS_TO_GROW = 2000  # after so many finite steps the loss scale doubles (Micikevicius et al. 2018, section 3.2)
@@ -21,6 +22,7 @@ class StepConfig:
         clip_norm: the gradients' global norm is at most this (BERT: 1.0).
         use_xla: compile forward and backward, as one XLA program inside each replica.
         scale_loss: multiply the loss so that float16 gradients do not vanish, and skip the steps where they overflow.
+        guard: which losses are so bad that their step is skipped; None: every step is made.
     """
 
     seed: int = 0
@@ -28,6 +30,7 @@ class StepConfig:
     clip_norm: float = 1.0
     use_xla: bool = False
     scale_loss: bool = False
+    guard: GuardConfig | None = None
 
 
 class TrainStep:
@@ -36,11 +39,12 @@ class TrainStep:
     Args:
         task: gives `denominators(batch)` and `loss(outputs, batch, denominators)`; see `tasks/task.py`.
         model: a Keras model that takes the batch's features, built in the strategy's scope.
-        optimizer: `AdamW`, built in the strategy's scope.
+        optimizer: one of `optimizers.OPTIMIZERS`, built in the strategy's scope.
         config: a `StepConfig`.
 
     Calling it with a batch (a dict of tensors [B, ...], for all replicas together) returns float32 scalars: `loss`,
-    `gradient_norm` before clipping, `skipped` (1 where the gradients were not finite and nothing moved).
+    `gradient_norm` before clipping, `skipped` (1 where nothing moved: gradients overflowed, or the guard found the step
+    bad), and with a guard `skipped_in_a_row` (the guard's count).
     """
 
     def __init__(self, task, model, optimizer, config: StepConfig):
@@ -52,6 +56,7 @@ class TrainStep:
         scale = _FIRST_LOSS_SCALE if config.scale_loss else 1.0
         self.loss_scale = tf.Variable(scale, trainable=False, name="loss_scale")
         self.finite_steps = tf.Variable(0, dtype=tf.int64, trainable=False, name="finite_steps")
+        self.guard = Guard(config.guard) if config.guard else None
         self._micro_step = tf.function(self._loss_and_gradients, jit_compile=config.use_xla or None)
         self._step = distribution.traced_once(self._distributed)
 
@@ -60,7 +65,8 @@ class TrainStep:
 
     def variables(self):
         """Returns {name: variable}: what a resumed run needs besides the model's and the optimizer's variables."""
-        return {"loss_scale": self.loss_scale, "finite_steps": self.finite_steps}
+        scaling = {"loss_scale": self.loss_scale, "finite_steps": self.finite_steps}
+        return scaling | (self.guard.variables() if self.guard else {})
 
     def _distributed(self, batch):
         results = self.strategy.run(self._replica, args=(batch,))
@@ -78,21 +84,36 @@ class TrainStep:
         norm = tf.linalg.global_norm(gradients)
         shrink = self.config.clip_norm / tf.maximum(norm, self.config.clip_norm)
         gradients = [g * shrink for g in gradients]
-        finite = tf.math.is_finite(norm) if self.config.scale_loss else None
-        self.optimizer.apply_reduced(gradients, self.model.trainable_variables, when=finite)
-        if finite is not None:
+        results = {"loss": loss, "gradient_norm": norm}
+        return results | self._move(gradients, loss, norm)
+
+    def _move(self, gradients, loss, norm):
+        """Applies the gradients, unless the step is to be skipped, and returns what the results say of that."""
+        finite, bad = tf.math.is_finite(norm), tf.constant(False)
+        if self.guard:  # gradients that a smaller scale would make finite are not bad yet
+            bad = self.guard.is_bad(loss, finite | (self.loss_scale > 1))
+        moved = finite & ~bad
+        can_skip = self.guard or self.config.scale_loss
+        self.optimizer.apply_reduced(gradients, self.model.trainable_variables, when=moved if can_skip else None)
+        if self.config.scale_loss:
             self._adapt_loss_scale(finite)
-        skipped = tf.zeros([]) if finite is None else tf.cast(~finite, tf.float32)
-        return {"loss": loss, "gradient_norm": norm, "skipped": skipped}
+        skipped = {"skipped": tf.cast(~moved, tf.float32) if can_skip else tf.zeros([])}
+        if self.guard:
+            self.guard.note(loss, bad, moved)
+            skipped["skipped_in_a_row"] = tf.cast(self.guard.skipped_in_a_row, tf.float32)
+        return skipped
 
     def _accumulate(self, batch, denominators, context):
         """Returns the replica's share of the loss and of the gradients, summed over its micro-batches."""
         parts, step = self.config.accumulation, tf.cast(self.optimizer.iterations.value, tf.int32)
         place = step * context.num_replicas_in_sync + context.replica_id_in_sync_group
+        seed = self.config.seed
+        seed = self.guard.dropout_seed(seed) if self.guard else tf.constant(seed, tf.int32)
 
         def micro(part, index):
-            seed = tf.stack([tf.constant(self.config.seed, tf.int32), place * parts + index])
-            return self._micro_step(part, denominators, seed, self.loss_scale.read_value())
+            return self._micro_step(
+                part, denominators, tf.stack([seed, place * parts + index]), self.loss_scale.read_value()
+            )
 
         if parts == 1:
             return micro(batch, 0)

@@ -51,6 +51,17 @@ def test_progress_logs_a_line_and_writes_events(tmp_path, caplog, monkeypatch):
     }
 
 
+def test_progress_counts_tokens_and_takes_other_results_as_they_are(tmp_path, monkeypatch):
+    now = iter(range(0, 1000, 4))
+    monkeypatch.setattr("bert_tf.training.actions.time.perf_counter", lambda: float(next(now)))
+    progress = Progress(_run(tmp_path), every=3)
+    for step in range(1, 7):
+        progress(step, {**_results(1.0), "tokens": tf.constant(step), "share": tf.constant(step / 2)}, STATE)
+    events = _events(tmp_path / "train")
+    assert events["tokens_per_second"] == {3: (2 + 3) / 4, 6: (4 + 5 + 6) / 4}  # the first step is not timed
+    assert events["share"] == {3: 1.5, 6: 3.0} and not events.keys() & {"tokens", "skipped"}
+
+
 def _events(folder):
     """Returns {name: {step: value}} of all scalars in the event files of a folder."""
     values = {}

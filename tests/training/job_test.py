@@ -99,15 +99,18 @@ def test_random_weights_are_announced(tmp_path, caplog):
 
 
 def test_prepare_removes_the_run_s_own_files_only(tmp_path):
-    for name in ("model.ckpt-3.index", "checkpoint", "eval_results.txt", "notes.txt", "train.tsv"):
+    own = ("model.ckpt-3.index", "checkpoint", "eval_results.txt", "history.jsonl", "report.html")
+    for name in (*own, "notes.txt", "train.tsv"):
         (tmp_path / name).write_text("")
     prepare(tmp_path)
-    assert len(os.listdir(tmp_path)) == 5
+    assert len(os.listdir(tmp_path)) == 7
     prepare(tmp_path, anew=True)
     assert sorted(os.listdir(tmp_path)) == ["notes.txt", "train.tsv"]
 
 
 def test_strategies_by_name():
     assert distribution.make_strategy("default").num_replicas_in_sync == 1
-    with pytest.raises(ValueError, match=r"must be one of \('default', 'mirrored'\)\. Received: 'horovod'\."):
+    with pytest.raises(
+        ValueError, match=r"must be one of \('default', 'mirrored', 'multi_worker', 'tpu'\)\. Received: 'horovod'\."
+    ):
         distribution.make_strategy("horovod")

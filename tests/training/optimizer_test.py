@@ -16,7 +16,7 @@ PATHS = ("layer/kernel", "layer/bias", "layer/LayerNorm/gamma")
 SHAPES = ([3, 4], [4], [4])
 
 
-def _variables():
+def make_variables():
     rng = np.random.default_rng(0)
     made = []
     for path, shape in zip(PATHS, SHAPES, strict=True):
@@ -45,7 +45,7 @@ def _google(weights, gradients, rate_of):
 
 
 def test_ten_steps_equal_google_s_formula():
-    variables, rng = _variables(), np.random.default_rng(1)
+    variables, rng = make_variables(), np.random.default_rng(1)
     sizes = 10.0 ** np.arange(-6, 4)  # the small ones show epsilon
     gradients = [[(size * rng.normal(size=shape)).astype(np.float32) for shape in SHAPES] for size in sizes]
     schedule = WarmupLinearDecay(1e-3, 20, 3)

@@ -1,9 +1,9 @@
-"""The learning rate against google-research/bert's formula, worked out by hand."""
+"""The learning rates against the formulas, worked out by hand; the linear one against google-research/bert's."""
 
 import keras
 import pytest
 
-from bert_tf.training.schedule import WarmupLinearDecay
+from bert_tf.training.schedule import SCHEDULES, WarmupLinearDecay
 
 
 def _google(step, rate, steps, warmup):
@@ -29,3 +29,34 @@ def test_it_survives_saving():
     schedule = WarmupLinearDecay(1e-3, 7, 2)
     again = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(schedule))
     assert isinstance(again, WarmupLinearDecay) and again.get_config() == schedule.get_config()
+
+
+@pytest.mark.parametrize("name, arguments, rates", [
+    # steps 0, 2 (in the warm-up), 4 (its end), 8 (the middle of what follows), 10, 12 (the end), 13
+    ("linear", {}, (0, 0.5, 2 / 3, 1 / 3, 1 / 6, 0, 0)),
+    ("polynomial", {}, (0, 0.5, 1, 0.5**0.5, 0.5, 0, 0)),
+    ("polynomial", {"power": 1}, (0, 0.5, 1, 0.5, 0.25, 0, 0)),
+    ("polynomial", {"power": 2}, (0, 0.5, 1, 0.25, 0.0625, 0, 0)),
+    ("cosine", {}, (0, 0.5, 1, 0.5, (1 - 0.5**0.5) / 2, 0, 0)),
+    ("trapezoid", {}, (0, 0.5, 1, 1, 1, 0, 0)),  # a fifth of 12 is 2
+    ("trapezoid", {"num_decay_steps": 8}, (0, 0.5, 1, 0.5, 0.25, 0, 0)),
+    ("trapezoid", {"num_decay_steps": 12}, (0, 0.5, 2 / 3, 1 / 3, 1 / 6, 0, 0)),
+])  # fmt: skip
+def test_the_others_in_numbers(name, arguments, rates):
+    schedule = SCHEDULES[name](2.0, 12, 4, **arguments)
+    made = [float(schedule(step)) for step in (0, 2, 4, 8, 10, 12, 13)]
+    assert made == pytest.approx([2 * rate for rate in rates], abs=1e-6)
+    again = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(schedule))
+    assert type(again) is type(schedule) and again.get_config() == schedule.get_config()
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_a_run_that_is_all_warm_up_or_has_none(name):
+    assert float(SCHEDULES[name](2.0, 10, 0)(0)) == 2.0
+    rising = SCHEDULES[name](2.0, 4, 4)
+    assert float(rising(0)) == 0 and float(rising(2)) == 1.0 and 0 <= float(rising(4)) <= 2.0
+
+
+def test_a_fall_that_begins_within_the_warm_up_cuts_it_short():
+    schedule = SCHEDULES["trapezoid"](1.0, 10, 6, num_decay_steps=10)
+    assert [float(schedule(step)) for step in (3, 5, 6, 8)] == pytest.approx([0.5, 0.5, 0.4, 0.2], abs=1e-6)

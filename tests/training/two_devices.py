@@ -4,6 +4,7 @@ A process of its own, because virtual devices must be made before TensorFlow is 
 """
 
 import contextlib
+import itertools
 import json
 import os
 import sys
@@ -19,9 +20,11 @@ tf.config.set_logical_device_configuration(
 from bert_tf.data import dataset  # noqa: E402
 from bert_tf.tasks.classification import ClassificationTask  # noqa: E402
 from bert_tf.training import distribution  # noqa: E402
+from bert_tf.training.guard import GuardConfig  # noqa: E402
 from bert_tf.training.job import Job  # noqa: E402
 from bert_tf.training.loop import RunConfig, fit  # noqa: E402
-from bert_tf.training.step import StepConfig  # noqa: E402
+from bert_tf.training.optimizers import OPTIMIZERS  # noqa: E402
+from bert_tf.training.step import StepConfig, TrainStep  # noqa: E402
 from tests import tiny  # noqa: E402
 
 EXAMPLES = tiny.tokenized(66)
@@ -82,6 +85,38 @@ def float16(strategy):
         keras.config.set_dtype_policy("float32")
 
 
+class Poisoned(ClassificationTask):
+    """A task whose loss is NaN where a row of the batch says so."""
+
+    def loss(self, outputs, batch, denominators):
+        return super().loss(outputs, batch, denominators) + tf.reduce_sum(batch["poison"])
+
+
+def guarded(strategy, optimizer):
+    """Returns what 6 steps did of which the fourth is poisoned in its last row: the second device's alone."""
+    rows = list(dataset.batches(EXAMPLES, dataset.training_order(EXAMPLES.lengths, 16, 6, 0), 16, by_length=False))
+    losses, skipped, copies = [], [], []
+    with distribution.make_strategy(strategy).scope():
+        strategy = tf.distribute.get_strategy()
+        keras.utils.set_random_seed(0)
+        task = Poisoned(tiny.config(num_hidden_layers=1), 2)
+        model, optimizer = task.build_model(), OPTIMIZERS[optimizer](1e-3)
+        optimizer.build(model.trainable_variables)
+        step = TrainStep(task, model, optimizer, StepConfig(guard=GuardConfig()))
+        slots = optimizer.slots(model.trainable_variables)
+        variables = [v.value for v in [*model.variables, *slots.values(), optimizer.iterations]]
+        for number, batch in enumerate(rows, 1):
+            poison = [0.0] * 15 + [float("nan") if number == 4 else 0.0]
+            results = step(batch | {"poison": tf.constant(poison)})
+            losses.append(float(results["loss"]))
+            skipped.append(float(results["skipped"]))
+            copies.append([c.numpy().tobytes() for v in variables for c in strategy.experimental_local_results(v)])
+        counts = [[int(c) for c in strategy.experimental_local_results(v)]
+                  for v in (step.guard.skipped_steps, step.guard.steps_seen)]  # fmt: skip
+    equal = [one == other for one, other in itertools.pairwise(copies)]
+    return {"losses": losses, "skipped": skipped, "unmoved": equal, "counts": counts}
+
+
 def main():
     folder = tempfile.mkdtemp()
     results = {
@@ -95,6 +130,7 @@ def main():
         "outputs": [outputs(strategy, folder) for strategy in ("default", "mirrored")],
         "replicas": distribution.make_strategy("mirrored").num_replicas_in_sync,
         "uneven": uneven(),
+        "guarded": {name: [guarded(strategy, name) for strategy in ("default", "mirrored")] for name in OPTIMIZERS},
     }
     json.dump(results, sys.stdout)
 

@@ -61,3 +61,13 @@ def test_a_batch_that_two_cannot_share_is_refused(results):
     assert results["uneven"] == (
         "--train_batch_size must be a multiple of 2 (replicas) x 1 (--gradient_accumulation_steps). Received: 9."
     )
+
+
+@pytest.mark.parametrize("optimizer", ["adamw", "lamb"])
+def test_a_batch_that_is_bad_on_one_device_moves_nothing_on_either(results, optimizer):
+    one, two = results["guarded"][optimizer]
+    assert one["skipped"] == two["skipped"] == [0, 0, 0, 1, 0, 0]
+    assert one["unmoved"] == two["unmoved"] == [False, False, True, False, False]  # from each step to the next
+    assert one["counts"] == [[1], [5]] and two["counts"] == [[1, 1], [5, 5]]
+    np.testing.assert_allclose(two["losses"], one["losses"], rtol=0, atol=1e-5)
+    assert np.isnan(one["losses"]).tolist() == [False, False, False, True, False, False]

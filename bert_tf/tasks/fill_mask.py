@@ -1,0 +1,63 @@
+"""Fill in the blank: what a pretrained model puts where a text says [MASK]. `tasks/pretraining.py` trains the head."""
+
+import keras
+import tensorflow as tf
+
+from bert_tf.config import EncoderConfig
+from bert_tf.data.features import ENCODER_INPUTS, keras_inputs
+from bert_tf.modeling.pretrainer import Pretrainer
+
+
+class FillMaskTask:
+    """The encoder with the masked-LM head, to be asked and exported: the serving half of `tasks/task.py`'s protocol.
+
+    Args:
+        config: of the encoder.
+        pieces: the vocabulary, in the order of the ids.
+        top_k: how many tokens to answer with; all where the vocabulary has fewer.
+    """
+
+    features = (*ENCODER_INPUTS, "masked_lm_positions")
+    # The pooler feeds next-sentence and classification heads only; a masked-LM checkpoint of Hugging Face has none.
+    fresh = ("bert/pooler/dense/.*",)
+    unused = (r"cls[/.](?!predictions[/.]).*", "classifier/.*")
+    example_method = "classify"
+
+    def __init__(self, config: EncoderConfig, pieces: list[str], top_k: int = 5):
+        self.config = config
+        self.pieces = list(pieces)
+        self.top_k = min(top_k, len(self.pieces))
+
+    def build_model(self) -> keras.Model:
+        """Returns a model from `features` to "mlm_logits", float32 [B, M, V], and the positions, int32 [B, M]."""
+        inputs = keras_inputs(self.features)
+        logits = Pretrainer(self.config, next_sentence=False)(inputs)["mlm_logits"]
+        outputs = {"mlm_logits": logits, "masked_lm_positions": inputs["masked_lm_positions"]}
+        return keras.Model(inputs, outputs, name="fill_mask")
+
+    def fill(self, outputs) -> dict[str, tf.Tensor]:
+        """Returns the likeliest tokens for every position.
+
+        Args:
+            outputs: what the model returned.
+
+        Returns:
+            "token", string [B, M, k], and "probability", float32 [B, M, k], the likeliest first; "" and 0 where the
+            position is 0, the place of [CLS], which stands for no mask. Probabilities are shares of the whole
+            embedding table; rows of it that no piece of the vocabulary names are never the answer.
+        """
+        shares = tf.nn.softmax(tf.cast(outputs["mlm_logits"], tf.float32))[..., : len(self.pieces)]
+        probability, ids = tf.math.top_k(shares, self.top_k)
+        there = outputs["masked_lm_positions"][..., tf.newaxis] > 0
+        token = tf.where(there, tf.gather(tf.constant(self.pieces), ids), "")
+        return {"token": token, "probability": tf.where(there, probability, 0.0)}
+
+    def answer(self, outputs) -> dict[str, tf.Tensor]:
+        """Returns what is served: "token" and "probability" [B, k] of each row's first position."""
+        first = {name: value[:, :1] for name, value in outputs.items()}
+        return {name: value[:, 0] for name, value in self.fill(first).items()}
+
+    def example_answer(self, outputs) -> dict[str, tf.Tensor]:
+        """Returns the same as "scores" and "classes", for requests of tf.Examples."""
+        served = self.answer(outputs)
+        return {"scores": served["probability"], "classes": served["token"]}

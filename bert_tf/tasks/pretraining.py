@@ -1,0 +1,170 @@
+"""Pretraining: masked LM, with next sentence or sentence order or alone, and left to right (Devlin et al. 2018)."""
+
+import keras
+import tensorflow as tf
+
+from bert_tf.config import EncoderConfig
+from bert_tf.data.features import ENCODER_INPUTS, keras_inputs
+from bert_tf.modeling.pretrainer import Pretrainer
+
+SENTENCE_OBJECTIVES = ("nsp", "sop", "none")
+_PACKED = ("sentence_ids", "next_sentence_positions")
+_PARTS = ("masked_lm", "next_sentence")
+
+
+class PretrainingTask:
+    """What run_pretraining.py trains; see `tasks/task.py` for what the methods mean.
+
+    The two objectives on sentences have one head and one feature, `next_sentence_labels`: what 1 means there, a random
+    second text ("nsp") or swapped texts ("sop", Lan et al. 2019), whoever made the records decided.
+
+    Args:
+        config: of the encoder.
+        sentence_objective: "nsp", "sop" or "none".
+        packed: rows hold several examples each, as `data/pretraining/packing.py` makes them.
+        causal: attention goes to the left only; then the batches are those that `next_tokens` makes.
+        rematerialize: as in `Encoder`.
+
+    Raises:
+        ValueError: there is no such objective, or it is to be learned left to right.
+    """
+
+    # The encoder may come without heads, or from a sentence encoder, without a pooler; others' heads are not ours.
+    fresh = ("cls/.*", "bert/pooler/dense/.*")
+
+    def __init__(
+        self,
+        config: EncoderConfig,
+        sentence_objective: str = "nsp",
+        packed: bool = False,
+        causal: bool = False,
+        rematerialize: bool = False,
+    ):
+        if sentence_objective not in SENTENCE_OBJECTIVES:
+            raise ValueError(
+                f"The sentence objective must be one of {SENTENCE_OBJECTIVES}. Received: {sentence_objective!r}."
+            )
+        if causal and sentence_objective != "none":
+            raise ValueError(
+                "A left-to-right model must be trained without a sentence objective, for its first token, [CLS], sees "
+                f'nothing of the texts. Received: {sentence_objective!r}; choose "none".'
+            )
+        self.config = config
+        self.next_sentence = sentence_objective != "none"
+        self.packed = packed
+        self.causal = causal
+        self.rematerialize = rematerialize
+        self._parts = _PARTS[: 1 + self.next_sentence]
+
+    @property
+    def features(self):
+        packed = _PACKED[: 1 + self.next_sentence] if self.packed else ()
+        return (*ENCODER_INPUTS, "masked_lm_positions", *packed)
+
+    @property
+    def unused(self):
+        ours = () if self.next_sentence else ("cls/seq_relationship/.*",)
+        return ("classifier/.*", "cls/squad/.*", *ours)
+
+    def build_model(self) -> keras.Model:
+        inputs = keras_inputs(self.features)
+        model = Pretrainer(self.config, self.next_sentence, self.causal, self.rematerialize)
+        return keras.Model(inputs, model(inputs), name="pretraining")
+
+    def denominators(self, batch):
+        return {f"{part}_weights": tf.reduce_sum(_weights(part, batch)) for part in self._parts}
+
+    def loss(self, outputs, batch, denominators):
+        """The mean over the predictions plus the mean over the sentences; nothing to predict counts as 0."""
+        sums = self.sums(outputs, batch)  # what is not used of it, the graph leaves out
+        means = [tf.math.divide_no_nan(sums[f"{p}_loss"], denominators[f"{p}_weights"]) for p in self._parts]
+        return tf.add_n(means)
+
+    def sums(self, outputs, batch):
+        """Returns what `scores` divides, summed over the batch so that it adds up over batches and replicas.
+
+        Args:
+            outputs: of the model.
+            batch: with `masked_lm_ids`, `masked_lm_weights`; unless MLM stands alone, `next_sentence_labels`; for
+                packed rows `next_sentence_weights`; rows whose `is_real_example` is 0 count for nothing.
+
+        Returns:
+            float32 [] by name: masked_lm_loss, masked_lm_correct, masked_lm_weights, and the same of next_sentence.
+        """
+        labels = {"masked_lm": "masked_lm_ids", "next_sentence": "next_sentence_labels"}
+        logits = {"masked_lm": "mlm_logits", "next_sentence": "nsp_logits"}
+        sums = {}
+        for part in self._parts:
+            sums |= _sums(part, outputs[logits[part]], batch[labels[part]], _weights(part, batch))
+        return sums
+
+    def scores(self, sums: dict[str, float]) -> dict[str, float]:
+        """Returns google-research/bert's results but `global_step`, of `sums` added up over all batches.
+
+        `loss` is the sum of the two means. Means over nothing are NaN.
+        """
+        scores = {}
+        for part in self._parts:
+            weights = sums[f"{part}_weights"] or float("nan")
+            scores[f"{part}_accuracy"] = sums[f"{part}_correct"] / weights
+            scores[f"{part}_loss"] = sums[f"{part}_loss"] / weights
+        return scores | {"loss": sum(scores[f"{part}_loss"] for part in self._parts)}
+
+
+def _weights(part, batch):
+    """Returns float32 [B, M] or [B, K]: 1 for what counts."""
+    weights = batch.get(f"{part}_weights")
+    if weights is None:  # rows that are not packed have one example each
+        weights = tf.ones(tf.shape(batch["next_sentence_labels"]))
+    real = batch.get("is_real_example")
+    return weights if real is None else weights * real[:, tf.newaxis]
+
+
+def _sums(part, logits, labels, weights):
+    losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits)
+    right = tf.cast(tf.argmax(logits, -1, output_type=tf.int32) == labels, tf.float32)
+    values = {"loss": losses * weights, "correct": right * weights, "weights": weights}
+    return {f"{part}_{name}": tf.reduce_sum(value) for name, value in values.items()}
+
+
+def next_tokens(batch):
+    """Turns a batch for masked LM into one for the left-to-right model: every token foretells the one after it.
+
+        input_ids             [CLS]  the  [MASK] [SEP]  .          as in the records; masked_lm_ids: man
+        input_ids             [CLS]  the   man   [SEP]  .          what stood there is put back
+        masked_lm_positions     0     1     2     3
+        masked_lm_ids          the   man  [SEP]   0
+        masked_lm_weights       1     1     1     0                0: the next is padding, or in another packed sentence
+
+    There are M = S - 1 predictions a row then, and the logits are that much larger: [B, S - 1, V].
+
+    Args:
+        batch: input_ids, input_mask [B, S], and where there are any masked_lm_positions, masked_lm_ids,
+            masked_lm_weights [B, M] and sentence_ids [B, S]; whatever else it has stays.
+
+    Returns:
+        The batch with the four of the picture: int32 [B, S], int32 [B, S - 1], int32 [B, S - 1], float32 [B, S - 1].
+    """
+    batch = {name: tf.convert_to_tensor(values) for name, values in batch.items()}
+    ids, real = _unmasked(batch), batch["input_mask"][:, 1:] > 0
+    if "sentence_ids" in batch:
+        real &= batch["sentence_ids"][:, 1:] == batch["sentence_ids"][:, :-1]
+    places = tf.range(tf.shape(ids)[1] - 1)
+    return batch | {
+        "input_ids": ids,
+        "masked_lm_positions": tf.zeros_like(ids[:, 1:]) + places,
+        "masked_lm_ids": tf.where(real, ids[:, 1:], 0),
+        "masked_lm_weights": tf.cast(real, tf.float32),
+    }
+
+
+def _unmasked(batch):
+    """Returns int32 [B, S]: input_ids as they were before they were masked."""
+    ids = batch["input_ids"]
+    if "masked_lm_ids" not in batch:
+        return ids
+    # Padding points at place 0 with weight 0: it must put nothing back there.
+    real = tf.cast(batch["masked_lm_weights"] > 0, tf.int32)[:, :, tf.newaxis]
+    at = tf.one_hot(batch["masked_lm_positions"], tf.shape(ids)[1], dtype=tf.int32) * real  # [B, M, S]
+    were = tf.reduce_sum(at * batch["masked_lm_ids"][:, :, tf.newaxis], 1)
+    return tf.where(tf.reduce_sum(at, 1) > 0, were, ids)

@@ -1,0 +1,69 @@
+"""Texts in which "[MASK]" is the mask, for fill-mask alone: everywhere else special tokens in a text stay text."""
+
+from collections.abc import Mapping
+
+import tensorflow as tf
+
+from bert_tf.tokenization.wordpiece import Tokenizer
+
+MASK = "[MASK]"
+
+
+class MaskReader(tf.Module):
+    """A tokenizer's face for fill-mask; what lies between two masks becomes pieces as usual.
+
+        text                 I saw[MASK]. [CLS]
+        input_ids            [CLS] i saw [MASK] . [ cls ] [SEP]
+        masked_lm_positions              3
+
+    Only this spelling is the mask, as in Hugging Face's tokenizers: "[mask]" and "[ MASK ]" are text.
+
+    Args:
+        tokenizer: a `Tokenizer`.
+        most: positions of a text that are given at most, the first ones; None: all.
+
+    Attributes:
+        vocab_file, vocab, unk_id, mask_id: the tokenizer's.
+
+    Raises:
+        ValueError: the vocabulary has no [MASK].
+    """
+
+    def __init__(self, tokenizer: Tokenizer, most: int | None = None):
+        super().__init__()
+        if tokenizer.mask_id is None:
+            raise ValueError(
+                f"The vocabulary of a model that fills in blanks must hold {MASK}. Received: {len(tokenizer.vocab)} "
+                f"pieces from {tokenizer.vocab_file}, none of them {MASK}; name the model's own with --vocab_file."
+            )
+        self.tokenizer, self.most = tokenizer, most
+        self.vocab_file, self.vocab = tokenizer.vocab_file, tokenizer.vocab
+        self.unk_id, self.mask_id = tokenizer.unk_id, tokenizer.mask_id
+
+    def tokenize(self, texts) -> tf.RaggedTensor:
+        """Returns the ids of the pieces and masks of each text (strings [n]): RaggedTensor of int32 [n, (pieces)]."""
+        parts = tf.strings.split(tf.convert_to_tensor(texts, tf.string), MASK)
+        ids = self.tokenizer.tokenize(parts.flat_values)
+        masks = tf.fill([ids.nrows(), 1], tf.constant(self.mask_id, tf.int32))
+        ids = tf.concat([ids, masks], axis=1)  # a mask after each part, also after a text's last one: that one goes
+        rows = tf.RaggedTensor.from_row_splits(
+            ids.flat_values, tf.gather(ids.row_splits, parts.row_splits), validate=False
+        )
+        return rows[:, :-1]
+
+    def pack(self, ids, max_seq_length: int) -> dict[str, tf.RaggedTensor]:
+        """Returns rows with [CLS] and [SEP] as `Tokenizer.pack` does; a text beyond max_seq_length loses its end."""
+        return self.tokenizer.pack(ids, max_seq_length=max_seq_length)
+
+    def pad(self, packed: Mapping[str, tf.RaggedTensor]) -> dict[str, tf.Tensor]:
+        """Returns what `Tokenizer.pad` returns, int32 [n, S], and "masked_lm_positions", int32 [n, M].
+
+        M is the largest number of masks in a row, `most` at most, but 1 at least; 0 stands where a row has fewer.
+        """
+        features = self.tokenizer.pad(packed)
+        at = tf.where(features["input_ids"] == self.mask_id)
+        nrows = tf.shape(features["input_ids"], tf.int64)[0]
+        positions = tf.RaggedTensor.from_value_rowids(tf.cast(at[:, 1], tf.int32), at[:, 0], nrows, validate=False)
+        positions = positions.to_tensor(0)
+        positions = tf.pad(positions, [[0, 0], [0, tf.maximum(0, 1 - tf.shape(positions)[1])]])
+        return {**features, "masked_lm_positions": positions[:, : self.most]}

@@ -1,0 +1,151 @@
+"""A pretrained model that fills in the blanks of texts; `fill_mask.py` is the program around it."""
+
+import sys
+from collections.abc import Iterator, Sequence
+
+import keras
+import tensorflow as tf
+from absl import logging
+
+from bert_tf.checkpoints import convert
+from bert_tf.checkpoints.readers import open_checkpoint
+from bert_tf.export.saved_model import export
+from bert_tf.export.served import ServedModel
+from bert_tf.files import read_text
+from bert_tf.load import load_description
+from bert_tf.tasks.fill_mask import FillMaskTask
+from bert_tf.tokenization.mask_reader import MASK, MaskReader
+
+_BATCH = 32
+_HEAD = "cls/predictions/output_bias"
+
+
+class Filler:
+    """A model that fills in blanks.
+
+        filler = Filler("uncased_L-12_H-768_A-12")
+        list(filler(["The man went to the [MASK] ."]))
+
+    Args:
+        path: a Hugging Face or bert_tf directory, or a TF1 checkpoint's prefix, with a masked-LM head.
+        top_k: tokens to answer with for each blank.
+        vocab_file, do_lower_case: None: what lies beside the checkpoint.
+        max_seq_length: word pieces of a text at most, [CLS] and [SEP] included; None: as many as the model can take.
+        dtype: of weights and computation, "float32" or "bfloat16".
+
+    Raises:
+        ValueError: there is no such checkpoint, it has no masked-LM head, or its files do not fit together.
+    """
+
+    def __init__(self, path, top_k=5, vocab_file=None, do_lower_case=None, max_seq_length=None, dtype="float32"):
+        checkpoint = open_checkpoint(path)
+        _check_head(checkpoint)
+        description = load_description([path], None, vocab_file, do_lower_case)
+        self.max_seq_length = max_seq_length or description.config.max_position_embeddings
+        description.check_length(self.max_seq_length)
+        self.tokenizer = description.tokenizer
+        self.reader = MaskReader(self.tokenizer)
+        self.task = FillMaskTask(description.config, self.tokenizer.vocab, top_k)
+        self.model = _with_weights(self.task, checkpoint, dtype)
+
+    def __call__(self, texts: Sequence[str]) -> Iterator[dict]:
+        """Yields the answer for each [MASK] of each text, in order.
+
+        Args:
+            texts: each with one [MASK] or more.
+
+        Yields:
+            "id", the text's place from 0; "text"; "mask", the [MASK]'s place in the text from 0; "token", list of k
+            str; "probability", list of k floats, the greatest first: the names that the SavedModel answers with.
+
+        Raises:
+            ValueError: a [MASK] lies beyond max_seq_length.
+        """
+        rows = self.reader.pack(self.reader.tokenize(list(texts)), max_seq_length=self.max_seq_length)
+        self._check(texts, rows["input_ids"])
+        fill = tf.function(lambda f: self.task.fill(self.model(f, training=False)), reduce_retracing=True)
+        for start in range(0, len(texts), _BATCH):
+            features = self.reader.pad({name: row[start : start + _BATCH] for name, row in rows.items()})
+            filled = {name: value.numpy() for name, value in fill(features).items()}
+            for i, text in enumerate(texts[start : start + _BATCH]):
+                for mask in range(text.count(MASK)):
+                    answer = _plain(filled["token"][i, mask], filled["probability"][i, mask])
+                    yield {"id": start + i, "text": text, "mask": mask, **answer}
+
+    def _check(self, texts, ids):
+        """Raises ValueError where a mask was cut off; warns of unknown words, which a wrong letter case makes."""
+        kept = tf.reduce_sum(tf.cast(ids == self.reader.mask_id, tf.int32), axis=1).numpy()
+        cut = [i for i, text in enumerate(texts) if text.count(MASK) > kept[i]]
+        if cut:
+            raise ValueError(
+                f"Each {MASK} must lie within the first {self.max_seq_length - 1} word pieces of a text. Received one "
+                f"beyond in {len(cut)} of {len(texts)} texts, text {cut[0] + 1} first: cut from the front of it."
+            )
+        unknown = int((ids.flat_values.numpy() == self.reader.unk_id).sum())
+        if unknown:
+            logging.warning(
+                "%d of %d word pieces are [UNK], not in the vocabulary. Is --do_lower_case, %s here, as in training?",
+                *(unknown, ids.flat_values.shape[0] - 2 * len(texts), str(self.tokenizer.do_lower_case).lower()),
+            )
+
+    def export(self, export_dir: str) -> str:
+        """Writes a SavedModel that answers for the first [MASK] of each text, and returns its path."""
+        reader = MaskReader(self.tokenizer, most=1)
+        return export(ServedModel(self.task, self.model, reader, ("text",), self.max_seq_length), export_dir)
+
+
+def _plain(tokens, probabilities):
+    """Returns arrays [k] as JSON has them; a float32 with the digits that it has, not with a float64's."""
+    return {"token": [piece.decode("utf-8") for piece in tokens], "probability": [float(str(p)) for p in probabilities]}
+
+
+def _check_head(checkpoint):
+    if _HEAD not in checkpoint.names:
+        raise ValueError(
+            f"A model that fills in blanks must have a masked-LM head: {_HEAD}, in Hugging Face's names "
+            f"cls.predictions.bias. {checkpoint.path} has none; it is an encoder, or was trained for another task."
+        )
+
+
+def _with_weights(task, checkpoint, dtype):
+    """Returns the task's model with the checkpoint's weights."""
+    before = keras.config.dtype_policy()
+    keras.config.set_dtype_policy(dtype)
+    try:
+        model = task.build_model()
+    finally:
+        keras.config.set_dtype_policy(before)
+    logging.info("%s", convert.load(checkpoint, model.variables, excuse=(*task.fresh, *task.unused)))
+    return model
+
+
+def read_texts(arguments: Sequence[str], input_file: str | None) -> list[str]:
+    """Returns the texts: the arguments, else the lines of `input_file`, else those of standard input; no blank ones.
+
+    Raises:
+        ValueError: texts come from two places, there are none, or one has no [MASK].
+    """
+    if arguments and input_file:
+        raise ValueError("Texts must come as arguments or from --input_file. Received both; leave one out.")
+    if arguments:
+        texts = [text.encode("utf-8", "surrogateescape").decode("utf-8", "ignore") for text in arguments]
+    else:
+        text = read_text(input_file) if input_file else sys.stdin.buffer.read().decode("utf-8", "ignore")
+        texts = [line.rstrip("\r") for line in text.split("\n") if line.strip()]
+    if not texts:
+        raise ValueError('There must be a text with a blank to fill. Received none; give one, such as "It is [MASK] ."')
+    without = [i for i, text in enumerate(texts) if MASK not in text]
+    if without:
+        raise ValueError(
+            f"Each text must say {MASK} where its blank is, in capitals. Received {len(without)} of {len(texts)} "
+            f"without, text {without[0] + 1} first: {texts[without[0]][:80]!r}."
+        )
+    return texts
+
+
+def as_text(answer: dict) -> str:
+    """Returns one answer for the eye: the text, then a probability and a token a line."""
+    several = answer["text"].count(MASK) > 1
+    head = answer["text"] + (f"   ({MASK} {answer['mask'] + 1})" if several else "")
+    rows = zip(answer["probability"], answer["token"], strict=True)
+    return "\n".join([head, *(f"  {probability:.4f}  {token}" for probability, token in rows)])

@@ -1,0 +1,161 @@
+"""The history of a run, over all its starts: OUTPUT_DIR/history.jsonl, and the page that shows it, report.html.
+
+A line is one JSON object with "kind", "step" and "time" (ISO 8601), and of the kind
+"start": "from" (the checkpoint, or null), "flags" and "versions", each {name: value};
+"train": what `actions.Progress` reports, such as "loss", and "skipped": the steps skipped since the line before;
+"eval": the scores on held-out examples.
+A number that is not finite is null.
+"""
+
+import datetime
+import importlib
+import json
+import math
+import os
+import platform
+import time
+
+import keras
+import numpy as np
+import tensorflow as tf
+from absl import logging
+
+import bert_tf
+from bert_tf.files import atomic_open, write_text
+from bert_tf.training import run_report
+
+HISTORY_FILE = "history.jsonl"
+REPORT_FILE = "report.html"
+
+_SECONDS = 0.5  # that a page takes to draw, at least
+_PAUSE = 1000  # times as long until the next one: pages cost less than 0.1 % of the training
+
+
+class History:
+    """Appends to the history of a run and now and then draws its page: an action of the loop, to be called last.
+
+    Until it is started it does nothing, and of several workers only the chief's is started.
+
+    Args:
+        output_dir: of the run; it must be there when the run starts.
+        flags: {name: value} that the user gave; see `given`.
+    """
+
+    def __init__(self, output_dir: str, flags: dict):
+        self._flags = {name: _as_given(value) for name, value in flags.items()}
+        self._title = f"Run {os.path.basename(os.path.abspath(output_dir))}"
+        self._path = os.path.join(output_dir, HISTORY_FILE)
+        self._page_path = os.path.join(output_dir, REPORT_FILE)
+        self._lines, self._due = [], math.inf
+
+    def __call__(self, step, results, state):
+        """Draws the page if it is time."""
+        if time.monotonic() >= self._due:
+            self.write_page()
+
+    def start(self, step: int, origin: str | None):
+        """Takes the history up as it was at `step`: what an interrupted run did after that it does again.
+
+        Args:
+            step: the last one that is done.
+            origin: the checkpoint with it, or the one with another model's weights, or None.
+
+        Raises:
+            ValueError: the history is no such file.
+            OSError: it cannot be written; it is unchanged.
+        """
+        lines = [line for line in read(self._path) if line["step"] <= step or line["kind"] == "start"]
+        values = {"from": origin, "flags": self._flags, "versions": _versions()}
+        self._lines = [*lines, _line("start", step, values)]
+        with atomic_open(self._path) as file:
+            file.writelines(map(_as_text, self._lines))
+        importlib.import_module("matplotlib.figure")  # now, for it takes as long as a page, and steps wait for nothing
+        self.write_page()
+
+    def trained(self, step: int, values: dict):
+        """Appends a "train" line. Raises OSError if it cannot."""
+        self._append("train", step, values)
+
+    def evaluated(self, step: int, scores: dict):
+        """Appends an "eval" line; of two of one step the page shows the later. Raises OSError if it cannot."""
+        self._append("eval", step, scores)
+
+    def concluded(self, step: int, scores: dict):
+        """Does the same with the scores of the run's result, and draws the page."""
+        self.evaluated(step, scores)
+        self.write_page()
+
+    def write_page(self):
+        """Draws the page now. If that fails, the log says why: a run of days does not end for want of a picture."""
+        if not self._lines:
+            return
+        begin = time.monotonic()
+        try:
+            write_text(self._page_path, run_report.page(self._lines, self._title))
+        except Exception:
+            logging.exception("%s could not be written. Training goes on, and tries again later.", self._page_path)
+        end = time.monotonic()
+        self._due = end + _PAUSE * max(_SECONDS, end - begin)
+
+    def _append(self, kind, step, values):
+        if not self._lines:
+            return
+        line = _line(kind, step, {name: _finite(value) for name, value in values.items()})
+        self._lines.append(line)
+        with open(self._path, "a", encoding="utf-8", newline="\n") as file:
+            file.write(_as_text(line))
+
+
+def read(path: str | os.PathLike) -> list[dict]:
+    """Returns the lines of a history; none where there is no file. A last line that was cut short is left out.
+
+    Raises:
+        ValueError: another line is not one of a history.
+    """
+    if not os.path.exists(path):
+        return []
+    with open(path, "rb") as file:
+        *whole, _ = file.read().split(b"\n")
+    return [_parse(text, f"{path}, line {number}") for number, text in enumerate(whole, 1)]
+
+
+def given(flags) -> dict[str, object]:
+    """Returns {name: value} of those of absl's `FlagValues` that the command line or a --flagfile names."""
+    return {name: flags[name].value for name in sorted(flags) if flags[name].present}
+
+
+def _parse(text, place):
+    try:
+        line = json.loads(text)
+        if isinstance(line, dict) and isinstance(line["step"], int) and line["kind"] in ("start", "train", "eval"):
+            return line
+        problem = text[:80]
+    except (ValueError, KeyError) as error:
+        problem = error
+    raise ValueError(
+        f"{place} must be a JSON object with the kind and the step of a history. Received: {problem}; "
+        "delete the line, or the file to begin a new history."
+    )
+
+
+def _line(kind, step, values):
+    now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    return {"kind": kind, "step": int(step), "time": now, **values}
+
+
+def _as_text(line):
+    return json.dumps(line, allow_nan=False) + "\n"
+
+
+def _as_given(value):
+    return ",".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
+
+
+def _finite(value):
+    value = float(value)
+    return value if math.isfinite(value) else None
+
+
+def _versions():
+    modules = {"bert_tf": bert_tf, "tensorflow": tf, "keras": keras, "numpy": np}
+    return {"python": platform.python_version()} | {name: module.__version__ for name, module in modules.items()}

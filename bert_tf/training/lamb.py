@@ -1,0 +1,70 @@
+"""LAMB: Adam whose step is, variable by variable, as long as the variable (You et al. 2020, arXiv 1904.00962)."""
+
+import math
+
+import keras
+import tensorflow as tf
+
+from bert_tf.training.optimizer import DECAY_RULES, AdamW
+
+
+@keras.saving.register_keras_serializable("bert_tf")
+class Lamb(AdamW):
+    """Layer-wise adaptive moments, algorithm 2 of the paper, with phi(z) = z.
+
+        m = b1 m + (1 - b1) g;  v = b2 v + (1 - b2) g^2
+        u = (m / (1 - b1^t)) / (sqrt(v / (1 - b2^t)) + epsilon) + decay w
+        w = w - rate (|w| / |u|) u
+
+    Bias correction and weight decay stand inside the trust ratio |w| / |u|, as in the paper; where either norm is 0 the
+    ratio is 1. The variables that `decay_rules` spare from decay, LayerNorm and biases, have no trust ratio either.
+    Algorithm 2 does not say so, but it is what the implementations that trained BERT do: in TensorFlow Addons (hence in
+    NVIDIA's TF2 recipe) exclude_from_layer_adaptation is exclude_from_weight_decay where nobody sets it.
+
+    Args:
+        learning_rate: a number or a schedule.
+        weight_decay_rate: `decay` above, for the variables that `decay_rules` name.
+        beta_1, beta_2, epsilon: as above.
+        decay_rules: pairs (pattern of the whole variable path, whether decayed and scaled by the trust ratio).
+
+    Slots and their names are those of `AdamW`.
+    """
+
+    def __init__(
+        self,
+        learning_rate=1e-3,
+        weight_decay_rate=0.01,
+        beta_1=0.9,
+        beta_2=0.999,
+        epsilon=1e-6,
+        decay_rules=DECAY_RULES,
+        name="lamb",
+        **kwargs,
+    ):
+        super().__init__(learning_rate, weight_decay_rate, beta_1, beta_2, epsilon, decay_rules, name, **kwargs)
+
+    def update_step(self, gradient, variable, learning_rate):
+        """Moves one variable by its gradient, float [same shape]; `variable` is a Keras or a TensorFlow variable."""
+        index = self._get_variable_index(variable)
+        m, v = (moment.value for moment in self._moments[index])
+        variable = variable.value if isinstance(variable, keras.Variable) else variable
+        gradient = tf.convert_to_tensor(gradient)
+        m.assign(self.beta_1 * m + (1 - self.beta_1) * gradient)
+        v.assign(self.beta_2 * v + (1 - self.beta_2) * tf.square(gradient))
+        update = m / self._correction(self.beta_1) / (tf.sqrt(v / self._correction(self.beta_2)) + self.epsilon)
+        rate = tf.cast(learning_rate, variable.dtype)
+        if self._decayed[index]:
+            update += self.weight_decay_rate * variable
+            rate *= _trust_ratio(variable, update)
+        variable.assign_sub(rate * update)
+
+    def _correction(self, beta):
+        """Returns 1 - beta^t, float32 [], of step t = 1, 2, ...: by expm1, since 1 - 0.999 keeps four digits."""
+        step = tf.cast(self.iterations.value, tf.float32) + 1
+        return -tf.math.expm1(step * math.log(beta))
+
+
+def _trust_ratio(variable, update):
+    """Returns |variable| / |update|, or 1 where either is 0."""
+    length, step = tf.norm(variable), tf.norm(update)
+    return tf.where((length > 0) & (step > 0), tf.math.divide_no_nan(length, step), 1.0)

@@ -1,0 +1,104 @@
+"""The page of a run: its history as curves and tables."""
+
+import math
+from collections.abc import Sequence
+
+from bert_tf.report import ACCENT, FILL, PALE, Page
+
+_ABOUT = {"kind", "step", "time"}  # keys of a line that are no values
+_SKIPPED = "skipped"
+_HEADINGS = {
+    "loss": "Loss",
+    "examples_per_second": "Examples per second",
+    "tokens_per_second": "Tokens per second",
+    "learning_rate": "Learning rate",
+    "gradient_norm": "Gradient norm, before clipping",
+    _SKIPPED: "Skipped steps, all together",
+}
+_TRAIN, _HELD_OUT = "train", "held out"
+_COLOURS = {_TRAIN: FILL, _HELD_OUT: ACCENT}
+_FEW = 50  # points of a curve that are marked one by one
+
+
+def page(lines: Sequence[dict], title: str) -> str:
+    """Returns the page as one HTML file. The same lines make the same bytes.
+
+    Args:
+        lines: of the history, at least one of them a "start"; see `history.py`.
+        title: of the page.
+    """
+    starts, train, held_out = ([line for line in lines if line["kind"] == kind] for kind in ("start", "train", "eval"))
+    made = Page(title)
+    made.table("So far", _summary(starts, train, held_out))
+    curves = {_TRAIN: _curves(_counted(train)), _HELD_OUT: _curves(held_out)}
+    for name in _in_order(curves):
+        _add_figure(made, name, {kind: found[name] for kind, found in curves.items() if name in found}, starts)
+    made.table("Starts", [(line["time"], f"after step {line['step']:,}", line["from"] or "nothing") for line in starts])
+    flags = starts[-1]["flags"]
+    made.table("Flags that were given", [(f"--{name}", value) for name, value in flags.items()])
+    made.table("Versions", starts[-1]["versions"].items())
+    return made.html()
+
+
+def _summary(starts, train, held_out):
+    """Returns rows: how far the run is, and the latest values."""
+    last = max((*starts, *train, *held_out), key=lambda line: line["step"])
+    rows = [("steps", f"{last['step']:,}", f"at {last['time']}")]
+    rows.append(("skipped steps", f"{sum(line.get(_SKIPPED) or 0 for line in train):,.0f}"))
+    for kind, line in ((_TRAIN, train[-1:]), (_HELD_OUT, held_out[-1:])):
+        for name, value in _values(*line).items() if line else ():
+            rows.append((f"{kind}: {name}", _shown(value), f"at step {line[0]['step']:,}"))
+    return rows
+
+
+def _values(line):
+    return {name: value for name, value in line.items() if name not in _ABOUT | {_SKIPPED}}
+
+
+def _shown(value):
+    return "not finite" if value is None else f"{value:.5g}"
+
+
+def _counted(train):
+    """Returns the lines with the steps skipped since the start; without them if there are none."""
+    counted, count = [], 0.0
+    for line in train:
+        count += line.get(_SKIPPED) or 0.0
+        counted.append({**line, _SKIPPED: count})
+    return counted if count else [{k: v for k, v in line.items() if k != _SKIPPED} for line in train]
+
+
+def _curves(lines):
+    """Returns {name: {step: value}}, ascending; of several lines of a step the last."""
+    curves = {}
+    for line in sorted(lines, key=lambda line: line["step"]):
+        for name, value in line.items():
+            if name not in _ABOUT:
+                curves.setdefault(name, {})[line["step"]] = math.nan if value is None else value
+    return curves
+
+
+def _in_order(curves):
+    """Returns the names of all curves: the loss, scores, then how the run went."""
+    names = list(dict.fromkeys(name for found in curves.values() for name in found))
+    known = list(_HEADINGS)
+    return sorted(names, key=lambda name: (name != known[0], known.index(name) if name in known else 0))
+
+
+def _add_figure(made, name, curves, starts):
+    """Adds the curves of one name in a plot, with a pale line where the run was taken up again."""
+    if max(map(len, curves.values())) < 2:
+        return  # the summary has the number
+
+    def draw(axes):
+        for line in starts:
+            if line["step"]:
+                axes.axvline(line["step"], color=PALE, linewidth=1, zorder=0)
+        for kind, points in curves.items():
+            marker = "." if len(points) <= _FEW else None
+            axes.plot(*zip(*points.items(), strict=True), label=kind, color=_COLOURS[kind], linewidth=1, marker=marker)
+        axes.set_xlabel("step")
+        if _HELD_OUT in curves:
+            axes.legend()
+
+    made.figure(_HEADINGS.get(name, name), draw, height=2.2)

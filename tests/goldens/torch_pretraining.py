@@ -1,0 +1,133 @@
+"""Torch Transformers' BertForPreTraining: the golden of one step, and a short training run with BERT's own Adam.
+
+    PYTHON_WITH_TORCH tests/goldens/torch_pretraining.py make FOLDER
+    PYTHON_WITH_TORCH tests/goldens/torch_pretraining.py train FOLDER BATCHES.npz OUT.npz
+
+`make` writes FOLDER/pretraining as Hugging Face writes a model (config.json, model.safetensors with float16 numbers),
+and expected.safetensors: a batch under our names (int32 [B, S], [B, M], [B, 1]; float32 masked_lm_weights), float32
+`masked_lm_loss` and `next_sentence_loss` [], and `gradient/NAME` of their sum for every parameter, computed in float64.
+
+`train` starts from that model. BATCHES.npz holds the same features, [steps, B, ...], and the numbers learning_rate,
+num_warmup_steps. OUT.npz holds `losses` float32 [steps], each of the model before that step.
+"""
+
+import pathlib
+import sys
+
+import numpy as np
+import torch
+from make_goldens import LENGTHS, random_inputs
+from safetensors.torch import load_file, save_file
+from transformers import BertConfig, BertForPreTraining
+
+SHAPE = {
+    "vocab_size": 200,
+    "hidden_size": 8,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "intermediate_size": 16,
+    "hidden_act": "gelu",
+    "max_position_embeddings": 16,
+    "hidden_dropout_prob": 0.0,
+    "attention_probs_dropout_prob": 0.0,
+}
+TIED = ("cls.predictions.decoder.weight", "cls.predictions.decoder.bias")
+PREDICTIONS = 3
+
+
+def random_model(seed: int) -> BertForPreTraining:
+    """Returns a model in which no bias is zero and no LayerNorm gamma is one, of numbers that float16 can hold."""
+    generator = torch.Generator().manual_seed(seed)
+    model = BertForPreTraining(BertConfig(**SHAPE, attn_implementation="eager"))
+    for key, weight in model.named_parameters():
+        noise = torch.randn(weight.shape, generator=generator)
+        value = 1 + 0.3 * noise if key.endswith("LayerNorm.weight") else 0.2 * noise
+        weight.data = value.half().float()
+    return model
+
+
+def random_batch(seed: int) -> dict[str, torch.Tensor]:
+    """Returns rows with up to PREDICTIONS predictions, as many as a row has tokens, padded with weight 0 at place 0."""
+    generator = torch.Generator().manual_seed(seed)
+    inputs = random_inputs(seed)
+    places = torch.zeros(len(LENGTHS), PREDICTIONS, dtype=torch.int64)
+    number = torch.tensor([[min(PREDICTIONS - row % 2, length)] for row, length in enumerate(LENGTHS)])
+    for row, length in enumerate(LENGTHS):
+        chosen = torch.randperm(length, generator=generator)[:PREDICTIONS]
+        places[row, : len(chosen)] = chosen
+    weights = torch.arange(PREDICTIONS)[None] < number
+    ids = torch.randint(1, SHAPE["vocab_size"], places.shape, generator=generator)
+    labels = torch.randint(0, 2, (len(LENGTHS), 1), generator=generator)
+    return {
+        "input_ids": inputs["input_ids"],
+        "input_mask": inputs["attention_mask"],
+        "segment_ids": inputs["token_type_ids"],
+        "masked_lm_positions": (places * weights).int(),
+        "masked_lm_ids": (ids * weights).int(),
+        "masked_lm_weights": weights.float(),
+        "next_sentence_labels": labels.int(),
+    }
+
+
+def losses(model: BertForPreTraining, batch: dict[str, torch.Tensor]):
+    """Returns the two losses; the labels become what Transformers takes, [B, S] with -100 for what is not predicted."""
+    labels = torch.full(batch["input_ids"].shape, -100)
+    for row, weights in enumerate(batch["masked_lm_weights"] > 0):
+        labels[row, batch["masked_lm_positions"][row, weights].long()] = batch["masked_lm_ids"][row, weights].long()
+    outputs = model(
+        input_ids=batch["input_ids"], attention_mask=batch["input_mask"], token_type_ids=batch["segment_ids"]
+    )
+    scores, related = outputs.prediction_logits, outputs.seq_relationship_logits
+    cross_entropy = torch.nn.functional.cross_entropy
+    return cross_entropy(scores.flatten(0, 1), labels.flatten()), cross_entropy(
+        related, batch["next_sentence_labels"][:, 0].long()
+    )
+
+
+def make(folder: pathlib.Path):
+    model, batch = random_model(2), random_batch(2)
+    folder = folder / "pretraining"
+    folder.mkdir(parents=True, exist_ok=True)
+    model.config.to_json_file(folder / "config.json")
+    weights = {key: value.half().contiguous() for key, value in model.state_dict().items() if key not in TIED}
+    save_file(weights, folder / "model.safetensors", {"format": "pt"})
+    model.double()
+    masked_lm, next_sentence = losses(model, batch)
+    (masked_lm + next_sentence).backward()
+    gradients = {f"gradient/{key}": weight.grad.float() for key, weight in model.named_parameters()}
+    expected = {"masked_lm_loss": masked_lm.detach().float(), "next_sentence_loss": next_sentence.detach().float()}
+    save_file({**batch, **expected, **gradients}, folder / "expected.safetensors")
+
+
+def train(folder: pathlib.Path, batches_file: str, out: str):
+    """m = b1 m + (1 - b1) g; v = b2 v + (1 - b2) g^2; w -= rate (m / (sqrt(v) + 1e-6) + 0.01 w); g clipped to 1.0."""
+    model = BertForPreTraining(BertConfig.from_json_file(folder / "pretraining" / "config.json"))
+    weights = {k: v.float() for k, v in load_file(folder / "pretraining" / "model.safetensors").items()}
+    missing, unexpected = model.load_state_dict(weights, strict=False)
+    assert set(missing) == set(TIED) and not unexpected
+    model.tie_weights()
+    data = {key: torch.from_numpy(value) for key, value in np.load(batches_file).items()}
+    peak, warm_up = float(data.pop("learning_rate")), int(data.pop("num_warmup_steps"))
+    steps, found = len(data["input_ids"]), []
+    moments = {key: (torch.zeros_like(w), torch.zeros_like(w)) for key, w in model.named_parameters()}
+    for step in range(steps):
+        loss = sum(losses(model, {key: value[step] for key, value in data.items()}))
+        model.zero_grad()
+        loss.backward()
+        found.append(loss.item())
+        rate = peak * step / warm_up if step < warm_up else peak * (1 - step / steps)
+        norm = torch.sqrt(sum((w.grad**2).sum() for w in model.parameters()))
+        with torch.no_grad():
+            for key, w in model.named_parameters():
+                m, v = moments[key]
+                g = w.grad / max(1.0, norm.item())
+                m.mul_(0.9).add_(0.1 * g)
+                v.mul_(0.999).add_(0.001 * g * g)
+                decay = 0.0 if "LayerNorm" in key or key.endswith("bias") else 0.01
+                w -= rate * (m / (v.sqrt() + 1e-6) + decay * w)
+    np.savez(out, losses=np.array(found, np.float32))
+
+
+if __name__ == "__main__":
+    command, folder, *files = sys.argv[1:]
+    {"make": make, "train": train}[command](pathlib.Path(folder), *files)

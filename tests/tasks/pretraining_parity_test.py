@@ -1,0 +1,126 @@
+"""Pretraining against torch Transformers' BertForPreTraining: one step by a committed golden, and fifty steps."""
+
+import pathlib
+import subprocess
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from safetensors.numpy import load_file
+
+from bert_tf.checkpoints import convert, name_maps
+from bert_tf.config import EncoderConfig
+from bert_tf.tasks.pretraining import PretrainingTask
+from bert_tf.training.optimizer import AdamW
+from bert_tf.training.schedule import WarmupLinearDecay
+from bert_tf.training.step import StepConfig, TrainStep
+from tests import other_envs
+
+GOLDENS = pathlib.Path(__file__).parents[1] / "goldens"
+GOLDEN = GOLDENS / "pretraining"
+TOLERANCE = 1e-5
+FEATURES = (
+    "input_ids",
+    "input_mask",
+    "segment_ids",
+    "masked_lm_positions",
+    "masked_lm_ids",
+    "masked_lm_weights",
+    "next_sentence_labels",
+)
+
+
+def _task_and_model():
+    task = PretrainingTask(EncoderConfig.load(GOLDEN))
+    model = task.build_model()
+    report = convert.load(GOLDEN, model.variables)
+    assert len(report.loaded) == len(model.variables) == len(model.trainable_variables) == 5 + 16 * 2 + 2 + 5 + 2
+    return task, model
+
+
+def _expected():
+    return load_file(GOLDEN / "expected.safetensors")
+
+
+def _gradients(task, model, batch):
+    with tf.GradientTape() as tape:
+        outputs = model({name: batch[name] for name in task.features}, training=True)
+        loss = task.loss(outputs, batch, task.denominators(batch))
+    found = tape.gradient(loss, [v.value for v in model.trainable_variables])
+    return {v.path: tf.convert_to_tensor(g).numpy() for v, g in zip(model.trainable_variables, found, strict=True)}
+
+
+def test_one_step_losses():
+    task, model = _task_and_model()
+    expected = _expected()
+    batch = {name: expected[name] for name in FEATURES}
+    outputs = model({name: batch[name] for name in task.features})
+    sums = {name: float(value) for name, value in task.sums(outputs, batch).items()}
+    scores = task.scores(sums)
+    assert sums["masked_lm_weights"] == batch["masked_lm_weights"].sum() and sums["next_sentence_weights"] == 4
+    for name in ("masked_lm_loss", "next_sentence_loss"):
+        assert scores[name] == pytest.approx(float(expected[name]), rel=TOLERANCE)
+    loss = float(task.loss(outputs, batch, task.denominators(batch)))
+    assert loss == pytest.approx(float(expected["masked_lm_loss"] + expected["next_sentence_loss"]), rel=TOLERANCE)
+
+
+def test_one_step_gradients():
+    task, model = _task_and_model()
+    expected = _expected()
+    gradients = _gradients(task, model, {name: expected[name] for name in FEATURES})
+    assert len(gradients) == sum(name.startswith("gradient/") for name in expected)
+    for path, ours in gradients.items():
+        true = expected[f"gradient/{name_maps.from_ours(path, name_maps.HUGGING_FACE)}"]
+        true = true.T if name_maps.transposed(path, name_maps.HUGGING_FACE) else true
+        # Softmax does not see a key's bias: its gradient is zero but for rounding, as large as its kernel's is true.
+        scale = np.abs(gradients[path.replace("key/bias", "key/kernel")] if path.endswith("key/bias") else true).max()
+        assert scale > 1e-6, path
+        assert np.abs(ours - true).max() < TOLERANCE * scale, path
+
+
+def _torch(*arguments):
+    # -B: the goldens' folder stays free of what Python would keep beside the sources.
+    command = [other_envs.torch_python(), "-B", GOLDENS / "torch_pretraining.py", *arguments]
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-4000:]
+
+
+def _batches(steps):
+    """Returns batches as the golden's, {name: [steps, 16, ...]}: its rows with other pieces, and other labels."""
+    rng, golden = np.random.default_rng(0), _expected()
+    batches = {name: np.tile(golden[name], (steps, 4) + (1,) * (golden[name].ndim - 1)) for name in FEATURES}
+    for name, mask in (("input_ids", batches["input_mask"]), ("masked_lm_ids", batches["masked_lm_weights"] > 0)):
+        few = rng.integers(1, 40, mask.shape)  # so few kinds that there is something to learn
+        batches[name] = (few * mask).astype(np.int32)
+    batches["next_sentence_labels"] = rng.integers(0, 2, batches["next_sentence_labels"].shape).astype(np.int32)
+    return batches
+
+
+@pytest.mark.slow
+def test_torch_makes_the_same_golden_again(tmp_path):
+    _torch("make", tmp_path)
+    for file in ("model.safetensors", "expected.safetensors"):
+        new, old = load_file(tmp_path / "pretraining" / file), load_file(GOLDEN / file)
+        assert new.keys() == old.keys()
+        for key in old:
+            np.testing.assert_allclose(new[key], old[key], rtol=1e-5, atol=1e-7, err_msg=key)
+
+
+@pytest.mark.slow
+def test_fifty_steps(tmp_path):
+    steps, peak, warm_up = 50, 5e-3, 5
+    batches = _batches(steps)
+    np.savez(tmp_path / "batches.npz", **batches, learning_rate=peak, num_warmup_steps=warm_up)
+    _torch("train", GOLDENS, tmp_path / "batches.npz", tmp_path / "torch.npz")
+    true = np.load(tmp_path / "torch.npz")["losses"]
+    task, model = _task_and_model()
+    optimizer = AdamW(WarmupLinearDecay(peak, steps, warm_up))
+    optimizer.build(model.trainable_variables)
+    step = TrainStep(task, model, optimizer, StepConfig())
+    ours = [
+        float(step({name: tf.constant(values[number]) for name, values in batches.items()})["loss"])
+        for number in range(steps)
+    ]
+    print(f"from {ours[0]:.4f} to {ours[-1]:.4f}, largest difference {np.abs(ours - true).max():.2e}")
+    assert ours[-1] < 0.8 * ours[0]
+    np.testing.assert_allclose(ours, true, atol=1e-3, rtol=0)

@@ -1,0 +1,229 @@
+"""The pretraining task: losses and scores by hand, packed rows, left to right, and that a tiny model learns."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.data.features import fake_batch
+from bert_tf.data.pretraining.packing import pack
+from bert_tf.tasks.pretraining import PretrainingTask, next_tokens
+from bert_tf.training.optimizer import AdamW
+from bert_tf.training.step import StepConfig, TrainStep
+from tests import tiny
+from tests.harness import randomize
+
+CONFIG = tiny.config()
+V = CONFIG.vocab_size
+LABELS = ("masked_lm_ids", "masked_lm_weights", "next_sentence_labels")
+UNPACKED = ("input_ids", "input_mask", "segment_ids", "masked_lm_positions", *LABELS)
+
+
+def _batch(names=UNPACKED, **arguments):
+    return fake_batch(names, vocab_size=V, **arguments)
+
+
+def _model(task, seed=0):
+    keras.utils.set_random_seed(seed)
+    model = task.build_model()
+    randomize(model, seed)
+    return model
+
+
+def _outputs(task, model, batch):
+    return model({name: batch[name] for name in task.features})
+
+
+def _by_hand(logits, labels):
+    """Returns (loss, whether right) of every place."""
+    z = logits - logits.max(-1, keepdims=True)
+    losses = np.log(np.exp(z).sum(-1)) - np.take_along_axis(z, labels[..., None], -1)[..., 0]
+    return losses, logits.argmax(-1) == labels
+
+
+def test_sums_loss_and_scores_by_hand():
+    task, batch = PretrainingTask(CONFIG), _batch()
+    rng = np.random.default_rng(0)
+    logits = {"mlm_logits": rng.standard_normal((4, 3, V)), "nsp_logits": rng.standard_normal((4, 1, 2))}
+    logits = {name: values.astype(np.float32) for name, values in logits.items()}
+    losses, right = _by_hand(logits["mlm_logits"], batch["masked_lm_ids"])
+    weights = batch["masked_lm_weights"]
+    right[0, 0] = True
+    logits["mlm_logits"][0, 0, batch["masked_lm_ids"][0, 0]] = 9
+    losses[0, 0] = _by_hand(logits["mlm_logits"][0, :1], batch["masked_lm_ids"][0, :1])[0][0]
+    sentence_losses, sentence_right = _by_hand(logits["nsp_logits"], batch["next_sentence_labels"])
+    expected = {
+        "masked_lm_loss": (losses * weights).sum(),
+        "masked_lm_correct": (right * weights).sum(),
+        "masked_lm_weights": weights.sum(),
+        "next_sentence_loss": sentence_losses.sum(),
+        "next_sentence_correct": sentence_right.sum(),
+        "next_sentence_weights": 4,
+    }
+    sums = task.sums(logits, batch)
+    assert all(value.dtype == tf.float32 and value.shape == () for value in sums.values())
+    assert {name: float(value) for name, value in sums.items()} == pytest.approx(expected, rel=1e-5)
+    denominators = task.denominators(batch)
+    assert {name: float(value) for name, value in denominators.items()} == {
+        "masked_lm_weights": weights.sum(),
+        "next_sentence_weights": 4,
+    }
+    scores = task.scores({name: float(value) for name, value in sums.items()})
+    assert scores == pytest.approx(
+        {
+            "masked_lm_accuracy": expected["masked_lm_correct"] / weights.sum(),
+            "masked_lm_loss": expected["masked_lm_loss"] / weights.sum(),
+            "next_sentence_accuracy": sentence_right.mean(),
+            "next_sentence_loss": sentence_losses.mean(),
+            "loss": expected["masked_lm_loss"] / weights.sum() + sentence_losses.mean(),
+        },
+        rel=1e-5,
+    )
+    assert float(task.loss(logits, batch, denominators)) == pytest.approx(scores["loss"], rel=1e-6)
+    assert scores["masked_lm_accuracy"] > 0
+
+
+def test_masked_lm_alone():
+    task = PretrainingTask(CONFIG, "none")
+    assert task.features == ("input_ids", "input_mask", "segment_ids", "masked_lm_positions")
+    batch = _batch(tuple(name for name in UNPACKED if name != "next_sentence_labels"))
+    outputs = _outputs(task, _model(task), batch)
+    sums = {name: float(value) for name, value in task.sums(outputs, batch).items()}
+    assert set(sums) == {"masked_lm_loss", "masked_lm_correct", "masked_lm_weights"}
+    scores = task.scores(sums)
+    assert set(scores) == {"masked_lm_accuracy", "masked_lm_loss", "loss"}
+    assert float(task.loss(outputs, batch, task.denominators(batch))) == pytest.approx(scores["loss"], rel=1e-6)
+    assert scores["loss"] == scores["masked_lm_loss"] > 0
+
+
+def test_what_counts_for_nothing():
+    task, batch = PretrainingTask(CONFIG), _batch()
+    model = _model(task)
+    filled = batch | {"is_real_example": np.array([1, 1, 0, 1], np.float32)}
+    without = {name: np.delete(values, 2, 0) for name, values in batch.items()}
+    sums = [task.sums(_outputs(task, model, b), b) for b in (filled, without)]
+    for name, value in sums[0].items():
+        np.testing.assert_allclose(value, sums[1][name], rtol=1e-5)
+    nothing = batch | {"masked_lm_weights": np.zeros_like(batch["masked_lm_weights"])}
+    outputs = _outputs(task, model, nothing)
+    sums = {name: float(value) for name, value in task.sums(outputs, nothing).items()}
+    loss = float(task.loss(outputs, nothing, task.denominators(nothing)))
+    assert loss == pytest.approx(sums["next_sentence_loss"] / 4, rel=1e-6)
+    assert np.isnan(task.scores(sums)["masked_lm_loss"])
+
+
+def test_the_losses_of_parts_add_up_over_the_denominators_of_the_whole():
+    task, batch = PretrainingTask(CONFIG), _batch()
+    model, whole = _model(task), task.denominators(batch)
+    parts = [{name: values[rows] for name, values in batch.items()} for rows in (slice(0, 1), slice(1, 4))]
+    losses = [float(task.loss(_outputs(task, model, part), part, whole)) for part in (*parts, batch)]
+    assert losses[0] + losses[1] == pytest.approx(losses[2], rel=1e-5)
+
+
+@pytest.mark.parametrize("arguments", [{}, {"sentence_objective": "none"}])
+def test_packed_rows_have_the_sums_of_their_examples(arguments):
+    batch = _batch(batch_size=9, seq_length=12, seed=3)
+    rows = pack(batch | {"input_ids": batch["input_ids"] * batch["input_mask"]}, max_predictions=6, max_sentences=3)
+    assert len(rows["input_ids"]) < 9
+    alone, packed = PretrainingTask(CONFIG, **arguments), PretrainingTask(CONFIG, packed=True, **arguments)
+    assert "sentence_ids" in packed.features
+    assert ("next_sentence_positions" in packed.features) == (not arguments)
+    model, other = _model(alone), packed.build_model()
+    other.set_weights(model.get_weights())
+    before = alone.sums(_outputs(alone, model, batch), batch)
+    after = packed.sums(_outputs(packed, other, rows), rows)
+    for name, value in before.items():
+        np.testing.assert_allclose(after[name], value, rtol=1e-5)
+    assert {n: float(v) for n, v in packed.denominators(rows).items()} == {
+        n: float(v) for n, v in alone.denominators(batch).items()
+    }
+
+
+def _row(*values, dtype=np.int32):
+    return np.array([values], dtype)
+
+
+def test_next_tokens():
+    batch = {
+        "input_ids": _row(2, 9, 4, 3, 0),
+        "input_mask": _row(1, 1, 1, 1, 0),
+        "masked_lm_positions": _row(2, 0),
+        "masked_lm_ids": _row(7, 0),
+        "masked_lm_weights": _row(1, 0, dtype=np.float32),
+        "next_sentence_labels": _row(1),
+    }
+    made = {name: np.asarray(values).tolist() for name, values in next_tokens(batch).items()}
+    assert made == {
+        "input_ids": [[2, 9, 7, 3, 0]],
+        "input_mask": [[1, 1, 1, 1, 0]],
+        "masked_lm_positions": [[0, 1, 2, 3]],
+        "masked_lm_ids": [[9, 7, 3, 0]],
+        "masked_lm_weights": [[1, 1, 1, 0]],
+        "next_sentence_labels": [[1]],
+    }
+
+
+def test_next_tokens_of_packed_rows_and_of_rows_without_masks():
+    batch = {
+        "input_ids": _row(2, 9, 3, 2, 8, 3, 0),
+        "input_mask": _row(1, 1, 1, 1, 1, 1, 0),
+        "sentence_ids": _row(1, 1, 1, 2, 2, 2, 0),
+    }
+    made = {name: np.asarray(values).tolist() for name, values in next_tokens(batch).items()}
+    assert made["input_ids"] == [[2, 9, 3, 2, 8, 3, 0]]
+    assert made["masked_lm_ids"] == [[9, 3, 0, 8, 3, 0]]
+    assert made["masked_lm_weights"] == [[1, 1, 0, 1, 1, 0]]
+
+
+def test_left_to_right_sees_nothing_of_what_it_foretells():
+    task = PretrainingTask(CONFIG, "none", causal=True)
+    batch = {name: values for name, values in _batch(seed=1).items() if not name.startswith("masked")}
+    one = next_tokens(batch)
+    other = next_tokens(batch | {"input_ids": np.where(np.arange(16) < 6, batch["input_ids"], 5)})
+    model = _model(task)
+    logits = [_outputs(task, model, b)["mlm_logits"].numpy() for b in (one, other)]
+    np.testing.assert_allclose(logits[0][:, :6], logits[1][:, :6], rtol=1e-4, atol=1e-4)
+    assert np.abs(logits[0][:, 6:] - logits[1][:, 6:]).max() > 0.1
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {},
+        {"sentence_objective": "sop", "packed": True},
+        {"sentence_objective": "none"},
+        {"sentence_objective": "none", "causal": True, "packed": True},
+    ],
+    ids=str,
+)
+def test_a_tiny_model_learns(arguments):
+    task = PretrainingTask(tiny.config(num_hidden_layers=1), **arguments)
+    batch = _batch(batch_size=8)
+    if task.packed:
+        batch = pack(batch | {"input_ids": batch["input_ids"] * batch["input_mask"]}, 6, 3)
+    batch = next_tokens(batch) if task.causal else batch
+    batch = {name: tf.constant(values) for name, values in batch.items()}
+    keras.utils.set_random_seed(0)
+    model = task.build_model()
+    optimizer = AdamW(3e-3)
+    optimizer.build(model.trainable_variables)
+    step = TrainStep(task, model, optimizer, StepConfig())
+    losses = [float(step(batch)["loss"]) for _ in range(30)]
+    assert losses[0] > np.log(V) * 0.8
+    assert losses[-1] < 0.4 * losses[0]
+
+
+def test_what_may_be_missing_and_left_over_in_a_checkpoint():
+    assert "cls/seq_relationship/.*" in PretrainingTask(CONFIG, "none").unused
+    assert "cls/seq_relationship/.*" not in PretrainingTask(CONFIG).unused
+    assert PretrainingTask.fresh == ("cls/.*", "bert/pooler/dense/.*")
+
+
+def test_an_unknown_objective_is_refused():
+    with pytest.raises(ValueError, match=r"must be one of \('nsp', 'sop', 'none'\)\. Received: 'mlm'\."):
+        PretrainingTask(CONFIG, "mlm")
+
+
+def test_left_to_right_has_no_sentence_objective():
+    with pytest.raises(ValueError, match=r"\[CLS\], sees nothing of the texts\. Received: 'nsp'; choose \"none\"\."):
+        PretrainingTask(CONFIG, causal=True)

@@ -1,0 +1,262 @@
+"""A loss that turns NaN or leaps: its step moves nothing and is counted, and a run goes back to a good checkpoint."""
+
+import os
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.checkpoints.store import Store
+from bert_tf.checkpoints.tf1 import read
+from bert_tf.data import dataset
+from bert_tf.tasks.classification import ClassificationTask
+from bert_tf.training.guard import Guard, GuardConfig, Rollback, order_seed
+from bert_tf.training.loop import RunConfig, fit
+from bert_tf.training.optimizers import OPTIMIZERS
+from bert_tf.training.schedule import WarmupLinearDecay
+from bert_tf.training.step import StepConfig, TrainStep
+from tests import tiny
+
+TASK = ClassificationTask(tiny.config(dropout=0.2, num_hidden_layers=1), 2)
+EXAMPLES = tiny.tokenized(40)
+
+
+class Scaled(ClassificationTask):
+    """A task whose loss is multiplied by what the batch says."""
+
+    def loss(self, outputs, batch, denominators):
+        return super().loss(outputs, batch, denominators) * tf.reduce_max(batch["times"])
+
+
+SCALED = Scaled(tiny.config(num_hidden_layers=1), 2)
+
+
+def _batch(times):
+    (batch,) = tiny.batches(tiny.tokenized(8), 8)
+    return batch | {"times": tf.fill([8], float(times))}
+
+
+def _make(config, optimizer="adamw"):
+    keras.utils.set_random_seed(0)
+    model = SCALED.build_model()
+    optimizer = OPTIMIZERS[optimizer](WarmupLinearDecay(1e-3, 40))
+    optimizer.build(model.trainable_variables)
+    return TrainStep(SCALED, model, optimizer, config)
+
+
+def _all(step):
+    """Returns every number that a step can move but the guard's."""
+    slots = step.optimizer.slots(step.model.trainable_variables)
+    moved = {v.path: v for v in step.model.variables} | slots | {"iterations": step.optimizer.iterations}
+    return {name: v.numpy() for name, v in (moved | {"scale": step.loss_scale}).items()}
+
+
+def _assert_equal(one, other):
+    assert one.keys() == other.keys()
+    for name, value in one.items():
+        np.testing.assert_array_equal(value, other[name], err_msg=name)
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+def test_a_bad_batch_moves_nothing_and_is_counted(optimizer):
+    step = _make(StepConfig(guard=GuardConfig(warmup=2)), optimizer)
+    for _ in range(3):
+        assert float(step(_batch(1))["skipped"]) == 0
+    before, mean = _all(step), float(step.guard.mean_loss)
+    for count, times in enumerate((np.nan, np.inf, 50, 1e30), 1):
+        results = step(_batch(times))
+        assert float(results["skipped"]) == 1 and float(results["skipped_in_a_row"]) == count
+    _assert_equal(_all(step), before)
+    assert float(step.guard.mean_loss) == mean and int(step.guard.steps_seen) == 3
+    results = step(_batch(1))
+    assert float(results["skipped"]) == float(results["skipped_in_a_row"]) == 0
+    assert int(step.guard.skipped_steps) == 4 and int(step.optimizer.iterations.numpy()) == 4
+
+
+@pytest.mark.parametrize("accumulation", [1, 2])
+def test_a_guard_that_finds_nothing_changes_nothing_to_the_bit(accumulation):
+    ends = []
+    for guard in (None, GuardConfig()):
+        step = _make(StepConfig(guard=guard, accumulation=accumulation))
+        losses = [float(step(_batch(1 + i % 2))["loss"]) for i in range(6)]
+        ends.append(_all(step) | {"losses": losses})
+    _assert_equal(*ends)
+
+
+def test_without_a_guard_every_step_is_made():
+    step = _make(StepConfig())
+    results = step(_batch(np.nan))
+    assert set(results) == {"loss", "gradient_norm", "skipped"} and float(results["skipped"]) == 0
+    assert set(step.variables()) == {"loss_scale", "finite_steps"}
+    assert any(np.isnan(value).any() for value in _all(step).values())
+
+
+def test_what_leaps():
+    guard = Guard(GuardConfig(factor=2.0, margin=1.0, memory=3, warmup=3))
+
+    def leaps(loss):
+        return bool(guard.is_bad(tf.constant(loss), tf.constant(True)))
+
+    for seen, loss in enumerate((4.0, 5.0, 6.0)):
+        assert not leaps(1e6) and int(guard.steps_seen) == seen  # during the warm-up nothing does
+        guard.note(tf.constant(loss), tf.constant(False), tf.constant(True))
+    assert float(guard.mean_loss) == pytest.approx(5.0)
+    assert leaps(10.1) and not leaps(9.9)
+    guard.note(tf.constant(8.0), tf.constant(False), tf.constant(True))
+    assert float(guard.mean_loss) == pytest.approx(6.0)  # 5 + (8 - 5) / 3
+    guard.mean_loss.assign(0.1)
+    assert leaps(1.2) and not leaps(1.0)  # the margin: twice almost nothing is no leap
+    assert bool(guard.is_bad(tf.constant(0.1), tf.constant(False)))
+
+
+def test_a_finite_loss_whose_gradients_are_not_finite_is_bad():
+    step = _make(StepConfig(guard=GuardConfig()))  # in its warm-up no loss leaps
+    before, results = _all(step), step(_batch(1e30))
+    assert np.isfinite(float(results["loss"])) and float(results["skipped"]) == 1
+    _assert_equal(_all(step), before)
+
+
+def test_leaps_can_be_turned_off():
+    guard = Guard(GuardConfig(margin=np.inf, warmup=1))
+    guard.note(tf.constant(1.0), tf.constant(False), tf.constant(True))
+    losses = {1e30: False, np.inf: True, np.nan: True}
+    assert {loss: bool(guard.is_bad(tf.constant(loss), tf.constant(True))) for loss in losses} == losses
+
+
+def test_in_float16_an_overflow_is_not_bad_until_the_scale_cannot_fall():
+    keras.config.set_dtype_policy("mixed_float16")
+    try:
+        step = _make(StepConfig(scale_loss=True, guard=GuardConfig()))
+    finally:
+        keras.config.set_dtype_policy("float32")
+    step.loss_scale.assign(2.0**60)
+    results = step(_batch(1))
+    assert float(results["skipped"]) == 1 and int(step.guard.skipped_steps) == 0
+    assert float(step.loss_scale) == 2.0**59
+    step.loss_scale.assign(1.0)
+    assert float(step(_batch(1e30))["skipped"]) == 1 and int(step.guard.skipped_steps) == 1
+
+
+@pytest.mark.parametrize("make, values", [
+    (GuardConfig, {"factor": 0.5}), (GuardConfig, {"warmup": 0}), (GuardConfig, {"margin": np.nan}),
+    (Rollback, {"after": 0}), (Rollback, {"at_most": -1})])  # fmt: skip
+def test_settings_that_cannot_be_are_refused(make, values):
+    ((name, value),) = values.items()
+    with pytest.raises(ValueError, match=rf"needs .*{name} >= .*\. Received: .*'{name}': {value}"):
+        make(**values)
+
+
+class Killed(Exception):
+    """Stands for SIGKILL."""
+
+
+def _run(folder, at_most=2):
+    step = StepConfig(seed=3, guard=GuardConfig(warmup=3))
+    return RunConfig(os.fspath(folder), 8, 16, 2, 1e-3, save_checkpoints_steps=4, keep_checkpoints=1, step=step,
+                     rollback=Rollback(after=3, at_most=at_most))  # fmt: skip
+
+
+def _fit(run, bad, kill_at=None):
+    """Returns (step, loss, skipped) of every step made and seen; `bad` is {rollbacks: steps whose batch is NaN}.
+
+    `kill_at` is how many steps are made before the end comes, or the name of a function of `Store` within a rollback.
+    """
+    keras.utils.set_random_seed(0)
+    made, begun = [], []
+    task = Scaled(tiny.config(dropout=0.2, num_hidden_layers=1), 2)
+
+    def batches(start, rollbacks):
+        begun.append((start, rollbacks))
+        order = dataset.training_order(EXAMPLES.lengths, 8, run.num_train_steps, order_seed(3, rollbacks))
+        rows = dataset.batches(EXAMPLES, order[start:], 16, by_length=False)
+        for step, batch in enumerate(rows, start + 1):
+            yield batch | {"times": tf.fill([8], np.nan if step in bad.get(rollbacks, ()) else 1.0)}
+
+    def watch(step, results, state):
+        made.append((step, float(results["loss"]), int(results["skipped"])))
+        if kill_at == len(made):
+            raise Killed
+
+    try:
+        fit(task, run, batches, [watch])
+    except Killed:
+        assert kill_at
+    return made, begun
+
+
+def _end(folder):
+    return read(os.path.join(folder, "model.ckpt-16"))
+
+
+def test_a_run_goes_back_and_ends_well(tmp_path, caplog):
+    with caplog.at_level("WARNING"):
+        made, begun = _fit(_run(tmp_path), {0: range(6, 17)})
+    assert begun == [(0, 0), (4, 1)]
+    # The step after which the run goes back, 8, is not shown to the actions.
+    assert [step for step, _, _ in made] == [1, 2, 3, 4, 5, 6, 7, *range(5, 17)]
+    assert [step for step, _, skipped in made if skipped] == [6, 7]
+    assert made[4][0] == made[7][0] == 5 and made[4][1] != made[7][1]  # other data, other masks
+    assert any("3 steps in a row, up to step 8. Going back to step 4" in r.getMessage() for r in caplog.records)
+    end = _end(tmp_path)
+    counts = {n: int(end[f"training/guard/{n}"]) for n in ("rollbacks", "skipped_steps", "skipped_in_a_row")}
+    assert counts == {"rollbacks": 1, "skipped_steps": 3, "skipped_in_a_row": 0}
+    assert int(end["global_step"]) == 16
+
+
+def test_a_checkpoint_that_did_not_help_is_given_up_for_the_one_before(tmp_path):
+    _, begun = _fit(_run(tmp_path), {0: range(10, 17), 1: range(9, 17)})
+    assert begun == [(0, 0), (8, 1), (4, 2)]
+    assert int(_end(tmp_path)["training/guard/returned_to"]) == 4
+
+
+def test_a_run_that_does_not_recover_ends_with_a_message(tmp_path):
+    with pytest.raises(ValueError, match=r"Received 3 steps in a row, up to step 6, whose loss was NaN, .* after going "
+                       r"back 2 times to a checkpoint in .*; lower --learning_rate, "):  # fmt: skip
+        _fit(_run(tmp_path), {n: range(4, 17) for n in range(3)})
+
+
+TWICE = {0: range(6, 17), 1: range(11, 17)}  # goes back after step 8 and after step 13
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """The end of a run that went back twice and was never stopped."""
+    folder = tmp_path_factory.mktemp("whole")
+    _, begun = _fit(_run(folder), TWICE)
+    assert begun == [(0, 0), (4, 1), (8, 2)]
+    return _end(folder)
+
+
+@pytest.mark.parametrize("kill_at", [
+    7,  # among bad steps
+    9,  # after going back, before the next checkpoint
+    *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 4, 5, 6, 8, 10, 12, 13, 14, 15)),
+])  # fmt: skip
+def test_killed_anywhere_the_end_is_the_same_to_the_bit(tmp_path, whole, kill_at):
+    made, _ = _fit(_run(tmp_path), TWICE, kill_at)
+    assert len(made) == kill_at
+    _fit(_run(tmp_path), TWICE)
+    _assert_equal(whole, _end(tmp_path))
+
+
+@pytest.mark.parametrize("function", [pytest.param("delete_after", marks=pytest.mark.slow), "save"])
+def test_killed_while_going_back_the_end_is_the_same_to_the_bit(tmp_path, whole, function, monkeypatch):
+    real, kills = getattr(Store, function), []
+
+    def killed(store, step, *args):
+        if function == "delete_after" or step in store.steps():  # written again: it is the one that the run returns to
+            kills.append(step)
+            raise Killed
+        return real(store, step, *args)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Store, function, killed)
+        _fit(_run(tmp_path), TWICE, kill_at="a rollback")
+    assert kills == [4]
+    _fit(_run(tmp_path), TWICE)
+    _assert_equal(whole, _end(tmp_path))
+
+
+def test_the_order_of_a_run_that_never_went_back_is_the_seed_s_own():
+    assert order_seed(7, 0) == 7 and len({order_seed(seed, n) for seed in (7, 8) for n in range(3)}) == 6

@@ -1,0 +1,160 @@
+"""The history of a run that is killed and taken up again, and when its page is drawn."""
+
+import json
+import logging
+import math
+import os
+import types
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from absl import flags
+
+from bert_tf.checkpoints.store import Store
+from bert_tf.training.actions import KeepBest, Progress
+from bert_tf.training.history import History, given, read
+from bert_tf.training.loop import RunConfig
+
+STATE = types.SimpleNamespace(model=None, optimizer=types.SimpleNamespace(learning_rate=tf.constant(0.25)))
+
+
+def _train(folder, first, last, loss, skipped=(), **given_flags):
+    """Does what a run of 12 steps does after each, checkpoints at the even ones; returns its `History`."""
+    run, store = RunConfig(os.fspath(folder), 8, 12, save_checkpoints_steps=2), Store(folder)
+    history = History(run.output_dir, given_flags)
+    keep = KeepBest("loss", lambda model: {"loss": 2 * loss, "accuracy": 0.5}, ("loss",), run, store, history)
+    progress = Progress(run, every=2, history=history)
+    history.start(first - 1, store.prefix(first - 1) if first > 1 else None)
+    for step in range(first, last + 1):
+        results = {"loss": loss, "gradient_norm": 2.0, "skipped": float(step in skipped), "tokens": 96}
+        if run.saves_at(step):
+            store.save(step, {"weight": np.float32(step)})
+        for action in (progress, keep, history):
+            action(step, {name: tf.constant(value) for name, value in results.items()}, STATE)
+    return history
+
+
+def _of(lines, kind, *names):
+    return [tuple(line[name] for name in names) for line in lines if line["kind"] == kind]
+
+
+def test_a_run_writes_what_it_does(tmp_path):
+    _train(tmp_path, 1, 12, 3.0, skipped=(1, 2, 7), learning_rate=5e-5, input_file=["a", "b"])
+    lines = read(tmp_path / "history.jsonl")
+    assert _of(lines, "start", "step", "from", "flags") == [(0, None, {"learning_rate": "5e-05", "input_file": "a,b"})]
+    assert {"python", "tensorflow", "keras", "numpy", "bert_tf"} == lines[0]["versions"].keys()
+    trained = _of(lines, "train", "step", "loss", "skipped", "gradient_norm", "learning_rate")
+    assert trained == [(step, 3.0, {2: 2, 8: 1}.get(step, 0), 2.0, 0.25) for step in range(2, 13, 2)]
+    for examples, tokens in _of(lines, "train", "examples_per_second", "tokens_per_second"):
+        assert tokens == pytest.approx(12 * examples) and tokens > 0  # 8 examples a step, 96 tokens
+    assert _of(lines, "eval", "step", "loss", "accuracy") == [(step, 6.0, 0.5) for step in range(2, 13, 2)]
+    assert all(line["time"].endswith("+00:00") for line in lines)
+
+
+def test_a_resumed_run_has_every_step_once(tmp_path):
+    _train(tmp_path, 1, 7, 3.0, seed=1)
+    with open(tmp_path / "history.jsonl", "a") as file:
+        file.write('{"kind": "train", "step": 8, "lo')  # killed while it wrote; and say that checkpoint 6 is not whole
+    history = _train(tmp_path, 5, 12, 1.0, seed=2)
+    history.write_page()
+    lines = read(tmp_path / "history.jsonl")
+    losses = [(2, 3.0), (4, 3.0), (6, 1.0), (8, 1.0), (10, 1.0), (12, 1.0)]
+    assert _of(lines, "train", "step", "loss") == losses
+    assert _of(lines, "eval", "step", "loss") == [(step, 2 * loss) for step, loss in losses]
+    assert _of(lines, "start", "step", "from") == [(0, None), (4, f"{tmp_path}/model.ckpt-4")]
+    assert [start["seed"] for (start,) in _of(lines, "start", "flags")] == ["1", "2"]
+    assert (tmp_path / "history.jsonl").read_bytes().endswith(b"}\n")
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "after step 4" in page and f"{tmp_path}/model.ckpt-4" in page and "Gradient norm" in page
+
+
+def test_a_run_killed_before_its_first_checkpoint_begins_the_curves_again(tmp_path):
+    _train(tmp_path, 1, 7, 3.0)
+    _train(tmp_path, 1, 2, 1.0)
+    lines = read(tmp_path / "history.jsonl")
+    assert _of(lines, "train", "step", "loss") == [(2, 1.0)] and _of(lines, "start", "step") == [(0,), (0,)]
+
+
+def test_every_prefix_of_a_history_is_readable(tmp_path):
+    _train(tmp_path, 1, 3, 3.0)
+    whole, path = (tmp_path / "history.jsonl").read_bytes(), tmp_path / "cut.jsonl"
+    lines = read(tmp_path / "history.jsonl")
+    for size in range(len(whole) + 1):
+        path.write_bytes(whole[:size])
+        assert read(path) == lines[: whole[:size].count(b"\n")]
+
+
+@pytest.mark.parametrize("line", ["{", "7", "{}", '{"kind": "end", "step": 1}', '{"kind": "train", "step": "1"}', ""])
+def test_a_broken_line_before_the_last_is_named(tmp_path, line):
+    path = tmp_path / "history.jsonl"
+    path.write_text(f'{{"kind": "train", "step": 1}}\n{line}\n{{"kind": "train", "step": 2}}\n')
+    with pytest.raises(ValueError, match=r"history\.jsonl, line 2 must be a JSON object .* delete the line"):
+        History(os.fspath(tmp_path), {}).start(1, None)
+    assert path.read_text().count("\n") == 3
+
+
+def test_numbers_that_are_not_finite_are_null(tmp_path):
+    history = History(os.fspath(tmp_path), {})
+    history.start(0, None)
+    history.trained(1, {"loss": math.nan, "gradient_norm": np.float32("inf")})
+
+    def refuse(name):
+        raise AssertionError(f"{name} is not JSON")
+
+    line = json.loads((tmp_path / "history.jsonl").read_text().splitlines()[1], parse_constant=refuse)
+    assert line["loss"] is None and line["gradient_norm"] is None
+
+
+def test_pages_take_less_than_a_thousandth_of_the_time(tmp_path, monkeypatch):
+    now, drawn = [0.0], []
+
+    def draw(lines, title):
+        drawn.append(now[0])
+        now[0] += 0.9  # seconds that it takes
+        return ""
+
+    monkeypatch.setattr("bert_tf.training.history.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("bert_tf.training.history.run_report.page", draw)
+    history = History(os.fspath(tmp_path), {})
+    history(0, None, STATE)
+    assert drawn == []  # the run has not started
+    history.start(0, None)
+    for step in range(10_000):
+        now[0] += 1.0
+        history(step, None, STATE)
+    assert drawn[0] == 0 and len(drawn) > 10
+    assert all(900 <= b - a <= 903 for a, b in zip(drawn, drawn[1:], strict=False))
+    history.write_page()
+    assert drawn[-1] == pytest.approx(now[0] - 0.9)  # the end does not wait
+
+
+def test_a_page_that_cannot_be_drawn_ends_nothing_and_is_no_secret(tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr("bert_tf.training.history.run_report.page", lambda lines, title: 1 / 0)
+    with caplog.at_level(logging.ERROR, logger="absl"):
+        _train(tmp_path, 1, 2, 3.0)
+    assert "report.html could not be written. Training goes on" in caplog.text and "ZeroDivisionError" in caplog.text
+    assert not (tmp_path / "report.html").exists() and len(read(tmp_path / "history.jsonl")) == 3
+
+
+def test_a_history_that_cannot_be_written_is_an_error(tmp_path):
+    with pytest.raises(OSError, match="out"):
+        History(os.fspath(tmp_path / "out"), {}).start(0, None)  # nobody made the directory
+
+
+def test_a_history_that_was_not_started_does_nothing(tmp_path):
+    history = History(os.fspath(tmp_path), {})
+    history.trained(1, {"loss": 1.0})
+    history.evaluated(1, {"loss": 1.0})
+    history(1, None, STATE)
+    history.write_page()
+    assert os.listdir(tmp_path) == []
+
+
+def test_given_flags():
+    values = flags.FlagValues()
+    flags.DEFINE_integer("train_batch_size", 32, "", flag_values=values)
+    flags.DEFINE_list("input_file", None, "", flag_values=values)
+    flags.DEFINE_bool("do_eval", False, "", flag_values=values)
+    values(["program", "--input_file=a,b", "--nodo_eval"])
+    assert given(values) == {"do_eval": False, "input_file": ["a", "b"]}

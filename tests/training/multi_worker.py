@@ -1,0 +1,69 @@
+"""One of several workers that train as one, and print as JSON what came out; `multi_worker_test.py` starts them.
+
+python -m tests.training.multi_worker HOSTS INDEX FOLDER
+"""
+
+import json
+import os
+import signal
+import sys
+
+from bert_tf.training import cluster, distribution
+
+HOSTS, INDEX, FOLDER = sys.argv[1].split(","), int(sys.argv[2]), sys.argv[3]
+STRATEGY = distribution.make_strategy("multi_worker", HOSTS, INDEX)  # before TensorFlow does anything else
+
+from bert_tf.checkpoints.store import Store  # noqa: E402
+from bert_tf.training.interruption import Stopped  # noqa: E402
+from bert_tf.training.job import Job  # noqa: E402
+from tests.training import multi_worker_test as test  # noqa: E402
+
+SAVED = []
+
+
+def counted(self, step, tensors, save=Store.save):
+    """Notes what this process saves."""
+    SAVED.append(step)
+    return save(self, step, tensors)
+
+
+def error(function, *args):
+    try:
+        function(*args)
+    except (ValueError, Stopped) as raised:
+        return str(raised)
+
+
+def refuse():
+    raise ValueError("The disk is full.")
+
+
+def stop(step):
+    if step == 1 and INDEX == 1:
+        os.kill(os.getpid(), signal.SIGTERM)
+
+
+def main():
+    Store.save = counted
+    folder = os.path.join(FOLDER, "stopped")
+    with STRATEGY.scope():
+        results = {
+            "losses": test.train(os.path.join(FOLDER, "run")),
+            "replicas": STRATEGY.num_replicas_in_sync,
+            "chief": cluster.is_chief(),
+            "events": os.path.isdir(os.path.join(FOLDER, "run", "train")),
+            "stopped": error(test.train, folder, stop),
+            "steps": Store(folder).steps(),
+            "again": test.train(folder),
+            "total": cluster.total([INDEX + 1, 2**40]),
+            "failed": error(cluster.by_chief, refuse),
+            "differing": error(cluster.check_same, 5 + INDEX, "step"),
+        }
+        job = Job(test.TASK, test.run(os.path.join(FOLDER, "run")), 16)
+        job.restore()
+        results["scores"], results["outputs"] = job.scores(test.EXAMPLES, 8), job.outputs(test.EXAMPLES, 8).tolist()
+    print(json.dumps(results | {"saved": SAVED}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,175 @@
+"""Several workers do what one device does: MultiWorkerMirroredStrategy as two processes on loopback."""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import keras
+import numpy as np
+import pytest
+
+from bert_tf.checkpoints.store import Store
+from bert_tf.data import dataset
+from bert_tf.tasks.classification import ClassificationTask
+from bert_tf.training import cluster
+from bert_tf.training.actions import Progress
+from bert_tf.training.job import Job
+from bert_tf.training.loop import RunConfig, fit
+from tests import tiny
+from tests.conftest import ROOT
+
+TASK = ClassificationTask(tiny.config(num_hidden_layers=1), 2)
+EXAMPLES = tiny.tokenized(66)
+STEP = re.compile(r"step (\d+)/\d+  loss")
+
+
+def run(folder):
+    return RunConfig(folder, 16, 8, 2, 1e-3, save_checkpoints_steps=4)
+
+
+def train(folder, also=lambda step: None):
+    """Returns the losses of the steps made to the end; after each comes also(step)."""
+    keras.utils.set_random_seed(0)
+    order, losses = dataset.training_order(EXAMPLES.lengths, 16, 8, 0), []
+
+    def watch(step, results, state):
+        losses.append(float(results["loss"]))
+        also(step)
+
+    def batches(start):
+        return dataset.batches(EXAMPLES, order[start:], 16, by_length=False)
+
+    fit(TASK, run(folder), batches, [Progress(run(folder), every=1), watch])
+    return losses
+
+
+def hosts():
+    """Returns host:port for two workers, free a moment ago."""
+    with socket.socket() as one, socket.socket() as other:
+        for listener in (one, other):
+            listener.bind(("127.0.0.1", 0))
+        return ",".join(f"127.0.0.1:{listener.getsockname()[1]}" for listener in (one, other))
+
+
+def start(command, **streams):
+    environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2"}
+    return subprocess.Popen([sys.executable, *command], cwd=ROOT, env=environment, text=True, **streams)
+
+
+@pytest.fixture(scope="module")
+def workers(tmp_path_factory):
+    """What each of two workers printed."""
+    folder, names = tmp_path_factory.mktemp("workers"), hosts()
+    logs = [folder / f"log-{index}" for index in (0, 1)]
+    both = [
+        start(["-m", "tests.training.multi_worker", names, str(index), os.fspath(folder)],
+              stdout=subprocess.PIPE, stderr=logs[index].open("w"))
+        for index in (0, 1)
+    ]  # fmt: skip
+    answers = [process.communicate()[0] for process in both]
+    for process, log in zip(both, logs, strict=True):
+        assert process.returncode == 0, log.read_text()[-4000:]
+    return [json.loads(answer.splitlines()[-1]) for answer in answers]
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory):
+    """(losses, scores, outputs) of one device."""
+    folder = os.fspath(tmp_path_factory.mktemp("alone"))
+    losses, job = train(folder), Job(TASK, run(folder), 16)
+    job.restore()
+    return losses, job.scores(EXAMPLES, 8), job.outputs(EXAMPLES, 8)
+
+
+def test_the_losses_are_those_of_one_device(workers, alone):
+    assert all(w["replicas"] == 2 for w in workers) and len(alone[0]) == 8
+    for worker in workers:
+        np.testing.assert_allclose(worker["losses"], alone[0], rtol=0, atol=1e-5)
+
+
+def test_every_worker_has_all_scores_and_outputs_in_order(workers, alone):
+    for worker in workers:
+        np.testing.assert_allclose(worker["outputs"], alone[2], rtol=0, atol=1e-5)
+        assert worker["scores"] == pytest.approx(alone[1], abs=1e-6)
+
+
+def test_the_chief_alone_writes(workers):
+    assert [w["chief"] for w in workers] == [True, False] and workers[0]["events"]
+    assert [w["saved"] for w in workers] == [[4, 8, 2, 4, 8], []]
+
+
+def test_a_signal_to_one_stops_all_at_one_step_and_they_go_on_there(workers):
+    for worker in workers:
+        assert worker["stopped"] == "143" and worker["steps"] == [2]
+        assert worker["again"] == worker["losses"][2:]
+
+
+def test_they_can_agree(workers):
+    assert [w["total"] for w in workers] == [[3, 2**41]] * 2
+    assert [w["failed"] for w in workers] == [
+        "The disk is full.",
+        "The chief of the workers must be able to write. Received an error there; see its log.",
+    ]
+    assert "have the same step. Received 6 here and 5 at the chief; give them" in workers[1]["differing"]
+
+
+def test_one_worker_agrees_with_itself():
+    called = []
+    cluster.by_chief(called.append, 1)
+    cluster.check_same(7, "step")
+    assert called == [1] and cluster.is_chief() and cluster.total([2, True]) == [2, 1] and cluster.num_workers() == 1
+
+
+@pytest.mark.parametrize(
+    ("names", "index"), [(["a:1", "b:2"], 2), (["a:1", "b:2"], None), (["a:1", "a:1"], 0), (["a", "b"], 0), ([], 0)]
+)
+def test_a_cluster_that_is_none_is_refused(names, index):
+    with pytest.raises(ValueError, match=r"^--worker_hosts must be different host:port .* from 0\. Received: --worker"):
+        cluster.multi_worker(names, index)
+
+
+@pytest.mark.parametrize("config", [None, "{", "[]", '{"cluster": {"worker": ["a:1"]}}',
+    '{"cluster": {"worker": ["a:1"]}, "task": {"type": "worker", "index": 1}}',
+    '{"cluster": {"ps": ["a:1"]}, "task": {"type": "ps", "index": 0}}'])  # fmt: skip
+def test_a_tf_config_that_says_nothing_is_refused(config, monkeypatch):
+    monkeypatch.delenv("TF_CONFIG", raising=False)
+    if config:
+        monkeypatch.setenv("TF_CONFIG", config)
+    with pytest.raises(ValueError, match=r"multi_worker must know its cluster: .* Received TF_CONFIG="):
+        cluster.multi_worker()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("victim", [0, 1])
+def test_when_one_is_killed_the_other_ends_within_a_minute_and_both_go_on(tmp_path, victim):
+    init, file = tiny.checkpoint(tmp_path / "init"), tiny.write_tsv(tmp_path / "train.tsv", tiny.texts(64))
+    common = [f"--init_checkpoint={init}", f"--train_file={file}", f"--output_dir={tmp_path / 'out'}", "--do_train",
+              "--train_batch_size=16", "--num_train_epochs=50", "--max_seq_length=16", "--save_checkpoints_steps=20",
+              "--distribution_strategy=multi_worker"]  # fmt: skip
+
+    def start_both():
+        names = hosts()
+        return [start(["run_classifier.py", *common, f"--worker_hosts={names}", f"--task_index={index}"],
+                      stderr=subprocess.PIPE) for index in (0, 1)]  # fmt: skip
+
+    both = start_both()
+    while not ((match := STEP.search(both[victim].stderr.readline())) and int(match[1]) >= 60):
+        assert both[victim].poll() is None
+    both[victim].send_signal(signal.SIGKILL)
+    killed = time.monotonic()
+    log = both[1 - victim].communicate(timeout=60)[1]
+    print(f"worker {1 - victim} ended {time.monotonic() - killed:.1f} s after worker {victim} was killed")
+    assert both[1 - victim].returncode == 1
+    assert "Error: another worker of this run has ended or cannot be reached; its own log says why." in log
+    both[victim].communicate()
+    begun = max(Store(tmp_path / "out").steps())
+    both = start_both()
+    logs = [process.communicate(timeout=600)[1] for process in both]
+    for process, log in zip(both, logs, strict=True):
+        assert process.returncode == 0 and f"Continuing this run from step {begun}: " in log, log[-4000:]
+    assert begun >= 40 and max(Store(tmp_path / "out").steps()) == 200
