@@ -106,8 +106,8 @@ def define_pretraining_data():
                          lower_bound=1)  # fmt: skip
     flags.DEFINE_integer("num_workers", None, "Processes, on which the output does not depend; default: one for each "
                          "core.", lower_bound=1)  # fmt: skip
-    flags.DEFINE_string("work_dir", None, "A folder for intermediate files, some two to three times as large as the "
-                        "records; default: that of the output.")  # fmt: skip
+    flags.DEFINE_string("work_dir", None, "A folder for intermediate files: as much as the text, and twice the "
+                        "uncompressed records; default: that of the output.")  # fmt: skip
     flags.DEFINE_string("runner", None, "Run as an Apache Beam pipeline on this runner, such as DirectRunner, "
                         "FlinkRunner, SparkRunner or DataflowRunner.")  # fmt: skip
     flags.DEFINE_string("beam_options", "", "Further options of the pipeline, as Beam's own command line has them.")
