@@ -11,10 +11,9 @@ import dataclasses
 import os
 import shutil
 import sys
-import tempfile
 from collections import Counter
 
-from bert_tf.data.pretraining.context import Context
+from bert_tf.data.pretraining.context import Context, scratch_folder
 from bert_tf.data.pretraining.options import Options
 from bert_tf.data.pretraining.statistics import Statistics
 from bert_tf.data.pretraining.unit import number_of_units
@@ -65,7 +64,7 @@ def create_pretraining_data(job: Job) -> Statistics:
     for path in job.output_files:
         os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
     place = job.work_dir or os.path.dirname(os.path.abspath(job.output_files[0]))
-    with tempfile.TemporaryDirectory(prefix=".create_pretraining_data-", dir=place) as directory:
+    with scratch_folder(place, "create_pretraining_data") as directory:
         context = Context(directory, job.vocab_file, job.do_lower_case, job.options)
         with Workers(job.num_workers, make_stages, (context,)) as workers:
             counts = read_text(job, workers)
