@@ -1,5 +1,6 @@
 """Every flag of the scripts, defined once. A script's `main` reads them and hands on plain values."""
 
+import errno
 import logging as standard_logging
 import os
 import sys
@@ -158,16 +159,23 @@ def run(main):
                 raise
             logging.error("Error: %s", error)
             if isinstance(error, OSError):
-                logging.error("Free space, or name another place; what was there before is unchanged.")
+                logging.error("%s; what was there before is unchanged.", _remedy(error))
             logging.debug("The place:", exc_info=True)
             sys.exit(1)
         except KeyboardInterrupt:
-            logging.error("Interrupted. The same command goes on from the last checkpoint, if one was written.")
+            resumes = "do_train" in FLAGS and FLAGS.do_train
+            logging.error("Interrupted. The same command %s.", "goes on from the last checkpoint, if one was written"
+                          if resumes else "begins anew, what is half-made was removed")  # fmt: skip
             sys.exit(130)
 
     for flag in FLAGS.get_key_flags_for_module(sys.modules[__name__]):
         FLAGS.register_key_flag_for_module(sys.argv[0], flag)  # so that --help shows them
     app.run(guarded)
+
+
+def _remedy(error: OSError) -> str:
+    full = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
+    return "Free space, or name another place" if error.errno in full else "Make it accessible, or name another place"
 
 
 def _can_be_mended(error) -> bool:

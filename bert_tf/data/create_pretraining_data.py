@@ -22,13 +22,14 @@ FLAGS = flags.FLAGS
 def main():
     from bert_tf.data.pretraining import report
     from bert_tf.data.pretraining.job import create_pretraining_data
-    from bert_tf.data.pretraining.output import report_name
+    from bert_tf.data.pretraining.output import report_name, warn_of_others
     from bert_tf.data.pretraining.pieces import Pieces
     from bert_tf.files import write_text
 
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # an orderly end, which removes what is half-made
     job, vocabulary = make_job()
     statistics = run_on_beam(job) if FLAGS.runner else create_pretraining_data(job)
+    warn_of_others(FLAGS.output_file, job.output_files)
     pieces = Pieces.of(vocabulary.pieces)
     text = report.as_text(statistics, job.options, pieces)
     name = report_name(FLAGS.output_file)
@@ -58,6 +59,8 @@ def make_job():
     formats = files.formats_of(paths, FLAGS.input_format, FLAGS.language)
     warn_of_ignored(formats)
     vocabulary = read_vocabulary()
+    if FLAGS.work_dir and not os.path.isdir(FLAGS.work_dir):
+        raise ValueError(f"--work_dir must be a folder. Received {FLAGS.work_dir}, which is none; make it first.")
     job = Job(
         paths,
         formats,
@@ -68,6 +71,7 @@ def make_job():
         FLAGS.num_workers or cores(),
         FLAGS.work_dir,
     )
+    logging.info("Vocabulary: %d pieces, --do_lower_case=%s.", len(vocabulary.pieces), str(job.do_lower_case).lower())
     return job, vocabulary
 
 

@@ -35,6 +35,7 @@ def test_flags_without_effect_are_told(corpus, tmp_path):
         "--input_format=sentences", "--num_workers=1", "--dynamic_masking", "--masking=span", "--document_start=x",
         "--max_sentences_per_seq=3", "--beam_options=--x",
     ]  # fmt: skip
+    (tmp_path / "a-00001-of-00004.tfrecord").write_bytes(b"of another run")
     command = [sys.executable, "-m", "bert_tf.data.create_pretraining_data", *flags]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     told = [line.split(" ", 1)[1] for line in done.stderr.splitlines() if "has no effect" in line]
@@ -44,3 +45,4 @@ def test_flags_without_effect_are_told(corpus, tmp_path):
         "--beam_options has no effect without --runner.",
         "--document_start has no effect on files that are not prose.",
     ]
+    assert f"1 files of another run lie beside them, such as {tmp_path}/a-00001-of-00004.tfrecord." in done.stderr
