@@ -1,5 +1,6 @@
 """Every flag of the scripts, defined once. A script's `main` reads them and hands on plain values."""
 
+import errno
 import logging as standard_logging
 import os
 import sys
@@ -117,8 +118,8 @@ def define_pretraining_data():
                          lower_bound=1)  # fmt: skip
     flags.DEFINE_integer("num_workers", None, "Processes, on which the output does not depend; default: one for each "
                          "core.", lower_bound=1)  # fmt: skip
-    flags.DEFINE_string("work_dir", None, "A folder for intermediate files, some two to three times as large as the "
-                        "records; default: that of the output.")  # fmt: skip
+    flags.DEFINE_string("work_dir", None, "A folder for intermediate files: as much as the text, and twice the "
+                        "uncompressed records; default: that of the output.")  # fmt: skip
     flags.DEFINE_string("runner", None, "Run as an Apache Beam pipeline on this runner, such as DirectRunner, "
                         "FlinkRunner, SparkRunner or DataflowRunner.")  # fmt: skip
     flags.DEFINE_string("beam_options", "", "Further options of the pipeline, as Beam's own command line has them.")
@@ -190,16 +191,23 @@ def run(main, takes_texts=False):
                 raise
             logging.error("Error: %s", error)
             if isinstance(error, OSError):
-                logging.error("Free space, or name another place; what was there before is unchanged.")
+                logging.error("%s; what was there before is unchanged.", _remedy(error))
             logging.debug("The place:", exc_info=True)
             sys.exit(1)
         except KeyboardInterrupt:
-            logging.error("Interrupted. The same command goes on from the last checkpoint, if one was written.")
+            resumes = "do_train" in FLAGS and FLAGS.do_train
+            logging.error("Interrupted. The same command %s.", "goes on from the last checkpoint, if one was written"
+                          if resumes else "begins anew, what is half-made was removed")  # fmt: skip
             sys.exit(130)
 
     for flag in FLAGS.get_key_flags_for_module(sys.modules[__name__]):
         FLAGS.register_key_flag_for_module(sys.argv[0], flag)  # so that --help shows them
     app.run(guarded)
+
+
+def _remedy(error: OSError) -> str:
+    full = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
+    return "Free space, or name another place" if error.errno in full else "Make it accessible, or name another place"
 
 
 def _can_be_mended(error) -> bool:

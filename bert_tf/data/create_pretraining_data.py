@@ -7,7 +7,6 @@
 """
 
 import os
-import re
 import signal
 import sys
 
@@ -23,17 +22,14 @@ FLAGS = flags.FLAGS
 def main():
     from bert_tf.data.pretraining import report
     from bert_tf.data.pretraining.job import create_pretraining_data
+    from bert_tf.data.pretraining.output import report_name, warn_of_others
     from bert_tf.data.pretraining.pieces import Pieces
     from bert_tf.files import write_text
 
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # an orderly end, which removes what is half-made
     job, vocabulary = make_job()
-    if FLAGS.runner:
-        from bert_tf.data.pretraining.beam import run_pipeline
-
-        statistics = run_pipeline(job, FLAGS.runner, FLAGS.beam_options)
-    else:
-        statistics = create_pretraining_data(job)
+    statistics = run_on_beam(job) if FLAGS.runner else create_pretraining_data(job)
+    warn_of_others(FLAGS.output_file, job.output_files)
     pieces = Pieces.of(vocabulary.pieces)
     text = report.as_text(statistics, job.options, pieces)
     name = report_name(FLAGS.output_file)
@@ -43,15 +39,28 @@ def main():
     logging.info("Wrote %d file(s), such as %s, and %s.html.", len(job.output_files), job.output_files[0], name)
 
 
+def run_on_beam(job):
+    """Runs the job on --runner. Returns its `Statistics`."""
+    try:
+        from bert_tf.data.pretraining.beam import run_pipeline
+    except ModuleNotFoundError as error:
+        raise ValueError(f"--runner must have Apache Beam. Received: {error}; pip install 'bert-tf[beam]'.") from error
+    return run_pipeline(job, FLAGS.runner, FLAGS.beam_options)
+
+
 def make_job():
     """Returns what the flags ask for: a `Job`, and its vocabulary."""
     from bert_tf.data.pretraining.job import Job
+    from bert_tf.data.pretraining.output import output_files
     from bert_tf.text import files
     from bert_tf.tokenization.vocabulary import resolve_case
 
     paths = files.find(FLAGS.input_file)
     formats = files.formats_of(paths, FLAGS.input_format, FLAGS.language)
+    warn_of_ignored(formats)
     vocabulary = read_vocabulary()
+    if FLAGS.work_dir and not os.path.isdir(FLAGS.work_dir):
+        raise ValueError(f"--work_dir must be a folder. Received {FLAGS.work_dir}, which is none; make it first.")
     job = Job(
         paths,
         formats,
@@ -59,10 +68,28 @@ def make_job():
         FLAGS.vocab_file,
         resolve_case(os.path.dirname(os.path.abspath(FLAGS.vocab_file)), FLAGS.do_lower_case),
         make_options(),
-        FLAGS.num_workers or len(os.sched_getaffinity(0)),
+        FLAGS.num_workers or cores(),
         FLAGS.work_dir,
     )
+    logging.info("Vocabulary: %d pieces, --do_lower_case=%s.", len(vocabulary.pieces), str(job.do_lower_case).lower())
     return job, vocabulary
+
+
+def warn_of_ignored(formats):
+    """Says which of the flags that were given have no effect beside the others."""
+    masked_later = "with --dynamic_masking: training masks" if FLAGS.dynamic_masking else None
+    on_beam = f"with --runner={FLAGS.runner}" if FLAGS.runner else None
+    idle = {
+        "max_sentences_per_seq": None if FLAGS.packing else "without --packing",
+        **dict.fromkeys(("masking", "do_whole_word_mask", "masked_lm_prob"), masked_later),
+        **dict.fromkeys(("num_workers", "work_dir"), on_beam),
+        "beam_options": None if FLAGS.runner else "without --runner",
+        "document_start": None if "prose" in formats else "on files that are not prose",
+        "text_column": None if "jsonl" in formats else "on files that are not JSONL",
+    }
+    for name, why in idle.items():
+        if why and FLAGS[name].present:
+            logging.warning("--%s has no effect %s.", name, why)
 
 
 def read_vocabulary():
@@ -87,8 +114,6 @@ def make_options():
         raise ValueError(
             f"--do_whole_word_mask must not contradict --masking. Received --masking={FLAGS.masking}; leave one out."
         )
-    if FLAGS["max_sentences_per_seq"].present and not FLAGS.packing:
-        logging.warning("--max_sentences_per_seq has no effect without --packing.")
     text = {name: FLAGS[name].value for name in ("text_column", "document_start", "language", "drop_junk_lines")}
     names = (
         "max_seq_length", "max_predictions_per_seq", "masked_lm_prob", "short_seq_prob", "dupe_factor", "random_seed",
@@ -98,31 +123,9 @@ def make_options():
     return Options(**{name: FLAGS[name].value for name in names}, masking=masking, text=TextOptions(**text))
 
 
-def output_files(output_file: list[str], num_shards: int | None) -> list[str]:
-    """Returns the paths to write: those given, or num_shards made from the one given.
-
-    Raises:
-        ValueError: num_shards with several paths, or the same path twice.
-    """
-    if num_shards and len(output_file) > 1:
-        raise ValueError(f"--num_shards must come with one --output_file. Received {len(output_file)}.")
-    if len(set(output_file)) < len(output_file):
-        raise ValueError(f"--output_file must name each file once. Received {','.join(output_file)}.")
-    if not num_shards:
-        return output_file
-    stem, end = _split(output_file[0])
-    return [f"{stem}-{number:05d}-of-{num_shards:05d}{end}" for number in range(num_shards)]
-
-
-def report_name(output_file: list[str]) -> str:
-    """Returns the report's path but for its ending: train.tfrecord.gz -> train_report."""
-    return _split(output_file[0])[0] + "_report"
-
-
-def _split(path):
-    """records/train.tfrecord.gz -> records/train, .tfrecord.gz."""
-    end = re.search(r"(\.\w+)?(\.gz)?$", os.path.basename(path))[0]
-    return path[: len(path) - len(end)], end
+def cores() -> int:
+    """Returns how many this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 if __name__ == "__main__":

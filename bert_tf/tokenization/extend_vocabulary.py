@@ -22,6 +22,8 @@ def main():
 
     if not (FLAGS.words_file or FLAGS.input_file):
         raise ValueError("There must be words to add. Received neither --words_file nor --input_file.")
+    if FLAGS.words_file and FLAGS["num_words"].present:
+        logging.warning("--num_words has no effect with --words_file.")
     extensions.check_output(FLAGS.output_dir)
     description = load_description([FLAGS.model], do_lower_case=FLAGS.do_lower_case)
     words = read_words(description.tokenizer) if FLAGS.words_file else None  # first: a mistake there shows at once

@@ -20,17 +20,21 @@ FLAGS = flags.FLAGS
 def main():
     from bert_tf.files import write_text
     from bert_tf.tokenization import counting, learning
-    from bert_tf.tokenization.vocabulary import Vocabulary
+    from bert_tf.tokenization.vocabulary import CONFIG_FILE, Vocabulary, resolve_case, write_config
 
     check_writable(FLAGS.output_file)
-    others = compared(FLAGS.compare_vocab_file, FLAGS.do_lower_case)
+    folder = os.path.dirname(os.path.abspath(FLAGS.output_file))
+    do_lower_case = resolve_case(folder, FLAGS.do_lower_case if FLAGS["do_lower_case"].present else None)
+    others = compared(FLAGS.compare_vocab_file, do_lower_case)
     texts, held_out = read_texts()
-    counts = counting.count(texts, FLAGS.do_lower_case)
+    counts = counting.count(texts, do_lower_case)
     pieces = learning.learn(
         *(counts, FLAGS.vocab_size, FLAGS.unused_pieces, FLAGS.min_count, FLAGS.max_words, FLAGS.max_characters)
     )
-    report = make_report(pieces, FLAGS.do_lower_case, others, held_out, counts)
+    report = make_report(pieces, do_lower_case, others, held_out, counts)
     Vocabulary(pieces, FLAGS.output_file).save(FLAGS.output_file)
+    if not os.path.exists(os.path.join(folder, CONFIG_FILE)):
+        write_config(folder, do_lower_case)  # so that whoever uses the vocabulary splits words as it was learned
     write_text(f"{FLAGS.output_file}.report.txt", report)
     print(report, end="")
     logging.info("Wrote %d pieces to %s, and the report beside it.", len(pieces), FLAGS.output_file)

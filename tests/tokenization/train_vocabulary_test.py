@@ -158,10 +158,11 @@ def test_the_program(tmp_path):
     )
     done = program(
         f"--input_file={tmp_path / 'text.txt'}", "--vocab_size=80", f"--output_file={tmp_path / 'out' / 'vocab.txt'}",
-        f"--compare_vocab_file={tmp_path / 'other.txt'}",
+        f"--compare_vocab_file={tmp_path / 'other.txt'}", "--nodo_lower_case",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert sorted(os.listdir(tmp_path / "out")) == ["vocab.txt", "vocab.txt.report.txt"]
+    assert not Tokenizer.from_directory(tmp_path / "out").do_lower_case  # it is remembered beside the vocabulary
+    assert sorted(os.listdir(tmp_path / "out")) == ["tokenizer_config.json", "vocab.txt", "vocab.txt.report.txt"]
     assert Tokenizer(tmp_path / "out" / "vocab.txt").vocab_size == 80
     assert (tmp_path / "out" / "vocab.txt.report.txt").read_text(encoding="utf-8") in done.stdout
     assert "other.txt" in done.stdout and "better than is true" in done.stdout

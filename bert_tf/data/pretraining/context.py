@@ -1,7 +1,10 @@
 """Where a run has its files, and what is to be made: what every task is told."""
 
+import contextlib
 import dataclasses
 import os
+import shutil
+import uuid
 
 from bert_tf.data.pretraining.options import Options
 
@@ -29,3 +32,18 @@ class Context:
         """Returns the folders of all runs of a kind, in the order of their numbers."""
         folder = os.path.join(self.directory, kind)
         return [os.path.join(folder, name) for name in sorted(os.listdir(folder))]
+
+
+@contextlib.contextmanager
+def scratch_folder(place: str, name: str):
+    """Makes a hidden folder in `place` for the length of a `with` block.
+
+    A signal that ends the program may come at any moment: the folder's name is known before the folder is there, so
+    that it is removed even then, which tempfile does not promise.
+    """
+    directory = os.path.join(place, f".{name}-{uuid.uuid4().hex[:12]}")
+    try:
+        os.mkdir(directory)
+        yield directory
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)

@@ -14,7 +14,7 @@ import tensorflow as tf
 from bert_tf.data import records
 from bert_tf.data.features import FEATURES
 from bert_tf.data.pretraining import unit
-from bert_tf.data.pretraining.context import Context
+from bert_tf.data.pretraining.context import Context, scratch_folder
 from bert_tf.data.pretraining.job import Job, make_stages, read_text
 from bert_tf.data.pretraining.masking import Masking, mask
 from bert_tf.data.pretraining.pieces import Pieces
@@ -80,7 +80,7 @@ def from_text(job: Job, batch_size: int, first_epoch: int = 0):
         An endless tf.data.Dataset of {name: [batch_size, ...]}.
     """
     options = dataclasses.replace(job.options, dynamic_masking=False)
-    with tempfile.TemporaryDirectory(prefix=".pretraining_text-", dir=job.work_dir) as directory:
+    with scratch_folder(job.work_dir or tempfile.gettempdir(), "pretraining_text") as directory:
         context = Context(directory, job.vocab_file, job.do_lower_case, options)
         with Workers(job.num_workers, make_stages, (context,)) as workers:
             of = unit.number_of_units(read_text(job, workers)["tokens"])

@@ -11,10 +11,11 @@ import dataclasses
 import os
 import shutil
 import sys
-import tempfile
 from collections import Counter
 
-from bert_tf.data.pretraining.context import Context
+from absl import logging
+
+from bert_tf.data.pretraining.context import Context, scratch_folder
 from bert_tf.data.pretraining.options import Options
 from bert_tf.data.pretraining.statistics import Statistics
 from bert_tf.data.pretraining.unit import number_of_units
@@ -65,7 +66,7 @@ def create_pretraining_data(job: Job) -> Statistics:
     for path in job.output_files:
         os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
     place = job.work_dir or os.path.dirname(os.path.abspath(job.output_files[0]))
-    with tempfile.TemporaryDirectory(prefix=".create_pretraining_data-", dir=place) as directory:
+    with scratch_folder(place, "create_pretraining_data") as directory:
         context = Context(directory, job.vocab_file, job.do_lower_case, job.options)
         with Workers(job.num_workers, make_stages, (context,)) as workers:
             counts = read_text(job, workers)
@@ -93,6 +94,7 @@ def read_text(job: Job, workers: Workers) -> Counter:
             counts.update(found)
             progress.advance(found["bytes"] / 1e6)
     check_text(counts, job.options)
+    warn_of_documents(counts, job)
     if job.options.drop_duplicate_lines:
         of = -(-counts["sentences"] // _HASHES)
         with Countdown("Looking for duplicates", "parts", of) as progress:
@@ -114,6 +116,16 @@ def check_text(counts: Counter, options: Options):
             "Next sentence prediction must have two documents at least, for a random sentence comes from another one. "
             "Received one document; part documents with blank lines (--input_format=sentences), give more files or "
             "--document_start (prose), or use --sentence_objective=sop or none."
+        )
+
+
+def warn_of_documents(counts: Counter, job: Job):
+    """Says where --document_start was given and found nowhere."""
+    if job.options.text.document_start and counts["documents"] <= len(job.paths):
+        logging.warning(
+            "--document_start=%r was found in no line but perhaps the first ones: there are %d documents in %d files. "
+            "It is sought in lines without the blanks around them.",
+            *(job.options.text.document_start, counts["documents"], len(job.paths)),
         )
 
 

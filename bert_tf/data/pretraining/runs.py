@@ -56,7 +56,7 @@ def read(directories: list[str], names: list[str], low: int, high: int) -> tuple
 def read_unsorted(directories: list[str], names: list[str], low: int, high: int) -> tuple[np.ndarray, dict, np.ndarray]:
     """As `read`, but the rows come as they lie in the runs; third, the order that sorts them, int [n]."""
     spans = [(directory, *_span(directory, low, high)) for directory in directories]
-    keys = np.concatenate([_load(directory, "keys")[a:b] for directory, a, b in spans])
+    keys = np.concatenate([_load(directory, "keys", a, b) for directory, a, b in spans])
     columns = {}
     for name in names:
         found = [_column(directory, name, a, b) for directory, a, b in spans]
@@ -87,8 +87,13 @@ def _save(directory, name, array):
         raise
 
 
-def _load(directory, name):
-    return np.load(os.path.join(directory, f"{name}.npy"), mmap_mode="r")
+def _load(directory, name, a, b):
+    """Values a to b of an array. Not by mmap: what it touches of hundreds of files would count as memory in use."""
+    with open(os.path.join(directory, f"{name}.npy"), "rb") as file:
+        np.lib.format.read_magic(file)
+        _, _, dtype = np.lib.format.read_array_header_1_0(file)
+        file.seek(a * dtype.itemsize, os.SEEK_CUR)
+        return np.fromfile(file, dtype, b - a)
 
 
 def _rows(column, order):
@@ -101,13 +106,13 @@ def _arrays(name, rows):
 
 def _span(directory, low, high):
     """The rows of a run with low <= key < high: first and after the last."""
-    keys = _load(directory, "keys")
+    keys = np.load(os.path.join(directory, "keys.npy"), mmap_mode="r")  # a few pages of it, and for a moment
     return tuple(int(np.searchsorted(keys, np.uint64(x))) if x < KEYS else len(keys) for x in (low, high))
 
 
 def _column(directory, name, a, b):
-    """Rows a to b of a column, most of them still on disk."""
+    """Rows a to b of a column."""
     if not os.path.exists(os.path.join(directory, f"{name}.splits.npy")):
-        return _load(directory, name)[a:b]
-    splits = np.array(_load(directory, f"{name}.splits")[a : b + 1])
-    return Ragged(_load(directory, name)[splits[0] : splits[-1]], splits - splits[0])
+        return _load(directory, name, a, b)
+    splits = _load(directory, f"{name}.splits", a, b + 1)
+    return Ragged(_load(directory, name, splits[0], splits[-1]), splits - splits[0])

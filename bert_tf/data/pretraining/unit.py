@@ -71,12 +71,12 @@ def make_records(documents, options, pieces, pass_number, unit) -> tuple[np.ndar
 
 def _masked_rows(documents, examples, options, pieces, rng):
     """The features of some examples. Masked a few thousand at a time, packed or not: it is faster so."""
-    made = []
-    for start in range(0, len(examples.label), _ROWS):
+    made, number = [], len(examples.label)
+    for start in range(0, number, _ROWS):
         rows = ex.rows(documents, examples.take(slice(start, start + _ROWS)), options.max_seq_length, pieces)
         if options.sentence_objective == "none":
             del rows["next_sentence_labels"]
         if not options.dynamic_masking:
             rows |= mask(rows["input_ids"], options.masks, pieces, rng)
         made.append(rows)
-    return {name: np.concatenate([rows[name] for rows in made]) for name in made[0]}
+    return made[0] if number <= _ROWS else {name: np.concatenate([rows[name] for rows in made]) for name in made[0]}

@@ -1,8 +1,11 @@
 """One method over many tasks in several processes: results in the order of the tasks, memory bounded."""
 
 import collections
+import contextlib
 import multiprocessing
 import os
+import signal
+import threading
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 
@@ -44,7 +47,8 @@ class Workers:
         waiting = collections.deque()
         try:
             for task in tasks:
-                waiting.append(self._pool.submit(_call, method, *task))
+                with _deaf_to_interrupts():  # a process may be started here, and inherits it
+                    waiting.append(self._pool.submit(_call, method, *task))
                 if len(waiting) >= 2 * self._number:
                     yield waiting.popleft().result()
             while waiting:
@@ -54,6 +58,19 @@ class Workers:
                 "All worker processes must live to the end. Received the end of one of them, most often because memory "
                 f"ran out; try fewer than --num_workers={self._number}."
             ) from error
+
+
+@contextlib.contextmanager
+def _deaf_to_interrupts():
+    """Ctrl-C reaches all processes of a terminal: the first one ends the others, which have nothing to say about it."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 _own = None  # the object of this worker process

@@ -3,6 +3,7 @@
 import gzip
 import os
 import resource
+import signal
 import subprocess
 import sys
 import time
@@ -112,6 +113,31 @@ def test_several_files_and_shards(folder):
     _write(folder, a=GOOD)
     output = f"--output_file={folder}/out/a.tfrecord,{folder}/out/b.tfrecord"
     assert "--num_shards must come with one --output_file. Received 2" in _run(folder, output, "--num_shards=2")
+
+
+def test_a_folder_as_output(folder):
+    _write(folder, a=GOOD)
+    assert "--output_file must be a file. Received the folder" in _run(folder, f"--output_file={folder}/out")
+
+
+def test_ctrl_c_ends_all_workers_in_one_line(folder):
+    _write(folder, a=GOOD * 100_000)
+    (folder / "out").mkdir()
+    command = [
+        sys.executable, "-m", "bert_tf.data.create_pretraining_data", f"--input_file={folder}/corpus",
+        f"--vocab_file={folder}/vocab.txt", f"--output_file={folder}/out/a.tfrecord", "--num_workers=2",
+        "--dupe_factor=1000",
+    ]  # fmt: skip
+    process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    while not os.listdir(folder / "out"):
+        assert process.poll() is None
+        time.sleep(0.1)
+    time.sleep(1)  # the workers are starting
+    os.killpg(process.pid, signal.SIGINT)
+    said = process.communicate(timeout=100)[1]
+    assert process.returncode == 130 and "Traceback" not in said
+    assert "Interrupted. The same command begins anew, what is half-made was removed." in said
+    assert not os.listdir(folder / "out")
 
 
 def test_sigterm_ends_the_run_and_removes_what_is_half_made(folder):

@@ -1,6 +1,7 @@
 """From text to record files: the same bytes whoever works, the laws on what is written, nothing half-made."""
 
 import dataclasses
+import logging
 import os
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from bert_tf.data import records
 from bert_tf.data.pretraining import job as jobs
 from bert_tf.data.pretraining import stages, unit
 from bert_tf.data.pretraining.options import Options
+from bert_tf.text.documents import TextOptions
 from tests.conftest import ROOT
 from tests.data.pretraining import support
 
@@ -148,3 +150,13 @@ def test_more_files_than_records(corpus, tmp_path):
     with pytest.raises(ValueError, match="Each output file must have a record. Received 50 files"):
         jobs.create_pretraining_data(job)
     assert [p.name for p in tmp_path.iterdir()] == ["two.txt"]
+
+
+def test_a_document_start_that_is_nowhere_is_told(corpus, tmp_path, caplog):
+    (tmp_path / "a.txt").write_text(" = One = \nwak .\n = Two = \nwal .\n")
+    for start, told in (("^= .* =$", False), ("^ = .* = $", True)):
+        text = TextOptions(document_start=start)
+        job = support.job(corpus, [tmp_path / "a.tfrecord"], text=text, sentence_objective="none", dupe_factor=1)
+        with caplog.at_level(logging.WARNING, logger="absl"):
+            jobs.create_pretraining_data(dataclasses.replace(job, paths=[str(tmp_path / "a.txt")], formats=["prose"]))
+        assert ("was found in no line" in caplog.text) == told

@@ -1,0 +1,45 @@
+"""What the files are called that a run writes."""
+
+import glob
+import os
+import re
+
+from absl import logging
+
+
+def output_files(output_file: list[str], num_shards: int | None) -> list[str]:
+    """Returns the paths to write: those given, or num_shards made from the one given.
+
+    Raises:
+        ValueError: num_shards with several paths, the same path twice, or a folder.
+    """
+    for path in output_file:
+        if os.path.isdir(path) or not os.path.basename(path):
+            raise ValueError(f"--output_file must be a file. Received the folder {path}; name a file in it.")
+    if num_shards and len(output_file) > 1:
+        raise ValueError(f"--num_shards must come with one --output_file. Received {len(output_file)}.")
+    if len(set(output_file)) < len(output_file):
+        raise ValueError(f"--output_file must name each file once. Received {','.join(output_file)}.")
+    if not num_shards:
+        return output_file
+    stem, end = _split(output_file[0])
+    return [f"{stem}-{number:05d}-of-{num_shards:05d}{end}" for number in range(num_shards)]
+
+
+def warn_of_others(output_file: list[str], written: list[str]):
+    """Says where shards of an earlier run lie among those just written: a pattern would mix the two."""
+    stem, end = _split(output_file[0])
+    others = set(glob.glob(f"{glob.escape(stem)}-[0-9]*-of-[0-9]*{glob.escape(end)}")) - set(written)
+    if others and len(output_file) == 1:
+        logging.warning("%d files of another run lie beside them, such as %s.", len(others), min(others))
+
+
+def report_name(output_file: list[str]) -> str:
+    """Returns the report's path but for its ending: train.tfrecord.gz -> train_report."""
+    return _split(output_file[0])[0] + "_report"
+
+
+def _split(path):
+    """records/train.tfrecord.gz -> records/train, .tfrecord.gz."""
+    end = re.search(r"(\.\w+)?(\.gz)?$", os.path.basename(path))[0]
+    return path[: len(path) - len(end)], end
