@@ -1,5 +1,6 @@
 """Every flag of the scripts, defined once. A script's `main` reads them and hands on plain values."""
 
+import dataclasses
 import errno
 import logging as standard_logging
 import os
@@ -25,19 +26,25 @@ def define_model():
 
 
 def define_run(train_batch_size=32, learning_rate=5e-5):
-    """What is done, where it goes, and how a step is made."""
+    """Fine-tuning: what is done, where it goes, and how a step is made."""
+    define_training(train_batch_size, learning_rate)
+    flags.DEFINE_bool("do_predict", False, "Answer for examples without labels.")
+    flags.DEFINE_integer("predict_batch_size", 8, "Examples at a time in --do_predict.", lower_bound=1)
+    flags.DEFINE_float("num_train_epochs", 3.0, "Passes over the training examples.", lower_bound=0)
+    flags.DEFINE_float("warmup_proportion", 0.1, "Share of the steps in which the rate rises.", 0, 1)
+    flags.DEFINE_bool("bucket_by_length", True, "Batch examples of similar lengths and pad to the longest only.")
+
+
+def define_training(train_batch_size=32, learning_rate=5e-5):
+    """Training of any kind: where it goes, and how a step is made."""
     flags.DEFINE_string("output_dir", None, "Where checkpoints, scores and predictions go.", required=True)
     flags.DEFINE_bool("overwrite_output_dir", False, "With --do_train: remove an earlier run there and begin anew. "
                       "Without it, a run that was interrupted goes on.")  # fmt: skip
-    flags.DEFINE_bool("do_train", False, "Fine-tune.")
+    flags.DEFINE_bool("do_train", False, "Train.")
     flags.DEFINE_bool("do_eval", False, "Score on held-out examples.")
-    flags.DEFINE_bool("do_predict", False, "Answer for examples without labels.")
     flags.DEFINE_integer("train_batch_size", train_batch_size, "Examples a step, over all devices.", lower_bound=1)
     flags.DEFINE_integer("eval_batch_size", 8, "Examples at a time in --do_eval.", lower_bound=1)
-    flags.DEFINE_integer("predict_batch_size", 8, "Examples at a time in --do_predict.", lower_bound=1)
     flags.DEFINE_float("learning_rate", learning_rate, "The peak of Adam's rate.", lower_bound=0)
-    flags.DEFINE_float("num_train_epochs", 3.0, "Passes over the training examples.", lower_bound=0)
-    flags.DEFINE_float("warmup_proportion", 0.1, "Share of the steps in which the rate rises.", 0, 1)
     flags.DEFINE_integer("save_checkpoints_steps", 1000, "Steps between two checkpoints.", lower_bound=1)
     flags.DEFINE_integer("keep_checkpoints", 5, "How many of the last checkpoints stay.", lower_bound=1)
     flags.DEFINE_integer("gradient_accumulation_steps", 1, "Cut each batch into so many parts, to save memory; the "
@@ -48,7 +55,24 @@ def define_run(train_batch_size=32, learning_rate=5e-5):
     define_devices()
     flags.DEFINE_integer("seed", 0, "Of the new weights, the order of the examples and dropout.", lower_bound=0)
     flags.DEFINE_bool("deterministic", False, "The same command gives the same weights, bit for bit; may be slower.")
-    flags.DEFINE_bool("bucket_by_length", True, "Batch examples of similar lengths and pad to the longest only.")
+
+
+def define_pretraining():
+    """What is pretrained, on which records, for how long; the defaults are google-research/bert's."""
+    flags.DEFINE_list("input_file", None, "Record files of create_pretraining_data, or patterns, to train on.",
+                      required=True)  # fmt: skip
+    flags.DEFINE_list("eval_file", None, "Record files that are not trained on, to score on at each checkpoint and in "
+                      "--do_eval; default: none at checkpoints, --input_file in --do_eval.")  # fmt: skip
+    flags.DEFINE_integer("max_predictions_per_seq", 20, "As in create_pretraining_data.", lower_bound=1)
+    flags.DEFINE_integer("num_train_steps", 100_000, "Steps in all.", lower_bound=1)
+    flags.DEFINE_integer("num_warmup_steps", 10_000, "Steps in which the rate rises.", lower_bound=0)
+    flags.DEFINE_integer("max_eval_steps", 100, "Batches of a scoring at most.", lower_bound=1)
+    flags.DEFINE_enum("optimizer", "adamw", ("adamw", "lamb"), "BERT's Adam, or LAMB for batches of thousands.")
+    flags.DEFINE_enum("schedule", "linear", ("linear", "polynomial", "cosine", "trapezoid"), "How the rate falls.")
+    flags.DEFINE_enum("objective", "masked_lm", ("masked_lm", "left_to_right"), "What is foretold: masked pieces, or "
+                      "each next piece by those before it.")  # fmt: skip
+    flags.DEFINE_bool("skip_bad_steps", True, "Skip a step whose loss is not finite or leaps, count it, and go back to "
+                      "a checkpoint where 20 come in a row.")  # fmt: skip
 
 
 def define_devices():
@@ -260,25 +284,40 @@ def model_paths() -> list[str | None]:
 
 
 def run_config(num_examples: int, use_xla: bool, settings: dict):
-    """Returns the `RunConfig` that the flags describe, for so many training examples (0 when nothing is trained).
+    """Returns the `RunConfig` that a fine-tuning's flags describe, for so many examples (0 when nothing is trained).
 
     Raises:
         ValueError: there are too few examples for one step.
     """
-    from bert_tf.training.loop import RunConfig
-    from bert_tf.training.step import StepConfig
-
     steps = int(num_examples / FLAGS.train_batch_size * FLAGS.num_train_epochs)
     if FLAGS.do_train and not steps:
         raise ValueError(
             f"Training must have a step at least. Received {num_examples} examples x {FLAGS.num_train_epochs} epochs, "
             f"fewer than one batch of {FLAGS.train_batch_size}; lower --train_batch_size."
         )
+    warmup = int(steps * FLAGS.warmup_proportion)
+    return _run_config(steps, warmup, use_xla, {"bucket_by_length": FLAGS.bucket_by_length, **settings})
+
+
+def pretraining_config(use_xla: bool, settings: dict):
+    """Returns the `RunConfig` that a pretraining's flags describe."""
+    from bert_tf.training.guard import GuardConfig, Rollback
+
+    config = _run_config(FLAGS.num_train_steps, FLAGS.num_warmup_steps, use_xla, settings)
+    guarded = {"rollback": Rollback(), "step": dataclasses.replace(config.step, guard=GuardConfig())}
+    more = guarded if FLAGS.skip_bad_steps else {}
+    return dataclasses.replace(config, optimizer=FLAGS.optimizer, schedule=FLAGS.schedule, **more)
+
+
+def _run_config(steps, warmup, use_xla, settings):
+    from bert_tf.training.loop import RunConfig
+    from bert_tf.training.step import StepConfig
+
     return RunConfig(
         output_dir=FLAGS.output_dir,
         train_batch_size=FLAGS.train_batch_size,
         num_train_steps=steps,
-        num_warmup_steps=int(steps * FLAGS.warmup_proportion),
+        num_warmup_steps=warmup,
         learning_rate=FLAGS.learning_rate,
         init_checkpoint=FLAGS.init_checkpoint,
         save_checkpoints_steps=FLAGS.save_checkpoints_steps,
@@ -292,7 +331,6 @@ def run_config(num_examples: int, use_xla: bool, settings: dict):
         ),
         settings={
             "precision": FLAGS.precision,
-            "bucket_by_length": FLAGS.bucket_by_length,
             "init_checkpoint": FLAGS.init_checkpoint and os.path.realpath(FLAGS.init_checkpoint),
             **settings,
         },

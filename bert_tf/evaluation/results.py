@@ -9,13 +9,15 @@ from bert_tf.files import atomic_open
 RESULTS_FILE = "eval_results.txt"
 
 
-def write_results(directory: str, scores: dict[str, float], global_step: int):
-    """Writes {metric: score} as `eval_<metric> = <score>` beside `global_step`, and logs it.
+def write_results(directory: str, scores: dict[str, float], global_step: int, prefix: str = "eval_"):
+    """Writes {metric: score} as `<prefix><metric> = <score>` beside `global_step`, and logs it.
+
+    google-research/bert has the prefix for the classifier and none for pretraining.
 
     Raises:
         OSError: the file cannot be written; an older one is unchanged.
     """
-    lines = {f"eval_{name}": value for name, value in scores.items()} | {"global_step": global_step}
+    lines = {f"{prefix}{name}": value for name, value in scores.items()} | {"global_step": global_step}
     path = os.path.join(directory, RESULTS_FILE)
     with atomic_open(path) as file:
         for name, value in sorted(lines.items()):
