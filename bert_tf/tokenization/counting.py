@@ -8,6 +8,7 @@ import tensorflow as tf
 from absl import logging
 
 from bert_tf.progress import Countdown
+from bert_tf.text.batching import CHARACTERS, batches
 from bert_tf.text.blocks import read_blocks
 from bert_tf.text.documents import TextOptions, read_documents
 from bert_tf.text.files import find, formats_of
@@ -15,7 +16,7 @@ from bert_tf.tokenization.words import WordSplitter
 
 MOST_WORDS = 5_000_000  # distinct ones in memory: about half a gigabyte
 MOST_HELD_OUT = 100_000  # sentences; with more, a report's numbers would be the same
-_BATCH_CHARACTERS = 1 << 18  # split at a time
+_BATCH_CHARACTERS = CHARACTERS  # split at a time
 _STRETCH, _EVERY = 50, 100  # every 100th stretch of 50 sentences is held out
 
 
@@ -37,7 +38,7 @@ class WordCounter:
 
     def add(self, sentences: list[str]):
         """Counts the words of these sentences."""
-        for batch in _batches(sentences):
+        for batch in batches(sentences, _BATCH_CHARACTERS):
             words, numbers = self._count(tf.constant(batch, tf.string))
             for word, number in zip(words.numpy().tolist(), numbers.numpy().tolist(), strict=True):
                 self.counts[word.decode()] += number
@@ -137,10 +138,3 @@ def _gathered(texts):
             gathered, size = [], 0
     if gathered:
         yield gathered
-
-
-def _batches(sentences):
-    """Yields slices of about _BATCH_CHARACTERS."""
-    ends = np.cumsum([len(sentence) for sentence in sentences]) // _BATCH_CHARACTERS
-    cuts = [0, *(np.flatnonzero(np.diff(ends)) + 1).tolist(), len(sentences)]
-    return [sentences[a:b] for a, b in zip(cuts[:-1], cuts[1:], strict=True) if a < b]

@@ -7,11 +7,11 @@ import pyarrow.compute as pc
 from bert_tf.data import ragged
 from bert_tf.data.pretraining.documents import Documents
 from bert_tf.data.ragged import Ragged
+from bert_tf.text.batching import batches
 
 # A document of more pieces comes in several parts: lest one book fill a whole range of the shuffled order, and so that
 # a book's examples are spread over it.
 LONGEST_PART = 1 << 16
-_BATCH_CHARACTERS = 1 << 18  # for one call of the tokenizer, whose arrays then stay in the processor's cache
 _LINE_BITS = 40  # of a document's id, for the line it begins at; the rest is for the file
 
 
@@ -68,17 +68,10 @@ def _pieces(sentences, tokenizer):
     """
     words = pc.split_pattern(pa.array(sentences, pa.large_string()), " ")
     encoded = words.flatten().dictionary_encode()
-    found = [tokenizer.tokenize(batch) for batch in _batches(encoded.dictionary.to_pylist())]
+    found = [tokenizer.tokenize(batch) for batch in batches(encoded.dictionary.to_pylist())]
     distinct = ragged.concatenate([Ragged(ids.flat_values.numpy(), ids.row_splits.numpy()) for ids in found])
     pieces = distinct.take(encoded.indices.to_numpy())
     return Ragged(pieces.flat, pieces.splits[words.offsets.to_numpy()])
-
-
-def _batches(strings):
-    """Cuts the list into parts of about _BATCH_CHARACTERS; one at least, be it empty."""
-    ends = np.cumsum([len(s) for s in strings], dtype=np.int64) // _BATCH_CHARACTERS
-    cuts = [0, *(np.flatnonzero(np.diff(ends)) + 1).tolist(), len(strings)]
-    return [strings[a:b] for a, b in zip(cuts[:-1], cuts[1:], strict=True)]
 
 
 def _parts(text_of, lengths, longest):
