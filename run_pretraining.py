@@ -16,7 +16,8 @@ FLAGS = flags.FLAGS
 
 
 def main():
-    from bert_tf.data.pretraining import batches as data
+    import tensorflow as tf
+
     from bert_tf.evaluation.results import write_results
     from bert_tf.load import load_description, save_description
     from bert_tf.tasks.pretraining import PretrainingTask, next_tokens
@@ -26,30 +27,32 @@ def main():
     from bert_tf.training.output import prepare
     from bert_tf.training.stream_job import StreamJob
 
-    lengths = FLAGS.max_seq_length, FLAGS.max_predictions_per_seq
-    train = data.Records.of(FLAGS.input_file, *lengths)
-    held_out = data.Records.of(FLAGS.eval_file, *lengths) if FLAGS.eval_file else train
+    plan = flags.pretraining_plan()
+    held_out = flags.held_out_records(plan)
     strategy, use_xla = flags.apply_run_flags()
     model = load_description(flags.model_paths(), FLAGS.bert_config_file, FLAGS.vocab_file, FLAGS.do_lower_case)
-    model.check_length(FLAGS.max_seq_length)
+    model.check_length(max(*plan.lengths, held_out.max_seq_length))
+    sizes = model.config.vocab_size, model.config.type_vocab_size
+    plan, held_out = plan.for_model(*sizes), held_out.for_model(*sizes)
     causal = FLAGS.objective == "left_to_right"
-    run = flags.pretraining_config(use_xla, {"objective": FLAGS.objective, "input_file": train.paths})
+    masks = None if causal else flags.masks_for(model.tokenizer.vocab, plan)
+    foretold = tf.function(next_tokens) if causal else lambda batch: batch
 
     def begin():
         prepare(FLAGS.output_dir, anew=FLAGS.overwrite_output_dir)
         save_description(FLAGS.output_dir, model.config, model.tokenizer)
 
     def batches(start, rollbacks=0):
-        made = train.batches(FLAGS.train_batch_size, order_seed(FLAGS.seed, rollbacks), start)
-        return made.map(next_tokens) if causal else made
+        return map(foretold, plan.batches(order_seed(FLAGS.seed, rollbacks), start, masks))
 
     def scored():
-        made = held_out.in_order(FLAGS.eval_batch_size, FLAGS.max_eval_steps)
-        return made.map(next_tokens) if causal else made
+        draw = masks(held_out, FLAGS.seed) if masks else None
+        return map(foretold, held_out.in_order(FLAGS.eval_batch_size, FLAGS.max_eval_steps, draw))
 
     with strategy.scope():
-        sentences = "nsp" if train.has_sentences and not causal else "none"
-        task = PretrainingTask(model.config, sentences, train.packed, causal, FLAGS.rematerialize)
+        run = flags.pretraining_config(plan, use_xla)
+        sentences = "nsp" if held_out.has_sentences and not causal else "none"
+        task = PretrainingTask(model.config, sentences, held_out.packed, causal, FLAGS.rematerialize)
         job = StreamJob(task, run, History(FLAGS.output_dir, given(FLAGS)), scored, bool(FLAGS.eval_file))
         if FLAGS.do_train:
             job.train(batches, begin)

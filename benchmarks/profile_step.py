@@ -1,8 +1,8 @@
 """Where a training step's time goes: the share of each kind of TensorFlow op, as TensorFlow's profiler counts it.
 
-    python benchmarks/profile_step.py CHECKPOINT [PRECISION] [BATCH] [LENGTH]
+    python benchmarks/profile_step.py CHECKPOINT_OR_CONFIG [PRECISION] [BATCH] [LENGTH]
 
-Ops run side by side on several threads, so the shares are of their sum, not of the clock.
+A checkpoint's folder is fine-tuned to classify; a bert_config.json is pretrained, with 20 predictions a row. Ops run side by side on several threads, so the shares are of their sum, not of the clock.
 """
 
 import collections
@@ -15,9 +15,10 @@ import tempfile
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
+import pretraining_workers
 import tensorflow as tf
+import training_workers
 from tensorflow.tsl.profiler.protobuf import xplane_pb2
-from training_workers import bert_tf_step
 
 from bert_tf.config import EncoderConfig
 from bert_tf.data.features import ENCODER_INPUTS, fake_batch
@@ -47,12 +48,14 @@ def profile(step, batch, folder):
 
 
 def main():
-    checkpoint, precision, batch_size, length = [*sys.argv[1:], *["mixed_bfloat16", "32", "64"][len(sys.argv) - 2 :]]
-    vocab_size = EncoderConfig.load(checkpoint).vocab_size
-    names = (*ENCODER_INPUTS, "label_ids", "is_real_example")
-    batch = fake_batch(names, int(batch_size), int(length), vocab_size)
+    path, precision, batch_size, length = [*sys.argv[1:], *["mixed_bfloat16", "32", "64"][len(sys.argv) - 2 :]]
+    pretrains = os.path.isfile(path)
+    targets = pretraining_workers.TARGETS if pretrains else ("label_ids", "is_real_example")
+    make = (pretraining_workers if pretrains else training_workers).bert_tf_step
+    vocab_size = EncoderConfig.load(path).vocab_size
+    batch = fake_batch((*ENCODER_INPUTS, *targets), int(batch_size), int(length), vocab_size, max_predictions=20)
     with tempfile.TemporaryDirectory() as folder:
-        times = profile(bert_tf_step(checkpoint, precision), batch, folder)
+        times = profile(make(path, precision), batch, folder)
     for kind, milliseconds in times.most_common(15):
         print(f"{milliseconds / times.total():6.1%} {milliseconds:8.2f} ms  {kind}")
 

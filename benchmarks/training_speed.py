@@ -8,17 +8,14 @@ Machines are noisy: the peers take turns, a few steps each, and what counts is t
 - as shipped: ours batches by length; a peer gets the same sentences in random order, padded to --max_seq_length.
 """
 
-import json
 import os
-import pathlib
 import statistics
-import subprocess
 import sys
 import tempfile
 
 from absl import app, flags
+from peers import ROOT, Peer, take_turns, write_batches
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 FLAGS = flags.FLAGS
 flags.DEFINE_string("checkpoint", None, "A Hugging Face directory; default: MiniLM as the demo or the tests find it.")
@@ -34,30 +31,8 @@ flags.DEFINE_integer("steps", 6, "Steps in a turn.")
 flags.DEFINE_list("peers", ["torch", "keras_hub"], "Whom to measure beside us.")
 
 
-class Peer:
-    """A process of training_workers.py."""
-
-    def __init__(self, kind, python):
-        command = [python, str(ROOT / "benchmarks/training_workers.py"), kind, FLAGS.checkpoint, FLAGS.precision]
-        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-        self.process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
-        )
-
-    def seconds(self, file):
-        """Trains on the batches in `file` and returns the seconds of each step."""
-        self.process.stdin.write(f"{file}\n")
-        self.process.stdin.flush()
-        answer = self.process.stdout.readline()
-        if not answer:
-            raise RuntimeError(self.process.stderr.read()[-3000:])
-        return json.loads(answer)
-
-
-def write_batches(folder):
+def write_turns(folder):
     """Writes the files of every turn: {"padded": [...], "ours": [...]}, and one of all widths for warming up."""
-    import numpy as np
-
     from bert_tf.data import classification, dataset
     from bert_tf.tokenization.wordpiece import Tokenizer
 
@@ -79,21 +54,8 @@ def write_batches(folder):
         ]
         files[mode] = [os.path.join(folder, f"{mode}{i}.npz") for i in range(len(turns))]
         for path, turn in zip(files[mode], turns, strict=True):
-            arrays = {f"{i}/{name}": values for i, batch in enumerate(turn) for name, values in batch.items()}
-            np.savez(path, **arrays)
+            write_batches(path, turn)
     return files
-
-
-def measure(peers, files):
-    """Returns {(peer, mode): [seconds of every step]}; the peers take turns, and each first sees all widths once."""
-    modes = {name: ["padded", "ours"] if name == "bert_tf" else ["padded"] for name in peers}
-    seconds = {(name, mode): [] for name in peers for mode in modes[name]}
-    for turn in range(FLAGS.rounds + 1):
-        for (name, mode), times in seconds.items():
-            new = peers[name].seconds(files[mode][turn])
-            times += new if turn else []
-        print(f"turn {turn} of {FLAGS.rounds}", file=sys.stderr, flush=True)
-    return seconds
 
 
 def report(seconds):
@@ -130,13 +92,16 @@ def main(_):
 
         pythons["torch"] = torch_python()
     with tempfile.TemporaryDirectory() as folder:
-        files = write_batches(folder)
-        peers = {name: Peer(name, pythons[name]) for name in ["bert_tf", *FLAGS.peers]}
+        files = write_turns(folder)
+        script, arguments = "training_workers.py", (FLAGS.checkpoint, FLAGS.precision)
+        peers = {name: Peer(pythons[name], script, name, *arguments) for name in ["bert_tf", *FLAGS.peers]}
+        modes = [(name, "padded") for name in peers]
+        modes.insert(1, ("bert_tf", "ours"))
         try:
-            report(measure(peers, files))
+            report(take_turns(peers, {key: files[key[1]] for key in modes}, FLAGS.rounds))
         finally:
             for peer in peers.values():
-                peer.process.kill()
+                peer.end()
 
 
 if __name__ == "__main__":

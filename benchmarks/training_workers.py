@@ -2,17 +2,15 @@
 
     python training_workers.py {bert_tf,torch,keras_hub} CHECKPOINT PRECISION
 
-Reads lines `file.npz` from standard input; answers each with a line of JSON, the seconds of every step.
+How it is told and answers: `peers.serve`.
 """
 
-import json
 import os
 import sys
-import time
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
-import numpy as np
+from peers import serve
 
 PEAK, WARM_UP, STEPS = 5e-5, 10, 10_000  # of the schedule; it costs every peer the same
 
@@ -104,21 +102,8 @@ def keras_hub_step(checkpoint, precision):
 
 def main():
     kind, checkpoint, precision = sys.argv[1:]
-    answers, sys.stdout = sys.stdout, sys.stderr  # what a library prints must not be taken for an answer
-    step = {"bert_tf": bert_tf_step, "torch": torch_step, "keras_hub": keras_hub_step}[kind](checkpoint, precision)
-    for line in sys.stdin:
-        with np.load(line.strip()) as file:
-            batches = {}
-            for key in file.files:
-                number, name = key.split("/")
-                batches.setdefault(int(number), {})[name] = file[key]
-        seconds = []
-        for number in sorted(batches):
-            start = time.perf_counter()
-            loss = step(batches[number])
-            seconds.append(time.perf_counter() - start)
-            assert np.isfinite(loss), loss
-        print(json.dumps(seconds), file=answers, flush=True)
+    make = {"bert_tf": bert_tf_step, "torch": torch_step, "keras_hub": keras_hub_step}[kind]
+    serve(lambda: make(checkpoint, precision))
 
 
 if __name__ == "__main__":

@@ -123,10 +123,13 @@ def _check(path, held, expect):
         if name not in held:
             raise ValueError(f"{path} must hold {name}. Received records with {', '.join(held)}; make them anew.")
         if held[name][0] != needed[0] or length not in (None, held[name][1]):
-            flag = f", with {_FLAGS[feature.per]}={length}" if feature.per in _FLAGS and length else ""
+            remedy = ", or ask for what they hold"
+            if feature.per in _FLAGS and length not in (None, held[name][1]):
+                flag = _FLAGS[feature.per]
+                remedy = f" with {flag}={length}, or give {flag}={held[name][1]} here"
             raise ValueError(
                 f"{path} must hold {name} as {_in_words(needed)}. Received {_in_words(held[name])}; "
-                f"make the records anew{flag}, or ask for what they hold."
+                f"make the records anew{remedy}."
             )
 
 

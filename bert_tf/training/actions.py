@@ -10,7 +10,7 @@ from bert_tf.evaluation.metrics import higher_is_better
 from bert_tf.progress import clock
 from bert_tf.training import cluster
 
-_COUNTS = {"skipped", "skipped_in_a_row", "tokens"}  # results of a step that are no curves of their own
+_COUNTS = {"skipped", "skipped_in_a_row", "examples", "tokens"}  # results of a step that are no curves of their own
 
 
 class Events:
@@ -38,40 +38,41 @@ class Progress:
         every: steps between two lines; by default some fifty lines a run.
         history: the run's `History`, which gets the same values, or None.
 
-    Of a step's results it takes `loss`, `gradient_norm` and others as they are; `skipped` (0 or 1) and, where it is
-    there, `tokens` (of the batch, without padding) it adds up.
+    Of a step's results it takes `loss`, `gradient_norm` and others as they are; `skipped` (0 or 1), `examples` and
+    `tokens` (of the batch, without padding) it adds up.
     """
 
     def __init__(self, run, every: int | None = None, history=None):
         self.run, self.history = run, history
         self.every = every or max(1, min(100, run.num_train_steps // 50))
         self.events = Events(run.output_dir, "train")
+        self.why_skipped = "bad steps skipped" if run.step.guard else "steps skipped (gradients overflowed)"
         self.since = None  # (step, time) of the last line; the first step is not counted, for it builds the graph
         self.skipped = self.told = 0  # steps, and those of them that the history knows of
-        self.tokens = 0  # since the last line
+        self.examples = self.tokens = 0  # since the last line
 
     def __call__(self, step, results, state):
         self.skipped += int(results["skipped"])
-        self.tokens += results.get("tokens", 0)  # on the device: waits for nothing
+        self.examples, self.tokens = self.examples + int(results["examples"]), self.tokens + int(results["tokens"])
         if self.since is None:
             float(results["loss"])  # waits for the device
-            self.since, self.tokens = (step, time.perf_counter()), 0
+            self.since, self.examples, self.tokens = (step, time.perf_counter()), 0, 0
         elif step % self.every == 0 or step == self.run.num_train_steps:
             self._report(step, {name: float(results[name]) for name in results if name not in _COUNTS}, state)
 
     def _report(self, step, values, state):
         (since, start), now = self.since, time.perf_counter()
-        self.since = step, now
-        values["examples_per_second"] = (step - since) * self.run.train_batch_size / (now - start)
-        if tokens := int(self.tokens):
-            values["tokens_per_second"] = tokens / (now - start)
-        self.tokens = 0
+        values["examples_per_second"], values["tokens_per_second"] = (
+            count / (now - start) for count in (self.examples, self.tokens)
+        )
         values["learning_rate"] = float(state.optimizer.learning_rate)
-        left = (self.run.num_train_steps - step) * self.run.train_batch_size / values["examples_per_second"]
+        left = (self.run.num_train_steps - step) * (now - start) / (step - since)
+        self.since, self.examples, self.tokens = (step, now), 0, 0
         logging.info(
-            "step %d/%d  loss %.4f  %.1f examples/s  %s left%s",
-            *(step, self.run.num_train_steps, values["loss"], values["examples_per_second"], clock(left)),
-            f"  {self.skipped} steps skipped (gradients overflowed)" if self.skipped else "",
+            "step %d/%d  loss %.4f  %.1f examples/s  %.0f tokens/s  %s left%s",
+            *(step, self.run.num_train_steps, values["loss"]),
+            *(values["examples_per_second"], values["tokens_per_second"], clock(left)),
+            f"  {self.skipped} {self.why_skipped}" if self.skipped else "",
         )
         self.events.write(step, values)
         if self.history:

@@ -1,6 +1,7 @@
 """The one loop that every job trains with."""
 
 import dataclasses
+import functools
 from collections.abc import Callable, Iterable
 
 from absl import logging
@@ -10,6 +11,7 @@ from bert_tf.training import cluster, distribution
 from bert_tf.training.guard import Rollback
 from bert_tf.training.interruption import Interruption, Stopped
 from bert_tf.training.optimizers import OPTIMIZERS
+from bert_tf.training.out_of_memory import first_step
 from bert_tf.training.schedule import SCHEDULES
 from bert_tf.training.state import TrainingState, begin
 from bert_tf.training.step import StepConfig, TrainStep
@@ -108,6 +110,7 @@ def fit(task, run: RunConfig, batches: Callable, actions: Iterable[Callable] = (
 def _steps(state, run, start, batches, checkpoints, actions, interruption):
     """Makes the steps after `start`. Returns the step to go on from where the run went back, else None."""
     done = saved = start
+    make = functools.partial(first_step, state.step)
 
     def save():
         nonlocal saved
@@ -121,7 +124,8 @@ def _steps(state, run, start, batches, checkpoints, actions, interruption):
     try:
         for step, batch in zip(range(start + 1, run.num_train_steps + 1), batches, strict=False):
             with interruption.held():
-                results, done = state.step(batch), step
+                results, done = make(batch), step
+                make = state.step
                 back = run.rollback is not None and run.rollback.is_due(state)
                 if back:
                     done = saved = run.rollback.go_back(step, state, checkpoints, run)

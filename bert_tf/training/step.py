@@ -44,7 +44,8 @@ class TrainStep:
 
     Calling it with a batch (a dict of tensors [B, ...], for all replicas together) returns float32 scalars: `loss`,
     `gradient_norm` before clipping, `skipped` (1 where nothing moved: gradients overflowed, or the guard found the step
-    bad), and with a guard `skipped_in_a_row` (the guard's count).
+    bad), and with a guard `skipped_in_a_row` (the guard's count); and int32 scalars: `examples` and `tokens` of the batch,
+    padding not counted.
     """
 
     def __init__(self, task, model, optimizer, config: StepConfig):
@@ -57,11 +58,21 @@ class TrainStep:
         self.loss_scale = tf.Variable(scale, trainable=False, name="loss_scale")
         self.finite_steps = tf.Variable(0, dtype=tf.int64, trainable=False, name="finite_steps")
         self.guard = Guard(config.guard) if config.guard else None
+        self._moving = tf.Variable(False, trainable=False, name="moving")
         self._micro_step = tf.function(self._loss_and_gradients, jit_compile=config.use_xla or None)
         self._step = distribution.traced_once(self._distributed)
 
     def __call__(self, batch):
         return self._step(batch)
+
+    def accumulate(self, parts: int):
+        """Cuts the steps from here on into so many micro-batches; all variables stay as they are."""
+        self.config = dataclasses.replace(self.config, accumulation=parts)
+        self._step = distribution.traced_once(self._distributed)
+
+    def has_moved(self) -> bool:
+        """Says whether a step has ever begun to move variables, even if it did not end; see `out_of_memory.py`."""
+        return bool(self._moving.numpy())
 
     def variables(self):
         """Returns {name: variable}: what a resumed run needs besides the model's and the optimizer's variables."""
@@ -70,7 +81,9 @@ class TrainStep:
 
     def _distributed(self, batch):
         results = self.strategy.run(self._replica, args=(batch,))
-        return {name: self.strategy.experimental_local_results(value)[0] for name, value in results.items()}
+        results = {name: self.strategy.experimental_local_results(value)[0] for name, value in results.items()}
+        mask = batch["input_mask"]
+        return results | {"examples": tf.shape(mask)[0], "tokens": tf.reduce_sum(mask)}
 
     def _replica(self, batch):
         context, batch = tf.distribute.get_replica_context(), distribution.share(batch)
@@ -94,7 +107,11 @@ class TrainStep:
             bad = self.guard.is_bad(loss, finite | (self.loss_scale > 1))
         moved = finite & ~bad
         can_skip = self.guard or self.config.scale_loss
-        self.optimizer.apply_reduced(gradients, self.model.trainable_variables, when=moved if can_skip else None)
+        # Left alone, TensorFlow counts the step and decays the weights before it has the gradients, for they need none.
+        with tf.control_dependencies(gradients):
+            moving = self._moving.assign(True)
+        with tf.control_dependencies([moving]):
+            self.optimizer.apply_reduced(gradients, self.model.trainable_variables, when=moved if can_skip else None)
         if self.config.scale_loss:
             self._adapt_loss_scale(finite)
         skipped = {"skipped": tf.cast(~moved, tf.float32) if can_skip else tf.zeros([])}

@@ -22,7 +22,8 @@ def _run(folder, **changes):
 
 
 def _results(loss, skipped=0.0):
-    return {"loss": tf.constant(loss), "gradient_norm": tf.constant(2.0), "skipped": tf.constant(skipped)}
+    counts = {"examples": tf.constant(8), "tokens": tf.constant(40), "skipped": tf.constant(skipped)}
+    return {"loss": tf.constant(loss), "gradient_norm": tf.constant(2.0), **counts}
 
 
 @pytest.mark.parametrize("seconds, text", [(0, "0:00"), (75.2, "1:15"), (599.6, "10:00"), (3675, "1:01:15")])
@@ -39,15 +40,16 @@ def test_progress_logs_a_line_and_writes_events(tmp_path, caplog, monkeypatch):
             progress(step, _results(step / 2, skipped=float(step == 3)), STATE)
     lines = [r.getMessage() for r in caplog.records if r.getMessage().startswith("step ")]
     assert lines == [  # steps 2, 4, 6, each with 8 examples; the clock starts with step 1
-        "step 2/6  loss 1.0000  2.0 examples/s  0:16 left",
-        "step 4/6  loss 2.0000  4.0 examples/s  0:04 left  1 steps skipped (gradients overflowed)",
-        "step 6/6  loss 3.0000  4.0 examples/s  0:00 left  1 steps skipped (gradients overflowed)",
+        "step 2/6  loss 1.0000  2.0 examples/s  10 tokens/s  0:16 left",
+        "step 4/6  loss 2.0000  4.0 examples/s  20 tokens/s  0:04 left  1 steps skipped (gradients overflowed)",
+        "step 6/6  loss 3.0000  4.0 examples/s  20 tokens/s  0:00 left  1 steps skipped (gradients overflowed)",
     ]
     assert _events(tmp_path / "train") == {
         "loss": {2: 1.0, 4: 2.0, 6: 3.0},
         "gradient_norm": {2: 2.0, 4: 2.0, 6: 2.0},
         "learning_rate": {2: 0.25, 4: 0.25, 6: 0.25},
         "examples_per_second": {2: 2.0, 4: 4.0, 6: 4.0},
+        "tokens_per_second": {2: 10.0, 4: 20.0, 6: 20.0},
     }
 
 
@@ -59,7 +61,7 @@ def test_progress_counts_tokens_and_takes_other_results_as_they_are(tmp_path, mo
         progress(step, {**_results(1.0), "tokens": tf.constant(step), "share": tf.constant(step / 2)}, STATE)
     events = _events(tmp_path / "train")
     assert events["tokens_per_second"] == {3: (2 + 3) / 4, 6: (4 + 5 + 6) / 4}  # the first step is not timed
-    assert events["share"] == {3: 1.5, 6: 3.0} and not events.keys() & {"tokens", "skipped"}
+    assert events["share"] == {3: 1.5, 6: 3.0} and not events.keys() & {"tokens", "examples", "skipped"}
 
 
 def _events(folder):

@@ -27,7 +27,7 @@ def _train(folder, first, last, loss, skipped=(), **given_flags):
     progress = Progress(run, every=2, history=history)
     history.start(first - 1, store.prefix(first - 1) if first > 1 else None)
     for step in range(first, last + 1):
-        results = {"loss": loss, "gradient_norm": 2.0, "skipped": float(step in skipped), "tokens": 96}
+        results = {"loss": loss, "gradient_norm": 2.0, "skipped": float(step in skipped), "tokens": 96, "examples": 8}
         if run.saves_at(step):
             store.save(step, {"weight": np.float32(step)})
         for action in (progress, keep, history):

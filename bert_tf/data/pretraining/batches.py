@@ -1,19 +1,22 @@
 """Records to batches for pretraining: in a new order each epoch, and from any step on."""
 
 import dataclasses
+import functools
 import glob
+import os
+from collections.abc import Callable
 
 import tensorflow as tf
 
 from bert_tf.data import records
-from bert_tf.data.records import compression_of, describe
+from bert_tf.data.pretraining import faults, reading
+from bert_tf.data.pretraining.reading import Batches
+from bert_tf.data.records import describe
 
-_FILES_AT_ONCE = 16
-_SHUFFLED = 10_000  # rows among which the next one is drawn; the files were shuffled when they were made
-_WANTED = (
-    "input_ids", "input_mask", "segment_ids", "sentence_ids", "masked_lm_positions", "masked_lm_ids",
-    "masked_lm_weights", "next_sentence_labels", "next_sentence_positions", "next_sentence_weights",
-)  # fmt: skip
+_ROWS = ("input_ids", "input_mask", "segment_ids")
+_MASKS = ("masked_lm_positions", "masked_lm_ids", "masked_lm_weights")
+_SENTENCES = ("next_sentence_labels", "next_sentence_positions", "next_sentence_weights")
+_WANTED = (*_ROWS, "sentence_ids", *_MASKS, *_SENTENCES)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,29 +26,75 @@ class Records:
     Attributes:
         paths: of the files.
         lengths: {feature: its length} of all of them.
+        vocab_size, type_vocab_size: what ids and segments must lie below; None: anything goes. See `for_model`.
     """
 
     paths: list[str]
     lengths: dict[str, int]
+    vocab_size: int | None = None
+    type_vocab_size: int | None = None
 
     @classmethod
-    def of(cls, patterns: list[str], max_seq_length: int, max_predictions_per_seq: int) -> "Records":
+    def of(
+        cls, patterns: list[str], max_seq_length: int | None = None, max_predictions_per_seq: int | None = None
+    ) -> "Records":
         """Finds the files and looks into each.
 
         Args:
             patterns: paths, or patterns with * and so on.
-            max_seq_length, max_predictions_per_seq: what the records must have been made with.
+            max_seq_length, max_predictions_per_seq: what the records must have been made with; None: whatever it was,
+                the same for all. Records without masks were made with no max_predictions_per_seq.
 
         Raises:
             ValueError: a pattern matches nothing, or the files are not such records, or not all alike.
         """
-        paths = [path for pattern in patterns for path in _matches(pattern)]
+        return cls._holding(_found(patterns), max_seq_length, max_predictions_per_seq)
+
+    @classmethod
+    def select(cls, patterns: list[str], max_seq_length: int) -> "Records":
+        """Finds, among all files that the patterns match, those with rows of one length.
+
+        Raises:
+            ValueError: there are none; otherwise as `of`.
+        """
+        lengths = {path: _length(path) for path in _found(patterns)}
+        paths = [path for path, length in lengths.items() if length == max_seq_length]
+        if not paths:
+            held = " and ".join(map(str, sorted(set(lengths.values()))))
+            raise ValueError(
+                f"There must be records with rows of {max_seq_length} tokens. Received {', '.join(patterns)}, where "
+                f"all rows are of {held}; make some with create_pretraining_data --max_seq_length={max_seq_length}."
+            )
+        return cls._holding(paths, max_seq_length)
+
+    @classmethod
+    def _holding(cls, paths, max_seq_length=None, max_predictions=None):
         held = describe(paths[0])
-        expect = {"input_ids": max_seq_length, "input_mask": max_seq_length, "segment_ids": max_seq_length}
-        expect |= dict.fromkeys(("masked_lm_positions", "masked_lm_ids", "masked_lm_weights"), max_predictions_per_seq)
         lengths = {name: held[name][1] for name in _WANTED if name in held}
+        _check_kind(paths[0], held)
+        expect = dict.fromkeys(_ROWS, max_seq_length or lengths.get("input_ids"))
+        if "masked_lm_ids" in held:
+            expect |= dict.fromkeys(_MASKS, max_predictions or lengths["masked_lm_ids"])
+        if "next_sentence_labels" in held:
+            packed = "sentence_ids" in held
+            expect |= dict.fromkeys(_SENTENCES if packed else _SENTENCES[:1], packed and lengths[_SENTENCES[0]] or 1)
         records.parser(paths, tuple(lengths), expect)
         return cls(paths, lengths)
+
+    @property
+    def max_seq_length(self) -> int:
+        """Tokens of a row."""
+        return self.lengths["input_ids"]
+
+    @property
+    def max_predictions(self) -> int | None:
+        """Predictions of a row at most; None where the records have no masks."""
+        return self.lengths.get("masked_lm_ids")
+
+    @property
+    def masked(self) -> bool:
+        """Whether the records have masks: not so where they were made with --dynamic_masking."""
+        return "masked_lm_ids" in self.lengths
 
     @property
     def packed(self) -> bool:
@@ -57,33 +106,68 @@ class Records:
         """Whether there are labels for next sentence or sentence order."""
         return "next_sentence_labels" in self.lengths
 
-    def batches(self, batch_size: int, seed: int, start: int = 0) -> tf.data.Dataset:
+    def for_model(self, vocab_size: int, type_vocab_size: int) -> "Records":
+        """Returns the same records, of which every batch is looked at: whether ids and segments fit the model."""
+        return dataclasses.replace(self, vocab_size=vocab_size, type_vocab_size=type_vocab_size)
+
+    def batches(self, batch_size: int, seed: int, start: int = 0, masks: Callable | None = None) -> Batches:
         """Reads the files again and again, each epoch in another order.
 
-        Which rows a step gets is a function of the arguments alone, so that a run which is resumed at step `start` gets
-        the very batches that would have come. Getting there takes about a second for a million rows.
+        Which rows and masks a step gets is a function of the arguments alone, so that a run which is resumed at step
+        `start` gets the very batches that would have come. Getting there takes about a second for a million rows.
 
         Args:
             batch_size: rows a batch.
             seed: of the order.
             start: how many batches to pass over.
+            masks: for records without masks, as `dynamic.masker` makes it: from (the batch's number in the run from 0,
+                batch) to the batch with masks; None: leave them without.
 
         Returns:
-            An endless tf.data.Dataset of {name: [batch_size, ...]}.
-        """
-        rows = _shuffled(self.paths, seed).repeat()
-        batches = rows.skip(start * batch_size).batch(batch_size, drop_remainder=True)
-        parse = records.parser(self.paths, tuple(self.lengths))
-        return batches.map(parse, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True).prefetch(2)
+            Endless {name: [batch_size, ...]}, of the dtypes and shapes in `bert_tf.data.features`.
 
-    def in_order(self, batch_size: int, steps: int | None = None) -> tf.data.Dataset:
-        """Reads the files once, in order: all whole batches, or the first `steps` of them."""
-        batches = records.read(self.paths, tuple(self.lengths), None, batch_size, drop_remainder=True)
-        return batches if steps is None else batches.take(steps)
+        Raises:
+            ValueError: the records are masked already. While the batches are iterated: a file is cut off, damaged or
+                gone, or its values do not fit the model; the message names the file and the record.
+        """
+        rows = reading.shuffled(self.paths, seed).repeat().skip(start * batch_size)
+        return self._prepared(rows.batch(batch_size, drop_remainder=True), start, masks)
+
+    def in_order(self, batch_size: int, steps: int | None = None, masks: Callable | None = None) -> Batches:
+        """Reads the files once, in order: all whole batches, or the first `steps` of them. Otherwise as `batches`."""
+        rows = reading.in_order(self.paths).batch(batch_size, drop_remainder=True)
+        return self._prepared(rows.take(-1 if steps is None else steps), 0, masks)
+
+    def _prepared(self, rows, start, masks):
+        """Makes batches of serialized records, of which the first is number `start`."""
+        if masks and self.masked:
+            raise ValueError(
+                "Records must have no masks where masks are to be drawn anew each epoch. Received records that are "
+                f"masked already, such as {self.paths[0]}; make them with create_pretraining_data --dynamic_masking."
+            )
+        parse, limits = records.parser(self.paths, tuple(self.lengths)), self._limits()
+
+        def prepare(number, serialized):
+            batch = parse(serialized)
+            faults.check(batch, limits)
+            return masks(number, batch) if masks else batch
+
+        made = rows.enumerate(start).map(prepare, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
+        return Batches(made.prefetch(2), functools.partial(faults.find_fault, self.paths, parse, limits))
+
+    def _limits(self):
+        length, vocab_size = self.max_seq_length, self.vocab_size
+        limits = {"input_ids": vocab_size, "masked_lm_ids": vocab_size, "segment_ids": self.type_vocab_size}
+        limits |= {"masked_lm_positions": length, "next_sentence_positions": length, "next_sentence_labels": 2}
+        return {name: limit for name, limit in limits.items() if limit is not None and name in self.lengths}
+
+
+def _found(patterns):
+    return [path for pattern in patterns for path in _matches(pattern)]
 
 
 def _matches(pattern):
-    found = sorted(glob.glob(pattern, recursive=True))
+    found = [pattern] if os.path.exists(pattern) else sorted(glob.glob(pattern, recursive=True))
     if not found:
         raise ValueError(
             f"Record files must be there. Received {pattern!r}, which matches none; make some with "
@@ -92,14 +176,18 @@ def _matches(pattern):
     return found
 
 
-def _shuffled(paths, seed):
-    """Serialized records of all files; each time they are gone through in another order."""
-    files = tf.data.Dataset.from_tensor_slices([[path, compression_of(path)] for path in paths])
-    rows = files.shuffle(len(paths), seed, reshuffle_each_iteration=True).interleave(
-        lambda file: tf.data.TFRecordDataset(file[0], file[1]),
-        cycle_length=min(len(paths), _FILES_AT_ONCE),
-        block_length=1,
-        num_parallel_calls=tf.data.AUTOTUNE,
-        deterministic=True,
-    )
-    return rows.shuffle(_SHUFFLED, seed, reshuffle_each_iteration=True)
+def _length(path):
+    """Tokens of a row."""
+    held = describe(path)
+    _check_kind(path, held)
+    return held["input_ids"][1]
+
+
+def _check_kind(path, held):
+    """Raises ValueError where records are not for pretraining; without masks only a feature of others tells."""
+    others = [] if "masked_lm_ids" in held else sorted(held.keys() - set(_WANTED))
+    if "input_ids" not in held or others:
+        raise ValueError(
+            f"{path} must hold records for pretraining. Received records with {', '.join(held)}; make some with "
+            "python -m bert_tf.data.create_pretraining_data."
+        )

@@ -1,17 +1,13 @@
-"""Examples for training without an offline step: the masks, or all of it, are made anew each epoch inside tf.data.
-
-Which masks a batch gets depends on the seed, the epoch and the batch's number in it: a run that is resumed gets the
-ones it would have got.
-"""
+"""Examples for training without an offline step: the masks, or all of it, are made anew each epoch inside tf.data."""
 
 import contextlib
 import dataclasses
 import tempfile
+from collections.abc import Callable
 
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.data import records
 from bert_tf.data.features import FEATURES
 from bert_tf.data.pretraining import unit
 from bert_tf.data.pretraining.context import Context, scratch_folder
@@ -24,44 +20,40 @@ from bert_tf.data.pretraining.workers import Workers
 _MASKED = ("input_ids", "masked_lm_positions", "masked_lm_ids", "masked_lm_weights")
 
 
-def from_records(paths, batch_size: int, masks: Masking, pieces: Pieces, seed: int, first_epoch: int = 0):
-    """Reads records that were written with --dynamic_masking, again and again, each time with other masks.
+def masker(masks: Masking, pieces: Pieces, seed: int) -> Callable:
+    """Returns what masks batches of records that were written with --dynamic_masking.
 
-    A packed row is masked as one example.
+    Which masks a batch gets is a function of `seed`, its number and its rows: those of another epoch are others, and a
+    run that is resumed gets the ones it would have got. A packed row is masked as one example.
 
     Args:
-        paths: of the record files.
-        batch_size: rows a batch; what is left over at the end of an epoch is left out.
         masks: how to mask.
-        pieces: of the vocabulary that the records were made with.
-        seed: of the masks.
-        first_epoch: where a resumed run goes on.
+        pieces: of the vocabulary that the records were made with; ids beyond it end in an error of TensorFlow's.
+        seed: of the masks, 0 or more.
 
     Returns:
-        An endless tf.data.Dataset of {name: [batch_size, ...]}: the records' features and the masked ones.
+        A function to map a tf.data.Dataset with, from (number, batch) to the batch with masks: number is int64 [] from
+        0, and the batch {name: [B, ...]} with input_ids int32 [B, S]. See `masking.mask` for what it gains.
+
+    Raises:
+        ValueError: the vocabulary has no [MASK].
     """
-    rows = records.read(paths, batch_size=batch_size, drop_remainder=True)
-    if "masked_lm_ids" in rows.element_spec:
-        raise ValueError(
-            "--dynamic_masking must have records without masks. Received records that are masked already, such as "
-            f"{paths[0]}; make them with create_pretraining_data --dynamic_masking."
-        )
 
-    def masked(epoch, number, batch):
-        def draw(epoch, number, ids):
-            made = mask(ids, masks, pieces, np.random.default_rng([seed, int(epoch), int(number)]))
-            return [made[name] for name in _MASKED]
+    def draw(number, ids):
+        made = mask(ids, masks, pieces, np.random.default_rng([seed, int(number)]))
+        return [made[name] for name in _MASKED]
 
+    draw(0, np.full([1, 1], pieces.pad_id))  # raises here what would otherwise be raised inside tf.data
+
+    def masked(number, batch):
+        ids = batch["input_ids"]
         types = [FEATURES[name].dtype for name in _MASKED]
-        made = tf.numpy_function(draw, [epoch, number, batch["input_ids"]], types)
-        for name, values in zip(_MASKED, made, strict=True):
-            width = batch["input_ids"].shape[1] if name == "input_ids" else masks.max_predictions
-            batch[name] = tf.ensure_shape(values, [batch_size, width])
-        return batch
+        made = tf.numpy_function(draw, [number, ids], types, stateful=False)
+        widths = [ids.shape[1] if name == "input_ids" else masks.max_predictions for name in _MASKED]
+        shaped = [tf.ensure_shape(v, [ids.shape[0], width]) for v, width in zip(made, widths, strict=True)]
+        return batch | dict(zip(_MASKED, shaped, strict=True))
 
-    epochs = tf.data.Dataset.counter(first_epoch)
-    numbered = epochs.flat_map(lambda epoch: rows.enumerate().map(lambda number, batch: (epoch, number, batch)))
-    return numbered.map(masked, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True).prefetch(2)
+    return masked
 
 
 @contextlib.contextmanager

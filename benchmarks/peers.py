@@ -1,0 +1,84 @@
+"""Rival implementations measured fairly: each in a process of its own, taking turns on the very same batches."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import time
+
+import numpy as np
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+
+
+class Peer:
+    """A process that `serve`s; of the file benchmarks/`script`, run by the interpreter `python`."""
+
+    def __init__(self, python, script, *arguments):
+        command = [python, str(ROOT / "benchmarks" / script), *arguments]
+        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+        )
+
+    def seconds(self, file):
+        """Trains on the batches in `file` and returns the seconds of each step."""
+        self.process.stdin.write(f"{file}\n")
+        self.process.stdin.flush()
+        answer = self.process.stdout.readline()
+        if not answer:
+            raise RuntimeError(self.process.stderr.read()[-3000:])
+        return json.loads(answer)
+
+    def end(self):
+        self.process.kill()
+
+
+def write_batches(path, batches):
+    """Writes a list of batches, {name: array}, as `serve` reads them."""
+    np.savez(path, **{f"{i}/{name}": values for i, batch in enumerate(batches) for name, values in batch.items()})
+
+
+def _read_batches(path):
+    batches = {}
+    with np.load(path) as file:
+        for key in file.files:
+            number, name = key.split("/")
+            batches.setdefault(int(number), {})[name] = file[key]
+    return [batches[number] for number in sorted(batches)]
+
+
+def take_turns(peers, files, rounds):
+    """Returns {key of files: [seconds of every step]}; turn 0 is for warming up and counts for nothing.
+
+    Args:
+        peers: {name: Peer}.
+        files: {(name of the peer, whatever tells its measurements apart): [file of every turn, 0 to rounds]}.
+        rounds: turns that count.
+    """
+    seconds = {key: [] for key in files}
+    for turn in range(rounds + 1):
+        for key in files:
+            new = peers[key[0]].seconds(files[key][turn])
+            seconds[key] += new if turn else []
+        print(f"turn {turn} of {rounds}", file=sys.stderr, flush=True)
+    return seconds
+
+
+def serve(make_step):
+    """Answers each line `file.npz` of standard input with a line of JSON, the seconds of every step on its batches.
+
+    Args:
+        make_step: called once, returns a function of a batch that makes a training step and returns its loss.
+    """
+    answers, sys.stdout = sys.stdout, sys.stderr  # what a library prints must not be taken for an answer
+    step = make_step()
+    for line in sys.stdin:
+        seconds = []
+        for batch in _read_batches(line.strip()):
+            start = time.perf_counter()
+            loss = step(batch)
+            seconds.append(time.perf_counter() - start)
+            assert np.isfinite(loss), loss
+        print(json.dumps(seconds), file=answers, flush=True)

@@ -1,0 +1,158 @@
+"""What a run reads when: one kind of rows all along, or phases, such as 900 steps of rows of 128 and 100 of 512."""
+
+import dataclasses
+import itertools
+import re
+from collections.abc import Callable, Iterator
+
+from bert_tf.data.pretraining.batches import Records
+
+_PHASE = re.compile(r"(\d+)x(\d+(?:\.\d+)?%|\d+)(?:@(\d+))?")
+
+
+@dataclasses.dataclass(frozen=True)
+class Phase:
+    """Steps on one kind of rows.
+
+    Attributes:
+        records: to read.
+        batch_size: rows a step, over all replicas and micro-batches.
+        num_steps: at least 1.
+    """
+
+    records: Records
+    batch_size: int
+    num_steps: int
+
+    def __post_init__(self):
+        for name in ("batch_size", "num_steps"):
+            if getattr(self, name) < 1:
+                raise ValueError(
+                    f"The {name} of every phase must be at least 1. Received: {getattr(self, name)}; leave a phase of "
+                    "no steps out."
+                )
+
+
+@dataclasses.dataclass(frozen=True)
+class Phases:
+    """The phases of one run, in order.
+
+    Model, optimizer and step count go on from one to the next, and one learning-rate schedule spans all of them.
+    """
+
+    phases: tuple[Phase, ...]
+
+    def __post_init__(self):
+        check_kind([phase.records for phase in self.phases])
+
+    @property
+    def num_train_steps(self) -> int:
+        """Steps of all phases together."""
+        return sum(phase.num_steps for phase in self.phases)
+
+    @property
+    def paths(self) -> list[str]:
+        """All files, each phase's in order."""
+        return [path for phase in self.phases for path in phase.records.paths]
+
+    @property
+    def records(self) -> Records:
+        """Those of the last phase: what the run's result is meant for."""
+        return self.phases[-1].records
+
+    @property
+    def lengths(self) -> list[int]:
+        """Tokens of the rows of each phase."""
+        return [phase.records.max_seq_length for phase in self.phases]
+
+    def left(self, start: int) -> list[tuple[Phase, int]]:
+        """Returns what is to do when `start` steps of the run are made: (phase, its own steps made), in order.
+
+        128x900,512x100   start 0 -> (128, 0), (512, 0)   start 950 -> (512, 50)   start 1000 -> nothing
+        """
+        ends = itertools.accumulate(phase.num_steps for phase in self.phases)
+        made = [max(0, start - end + phase.num_steps) for phase, end in zip(self.phases, ends, strict=True)]
+        return [(phase, done) for phase, done in zip(self.phases, made, strict=True) if done < phase.num_steps]
+
+    def for_model(self, vocab_size: int, type_vocab_size: int) -> "Phases":
+        """Returns the same phases of `Records.for_model`."""
+        return Phases(
+            tuple(
+                dataclasses.replace(phase, records=phase.records.for_model(vocab_size, type_vocab_size))
+                for phase in self.phases
+            )
+        )
+
+    def batches(self, seed: int, start: int = 0, masks: Callable | None = None) -> Iterator[dict]:
+        """Yields the batches of the steps after `start`, as `Records.batches` makes them.
+
+        Args:
+            seed: of the order.
+            start: how many steps are made.
+            masks: from (`Records`, seed) to what `Records.batches` takes as `masks`; None: no masks are drawn.
+        """
+        for phase, done in self.left(start):
+            draw = masks(phase.records, seed) if masks else None
+            batches = phase.records.batches(phase.batch_size, seed, done, draw)
+            yield from itertools.islice(batches, phase.num_steps - done)
+
+
+def check_kind(several: list[Records]):
+    """Raises ValueError where records are not of one kind, as those of one task must be."""
+    kinds = {(records.packed, records.has_sentences, records.masked) for records in several}
+    if len(kinds) > 1:
+        raise ValueError(
+            "The records of one run must be alike: packed or not, masked or not, with sentences or without. Received "
+            f"others in {', '.join(records.paths[0] for records in several)}; make them with the same options but "
+            "--max_seq_length."
+        )
+
+
+def parse(plan: str, patterns: list[str], batch_size: int, num_train_steps: int | None = None) -> Phases:
+    """Reads a plan: max_seq_length x steps, separated by commas, each with its own batch size after an @ or without.
+
+        128x900,512x100          128x90%,512x10%          128x900@256,512x100@64
+
+    Args:
+        plan: --phases.
+        patterns: of all record files; a phase reads those whose rows have its length.
+        batch_size: of the phases that name none.
+        num_train_steps: steps of the whole run, of which the percentages are; None where the plan has none. The last
+            phase takes what rounding leaves.
+
+    Raises:
+        ValueError: the plan cannot be read, adds up to another number of steps, or lacks records for a phase.
+    """
+    found = [_PHASE.fullmatch(part.strip()) for part in plan.split(",")]
+    if not all(found):
+        raise ValueError(
+            "--phases must list LENGTHxSTEPS, separated by commas, such as 128x900,512x100 or 128x90%,512x10%@64. "
+            f"Received: {plan!r}."
+        )
+    steps = _steps([match[2] for match in found], plan, num_train_steps)
+    return Phases(
+        tuple(
+            Phase(Records.select(patterns, int(match[1])), int(match[3] or batch_size), count)
+            for match, count in zip(found, steps, strict=True)
+        )
+    )
+
+
+def _steps(texts, plan, num_train_steps):
+    """Returns the steps of each phase, int; percentages are of `num_train_steps` and add up to it."""
+    if not any(text.endswith("%") for text in texts):
+        steps = [int(text) for text in texts]
+        if num_train_steps not in (None, sum(steps)):
+            raise ValueError(
+                f"The steps of --phases must add up to --num_train_steps. Received {plan}, which are {sum(steps)}, and "
+                f"{num_train_steps}; leave --num_train_steps out or make them equal."
+            )
+        return steps
+    shares = [float(text[:-1]) for text in texts if text.endswith("%")]
+    if len(shares) < len(texts) or abs(sum(shares) - 100) > 1e-6 or num_train_steps is None:
+        raise ValueError(
+            "The percentages of --phases must be of --num_train_steps, stand in every phase and add up to 100. "
+            f"Received {plan}, and --num_train_steps={num_train_steps}."
+        )
+    ends = [round(num_train_steps * sum(shares[: i + 1]) / 100) for i in range(len(shares))]
+    return [end - start for start, end in zip([0, *ends], ends, strict=False)]

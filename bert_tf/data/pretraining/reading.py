@@ -1,0 +1,76 @@
+"""Streams of records out of files, and of the batches made of them."""
+
+import tensorflow as tf
+from absl import logging
+
+from bert_tf.data.records import compression_of
+
+_FILES_AT_ONCE = 16
+_SHUFFLED = 10_000  # rows among which the next one is drawn; the files were shuffled when they were made
+
+
+class Batches:
+    """Iterates over a tf.data.Dataset that reads record files.
+
+    Args:
+        dataset: of {name: tensor [B, ...]}.
+        find_fault: returns a ValueError that says what is wrong with the files, or None.
+
+    Attributes:
+        dataset: the same. Iterated by itself it raises TensorFlow's errors.
+
+    Raises, while it is iterated:
+        ValueError: the files have a fault, or there is no batch at all.
+        tf.errors.OpError: something else went wrong.
+    """
+
+    def __init__(self, dataset: tf.data.Dataset, find_fault):
+        self.dataset = dataset
+        self._find_fault = find_fault
+
+    def map(self, function) -> "Batches":
+        """Returns the batches that `function` makes of these."""
+        return Batches(self.dataset.map(function), self._find_fault)
+
+    def __iter__(self):
+        batch = None
+        try:
+            for batch in self.dataset:
+                yield batch
+        except tf.errors.OpError as error:
+            logging.error("Reading records stopped with %s: looking through the files.", type(error).__name__)
+            fault = self._find_fault()
+            if fault is None:
+                raise
+            raise fault from error
+        if batch is None:
+            raise ValueError(
+                "Record files must hold one batch at least. Received none; take a smaller batch, more steps or more "
+                "records."
+            )
+
+
+def in_order(paths: list[str]) -> tf.data.Dataset:
+    """Returns the serialized records of all files, one file after the other."""
+    return _files(paths).flat_map(_records)
+
+
+def shuffled(paths: list[str], seed: int) -> tf.data.Dataset:
+    """Returns the serialized records of all files; each time they are gone through in another order."""
+    rows = _files(paths).shuffle(len(paths), seed, reshuffle_each_iteration=True)
+    rows = rows.interleave(
+        _records,
+        cycle_length=min(len(paths), _FILES_AT_ONCE),
+        block_length=1,
+        num_parallel_calls=tf.data.AUTOTUNE,
+        deterministic=True,
+    )
+    return rows.shuffle(_SHUFFLED, seed, reshuffle_each_iteration=True)
+
+
+def _files(paths):
+    return tf.data.Dataset.from_tensor_slices([[path, compression_of(path)] for path in paths])
+
+
+def _records(file):
+    return tf.data.TFRecordDataset(file[0], file[1])

@@ -1,0 +1,160 @@
+"""A run that is killed, told to stop, or finds a damaged checkpoint ends with the weights of one left alone."""
+
+import pathlib
+import re
+import shutil
+import signal
+import time
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.checkpoints.store import Store
+from bert_tf.checkpoints.tf1 import TEMPORARY, read
+from bert_tf.training.history import read as read_history
+from tests.pretraining import support
+
+STEPS, EVERY = 150, 7
+STEP = re.compile(r"step (\d+)/\d+  loss")
+CONTINUED = re.compile(r"Continuing this run from step (\d+): ")
+STOPPED = re.compile(r"SIGTERM: stopped after step (\d+)\. The same command goes on from there\.")
+
+
+def _flags(material, output):
+    return support.arguments(
+        material, f"--num_train_steps={STEPS}", f"--save_checkpoints_steps={EVERY}", "--deterministic", "--do_eval",
+        f"--eval_file={material}/held_out.tfrecord", "--max_eval_steps=2", f"--output_dir={output}",
+    )  # fmt: skip
+
+
+class Run:
+    """A run in mid-flight: its process, its log so far, its output directory."""
+
+    def __init__(self, flags, output: pathlib.Path, log: pathlib.Path):
+        self.output, self.log = output, log
+        self.process = support.start(flags, stderr=log.open("wb"))
+        self._end = time.monotonic() + support.LIMIT_S
+
+    def wait_for(self, happened):
+        """Waits, in a tight loop, until `happened` returns something true; returns that."""
+        while not (found := happened()):
+            assert self.process.poll() is None, self.said()
+            assert time.monotonic() < self._end, self.said()
+        return found
+
+    def said(self) -> str:
+        return self.log.read_text(encoding="utf-8", errors="replace")
+
+    def steps(self) -> list[str]:
+        time.sleep(0.001)
+        return STEP.findall(self.said())
+
+    def unfinished(self) -> list[str]:
+        """Names of what is on the disk in the midst of a save, and after a kill there: it is no checkpoint."""
+        found = [path.name for path in self.output.glob("*") if self.output.is_dir()]
+        indexed = {name.removesuffix(".index") for name in found}
+        data = [name for name in found if ".data-" in name and name.partition(".data-")[0] not in indexed]
+        return [name for name in found if name.startswith(TEMPORARY)] + data
+
+    def end(self, number) -> float:
+        """Sends the signal; returns how many seconds it took to end."""
+        begin = time.monotonic()
+        self.process.send_signal(number)
+        self.process.wait(support.LIMIT_S)
+        return time.monotonic() - begin
+
+
+def _kill(flags, output, log, rng, in_save):
+    """Kills a run at a random step, or at a random moment of its first save; returns what it left unfinished."""
+    run = Run(flags, output, log)
+    if in_save:
+        before = set(run.unfinished())  # of an earlier kill: goes with the next save
+        run.wait_for(lambda: set(run.unfinished()) - before)
+        time.sleep(rng.uniform(0, 0.004))
+    else:
+        lines = rng.integers(1, 4)
+        run.wait_for(lambda: len(run.steps()) >= lines)
+        time.sleep(rng.uniform(0, 0.05))
+    run.end(signal.SIGKILL)
+    assert run.process.returncode == -signal.SIGKILL, run.said()
+    return run.unfinished(), run.said()
+
+
+def _check_whole(output):
+    """Every checkpoint by name, and the one that TensorFlow would take, can be read to the last tensor."""
+    store = Store(output)
+    for step in store.steps():
+        read(store.prefix(step))
+    if named := tf.train.latest_checkpoint(str(output)):
+        read(named)
+    latest = store.latest(strict=True)
+    return latest[0] if latest else None
+
+
+def _check_continued(log, step):
+    """The log says that a run went on from `step`, or that it began, where there was no checkpoint."""
+    assert [int(found) for found in CONTINUED.findall(log)] == ([] if step is None else [step]), log
+
+
+@pytest.fixture(scope="module")
+def whole(material, tmp_path_factory):
+    """The output of a run that was left alone."""
+    folder = tmp_path_factory.mktemp("interrupted")
+    support.run(_flags(material, folder / "whole"))
+    return folder / "whole"
+
+
+def _check_same(output, whole):
+    support.assert_same_variables(whole / f"model.ckpt-{STEPS}", output / f"model.ckpt-{STEPS}")
+    assert (output / "eval_results.txt").read_bytes() == (whole / "eval_results.txt").read_bytes()
+
+
+@pytest.mark.slow
+def test_ten_kills_and_three_sigterms(material, whole, tmp_path):
+    rng, output, log = np.random.default_rng(0), tmp_path / "killed", tmp_path / "log"
+    flags, starts, in_midst, there = _flags(material, output), [], [], None
+    for number in range(10):
+        left, said = _kill(flags, output, log, rng, in_save=number % 2 == 0)
+        if "loss" in said or CONTINUED.search(said):
+            _check_continued(said, there)
+            starts.append(there or 0)
+        in_midst.append(bool(left))
+        there = _check_whole(output)
+    for _ in range(3):
+        run = Run(flags, output, log)
+        lines = rng.integers(1, 4)
+        run.wait_for(lambda run=run, lines=lines: len(run.steps()) >= lines)
+        seconds = run.end(signal.SIGTERM)
+        assert run.process.returncode == 143 and seconds < 5, (seconds, run.said())
+        print(f"SIGTERM: ended in {seconds:.2f} s")
+        _check_continued(run.said(), there)
+        starts.append(there or 0)
+        there = _check_whole(output)
+        assert STOPPED.findall(run.said()) == [str(there)]
+    print(f"kills in the midst of a save: {sum(in_midst)} of 10; starts: {starts}")
+    assert sum(in_midst) >= 1 and there < STEPS
+    _check_continued(support.run(flags), there)
+    _check_same(output, whole)
+    assert not [path for path in output.iterdir() if path.name.startswith(TEMPORARY)]
+    told = [line["step"] for line in read_history(output / "history.jsonl") if line["kind"] == "train"]
+    assert told == sorted(set(told)) and told[-1] == STEPS  # no step is told twice
+
+
+@pytest.mark.slow
+def test_checkpoints_cut_by_hand_are_refused_by_name_and_the_one_before_them_is_used(material, whole, tmp_path):
+    output = tmp_path / "cut"
+    shutil.copytree(whole, output)
+    *_, before, cut, emptied, last = Store(output).steps()
+    assert last == STEPS
+    for path in output.glob(f"model.ckpt-{last}.*"):  # as if the run had ended between two checkpoints
+        path.unlink()
+    (output / f"model.ckpt-{emptied}.index").write_bytes(b"")
+    (data,) = output.glob(f"model.ckpt-{cut}.data-*")
+    with data.open("r+b") as file:
+        file.truncate(data.stat().st_size * 2 // 3)
+    log = support.run(_flags(material, output))
+    for step in (cut, emptied):
+        assert re.search(rf"Not used, because it is not whole: \S*model\.ckpt-{step} must be a whole TF1", log), log
+    _check_continued(log, before)
+    _check_same(output, whole)

@@ -1,0 +1,50 @@
+"""Runs run_pretraining.py with several command lines in one process, since starting TensorFlow takes seconds.
+
+Reads from stdin a JSON list of lists of arguments. Prints a JSON list of {"status", "log", "seconds"}.
+"""
+
+import json
+import os
+import sys
+import tempfile
+import time
+import traceback
+
+import run_pretraining
+from bert_tf import flags
+
+
+def _status(arguments):
+    flags.FLAGS.unparse_flags()
+    sys.argv = ["run_pretraining.py", *arguments]
+    try:
+        flags.run(run_pretraining.main)
+    except SystemExit as end:
+        return 0 if end.code is None else end.code
+    except Exception:  # what would end the script with a traceback is this case's result, not the end of the others
+        traceback.print_exc()
+        return 1
+    return 0
+
+
+def run(arguments):
+    """Returns the exit status and all that came over stdout and stderr, from C++ too."""
+    kept, begin = [os.dup(1), os.dup(2)], time.process_time()
+    with tempfile.TemporaryFile() as log:
+        os.dup2(log.fileno(), 1)
+        os.dup2(log.fileno(), 2)
+        try:
+            status = _status(arguments)
+        finally:
+            sys.stdout.flush()
+            os.dup2(kept[0], 1)
+            os.dup2(kept[1], 2)
+            for copy in kept:
+                os.close(copy)
+        log.seek(0)
+        text = log.read().decode("utf-8", "replace")
+    return {"status": status, "log": text, "seconds": time.process_time() - begin}
+
+
+if __name__ == "__main__":
+    json.dump([run(arguments) for arguments in json.load(sys.stdin)], sys.stdout)

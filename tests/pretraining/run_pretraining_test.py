@@ -1,0 +1,157 @@
+"""run_pretraining.py as a user runs it: records in, a model, scores and a page out."""
+
+import os
+
+import numpy as np
+import pytest
+
+import bert_tf
+from bert_tf.checkpoints import name_maps
+from bert_tf.checkpoints.tf1 import read
+from bert_tf.config import EncoderConfig
+from bert_tf.training.history import read as read_history
+from tests import tiny
+from tests.pretraining.support import arguments, files, results, run, run_cases
+
+KEYS = {  # of google-research/bert's eval_results.txt
+    "global_step", "loss", "masked_lm_accuracy", "masked_lm_loss", "next_sentence_accuracy", "next_sentence_loss",
+}  # fmt: skip
+STEPS = 60
+WITHOUT_SENTENCES = {"global_step", "loss", "masked_lm_accuracy", "masked_lm_loss"}
+SHORT = ("--num_train_steps=4", "--save_checkpoints_steps=2", "--do_eval", "--max_eval_steps=2")
+
+# Name -> (records, flags, keys of eval_results.txt). Those of QUICK run with the quick tests.
+VARIANTS = {
+    "all at once": (
+        "packed",
+        ["--optimizer=lamb", "--schedule=trapezoid", "--precision=mixed_bfloat16", "--rematerialize",
+         "--gradient_accumulation_steps=2"],
+        KEYS,
+    ),
+    "left to right": ("alone", ["--objective=left_to_right", "--schedule=cosine"], WITHOUT_SENTENCES),
+    "left to right, with sentences": ("train", ["--objective=left_to_right"], WITHOUT_SENTENCES),
+    "left to right, packed": ("packed", ["--objective=left_to_right"], WITHOUT_SENTENCES),
+    "MLM alone": ("alone", [], WITHOUT_SENTENCES),
+    "packed": ("packed", ["--schedule=polynomial"], KEYS),
+    "LAMB": ("train", ["--optimizer=lamb"], KEYS),
+    "bfloat16": ("train", ["--precision=mixed_bfloat16"], KEYS),
+    "rematerialized": ("train", ["--rematerialize"], KEYS),
+    "accumulated": ("train", ["--gradient_accumulation_steps=4"], KEYS),
+    "unguarded": ("train", ["--noskip_bad_steps"], KEYS),
+    "XLA": ("train", ["--use_xla=true"], KEYS),
+}  # fmt: skip
+QUICK = ("all at once", "left to right")
+
+
+def _variant(material, folder, name):
+    records, flags, _ = VARIANTS[name]
+    output = f"--output_dir={folder}/{name.replace(' ', '_').replace(',', '')}"
+    return arguments(material, *SHORT, *flags, output, records=records)
+
+
+@pytest.fixture(scope="module")
+def quick(material, tmp_path_factory):
+    """The folder with all outputs, and what each run said; one process."""
+    folder = tmp_path_factory.mktemp("run_pretraining")
+    whole = arguments(
+        material, f"--num_train_steps={STEPS}", "--save_checkpoints_steps=30", f"--output_dir={folder}/whole",
+        f"--eval_file={material}/held_out.tfrecord", "--do_eval", "--max_eval_steps=4",
+    )  # fmt: skip
+    cases = {"whole": whole, "again": whole, "scored": [flag for flag in whole if flag != "--do_train"]}
+    cases |= {name: _variant(material, folder, name) for name in QUICK}
+    said = run_cases(cases)
+    for name, result in said.items():
+        assert result["status"] == 0, (name, result["log"])
+    return folder, said
+
+
+@pytest.fixture(scope="module")
+def whole(quick):
+    return quick[0] / "whole"
+
+
+def test_google_s_results(whole):
+    scores = results(whole)
+    assert scores.keys() == KEYS and scores["global_step"] == STEPS
+    assert scores["loss"] == pytest.approx(scores["masked_lm_loss"] + scores["next_sentence_loss"], rel=1e-5)
+    assert 0.3 < scores["next_sentence_accuracy"] <= 1
+
+
+def test_it_learns(whole):
+    lines = read_history(whole / "history.jsonl")
+    losses = [line["loss"] for line in lines if line["kind"] == "train"]
+    assert np.mean(losses[-5:]) < np.log(len(tiny.VOCAB)) + np.log(2) - 0.4 < np.mean(losses[:5]) - 0.2  # of guessing
+    scored = [(line["step"], line["masked_lm_loss"]) for line in lines if line["kind"] == "eval"]
+    assert [step for step, _ in scored[:3]] == [30, STEPS, STEPS] and scored[1][1] < scored[0][1] < np.log(12)
+    assert results(whole)["masked_lm_accuracy"] > 3 / len(tiny.FILL)  # every word is as frequent as any other
+
+
+def test_what_lies_in_the_directory(whole):
+    kept = [f"model.ckpt-{step}.{kind}" for step in (0, 30, STEPS) for kind in ("data-00000-of-00001", "index")]
+    others = ["bert_config.json", "checkpoint", "eval", "eval_results.txt", "history.jsonl", "report.html", "train"]
+    assert sorted(os.listdir(whole)) == sorted([*kept, *others, "tokenizer_config.json", "vocab.txt"])
+
+
+def test_the_page_tells_of_the_run(whole, material):
+    page = (whole / "report.html").read_text(encoding="utf-8")
+    for flag in ("--learning_rate", "--train_batch_size", "--input_file", "--do_train"):
+        assert f">{flag}<" in page
+    assert f"{material}/train.tfrecord" in page and 'aria-label="Loss"' in page
+    assert "http://" not in page.replace("http://www.w3.org/", "") and "<script src" not in page
+
+
+def test_the_directory_is_a_checkpoint(whole, material):
+    bert = bert_tf.load(whole)
+    assert bert.config == EncoderConfig.load(material / "bert_config.json")
+    assert bert.tokenizer.vocab_size == len(tiny.VOCAB)
+    saved = read(str(whole / f"model.ckpt-{STEPS}"))
+    for variable in bert.encoder.variables:
+        np.testing.assert_array_equal(variable.value.numpy(), saved[name_maps.from_ours(variable.path, name_maps.TF1)])
+
+
+def test_a_finished_run_started_again_makes_no_step(quick):
+    log = quick[1]["again"]["log"]
+    assert f"Continuing this run from step {STEPS}: " in log and "examples/s" not in log
+
+
+def test_scoring_alone_gives_the_scores_of_the_run(quick, whole):
+    scores = [line for line in read_history(whole / "history.jsonl") if line["kind"] == "eval"]
+    assert "loss" in quick[1]["scored"]["log"] and "Continuing" not in quick[1]["scored"]["log"]
+    for name in KEYS - {"global_step"}:
+        assert scores[-1][name] == scores[1][name] == pytest.approx(results(whole)[name], rel=1e-5)
+
+
+def _check(folder, name, said):
+    assert said["status"] == 0, said["log"]
+    output = folder / name.replace(" ", "_").replace(",", "")
+    scores = results(output)
+    assert scores.keys() == VARIANTS[name][2] and scores["global_step"] == 4
+    assert np.isfinite(list(scores.values())).all()
+    before, after = (read(str(output / f"model.ckpt-{step}")) for step in (2, 4))
+    for variable in ("bert/encoder/layer_0/output/dense/kernel", "bert/embeddings/word_embeddings"):
+        assert np.abs(after[variable] - before[variable]).max() > 0
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_variants(quick, name):
+    _check(quick[0], name, quick[1][name])
+
+
+@pytest.mark.slow
+def test_every_variant(material, tmp_path):
+    said = run_cases({name: _variant(material, tmp_path, name) for name in VARIANTS})
+    for name in VARIANTS:
+        _check(tmp_path, name, said[name])
+
+
+@pytest.mark.slow
+def test_a_classifier_starts_from_the_directory(whole, tmp_path):
+    tiny.write_tsv(tmp_path / "train.tsv", tiny.texts(64))
+    before = files(whole)
+    log = run(
+        [f"--train_file={tmp_path}/train.tsv", f"--init_checkpoint={whole}", f"--output_dir={tmp_path}/out",
+         "--do_train", "--max_seq_length=16", "--train_batch_size=8", "--num_train_epochs=1"],
+        "run_classifier.py",
+    )  # fmt: skip
+    assert f"model.ckpt-{STEPS}" in log and "random weights" not in log
+    assert (tmp_path / "out" / "model.ckpt-8.index").exists() and files(whole) == before
