@@ -172,6 +172,22 @@ OUR_FLAGS = {
 }  # fmt: skip
 
 
+# google-research/bert, run_pretraining.py.
+GOOGLE_PRETRAINING_FLAGS = {
+    "input_file": None, "bert_config_file": None, "output_dir": None, "init_checkpoint": None, "max_seq_length": 128,
+    "max_predictions_per_seq": 20, "do_train": False, "do_eval": False, "train_batch_size": 32, "eval_batch_size": 8,
+    "learning_rate": 5e-5, "num_train_steps": 100_000, "num_warmup_steps": 10_000, "save_checkpoints_steps": 1000,
+    "iterations_per_loop": 1000, "max_eval_steps": 100, "use_tpu": False, "tpu_name": None, "tpu_zone": None,
+    "gcp_project": None, "master": None, "num_tpu_cores": 8,
+}  # fmt: skip
+OUR_PRETRAINING_FLAGS = {
+    "precision": "float32", "use_xla": "auto", "distribution_strategy": "default", "seed": 0, "deterministic": False,
+    "gradient_accumulation_steps": 1, "rematerialize": False, "keep_checkpoints": 5, "overwrite_output_dir": False,
+    "worker_hosts": [], "task_index": None, "vocab_file": None, "do_lower_case": None, "eval_file": None,
+    "phases": None, "optimizer": "adamw", "schedule": "linear", "objective": "masked_lm", "skip_bad_steps": True,
+    "dry_run": False, "masked_lm_prob": 0.15, "masking": "token",
+}  # fmt: skip
+
 # google-research/bert, create_pretraining_data.py.
 GOOGLE_DATA_FLAGS = {
     "input_file": None, "output_file": None, "vocab_file": None, "do_whole_word_mask": False, "max_seq_length": 128,
@@ -203,6 +219,7 @@ def _flags(module):
     ("module", "expected"),
     [
         ("run_classifier", GOOGLE_FLAGS | OUR_FLAGS),
+        ("run_pretraining", GOOGLE_PRETRAINING_FLAGS | OUR_PRETRAINING_FLAGS),
         ("bert_tf.data.create_pretraining_data", GOOGLE_DATA_FLAGS | OUR_DATA_FLAGS),
     ],
 )
@@ -214,6 +231,8 @@ def test_flags_and_their_defaults(module, expected):
     ("module", "document"),
     [
         ("run_classifier", "run_classifier"),
+        ("run_pretraining", "run_pretraining"),
+        ("bert_tf.tools.fill_mask", "fill_mask"),
         ("bert_tf.data.create_pretraining_data", "pretraining_data"),
         ("bert_tf.tokenization.train_vocabulary", "vocabulary"),
         ("bert_tf.tokenization.extend_vocabulary", "vocabulary"),
@@ -226,5 +245,6 @@ def test_every_flag_is_explained(module, document):
         assert f"--{name}" in documentation or explanation == "No effect here.", name
 
 
-def test_scripts_are_short():
-    assert len((ROOT / "run_classifier.py").read_text(encoding="utf-8").splitlines()) < 80
+@pytest.mark.parametrize("script", ["run_classifier", "run_pretraining"])
+def test_scripts_are_short(script):
+    assert len((ROOT / f"{script}.py").read_text(encoding="utf-8").splitlines()) < 80

@@ -43,8 +43,7 @@ class Narrow(ClassificationTask):
             forward = allocate(x) if self.where == "loss" else tf.identity(x)
             return forward, allocate if self.where == "gradient" else tf.identity
 
-        outputs = {name: device(value) for name, value in outputs.items()}
-        return super().loss(outputs, batch, denominators)
+        return super().loss(device(outputs), batch, denominators)
 
 
 def _task(fits=2, where="loss"):

@@ -1,0 +1,126 @@
+"""Will it fit? The memory of one training step, by counting the tensors that it keeps."""
+
+import dataclasses
+import os
+import resource
+
+import tensorflow as tf
+from absl import logging
+
+from bert_tf.config import EncoderConfig
+from bert_tf.training.out_of_memory import micro_batches
+
+_FLOAT32 = 4  # bytes
+_MB = 2**20
+_RUNTIME = 850 * _MB  # TensorFlow's own libraries, graph and threads on a CPU; a fresh process has 640 MB
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """A training step, as far as it decides how much memory is needed.
+
+    Attributes:
+        config: of the encoder.
+        parameters: how many numbers the model has: `model.count_params()`.
+        batch_size: rows of the global batch.
+        max_seq_length: of every row, S.
+        max_predictions: of every row, M; left to right S - 1; 0: the loss is not over the vocabulary.
+        replicas, accumulation: what the batch is cut by.
+        precision: "float32", "mixed_bfloat16" or "mixed_float16".
+        rematerialize: as in `Encoder`.
+    """
+
+    config: EncoderConfig
+    parameters: int
+    batch_size: int
+    max_seq_length: int
+    max_predictions: int = 0
+    replicas: int = 1
+    accumulation: int = 1
+    precision: str = "float32"
+    rematerialize: bool = False
+
+    @property
+    def micro_batch(self) -> int:
+        """Rows that a replica computes with at once."""
+        return self.batch_size // (self.replicas * self.accumulation)
+
+    def with_micro_batch(self, rows: int) -> "Plan":
+        """Returns the plan in which a replica computes with so many rows at once."""
+        return dataclasses.replace(self, accumulation=self.batch_size // (self.replicas * rows))
+
+
+@dataclasses.dataclass(frozen=True)
+class Estimate:
+    """Bytes on one device at the moment of a step that needs the most.
+
+    Attributes:
+        weights: in float32, and where the precision is mixed the copies that the products take.
+        optimizer: the two float32 slots of AdamW and LAMB.
+        gradients: in float32, those being added up too.
+        activations: what the forward pass keeps for the backward pass, and what the backward pass needs beside it.
+        runtime: what TensorFlow itself takes.
+    """
+
+    weights: int
+    optimizer: int
+    gradients: int
+    activations: int
+    runtime: int
+
+    @property
+    def peak(self) -> int:
+        return sum(dataclasses.astuple(self))
+
+
+def estimate(plan: Plan) -> Estimate:
+    """Returns the memory of one step, counted from `modeling/`; on a CPU measured peaks are 0.8 to 1.1 times it.
+
+    It is for steps without XLA, which keeps fewer tensors.
+    """
+    c, mixed = plan.config, plan.precision != "float32"
+    numbers = plan.parameters * _FLOAT32
+    table = c.vocab_size * c.hidden_size * _FLOAT32  # its gradient: one of the look-up, one of the decoder, their sum
+    return Estimate(
+        weights=numbers + mixed * numbers // 2,
+        optimizer=2 * numbers,
+        gradients=numbers * (2 if plan.accumulation > 1 else 1) + table * (2 if plan.max_predictions else 1),
+        activations=plan.micro_batch * _activations(plan),
+        runtime=_RUNTIME,
+    )
+
+
+def _activations(plan):
+    """Returns bytes a row.
+
+    The most is needed either where the gradient of the logits is computed or where that of the last block is.
+    """
+    c, S, half = plan.config, plan.max_seq_length, 2 if plan.precision != "float32" else _FLOAT32
+    hidden, inner, scores = S * c.hidden_size, S * c.intermediate_size, c.num_attention_heads * S * S
+    kept = _kept_by_block(c, hidden, inner, scores, half)
+    # Of a block's backward pass: the gradients of its tensors; GELU and LayerNorm compute theirs in float32.
+    backward = 2 * scores * half + (3 * inner + 4 * hidden) * _FLOAT32
+    embeddings = 4 * hidden * _FLOAT32
+    logits = 4 * plan.max_predictions * c.vocab_size * _FLOAT32  # logits, softmax, their gradient and its share
+    if plan.rematerialize:
+        return embeddings + c.num_hidden_layers * hidden * half + max(logits, kept + backward)
+    return embeddings + c.num_hidden_layers * kept + max(logits, backward)
+
+
+def _kept_by_block(c, hidden, inner, scores, half):
+    """Returns the bytes that a Transformer block keeps of a row; `half` are those of a number that may be halved.
+
+    scores      softmax's result; where there is dropout its mask and their product
+    hidden      float32: input, centred and normalized, of both LayerNorms. Others: query, key, value, the mixed values
+                and the same with heads joined, the two outputs; where there is dropout two masks
+    inner       before and after the activation
+    """
+    attention = (3 if c.attention_probs_dropout_prob else 1) * scores * half
+    dropout = 2 if c.hidden_dropout_prob else 0
+    return attention + 6 * hidden * _FLOAT32 + ((6 + dropout) * hidden + 2 * inner) * half
+
+
+def largest_micro_batch(plan: Plan, available: int) -> int:
+    """Returns the most rows that a replica's share can be cut into evenly and that fit; 0 where not even one does."""
+    sizes = micro_batches(plan.batch_size // plan.replicas)
+    return next((rows for rows in sizes if estimate(plan.with_micro_batch(rows)).peak <= available), 0)

@@ -1,0 +1,137 @@
+"""What a user can get wrong in a pretraining: one clear message, no traceback, status 1, nothing half-made."""
+
+import os
+import re
+
+import pytest
+
+from tests import tiny
+from tests.pretraining import support
+from tests.pretraining.support import LENGTH, PREDICTIONS
+
+FEW = len(tiny.VOCAB) - 4  # rows of an embedding table that is too short for the records
+
+# Name -> (changes of the command line, what the message must say); HOME is the folder with all files. Without
+# --output_dir the output is HOME/out, which must not appear.
+BAD = {
+    "an empty glob": (
+        ["--input_file=HOME/nothing-*"],
+        r"Record files must be there\. Received '?HOME/nothing-\*'?, which matches none; make some with",
+    ),
+    "an empty glob of held-out files": (["--eval_file=HOME/nothing-*"], r"Received '?HOME/nothing-\*'?, which matche"),
+    "records for another length": (
+        ["--max_seq_length=16"],
+        rf"train\.tfrecord must hold input_ids as 16 int64\. Received {LENGTH} int64; make the records anew, with "
+        r"--max_seq_length=16, or ask for what they hold",
+    ),
+    "records with fewer predictions": (
+        ["--max_predictions_per_seq=9"],
+        rf"train\.tfrecord must hold masked_lm_\w+ as 9 int64\. Received {PREDICTIONS} int64; make the records anew, "
+        r"with --max_predictions_per_seq=9",
+    ),
+    "records of two lengths": (
+        ["--input_file=HOME/train.tfrecord,HOME/short.tfrecord"],
+        r"short\.tfrecord must hold .*input_ids.*16 int64",
+    ),
+    "a file that holds no records": (["--input_file=HOME/vocab.txt"], r"vocab\.txt must .* Received .*; "),
+    "a configuration that contradicts the checkpoint": (
+        ["--init_checkpoint=HOME/init", "--bert_config_file=HOME/wide.json"],
+        r"HOME/init\S* .*Received.*",
+    ),
+    "a vocabulary that contradicts the configuration": (
+        ["--bert_config_file=HOME/few.json"],
+        rf"must fit the embedding table of {FEW} rows\. Received {len(tiny.VOCAB)} pieces in HOME/vocab\.txt; give the",
+    ),
+    "rows beyond the positions": (
+        ["--bert_config_file=HOME/positions.json"],
+        rf"--max_seq_length must be at most max_position_embeddings of the checkpoint, 16\. Received: {LENGTH}\.",
+    ),
+    "no configuration": (["--bert_config_file=HOME/none.json"], r"HOME/none\.json must be .*Received.*; check its"),
+    "a damaged checkpoint": (
+        ["--init_checkpoint=HOME/cut"],
+        r"cut/bert_model\.ckpt must be a whole TF1 checkpoint, .*Copy it again, or name an older checkpoint",
+    ),
+    "a micro-batch that does not divide": (
+        ["--gradient_accumulation_steps=3"],
+        r"16.*3|3.*16",
+    ),
+    "nothing to do": (["-do_train"], r"There must be something to do\. Received none of --do_train, --do_eval\."),
+    "scoring what was never trained": (
+        ["-do_train", "--do_eval"],
+        r"There must be a pretrained model\. Received HOME/out, which holds no checkpoint; train one with --do_train",
+    ),
+    "beginning anew without training": (
+        ["-do_train", "--do_eval", "--overwrite_output_dir"],
+        r"--overwrite_output_dir must come with --do_train\. Received it without\.",
+    ),
+    "an argument that is no flag": (["train.tfrecord"], r"Everything must be given as --flag=value\. Received: train"),
+}  # fmt: skip
+# What is found only where the records are read: by then the run has begun.
+BEGUN = {
+    "ids beyond the embedding table": (
+        ["--bert_config_file=HOME/few.json", "--vocab_file=HOME/few.txt", "--output_dir=HOME/ids"],
+        rf"Record \d+ of HOME/train\.tfrecord must hold (input_ids|masked_lm_ids) from 0 to {FEW - 1}\b.*"
+        r"Received \d+; the records were made with another vocabulary",
+    ),
+    "a file cut in the middle": (
+        ["--input_file=HOME/train.tfrecord,HOME/half.tfrecord", "--output_dir=HOME/half"],
+        r"HOME/half\.tfrecord must be a whole record file\. Received one that cannot be read from record \d+ on.*; copy",
+    ),
+}  # fmt: skip
+
+
+def _make(folder):
+    support.write_material(folder, ("train",))
+    (folder / "short.txt").write_bytes((folder / "train.txt").read_bytes())
+    support.write_records(folder, "short", max_seq_length=16)
+    whole = (folder / "train.tfrecord").read_bytes()
+    (folder / "half.tfrecord").write_bytes(whole[: len(whole) // 2])
+    shape = {"num_hidden_layers": 1}
+    tiny.config(hidden_size=64, **shape).save(folder / "wide.json")
+    tiny.config(vocab_size=FEW, **shape).save(folder / "few.json")
+    tiny.config(max_position_embeddings=16, **shape).save(folder / "positions.json")
+    (folder / "few.txt").write_text("".join(f"{piece}\n" for piece in tiny.VOCAB[:FEW]), encoding="utf-8")
+    tiny.checkpoint(folder / "init", **shape)
+    data = tiny.checkpoint(folder / "cut", **shape) / "bert_model.ckpt.data-00000-of-00001"
+    os.truncate(data, data.stat().st_size // 2)
+    return folder
+
+
+def _arguments(home, changes):
+    """Returns the command line of a good run with `changes`, of which -NAME takes --NAME away."""
+    taken = {f"-{change}" for change in changes if not change.startswith("--")}
+    added = [change.replace("HOME", str(home)) for change in changes if f"-{change}" not in taken or change[0] != "-"]
+    usual = [f"--output_dir={home}/out", "--num_train_steps=3", "--save_checkpoints_steps=2", *added]
+    names = [flag.split("=")[0] for flag in usual]
+    last = [flag for n, flag in enumerate(usual) if names[n] not in names[n + 1 :]]
+    return [flag for flag in support.arguments(home, *last) if flag not in taken]
+
+
+@pytest.fixture(scope="module")
+def said(tmp_path_factory):
+    """HOME, and what every case said, all in one process; what only reads or fails early must change no file."""
+    home = _make(tmp_path_factory.mktemp("bad_input"))
+    before = support.files(home)
+    cases = {name: _arguments(home, changes) for name, (changes, _) in {**BAD, **BEGUN}.items()}
+    results = support.run_cases(cases)
+    after = support.files(home)
+    begun = tuple(f"{name}/" for name in ("ids", "half"))
+    assert {name: data for name, data in after.items() if not name.startswith(begun)} == before
+    assert not (home / "out").exists()
+    return home, results
+
+
+@pytest.mark.parametrize("name", [*BAD, *BEGUN])
+def test_one_clear_message(said, name):
+    (home, results), (_, message) = said, {**BAD, **BEGUN}[name]
+    log = results[name]["log"]
+    assert results[name]["status"] == 1, log
+    assert "Traceback" not in log and len(re.findall("Error: ", log)) == 1, log
+    assert re.search(message.replace("HOME", re.escape(str(home))), log), log
+
+
+@pytest.mark.parametrize("folder", ["ids", "half"])
+def test_a_run_that_had_begun_leaves_no_result(said, folder):
+    left = [path.name for path in (said[0] / folder).glob("*")]
+    assert not [name for name in left if name == "eval_results.txt" or "tmp" in name]
+    assert not [name for name in left if "ckpt" in name and not name.startswith("model.ckpt-0.")]
