@@ -26,19 +26,21 @@ def main():
     from bert_tf.training.history import History, given
     from bert_tf.training.output import prepare
     from bert_tf.training.stream_job import StreamJob
+    from bert_tf.training.will_it_fit import available_memory, describe, warn_if_too_large
 
     plan = flags.pretraining_plan()
     held_out = flags.held_out_records(plan)
     strategy, use_xla = flags.apply_run_flags()
     model = load_description(flags.model_paths(), FLAGS.bert_config_file, FLAGS.vocab_file, FLAGS.do_lower_case)
     model.check_length(max(*plan.lengths, held_out.max_seq_length))
-    sizes = model.config.vocab_size, model.config.type_vocab_size
+    sizes = min(model.config.vocab_size, model.tokenizer.vocab_size), model.config.type_vocab_size
     plan, held_out = plan.for_model(*sizes), held_out.for_model(*sizes)
     causal = FLAGS.objective == "left_to_right"
     masks = None if causal else flags.masks_for(model.tokenizer.vocab, plan)
     foretold = tf.function(next_tokens) if causal else lambda batch: batch
 
-    def begin():
+    def begin(built):
+        warn_if_too_large(flags.largest_step(plan, model.config, built.count_params()), available_memory())
         prepare(FLAGS.output_dir, anew=FLAGS.overwrite_output_dir)
         save_description(FLAGS.output_dir, model.config, model.tokenizer)
 
@@ -53,6 +55,10 @@ def main():
         run = flags.pretraining_config(plan, use_xla)
         sentences = "nsp" if held_out.has_sentences and not causal else "none"
         task = PretrainingTask(model.config, sentences, held_out.packed, causal, FLAGS.rematerialize)
+        if FLAGS.dry_run:
+            step = flags.largest_step(plan, model.config, task.build_model().count_params())
+            print(describe(step, available_memory()))
+            return
         job = StreamJob(task, run, History(FLAGS.output_dir, given(FLAGS)), scored, bool(FLAGS.eval_file))
         if FLAGS.do_train:
             job.train(batches, begin)

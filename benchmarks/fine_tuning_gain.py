@@ -1,4 +1,4 @@
-"""What pretraining is worth: the same network fine-tuned on few labels, from a pretrained encoder and from random weights.
+"""What pretraining is worth: one network fine-tuned on few labels, from a pretrained encoder and from random weights.
 
     python benchmarks/fine_tuning_gain.py --pretrained=pretrained --train_file=train.tsv --eval_file=test.tsv
 

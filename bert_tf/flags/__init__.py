@@ -7,6 +7,7 @@ from bert_tf.flags.model import define_export, define_fill_mask, define_model
 from bert_tf.flags.pretraining import (
     define_pretraining,
     held_out_records,
+    largest_step,
     masks_for,
     pretraining_config,
     pretraining_plan,
@@ -40,6 +41,7 @@ __all__ = [
     "define_train_vocabulary",
     "define_training",
     "held_out_records",
+    "largest_step",
     "masks_for",
     "model_paths",
     "pretraining_config",

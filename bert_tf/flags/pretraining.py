@@ -116,3 +116,33 @@ def pretraining_config(plan, use_xla: bool):
     guarded = {"rollback": Rollback(), "step": dataclasses.replace(config.step, guard=GuardConfig())}
     more = guarded if FLAGS.skip_bad_steps else {}
     return dataclasses.replace(config, optimizer=FLAGS.optimizer, schedule=FLAGS.schedule, **more)
+
+
+def largest_step(plan, config, parameters: int):
+    """Returns the `memory.Plan` of the step that needs the most, in the scope of the strategy.
+
+    Args:
+        plan: the run's `Phases`.
+        config: of the encoder.
+        parameters: how many numbers the model has.
+    """
+    import tensorflow as tf
+
+    from bert_tf.training.memory import Plan, estimate
+
+    def step(phase):
+        length = phase.records.max_seq_length
+        predictions = phase.records.max_predictions or FLAGS.max_predictions_per_seq * length // min(plan.lengths)
+        return Plan(
+            config,
+            parameters,
+            phase.batch_size,
+            length,
+            length - 1 if FLAGS.objective == "left_to_right" else predictions,
+            tf.distribute.get_strategy().num_replicas_in_sync,
+            FLAGS.gradient_accumulation_steps,
+            FLAGS.precision,
+            FLAGS.rematerialize,
+        )
+
+    return max(map(step, plan.phases), key=lambda step: estimate(step).peak)

@@ -25,7 +25,7 @@ def warn_of_ignored():
 
 def check_actions():
     """Raises ValueError where nothing was asked for, or something that needs training came without it."""
-    actions = [name for name in ("do_train", "do_eval", "do_predict", "do_export") if name in FLAGS]
+    actions = [name for name in ("do_train", "do_eval", "do_predict", "do_export", "dry_run") if name in FLAGS]
     if actions and not any(FLAGS[name].value for name in actions):
         raise ValueError(f"There must be something to do. Received none of --{', --'.join(actions)}.")
     for name in ("keep_best", "overwrite_output_dir"):

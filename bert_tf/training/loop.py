@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import itertools
 from collections.abc import Callable, Iterable
 
 from absl import logging
@@ -85,8 +86,8 @@ def fit(task, run: RunConfig, batches: Callable, actions: Iterable[Callable] = (
         batches: takes the step at which to begin and returns the batches from there on, dicts of tensors [B, ...].
             With `run.rollback` it also takes how often the run went back: another number must give another order, such
             as by `guard.order_seed`.
-        on_begin: called as on_begin(start, state) once the weights to start from are loaded and found good: before it,
-            nothing is written. Called again where the run goes back.
+        on_begin: called as on_begin(start, state) once the weights to start from and the first batch are loaded and
+            found good: before it, nothing is written. Called again where the run goes back.
         actions: each is called as action(step, results, state) after every step: `actions.py` has them.
     """
     distribution.check_batch_size(run.train_batch_size, run.step.accumulation, "--train_batch_size")
@@ -100,10 +101,13 @@ def fit(task, run: RunConfig, batches: Callable, actions: Iterable[Callable] = (
     cluster.check_same(start, "step to begin at")
     with Interruption() as interruption:
         while start is not None:
+            rollbacks = [int(state.step.guard.rollbacks.numpy())] if run.rollback else []
+            stream = iter(batches(start, *rollbacks))
+            first = list(itertools.islice(stream, 1))  # data that cannot be read shall end the run before it has begun
             if on_begin:
                 on_begin(start, state)
-            rollbacks = [int(state.step.guard.rollbacks.numpy())] if run.rollback else []
-            start = _steps(state, run, start, batches(start, *rollbacks), checkpoints, actions, interruption)
+            stream = itertools.chain(first, stream)
+            start = _steps(state, run, start, stream, checkpoints, actions, interruption)
     return state
 
 

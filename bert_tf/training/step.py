@@ -44,7 +44,7 @@ class TrainStep:
 
     Calling it with a batch (a dict of tensors [B, ...], for all replicas together) returns float32 scalars: `loss`,
     `gradient_norm` before clipping, `skipped` (1 where nothing moved: gradients overflowed, or the guard found the step
-    bad), and with a guard `skipped_in_a_row` (the guard's count); and int32 scalars: `examples` and `tokens` of the batch,
+    bad), and with a guard `skipped_in_a_row` (its count); and int32 scalars: `examples` and `tokens` of the batch,
     padding not counted.
     """
 

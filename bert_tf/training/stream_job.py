@@ -42,13 +42,14 @@ class StreamJob:
 
         Args:
             batches: as `loop.fit` takes it.
-            on_begin: called once, when the weights to start from are found good: before it, nothing is written.
+            on_begin: called once, with the model, when the weights to start from are found good: before it, nothing is
+                written.
         """
         begun = []
 
         def begin(start, state):
             if not begun:
-                cluster.by_chief(on_begin)
+                cluster.by_chief(on_begin, state.model)
                 begun.append(start)
             origin = self.checkpoints.prefix(start) if start else self.run.init_checkpoint
             cluster.by_chief(self.history.start, start, origin)

@@ -37,17 +37,17 @@ class Run:
         self._end = time.monotonic() + support.LIMIT_S
 
     def wait_for(self, happened):
-        """Waits, in a tight loop, until `happened` returns something true; returns that."""
+        """Waits until `happened` returns something true; returns that."""
         while not (found := happened()):
             assert self.process.poll() is None, self.said()
             assert time.monotonic() < self._end, self.said()
+            time.sleep(0.0002)
         return found
 
     def said(self) -> str:
         return self.log.read_text(encoding="utf-8", errors="replace")
 
     def steps(self) -> list[str]:
-        time.sleep(0.001)
         return STEP.findall(self.said())
 
     def unfinished(self) -> list[str]:

@@ -80,10 +80,11 @@ def test_google_s_results(whole):
 def test_it_learns(whole):
     lines = read_history(whole / "history.jsonl")
     losses = [line["loss"] for line in lines if line["kind"] == "train"]
-    assert np.mean(losses[-5:]) < np.log(len(tiny.VOCAB)) + np.log(2) - 0.4 < np.mean(losses[:5]) - 0.2  # of guessing
+    assert np.mean(losses[-5:]) < np.mean(losses[:5]) - 0.3
+    assert np.mean(losses[-5:]) < np.log(len(tiny.VOCAB)) + np.log(2) - 0.4  # of guessing a piece and an answer
     scored = [(line["step"], line["masked_lm_loss"]) for line in lines if line["kind"] == "eval"]
-    assert [step for step, _ in scored[:3]] == [30, STEPS, STEPS] and scored[1][1] < scored[0][1] < np.log(12)
-    assert results(whole)["masked_lm_accuracy"] > 3 / len(tiny.FILL)  # every word is as frequent as any other
+    assert [step for step, _ in scored[:3]] == [30, STEPS, STEPS]
+    assert scored[1][1] < scored[0][1] < np.log(len(tiny.VOCAB)) - 0.4
 
 
 def test_what_lies_in_the_directory(whole):

@@ -17,6 +17,7 @@ from bert_tf.checkpoints.store import Store  # noqa: E402
 from bert_tf.training.interruption import Stopped  # noqa: E402
 from bert_tf.training.job import Job  # noqa: E402
 from tests.training import multi_worker_test as test  # noqa: E402
+from tests.training import pretraining_losses  # noqa: E402
 
 SAVED = []
 
@@ -55,6 +56,7 @@ def main():
             "stopped": error(test.train, folder, stop),
             "steps": Store(folder).steps(),
             "again": test.train(folder),
+            "pretraining": pretraining_losses.losses(os.path.join(FOLDER, "pretraining")),
             "total": cluster.total([INDEX + 1, 2**40]),
             "failed": error(cluster.by_chief, refuse),
             "differing": error(cluster.check_same, 5 + INDEX, "step"),

@@ -22,6 +22,7 @@ from bert_tf.training.job import Job
 from bert_tf.training.loop import RunConfig, fit
 from tests import tiny
 from tests.conftest import ROOT
+from tests.training import pretraining_losses
 
 TASK = ClassificationTask(tiny.config(num_hidden_layers=1), 2)
 EXAMPLES = tiny.tokenized(66)
@@ -92,6 +93,12 @@ def test_the_losses_are_those_of_one_device(workers, alone):
         np.testing.assert_allclose(worker["losses"], alone[0], rtol=0, atol=1e-5)
 
 
+def test_the_losses_of_pretraining_are_those_of_one_device(workers, tmp_path):
+    alone = pretraining_losses.losses(os.fspath(tmp_path))
+    for worker in workers:
+        np.testing.assert_allclose(worker["pretraining"], alone, rtol=1e-5)
+
+
 def test_every_worker_has_all_scores_and_outputs_in_order(workers, alone):
     for worker in workers:
         np.testing.assert_allclose(worker["outputs"], alone[2], rtol=0, atol=1e-5)
@@ -100,7 +107,7 @@ def test_every_worker_has_all_scores_and_outputs_in_order(workers, alone):
 
 def test_the_chief_alone_writes(workers):
     assert [w["chief"] for w in workers] == [True, False] and workers[0]["events"]
-    assert [w["saved"] for w in workers] == [[4, 8, 2, 4, 8], []]
+    assert [w["saved"] for w in workers] == [[4, 8, 2, 4, 8, 8], []]
 
 
 def test_a_signal_to_one_stops_all_at_one_step_and_they_go_on_there(workers):

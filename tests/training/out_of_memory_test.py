@@ -1,6 +1,6 @@
 """Out of memory in the first step: it is made again in smaller pieces, and the run is the one cut so from the start."""
 
-import dataclasses
+import contextlib
 import logging
 import os
 import subprocess
@@ -16,63 +16,125 @@ from bert_tf.data import dataset
 from bert_tf.tasks.classification import ClassificationTask
 from bert_tf.training.guard import GuardConfig
 from bert_tf.training.loop import RunConfig, fit
-from bert_tf.training.out_of_memory import micro_batches
+from bert_tf.training.out_of_memory import first_step, micro_batches
 from bert_tf.training.step import StepConfig
 from tests import tiny
 
 EXAMPLES = tiny.tokenized(40)
+OOM = tf.errors.ResourceExhaustedError(None, None, "Graph execution error:\n OOM when allocating tensor\n[Op:step]")
+
+
+class Killed(Exception):
+    """Stands for SIGKILL."""
 
 
 class Narrow(ClassificationTask):
-    """A task on a device that has memory for `fits` rows: for more, the loss or its gradient cannot be computed."""
+    """A task on a device that has memory for so many rows: of more, the backward pass cannot be computed."""
 
-    fits, where = 2, "loss"
+    fits = 4
 
     def loss(self, outputs, batch, denominators):
-        def check(value):
-            if len(value) > self.fits:
+        def allocate(gradient):
+            if len(gradient) > self.fits:
                 raise MemoryError("OOM when allocating tensor")  # TensorFlow makes ResourceExhaustedError of it
-            return value
-
-        def allocate(x):
-            y = tf.numpy_function(check, [x], x.dtype)
-            return tf.ensure_shape(y, x.shape)
+            return gradient
 
         @tf.custom_gradient
         def device(x):
-            forward = allocate(x) if self.where == "loss" else tf.identity(x)
-            return forward, allocate if self.where == "gradient" else tf.identity
+            return tf.identity(x), lambda dy: tf.ensure_shape(tf.numpy_function(allocate, [dy], dy.dtype), dy.shape)
 
         return super().loss(device(outputs), batch, denominators)
 
 
-def _task(fits=2, where="loss"):
-    task = Narrow(tiny.config(dropout=0.2, num_hidden_layers=1), 2)
-    task.fits, task.where = fits, where
-    return task
-
-
-def _run(folder, accumulation=1, rows=8, **step):
-    config = StepConfig(seed=3, accumulation=accumulation, **step)
-    return RunConfig(os.fspath(folder), rows, 4, learning_rate=1e-3, save_checkpoints_steps=2, step=config)
-
-
-def _fit(run, task, actions=()):
+def _fit(folder, fits, accumulation=1, kill_after=None, **step):
+    """Trains four steps of 8 rows, and returns the `TrainingState` of the last one that was made."""
     keras.utils.set_random_seed(0)
-    order = dataset.training_order(EXAMPLES.lengths, run.train_batch_size, run.num_train_steps, 0)
-    return fit(task, run, lambda start: dataset.batches(EXAMPLES, order[start:], 16, by_length=False), actions)
+    task, states = Narrow(tiny.config(dropout=0.2, num_hidden_layers=1), 2), []
+    task.fits = fits
+    step = StepConfig(seed=3, accumulation=accumulation, **step)
+    run = RunConfig(os.fspath(folder), 8, 4, learning_rate=1e-3, save_checkpoints_steps=2, step=step)
+    order = dataset.training_order(EXAMPLES.lengths, 8, 4, 0)
+
+    def watch(step, results, state):
+        states.append(state)
+        if step == kill_after:
+            raise Killed
+
+    with contextlib.suppress(Killed):
+        fit(task, run, lambda start: dataset.batches(EXAMPLES, order[start:], 16, by_length=False), [watch])
+    return states[-1]
 
 
-def _end(folder, step=4):
+def _end(folder):
     """Returns all that the last checkpoint holds but the settings, which say what the user asked for."""
-    return {k: v for k, v in read(os.path.join(folder, f"model.ckpt-{step}")).items() if k != "training/settings"}
+    saved = read(os.path.join(folder, "model.ckpt-4"))
+    return {name: value for name, value in saved.items() if name != "training/settings"}
 
 
-def _assert_same(folder, other):
-    one, two = _end(folder), _end(other)
-    assert one.keys() == two.keys() and one["global_step"] == two["global_step"] == 4
+GUARDED = {"guard": GuardConfig(), "scale_loss": True}
+
+
+@pytest.mark.parametrize("extra", [{}, pytest.param(GUARDED, marks=pytest.mark.slow)], ids=["plain", "guarded"])
+def test_a_run_that_had_to_be_cut_and_is_resumed_is_one_cut_from_the_start(tmp_path, caplog, extra):
+    with caplog.at_level(logging.WARNING):
+        cut = _fit(tmp_path / "cut", 4, kill_after=3, **extra)
+    said = [record.getMessage() for record in caplog.records if "memory" in record.getMessage()]
+    assert len(said) == 1 and said[0].startswith(
+        "Out of memory in the first step, with 8 rows at a time on each device"
+    )
+    assert "OOM when allocating tensor" in said[0]
+    assert said[0].endswith(
+        "Trying again with 4: as with --gradient_accumulation_steps=2 instead of 1. The global batch stays 8 rows."
+    )
+    resumed = _fit(tmp_path / "cut", 4, **extra)  # from step 2, with the counts of the steps before
+    assert cut.step.config.accumulation == resumed.step.config.accumulation == 2
+    assert int(resumed.optimizer.iterations.numpy()) == 4
+    _fit(tmp_path / "whole", 8, accumulation=2, **extra)
+    one, other = _end(tmp_path / "cut"), _end(tmp_path / "whole")
+    assert one.keys() == other.keys() and one["training/finite_steps"] == (4 if extra else 0)
     for name in one:
-        np.testing.assert_allclose(one[name], two[name], rtol=1e-6, atol=0, err_msg=name)
+        np.testing.assert_allclose(one[name], other[name], rtol=1e-6, atol=0, err_msg=name)
+
+
+class Step:
+    """Stands for a `TrainStep` whose memory holds `fits` rows."""
+
+    def __init__(self, fits, moves=False):
+        self.fits, self.moves = fits, moves
+        self.config, self.strategy, self.tried = StepConfig(), tf.distribute.get_strategy(), []
+
+    def __call__(self, batch):
+        self.tried.append(len(batch["input_ids"]) // self.config.accumulation)
+        if self.tried[-1] > self.fits:
+            raise OOM
+        return {"loss": tf.zeros([])}
+
+    def accumulate(self, parts):
+        self.config = StepConfig(accumulation=parts)
+
+    def has_moved(self):
+        return self.moves
+
+
+@pytest.mark.parametrize("rows, tried", [(8, [8, 4, 2, 1]), (12, [12, 6, 3, 2, 1]), (7, [7, 1]), (1, [1])])
+def test_the_micro_batch_is_halved_as_evenly_as_the_rows_allow(rows, tried):
+    for fits in tried:
+        step = Step(fits)
+        first_step(step, {"input_ids": tf.zeros([rows, 16])})
+        assert step.tried == tried[: tried.index(fits) + 1] and step.config.accumulation == rows // fits
+
+
+def test_a_row_that_does_not_fit_ends_the_run():
+    said = r"must fit in memory\. Received: out of memory with one row at a time; OOM when allocating tensor; shorten"
+    with pytest.raises(ValueError, match=said):
+        first_step(Step(0), {"input_ids": tf.zeros([4, 16])})
+
+
+def test_a_step_that_ran_out_of_memory_while_variables_moved_is_not_made_again():
+    step = Step(1, moves=True)
+    with pytest.raises(tf.errors.ResourceExhaustedError):
+        first_step(step, {"input_ids": tf.zeros([4, 16])})
+    assert step.tried == [4]
 
 
 def test_sizes_of_a_micro_batch_divide_the_rows():
@@ -80,38 +142,35 @@ def test_sizes_of_a_micro_batch_divide_the_rows():
     assert micro_batches(1) == [1]
 
 
-@pytest.mark.parametrize("where", ["loss", "gradient"])
-def test_a_run_that_had_to_be_cut_is_one_that_was_cut_from_the_start(tmp_path, caplog, where):
-    with caplog.at_level(logging.WARNING):
-        state = _fit(_run(tmp_path / "cut"), _task(2, where))
-    assert state.step.config.accumulation == 4
-    said = [record.getMessage() for record in caplog.records if "Out of memory" in record.getMessage()]
-    assert [text.split("(")[0] for text in said] == [
-        f"Out of memory in the first step, with {rows} rows at a time on each device " for rows in (8, 4)
-    ]
-    assert "OOM when allocating tensor" in said[1]
-    assert said[1].endswith(
-        "Trying again with 2: as with --gradient_accumulation_steps=4 instead of 2. The global batch stays 8 rows."
+_LIMITED = """
+import resource, sys
+from bert_tf.tasks.classification import ClassificationTask
+from bert_tf.training.loop import RunConfig, fit
+from tests import tiny
+
+def train(name, length, rows=32):  # the attention's tensors are nearly all of the memory: [B, 8, S, S]
+    shape = {"hidden_size": 8, "num_attention_heads": 8, "intermediate_size": 8, "max_position_embeddings": length}
+    task = ClassificationTask(tiny.config(0.1, num_hidden_layers=1, **shape), 2)
+    run = RunConfig(f"{sys.argv[1]}/{name}", rows, 1)
+    return fit(task, run, lambda start: tiny.batches(tiny.tokenized(rows), rows, width=length))
+
+train("small", 16)  # all threads and libraries are there now
+with open("/proc/self/status") as file:
+    size = next(int(line.split()[1]) * 1024 for line in file if line.startswith("VmSize"))
+limit = size + int(2.8 * 32 * 8 * 512 * 512 * 4)
+resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+state = train("large", 512)
+print("accumulation", state.step.config.accumulation)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="needs RLIMIT_AS and /proc")
+def test_memory_that_is_really_used_up(tmp_path):
+    environment = {**os.environ, "MALLOC_ARENA_MAX": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
+    made = subprocess.run(
+        [sys.executable, "-c", _LIMITED, os.fspath(tmp_path)], env=environment, capture_output=True, text=True
     )
-    _fit(_run(tmp_path / "from_the_start", accumulation=4), _task(8))
-    _assert_same(tmp_path / "cut", tmp_path / "from_the_start")
-
-
-def test_a_resumed_run_is_cut_again_by_the_same_command(tmp_path):
-    def kill(step, results, state):
-        if step == 3:
-            raise KeyboardInterrupt
-
-    run = _run(tmp_path / "parts", guard=GuardConfig(), scale_loss=True)
-    with pytest.raises(KeyboardInterrupt):
-        _fit(run, _task(), [kill])
-    states = []
-    _fit(run, _task(), [lambda step, results, state: states.append((step, state))])
-    assert [step for step, _ in states] == [3, 4]
-    assert int(states[0][1].step.guard.steps_seen) == int(states[0][1].step.finite_steps) == 4  # the first two count
-    _fit(_run(tmp_path / "whole", accumulation=4, guard=GuardConfig(), scale_loss=True), _task(8))
-    _assert_same(tmp_path / "parts", tmp_path / "whole")
-
-
-def test_rows_that_cannot_be_halved_are_cut_to_the_next_smaller_divisor(tmp_path):
-    assert _fit(_run(tmp_path, rows=6), _task(2)).step.config.accumulation == 3  # 6, 3, 2
+    assert made.returncode == 0, made.stderr[-2000:]
+    assert "OOM when allocating tensor with shape[32,8,512,512]" in made.stderr
+    assert made.stdout.splitlines()[-1] in ("accumulation 2", "accumulation 4")

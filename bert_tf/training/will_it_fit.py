@@ -1,0 +1,127 @@
+"""Will it fit? What a step needs beside what the device has: `--dry_run`, and the warning when training begins."""
+
+import os
+import resource
+
+import tensorflow as tf
+from absl import logging
+from tensorflow.python.client import device_lib
+
+from bert_tf.training.memory import Plan, estimate, largest_micro_batch
+
+_LESS = "--rematerialize, --precision=mixed_bfloat16 or a smaller --max_seq_length need less"
+
+
+def available_memory() -> int:
+    """Returns the bytes that training may take on one device, counted as `memory.estimate` counts them.
+
+    Of GPUs the least that TensorFlow reserved on one. Of a CPU the least of what Linux has free or would free, of what
+    the control group (a container) allows and of RLIMIT_AS; what this process has already is counted in, as it is in
+    the estimate. Several devices made of one CPU share it.
+    """
+    if tf.config.list_logical_devices("GPU"):
+        return min(d.memory_limit for d in device_lib.list_local_devices() if d.device_type == "GPU")
+    limits = [_free(), *_group_limits()]
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit != resource.RLIM_INFINITY:  # of addresses, of which a process has more than it uses
+        limits.append(limit - _kilobytes("/proc/self/status", "VmSize") + _kilobytes("/proc/self/status", "VmRSS"))
+    return min(limits) // len(tf.config.list_logical_devices("CPU"))
+
+
+def _free():
+    if os.path.exists("/proc/meminfo"):
+        return _kilobytes("/proc/meminfo", "MemAvailable") + _kilobytes("/proc/self/status", "VmRSS")
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def _kilobytes(path, name):
+    """Returns as bytes what the line "name:  123 kB" says; 0 where the system has no such file."""
+    if not os.path.exists(path):
+        return 0
+    with open(path, encoding="ascii", errors="replace") as file:
+        return next((int(line.split()[1]) * 1024 for line in file if line.startswith(f"{name}:")), 0)
+
+
+def _group_limits(groups="/proc/self/cgroup", root="/sys/fs/cgroup"):
+    """Returns the limits, in bytes, of the control groups that this process is in; version 1 and version 2.
+
+    A line of `groups` is "4:memory:/a/b" (version 1) or "0::/a/b" (version 2); groups above limit those below. Inside a
+    container the path may be that of the host, and then the root that is seen here is the process's own group.
+    """
+    if not os.path.exists(groups):
+        return []
+    with open(groups, encoding="utf-8") as file:
+        lines = [line.rstrip("\n").split(":", 2) for line in file]
+    limits = []
+    for number, controllers, path in lines:
+        if "memory" not in controllers.split(",") and number != "0":
+            continue
+        top, name = (root, "memory.max") if number == "0" else (f"{root}/memory", "memory.limit_in_bytes")
+        parts = [part for part in path.split("/") if part]
+        files = [os.path.join(top, *parts[:depth], name) for depth in range(len(parts) + 1)]
+        limits += [limit for limit in map(_limit, files) if limit is not None]
+    return limits
+
+
+def _limit(path):
+    if not os.path.exists(path):
+        return None
+    with open(path, encoding="ascii") as file:
+        text = file.read().strip()
+    return int(text) if text.isdigit() else None  # "max": none
+
+
+def describe(plan: Plan, available: int) -> str:
+    """Returns the lines that `--dry_run` prints.
+
+    Args:
+        available: bytes on a device, of `available_memory`.
+    """
+    needed = estimate(plan)
+    rows = [
+        ("parameters", f"{plan.parameters:,}"),
+        ("peak memory, estimated", _size(needed.peak) + (" on each device" if plan.replicas > 1 else "")),
+        ("  weights", _size(needed.weights)),
+        ("  optimizer", _size(needed.optimizer)),
+        ("  gradients", _size(needed.gradients)),
+        ("  activations", f"{_size(needed.activations)}, of {plan.micro_batch} rows at a time"),
+        ("  TensorFlow itself", _size(needed.runtime)),
+        ("memory available", _size(available)),
+        (
+            "tokens per step",
+            f"{plan.batch_size * plan.max_seq_length:,}: {plan.batch_size} rows of {plan.max_seq_length}",
+        ),
+        ("micro-batch that fits", _fitting(plan, available)),
+    ]
+    return "\n".join(f"{name:<26}{value}" for name, value in rows)
+
+
+def _fitting(plan, available):
+    rows = largest_micro_batch(plan, available)
+    if not rows:
+        return f"none, not even one row; {_LESS}"
+    parts = plan.with_micro_batch(rows).accumulation
+    return f"{rows} rows: --gradient_accumulation_steps={parts}"
+
+
+def warn_if_too_large(plan: Plan, available: int):
+    """Warns before the first step of a training on a CPU that will hardly fit.
+
+    A GPU that is full makes TensorFlow raise an error, after which the step is cut smaller (`out_of_memory.py`); Linux
+    kills the process instead, without a word.
+    """
+    needed = estimate(plan).peak
+    if tf.config.list_logical_devices("GPU") or needed <= available:
+        return
+    rows = largest_micro_batch(plan, available)
+    logging.warning(
+        "A step is estimated to need %s of memory and %s are available: Linux may kill this process. %s",
+        *(_size(needed), _size(available)),
+        f"Set --gradient_accumulation_steps={plan.with_micro_batch(rows).accumulation}." if rows else f"{_LESS}.",
+    )
+
+
+def _size(count):
+    """Returns bytes as a person reads them: "87 MB", "2.8 GB"."""
+    megabytes = count / 2**20
+    return f"{megabytes / 1024:.1f} GB" if megabytes >= 1000 else f"{megabytes:.0f} MB"

@@ -1,0 +1,124 @@
+"""The estimate of a step's memory: how it behaves, and against what real steps took."""
+
+import dataclasses
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from bert_tf.config import EncoderConfig
+from bert_tf.training.memory import Plan, estimate, largest_micro_batch
+
+SMALL = EncoderConfig(vocab_size=8000, hidden_size=256, num_hidden_layers=4, num_attention_heads=4,
+                      intermediate_size=1024)  # fmt: skip
+PLAN = Plan(SMALL, 5_479_746, batch_size=64, max_seq_length=128, max_predictions=20)
+
+
+def _changed(**changes):
+    return estimate(dataclasses.replace(PLAN, **changes))
+
+
+def test_the_peak_is_the_sum_of_the_parts():
+    parts = estimate(PLAN)
+    assert parts.peak == parts.weights + parts.optimizer + parts.gradients + parts.activations + parts.runtime
+    assert parts.weights == 4 * PLAN.parameters and parts.optimizer == 8 * PLAN.parameters
+    assert parts.gradients >= parts.weights
+
+
+@pytest.mark.parametrize(
+    "changes, less, more",
+    [
+        ({"batch_size": 128}, {}, {"activations"}),
+        ({"batch_size": 128, "replicas": 2}, {}, {}),
+        ({"accumulation": 4}, {"activations"}, {"gradients"}),
+        ({"rematerialize": True}, {"activations"}, {}),
+        ({"precision": "mixed_bfloat16"}, {"activations"}, {"weights"}),
+        ({"max_seq_length": 256}, {}, {"activations"}),
+        ({"max_predictions": 127}, {}, {"activations"}),  # left to right
+        ({"config": dataclasses.replace(SMALL, hidden_dropout_prob=0.0)}, {"activations"}, {}),
+        ({"config": dataclasses.replace(SMALL, attention_probs_dropout_prob=0.0)}, {"activations"}, {}),
+    ],
+    ids=lambda value: "-".join(value) if isinstance(value, dict) else "",
+)
+def test_what_changes_which_part(changes, less, more):
+    before, after = dataclasses.asdict(estimate(PLAN)), dataclasses.asdict(_changed(**changes))
+    assert {name for name in before if after[name] < before[name]} == set(less)
+    assert {name for name in before if after[name] > before[name]} == set(more)
+
+
+def test_attention_grows_with_the_square_of_the_length():
+    short, long = (_changed(max_seq_length=length).activations for length in (2048, 4096))
+    assert 3.5 * short < long < 4 * short
+
+
+def test_the_micro_batch_that_fits_is_the_largest_that_divides_the_share_of_a_replica():
+    plan = dataclasses.replace(PLAN, batch_size=48, replicas=2)  # 24 rows each
+    for rows in (24, 12, 8, 6, 4, 3, 2, 1):
+        needed = estimate(plan.with_micro_batch(rows)).peak
+        assert plan.with_micro_batch(rows).micro_batch == rows
+        assert largest_micro_batch(plan, needed) == rows
+        assert largest_micro_batch(plan, needed - 1) < rows
+    assert largest_micro_batch(plan, estimate(plan.with_micro_batch(1)).peak - 1) == 0
+
+
+_MEASURED = """
+import json, sys
+import keras, numpy as np, tensorflow as tf
+from bert_tf.config import EncoderConfig
+from bert_tf.tasks.pretraining import PretrainingTask
+from bert_tf.training.memory import Plan, estimate
+from bert_tf.training.optimizers import OPTIMIZERS
+from bert_tf.training.step import StepConfig, TrainStep
+
+config, rows, length, predictions, precision, rematerialize = json.loads(sys.argv[1])
+keras.config.set_dtype_policy(precision)
+config = EncoderConfig(**config)
+task = PretrainingTask(config, rematerialize=rematerialize)
+model = task.build_model()
+optimizer = OPTIMIZERS["adamw"](1e-4)
+optimizer.build(model.trainable_variables)
+step, rng = TrainStep(task, model, optimizer, StepConfig()), np.random.default_rng(0)
+tokens, masks = (rows, length), (rows, predictions)
+batch = {
+    "input_ids": rng.integers(0, config.vocab_size, tokens), "input_mask": np.ones(tokens),
+    "segment_ids": np.zeros(tokens), "masked_lm_positions": rng.integers(0, length, masks),
+    "masked_lm_ids": rng.integers(0, config.vocab_size, masks), "next_sentence_labels": np.zeros((rows, 1)),
+}
+batch = {name: tf.constant(values, tf.int32) for name, values in batch.items()}
+for _ in range(2):
+    float(step(batch | {"masked_lm_weights": tf.ones(masks)})["loss"])
+with open("/proc/self/status") as file:
+    peak = next(int(line.split()[1]) * 1024 for line in file if line.startswith("VmHWM"))
+plan = Plan(config, model.count_params(), rows, length, predictions, 1, 1, precision, rematerialize)
+print(json.dumps([estimate(plan).peak, peak]))
+"""
+BASE = EncoderConfig(vocab_size=30522)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+@pytest.mark.parametrize(
+    "config, rows, length, precision, rematerialize",
+    [
+        (dataclasses.replace(SMALL, num_hidden_layers=2), 16, 256, "float32", False),
+        *(
+            pytest.param(*case, marks=pytest.mark.slow)
+            for case in (
+                (SMALL, 64, 128, "float32", True),
+                (SMALL, 64, 128, "mixed_bfloat16", False),
+                (SMALL, 16, 512, "float32", False),
+                (BASE, 4, 128, "float32", False),
+                (BASE, 4, 128, "mixed_bfloat16", False),
+            )
+        ),
+    ],
+)
+def test_a_real_step_takes_what_is_estimated(config, rows, length, precision, rematerialize):
+    case = json.dumps([config.to_dict(), rows, length, 20, precision, rematerialize])
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-c", _MEASURED, case]
+    made = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert made.returncode == 0, made.stderr[-2000:]
+    estimated, measured = json.loads(made.stdout.splitlines()[-1])
+    assert 0.85 * measured < estimated < 1.35 * measured

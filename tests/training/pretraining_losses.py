@@ -1,0 +1,30 @@
+"""A pretraining of some steps on made-up batches, for the tests of several devices and of several workers."""
+
+import keras
+import tensorflow as tf
+
+from bert_tf.data.features import fake_batch
+from bert_tf.tasks.pretraining import PretrainingTask
+from bert_tf.training.loop import RunConfig, fit
+from tests import tiny
+
+_STEPS = 8
+_LABELS = ("masked_lm_ids", "masked_lm_weights", "next_sentence_labels", "next_sentence_weights")
+
+
+def losses(folder) -> list[float]:
+    """Trains on packed rows in the scope of the current strategy, without dropout; rows differ in how much they ask."""
+    config = tiny.config(num_hidden_layers=1)
+    task = PretrainingTask(config, packed=True)
+    names = (*task.features, *_LABELS)
+    found = []
+
+    def batches(start):
+        for number in range(start, _STEPS):
+            made = fake_batch(names, 16, 12, config.vocab_size, seed=number, max_predictions=4, max_sentences=2)
+            yield {name: tf.constant(values) for name, values in made.items()}
+
+    keras.utils.set_random_seed(0)
+    run = RunConfig(folder, 16, _STEPS, 2, 1e-3)
+    fit(task, run, batches, [lambda step, results, state: found.append(float(results["loss"]))])
+    return found

@@ -1,0 +1,82 @@
+"""What --dry_run prints, the warning when training begins, and how much memory there is."""
+
+import dataclasses
+import logging
+import resource
+
+import pytest
+
+from bert_tf.config import EncoderConfig
+from bert_tf.training import will_it_fit
+from bert_tf.training.memory import Plan, estimate
+from bert_tf.training.will_it_fit import available_memory, describe, warn_if_too_large
+
+PLAN = Plan(EncoderConfig(vocab_size=30522), 110_106_428, batch_size=32, max_seq_length=128, max_predictions=20)
+GB = 2**30
+
+
+def test_the_lines_of_a_dry_run():
+    lines = describe(PLAN, 5 * GB).splitlines()
+    assert [line[:26].rstrip() for line in lines] == [
+        *("parameters", "peak memory, estimated", "  weights", "  optimizer", "  gradients", "  activations"),
+        *("  TensorFlow itself", "memory available", "tokens per step", "micro-batch that fits"),
+    ]
+    values = dict(zip(("count", "peak", "weights", "optimizer"), (line[26:] for line in lines), strict=False))
+    peak = estimate(PLAN).peak / GB
+    assert values == {"count": "110,106,428", "peak": f"{peak:.1f} GB", "weights": "420 MB", "optimizer": "840 MB"}
+    assert lines[7:] == [
+        "memory available          5.0 GB",
+        "tokens per step           4,096: 32 rows of 128",
+        "micro-batch that fits     8 rows: --gradient_accumulation_steps=4",
+    ]
+    assert lines[5].endswith("of 32 rows at a time")
+
+
+def test_a_dry_run_says_if_nothing_fits():
+    assert describe(PLAN, GB).splitlines()[-1].startswith("micro-batch that fits     none, not even one row; --remat")
+
+
+def test_a_training_that_will_hardly_fit_is_warned_of(caplog):
+    with caplog.at_level(logging.WARNING):
+        warn_if_too_large(PLAN, 64 * GB)
+        assert not caplog.records
+        warn_if_too_large(PLAN, 5 * GB)
+        warn_if_too_large(dataclasses.replace(PLAN, batch_size=1), GB)
+    set_it, nothing_fits = (record.getMessage() for record in caplog.records)
+    assert set_it.endswith("5.0 GB are available: Linux may kill this process. Set --gradient_accumulation_steps=4.")
+    assert nothing_fits.endswith("a smaller --max_seq_length need less.")
+
+
+@pytest.fixture
+def address_limit():
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    yield lambda size: resource.setrlimit(resource.RLIMIT_AS, (size, before[1]))
+    resource.setrlimit(resource.RLIMIT_AS, before)
+
+
+def test_memory_is_what_the_system_and_the_limits_of_the_process_leave(address_limit):
+    free = available_memory()
+    assert GB / 4 < free < 2**45
+    used = will_it_fit._kilobytes("/proc/self/status", "VmSize")
+    address_limit(used + GB // 8)
+    own = will_it_fit._kilobytes("/proc/self/status", "VmRSS")
+    assert abs(available_memory() - (own + GB // 8)) < GB // 16
+
+
+@pytest.mark.parametrize(
+    "line, files, limits",
+    [
+        ("0::/", {"memory.max": "3000"}, [3000]),
+        ("0::/a/b", {"memory.max": "3000", "a/memory.max": "max", "a/b/memory.max": "2000"}, [3000, 2000]),
+        ("4:memory:/a", {"memory/memory.limit_in_bytes": "9", "memory/a/memory.limit_in_bytes": "5"}, [9, 5]),
+        ("4:cpu,memory:/on/the/host", {"memory/memory.limit_in_bytes": "9"}, [9]),
+        ("5:cpuset:/a", {"memory/memory.limit_in_bytes": "9"}, []),
+    ],
+)
+def test_limits_of_control_groups(tmp_path, line, files, limits):
+    groups, root = tmp_path / "cgroup", tmp_path / "fs"
+    groups.write_text(f"{line}\n")
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(f"{text}\n")
+    assert will_it_fit._group_limits(groups, root) == limits
