@@ -146,7 +146,7 @@ class Dropout(keras.layers.Layer):
         if not training or not self.rate:
             return x
         seed = current_seed() + tf.stack([self.site, 0])
-        return x * numerics.keep_mask(tf.shape(x), self.rate, seed, x.dtype)
+        return numerics.dropout(x, self.rate, seed)
 
     def compute_output_shape(self, input_shape):
         return input_shape

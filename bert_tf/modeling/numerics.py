@@ -1,5 +1,7 @@
 """Formulas that are written with an eye on precision or on the cost of their gradients."""
 
+import functools
+
 import numpy as np
 import tensorflow as tf
 
@@ -8,12 +10,55 @@ _DENSITY = np.float32(1 / np.sqrt(2 * np.pi))
 _TANH_SCALE, _TANH_CUBE = np.float32(np.sqrt(2 / np.pi)), np.float32(0.044715)
 
 
+def _one_kernel(function):
+    """Makes XLA compile a chain of operations on single numbers into one loop, where that can be had for little.
+
+    Operation by operation, the chain goes through memory once each. XLA compiles anew for each shape, so it is used
+    where shapes are known when the graph is made, as in pretraining, and not where each batch is as wide as its longest
+    row; and on CPUs only: elsewhere a step is compiled as a whole (`StepConfig.use_xla`) or not at all.
+    """
+    compiled = tf.function(function, autograph=False, jit_compile=True)
+
+    def call(*tensors, **more):
+        return (compiled if _compiles(*tensors) else function)(*tensors, **more)
+
+    return call
+
+
+def _compiles(*tensors):
+    return not _accelerators() and all(tensor.shape.is_fully_defined() for tensor in tensors)
+
+
+@functools.cache
+def _accelerators():
+    return [device for device in tf.config.list_logical_devices() if device.device_type != "CPU"]
+
+
 def _gelu_slope(x, approximate):
     """The derivative of GELU at float32 x."""
     if approximate:
         t = tf.tanh(_TANH_SCALE * x * (1 + _TANH_CUBE * x * x))
         return 0.5 * (1 + t) * (1 + x * (1 - t) * _TANH_SCALE * (1 + 3 * _TANH_CUBE * x * x))
     return 0.5 * (1 + tf.math.erf(x * _SQRT_HALF)) + x * tf.exp(-0.5 * x * x) * _DENSITY
+
+
+def _gelu(x, approximate):
+    z = tf.cast(x, tf.float32)
+    if approximate:
+        y = 0.5 * z * (1 + tf.tanh(_TANH_SCALE * z * (1 + _TANH_CUBE * z * z)))
+    else:
+        y = 0.5 * z * (1 + tf.math.erf(z * _SQRT_HALF))
+    return tf.cast(y, x.dtype)
+
+
+def _gelu_gradient(x, dy, approximate):
+    return tf.cast(tf.cast(dy, tf.float32) * _gelu_slope(tf.cast(x, tf.float32), approximate), x.dtype)
+
+
+_GELU, _GELU_GRADIENT = (
+    {exact_or_not: _one_kernel(functools.partial(function, approximate=exact_or_not)) for exact_or_not in (True, False)}
+    for function in (_gelu, _gelu_gradient)
+)
 
 
 def gelu_for_training(x, approximate):
@@ -29,17 +74,7 @@ def gelu_for_training(x, approximate):
 
     @tf.custom_gradient
     def run(x):
-        z = tf.cast(x, tf.float32)
-        if approximate:
-            y = 0.5 * z * (1 + tf.tanh(_TANH_SCALE * z * (1 + _TANH_CUBE * z * z)))
-        else:
-            y = 0.5 * z * (1 + tf.math.erf(z * _SQRT_HALF))
-
-        def gradient(dy):
-            slope = _gelu_slope(tf.cast(x, tf.float32), approximate)
-            return tf.cast(tf.cast(dy, tf.float32) * slope, x.dtype)
-
-        return tf.cast(y, x.dtype), gradient
+        return _GELU[approximate](x), lambda dy: _GELU_GRADIENT[approximate](x, dy)
 
     return run(x)
 
@@ -73,6 +108,52 @@ def layer_norm(x, gamma, beta, epsilon, dtype):
     x -= tf.reduce_mean(x, -1, keepdims=True)
     variance = tf.reduce_mean(x * x, -1, keepdims=True)
     return tf.cast(x * tf.math.rsqrt(variance + epsilon) * gamma + beta, dtype)
+
+
+def dropout(x, rate, seed):
+    """Zeroes a share `rate` of the numbers and scales the rest by 1 / (1 - rate); the masks are a function of `seed`.
+
+    Where `_one_kernel` compiles, the random bits are hashes, made on the way and again in the backward pass, so that no
+    mask is kept; elsewhere they are Philox's.
+
+    Args:
+        x: float [...].
+        rate: from 0 to below 1.
+        seed: int32 [2].
+    """
+    if not _compiles(x):
+        return x * keep_mask(tf.shape(x), rate, seed, x.dtype)
+
+    @tf.custom_gradient
+    def run(x):
+        drop = functools.partial(_hashed_dropout(rate), seed=seed)
+        return drop(x), drop
+
+    return tf.reshape(run(tf.reshape(x, [-1])), x.shape)
+
+
+@functools.cache
+def _hashed_dropout(rate):
+    def drop(x, seed):
+        a, b = tf.unstack(tf.bitcast(seed, tf.uint32))
+        first = _hash(a + _hash(b, 0), 0)
+        place = tf.cast(tf.range(x.shape[0]), tf.uint32)
+        bits = _hash(tf.bitwise.bitwise_xor(place, first), _hash(first + b, 0))
+        kept = tf.cast(x, tf.float32) * np.float32(1 / (1 - rate))
+        return tf.cast(tf.where(bits >= np.uint32(rate * 2**32), kept, 0), x.dtype)
+
+    return _one_kernel(drop)
+
+
+def _hash(x, key):
+    """Mixes uint32 [...] so that each bit of the result hangs on all of x and `key` (Wellons 2018, "lowbias32")."""
+
+    def fold(x, bits):
+        return tf.bitwise.bitwise_xor(x, tf.bitwise.right_shift(x, np.uint32(bits)))
+
+    x = fold(x, 16) * np.uint32(0x7FEB352D)
+    x = tf.bitwise.bitwise_xor(x, tf.cast(key, tf.uint32))
+    return fold(fold(x, 15) * np.uint32(0x846CA68B), 16)
 
 
 def keep_mask(shape, rate, seed, dtype):

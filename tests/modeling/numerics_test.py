@@ -81,3 +81,53 @@ def test_keep_mask_has_no_pattern_between_neighbours():
     dropped = numerics.keep_mask((100000,), 0.5, tf.constant([5, 5]), tf.float32).numpy() == 0
     for distance in (1, 2, 3):
         assert abs(np.corrcoef(dropped[:-distance], dropped[distance:])[0, 1]) < 0.015
+
+
+def dropped(x, rate, seed, known_shape):
+    """`numerics.dropout` in a graph that knows the shape of x, where XLA compiles it, or in one that does not."""
+    spec = tf.TensorSpec(x.shape if known_shape else [None] * len(x.shape), x.dtype)
+
+    @tf.function(input_signature=[spec])
+    def run(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = numerics.dropout(x, rate, tf.constant(seed))
+        return y, tape.gradient(y, x)
+
+    return [numbers(tensor) for tensor in run(x)]
+
+
+@pytest.mark.parametrize("known_shape", [True, False])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_dropout_drops_the_same_ones_forward_and_backward(dtype, known_shape):
+    y, slope = dropped(tf.ones((100, 1001), dtype), 0.1, (1, 2), known_shape)
+    assert abs((y == 0).mean() - 0.1) < 0.005
+    np.testing.assert_array_equal(y, slope)
+    np.testing.assert_allclose(np.unique(y), [0, 1 / 0.9], rtol=1e-6 if dtype == "float32" else 4e-3)
+
+
+def test_compiled_dropout_has_no_pattern():
+    """Neither between neighbours nor between seeds that differ by little, as those of two steps do."""
+    ones = tf.ones(100_000)
+    masks = [dropped(ones, 0.5, seed, True)[0] == 0 for seed in [(5, 5), (5, 6), (6, 5), (5 + 2**20, 5)]]
+    for distance in (1, 2, 3, 128):
+        assert abs(np.corrcoef(masks[0][:-distance], masks[0][distance:])[0, 1]) < 0.015
+    assert np.abs(np.corrcoef(masks) - np.eye(4)).max() < 0.015
+
+
+@pytest.mark.parametrize("approximate", [True, False])
+def test_compiled_gelu_equals_the_plain_one(approximate):
+    x = tf.constant(X, tf.float32)
+
+    @tf.function(input_signature=[tf.TensorSpec([None] * len(x.shape))])
+    def plain(x):
+        return both(x)
+
+    def both(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = numerics.gelu_for_training(x, approximate)
+        return y, tape.gradient(y, x)
+
+    for ours, theirs in zip(tf.function(both)(x), plain(x), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=2e-6, atol=1e-6)

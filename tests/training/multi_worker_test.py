@@ -99,6 +99,15 @@ def test_the_losses_of_pretraining_are_those_of_one_device(workers, tmp_path):
         np.testing.assert_allclose(worker["pretraining"], alone, rtol=1e-5)
 
 
+def test_the_losses_of_pretraining_on_two_devices_are_those_of_one():
+    process = start(["-m", "tests.training.pretraining_losses"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    answer, log = process.communicate()
+    assert process.returncode == 0, log[-4000:]
+    (one, _), (two, replicas) = (json.loads(answer)[name] for name in ("default", "mirrored"))
+    assert replicas == 2 and one[-1] < one[0]
+    np.testing.assert_allclose(two, one, rtol=1e-5)
+
+
 def test_every_worker_has_all_scores_and_outputs_in_order(workers, alone):
     for worker in workers:
         np.testing.assert_allclose(worker["outputs"], alone[2], rtol=0, atol=1e-5)

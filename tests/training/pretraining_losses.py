@@ -1,10 +1,19 @@
-"""A pretraining of some steps on made-up batches, for the tests of several devices and of several workers."""
+"""A pretraining of some steps on made-up batches, for the tests of several devices and of several workers.
+
+As a program it prints as JSON the losses on one and on two virtual CPU devices. A process of its own, because devices
+must be made first, and TensorFlow mixes up the sums of two MirroredStrategies in a process where their shapes differ.
+"""
+
+import json
+import sys
+import tempfile
 
 import keras
 import tensorflow as tf
 
 from bert_tf.data.features import fake_batch
 from bert_tf.tasks.pretraining import PretrainingTask
+from bert_tf.training import distribution
 from bert_tf.training.loop import RunConfig, fit
 from tests import tiny
 
@@ -21,10 +30,24 @@ def losses(folder) -> list[float]:
 
     def batches(start):
         for number in range(start, _STEPS):
-            made = fake_batch(names, 16, 12, config.vocab_size, seed=number, max_predictions=4, max_sentences=2)
+            made = fake_batch(names, 16, 12, config.vocab_size, seed=number % 2, max_predictions=4, max_sentences=2)
             yield {name: tf.constant(values) for name, values in made.items()}
 
     keras.utils.set_random_seed(0)
     run = RunConfig(folder, 16, _STEPS, 2, 1e-3)
     fit(task, run, batches, [lambda step, results, state: found.append(float(results["loss"]))])
     return found
+
+
+def main():
+    device = tf.config.list_physical_devices("CPU")[0]
+    tf.config.set_logical_device_configuration(device, [tf.config.LogicalDeviceConfiguration()] * 2)
+    found = {}
+    for name in ("default", "mirrored"):
+        with distribution.make_strategy(name).scope():
+            found[name] = losses(tempfile.mkdtemp()), tf.distribute.get_strategy().num_replicas_in_sync
+    json.dump(found, sys.stdout)
+
+
+if __name__ == "__main__":
+    main()

@@ -26,7 +26,6 @@ from bert_tf.training.loop import RunConfig, fit  # noqa: E402
 from bert_tf.training.optimizers import OPTIMIZERS  # noqa: E402
 from bert_tf.training.step import StepConfig, TrainStep  # noqa: E402
 from tests import tiny  # noqa: E402
-from tests.training import pretraining_losses  # noqa: E402
 
 EXAMPLES = tiny.tokenized(66)
 
@@ -118,11 +117,6 @@ def guarded(strategy, optimizer):
     return {"losses": losses, "skipped": skipped, "unmoved": equal, "counts": counts}
 
 
-def pretraining(strategy):
-    with distribution.make_strategy(strategy).scope():
-        return pretraining_losses.losses(tempfile.mkdtemp())
-
-
 def main():
     folder = tempfile.mkdtemp()
     results = {
@@ -136,7 +130,6 @@ def main():
         "outputs": [outputs(strategy, folder) for strategy in ("default", "mirrored")],
         "replicas": distribution.make_strategy("mirrored").num_replicas_in_sync,
         "uneven": uneven(),
-        "pretraining": [pretraining(strategy) for strategy in ("default", "mirrored")],
         "guarded": {name: [guarded(strategy, name) for strategy in ("default", "mirrored")] for name in OPTIMIZERS},
     }
     json.dump(results, sys.stdout)
