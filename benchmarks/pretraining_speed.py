@@ -37,7 +37,7 @@ def write_turns(folder):
     from bert_tf.data.pretraining.batches import Records
 
     records = Records.of([FLAGS.input_file], FLAGS.max_seq_length, FLAGS.max_predictions_per_seq)
-    batches = records.batches(FLAGS.batch_size, seed=1).as_numpy_iterator()
+    batches = iter(records.batches(FLAGS.batch_size, seed=1))
     paths = [os.path.join(folder, f"{turn}.npz") for turn in range(FLAGS.rounds + 1)]
     for path in paths:
         write_batches(path, [next(batches) for _ in range(FLAGS.steps)])

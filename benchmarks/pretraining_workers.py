@@ -1,6 +1,6 @@
 """One peer of pretraining_speed.py and packed_rows.py: a process that makes whole pretraining steps.
 
-    python pretraining_workers.py {bert_tf,torch,keras_hub} CONFIG PRECISION [PACKED]
+    python pretraining_workers.py {bert_tf,torch,keras_hub} CONFIG PRECISION [{nsp,none} [packed]]
 
 How it is told and answers: `peers.serve`. Weights are random; what starts as 0 or 1 everywhere is moved, for a compiler
 may leave out what adds 0 or multiplies by 1.
@@ -26,7 +26,7 @@ def shaken(shape, seed=0):
     return np.random.default_rng(seed).normal(0, 0.02, shape).astype("float32")
 
 
-def bert_tf_step(config, precision, packed=""):
+def bert_tf_step(config, precision, sentences="nsp", packed=""):
     """Ours, as run_pretraining.py builds it by default."""
     import keras
     import tensorflow as tf
@@ -39,14 +39,14 @@ def bert_tf_step(config, precision, packed=""):
     from bert_tf.training.step import StepConfig, TrainStep
 
     keras.config.set_dtype_policy(precision)
-    task = PretrainingTask(EncoderConfig.load(config), packed=bool(packed))
+    task = PretrainingTask(EncoderConfig.load(config), sentences, packed == "packed")
     model = task.build_model()
     for variable in model.variables:
         if len(variable.shape) == 1:
             variable.assign_add(shaken(variable.shape))
     optimizer = AdamW(WarmupLinearDecay(PEAK, STEPS, WARM_UP), DECAY)
     optimizer.build(model.trainable_variables)
-    step = TrainStep(task, model, optimizer, StepConfig(clip_norm=CLIP, guard=GuardConfig()))
+    step = TrainStep(task, model, optimizer, StepConfig(clip_norm=CLIP, guard=GuardConfig(), fixed_shapes=True))
 
     def run(batch):
         return float(step({name: tf.constant(values) for name, values in batch.items()})["loss"])
@@ -109,7 +109,7 @@ def _keras_hub_model(config, precision):
 
 
 def torch_step(config, precision):
-    """Transformers' BertForPreTraining, its decoder given the gathered places only, as ours is; autocast for bfloat16."""
+    """Transformers' BertForPreTraining, its decoder given the gathered places only; autocast for bfloat16."""
     import torch
 
     model = _torch_model(config)

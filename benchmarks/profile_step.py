@@ -2,7 +2,8 @@
 
     python benchmarks/profile_step.py CHECKPOINT_OR_CONFIG [PRECISION] [BATCH] [LENGTH]
 
-A checkpoint's folder is fine-tuned to classify; a bert_config.json is pretrained, with 20 predictions a row. Ops run side by side on several threads, so the shares are of their sum, not of the clock.
+A checkpoint's folder is fine-tuned to classify; a bert_config.json is pretrained, with 20 predictions a row.
+Ops run side by side on several threads, so the shares are of their sum, not of the clock.
 """
 
 import collections

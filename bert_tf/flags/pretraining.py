@@ -107,15 +107,16 @@ def pretraining_config(plan, use_xla: bool):
     from bert_tf.training.guard import GuardConfig, Rollback
 
     for phase in plan.phases:
-        check_batch_size(phase.batch_size, FLAGS.gradient_accumulation_steps, "The batch size of every phase")
+        flag = "The batch size of every phase" if FLAGS.phases else "--train_batch_size"
+        check_batch_size(phase.batch_size, FLAGS.gradient_accumulation_steps, flag)
     settings = {"objective": FLAGS.objective, "input_file": {path: os.path.getsize(path) for path in plan.paths}}
     settings |= {"phases": FLAGS.phases} if FLAGS.phases else {}
     masks = () if plan.records.masked else ("masking", "masked_lm_prob", "max_predictions_per_seq")
     settings |= {name: FLAGS[name].value for name in masks}
     config = make_run_config(plan.num_train_steps, FLAGS.num_warmup_steps, use_xla, settings)
-    guarded = {"rollback": Rollback(), "step": dataclasses.replace(config.step, guard=GuardConfig())}
-    more = guarded if FLAGS.skip_bad_steps else {}
-    return dataclasses.replace(config, optimizer=FLAGS.optimizer, schedule=FLAGS.schedule, **more)
+    guard, rollback = (GuardConfig(), Rollback()) if FLAGS.skip_bad_steps else (None, None)
+    step = dataclasses.replace(config.step, fixed_shapes=True, guard=guard)
+    return dataclasses.replace(config, optimizer=FLAGS.optimizer, schedule=FLAGS.schedule, step=step, rollback=rollback)
 
 
 def largest_step(plan, config, parameters: int):

@@ -34,20 +34,22 @@ def _accelerators():
     return [device for device in tf.config.list_logical_devices() if device.device_type != "CPU"]
 
 
+def _tanh_gate(x):
+    """(1 + tanh(u)) / 2 of Google's form, u = sqrt(2 / pi) (x + 0.044715 x^3): as a sigmoid, whose tail keeps digits."""
+    return 1 / (1 + tf.exp(-2 * _TANH_SCALE * x * (1 + _TANH_CUBE * x * x)))
+
+
 def _gelu_slope(x, approximate):
     """The derivative of GELU at float32 x."""
     if approximate:
-        t = tf.tanh(_TANH_SCALE * x * (1 + _TANH_CUBE * x * x))
-        return 0.5 * (1 + t) * (1 + x * (1 - t) * _TANH_SCALE * (1 + 3 * _TANH_CUBE * x * x))
+        gate = _tanh_gate(x)
+        return gate * (1 + x * (1 - gate) * (2 * _TANH_SCALE) * (1 + 3 * _TANH_CUBE * x * x))
     return 0.5 * (1 + tf.math.erf(x * _SQRT_HALF)) + x * tf.exp(-0.5 * x * x) * _DENSITY
 
 
 def _gelu(x, approximate):
     z = tf.cast(x, tf.float32)
-    if approximate:
-        y = 0.5 * z * (1 + tf.tanh(_TANH_SCALE * z * (1 + _TANH_CUBE * z * z)))
-    else:
-        y = 0.5 * z * (1 + tf.math.erf(z * _SQRT_HALF))
+    y = z * _tanh_gate(z) if approximate else 0.5 * z * (1 + tf.math.erf(z * _SQRT_HALF))
     return tf.cast(y, x.dtype)
 
 
@@ -76,7 +78,7 @@ def gelu_for_training(x, approximate):
     def run(x):
         return _GELU[approximate](x), lambda dy: _GELU_GRADIENT[approximate](x, dy)
 
-    return run(x)
+    return run(tf.convert_to_tensor(x))
 
 
 def linear_for_training(x, kernel, bias):

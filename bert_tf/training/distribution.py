@@ -73,16 +73,17 @@ def share(batch):
     return {name: part(values) for name, values in batch.items()}
 
 
-def traced_once(function):
+def traced_once(function, fixed_shapes=False):
     """Makes a tf.function of function(batch) with one graph for all batches, whatever their rows and width.
 
     Left alone, tf.function makes a graph for the first batch's own width, and another for all other widths. The two
     round differently, so what a batch gives would depend on which batch came first: a run that was resumed would part
     from one that never stopped.
 
-    On a TPU each shape has its own graph all the same: XLA must know it.
+    On a TPU each shape has its own graph all the same: XLA must know it. So it is with `fixed_shapes`, for batches that
+    are all alike: where a graph knows them, `modeling/numerics.py` makes it faster.
     """
-    graphs, fixed = {}, isinstance(tf.distribute.get_strategy(), tf.distribute.TPUStrategy)
+    graphs, fixed = {}, fixed_shapes or isinstance(tf.distribute.get_strategy(), tf.distribute.TPUStrategy)
 
     def call(batch):
         shapes = {name: tuple(v.shape) if fixed else (None,) * len(v.shape) for name, v in sorted(batch.items())}

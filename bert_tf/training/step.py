@@ -22,6 +22,7 @@ class StepConfig:
         clip_norm: the gradients' global norm is at most this (BERT: 1.0).
         use_xla: compile forward and backward, as one XLA program inside each replica.
         scale_loss: multiply the loss so that float16 gradients do not vanish, and skip the steps where they overflow.
+        fixed_shapes: batches are all of one shape, or of a few, and the graph may be made for it.
         guard: which losses are so bad that their step is skipped; None: every step is made.
     """
 
@@ -30,6 +31,7 @@ class StepConfig:
     clip_norm: float = 1.0
     use_xla: bool = False
     scale_loss: bool = False
+    fixed_shapes: bool = False
     guard: GuardConfig | None = None
 
 
@@ -60,7 +62,7 @@ class TrainStep:
         self.guard = Guard(config.guard) if config.guard else None
         self._moving = tf.Variable(False, trainable=False, name="moving")
         self._micro_step = tf.function(self._loss_and_gradients, jit_compile=config.use_xla or None)
-        self._step = distribution.traced_once(self._distributed)
+        self._step = distribution.traced_once(self._distributed, config.fixed_shapes)
 
     def __call__(self, batch):
         return self._step(batch)
@@ -68,7 +70,7 @@ class TrainStep:
     def accumulate(self, parts: int):
         """Cuts the steps from here on into so many micro-batches; all variables stay as they are."""
         self.config = dataclasses.replace(self.config, accumulation=parts)
-        self._step = distribution.traced_once(self._distributed)
+        self._step = distribution.traced_once(self._distributed, self.config.fixed_shapes)
 
     def has_moved(self) -> bool:
         """Says whether a step has ever begun to move variables, even if it did not end; see `out_of_memory.py`."""

@@ -33,7 +33,10 @@ BAD = {
         ["--input_file=HOME/train.tfrecord,HOME/short.tfrecord"],
         r"short\.tfrecord must hold .*input_ids.*16 int64",
     ),
-    "a file that holds no records": (["--input_file=HOME/vocab.txt"], r"vocab\.txt must be a TFRecord file of .* Received something else; make records with"),
+    "a file that holds no records": (
+        ["--input_file=HOME/vocab.txt"],
+        r"vocab\.txt must be a TFRecord file of .* Received something else; make records with",
+    ),
     "a configuration that contradicts the checkpoint": (
         ["--init_checkpoint=HOME/init", "--bert_config_file=HOME/wide.json"],
         r"(?s)HOME/init.*layer_0/output/dense/bias: \(64,\) in the model, \(32,\) in the checkpoint",

@@ -1,6 +1,6 @@
 """Runs run_pretraining.py with several command lines in one process, since starting TensorFlow takes seconds.
 
-Reads from stdin a JSON list of lists of arguments. Prints a JSON list of {"status", "log", "seconds"}.
+Reads from stdin a JSON list of lists of arguments. Prints a JSON list of {"status", "log", "seconds" of CPU time}.
 """
 
 import json
