@@ -96,7 +96,9 @@ class EncoderConfig:
                 raise ValueError(f"A BERT configuration must be a JSON object. Received: {type(values).__name__}.")
             return cls.from_dict(values)
         except FileNotFoundError as error:
-            raise ValueError(f"A BERT configuration must be a file. There is none at {path}.") from error
+            raise ValueError(
+                f"A BERT configuration must be a file. There is none at {path}; name one, such as bert_config.json."
+            ) from error
         except ValueError as error:  # json's own error is one too
             raise ValueError(f"{path}: {error}") from error
 

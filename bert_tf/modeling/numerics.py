@@ -35,7 +35,7 @@ def _accelerators():
 
 
 def _tanh_gate(x):
-    """(1 + tanh(u)) / 2 of Google's form, u = sqrt(2 / pi) (x + 0.044715 x^3): as a sigmoid, whose tail keeps digits."""
+    """(1 + tanh(u)) / 2 with u = sqrt(2 / pi) (x + 0.044715 x^3), written as a sigmoid, whose tail keeps its digits."""
     return 1 / (1 + tf.exp(-2 * _TANH_SCALE * x * (1 + _TANH_CUBE * x * x)))
 
 

@@ -92,6 +92,8 @@ class History:
         begin = time.monotonic()
         try:
             write_text(self._page_path, run_report.page(self._lines, self._title))
+        except OSError as error:  # the disk is full: what needs no traceback
+            logging.warning("%s could not be written: %s. Training goes on.", self._page_path, error)
         except Exception:
             logging.exception("%s could not be written. Training goes on, and tries again later.", self._page_path)
         end = time.monotonic()

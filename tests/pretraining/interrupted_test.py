@@ -16,7 +16,7 @@ from bert_tf.training.history import read as read_history
 from tests.pretraining import support
 
 STEPS, EVERY = 150, 7
-SAVES_S, ENDS_S = 5, 30  # after SIGTERM: 0.05 s and 2 s (TensorFlow's own end) where no other program computes
+SAVES_S, ENDS_S = 5, 30  # after SIGTERM: the checkpoint; the page of the run and the end of TensorFlow too
 STEP = re.compile(r"step (\d+)/\d+  loss")
 CONTINUED = re.compile(r"Continuing this run from step (\d+): ")
 STOPPED = re.compile(r"SIGTERM: stopped after step (\d+)\. The same command goes on from there\.")
