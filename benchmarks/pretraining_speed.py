@@ -48,12 +48,9 @@ def write_config(folder):
     """Returns the path of --bert_config_file, or of BERT-base's that it writes."""
     if FLAGS.bert_config_file:
         return FLAGS.bert_config_file
-    from bert_tf.config import EncoderConfig
-
     path = os.path.join(folder, "bert_config.json")
     with open(path, "w") as file:
-        json.dump({"vocab_size": 30522, "hidden_act": "gelu"}, file)
-    EncoderConfig.load(path)
+        json.dump({"vocab_size": 30522, "type_vocab_size": 2, "hidden_act": "gelu"}, file)
     return path
 
 
