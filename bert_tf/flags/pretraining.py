@@ -115,7 +115,8 @@ def pretraining_config(plan, use_xla: bool):
     settings |= {name: FLAGS[name].value for name in masks}
     config = make_run_config(plan.num_train_steps, FLAGS.num_warmup_steps, use_xla, settings)
     guard, rollback = (GuardConfig(), Rollback()) if FLAGS.skip_bad_steps else (None, None)
-    step = dataclasses.replace(config.step, fixed_shapes=True, guard=guard)
+    fixed = FLAGS.use_xla != "false"  # what is made for one shape, numerics.py compiles with XLA
+    step = dataclasses.replace(config.step, fixed_shapes=fixed, guard=guard)
     return dataclasses.replace(config, optimizer=FLAGS.optimizer, schedule=FLAGS.schedule, step=step, rollback=rollback)
 
 

@@ -53,6 +53,9 @@ class RunConfig:
     rollback: Rollback | None = None
     settings: dict = dataclasses.field(default_factory=dict)
 
+    def __post_init__(self):
+        assert self.rollback is None or self.step.guard, "rollback needs a guard"
+
     def saves_at(self, step: int) -> bool:
         """Says whether a checkpoint is written after `step`."""
         return step % self.save_checkpoints_steps == 0 or step == self.num_train_steps
@@ -65,10 +68,11 @@ class RunConfig:
         new = {
             "optimizer": self.optimizer,
             "schedule": self.schedule,
+            "fixed_shapes": self.step.fixed_shapes,
             "guard": self.step.guard,
             "rollback": self.rollback,
         }
-        defaults = {"optimizer": "adamw", "schedule": "linear"}
+        defaults = {"optimizer": "adamw", "schedule": "linear", "fixed_shapes": False}
         new = {name: value for name, value in new.items() if value != defaults.get(name)}
         new = {name: dataclasses.asdict(v) if dataclasses.is_dataclass(v) else v for name, v in new.items()}
         return {name: getattr(self, name) for name in names} | step | new | self.settings
