@@ -6,6 +6,8 @@
 The same command started again continues a run that was interrupted. All flags: --helpfull; docs/run_pretraining.md.
 """
 
+import dataclasses
+
 from bert_tf import flags
 
 flags.define_model()
@@ -28,15 +30,17 @@ def main():
     from bert_tf.training.stream_job import StreamJob
     from bert_tf.training.will_it_fit import available_memory, describe, warn_if_too_large
 
+    strategy, use_xla = flags.apply_run_flags()
     plan = flags.pretraining_plan()
     held_out = flags.held_out_records(plan)
-    strategy, use_xla = flags.apply_run_flags()
     model = load_description(flags.model_paths(), FLAGS.bert_config_file, FLAGS.vocab_file, FLAGS.do_lower_case)
+    causal = FLAGS.objective == "left_to_right"
+    if causal:  # Hugging Face's word for it
+        model.config = dataclasses.replace(model.config, extra={**model.config.extra, "is_decoder": True})
     model.check_length(max(*plan.lengths, held_out.max_seq_length))
     sizes = min(model.config.vocab_size, model.tokenizer.vocab_size), model.config.type_vocab_size
     plan, held_out = plan.for_model(*sizes), held_out.for_model(*sizes)
-    causal = FLAGS.objective == "left_to_right"
-    masks = None if causal else flags.masks_for(model.tokenizer.vocab, plan)
+    masks = None if causal else flags.masks_for(model.tokenizer.vocab, [*plan.all_records, held_out])
     foretold = tf.function(next_tokens) if causal else lambda batch: batch
 
     def begin(built):
@@ -52,7 +56,7 @@ def main():
         return map(foretold, held_out.in_order(FLAGS.eval_batch_size, FLAGS.max_eval_steps, draw))
 
     with strategy.scope():
-        run = flags.pretraining_config(plan, use_xla)
+        run = flags.pretraining_config(plan, model, use_xla)
         sentences = "nsp" if held_out.has_sentences and not causal else "none"
         task = PretrainingTask(model.config, sentences, held_out.packed, causal, FLAGS.rematerialize)
         if FLAGS.dry_run:

@@ -1,9 +1,10 @@
 """Flags of pretraining, and what they mean: what is read when, and the `RunConfig`."""
 
 import dataclasses
+import hashlib
 import os
 
-from absl import flags
+from absl import flags, logging
 
 from bert_tf.flags.text import define_masking
 from bert_tf.flags.training import make_run_config
@@ -13,8 +14,7 @@ FLAGS = flags.FLAGS
 
 def define_pretraining():
     """What is pretrained, on which records, for how long; the defaults are google-research/bert's."""
-    flags.DEFINE_list("input_file", None, "Record files of create_pretraining_data, or patterns, to train on.",
-                      required=True)  # fmt: skip
+    flags.DEFINE_list("input_file", None, "Record files of create_pretraining_data, or patterns, to train on.")
     flags.DEFINE_list("eval_file", None, "Record files that are not trained on, to score on at each checkpoint and in "
                       "--do_eval; default: none at checkpoints, --input_file in --do_eval.")  # fmt: skip
     flags.DEFINE_string("phases", None, "Several kinds of rows, one after the other: LENGTHxSTEPS, or a share of "
@@ -43,8 +43,14 @@ def pretraining_plan():
     from bert_tf.data.pretraining import phases
     from bert_tf.data.pretraining.batches import Records
 
-    if not FLAGS.phases:
-        records = Records.of(FLAGS.input_file, FLAGS.max_seq_length, FLAGS.max_predictions_per_seq)
+    if FLAGS.do_train and not FLAGS.input_file or not (FLAGS.input_file or FLAGS.eval_file):
+        raise ValueError(
+            "--do_train must come with --input_file, and --do_eval with --eval_file or --input_file. Received none; "
+            "name records of create_pretraining_data."
+        )
+    if not FLAGS.phases or not FLAGS.input_file:
+        lengths = (FLAGS.max_seq_length, FLAGS.max_predictions_per_seq) if FLAGS.input_file else ()
+        records = Records.of(FLAGS.input_file or FLAGS.eval_file, *lengths)
         return phases.Phases((phases.Phase(records, FLAGS.train_batch_size, FLAGS.num_train_steps),))
     if FLAGS["max_seq_length"].present:
         raise ValueError(
@@ -71,34 +77,35 @@ def held_out_records(plan):
     return records
 
 
-def masks_for(vocab, plan):
-    """Returns the function from (`Records`, seed) to the function that masks their batches; None: they are masked.
+def masks_for(vocab, several):
+    """Returns the function from (`Records`, seed) to what masks their batches, or to None: they are masked.
 
     Args:
         vocab: the pieces, in the order of their ids.
-        plan: the run's `Phases`. --max_predictions_per_seq is for its shortest rows, and longer ones have more.
+        several: all `Records` of the run. --max_predictions_per_seq is for the shortest rows; longer ones have more.
     """
     from bert_tf.data.pretraining import dynamic
     from bert_tf.data.pretraining.masking import Masking
     from bert_tf.data.pretraining.pieces import Pieces
 
-    if plan.records.masked:
-        if any(FLAGS[name].present for name in ("masking", "masked_lm_prob")):
-            raise ValueError(
-                "--masking and --masked_lm_prob must come with records without masks. Received records that are "
-                f"masked already, such as {plan.paths[0]}; make them with create_pretraining_data --dynamic_masking."
-            )
-        return None
+    if all(records.masked for records in several) and any(FLAGS[f].present for f in ("masking", "masked_lm_prob")):
+        raise ValueError(
+            "--masking and --masked_lm_prob must come with records without masks. Received records that are "
+            f"masked already, such as {several[0].paths[0]}; make them with create_pretraining_data --dynamic_masking."
+        )
+    shortest = min(records.max_seq_length for records in several)
 
     def masks(records, seed):
-        most = FLAGS.max_predictions_per_seq * records.max_seq_length // min(plan.lengths)
+        if records.masked:
+            return None
+        most = FLAGS.max_predictions_per_seq * records.max_seq_length // shortest
         return dynamic.masker(Masking(FLAGS.masking, FLAGS.masked_lm_prob, most), Pieces.of(vocab), seed)
 
     return masks
 
 
-def pretraining_config(plan, use_xla: bool):
-    """Returns the `RunConfig` of a plan (`Phases`). To be called in the scope of the strategy.
+def pretraining_config(plan, model, use_xla: bool):
+    """Returns the `RunConfig` of a plan (`Phases`) and a model (`load.Description`), in the scope of the strategy.
 
     Raises:
         ValueError: the batch of a phase cannot be dealt out evenly.
@@ -111,13 +118,25 @@ def pretraining_config(plan, use_xla: bool):
         check_batch_size(phase.batch_size, FLAGS.gradient_accumulation_steps, flag)
     settings = {"objective": FLAGS.objective, "input_file": {path: os.path.getsize(path) for path in plan.paths}}
     settings |= {"phases": FLAGS.phases} if FLAGS.phases else {}
-    masks = () if plan.records.masked else ("masking", "masked_lm_prob", "max_predictions_per_seq")
-    settings |= {name: FLAGS[name].value for name in masks}
+    settings |= model.config.to_dict() | {"vocabulary": _fingerprint(model.tokenizer)}
+    if FLAGS.do_train and FLAGS.num_warmup_steps >= plan.num_train_steps:
+        logging.warning(
+            "--num_warmup_steps=%d: the rate rises through all %d steps, and never reaches --learning_rate.",
+            *(FLAGS.num_warmup_steps, plan.num_train_steps),
+        )
+    if not all(records.masked for records in plan.all_records):
+        settings |= {f: FLAGS[f].value for f in ("masking", "masked_lm_prob", "max_predictions_per_seq")}
     config = make_run_config(plan.num_train_steps, FLAGS.num_warmup_steps, use_xla, settings)
     guard, rollback = (GuardConfig(), Rollback()) if FLAGS.skip_bad_steps else (None, None)
     fixed = FLAGS.use_xla != "false"  # what is made for one shape, numerics.py compiles with XLA
     step = dataclasses.replace(config.step, fixed_shapes=fixed, guard=guard)
     return dataclasses.replace(config, optimizer=FLAGS.optimizer, schedule=FLAGS.schedule, step=step, rollback=rollback)
+
+
+def _fingerprint(tokenizer):
+    """Returns what another vocabulary would not have, short enough for a message."""
+    pieces = "\n".join(tokenizer.vocab).encode()
+    return f"{tokenizer.vocab_size} pieces, SHA-256 {hashlib.sha256(pieces).hexdigest()[:16]}"
 
 
 def largest_step(plan, config, parameters: int):

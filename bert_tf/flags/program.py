@@ -28,6 +28,8 @@ def check_actions():
     actions = [name for name in ("do_train", "do_eval", "do_predict", "do_export", "dry_run") if name in FLAGS]
     if actions and not any(FLAGS[name].value for name in actions):
         raise ValueError(f"There must be something to do. Received none of --{', --'.join(actions)}.")
+    if "output_dir" in FLAGS and not FLAGS.output_dir:
+        raise ValueError("--output_dir must name a directory. Received an empty name.")
     for name in ("keep_best", "overwrite_output_dir"):
         if name in FLAGS and FLAGS[name].value and not FLAGS.do_train:
             raise ValueError(f"--{name} must come with --do_train. Received it without.")

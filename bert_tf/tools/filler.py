@@ -41,6 +41,11 @@ class Filler:
         checkpoint = open_checkpoint(path)
         _check_head(checkpoint)
         description = load_description([path], None, vocab_file, do_lower_case)
+        if description.config.extra.get("is_decoder"):
+            raise ValueError(
+                f"A model that fills in blanks must have learned by masked LM. Received {path}, which foretells the "
+                "next piece from those before it (is_decoder in its configuration); name another."
+            )
         self.max_seq_length = max_seq_length or description.config.max_position_embeddings
         description.check_length(self.max_seq_length)
         self.tokenizer = description.tokenizer

@@ -103,6 +103,8 @@ def fit(task, run: RunConfig, batches: Callable, actions: Iterable[Callable] = (
     checkpoints = Store(run.output_dir, keep=run.keep_checkpoints)
     start = begin(state, checkpoints, run.init_checkpoint, task, run.anew)
     cluster.check_same(start, "step to begin at")
+    if start == run.num_train_steps:
+        logging.info("All %d steps of this run are made: there is nothing to train.", start)
     with Interruption() as interruption:
         while start is not None:
             rollbacks = [int(state.step.guard.rollbacks.numpy())] if run.rollback else []

@@ -33,7 +33,8 @@ def page(lines: Sequence[dict], title: str) -> str:
     curves = {_TRAIN: _curves(_counted(train)), _HELD_OUT: _curves(held_out)}
     for name in _in_order(curves):
         _add_figure(made, name, {kind: found[name] for kind, found in curves.items() if name in found}, starts)
-    made.table("Starts", [(line["time"], f"after step {line['step']:,}", line["from"] or "nothing") for line in starts])
+    origins = [(line["time"], f"after step {line['step']:,}", line["from"] or "random weights") for line in starts]
+    made.table("Starts", origins)
     flags = starts[-1]["flags"]
     made.table("Flags that were given", [(f"--{name}", value) for name, value in flags.items()])
     made.table("Versions", starts[-1]["versions"].items())

@@ -35,7 +35,7 @@ class StreamJob:
     def __post_init__(self):
         self.checkpoints = Store(self.run.output_dir, keep=self.run.keep_checkpoints)
         self.model = self._evaluator = None
-        self.global_step = 0
+        self.global_step, self._last = 0, (None, None)  # _last: the step that was scored last, and its scores
 
     def train(self, batches: Callable, on_begin: Callable):
         """Trains to the end of the run, from wherever the ladder of `state.begin` says.
@@ -79,7 +79,8 @@ class StreamJob:
 
     def scores(self) -> dict[str, float]:
         """Returns the task's scores on the held-out batches."""
-        return self._scores(self.model)
+        step, scores = self._last
+        return scores if step == self.global_step else self._scores(self.model)
 
     def _scores(self, model):
         if self._evaluator is None or self._evaluator.model is not model:
@@ -90,6 +91,7 @@ class StreamJob:
         """The action that scores at each checkpoint."""
         if self.run.saves_at(step):
             scores = self._scores(state.model)
+            self._last = step, scores
             logging.info("step %d  held out: %s", step, "  ".join(f"{k} {v:.4f}" for k, v in scores.items()))
             cluster.by_chief(self._tell, step, scores)
 

@@ -79,17 +79,18 @@ def describe(plan: Plan, available: int) -> str:
     """
     needed = estimate(plan)
     rows = [
+        ("does it fit?", "yes" if needed.peak <= available else "no: see the last line"),
         ("parameters", f"{plan.parameters:,}"),
         ("peak memory, estimated", _size(needed.peak) + (" on each device" if plan.replicas > 1 else "")),
         ("  weights", _size(needed.weights)),
         ("  optimizer", _size(needed.optimizer)),
         ("  gradients", _size(needed.gradients)),
-        ("  activations", f"{_size(needed.activations)}, of {plan.micro_batch} rows at a time"),
+        ("  activations", f"{_size(needed.activations)}, of {plan.micro_batch:,} rows at a time"),
         ("  TensorFlow itself", _size(needed.runtime)),
         ("memory available", _size(available)),
         (
             "tokens per step",
-            f"{plan.batch_size * plan.max_seq_length:,}: {plan.batch_size} rows of {plan.max_seq_length}",
+            f"{plan.batch_size * plan.max_seq_length:,}: {plan.batch_size:,} rows of {plan.max_seq_length}",
         ),
         ("micro-batch that fits", _fitting(plan, available)),
     ]
@@ -101,7 +102,7 @@ def _fitting(plan, available):
     if not rows:
         return f"none, not even one row; {_LESS}"
     parts = plan.with_micro_batch(rows).accumulation
-    return f"{rows} rows: --gradient_accumulation_steps={parts}"
+    return f"{rows:,} rows: --gradient_accumulation_steps={parts}"
 
 
 def warn_if_too_large(plan: Plan, available: int):
@@ -124,4 +125,4 @@ def warn_if_too_large(plan: Plan, available: int):
 def _size(count):
     """Returns bytes as a person reads them: "87 MB", "2.8 GB"."""
     megabytes = count / 2**20
-    return f"{megabytes / 1024:.1f} GB" if megabytes >= 1000 else f"{megabytes:.0f} MB"
+    return f"{megabytes / 1024:,.1f} GB" if megabytes >= 1000 else f"{megabytes:.0f} MB"

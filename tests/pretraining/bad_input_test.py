@@ -33,6 +33,18 @@ BAD = {
         ["--input_file=HOME/train.tfrecord,HOME/short.tfrecord"],
         r"short\.tfrecord must hold .*input_ids.*16 int64",
     ),
+    "held-out records of another kind": (
+        ["--eval_file=HOME/packed.tfrecord"],
+        r"must be made with the same --packing\. Received others in HOME/train\.tfrecord, HOME/packed\.tfrecord; make",
+    ),
+    "phases without records": (
+        ["--phases=64x3", "-max_seq_length"],
+        r"There must be records with rows of 64 tokens\. Received HOME/train\.tfrecord, where all rows are of 32",
+    ),
+    "phases that cannot be read": (["--phases=32", "-max_seq_length"], r"--phases must list LENGTHxSTEPS"),
+    "masks for records that have some": (["--masking=span"], r"must come with records without masks\. Received"),
+    "training on nothing": (["-input_file"], r"--do_train must come with --input_file.*Received none"),
+    "an empty name": (["--output_dir="], r"--output_dir must name a directory\. Received an empty name"),
     "a file that holds no records": (
         ["--input_file=HOME/vocab.txt"],
         r"vocab\.txt must be a TFRecord file of .* Received something else; make records with",
@@ -84,9 +96,7 @@ BAD = {
 
 
 def _make(folder):
-    support.write_material(folder, ("train",))
-    (folder / "short.txt").write_bytes((folder / "train.txt").read_bytes())
-    support.write_records(folder, "short", max_seq_length=16)
+    support.write_material(folder, ("train", "short", "packed"))
     whole = (folder / "train.tfrecord").read_bytes()
     (folder / "half.tfrecord").write_bytes(whole[: len(whole) // 2])
     shape = {"num_hidden_layers": 1}
@@ -107,7 +117,7 @@ def _arguments(home, changes):
     usual = [f"--output_dir={home}/out", "--num_train_steps=3", "--save_checkpoints_steps=2", *added]
     names = [flag.split("=")[0] for flag in usual]
     last = [flag for n, flag in enumerate(usual) if names[n] not in names[n + 1 :]]
-    return [flag for flag in support.arguments(home, *last) if flag not in taken]
+    return [flag for flag in support.arguments(home, *last) if flag.split("=")[0] not in taken]
 
 
 @pytest.fixture(scope="module")

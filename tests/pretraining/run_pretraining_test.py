@@ -1,6 +1,7 @@
 """run_pretraining.py as a user runs it: records in, a model, scores and a page out."""
 
 import os
+import re
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ import bert_tf
 from bert_tf.checkpoints import name_maps
 from bert_tf.checkpoints.tf1 import read
 from bert_tf.config import EncoderConfig
+from bert_tf.tools.filler import Filler
 from bert_tf.training.history import read as read_history
 from tests import tiny
 from tests.pretraining.support import arguments, files, results, run, run_cases
@@ -17,6 +19,7 @@ KEYS = {  # of google-research/bert's eval_results.txt
     "global_step", "loss", "masked_lm_accuracy", "masked_lm_loss", "next_sentence_accuracy", "next_sentence_loss",
 }  # fmt: skip
 STEPS = 60
+WHOLE = (f"--num_train_steps={STEPS}", "--save_checkpoints_steps=30")
 WITHOUT_SENTENCES = {"global_step", "loss", "masked_lm_accuracy", "masked_lm_loss"}
 SHORT = ("--num_train_steps=4", "--save_checkpoints_steps=2", "--do_eval", "--max_eval_steps=2")
 
@@ -32,6 +35,7 @@ VARIANTS = {
     "left to right, with sentences": ("train", ["--objective=left_to_right"], WITHOUT_SENTENCES),
     "left to right, packed": ("packed", ["--objective=left_to_right"], WITHOUT_SENTENCES),
     "MLM alone": ("alone", [], WITHOUT_SENTENCES),
+    "masked as they are read": ("unmasked", ["--masking=whole_word"], KEYS),
     "packed": ("packed", ["--schedule=polynomial"], KEYS),
     "LAMB": ("train", ["--optimizer=lamb"], KEYS),
     "bfloat16": ("train", ["--precision=mixed_bfloat16"], KEYS),
@@ -40,7 +44,7 @@ VARIANTS = {
     "unguarded": ("train", ["--noskip_bad_steps"], KEYS),
     "XLA": ("train", ["--use_xla=true"], KEYS),
 }  # fmt: skip
-QUICK = ("all at once", "left to right")
+QUICK = ("all at once", "left to right", "masked as they are read")
 
 
 def _variant(material, folder, name):
@@ -54,11 +58,17 @@ def quick(material, tmp_path_factory):
     """The folder with all outputs, and what each run said; one process."""
     folder = tmp_path_factory.mktemp("run_pretraining")
     whole = arguments(
-        material, f"--num_train_steps={STEPS}", "--save_checkpoints_steps=30", f"--output_dir={folder}/whole",
+        material, *WHOLE, f"--output_dir={folder}/whole",
         f"--eval_file={material}/held_out.tfrecord", "--do_eval", "--max_eval_steps=4",
     )  # fmt: skip
-    cases = {"whole": whole, "again": whole, "scored": [flag for flag in whole if flag != "--do_train"]}
+    alone = [flag for flag in whole if not flag.startswith(("--do_train", "--input_file"))]
+    cases = {"whole": whole, "again": whole, "scored": alone}
     cases |= {name: _variant(material, folder, name) for name in QUICK}
+    cases["phases"] = [flag for flag in arguments(
+        material, f"--input_file={material}/train.tfrecord,{material}/short.tfrecord", "--phases=16x3,32x2@8",
+        f"--output_dir={folder}/phases", "--do_eval", "--save_checkpoints_steps=2",
+    ) if not flag.startswith("--max_seq")]  # fmt: skip
+    cases["dry run"] = arguments(material, "--dry_run", f"--output_dir={folder}/dry")
     said = run_cases(cases)
     for name, result in said.items():
         assert result["status"] == 0, (name, result["log"])
@@ -136,6 +146,42 @@ def _check(folder, name, said):
 @pytest.mark.parametrize("name", QUICK)
 def test_variants(quick, name):
     _check(quick[0], name, quick[1][name])
+
+
+def test_phases_go_on_from_each_other(quick):
+    log = quick[1]["phases"]["log"]
+    assert results(quick[0] / "phases")["global_step"] == 5
+    assert sorted(read(str(quick[0] / "phases" / "model.ckpt-5")))  # whole
+    tokens = [line["examples_per_second"] for line in read_history(quick[0] / "phases" / "history.jsonl")
+              if line["kind"] == "train"]  # fmt: skip
+    assert len(tokens) == 4 and "step 5/5" in log
+
+
+def test_a_dry_run_says_whether_it_fits_and_writes_nothing(quick):
+    log = quick[1]["dry run"]["log"]
+    assert re.search(r"^does it fit\? +yes$", log, re.M) and re.search(r"^parameters +[\d,]+$", log, re.M)
+    assert re.search(r"^tokens per step +512: 16 rows of 32$", log, re.M) and not (quick[0] / "dry").exists()
+
+
+def test_other_sizes_or_pieces_do_not_continue_a_run(quick, material, tmp_path):
+    pieces = [*tiny.VOCAB[:-2], tiny.VOCAB[-1], tiny.VOCAB[-2]]
+    (tmp_path / "other.txt").write_text("".join(f"{piece}\n" for piece in pieces), encoding="utf-8")
+    tiny.config(dropout=0.1, num_hidden_layers=2).save(tmp_path / "deeper.json")
+    before = files(quick[0] / "whole")
+    again = (*WHOLE, f"--output_dir={quick[0]}/whole")
+    said = run_cases({
+        "vocabulary: 'N pieces": arguments(material, *again, f"--vocab_file={tmp_path}/other.txt"),
+        "num_hidden_layers: 1 then, 2 now": arguments(material, *again, f"--bert_config_file={tmp_path}/deeper.json"),
+    })  # fmt: skip
+    for message, result in said.items():
+        assert result["status"] == 1 and "continues only with the settings" in result["log"]
+        assert message.replace("N", str(len(tiny.VOCAB))) in result["log"]
+    assert files(quick[0] / "whole") == before
+
+
+def test_a_left_to_right_model_fills_no_blanks(quick):
+    with pytest.raises(ValueError, match=r"must have learned by masked LM\. Received .*left_to_right"):
+        Filler(quick[0] / "left_to_right")
 
 
 @pytest.mark.slow

@@ -23,6 +23,8 @@ RECORDS = {
     "held_out": {"random_seed": 2},
     "packed": {"packing": True, "sentence_objective": "sop", "max_sentences_per_seq": 3},
     "alone": {"sentence_objective": "none"},
+    "unmasked": {"dynamic_masking": True},
+    "short": {"max_seq_length": 16},
 }
 
 

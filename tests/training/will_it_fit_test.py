@@ -18,18 +18,22 @@ GB = 2**30
 def test_the_lines_of_a_dry_run():
     lines = describe(PLAN, 5 * GB).splitlines()
     assert [line[:26].rstrip() for line in lines] == [
-        *("parameters", "peak memory, estimated", "  weights", "  optimizer", "  gradients", "  activations"),
+        *("does it fit?", "parameters", "peak memory, estimated", "  weights", "  optimizer", "  gradients"),
+        "  activations",
         *("  TensorFlow itself", "memory available", "tokens per step", "micro-batch that fits"),
     ]
-    values = dict(zip(("count", "peak", "weights", "optimizer"), (line[26:] for line in lines), strict=False))
+    names = ("fits", "count", "peak", "weights", "optimizer")
+    values = dict(zip(names, (line[26:] for line in lines), strict=False))
+    assert values.pop("fits") == "no: see the last line"
+    assert describe(PLAN, 50 * GB).startswith("does it fit?              yes\n")
     peak = estimate(PLAN).peak / GB
     assert values == {"count": "110,106,428", "peak": f"{peak:.1f} GB", "weights": "420 MB", "optimizer": "840 MB"}
-    assert lines[7:] == [
+    assert lines[8:] == [
         "memory available          5.0 GB",
         "tokens per step           4,096: 32 rows of 128",
         "micro-batch that fits     8 rows: --gradient_accumulation_steps=4",
     ]
-    assert lines[5].endswith("of 32 rows at a time")
+    assert lines[6].endswith("of 32 rows at a time")
 
 
 def test_a_dry_run_says_if_nothing_fits():

@@ -43,7 +43,7 @@ class Phases:
     phases: tuple[Phase, ...]
 
     def __post_init__(self):
-        check_kind([phase.records for phase in self.phases])
+        check_kind(self.all_records)
 
     @property
     def num_train_steps(self) -> int:
@@ -61,9 +61,14 @@ class Phases:
         return self.phases[-1].records
 
     @property
+    def all_records(self) -> list[Records]:
+        """Those of each phase."""
+        return [phase.records for phase in self.phases]
+
+    @property
     def lengths(self) -> list[int]:
         """Tokens of the rows of each phase."""
-        return [phase.records.max_seq_length for phase in self.phases]
+        return [records.max_seq_length for records in self.all_records]
 
     def left(self, start: int) -> list[tuple[Phase, int]]:
         """Returns what is to do when `start` steps of the run are made: (phase, its own steps made), in order.
@@ -99,13 +104,16 @@ class Phases:
 
 def check_kind(several: list[Records]):
     """Raises ValueError where records are not of one kind, as those of one task must be."""
-    kinds = {(records.packed, records.has_sentences, records.masked) for records in several}
-    if len(kinds) > 1:
-        raise ValueError(
-            "The records of one run must be alike: packed or not, masked or not, with sentences or without. Received "
-            f"others in {', '.join(records.paths[0] for records in several)}; make them with the same options but "
-            "--max_seq_length."
-        )
+    for flag, kinds in (
+        ("--packing", [records.packed for records in several]),
+        ("--sentence_objective", [records.has_sentences for records in several]),
+    ):
+        if len(set(kinds)) > 1:
+            files = ", ".join(records.paths[0] for records in several)
+            raise ValueError(
+                f"The records of one run, those to score on too, must be made with the same {flag}. Received others in "
+                f"{files}; make them alike."
+            )
 
 
 def parse(plan: str, patterns: list[str], batch_size: int, num_train_steps: int | None = None) -> Phases:

@@ -38,7 +38,7 @@ class Batches:
             for batch in self.dataset:
                 yield batch
         except tf.errors.OpError as error:
-            logging.error("Reading records stopped with %s: looking through the files.", type(error).__name__)
+            logging.info("Reading records stopped with %s: looking through the files.", type(error).__name__)
             fault = self._find_fault()
             if fault is None:
                 raise

@@ -57,7 +57,7 @@ def test_each_phase_goes_on_where_it_was(monkeypatch):
 
 
 def test_phases_of_other_kinds_are_refused():
-    with pytest.raises(ValueError, match=r"must be alike: packed or not.*Received others in a128, a512;"):
+    with pytest.raises(ValueError, match=r"must be made with the same --packing\. Received others in a128, a512;"):
         Phases((Phase(_records(128), 8, 1), Phase(_records(512, packed=True), 8, 1)))
 
 
