@@ -5,7 +5,6 @@ import contextlib
 import multiprocessing
 import os
 import signal
-import threading
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 
@@ -62,15 +61,15 @@ class Workers:
 
 @contextlib.contextmanager
 def _deaf_to_interrupts():
-    """Ctrl-C reaches all processes of a terminal: the first one ends the others, which have nothing to say about it."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    """Ctrl-C reaches all processes of a terminal: the first one ends the others, which have nothing to say about it.
+
+    Blocked, not ignored: what comes in this moment waits for its end.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 _own = None  # the object of this worker process
