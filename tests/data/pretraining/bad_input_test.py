@@ -128,7 +128,9 @@ def test_ctrl_c_ends_all_workers_in_one_line(folder):
         f"--vocab_file={folder}/vocab.txt", f"--output_file={folder}/out/a.tfrecord", "--num_workers=2",
         "--dupe_factor=1000",
     ]  # fmt: skip
-    process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    # Whoever runs the tests in the background may have them ignore Ctrl-C, and what they start would too.
+    process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True, start_new_session=True,
+                               preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))  # fmt: skip
     while not os.listdir(folder / "out"):
         assert process.poll() is None
         time.sleep(0.1)
