@@ -108,6 +108,7 @@ def _start(arguments):
     return subprocess.Popen(command, cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True)
 
 
+@pytest.mark.slow
 def test_a_program_in_mid_run_saves_ends_with_143_and_goes_on(tmp_path):
     init, train = tiny.checkpoint(tmp_path / "init"), tiny.write_tsv(tmp_path / "train.tsv", tiny.texts(64))
     common = [f"--init_checkpoint={init}", f"--train_file={train}", "--do_train", "--train_batch_size=16",

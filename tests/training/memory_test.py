@@ -97,21 +97,17 @@ print(json.dumps([estimate(plan).peak, peak]))
 BASE = EncoderConfig(vocab_size=30522)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 @pytest.mark.parametrize(
     "config, rows, length, precision, rematerialize",
     [
         (dataclasses.replace(SMALL, num_hidden_layers=2), 16, 256, "float32", False),
-        *(
-            pytest.param(*case, marks=pytest.mark.slow)
-            for case in (
-                (SMALL, 64, 128, "float32", True),
-                (SMALL, 64, 128, "mixed_bfloat16", False),
-                (SMALL, 16, 512, "float32", False),
-                (BASE, 4, 128, "float32", False),
-                (BASE, 4, 128, "mixed_bfloat16", False),
-            )
-        ),
+        (SMALL, 64, 128, "float32", True),
+        (SMALL, 64, 128, "mixed_bfloat16", False),
+        (SMALL, 16, 512, "float32", False),
+        (BASE, 4, 128, "float32", False),
+        (BASE, 4, 128, "mixed_bfloat16", False),
     ],
 )
 def test_a_real_step_takes_what_is_estimated(config, rows, length, precision, rematerialize):
