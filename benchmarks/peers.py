@@ -82,3 +82,24 @@ def serve(make_step):
             seconds.append(time.perf_counter() - start)
             assert np.isfinite(loss), loss
         print(json.dumps(seconds), file=answers, flush=True)
+
+
+def keras_hub_backbone(path, precision):
+    """Returns KerasHub's BertBackbone of the shape that a configuration describes, with random weights."""
+    import keras
+    import keras_hub
+
+    from bert_tf.config import EncoderConfig
+
+    keras.config.set_dtype_policy(precision)
+    c = EncoderConfig.load(path)
+    return keras_hub.models.BertBackbone(
+        vocabulary_size=c.vocab_size,
+        num_layers=c.num_hidden_layers,
+        num_heads=c.num_attention_heads,
+        hidden_dim=c.hidden_size,
+        intermediate_dim=c.intermediate_size,
+        dropout=c.hidden_dropout_prob,
+        max_sequence_length=c.max_position_embeddings,
+        num_segments=c.type_vocab_size,
+    )

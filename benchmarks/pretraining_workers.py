@@ -14,7 +14,7 @@ import time
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import numpy as np
-from peers import serve
+from peers import keras_hub_backbone, serve
 
 PEAK, WARM_UP, STEPS, DECAY, CLIP = 1e-4, 100, 10_000, 0.01, 1.0  # of all peers
 
@@ -81,23 +81,10 @@ def _keras_hub_model(config, precision):
     import keras
     import keras_hub
 
-    from bert_tf.config import EncoderConfig
-
-    keras.config.set_dtype_policy(precision)
-    c = EncoderConfig.load(config)
-    backbone = keras_hub.models.BertBackbone(
-        vocabulary_size=c.vocab_size,
-        num_layers=c.num_hidden_layers,
-        num_heads=c.num_attention_heads,
-        hidden_dim=c.hidden_size,
-        intermediate_dim=c.intermediate_size,
-        dropout=c.hidden_dropout_prob,
-        max_sequence_length=c.max_position_embeddings,
-        num_segments=c.type_vocab_size,
-    )
+    backbone = keras_hub_backbone(config, precision)
     positions = keras.Input((None,), dtype="int32", name="mask_positions")
     head = keras_hub.layers.MaskedLMHead(
-        vocabulary_size=c.vocab_size,
+        vocabulary_size=backbone.vocabulary_size,
         token_embedding=backbone.token_embedding,
         intermediate_activation=lambda x: keras.activations.gelu(x, approximate=True),
     )

@@ -10,7 +10,7 @@ import sys
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
-from peers import serve
+from peers import keras_hub_backbone, serve
 
 PEAK, WARM_UP, STEPS = 5e-5, 10, 10_000  # of the schedule; it costs every peer the same
 
@@ -72,22 +72,8 @@ def torch_step(checkpoint, precision):
 def keras_hub_step(checkpoint, precision):
     """KerasHub's BertBackbone with the same head, compiled as Keras does by default; random weights cost the same."""
     import keras
-    import keras_hub
 
-    from bert_tf.config import EncoderConfig
-
-    keras.config.set_dtype_policy(precision)
-    c = EncoderConfig.load(checkpoint)
-    backbone = keras_hub.models.BertBackbone(
-        vocabulary_size=c.vocab_size,
-        num_layers=c.num_hidden_layers,
-        num_heads=c.num_attention_heads,
-        hidden_dim=c.hidden_size,
-        intermediate_dim=c.intermediate_size,
-        dropout=c.hidden_dropout_prob,
-        max_sequence_length=c.max_position_embeddings,
-        num_segments=c.type_vocab_size,
-    )
+    backbone = keras_hub_backbone(checkpoint, precision)
     pooled = keras.layers.Dropout(0.1)(backbone.output["pooled_output"])
     model = keras.Model(backbone.input, keras.layers.Dense(2, dtype="float32")(pooled))
     optimizer = keras.optimizers.AdamW(PEAK, weight_decay=0.01, global_clipnorm=1.0)

@@ -76,11 +76,24 @@ def read(
         ValueError: a file is not as `describe` needs it, not as `names` and `expect` say, or not like the others.
     """
     parse = parser(paths, names, expect)
-    files = tf.data.Dataset.from_tensor_slices([[os.fspath(path), compression_of(path)] for path in paths])
-    records = files.flat_map(lambda file: tf.data.TFRecordDataset(file[0], file[1]))
-    batches = records.batch(batch_size or _PARSED, drop_remainder and batch_size is not None)
+    batches = serialized(paths).batch(batch_size or _PARSED, drop_remainder and batch_size is not None)
     batches = batches.map(parse, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
     return batches if batch_size else batches.unbatch()
+
+
+def serialized(paths: list) -> tf.data.Dataset:
+    """Returns the records of all files, string [], one file after the other."""
+    return files(paths).flat_map(in_file)
+
+
+def files(paths: list) -> tf.data.Dataset:
+    """Returns what `in_file` takes, for each of the files."""
+    return tf.data.Dataset.from_tensor_slices([[os.fspath(path), compression_of(path)] for path in paths])
+
+
+def in_file(file) -> tf.data.Dataset:
+    """Returns the records of one file of `files`, string []."""
+    return tf.data.TFRecordDataset(file[0], file[1])
 
 
 def parser(paths: list, names: tuple[str, ...] | None = None, expect: dict | None = None):

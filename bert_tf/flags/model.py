@@ -24,7 +24,7 @@ def define_export(model=True):
         "export_dir", None, "The model's directory as a server knows it; the export becomes its next version"
         + ("." if model else "; default: export in --output_dir."), required=model,
     )  # fmt: skip
-    flags.DEFINE_enum("export_dtype", "float32", ("float32", "bfloat16"), "Of weights and computation in the export.")
+    _define_export_dtype()
 
 
 def define_fill_mask():
@@ -42,4 +42,8 @@ def define_fill_mask():
     flags.DEFINE_bool("json", False, "Answer in JSON, one object a line for each [MASK].")
     flags.DEFINE_string("export_dir", None, "Instead of answering: write the model as a SavedModel, the next version "
                         "below this directory.")  # fmt: skip
+    _define_export_dtype()
+
+
+def _define_export_dtype():
     flags.DEFINE_enum("export_dtype", "float32", ("float32", "bfloat16"), "Of weights and computation in the export.")

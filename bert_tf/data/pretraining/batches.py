@@ -135,7 +135,7 @@ class Records:
 
     def in_order(self, batch_size: int, steps: int | None = None, masks: Callable | None = None) -> Batches:
         """Reads the files once, in order: all whole batches, or the first `steps` of them. Otherwise as `batches`."""
-        rows = reading.in_order(self.paths).batch(batch_size, drop_remainder=True)
+        rows = records.serialized(self.paths).batch(batch_size, drop_remainder=True)
         return self._prepared(rows.take(-1 if steps is None else steps), 0, masks)
 
     def _prepared(self, rows, start, masks):

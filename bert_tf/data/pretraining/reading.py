@@ -3,7 +3,7 @@
 import tensorflow as tf
 from absl import logging
 
-from bert_tf.data.records import compression_of
+from bert_tf.data import records
 
 _FILES_AT_ONCE = 16
 _SHUFFLED = 10_000  # rows among which the next one is drawn; the files were shuffled when they were made
@@ -50,22 +50,9 @@ class Batches:
             )
 
 
-def in_order(paths: list[str]) -> tf.data.Dataset:
-    """Returns the serialized records of all files, one file after the other."""
-    return _files(paths).flat_map(_records)
-
-
 def shuffled(paths: list[str], seed: int) -> tf.data.Dataset:
     """Returns the serialized records of all files; each time they are gone through in another order."""
-    files = _files(paths).shuffle(len(paths), seed, reshuffle_each_iteration=True)
+    files = records.files(paths).shuffle(len(paths), seed, reshuffle_each_iteration=True)
     # One thread: with more of them a row costs ten times as much, which a resumed run that passes over many would feel.
-    rows = files.interleave(_records, cycle_length=min(len(paths), _FILES_AT_ONCE), block_length=1)
+    rows = files.interleave(records.in_file, cycle_length=min(len(paths), _FILES_AT_ONCE), block_length=1)
     return rows.shuffle(_SHUFFLED, seed, reshuffle_each_iteration=True)
-
-
-def _files(paths):
-    return tf.data.Dataset.from_tensor_slices([[path, compression_of(path)] for path in paths])
-
-
-def _records(file):
-    return tf.data.TFRecordDataset(file[0], file[1])
