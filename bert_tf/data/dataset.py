@@ -43,6 +43,27 @@ class Tokenized:
         """int64 [n]: pieces of each example."""
         return np.diff(self.splits)
 
+    def input_specs(self, batch_size: int) -> dict[str, tf.TensorSpec]:
+        """Returns {name: TensorSpec} of what `inputs` returns, of any width."""
+        return {name: tf.TensorSpec([batch_size, None], tf.int32) for name in (*self.pieces, "input_mask")}
+
+    def inputs(self, chosen: np.ndarray, width) -> dict[str, np.ndarray]:
+        """Returns a batch's inputs, int32 [B, S].
+
+        Args:
+            chosen: int [B], indices of examples; -1 stands for a row of padding, which keeps one token, [CLS]'s place,
+                so that no row attends to nothing.
+            width: lengths, int [B] -> S.
+        """
+        real = chosen >= 0
+        lengths = np.where(real, self.lengths[chosen], 1)
+        columns = np.arange(width(lengths))
+        mask = columns < lengths[:, None]
+        there = mask & real[:, None]
+        places = np.where(there, self.splits[:-1][chosen][:, None] + columns, 0)
+        inputs = {name: (flat[places] * there).astype(np.int32) for name, flat in self.pieces.items()}
+        return {**inputs, "input_mask": mask.astype(np.int32)}
+
 
 def training_order(lengths, batch_size, num_steps, seed, by_length=True):
     """Decides which examples make up each step: a pure function of its arguments, so a resumed run finds its place.
@@ -91,46 +112,33 @@ def width_of(lengths, max_seq_length, width_step=WIDTH_STEP):
     return min(-(-int(max(lengths)) // width_step) * width_step, max_seq_length)
 
 
-def batches(tokenized, order, max_seq_length, by_length=True, width_step=WIDTH_STEP):
+def batches(examples, order, max_seq_length, by_length=True, width_step=WIDTH_STEP):
     """Builds the batches that `order` names, padded on the right.
 
     Args:
-        tokenized: the examples.
+        examples: a `Tokenized`, or what has its face, such as `windowed.Windowed`.
         order: int [steps, B]; -1 stands for a row of padding that counts for nothing.
         max_seq_length: the width without `by_length`, and the greatest one with it.
         by_length: pad to the batch's longest example only.
         width_step: widths are multiples of this.
 
     Returns:
-        A tf.data.Dataset of dicts: `input_ids`, `input_mask`, `segment_ids` int32 [B, width]; the targets and
-        `is_real_example` [B].
+        A tf.data.Dataset of dicts: the examples' `inputs`, such as `input_ids`, `input_mask`, `segment_ids` int32
+        [B, width]; the targets and `is_real_example` [B].
     """
-    targets = {name: values[:0] for name, values in tokenized.targets.items()}
+    batch_size, targets = order.shape[1], examples.targets
     signature = {
-        **{
-            name: tf.TensorSpec([order.shape[1], None], tf.int32) for name in ("input_ids", "input_mask", "segment_ids")
-        },
-        **{name: tf.TensorSpec([order.shape[1], *values.shape[1:]], values.dtype) for name, values in targets.items()},
-        "is_real_example": tf.TensorSpec([order.shape[1]], tf.float32),
+        **examples.input_specs(batch_size),
+        **{name: tf.TensorSpec([batch_size, *values.shape[1:]], values.dtype) for name, values in targets.items()},
+        "is_real_example": tf.TensorSpec([batch_size], tf.float32),
     }
+
+    def width(lengths):
+        return width_of(lengths, max_seq_length, width_step) if by_length else max_seq_length
 
     def generate():
         for rows in order:
-            real = rows >= 0
-            lengths = np.where(real, tokenized.lengths[rows], 1)
-            width = width_of(lengths, max_seq_length, width_step) if by_length else max_seq_length
-            yield _batch(tokenized, rows, real, lengths, width)
+            chosen = {name: values[rows] for name, values in targets.items()}
+            yield {**examples.inputs(rows, width), **chosen, "is_real_example": (rows >= 0).astype(np.float32)}
 
     return tf.data.Dataset.from_generator(generate, output_signature=signature).prefetch(2)
-
-
-def _batch(tokenized, rows, real, lengths, width):
-    """One batch as numpy arrays. A row of padding keeps one token, [CLS]'s place, so that no row attends to nothing."""
-    columns = np.arange(width)
-    mask = columns < lengths[:, None]
-    places = np.where(mask & real[:, None], tokenized.splits[:-1][rows][:, None] + columns, 0)
-    batch = {name: (flat[places] * (mask & real[:, None])).astype(np.int32) for name, flat in tokenized.pieces.items()}
-    batch["input_mask"] = mask.astype(np.int32)
-    batch.update({name: values[rows] for name, values in tokenized.targets.items()})
-    batch["is_real_example"] = real.astype(np.float32)
-    return batch

@@ -32,10 +32,10 @@ def pack(ids_a, ids_b, max_seq_length: int, cls_id: int, sep_id: int) -> dict[st
         )
     room = max_seq_length - needed
     if ids_b is None:
-        first, second = [_first_of_each(ids_a, room)], []
+        first, second = [first_of_each(ids_a, room)], []
     else:
-        keep_a, keep_b = _pair_lengths(ids_a.row_lengths(), ids_b.row_lengths(), room)
-        first, second = [_first_of_each(ids_a, keep_a)], [_first_of_each(ids_b, keep_b)]
+        keep_a, keep_b = pair_lengths(ids_a.row_lengths(), ids_b.row_lengths(), room)
+        first, second = [first_of_each(ids_a, keep_a)], [first_of_each(ids_b, keep_b)]
     cls, sep = (tf.fill([ids_a.nrows(), 1], tf.constant(token, ids_a.dtype)) for token in (cls_id, sep_id))
     segments = [tf.concat([cls, *first, sep], axis=1)] + [tf.concat([ids, sep], axis=1) for ids in second]
     numbers = [ids.with_flat_values(tf.fill(tf.shape(ids.flat_values), i)) for i, ids in enumerate(segments)]
@@ -76,17 +76,25 @@ def pad(packed: Mapping[str, tf.RaggedTensor], seq_length: int | None, pad_id: i
     }
 
 
-def _pair_lengths(length_a, length_b, room):
-    """int64 [n] twice: what popping the longer one's last piece (equal: the second's) until both fit leaves.
+def pair_lengths(length_a, length_b, room):
+    """Returns how much of each text of a pair is kept: what popping the longer one's last piece (equal: the second's)
+    until both fit leaves.
 
     The first one gets the odd piece when both are cut; a text under its half gives the rest of its half away.
+
+    Args:
+        length_a, length_b: int64 [n].
+        room: pieces for both together, int or int64 [].
+
+    Returns:
+        int64 [n] twice.
     """
     keep_b = tf.minimum(length_b, tf.maximum(tf.cast(room // 2, tf.int64), room - length_a))
     return tf.minimum(length_a, room - keep_b), keep_b
 
 
-def _first_of_each(ids, lengths):
-    """The first `lengths` (a number, or int64 [n]) pieces of each row of ids."""
+def first_of_each(ids, lengths):
+    """Returns the first `lengths` (a number, or int64 [n]) pieces of each row of ids."""
     lengths = tf.minimum(ids.row_lengths(), tf.cast(lengths, tf.int64))
     at = tf.ragged.range(ids.row_starts(), ids.row_starts() + lengths)
     return at.with_flat_values(tf.gather(ids.flat_values, at.flat_values))

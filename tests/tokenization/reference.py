@@ -42,6 +42,7 @@ class Reference:
 
     def __init__(self, vocab, lower):
         self.number = {piece: i for i, piece in enumerate(vocab)}
+        self.longest = max(map(len, vocab))
         self.lower = lower
 
     def ids(self, text):
@@ -90,7 +91,8 @@ class Reference:
         pieces, start = [], 0
         while start < len(text):
             prefix = "##" if start else ""
-            ends = (end for end in range(len(text), start, -1) if prefix + text[start:end] in self.number)
+            last = min(len(text), start + self.longest)
+            ends = (end for end in range(last, start, -1) if prefix + text[start:end] in self.number)
             end = next(ends, None)
             if end is None:
                 return unknown

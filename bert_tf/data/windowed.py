@@ -1,0 +1,174 @@
+"""Long texts read through windows: examples of several rows each (`--long_text=window`)."""
+
+import dataclasses
+import hashlib
+
+import numpy as np
+import tensorflow as tf
+from absl import logging
+
+from bert_tf.data.dataset import Tokenized
+from bert_tf.data.ragged import splits_of
+from bert_tf.tokenization.packing import first_of_each, pair_lengths
+from bert_tf.tokenization.windows import windows_of
+
+_CHUNK = 2_000  # texts tokenized at a time; they are long
+
+
+@dataclasses.dataclass(frozen=True)
+class Windows:
+    """How a long text is read.
+
+    Attributes:
+        stride: pieces from the start of one window to that of the next.
+        max_windows: windows of a text at most; what lies behind them is cut.
+    """
+
+    stride: int
+    max_windows: int = 32
+
+    def check(self, room: int):
+        """Raises ValueError where pieces would fall between two windows of `room` pieces."""
+        if self.stride > room:
+            raise ValueError(
+                f"Windows must overlap or touch: --doc_stride is at most {room}, the pieces of a text that a row of "
+                f"--max_seq_length has room for. Received: {self.stride}; lower --doc_stride, or leave it out."
+            )
+
+
+def window_rows(tokenizer, ids: list, max_seq_length: int, windows: Windows):
+    """Cuts texts, or the second ones of pairs, into windows, and makes a row of each; in the graph too.
+
+        [CLS] a [SEP]                 [CLS] window [SEP]
+        [CLS] a [SEP] b [SEP]         [CLS] a [SEP] window of b [SEP]
+
+    The first row of a text or pair is the one that `Tokenizer.pack` makes of it, so what fits is read as without
+    windows. Of a pair, every window has as much of the first text as that row.
+
+    Args:
+        tokenizer: a `Tokenizer`.
+        ids: one or two RaggedTensors int32 [n, (pieces)].
+        max_seq_length: longest row.
+        windows: how to cut.
+
+    Returns:
+        rows as from `Tokenizer.pack`, [w, (length)]; int64 [w], the text that each is of, ascending; int64 [n], how
+        many pieces were cut off the end of what is cut into windows.
+
+    Raises:
+        ValueError: there is no room for the special tokens, or the stride is longer than the room.
+    """
+    *first, last = ids  # of one text there is no first
+    windows.check(max_seq_length - 1 - len(ids))
+    room, lengths = tf.cast(max_seq_length - 1 - len(ids), tf.int64), last.row_lengths()
+    if first:
+        keep = pair_lengths(first[0].row_lengths(), lengths, room)[0]
+        first, room = [first_of_each(first[0], keep)], room - keep
+    read = tf.minimum(lengths, room + (windows.max_windows - 1) * tf.minimum(tf.cast(windows.stride, tf.int64), room))
+    cut = windows_of(read, room, windows.stride)
+    packed = tokenizer.pack(*(tf.gather(a, cut.rows) for a in first), cut.take(last), max_seq_length=max_seq_length)
+    return packed, cut.rows, lengths - read
+
+
+def read(tokenizer, texts, max_seq_length: int, windows: Windows) -> dict[str, tf.Tensor]:
+    """Turns texts into what a model that reads through windows takes, in the graph.
+
+    Args:
+        tokenizer: a `Tokenizer`.
+        texts: one or two tensors of strings [n].
+        max_seq_length, windows: as in `window_rows`.
+
+    Returns:
+        "input_ids", "input_mask" and "segment_ids", int32 [n, N, S]; N and S as large as these texts need. A window
+        that a text does not have is all zeros.
+    """
+    packed, rows, _ = window_rows(tokenizer, [*map(tokenizer.tokenize, texts)], max_seq_length, windows)
+    n = tf.size(texts[0], tf.int64)
+
+    def of_text(values):
+        return tf.RaggedTensor.from_value_rowids(values, rows, n, validate=False).to_tensor()
+
+    return {name: of_text(values) for name, values in tokenizer.pad(packed).items()}
+
+
+@dataclasses.dataclass
+class Windowed:
+    """Examples of one or more rows, with the face of `dataset.Tokenized`.
+
+    Attributes:
+        rows: the windows of all examples, end to end; without targets.
+        splits: int64 [n + 1], where each example's windows begin and end in `rows`.
+        targets: {name: [n]}.
+    """
+
+    rows: Tokenized
+    splits: np.ndarray
+    targets: dict
+
+    def __len__(self):
+        return len(self.splits) - 1
+
+    def fingerprint(self) -> str:
+        """Returns a short hash of all that training sees."""
+        digest = hashlib.sha256(self.rows.fingerprint().encode())
+        for name, values in sorted({**self.targets, "windows": self.splits}.items()):
+            digest.update(name.encode() + np.ascontiguousarray(values).tobytes())
+        return digest.hexdigest()[:16]
+
+    @property
+    def lengths(self):
+        """int64 [n]: pieces of each example, in all of its windows: near ones have as many windows, or nearly."""
+        return self.rows.splits[self.splits[1:]] - self.rows.splits[self.splits[:-1]]
+
+    def input_specs(self, batch_size: int) -> dict[str, tf.TensorSpec]:
+        """Returns {name: TensorSpec} of what `inputs` returns."""
+        return {name: tf.TensorSpec([batch_size, None, None], tf.int32) for name in self.rows.input_specs(batch_size)}
+
+    def inputs(self, chosen: np.ndarray, width) -> dict[str, np.ndarray]:
+        """Returns a batch's inputs, int32 [B, N, S]; a window that an example does not have is all zeros.
+
+        Args: as `Tokenized.inputs`.
+        """
+        counts = np.where(chosen >= 0, np.diff(self.splits)[chosen], 1)
+        number = np.arange(_few_sizes(counts.max()))
+        there = number < counts[:, None]
+        rows = np.where(there & (chosen >= 0)[:, None], self.splits[:-1][chosen][:, None] + number, -1)
+        features = self.rows.inputs(rows.reshape(-1), width)
+        return {name: values.reshape(*rows.shape, -1) * there[..., None] for name, values in features.items()}
+
+
+def _few_sizes(count):
+    """Returns the next of 1, 2, 3, 4, 6, 8, 12, 16, 24, ...: XLA compiles a program for every shape."""
+    power = 1 << (int(count) - 1).bit_length()
+    return power // 4 * 3 if count <= power // 4 * 3 else power
+
+
+def tokenize(tokenizer, texts: list, max_seq_length: int, windows: Windows, targets: dict, path="") -> Windowed:
+    """Turns texts into examples of windows.
+
+    Args:
+        tokenizer: a `Tokenizer`.
+        texts: one or two lists of n str.
+        max_seq_length: longest row.
+        windows: how to cut.
+        targets: {name: [n]}.
+        path: of the file, for the log.
+
+    Raises:
+        ValueError: there is no room for the special tokens, or the stride is longer than the room.
+    """
+    parts = []
+    for start in range(0, len(texts[0]), _CHUNK):
+        ids = [tokenizer.tokenize(column[start : start + _CHUNK]) for column in texts]
+        packed, rows, cut = window_rows(tokenizer, ids, max_seq_length, windows)
+        counts = np.bincount(rows.numpy(), minlength=len(cut))
+        parts.append((packed, packed["input_ids"].row_lengths().numpy(), counts, cut.numpy()))
+    packed, lengths, counts, cut = zip(*parts, strict=True)
+    flat = {name: np.concatenate([part[name].flat_values.numpy() for part in packed]) for name in packed[0]}
+    lengths, counts, cut = map(np.concatenate, (lengths, counts, cut))
+    logging.info(
+        "%s: %d examples in %d windows, %d of them in more than one; %d have more than --max_windows=%d, and lost "
+        "%d pieces.",
+        *(path, len(counts), counts.sum(), (counts > 1).sum(), (cut > 0).sum(), windows.max_windows, cut.sum()),
+    )
+    return Windowed(Tokenized(flat, splits_of(lengths), {}), splits_of(counts), targets)

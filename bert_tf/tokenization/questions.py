@@ -1,0 +1,82 @@
+"""Questions and their contexts to the rows that a question-answering model reads; eager and in a SavedModel alike."""
+
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from bert_tf.tokenization.windows import windows_of
+
+_SPECIAL = 3  # [CLS] question [SEP] context [SEP]
+
+
+class QuestionWindows(NamedTuple):
+    """The rows of n questions, those of one question one after the other; every question has one at least.
+
+        input_ids    [CLS] q1 q2 [SEP] c3 c4 c5 [SEP]
+        segment_ids    0   0  0   0    1  1  1   1
+        starts        -1  -1 -1  -1    9 12 14  -1
+
+    Attributes:
+        packed: "input_ids" and "segment_ids", RaggedTensors of int32 [w, (length)].
+        rows: int64 [w], the question that each row is of; ascending.
+        starts, limits: RaggedTensors of int32 [w, (length)]: a piece came from context[start:limit], counted in code
+            points as `Tokenizer.tokenize_with_offsets` does; -1 where it is not of the context.
+    """
+
+    packed: dict[str, tf.RaggedTensor]
+    rows: tf.Tensor
+    starts: tf.RaggedTensor
+    limits: tf.RaggedTensor
+
+
+def check_lengths(max_seq_length: int, max_query_length: int, doc_stride: int):
+    """Raises ValueError where a row has no room for the context, or where pieces would fall between two rows."""
+    room = max_seq_length - max_query_length - _SPECIAL
+    if room < 1:
+        raise ValueError(
+            "--max_seq_length must be greater than --max_query_length + 3, for [CLS], the question, two [SEP] and some "
+            f"of the context. Received {max_seq_length} and {max_query_length}; raise the first or lower the second."
+        )
+    if not 1 <= doc_stride <= room:
+        raise ValueError(
+            "--doc_stride must be from 1 to --max_seq_length - --max_query_length - 3, what a row holds of the context "
+            f"beside the longest question: {room} here. Received: {doc_stride}; with a greater one, pieces would fall "
+            "between two rows."
+        )
+
+
+def question_windows(
+    tokenizer, questions, contexts, max_seq_length: int, doc_stride: int, max_query_length: int
+) -> QuestionWindows:
+    """Lays questions and windows of their contexts out in rows, as google-research/bert's run_squad.py does.
+
+    Args:
+        tokenizer: a `Tokenizer`.
+        questions: strings [n]; pieces behind the first max_query_length are cut.
+        contexts: strings [n].
+        max_seq_length: pieces of a row at most.
+        doc_stride: pieces of the context from one row's first to the next row's.
+        max_query_length: pieces of a question at most.
+
+    Returns:
+        The `QuestionWindows`.
+
+    Raises:
+        ValueError: the lengths leave no room for the context, or gaps in it.
+    """
+    check_lengths(max_seq_length, max_query_length, doc_stride)
+    question = tokenizer.tokenize(questions)[:, :max_query_length]
+    context, starts, limits = tokenizer.tokenize_with_offsets(contexts)
+    room = max_seq_length - _SPECIAL - question.row_lengths()
+    windows = windows_of(context.row_lengths(), room, doc_stride)
+    question = tf.gather(question, windows.rows)
+    packed = tokenizer.pack(question, windows.take(context), max_seq_length)
+
+    count = tf.size(windows.rows)
+    elsewhere = tf.concat([question, tf.zeros([count, 2], tf.int32)], axis=1)  # as long as what is before the context
+    elsewhere = elsewhere.with_flat_values(-tf.ones_like(elsewhere.flat_values))
+
+    def aligned(offsets):
+        return tf.concat([elsewhere, windows.take(offsets), tf.fill([count, 1], -1)], axis=1)
+
+    return QuestionWindows(packed, windows.rows, aligned(starts), aligned(limits))
