@@ -1,83 +1,12 @@
-"""GLUE's official layouts as a table: a task is a row, and the code below knows no task by name."""
+"""Reads the official files of GLUE and XNLI, whose layouts are the rows of `glue_tasks.TASKS`."""
 
-import dataclasses
 import os
 import re
-from collections.abc import Mapping
 
-from bert_tf.data import tables
+from bert_tf.data import cells, tables
+from bert_tf.data.glue_tasks import TASKS, GlueTask
 
-
-@dataclasses.dataclass(frozen=True)
-class Split:
-    """One file of a task: columns are names, or indexes where the file has no header; test files have no labels."""
-
-    file: str
-    text_columns: tuple[str | int, ...]
-    label_column: str | int | None = None
-    id_column: str | int | None = None
-    header: bool = True
-
-
-@dataclasses.dataclass(frozen=True)
-class GlueTask:
-    """One task of GLUE (Wang et al. 2018).
-
-    Attributes:
-        name: as --task_name gives it.
-        directory: what the official download calls the folder that --data_dir points to.
-        splits: "train", "dev" and "test" -> the file.
-        labels: label names in the order of their ids, sorted as strings.
-        metrics: official metrics, names from `bert_tf.evaluation.metrics`.
-    """
-
-    name: str
-    directory: str
-    splits: Mapping[str, Split]
-    labels: tuple[str, ...]
-    metrics: tuple[str, ...]
-
-
-_PAIR = ("#1 String", "#2 String")
-
-TASKS = {
-    task.name: task
-    for task in (
-        GlueTask(
-            name="sst-2",
-            directory="SST-2",
-            splits={
-                "train": Split("train.tsv", ("sentence",), "label"),
-                "dev": Split("dev.tsv", ("sentence",), "label"),
-                "test": Split("test.tsv", ("sentence",), id_column="index"),
-            },
-            labels=("0", "1"),
-            metrics=("accuracy",),
-        ),
-        GlueTask(
-            name="cola",
-            directory="CoLA",
-            splits={  # source, label, the author's own mark, sentence
-                "train": Split("train.tsv", (3,), 1, header=False),
-                "dev": Split("dev.tsv", (3,), 1, header=False),
-                "test": Split("test.tsv", ("sentence",), id_column="index"),
-            },
-            labels=("0", "1"),
-            metrics=("matthews",),
-        ),
-        GlueTask(
-            name="mrpc",
-            directory="MRPC",
-            splits={
-                "train": Split("train.tsv", _PAIR, "Quality"),
-                "dev": Split("dev.tsv", _PAIR, "Quality"),
-                "test": Split("test.tsv", _PAIR, id_column="index"),
-            },
-            labels=("0", "1"),
-            metrics=("accuracy", "f1"),
-        ),
-    )
-}
+LANGUAGE = "en"
 
 
 def find_task(name: str) -> GlueTask:
@@ -95,26 +24,50 @@ def find_task(name: str) -> GlueTask:
     )
 
 
-def read_split(data_dir: str | os.PathLike, task: str, split: str) -> tables.Examples:
-    """Reads `split` ("train", "dev" or "test") of GLUE's `task` from `data_dir`, which holds the files directly.
-
-    Ids are those that GLUE's server asks back on "test" and the row number elsewhere. Labels come as the file has
-    them: hold them against the task's with `tables.check_labels(examples, task.labels)`.
+def check_language(task: GlueTask, language: str | None) -> str:
+    """Returns the language to read, by default English.
 
     Raises:
-        ValueError: no such task or file, or a file that is not in the official layout.
+        ValueError: the task does not have that language.
+    """
+    if language is not None and language not in task.languages:
+        must = f"one of {', '.join(task.languages)}" if task.languages else "left out for a task in English alone"
+        raise ValueError(f"--xnli_language must be {must}. Received: {language!r} with --task_name={task.name}.")
+    return language or LANGUAGE
+
+
+def read_split(data_dir: str | os.PathLike, task: str, split: str, language: str = LANGUAGE) -> tables.Examples:
+    """Reads `split` ("train", "dev", "dev_mismatched" ...) of `task` from `data_dir`, which holds the files directly.
+
+    Ids are those that GLUE's server asks back on "test" and the row number elsewhere. Labels are the task's names, or
+    floats on its scale.
+
+    Raises:
+        ValueError: no such task or file, a file that is not in the official layout, or a label that is not the task's.
     """
     row = find_task(task)
-    assert split in row.splits, split
+    if split not in row.splits:
+        raise ValueError(
+            f"--task_name={row.name} must be asked for what it has, {', '.join(row.splits)}. Received: {split}; train "
+            "on a task with the same labels, and name that run's --output_dir as --init_checkpoint."
+        )
     layout = row.splits[split]
-    return tables.read_table(
-        _find_file(os.fspath(data_dir), row, layout.file),
+    remedy = f"check that --data_dir holds GLUE's {row.directory}, which --task_name={row.name} reads"
+    examples = tables.read_table(
+        _find_file(os.fspath(data_dir), row, layout.file.format(language=language)),
         header=layout.header,
         text_columns=layout.text_columns,
         label_column=layout.label_column,
         id_column=layout.id_column,
-        remedy=f"check that --data_dir holds GLUE's {row.directory}, which --task_name={row.name} reads",
+        label=cells.number(*row.scale) if row.scale else cells.NAME,
+        remedy=remedy,
+        only=None if layout.language_column is None else (layout.language_column, language),
+        skip_short=layout.skip_short,
     )
+    if examples.labels is not None and row.labels:
+        examples.labels = [layout.renamed.get(label, label) for label in examples.labels]
+        tables.check_labels(examples, row.labels, f"one of {row.directory}'s", f"or {remedy}")
+    return examples
 
 
 def _find_file(data_dir, task, file):
@@ -127,7 +80,9 @@ def _find_file(data_dir, task, file):
     there = sorted(os.listdir(data_dir))
     remedy = f"put GLUE's {task.directory} there, or correct --data_dir"
     for name in there:
-        if _plain(name) == _plain(task.name) and os.path.isfile(os.path.join(data_dir, name, file)):
+        if _plain(name) in map(_plain, (task.name, task.directory)) and os.path.isfile(
+            os.path.join(data_dir, name, file)
+        ):
             remedy = f"say --data_dir={os.path.join(data_dir, name)}"
     raise ValueError(
         f"--data_dir={data_dir} must hold {file} of GLUE's {task.directory}. "

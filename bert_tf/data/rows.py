@@ -12,6 +12,7 @@ from absl import logging
 
 from bert_tf import files
 
+_FEW = 1e-3  # share of rows that may be broken where a file is known for it
 _FIELD_LIMIT = 2**31 - 1  # Python's csv refuses fields over 128 KiB unless told otherwise
 
 
@@ -54,8 +55,12 @@ class Column:
         )
 
 
-def read_rows(path: str, wanted: Sequence[Column], header: bool) -> list[tuple[int, list[Any]]]:
+def read_rows(
+    path: str, wanted: Sequence[Column], header: bool, skip_short: bool = False
+) -> list[tuple[int, list[Any]]]:
     """Returns (1-based line or Parquet row, values of `wanted`) for each row; the extension tells the format.
+
+    With `skip_short` a few rows of .tsv and .csv may have too few columns: they are left out, and the log counts them.
 
     Raises:
         ValueError: `bert_tf.data.tables.read_table` says when.
@@ -70,7 +75,7 @@ def read_rows(path: str, wanted: Sequence[Column], header: bool) -> list[tuple[i
             f"{path} must end in .tsv, .csv, .jsonl (each also with .gz) or .parquet, which tells its format. "
             f"Received the name {os.path.basename(path)!r}; rename or convert the file."
         )
-    return _READERS[extension](path, wanted, header)
+    return _READERS[extension](path, wanted, header, skip_short)
 
 
 def where(path: str, line: int) -> str:
@@ -84,14 +89,14 @@ def excerpt(value: Any, length: int = 80) -> str:
     return text if len(text) <= length else text[:length] + "..."
 
 
-def _read_tsv(path, wanted, header):
+def _read_tsv(path, wanted, header, skip_short):
     # Not str.splitlines(): it also breaks at U+2028, U+0085 and vertical tabs, which are ordinary text here.
     lines = (line.removesuffix("\r") for line in files.read_text(path).split("\n"))
     rows = [(number, line.split("\t") if line else []) for number, line in enumerate(lines, 1)]
-    return _select(path, rows, wanted, header, "tabs")
+    return _select(path, rows, wanted, header, "tabs", skip_short)
 
 
-def _read_csv(path, wanted, header):
+def _read_csv(path, wanted, header, skip_short):
     csv.field_size_limit(_FIELD_LIMIT)
     reader = csv.reader(io.StringIO(files.read_text(path), newline="\n"), strict=True)
     rows, start = [], 1
@@ -104,11 +109,11 @@ def _read_csv(path, wanted, header):
             f"{path}:{start}: the row that begins here must be CSV as in RFC 4180. "
             f"Received: {error}; put the field in double quotes and double the quotes inside, or name the file .tsv."
         ) from error
-    return _select(path, rows, wanted, header, "commas")
+    return _select(path, rows, wanted, header, "commas", skip_short)
 
 
-def _read_jsonl(path, wanted, header):
-    """Reads one object a line; `header` says nothing here, since every object names its columns."""
+def _read_jsonl(path, wanted, header, skip_short):
+    """Reads one object a line; the settings say nothing here, since every object names its columns."""
     lines = [line.strip(" \t\r") for line in files.read_text(path).split("\n")]
     rows, broken = [], 0
     for number, line in _drop_blank_end(list(enumerate(lines, 1))):
@@ -146,8 +151,8 @@ def _drop_surrogates(text):
     return text.encode("utf-8", "ignore").decode("utf-8")
 
 
-def _read_parquet(path, wanted, header):
-    """Reads only the columns asked for; `header` says nothing here, since the file names its columns."""
+def _read_parquet(path, wanted, header, skip_short):
+    """Reads only the columns asked for; the settings say nothing here, since the file names its columns."""
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -178,7 +183,7 @@ def _plain_values(column):
 _READERS = {".tsv": _read_tsv, ".csv": _read_csv, ".jsonl": _read_jsonl, ".parquet": _read_parquet}
 
 
-def _select(path, rows, wanted, header, separators):
+def _select(path, rows, wanted, header, separators, skip_short):
     """Returns (line, values of the wanted columns) of every row; with `header` the first row gives the names."""
     rows = _drop_blank_end(rows)
     if not rows:
@@ -186,17 +191,43 @@ def _select(path, rows, wanted, header, separators):
     if header:
         (line, names), *rows = rows
         indexes = [column.find(names, where(path, line)) for column in wanted]
+        _check_widths(path, rows, names, separators)
     else:
         indexes = [_index_without_header(path, column) for column in wanted]
     need = max(indexes) + 1
+    short = [(line, row) for line, row in rows if len(row) < need]
+    if short and not (skip_short and len(short) <= _FEW * len(rows)):
+        raise _too_short(path, *short[0], need, wanted, separators)
+    if short:
+        logging.warning("%s: left out %d rows of fewer than %d columns, the first in line %d.",
+                        *(path, len(short), need, short[0][0]))  # fmt: skip
+    return [(line, [row[i] for i in indexes]) for line, row in rows if len(row) >= need]
+
+
+def _check_widths(path, rows, names, separators):
+    """Raises ValueError where a row has more columns than are named: then what is read is perhaps another column."""
     for line, row in rows:
-        if len(row) < need:
-            flags = " and ".join(dict.fromkeys(column.flag for column in wanted))
+        if any(row[len(names) :]):
+            advice = "put a field with commas into double quotes" if separators == "commas" else "take out a stray tab"
             raise ValueError(
-                f"{where(path, line)}: a row must have at least {need} columns, separated by {separators}. Received "
-                f"{len(row)}: {excerpt(row)}; {wanted[0].remedy or f'correct this line, or check {flags}'}."
+                f"{where(path, line)}: a row must have the {len(names)} columns of line 1, separated by {separators}. "
+                f"Received {len(row)}: {excerpt(row)}; {advice}, or name the columns by number, with --header=false."
             )
-    return [(line, [row[i] for i in indexes]) for line, row in rows]
+
+
+def _too_short(path, line, row, need, wanted, separators):
+    """Returns the error of a row with fewer than `need` columns, and its likely reason."""
+    flags = " and ".join(dict.fromkeys(column.flag for column in wanted))
+    remedy = wanted[0].remedy or f"correct this line, or check {flags}"
+    if separators == "tabs" and any('"' in cell for cell in row):
+        remedy = (
+            'a stray quote (") may have swallowed a tab or a line end when the file was written, for quotes are '
+            f"ordinary characters in .tsv: write it again without quoting, or {remedy}"
+        )
+    return ValueError(
+        f"{where(path, line)}: a row must have at least {need} columns, separated by {separators}. Received "
+        f"{len(row)}: {excerpt(row)}; {remedy}."
+    )
 
 
 def _index_without_header(path, column):

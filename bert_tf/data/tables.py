@@ -1,10 +1,10 @@
 """Labelled text from .tsv, .csv, .jsonl and .parquet files, with the line of every example kept for error messages."""
 
 import dataclasses
-import numbers
 import os
 from collections.abc import Sequence
 
+from bert_tf.data.cells import NAME, TEXT, Cell
 from bert_tf.data.rows import Column, excerpt, read_rows, where
 
 
@@ -16,7 +16,8 @@ class Examples:
         ids: name of each example; "0", "1", ... where the file gives none.
         text_a: first text.
         text_b: second text, or None for tasks on one text.
-        labels: label names, or None where the file has none.
+        labels: of each example its label's name, or the names of all its labels, or a number; None where the file has
+            none.
         path: the file.
         lines: 1-based line on which each example begins; in a Parquet file the 1-based row.
     """
@@ -24,7 +25,7 @@ class Examples:
     ids: list[str]
     text_a: list[str]
     text_b: list[str] | None
-    labels: list[str] | None
+    labels: list[str] | list[tuple[str, ...]] | list[float] | None
     path: str
     lines: list[int]
 
@@ -43,7 +44,10 @@ def read_table(
     text_columns: Sequence[str | int] = ("text",),
     label_column: str | int | None = None,
     id_column: str | int | None = None,
+    label: Cell = NAME,
     remedy: str | None = None,
+    only: tuple[str | int, str] | None = None,
+    skip_short: bool = False,
 ) -> Examples:
     """Reads one file of examples; its extension tells the format.
 
@@ -58,7 +62,11 @@ def read_table(
         text_columns: one or two columns, each by name or by index from 0 (an int, or digits).
         label_column: likewise; None leaves `labels` None.
         id_column: likewise; None numbers the examples from "0".
+        label: what a label is, from `cells`: a name, several, or a number.
         remedy: advice that ends errors about columns; by default it speaks of the flags of the scripts.
+        only: a column and a value: the rows that do not have it there are none of the examples.
+        skip_short: leave rows out that have too few columns, where they are a few in a thousand, and count them in
+            the log.
 
     Raises:
         ValueError: the file cannot be read as said; the message names file, line, what must hold and what to do.
@@ -67,16 +75,24 @@ def read_table(
         raise ValueError(f"--text_column must name one or two columns. Received: {tuple(text_columns)}.")
     path = os.fspath(path)
     wanted = [Column(column, "--text_column", remedy) for column in text_columns]
-    wanted += [Column(label_column, "--label_column", remedy)] if label_column is not None else []
-    wanted += [Column(id_column, "id_column", remedy)] if id_column is not None else []
-    rows = read_rows(path, wanted, header)
+    kinds = [TEXT] * len(wanted)
+    if label_column is not None:
+        wanted, kinds = [*wanted, Column(label_column, "--label_column", remedy)], [*kinds, label]
+    if id_column is not None:
+        wanted, kinds = [*wanted, Column(id_column, "id_column", remedy)], [*kinds, NAME]
+    if only:
+        wanted.append(Column(only[0], "the column to choose by", remedy))
+    rows = read_rows(path, wanted, header, skip_short)
     if not rows:
         raise ValueError(
             f"{path} must hold at least one example. Received a file with no examples; "
             "check the path, and whether its only line is a header (--header)."
         )
-    columns = _check_values(path, rows, wanted)
-    return Examples(
+    if only:
+        rows = _choose(path, rows, *only)
+        wanted.pop()
+    columns = _check_values(path, rows, wanted, kinds)
+    examples = Examples(
         ids=columns.pop() if id_column is not None else [str(i) for i in range(len(rows))],
         labels=columns.pop() if label_column is not None else None,
         text_b=columns.pop() if len(text_columns) == 2 else None,
@@ -84,28 +100,53 @@ def read_table(
         path=path,
         lines=[line for line, _ in rows],
     )
+    _check_ids(examples)
+    return examples
 
 
 def label_list(examples: Examples) -> list[str]:
-    """Returns the distinct labels sorted as strings; the place in this list is the label's id."""
-    return sorted(set(_labels_of(examples)))
+    """Returns the distinct labels sorted as strings; the place in this list is the label's id.
+
+    Raises:
+        ValueError: there are none.
+    """
+    names = {name for label in _labels_of(examples) for name in _names(label)}
+    if not names:
+        raise ValueError(
+            f"{examples.path} must have a label somewhere. Received none in {len(examples)} examples; "
+            "check --label_column and --label_separator."
+        )
+    return sorted(names)
 
 
-def check_labels(examples: Examples, known: Sequence[str]) -> list[int]:
-    """Returns the place of every example's label in `known`.
+def check_labels(
+    examples: Examples, known: Sequence[str], whose: str = "one that training saw", remedy: str | None = None
+) -> list[int] | list[list[int]]:
+    """Returns the place of every example's label in `known`; where an example has several, the list of the places.
+
+    Args:
+        examples: with labels that are names.
+        known: all names.
+        whose: what the error says of them.
+        remedy: how it ends; by default with the flags of the scripts.
 
     Raises:
         ValueError: a label is not among `known`, or the examples have no labels.
     """
     ids = {label: i for i, label in enumerate(known)}
     for i, label in enumerate(_labels_of(examples)):
-        if label not in ids:
-            raise ValueError(
-                f"{examples.where(i)}: the label must be one that training saw: {excerpt(list(known), 200)}. "
-                f"Received: {label!r}; correct this line, check --label_column and --header, "
-                "or train on examples of this label too."
-            )
-    return [ids[label] for label in examples.labels]
+        for name in _names(label):
+            if name not in ids:
+                advice = remedy or "check --label_column and --header, or train on examples of this label too"
+                raise ValueError(
+                    f"{examples.where(i)}: the label must be {whose}: {excerpt(list(known), 200)}. "
+                    f"Received: {name!r}; correct this line, {advice}."
+                )
+    return [[ids[n] for n in label] if isinstance(label, tuple) else ids[label] for label in examples.labels]
+
+
+def _names(label):
+    return label if isinstance(label, tuple) else (label,)
 
 
 def _labels_of(examples):
@@ -114,28 +155,38 @@ def _labels_of(examples):
     return examples.labels
 
 
-def _check_values(path, rows, wanted):
-    """Returns the columns of `rows` as lists of str: texts must be strings, labels and ids may be numbers."""
+def _choose(path, rows, column, value):
+    """Returns the rows whose last value is `value`, without it."""
+    chosen = [(line, values[:-1]) for line, values in rows if values[-1] == value]
+    if not chosen:
+        there = sorted({str(values[-1]) for _, values in rows})
+        raise ValueError(
+            f"{path} must hold {value!r} in column {column!r}. Received only {excerpt(there, 200)}; choose one of them."
+        )
+    return chosen
+
+
+def _check_ids(examples):
+    """Raises where two examples have one id: whoever asks for answers by id could not tell them apart."""
+    first = {}
+    for i, name in enumerate(examples.ids):
+        if first.setdefault(name, i) != i:
+            raise ValueError(
+                f"{examples.where(i)}: the ids of a file must differ. Received {name!r}, which "
+                f"{examples.where(first[name])} has too; give one of them another id, or take it out."
+            )
+
+
+def _check_values(path, rows, wanted, kinds):
+    """Returns the columns of `rows` as lists of what `kinds` keeps of the values."""
     columns = [[] for _ in wanted]
     for line, values in rows:
-        for column, value, kept in zip(wanted, values, columns, strict=True):
-            is_text = column.flag == "--text_column"
-            name = value if is_text and isinstance(value, str) else None if is_text else _name(value)
-            if name is None:
-                must = "the text must be a string" if is_text else "a label or id must be a number or one line of text"
+        for column, kind, value, kept in zip(wanted, kinds, values, columns, strict=True):
+            read = kind.read(value)
+            if read is None:
                 raise ValueError(
-                    f"{where(path, line)}: {must}. Received: {excerpt(value)} in column {column.name!r}; "
-                    f"correct this line, or check {column.flag}."
+                    f"{where(path, line)}: {kind.must}. Received: {excerpt(value)} in column {column.name!r}; "
+                    f"correct this line, or {column.remedy or f'check {column.flag}'}."
                 )
-            kept.append(name)
+            kept.append(read)
     return columns
-
-
-def _name(value):
-    """Returns a label or id as text (1 -> "1", 1.0 -> "1.0", True -> "true"), or None for what names nothing."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, numbers.Number):
-        return str(value) if value == value else None  # NaN, as tables write what is missing
-    one_line = isinstance(value, str) and not {"\n", "\r"} & set(value)  # labels.txt holds one a line
-    return value if one_line and value.strip() else None

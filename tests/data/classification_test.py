@@ -1,12 +1,11 @@
-"""Labelled texts to tokenized examples, and a classifier's answers to files."""
-
-import json
+"""Labelled texts to tokenized examples, and what a model aims at."""
 
 import numpy as np
 import pytest
 
 from bert_tf.data import classification as data
 from bert_tf.data import tables
+from bert_tf.data.windowed import Windows
 from bert_tf.tokenization.wordpiece import Tokenizer
 from tests import tiny
 
@@ -59,55 +58,28 @@ def test_a_label_that_training_did_not_see_names_file_line_and_remedy(tokenizer)
         data.tokenize_examples(tokenizer, examples, 16, ["a", "b"])
 
 
-def test_predictions_in_order_with_the_texts_and_the_fields_of_an_answer(tmp_path):
-    probabilities = np.array([[0.25, 0.75], [0.5, 0.5]])
-    data.write_predictions(tmp_path, _examples(("gut\u2028so", None), ("b\n", None)), probabilities, ["no", "yes"])
-    assert (tmp_path / "test_results.tsv").read_text() == "0.25\t0.75\n0.5\t0.5\n"
-    lines = (tmp_path / "predictions.jsonl").read_text(encoding="utf-8").split("\n")
-    assert [list(json.loads(line).items()) for line in lines[:-1]] == [
-        [("id", "0"), ("text", "gut\u2028so"), ("label", "yes"), ("probabilities", [0.25, 0.75]),
-         ("labels", ["no", "yes"])],
-        [("id", "1"), ("text", "b\n"), ("label", "no"), ("probabilities", [0.5, 0.5]), ("labels", ["no", "yes"])],
-    ]  # fmt: skip
-    assert lines[-1] == ""
+def test_several_labels_are_rows_of_zeros_and_ones(tokenizer):
+    examples = _examples(("good", None), ("bad", None), ("dull", None), labels=[("b", "a"), (), ("b",)])
+    ids = data.tokenize_examples(tokenizer, examples, 16, ["a", "b", "c"], "multi_label").targets["label_ids"]
+    assert ids.tolist() == [[1, 1, 0], [0, 0, 0], [0, 1, 0]] and ids.dtype == np.int32
+    with pytest.raises(ValueError, match=r"^file\.tsv:2: the label must be one that training saw: \['a'\]\. .*'b'"):
+        data.targets(examples, ["a"], "multi_label")
 
 
-def test_predictions_of_pairs(tmp_path):
-    data.write_predictions(tmp_path, _examples(("a", "")), np.array([[1.0]]), ["x"])
-    assert list(json.loads((tmp_path / "predictions.jsonl").read_text())) == [
-        "id", "text_a", "text_b", "label", "probabilities", "labels"]  # fmt: skip
+def test_numbers_are_values(tokenizer):
+    examples = _examples(("good", None), ("bad", None), labels=[4.75, -1.0])
+    values = data.tokenize_examples(tokenizer, examples, 16, None, "regression").targets["label_values"]
+    assert values.tolist() == [4.75, -1.0] and values.dtype == np.float32
 
 
-@pytest.mark.parametrize(
-    "task, folder, files, message",
-    [
-        (None, "glue", {}, "--data_dir must come with --task_name. Received --data_dir=glue alone."),
-        ("mrpc", None, {}, "--task_name must come with --data_dir. Received --task_name=mrpc alone."),
-        ("mrpc", "glue", {"train": "t.tsv"}, "Examples must come from --task_name or from files."),
-        ("nope", "glue", {}, "--task_name must be one of ['cola', 'mrpc', 'sst-2']. Received: 'nope'"),
-    ],
-)
-def test_sources_that_contradict_themselves(task, folder, files, message):
-    with pytest.raises(ValueError) as error:
-        data.make_source(task, folder, files)
-    assert str(error.value).startswith(message)
+@pytest.mark.parametrize("problem", ["single_label", "multi_label", "regression"])
+def test_without_labels_there_is_nothing_to_aim_at(problem):
+    assert data.targets(_examples(("good", None)), ["a"], problem) == {}
 
 
-def test_a_source_without_the_file_that_is_asked_for():
-    with pytest.raises(ValueError, match=r"--do_predict must have examples\. Received no --predict_file, and no"):
-        data.make_source(None, None, {"train": "t.tsv"}).read(["test"])
-
-
-def test_labels_are_the_task_s_or_those_of_training_or_those_of_the_trained_model():
-    files, glue = data.make_source(None, None, {}), data.make_source("mrpc", "glue", {})
-    train = _examples(("x", None), ("y", None), ("z", None), labels=["10", "9", "10"])
-    assert files.labels({"train": train}, ["a"]) == ["10", "9"]  # sorted as strings
-    assert files.labels({}, ["a", "b"]) == ["a", "b"]
-    assert glue.labels({}) == ["0", "1"]
-    with pytest.raises(ValueError, match=r"must have a trained model\. Received one without labels\.txt; train it"):
-        files.labels({})
-
-
-def test_metrics_are_the_official_ones_of_a_task():
-    assert data.make_source("cola", "glue", {}).metrics == ("matthews",)
-    assert data.make_source(None, None, {}).metrics is None
+def test_through_windows_a_long_text_has_several_rows(tokenizer):
+    examples = _examples(("the film is a story of people", None), ("good", None), labels=["a", "b"])
+    tokenized = data.tokenize_examples(tokenizer, examples, 6, ["a", "b"], windows=Windows(3))
+    assert len(tokenized) == 2 and tokenized.splits.tolist() == [0, 2, 3]
+    assert _rows(tokenized.rows)[0] == _ids("[CLS]", "the", "film", "is", "a", "[SEP]")
+    assert tokenized.targets["label_ids"].tolist() == [0, 1]

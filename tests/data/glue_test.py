@@ -6,8 +6,9 @@ import re
 import pytest
 
 from bert_tf.data import glue
-from bert_tf.data.tables import check_labels
+from bert_tf.data.tables import check_labels, read_table
 from bert_tf.evaluation.metrics import METRICS
+from tests import glue_files, tiny
 
 REPOSITORY = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 GLUE = os.path.join(REPOSITORY, "..", "shared", "data", "glue")
@@ -50,24 +51,137 @@ def test_small_files_in_each_layout(tmp_path, task, split):
     assert (pairs, got.labels, got.ids, got.lines) == (texts, labels, ids, lines)
 
 
+OFFICIAL = {  # task -> rows of train, dev, test
+    "sst-2": (67349, 872, 1821), "cola": (8551, 1043, 1063), "mrpc": (3667, 408, 1725), "rte": (2490, 277, 3000),
+    "wnli": (635, 71, 146), "sts-b": (5749, 1500, 1379),
+}  # fmt: skip
+
+
 @real_files
-@pytest.mark.parametrize(
-    "task, rows", [("sst-2", (67349, 872, 1821)), ("cola", (8551, 1043, 1063)), ("mrpc", (3667, 408, 1725))]
-)
-def test_official_files(task, rows):
-    row = glue.find_task(task)
+@pytest.mark.parametrize("task", OFFICIAL)
+def test_official_files(task):
+    row, rows = glue.find_task(task), OFFICIAL[task]
     folder = os.path.join(GLUE, row.directory)
     splits = {name: glue.read_split(folder, task, name) for name in ("train", "dev", "test")}
     for name, split in splits.items():
         with open(os.path.join(folder, f"{name}.tsv"), "rb") as file:
-            assert len(split) == sum(1 for _ in file) - row.splits[name].header
+            lines = file.read().removesuffix(b"\n").count(b"\n") + 1
+        assert len(split) == lines - row.splits[name].header
     counts = tuple(len(split) for split in splits.values())
     # GLUE publishes 3,668 training pairs of MRPC; ../shared holds a copy of 3,667, one of the positive ones fewer.
     assert counts in (rows, (3668, 408, 1725) if task == "mrpc" else rows)
-    assert set(check_labels(splits["train"], row.labels)) == set(check_labels(splits["dev"], row.labels)) == {0, 1}
+    for name in ("train", "dev"):
+        if row.problem == "regression":
+            assert min(splits[name].labels) == 0 and max(splits[name].labels) == 5
+        else:
+            assert set(check_labels(splits[name], row.labels)) == {0, 1}
     assert splits["test"].labels is None and splits["test"].ids == [str(i) for i in range(counts[2])]
     pairs = [split.text_b is not None for split in splits.values()]
-    assert pairs == [task == "mrpc"] * 3
+    assert pairs == [task not in ("sst-2", "cola")] * 3
+
+
+@real_files
+def test_official_files_that_are_there_in_part():
+    for split in ("dev", "test"):
+        assert len(glue.read_split(os.path.join(GLUE, "QNLI"), "qnli", split)) == 5463
+    pairs = glue.read_split(os.path.join(GLUE, "diagnostic"), "ax", "test")
+    assert len(pairs) == 1104 and (pairs.text_a[0], pairs.text_b[0]) == (
+        "The cat sat on the mat.", "The cat did not sit on the mat.")  # fmt: skip
+
+
+@real_files
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_xnli_without_a_header_is_an_ordinary_file(language):
+    path = os.path.join(GLUE, "..", "xnli", f"dev-{language}.tsv")
+    got = read_table(path, header=False, text_columns=["0", "1"], label_column="2")
+    assert len(got) == 2490 and sorted(set(got.labels)) == ["contradiction", "entailment", "neutral"]
+
+
+def _rows(examples):
+    return list(zip(examples.ids, examples.text_a, examples.text_b, examples.labels or examples.ids, strict=True))
+
+
+@pytest.mark.parametrize(
+    "task, write, label",
+    [("mnli", glue_files.mnli, "entailment"), ("qnli", glue_files.qnli, "entailment"), ("qqp", glue_files.qqp, "1"),
+     ("sts-b", glue_files.sts_b, 4.75), ("xnli", glue_files.xnli, "entailment")],
+)  # fmt: skip
+def test_every_file_of_the_larger_tasks(tmp_path, task, write, label):
+    write(tmp_path)
+    splits = glue.find_task(task).splits
+    for name, split in splits.items():
+        got = glue.read_split(tmp_path, task, name)
+        assert (got.labels is None) == (split.label_column is None)
+        n = len(got)
+        texts = tiny.texts(n, 1 if (task, name) == ("xnli", "train") else n)
+        first = 9000 if task == "mnli" and name.startswith("test") else 0
+        assert got.ids == [str(first + i) for i in range(n)]
+        assert (got.text_a, set(got.text_b)) == ([text for text, _ in texts], {"the film is it"})
+        if got.labels:
+            good = [i for i, (_, mark) in enumerate(texts) if mark == "1"]
+            assert {got.labels[i] for i in good} <= {label, "neutral"} and label in got.labels
+
+
+def test_mnli_has_its_label_at_the_end_however_many_annotators_there_were(tmp_path):
+    glue_files.mnli(tmp_path)
+    assert glue.read_split(tmp_path, "mnli", "dev_mismatched").labels[0] == "neutral"
+
+
+def test_xnli_in_one_language_and_its_other_word_for_contradiction(tmp_path):
+    glue_files.xnli(tmp_path)
+    assert set(glue.read_split(tmp_path, "xnli", "train", "de").labels) == {"contradiction", "entailment"}
+    dev = glue.read_split(tmp_path, "xnli", "dev", "de")
+    assert dev.ids == [str(i) for i in range(10)] and dev.lines == list(range(2, 22, 2))
+    assert glue.read_split(tmp_path, "xnli", "dev", "en").lines == list(range(3, 22, 2))
+    with pytest.raises(
+        ValueError, match=r"dev\.tsv must hold 'sw' in column 'language'\. Received only \['de', 'en'\]"
+    ):
+        glue.read_split(tmp_path, "xnli", "dev", "sw")
+    with pytest.raises(ValueError, match=r"must hold multinli/multinli\.train\.sw\.tsv of GLUE's XNLI\. Received a"):
+        glue.read_split(tmp_path, "xnli", "train", "sw")
+
+
+def test_qqp_s_questions_with_line_ends_are_left_out_and_counted(tmp_path, caplog):
+    glue_files.qqp(tmp_path, train=2100)
+    assert len(glue.read_split(tmp_path, "qqp", "train")) == 2100
+    assert "left out 2 rows of fewer than 6 columns, the first in line 2102." in caplog.text
+    glue_files.qqp(tmp_path, train=1000)
+    with pytest.raises(ValueError, match=r"train\.tsv:1002: a row must have at least 6 columns.*a stray quote"):
+        glue.read_split(tmp_path, "qqp", "train")
+
+
+_STS = "index\tgenre\tfilename\tyear\told_index\tsource1\tsource2\tsentence1\tsentence2\tscore\n"
+_NLI = "index\tsentence1\tsentence2\tlabel\n"
+BAD = {  # task, split, content, message after the directory
+    "score over the scale": ("sts-b", "train", _STS + "0\tg\tf\ty\to\ts\ts\ta\tb\t5.2\n",
+                             r"train\.tsv:2: the score must "
+                             r"be a number from 0 to 5\. Received: '5\.2' in column 'score'; correct this line, or "
+                             r"check that --data_dir holds GLUE's STS-B"),
+    "score below it": ("sts-b", "dev", _STS + "0\tg\tf\ty\to\ts\ts\ta\tb\t-0.1\n", r"dev\.tsv:2: .*Received: '-0\.1'"),
+    "score that is none": ("sts-b", "dev", _STS + "0\tg\tf\ty\to\ts\ts\ta\tb\tnan\n", r"dev\.tsv:2: .*Received: 'nan'"),
+    "stray quote": ("rte", "train", _NLI + '0\ta\tb\tentailment\n1\ta "b c\tentailment"\n',
+                    r"train\.tsv:3: a row must have "
+                    r"at least 4 columns, separated by tabs\. Received 3: .*; a stray quote \(\"\) may have swallowed "
+                    r"a tab or a line end.*: write it again without quoting, or check that --data_dir"),
+    "missing column": ("rte", "train", "index\tsentence1\tlabel\n0\ta\tentailment\n",
+                       r"train\.tsv:1: there must be a column "
+                       r"'sentence2'.*Received the columns \['index', 'sentence1', 'label'\]; check that --data_dir"),
+    "short row": ("wnli", "train", _NLI + "0\ta\t1\n",
+                  r"train\.tsv:2: .*Received 3: \['0', 'a', '1'\]; check that --data"),
+    "another task's label": ("rte", "dev", _NLI + "0\ta\tb\tneutral\n", r"dev\.tsv:2: the label must be one of RTE's: "
+                             r"\['entailment', 'not_entailment'\]\. Received: 'neutral'; correct this line, or check"),
+    "one id twice": ("cola", "test", "index\tsentence\n0\ta\n1\tb\n0\tc\n",
+                     r"test\.tsv:4: the ids of a file must differ\. "
+                     r"Received '0', which .*test\.tsv:2 has too; give one of them another id"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_files_that_are_not_as_they_should_be_name_line_and_remedy(tmp_path, case):
+    task, split, content, message = BAD[case]
+    (tmp_path / f"{split}.tsv").write_text(content)
+    with pytest.raises(ValueError, match=re.escape(f"{tmp_path}{os.sep}") + message):
+        glue.read_split(tmp_path, task, split)
 
 
 @real_files
@@ -79,15 +193,22 @@ def test_mrpc_has_its_majority_class_and_its_stray_quotes():
 
 def test_find_task_forgives_case_and_hyphens():
     assert {glue.find_task(name).name for name in ("SST-2", "sst2", "SST_2")} == {"sst-2"}
-    with pytest.raises(ValueError, match=r"--task_name must be one of \['cola', 'mrpc', 'sst-2'\]. Received: 'imdb'; "):
+    assert [glue.find_task(name).name for name in ("STSB", "AX", "MNLI")] == ["sts-b", "ax", "mnli"]
+    with pytest.raises(ValueError, match=r"--task_name must be one of \['ax', 'cola', .*'xnli'\]. Received: 'imdb'; "):
         glue.find_task("imdb")
 
 
-def test_every_row_names_known_metrics_and_sorted_labels():
+def test_every_row_names_known_metrics_sorted_labels_and_one_file_of_the_leaderboard_a_test_set():
     for name, task in glue.TASKS.items():
         assert name == task.name and set(task.metrics) <= set(METRICS) and list(task.labels) == sorted(task.labels)
-        assert set(task.splits) >= {"train", "dev", "test"}
-    assert [task.metrics for task in glue.TASKS.values()] == [("accuracy",), ("matthews",), ("accuracy", "f1")]
+        assert (task.problem == "regression") == (task.scale is not None) == (not task.labels)
+        wanted = [split for split in task.splits if task.splits[split].leaderboard]
+        assert wanted == list(task.like("test")) * (not task.languages)
+        assert all(task.splits[split].id_column for split in wanted)
+    metrics = {name: task.metrics for name, task in glue.TASKS.items()}
+    assert metrics.pop("sts-b") == ("pearson", "spearman") and metrics.pop("cola") == metrics.pop("ax") == ("matthews",)
+    assert metrics.pop("mrpc") == metrics.pop("qqp") == ("accuracy", "f1")
+    assert set(metrics.values()) == {("accuracy",)}
 
 
 def test_a_missing_file_points_to_the_folder_inside(tmp_path):

@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from bert_tf.data import cells
 from bert_tf.data.tables import Examples, check_labels, label_list, read_table
 
 REPOSITORY = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -76,7 +77,7 @@ def test_without_header_and_with_windows_line_ends(tmp_path):
 
 
 def test_tsv_keeps_quotes_nul_and_carriage_returns_inside(tmp_path):
-    path = write(tmp_path, "a.tsv", 'text\n"open \x00 a\rb\n""x""\tbeyond\n')
+    path = write(tmp_path, "a.tsv", 'text\n"open \x00 a\rb\n""x""\n')
     assert read_table(path).text_a == ['"open \x00 a\rb', '""x""']
 
 
@@ -139,6 +140,10 @@ BAD = {  # name, content, arguments of read_table, the message after the directo
     "twice": ("a.csv", "text,text\nx,y\n", {}, r"a\.csv:1: column names must differ\. .*'text' more than once"),
     "short row": ("a.tsv", "good\t1\nbad 0\n", NO_HEADER, r"a\.tsv:2: a row must have at least 2 columns, separated by "
                   r"tabs\. Received 1: \['bad 0'\]; correct this line, or check --text_column and --label_column"),
+    "stray tab": ("a.tsv", "text\tlabel\ngood\tfilm\t1\n", LABELLED, r"a\.tsv:2: a row must have the 2 columns of "
+                  r"line 1, separated by tabs\. Received 3: .*take out a stray tab"),
+    "stray comma": ("a.csv", "text,label\nA nice, warm film,1\n", LABELLED, r"a\.csv:2: .*the 2 columns of line 1, "
+                    r"sep.*Received 3: .*double quotes"),
     "blank line": ("a.tsv", "text\nx\n\ny\n", {}, r"a\.tsv:3: .*at least 1 columns.*Received 0"),
     "blank csv line": ("a.csv", "text\nx\n\ny\n", {}, r"a\.csv:3: .*at least 1 columns.*Received 0"),
     "empty": ("a.tsv", "", {}, r"a\.tsv must hold at least one example\. Received a file with no examples"),
@@ -166,6 +171,27 @@ BAD = {  # name, content, arguments of read_table, the message after the directo
     "empty label": ("a.tsv", "text\tlabel\nx\t1\ny\t\n", LABELLED, r"a\.tsv:3: a label .*Received: ''"),
     "label of two lines": ("a.csv", 'text,label\nx,"1\n2"\n', LABELLED, r"a\.csv:2: a label .*Received: '1\\n2'"),
     "list label": ("a.jsonl", '{"text": "x", "label": [1]}\n', LABELLED, r"a\.jsonl:1: a label .*Received: \[1\]"),
+    "stray quote": ("a.tsv", 'text\tlabel\n"x\ty"\nz "w 1\n', LABELLED,
+                    r'a\.tsv:3: .*Received 1: .*; a stray quote \("\) '
+                    r"may have swallowed a tab .* write it again without quoting, or correct this line, or check --t"),
+    "one id twice": ("a.tsv", "text\tname\nx\t7\ny\t8\nz\t7\n", {"id_column": "name"},
+                     r"a\.tsv:4: the ids of a file must "
+                     r"differ\. Received '7', which .*a\.tsv:2 has too"),
+    "no such value": ("a.tsv", "text\tlang\nx\ten\n", {"only": ("lang", "de")},
+                      r"a\.tsv must hold 'de' in column 'lang'\. "
+                      r"Received only \['en'\]; choose one of them"),
+    "no number": ("a.tsv", "text\tlabel\nx\t1.5\ny\tgood\n", LABELLED | {"label": cells.number()},
+                  r"a\.tsv:3: the score "
+                  r"must be a number\. Received: 'good' in column 'label'; correct this line, or check --label_column"),
+    "out of range": ("a.jsonl", '{"text": "x", "label": 6}\n', LABELLED | {"label": cells.number(0, 5)},
+                     r"a\.jsonl:1: the "
+                     r"score must be a number from 0 to 5\. Received: 6"),
+    "empty name": ("a.tsv", "text\tlabel\nx\ta,,b\n", LABELLED | {"label": cells.several(",")},
+                   r"a\.tsv:2: the labels must "
+                   r"be names with ',' between them, .*Received: 'a,,b'"),
+    "null labels": ("a.jsonl", '{"text": "x", "label": null}\n', LABELLED | {"label": cells.several(",")},
+                    r"a\.jsonl:1: the "
+                    r"labels must be names .*Received: None"),
     "broken parquet": ("a.parquet", "PAR1 no", {}, r"a\.parquet must be a whole Parquet file\. Received: .*write"),
 }  # fmt: skip
 
@@ -235,3 +261,48 @@ def test_reading_text_needs_neither_tensorflow_nor_pyarrow():
     code = "import sys, bert_tf.data.glue; print([m for m in ('tensorflow', 'pyarrow', 'numpy') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_rows_of_one_value_keep_their_lines(tmp_path):
+    path = write(tmp_path, "a.tsv", "text\tlang\tlabel\na\ten\t\nb\tde\t1\nc\ten\t\nd\tde\t0\n")
+    got = read_table(path, label_column="label", only=("lang", "de"))
+    assert (got.ids, got.text_a, got.labels, got.lines) == (["0", "1"], ["b", "d"], ["1", "0"], [3, 5])
+
+
+def test_a_few_broken_rows_are_left_out_where_a_file_is_known_for_them(tmp_path, caplog):
+    rows = [f"text {i}\t{i}" for i in range(2000)]
+    path = write(tmp_path, "a.tsv", "\n".join(["text\tlabel", *rows[:1000], "half of a", "row", *rows[1000:]]))
+    got = read_table(path, label_column="label", skip_short=True)
+    assert got.labels == [str(i) for i in range(2000)] and got.lines[1000] == 1004
+    assert "left out 2 rows of fewer than 2 columns, the first in line 1002." in caplog.text
+    with pytest.raises(ValueError, match=r"a\.tsv:1002: "):
+        read_table(path, label_column="label")
+    short = write(tmp_path, "b.tsv", "\n".join(["text\tlabel", *rows[:999], "half of a", "row"]))
+    with pytest.raises(ValueError, match=r"b\.tsv:1001: "):
+        read_table(short, label_column="label", skip_short=True)
+
+
+@pytest.mark.parametrize(
+    "value, names",
+    [("a", ("a",)), ("b, a ,b", ("b", "a")), ("", ()), ("  ", ()), ([], ()), (["a, b", "c"], ("a, b", "c")),
+     ([1, True], ("1", "true")), (3, ("3",)), (",", None), ("a\nb", None), (None, None), ([""], None), ([["a"]], None),
+     (float("nan"), None)],
+)  # fmt: skip
+def test_a_cell_of_several_names(value, names):
+    assert cells.several(",").read(value) == names
+
+
+@pytest.mark.parametrize(
+    "value, number",
+    [("4.75", 4.75), (" 0 ", 0.0), (5, 5.0), ("5.0", 5.0), ("1e-1", 0.1), ("-0.1", None), ("5.1", None), ("nan", None),
+     ("inf", None), (float("nan"), None), (True, None), ("1_0", None), ("", None), ("good", None), (None, None),
+     ([1], None)],
+)  # fmt: skip
+def test_a_cell_of_a_number(value, number):
+    assert cells.number(0, 5).read(value) == number
+    assert cells.number().read("-1e9") == -1e9 and cells.number().read("-inf") is None
+
+
+def test_a_separator_must_be_something():
+    with pytest.raises(ValueError, match=r"--label_separator must not be empty\. Received ''; give"):
+        cells.several("")

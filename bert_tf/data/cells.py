@@ -1,0 +1,78 @@
+"""What may stand in a cell of a table: a text, one name, several names, or a number."""
+
+import dataclasses
+import math
+import numbers
+from collections.abc import Callable
+from typing import Any
+
+
+@dataclasses.dataclass(frozen=True)
+class Cell:
+    """One kind of cell.
+
+    Attributes:
+        must: what must hold, as an error says it.
+        read: a value of the file -> what is kept of it, or None where `must` does not hold.
+    """
+
+    must: str
+    read: Callable[[Any], Any]
+
+
+def several(separator: str) -> Cell:
+    """Returns the kind that is kept as a tuple of names, each once; an empty field and an empty list hold none.
+
+    Args:
+        separator: what stands between the names of a field; a list of .jsonl or .parquet needs none.
+
+    Raises:
+        ValueError: the separator is empty.
+    """
+    if not separator:
+        raise ValueError("--label_separator must not be empty. Received ''; give what stands between two labels.")
+    must = f"the labels must be names with {separator!r} between them, or a list of names in .jsonl and .parquet"
+    return Cell(must, lambda value: _several(value, separator))
+
+
+def number(low: float = -math.inf, high: float = math.inf) -> Cell:
+    """Returns the kind that is kept as a float from `low` to `high`, not nan and not infinite."""
+    scale = f" from {low:g} to {high:g}" if math.isfinite(high - low) else ""
+    return Cell(f"the score must be a number{scale}", lambda value: _number(value, low, high))
+
+
+def _text(value):
+    return value if isinstance(value, str) else None
+
+
+def _name(value):
+    """Returns a label or id as text (1 -> "1", 1.0 -> "1.0", True -> "true"), or None for what names nothing."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, numbers.Number):
+        return str(value) if value == value else None  # NaN, as tables write what is missing
+    one_line = isinstance(value, str) and not {"\n", "\r"} & set(value)  # labels.txt holds one a line
+    return value if one_line and value.strip() else None
+
+
+def _several(value, separator):
+    if isinstance(value, str):
+        value = [part.strip() for part in value.split(separator)] if value.strip() else []
+    elif not isinstance(value, list):
+        value = [value]
+    names = tuple(dict.fromkeys(_name(part) for part in value))
+    return None if None in names else names
+
+
+def _number(value, low, high):
+    if isinstance(value, bool) or not isinstance(value, str | numbers.Real) or "_" in str(value):
+        return None  # float() would take "1_000"
+    try:
+        score = float(value)
+    except ValueError:
+        return None
+    return score if math.isfinite(score) and low <= score <= high else None
+
+
+TEXT = Cell("the text must be a string", _text)
+NAME = Cell("a label or id must be a number or one line of text", _name)

@@ -1,0 +1,85 @@
+"""What GLUE's server wants: a file of answers for every test set, in one zip (gluebenchmark.com, FAQ)."""
+
+import os
+import zipfile
+from collections.abc import Sequence
+
+from absl import logging
+
+from bert_tf.data.glue_tasks import LEADERBOARD
+from bert_tf.files import atomic_open
+
+FILES = tuple(LEADERBOARD)
+_HEADER = "index\tprediction\n"
+
+
+def write_answers(
+    directory: str, name: str, ids: Sequence[str], answers: Sequence[str | float], scale: tuple[float, float] | None
+):
+    """Writes one file of answers, header `index<TAB>prediction`: label names, or scores cut to their scale.
+
+    Args:
+        directory: where it goes.
+        name: one of `FILES`.
+        ids: of the examples, as the test file numbers them.
+        answers: as many label names, or scores.
+        scale: lowest and highest score; None for names.
+    """
+    with atomic_open(os.path.join(directory, name)) as file:
+        file.write(_HEADER)
+        for index, answer in zip(ids, answers, strict=True):
+            file.write(f"{index}\t{answer if scale is None else format(min(max(answer, scale[0]), scale[1]), '.3f')}\n")
+
+
+def write_submission(folders: Sequence[str | os.PathLike], path: str | os.PathLike) -> tuple[str, ...]:
+    """Packs the files of answers that lie in `folders`, each a run's --output_dir, into one zip.
+
+    The same files give the same zip, byte for byte. The server takes a zip only when it is whole.
+
+    Args:
+        folders: with --do_predict answered for a GLUE task each, or several.
+        path: the zip.
+
+    Returns:
+        those of `FILES` that no folder has; the log names them too.
+
+    Raises:
+        ValueError: a file lies in two folders or is not as `write_answers` writes it, or there is none at all.
+        OSError: the zip cannot be written; an older one is unchanged.
+    """
+    found = {}
+    for folder in map(os.fspath, folders):
+        for name in FILES:
+            here = os.path.join(folder, name)
+            if os.path.isfile(here):
+                if name in found:
+                    raise ValueError(
+                        f"A submission must have one {name}. Received {found[name]} and {here}; name one of them."
+                    )
+                found[name] = here
+    if not found:
+        raise ValueError(
+            f"A submission must have answers. Received {list(map(os.fspath, folders))}, none of which holds one of "
+            f"{', '.join(FILES)}; write them with run_classifier.py --do_predict --task_name."
+        )
+    contents = {name: _checked(found[name]) for name in FILES if name in found}
+    with atomic_open(path, "wb") as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, text in contents.items():
+            archive.writestr(zipfile.ZipInfo(name), text, zipfile.ZIP_DEFLATED)
+    missing = tuple(name for name in FILES if name not in found)
+    if missing:
+        logging.warning("%s has no %s: GLUE's server wants all files.", path, ", ".join(missing))
+    return missing
+
+
+def _checked(path):
+    """Returns the file's text, after a look at its layout."""
+    with open(path, encoding="utf-8", newline="") as file:
+        text = file.read()
+    for number, line in enumerate(text.removesuffix("\n").split("\n"), 1):
+        if line.count("\t") != 1 or (number == 1 and f"{line}\n" != _HEADER):
+            raise ValueError(
+                f"{path}:{number}: a file of answers must have the columns index and prediction, with a tab between "
+                f"them. Received: {line[:80]!r}; write it again with --do_predict."
+            )
+    return text

@@ -1,0 +1,57 @@
+"""A classifier's answers as files."""
+
+import json
+
+import numpy as np
+
+from bert_tf.data import answers, tables
+
+
+def _examples(*rows, labels=None):
+    text_b = [b for _, b in rows] if rows[0][1] is not None else None
+    ids = [str(i) for i in range(len(rows))]
+    return tables.Examples(ids, [a for a, _ in rows], text_b, labels, "file.tsv", [i + 2 for i in range(len(rows))])
+
+
+def test_predictions_in_order_with_the_texts_and_the_fields_of_an_answer(tmp_path):
+    probabilities = np.array([[0.25, 0.75], [0.5, 0.5]])
+    answers.write_predictions(tmp_path, _examples(("gut\u2028so", None), ("b\n", None)), probabilities, ["no", "yes"])
+    assert (tmp_path / "test_results.tsv").read_text() == "0.25\t0.75\n0.5\t0.5\n"
+    lines = (tmp_path / "predictions.jsonl").read_text(encoding="utf-8").split("\n")
+    assert [list(json.loads(line).items()) for line in lines[:-1]] == [
+        [("id", "0"), ("text", "gut\u2028so"), ("label", "yes"), ("probabilities", [0.25, 0.75]),
+         ("labels", ["no", "yes"])],
+        [("id", "1"), ("text", "b\n"), ("label", "no"), ("probabilities", [0.5, 0.5]), ("labels", ["no", "yes"])],
+    ]  # fmt: skip
+    assert lines[-1] == ""
+
+
+def test_predictions_of_pairs(tmp_path):
+    answers.write_predictions(tmp_path, _examples(("a", "")), np.array([[1.0]]), ["x"], "_mismatched")
+    assert list(json.loads((tmp_path / "predictions_mismatched.jsonl").read_text())) == [
+        "id", "text_a", "text_b", "label", "probabilities", "labels"]  # fmt: skip
+    assert (tmp_path / "test_results_mismatched.tsv").read_text() == "1.0\n"
+
+
+def test_predictions_of_scores(tmp_path):
+    answers.write_predictions(tmp_path, _examples(("a", "b"), ("c", "d")), np.array([4.5, -0.25]), None)
+    assert (tmp_path / "test_results.tsv").read_text() == "4.5\n-0.25\n"
+    lines = [json.loads(line) for line in (tmp_path / "predictions.jsonl").read_text().splitlines()]
+    assert lines[1] == {"id": "1", "text_a": "c", "text_b": "d", "score": -0.25}
+
+
+def test_what_is_answered():
+    probabilities = np.array([[0.6, 0.5, 0.9], [0.1, 0.2, 0.3]])
+    assert answers.chosen(probabilities, ["a", "b", "c"]) == ["c", "c"]
+    assert answers.chosen(probabilities, ["a", "b", "c"], "multi_label") == [("a", "c"), ()]
+    assert answers.chosen(np.array([1.5, 2.0]), None, "regression") == [1.5, 2.0]
+
+
+def test_answers_beside_the_true_labels(tmp_path):
+    examples = _examples(("x", None), ("y", None), labels=[("a", "c"), ()])
+    answers.write_eval_predictions(tmp_path, examples, [(), ("b",)], ";")
+    assert (tmp_path / "eval_predictions.tsv").read_text() == "id\tlabel\tprediction\n0\ta;c\t\n1\t\tb\n"
+    examples = _examples(("x", None), labels=[4.75])
+    answers.write_eval_predictions(tmp_path, examples, [-0.5], suffix="_mismatched")
+    written = (tmp_path / "eval_predictions_mismatched.tsv").read_text()
+    assert written == "id\tlabel\tprediction\n0\t4.75\t-0.5\n"
