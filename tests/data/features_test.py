@@ -19,6 +19,8 @@ def test_names_types_and_shapes_are_the_promised_ones():
         "next_sentence_weights": ("float32", "sentence"),
         "label_ids": ("int32", "example"),
         "label_values": ("float32", "example"),
+        "start_positions": ("int32", "example"),
+        "end_positions": ("int32", "example"),
         "is_real_example": ("float32", "example"),
     }
     assert all(name == feature.name for name, feature in features.FEATURES.items())

@@ -92,7 +92,7 @@ def test_a_file_that_breaks_off(folder):
     assert "a.txt.gz must be a file that can be read to its end" in _run(folder, "--input_format=sentences")
 
 
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_a_full_disk(folder, workers):
     _write(folder, a=GOOD * 3000)
 

@@ -32,8 +32,8 @@ def test_the_same_file_twice():
 def test_flags_without_effect_are_told(corpus, tmp_path):
     flags = [
         f"--input_file={corpus}/*.txt", f"--vocab_file={corpus}/vocab.txt", f"--output_file={tmp_path}/a.tfrecord",
-        "--input_format=sentences", "--num_workers=1", "--dynamic_masking", "--masking=span", "--document_start=x",
-        "--max_sentences_per_seq=3", "--beam_options=--x",
+        "--input_format=sentences", "--num_workers=1", "--dupe_factor=1", "--dynamic_masking", "--masking=span",
+        "--document_start=x", "--max_sentences_per_seq=3", "--beam_options=--x",
     ]  # fmt: skip
     (tmp_path / "a-00001-of-00004.tfrecord").write_bytes(b"of another run")
     command = [sys.executable, "-m", "bert_tf.data.create_pretraining_data", *flags]

@@ -1,0 +1,191 @@
+"""SQuAD's scorer: equal to the official algorithms on odd cases, and clear about files that do not fit together."""
+
+import json
+import pathlib
+import random
+import subprocess
+import sys
+
+import pytest
+
+from bert_tf.evaluation import squad_files, squad_scores
+from bert_tf.evaluation.squad_files import Golds
+from tests import other_envs
+from tests.conftest import ROOT
+
+GOLDENS = pathlib.Path(__file__).parents[1] / "goldens"
+EXACTLY = 1e-9
+
+
+def squad_json(questions, **more):
+    """Returns SQuAD's layout around [(id, answers)]; `more` goes into each question."""
+    qas = [{"id": name, "question": "?", "answers": [{"text": t, "answer_start": 0} for t in texts], **more}
+           for name, texts in questions]  # fmt: skip
+    return {"version": "x", "data": [{"title": "t", "paragraphs": [{"context": "", "qas": qas}]}]}
+
+
+def write(path, content):
+    path.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
+    return path
+
+
+def check(cases):
+    """Holds our scores against those that `torch_squad_scores.py` wrote."""
+    questions = cases["questions"]
+    golds = {str(i): question["answers"] for i, question in enumerate(questions)}
+    said, odds = ({str(i): q[key] for i, q in enumerate(questions)} for key in ("prediction", "odds"))
+    for i, expected in enumerate(cases["each"]):
+        got = squad_scores.score(Golds({"q": golds[str(i)]}, True, ""), {"q": said[str(i)]})
+        assert [got["exact"] / 100, got["f1"] / 100] == pytest.approx(expected, abs=EXACTLY), questions[i]
+    plain = squad_scores.score(Golds(golds, True, ""), said)
+    assert list(plain) == list(cases["scores"]) and plain == pytest.approx(cases["scores"], abs=EXACTLY)
+    full = squad_scores.score(Golds(golds, True, ""), said, odds, cases["threshold"])
+    assert list(full) == list(cases["with_odds"]) and full == pytest.approx(cases["with_odds"], abs=EXACTLY)
+    answered = Golds({name: texts for name, texts in golds.items() if texts}, False, "")
+    first = squad_scores.score(answered, {name: said[name] for name in answered.texts})
+    assert first == pytest.approx({**cases["version_1"], "total": len(answered.texts)}, abs=EXACTLY)
+
+
+def test_odd_cases_are_scored_as_the_official_algorithm_does():
+    check(json.loads((GOLDENS / "squad_scores.json").read_text(encoding="utf-8")))
+
+
+WORDS = (
+    *(
+        "the",
+        "a",
+        "an",
+        "The",
+        "cat",
+        "Cat",
+        "cats",
+        "don't",
+        "dont",
+        "don\u2019t",
+        "_",
+        "x_y",
+        "a-b",
+        "10,000",
+        ".",
+        "!?",
+    ),
+    *("\u00c9cole", "e\u0301", "\u0130s", "stra\u00dfe", "\u6771\u4eac", "\U0001f600", "\u2014"),
+    *("\u00a0", "\t", "\u200b", ""),
+)
+
+
+@pytest.mark.slow
+def test_the_goldens_and_many_random_answers_against_the_official_algorithm(tmp_path):
+    script, golden, out = GOLDENS / "torch_squad_scores.py", GOLDENS / "squad_scores.json", tmp_path / "out.json"
+    rng = random.Random(0)
+
+    def text():
+        return rng.choice((" ", "  ", "")).join(rng.choices(WORDS, k=rng.randint(0, 4)))
+
+    questions = [{"answers": [text() for _ in range(rng.choice((0, 1, 1, 3)))], "prediction": text(),
+                  "odds": rng.choice((rng.uniform(-9, 9), 0.0, 1.5))} for _ in range(3000)]  # fmt: skip
+    write(tmp_path / "random.json", {"threshold": 0.5, "questions": questions})
+    for cases in (golden, tmp_path / "random.json"):
+        subprocess.run([other_envs.torch_python(), "-B", script, cases, out], check=True, capture_output=True)
+        content = json.loads(out.read_text(encoding="utf-8"))
+        assert cases != golden or content == json.loads(golden.read_text(encoding="utf-8"))
+        check(content)
+
+
+def test_by_hand():
+    golds = Golds({"q": ["the red house", "house"], "r": ["x"]}, False, "")
+    # "A red car": of two words one is right, of "red house" one of two: 1/2; "x" is right.
+    assert squad_scores.score(golds, {"q": "A red car", "r": "X."}) == {"exact": 50.0, "f1": 75.0, "total": 2}
+
+
+def test_the_best_threshold_by_hand():
+    golds = Golds({"no": [], "yes": ["x"], "wrong": ["y"], "none": []}, True, "")
+    odds = {"yes": -2.0, "wrong": -1.0, "no": 0.5, "none": 3.0}
+    scores = squad_scores.score(golds, {"no": "x", "yes": "x", "wrong": "z", "none": "x"}, odds, 1.0)
+    # no answer anywhere: 2 of 4 right; odds up to -2 answered: 3 of 4; beyond, nothing is gained
+    assert (scores["best_exact"], scores["best_exact_thresh"]) == (75.0, -2.0)
+    assert scores["exact"] == 50.0 and scores["NoAns_exact"] == 50.0  # odds of 3 alone are above the threshold
+
+
+def test_a_question_without_a_prediction_is_wrong_and_counted(caplog):
+    golds = Golds({"a": ["x"], "b": ["x"], "c": []}, True, "dev.json")
+    scores = squad_scores.score(golds, {"a": "x", "z": "?"}, {"a": 0.0})
+    assert scores["missing"] == 2 and scores["total"] == 3
+    assert scores["exact"] == scores["best_exact"] == pytest.approx(100 / 3) and scores["NoAns_exact"] == 0.0
+    assert "2 questions have no prediction and count as wrong: 'b', 'c'." in caplog.text
+    assert "1 predictions are to no question of dev.json: 'z'." in caplog.text
+
+
+@pytest.mark.parametrize(
+    "questions, more, version_2",
+    [
+        ([("a", ["x"])], {}, False),
+        ([("a", ["x"]), ("b", [])], {}, True),
+        ([("a", ["x"])], {"is_impossible": False}, True),
+    ],
+)
+def test_the_file_tells_which_version_it_is(tmp_path, questions, more, version_2):
+    golds = squad_files.read_golds(write(tmp_path / "dev.json", squad_json(questions, **more)))
+    assert golds.texts == dict(questions) and golds.version_2 is version_2
+
+
+@pytest.mark.parametrize(
+    "content, message",
+    [
+        ("{", r"dev\.json must be JSON\. Received '\{', which does not parse \(.*\); name another file\.$"),
+        ({"dat": []}, r"must be in SQuAD's format: .* \(KeyError: 'data'\) before the first question; correct"),
+        ({"data": {"a": 1}}, r"must be in SQuAD's format"),
+        ({"data": []}, r"dev\.json must hold questions\. Received a file with none"),
+        (squad_json([("a", ["x"]), ("a", ["y"])]), r"must have an id of its own .* Received the id 'a' again; correct"),
+        (squad_json([("a", ["x"]), ("b", [7])]), r"Received the id 'b' with the answers \[7\]; correct"),
+        (squad_json([("a", ["x"]), (["b"], [])]), r"\(TypeError: .*\) after the question 'a'; correct"),
+    ],
+)
+def test_what_is_no_file_of_squad_s(tmp_path, content, message):
+    with pytest.raises(ValueError, match=message):
+        squad_files.read_golds(write(tmp_path / "dev.json", content))
+
+
+@pytest.mark.parametrize(
+    "read, content, message",
+    [
+        (squad_files.read_predictions, [], r"must be one JSON object by question id\. Received list; name another"),
+        (squad_files.read_predictions, {"q": None}, r"every value must be a text\. Received None for 'q'; correct it"),
+        (squad_files.read_null_odds, {"q": "1"}, r"must be a finite number\. Received '1' for 'q'"),
+        (squad_files.read_null_odds, '{"q": NaN}', r"must be a finite number\. Received nan for 'q'"),
+    ],
+)
+def test_what_is_no_file_of_answers(tmp_path, read, content, message):
+    with pytest.raises(ValueError, match=message):
+        read(write(tmp_path / "file.json", content))
+
+
+def test_files_that_do_not_belong_together():
+    golds = Golds({"a": ["x"]}, False, "dev.json")
+    with pytest.raises(ValueError, match=r"questions of dev\.json\. Received 1 predictions, none of them to one of its "
+                       r"1 questions: 'b'; name the files that belong together\."):  # fmt: skip
+        squad_scores.score(golds, {"b": "x"})
+    with pytest.raises(ValueError, match=r"Received none for 1: 'a'; name the files of one run"):
+        squad_scores.score(golds, {"a": "x"}, {})
+
+
+def test_the_program_prints_one_object_and_nothing_else_there(tmp_path):
+    data = write(tmp_path / "dev.json", squad_json([("a", ["x"]), ("b", [])]))
+    said = write(tmp_path / "predictions.json", {"a": "x", "b": "y"})
+    odds = write(tmp_path / "null_odds.json", {"a": -1.0, "b": 1.0})
+    command = [sys.executable, "-m", "bert_tf.evaluation.squad", f"--data_file={data}", f"--predictions_file={said}"]
+
+    def run(*more):
+        return subprocess.run([*command, *more], cwd=ROOT, capture_output=True, text=True, check=False)
+
+    plain, right, bad = run(), run(f"--null_odds_file={odds}", "--null_score_diff_threshold=0"), run("--data_file=none")
+    assert json.loads(plain.stdout)["exact"] == 50.0 and "best_f1" not in json.loads(plain.stdout)
+    assert json.loads(right.stdout)["exact"] == 100.0 and json.loads(right.stdout)["best_f1_thresh"] == -1.0
+    assert bad.returncode == 1 and bad.stdout == "" and "Error: none must be a file." in bad.stderr
+
+
+def test_it_brings_no_heavy_library():
+    code = ("import sys, bert_tf.evaluation.squad_scores, bert_tf.evaluation.squad; "
+            "print([m for m in ('tensorflow', 'keras', 'numpy') if m in sys.modules])")  # fmt: skip
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
