@@ -56,15 +56,12 @@ def regression(
 
 
 def higher_is_better(name: str) -> bool:
-    """Returns whether more of the metric is better, for "accuracy" and "eval_accuracy" alike; a loss is the opposite.
+    """Returns whether more of the metric is better, for "accuracy" and "eval_accuracy" alike; of an error it is not.
 
     Raises:
         ValueError: an unknown name.
     """
-    name = name.removeprefix("eval_")
-    if name != "loss":
-        _lookup(name, {**METRICS, "loss": None})
-    return name != "loss"
+    return _lookup(name.removeprefix("eval_"), {**dict.fromkeys(METRICS, True), **ELSEWHERE})
 
 
 def accuracy(labels: np.ndarray, predictions: np.ndarray, num_classes: int) -> float:
@@ -119,6 +116,8 @@ def spearman(labels: np.ndarray, scores: np.ndarray) -> float:
 CLASSIFICATION = {f.__name__: f for f in (accuracy, f1, precision, recall, matthews)}
 REGRESSION = {f.__name__: f for f in (pearson, spearman)}
 METRICS = {**CLASSIFICATION, **REGRESSION}
+# What others compute: the training loss, `calibration.py`, `squad.py`; whether more is better.
+ELSEWHERE = {"loss": False, "ece": False, "exact": True}
 
 
 def _of_class_1_or_macro(score, labels, predictions, num_classes):

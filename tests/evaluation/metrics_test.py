@@ -107,7 +107,8 @@ def test_correlations_at_the_edge():
 def test_the_table_names_every_metric_and_its_direction():
     assert sorted(metrics.METRICS) == ["accuracy", "f1", "matthews", "pearson", "precision", "recall", "spearman"]
     assert all(metrics.higher_is_better(name) and metrics.higher_is_better(f"eval_{name}") for name in metrics.METRICS)
-    assert not metrics.higher_is_better("loss") and not metrics.higher_is_better("eval_loss")
+    assert not any(metrics.higher_is_better(name) for name in ("loss", "eval_loss", "ece", "eval_ece"))
+    assert metrics.higher_is_better("eval_exact")
 
 
 def test_wrong_names_and_shapes_are_refused():
