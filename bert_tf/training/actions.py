@@ -1,5 +1,6 @@
 """What happens beside a step: small callables, action(step, results, state), that the loop knows nothing of."""
 
+import math
 import os
 import time
 
@@ -83,6 +84,9 @@ class Progress:
 class KeepBest:
     """Scores every checkpoint on held-out examples and notes the best, which is then kept from deletion.
 
+    A score that is no number is never the best. With `patience` it ends the run, by `state.ended_at`: as a function of
+    the step and of the best one that is noted on the disk, so that a run that has ended so has ended for good.
+
     Args:
         metric: "accuracy", "loss", ..., with or without "eval_".
         score: takes the model and returns {metric: value}.
@@ -90,18 +94,20 @@ class KeepBest:
         run: a `RunConfig`.
         checkpoints: the run's `Store`.
         history: the run's `History`, which gets the scores too, or None.
+        patience: the run ends after so many checkpoints in a row that were no better; 0: at its last step only.
 
     Raises:
         ValueError: there is no such metric.
     """
 
-    def __init__(self, metric, score, names, run, checkpoints, history=None):
+    def __init__(self, metric, score, names, run, checkpoints, history=None, patience=0):
         self.metric = metric.removeprefix("eval_")
         if self.metric not in names:
             raise ValueError(f"--keep_best must name one of {sorted(names)}. Received: {metric!r}.")
         self.higher = higher_is_better(self.metric)
         self.score, self.run, self.checkpoints, self.history = score, run, checkpoints, history
         self.events = Events(run.output_dir, "eval")
+        self.patience = patience
 
     def __call__(self, step, results, state):
         if not self.run.saves_at(step):
@@ -109,11 +115,22 @@ class KeepBest:
         scores = self.score(state.model)
         value, best = scores[self.metric], self.checkpoints.best()
         better = best is None or (value > best.value if self.higher else value < best.value)
+        better = better and not math.isnan(value)
         cluster.by_chief(self._note, step, value, better)  # all must call it, though one may find it noted already
         logging.info("step %d  eval_%s = %.5f%s", step, self.metric, value, "  (best so far)" if better else "")
         self.events.write(step, scores)
         if self.history:
             self.history.evaluated(step, scores)
+        self._end_if_due(step, state)
+
+    def _end_if_due(self, step, state):
+        best = self.checkpoints.best()
+        since = best.step if best else 0
+        in_vain = sum(self.run.saves_at(later) for later in range(since + 1, step + 1))
+        if self.patience and in_vain >= self.patience and step < self.run.num_train_steps:
+            state.ended_at = step
+            logging.info("Stopped early after step %d: eval_%s was no better in %d checkpoints in a row, since step "
+                         "%d.", step, self.metric, in_vain, since)  # fmt: skip
 
     def _note(self, step, value, better):
         if better:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import re
 
 import numpy as np
 from absl import logging
@@ -44,7 +45,15 @@ class Job:
         self.global_step = 0
         self._predictors = {}
 
-    def train(self, examples: dataset.Tokenized, held_out=None, keep_best=None, batch_size=8, on_begin=lambda: None):
+    def train(
+        self,
+        examples: dataset.Tokenized,
+        held_out=None,
+        keep_best=None,
+        batch_size=8,
+        on_begin=lambda: None,
+        early_stopping=0,
+    ):
         """Trains to the end of the run, from wherever the ladder of `state.begin` says.
 
         Args:
@@ -52,11 +61,17 @@ class Job:
             held_out: examples for `keep_best`, scored `batch_size` at a time at every checkpoint.
             on_begin: called once the weights to start from are found good: before it, nothing is written.
             keep_best: the metric by which the model is chosen; None: the last step's model is the result.
+            early_stopping: with `keep_best`: the run ends after so many checkpoints in a row that were no better, and
+                is then finished: trained again, it makes no step. 0: it goes to its last step.
         """
+        assert keep_best or not early_stopping
         run, history, order = self.run, self.history, self._training_order(examples)
+        if early_stopping:  # they decide where the run ends
+            ending = {"early_stopping": early_stopping, "keep_best": keep_best}
+            run = dataclasses.replace(run, settings={**run.settings, **ending})
         actions = [Progress(run, history=history)]
         if keep_best:
-            actions.append(self._keep_best(keep_best, held_out, batch_size))
+            actions.append(self._keep_best(keep_best, held_out, batch_size, early_stopping))
         if history:
             actions.append(history)
 
@@ -73,7 +88,7 @@ class Job:
         finally:
             if history:
                 history.write_page()
-        self.model, self.global_step = state.model, run.num_train_steps
+        self.model, self.global_step = state.model, state.ended_at or run.num_train_steps
         if keep_best and (best := self.checkpoints.best()):
             self._load(self.checkpoints.prefix(best.step))
             self.global_step = best.step
@@ -93,7 +108,7 @@ class Job:
             self._load(self.checkpoints.prefix(self.global_step))
             return
         init = self.run.init_checkpoint and open_checkpoint(self.run.init_checkpoint)
-        if not init or any(v.path not in init.names for v in self.model.variables):
+        if not init or any(v.path not in init.names and not self._is_unused(v.path) for v in self.model.variables):
             raise ValueError(
                 f"There must be a trained model. Received {self.run.output_dir}, which holds no checkpoint, and "
                 f"{f'{init.path}, which has no head for this task' if init else 'no --init_checkpoint'}; train one "
@@ -105,15 +120,19 @@ class Job:
         """Returns the task's metrics and the mean loss."""
         return self._scores(self.model, examples, batch_size)
 
-    def outputs(self, examples: dataset.Tokenized, batch_size: int) -> np.ndarray:
-        """Returns the model's outputs [n, ...], in order."""
-        order = self._scoring_order(examples, batch_size)
-        return self._predictor(self.model).outputs(self._batches(examples, order), order)[0]
+    def outputs(self, examples: dataset.Tokenized, batch_size: int) -> np.ndarray | dict[str, np.ndarray]:
+        """Returns what the task keeps of the model's outputs, an array [n, ...] or a dict of them, in order."""
+        return self.outputs_and_losses(examples, batch_size)[0]
 
-    def _keep_best(self, metric, held_out, batch_size):
+    def outputs_and_losses(self, examples: dataset.Tokenized, batch_size: int) -> tuple:
+        """Returns what `outputs` returns, and the examples' losses [n], or None where they have no targets."""
+        order = self._scoring_order(examples, batch_size)
+        return self._predictor(self.model).outputs(self._batches(examples, order), order)
+
+    def _keep_best(self, metric, held_out, batch_size, patience):
         names = (*self.task.metric_names, "loss")
         score = functools.partial(self._scores, examples=held_out, batch_size=batch_size)
-        return KeepBest(metric, score, names, self.run, self.checkpoints, self.history)
+        return KeepBest(metric, score, names, self.run, self.checkpoints, self.history, patience)
 
     def _scores(self, model, examples, batch_size):
         order = self._scoring_order(examples, batch_size)
@@ -121,6 +140,10 @@ class Job:
 
     def _predictor(self, model):
         return self._predictors.setdefault(id(model), Predictor(self.task, model, self.run.step.use_xla))
+
+    def _is_unused(self, path):
+        """Whether the task makes nothing of this variable, which a checkpoint of its model may then lack."""
+        return any(re.fullmatch(pattern, path) for pattern in self.task.unused)
 
     def _load(self, path):
         logging.info("%s", convert.load(path, self.model.variables, excuse=self.task.unused))

@@ -26,6 +26,7 @@ class Lamb(AdamW):
         weight_decay_rate: `decay` above, for the variables that `decay_rules` name.
         beta_1, beta_2, epsilon: as above.
         decay_rules: pairs (pattern of the whole variable path, whether decayed and scaled by the trust ratio).
+        layer_rules: as of `AdamW`; t is counted from a variable's own first step.
 
     Slots and their names are those of `AdamW`.
     """
@@ -39,9 +40,11 @@ class Lamb(AdamW):
         epsilon=1e-6,
         decay_rules=DECAY_RULES,
         name="lamb",
+        layer_rules=(),
         **kwargs,
     ):
-        super().__init__(learning_rate, weight_decay_rate, beta_1, beta_2, epsilon, decay_rules, name, **kwargs)
+        numbers = (learning_rate, weight_decay_rate, beta_1, beta_2, epsilon)
+        super().__init__(*numbers, decay_rules, name, layer_rules, **kwargs)
 
     def update_step(self, gradient, variable, learning_rate):
         """Moves one variable by its gradient, float [same shape]; `variable` is a Keras or a TensorFlow variable."""
@@ -49,18 +52,21 @@ class Lamb(AdamW):
         m, v = (moment.value for moment in self._moments[index])
         variable = variable.value if isinstance(variable, keras.Variable) else variable
         gradient = tf.convert_to_tensor(gradient)
-        m.assign(self.beta_1 * m + (1 - self.beta_1) * gradient)
-        v.assign(self.beta_2 * v + (1 - self.beta_2) * tf.square(gradient))
-        update = m / self._correction(self.beta_1) / (tf.sqrt(v / self._correction(self.beta_2)) + self.epsilon)
-        rate = tf.cast(learning_rate, variable.dtype)
+        rate, beta_1, beta_2 = self._paced(index, tf.cast(learning_rate, variable.dtype))
+        m.assign(beta_1 * m + (1 - beta_1) * gradient)
+        v.assign(beta_2 * v + (1 - beta_2) * tf.square(gradient))
+        first, second = self._correction(self.beta_1, index), self._correction(self.beta_2, index)
+        update = m / first / (tf.sqrt(v / second) + self.epsilon)
         if self._decayed[index]:
             update += self.weight_decay_rate * variable
             rate *= _trust_ratio(variable, update)
         variable.assign_sub(rate * update)
 
-    def _correction(self, beta):
+    def _correction(self, beta, index):
         """Returns 1 - beta^t, float32 [], of step t = 1, 2, ...: by expm1, since 1 - 0.999 keeps four digits."""
         step = tf.cast(self.iterations.value, tf.float32) + 1
+        if first := self._paces[index][1]:
+            step = tf.maximum(step - first, 1.0)  # before it nothing moves, but 0 / 0 would be NaN
         return -tf.math.expm1(step * math.log(beta))
 
 

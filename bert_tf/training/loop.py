@@ -11,6 +11,7 @@ from bert_tf.checkpoints.store import Store
 from bert_tf.training import cluster, distribution
 from bert_tf.training.guard import Rollback
 from bert_tf.training.interruption import Interruption, Stopped
+from bert_tf.training.layer_rates import LayerRates
 from bert_tf.training.optimizers import OPTIMIZERS
 from bert_tf.training.out_of_memory import first_step
 from bert_tf.training.schedule import SCHEDULES
@@ -35,6 +36,9 @@ class RunConfig:
         optimizer, schedule: names in `OPTIMIZERS` and `SCHEDULES`.
         step: how a step is made.
         rollback: when the run goes back to a checkpoint; None: never. Needs a guard in `step`.
+        layer_rates: which layers move and how fast; None: all alike.
+        reinit_layers: so many of the top blocks, and the pooler, start from random weights and not from
+            `init_checkpoint` (Zhang et al. 2021, arXiv 2006.05987, section 5).
         settings: whatever else decides the result, such as the names and hashes of the data files; JSON values.
     """
 
@@ -51,6 +55,8 @@ class RunConfig:
     schedule: str = "linear"
     step: StepConfig = dataclasses.field(default_factory=StepConfig)
     rollback: Rollback | None = None
+    layer_rates: LayerRates | None = None
+    reinit_layers: int = 0
     settings: dict = dataclasses.field(default_factory=dict)
 
     def __post_init__(self):
@@ -71,8 +77,10 @@ class RunConfig:
             "fixed_shapes": self.step.fixed_shapes,
             "guard": self.step.guard,
             "rollback": self.rollback,
+            "layer_rates": None if self.layer_rates and self.layer_rates.is_default else self.layer_rates,
+            "reinit_layers": self.reinit_layers,
         }
-        defaults = {"optimizer": "adamw", "schedule": "linear", "fixed_shapes": False}
+        defaults = {"optimizer": "adamw", "schedule": "linear", "fixed_shapes": False, "reinit_layers": 0}
         new = {name: value for name, value in new.items() if value != defaults.get(name)}
         new = {name: dataclasses.asdict(v) if dataclasses.is_dataclass(v) else v for name, v in new.items()}
         return {name: getattr(self, name) for name in names} | step | new | self.settings
@@ -92,16 +100,15 @@ def fit(task, run: RunConfig, batches: Callable, actions: Iterable[Callable] = (
             as by `guard.order_seed`.
         on_begin: called as on_begin(start, state) once the weights to start from and the first batch are loaded and
             found good: before it, nothing is written. Called again where the run goes back.
-        actions: each is called as action(step, results, state) after every step: `actions.py` has them.
+        actions: each is called as action(step, results, state) after every step: `actions.py` has them. One of them,
+            or on_begin, may end the run before its time, by `state.ended_at`.
     """
     distribution.check_batch_size(run.train_batch_size, run.step.accumulation, "--train_batch_size")
     model = task.build_model()
-    schedule = SCHEDULES[run.schedule](run.learning_rate, run.num_train_steps, run.num_warmup_steps)
-    optimizer = OPTIMIZERS[run.optimizer](schedule)
-    optimizer.build(model.trainable_variables)
+    optimizer = _make_optimizer(run, model)
     state = TrainingState(model, optimizer, TrainStep(task, model, optimizer, run.step), run.identity())
     checkpoints = Store(run.output_dir, keep=run.keep_checkpoints)
-    start = begin(state, checkpoints, run.init_checkpoint, task, run.anew)
+    start = begin(state, checkpoints, run.init_checkpoint, task, run.anew, run.reinit_layers)
     cluster.check_same(start, "step to begin at")
     if start == run.num_train_steps:
         logging.info("All %d steps of this run are made: there is nothing to train.", start)
@@ -112,9 +119,24 @@ def fit(task, run: RunConfig, batches: Callable, actions: Iterable[Callable] = (
             first = list(itertools.islice(stream, 1))  # data that cannot be read shall end the run before it has begun
             if on_begin:
                 on_begin(start, state)
+            if state.ended_at is not None:
+                break
             stream = itertools.chain(first, stream)
             start = _steps(state, run, start, stream, checkpoints, actions, interruption)
     return state
+
+
+def _make_optimizer(run, model):
+    """Returns the run's optimizer, built for what is left of the model's variables once layers are frozen."""
+    rules = ()
+    if run.layer_rates:
+        run.layer_rates.freeze_in(model.variables)
+        rules = run.layer_rates.rules()
+        logging.info("%s", run.layer_rates.describe(run.num_train_steps))
+    schedule = SCHEDULES[run.schedule](run.learning_rate, run.num_train_steps, run.num_warmup_steps)
+    optimizer = OPTIMIZERS[run.optimizer](schedule, layer_rules=rules)
+    optimizer.build(model.trainable_variables)
+    return optimizer
 
 
 def _steps(state, run, start, batches, checkpoints, actions, interruption):
@@ -146,6 +168,8 @@ def _steps(state, run, start, batches, checkpoints, actions, interruption):
                 return done
             for action in actions:
                 action(step, results, state)
+            if state.ended_at is not None:
+                break
     except Stopped as stopped:
         if saved != done:
             save()

@@ -29,6 +29,14 @@ def is_decayed(path, rules=DECAY_RULES) -> bool:
     )
 
 
+def pace_of(path, rules) -> tuple[float, int]:
+    """Returns (factor of the rate, first step in which it moves) of the variable at `path`: of the first that matches.
+
+    Where none matches, as for the head, they are 1 and 0.
+    """
+    return next(((factor, first) for pattern, factor, first in rules if re.fullmatch(pattern, path)), (1.0, 0))
+
+
 @keras.saving.register_keras_serializable("bert_tf")
 class AdamW(keras.optimizers.Optimizer):
     """Adam with decoupled weight decay and without bias correction.
@@ -40,6 +48,8 @@ class AdamW(keras.optimizers.Optimizer):
         weight_decay_rate: `decay` above, for the variables that `decay_rules` name.
         beta_1, beta_2, epsilon: as above.
         decay_rules: pairs (pattern of the whole variable path, whether decayed); see `DECAY_RULES`.
+        layer_rules: triples (pattern of the whole variable path, factor of `rate` above, number of the first step in
+            which weight and moments move); see `layer_rates.LayerRates`. What no pattern matches: 1 and 0.
 
     Works in `compile` as any Keras optimizer; our own loop calls `apply_reduced`.
     """
@@ -53,6 +63,7 @@ class AdamW(keras.optimizers.Optimizer):
         epsilon=1e-6,
         decay_rules=DECAY_RULES,
         name="adamw",
+        layer_rules=(),
         **kwargs,
     ):
         super().__init__(learning_rate=learning_rate, name=name, **kwargs)
@@ -61,12 +72,14 @@ class AdamW(keras.optimizers.Optimizer):
         self.beta_2 = beta_2
         self.epsilon = epsilon
         self.decay_rules = tuple(tuple(rule) for rule in decay_rules)
+        self.layer_rules = tuple(tuple(rule) for rule in layer_rules)
 
     def build(self, variables):
         if self.built:
             return
         super().build(variables)
         self._decayed = [is_decayed(v.path, self.decay_rules) for v in variables]
+        self._paces = [pace_of(v.path, self.layer_rules) for v in variables]
         self._moments = [
             tuple(self.add_variable_from_reference(v, name, initializer="zeros") for name in ("adam_m", "adam_v"))
             for v in variables
@@ -77,7 +90,7 @@ class AdamW(keras.optimizers.Optimizer):
         index = self._get_variable_index(variable)
         m, v = (moment.value for moment in self._moments[index])
         variable = variable.value if isinstance(variable, keras.Variable) else variable
-        rate = tf.cast(learning_rate, variable.dtype)
+        rate, beta_1, beta_2 = self._paced(index, tf.cast(learning_rate, variable.dtype))
         if self._decayed[index]:
             variable.assign(variable * (1 - rate * self.weight_decay_rate))
         # TensorFlow's fused kernel, one pass over memory. Its bias correction sqrt(1 - b2^t) / (1 - b1^t) is 1 when it
@@ -89,11 +102,30 @@ class AdamW(keras.optimizers.Optimizer):
             beta1_power=tf.zeros([], variable.dtype),
             beta2_power=tf.zeros([], variable.dtype),
             lr=rate,
-            beta1=tf.constant(self.beta_1, variable.dtype),
-            beta2=tf.constant(self.beta_2, variable.dtype),
+            beta1=tf.cast(beta_1, variable.dtype),
+            beta2=tf.cast(beta_2, variable.dtype),
             epsilon=tf.constant(self.epsilon, variable.dtype),
             grad=tf.convert_to_tensor(gradient),
         )
+
+    def _paced(self, index, rate):
+        """Returns (rate, beta_1, beta_2) of a variable in this step: 0, 1 and 1, with which nothing moves, too early.
+
+        Numbers, and no condition around the update: a graph with a branch for each variable is slow to make and to run.
+        """
+        factor, first = self._paces[index]
+        rate = rate if factor == 1 else rate * factor
+        if not first:
+            return rate, self.beta_1, self.beta_2
+        moves = self.iterations.value >= first
+        return tf.where(moves, rate, 0.0), tf.where(moves, self.beta_1, 1.0), tf.where(moves, self.beta_2, 1.0)
+
+    def moving(self, gradients, variables):
+        """Returns the gradients [same shapes] with zeros for variables that do not move yet, as if they were frozen."""
+        firsts = [self._paces[self._get_variable_index(v)][1] for v in variables]
+        step = self.iterations.value
+        masked = zip(gradients, firsts, strict=True)
+        return [tf.where(step >= first, g, tf.zeros_like(g)) if first else g for g, first in masked]
 
     def apply_reduced(self, gradients, variables, when=None):
         """Applies gradients that are already summed over the replicas; to be called in a replica, outside XLA.
@@ -138,4 +170,5 @@ class AdamW(keras.optimizers.Optimizer):
             "beta_2": self.beta_2,
             "epsilon": self.epsilon,
             "decay_rules": self.decay_rules,
+            "layer_rules": self.layer_rules,
         }

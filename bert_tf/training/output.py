@@ -13,8 +13,12 @@ _OWN = (
     "checkpoint",
     "best_checkpoint.json",
     "eval_results.txt",
-    "test_results.tsv",
-    "predictions.jsonl",
+    "eval_predictions*.tsv",
+    "test_results*.tsv",
+    "predictions*.jsonl",
+    "predictions.json",
+    "nbest_predictions.json",
+    "null_odds.json",
     "labels.txt",
     "task.json",
     "history.jsonl",
@@ -24,14 +28,14 @@ _OWN = (
 )
 
 
-def prepare(directory: str, anew: bool = False):
-    """Makes the directory, and with `anew` removes what an earlier run left there.
+def prepare(directory: str, anew: bool = False, others: tuple[str, ...] = ()):
+    """Makes the directory, and with `anew` removes what an earlier run left there, the files `others` too.
 
     Raises:
         OSError: it cannot be made.
     """
     os.makedirs(directory, exist_ok=True)
-    paths = [path for pattern in _OWN for path in glob.glob(os.path.join(glob.escape(directory), pattern))]
+    paths = [path for pattern in (*_OWN, *others) for path in glob.glob(os.path.join(glob.escape(directory), pattern))]
     if anew and paths:
         logging.info("--overwrite_output_dir: removing %d files of an earlier run from %s", len(paths), directory)
         for path in paths:

@@ -21,8 +21,11 @@ class Predictor:
         self._forward = tf.function(self._outputs, jit_compile=use_xla or None)
         self._run = distribution.traced_once(self._distributed)
 
-    def outputs(self, batches, order) -> tuple[np.ndarray, np.ndarray | None]:
-        """Returns (outputs [n, ...], losses [n] where the batches have targets), in the examples' own order.
+    def outputs(self, batches, order) -> tuple:
+        """Returns what the task keeps of its outputs, and losses [n] where the batches have targets, else None.
+
+        The first is what `Task.collected` gives, an array [n, ...] or a dict of them; both are in the examples' own
+        order.
 
         Args:
             batches: dicts of tensors, one for each row of `order`.
@@ -30,11 +33,11 @@ class Predictor:
         """
         rows, results = order.reshape(-1), []
         for batch in batches:
-            results.append([distribution.collect(value) for value in self._run(batch)])
+            results.append(tf.nest.map_structure(distribution.collect, self._run(batch)))
         real = rows >= 0
         places = np.argsort(rows[real], kind="stable")
-        merged = [np.concatenate(parts)[real][places] for parts in zip(*results, strict=True)]
-        return merged[0], merged[1] if len(merged) > 1 else None
+        merged = tf.nest.map_structure(lambda *parts: np.concatenate(parts)[real][places], *results)
+        return merged["outputs"], merged.get("losses")
 
     def scores(self, batches, order, targets) -> dict[str, float]:
         """Returns the task's metrics and the mean `loss` over all examples."""
@@ -46,6 +49,7 @@ class Predictor:
 
     def _outputs(self, batch):
         outputs = self.model({k: batch[k] for k in self.task.features}, training=False)
+        kept = {"outputs": self.task.collected(outputs, batch)}
         if not batch.keys() - set(self.task.features) - {"is_real_example"}:
-            return [outputs]
-        return [outputs, self.task.example_losses(outputs, batch)]
+            return kept
+        return kept | {"losses": self.task.example_losses(outputs, batch)}

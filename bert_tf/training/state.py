@@ -2,11 +2,13 @@
 
 import dataclasses
 import json
+import re
 
 import tensorflow as tf
 from absl import logging
 
 from bert_tf.checkpoints import convert, name_maps, store
+from bert_tf.training.layer_rates import top_layers
 
 _SETTINGS = "training/settings"
 
@@ -18,12 +20,14 @@ class TrainingState:
     Attributes:
         model, optimizer, step: of the run.
         settings: what must not change between a run and its continuation, for the same steps to follow.
+        ended_at: the step after which the run ends before its time; None: it does not. Actions set it.
     """
 
     model: object
     optimizer: object
     step: object
     settings: dict
+    ended_at: int | None = None
 
     def tensors(self) -> dict:
         """Returns {name: variable or tensor}: everything, as `store.Store.save` takes it."""
@@ -67,12 +71,22 @@ def _changed(path, then, now):
     )
 
 
-def begin(state: TrainingState, checkpoints: store.Store, init_checkpoint: str | None, task, anew=False) -> int:
+def begin(
+    state: TrainingState,
+    checkpoints: store.Store,
+    init_checkpoint: str | None,
+    task,
+    anew: bool = False,
+    reinit_layers: int = 0,
+) -> int:
     """Decides where a run starts, and returns its step: the first rung that holds.
 
     1. This run's own newest whole checkpoint, unless it shall begin `anew`: it was interrupted, or is finished.
-    2. `init_checkpoint`: another model's weights; optimizer and step are new.
+    2. `init_checkpoint`: another model's weights, but for the top `reinit_layers`; optimizer and step are new.
     3. Nothing: random weights.
+
+    Raises:
+        ValueError: a checkpoint does not fit, or there are fewer than `reinit_layers` layers.
     """
     if own := None if anew else checkpoints.latest():
         step, prefix = own
@@ -80,8 +94,19 @@ def begin(state: TrainingState, checkpoints: store.Store, init_checkpoint: str |
         logging.info("Continuing this run from step %d: %s", step, prefix)
         return step
     if init_checkpoint:
-        report = convert.load(init_checkpoint, state.model.variables, excuse=(*task.fresh, *task.unused))
-        logging.info("%s", report)
+        _load_initial(state.model.variables, init_checkpoint, (*task.fresh, *task.unused), reinit_layers)
         return 0
     logging.warning("No --init_checkpoint: training starts from random weights.")
     return 0
+
+
+def _load_initial(variables, path, excuse, reinit_layers):
+    """Loads all but the top `reinit_layers` and the pooler, which keep the random weights that they were made with."""
+    anew = top_layers([v.path for v in variables], reinit_layers) if reinit_layers else ()
+    fresh = [v.path for v in variables if any(re.fullmatch(pattern, v.path) for pattern in anew)]
+    logging.info("%s", convert.load(path, [v for v in variables if v.path not in fresh], excuse=(*excuse, *anew)))
+    if anew:
+        logging.warning(
+            "The top %d layers and the pooler start from random weights, not from %s: %d variables, %s.",
+            *(reinit_layers, path, len(fresh), ", ".join(anew)),
+        )

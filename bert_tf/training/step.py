@@ -96,6 +96,7 @@ class TrainStep:
         denominators = over_replicas(self.task.denominators(batch))
         loss, gradients = self._accumulate(batch, denominators, context)
         loss, gradients = over_replicas([loss, gradients])
+        gradients = self.optimizer.moving(gradients, self.model.trainable_variables)
         norm = tf.linalg.global_norm(gradients)
         shrink = self.config.clip_norm / tf.maximum(norm, self.config.clip_norm)
         gradients = [g * shrink for g in gradients]
@@ -149,12 +150,14 @@ class TrainStep:
         return loss, gradients
 
     def _loss_and_gradients(self, batch, denominators, seed, loss_scale):
-        variables = self.model.trainable_variables
-        with seed_scope(seed), tf.GradientTape() as tape:
+        variables = [v.value for v in self.model.trainable_variables]
+        # A tape that watched all variables would make a backward pass through the frozen ones too.
+        with seed_scope(seed), tf.GradientTape(watch_accessed_variables=False) as tape:
+            tape.watch(variables)
             outputs = self.model({k: batch[k] for k in self.task.features}, training=True)
             loss = self.task.loss(outputs, batch, denominators)
             scaled = loss * loss_scale
-        gradients = tape.gradient(scaled, [v.value for v in variables])
+        gradients = tape.gradient(scaled, variables)
         gradients = [tf.cast(tf.convert_to_tensor(g), tf.float32) for g in gradients]
         return loss, [g / loss_scale for g in gradients] if self.config.scale_loss else gradients
 

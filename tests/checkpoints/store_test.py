@@ -2,6 +2,7 @@
 
 import logging
 import os
+import resource
 import subprocess
 import sys
 
@@ -113,21 +114,18 @@ def test_what_a_killed_save_left_is_cleaned(tmp_path):
 
 
 def test_a_full_disk_leaves_the_old_checkpoints_and_nothing_else(tmp_path):
-    full = (
-        "import resource, sys, numpy as np\n"
-        "from bert_tf.checkpoints.store import Store\n"
-        "store = Store(sys.argv[1], keep=1)\n"
-        "store.save(1, {'weight': np.ones(9)})\n"
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))\n"
-        "try:\n"
-        "    store.save(2, {'weight': np.ones(100_000)})\n"
-        "except ValueError as error:\n"
-        "    print(error)\n"
-    )
-    done = subprocess.run([sys.executable, "-c", full, tmp_path], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert f"The checkpoint {tmp_path}/model.ckpt-2 must be written whole. Received: " in done.stdout
-    assert "; File too large; nothing of it was kept" in done.stdout and "Is the disk full" in done.stdout
+    store = Store(tmp_path, keep=1)
+    store.save(1, {"weight": np.ones(9)})
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, before[1]))
+    try:
+        with pytest.raises(ValueError) as raised:
+            store.save(2, {"weight": np.ones(100_000)})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    said = str(raised.value)
+    assert said.startswith(f"The checkpoint {tmp_path}/model.ckpt-2 must be written whole. Received: ")
+    assert "; File too large; nothing of it was kept" in said and "Is the disk full" in said
     expected = ["checkpoint", "model.ckpt-1.data-00000-of-00001", "model.ckpt-1.index"]
     assert sorted(os.listdir(tmp_path)) == expected
     store = Store(tmp_path)

@@ -10,7 +10,7 @@ from bert_tf.training.lamb import Lamb
 from bert_tf.training.optimizers import OPTIMIZERS
 from bert_tf.training.schedule import WarmupPolynomialDecay
 from tests import tiny
-from tests.training.optimizer_test import PATHS, SHAPES, make_variables
+from tests.training.optimizer_test import PATHS, SHAPES, assert_paces, make_variables
 
 
 def _paper(weights, gradients, rate_of, decay=0.01):
@@ -66,6 +66,10 @@ def test_without_decay_a_kernel_moves_as_keras_s_own_lamb_moves_it():
     _apply(keras.optimizers.Lamb(1e-2, epsilon=1e-6), [theirs], gradients)
     assert np.abs(ours.numpy() - make_variables()[0].numpy()).max() > 0.001
     np.testing.assert_allclose(ours.numpy(), theirs.numpy(), rtol=0, atol=1e-6)
+
+
+def test_each_variable_has_its_own_rate_and_counts_its_own_steps():
+    assert_paces(Lamb, _paper)
 
 
 def test_a_kernel_of_zeros_has_the_ratio_one():

@@ -99,6 +99,7 @@ def test_the_losses_of_pretraining_are_those_of_one_device(workers, tmp_path):
         np.testing.assert_allclose(worker["pretraining"], alone, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_the_losses_of_pretraining_on_two_devices_are_those_of_one():
     process = start(["-m", "tests.training.pretraining_losses"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     answer, log = process.communicate()

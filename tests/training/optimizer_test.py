@@ -63,6 +63,47 @@ def test_ten_steps_equal_google_s_formula():
         np.testing.assert_allclose(slots[f"{path}/adam_v"].numpy(), v[i], rtol=2e-5)
 
 
+RULES = ((".*/kernel", 0.25, 0), (".*/bias", 0.5, 4))  # gamma: 1, from the start
+
+
+def assert_paces(optimizer_class, formula):
+    """Ten steps; what begins to move in the fifth moves as a run does that begins there, at its own rate."""
+    rng, schedule = np.random.default_rng(1), WarmupLinearDecay(1e-3, 20, 3)
+    gradients = [[rng.normal(size=shape).astype(np.float32) for shape in SHAPES] for _ in range(10)]
+    variables = make_variables()
+    start = [v.numpy() for v in variables]
+    optimizer = optimizer_class(schedule, layer_rules=RULES)
+    optimizer.build(variables)
+    for step, grads in enumerate(gradients):
+        optimizer.apply([tf.constant(g) for g in grads], variables)
+        assert (variables[1].numpy() != start[1]).any() == (step >= 4)
+        assert all(s.numpy().any() == (step >= 4) for n, s in optimizer.slots(variables).items() if "/bias/" in n)
+    for i, (factor, first) in enumerate(((0.25, 0), (0.5, 4), (1.0, 0))):
+
+        def rate_of(step, factor=factor, first=first):
+            return factor * float(schedule(step + first))
+
+        expected, m, _ = formula(start, gradients[first:], rate_of)
+        np.testing.assert_allclose(variables[i].numpy(), expected[i], rtol=0, atol=1e-6, err_msg=PATHS[i])
+        np.testing.assert_allclose(optimizer.slots(variables)[f"{PATHS[i]}/adam_m"].numpy(), m[i], rtol=2e-5, atol=1e-7)
+
+
+def test_each_variable_has_its_own_rate_and_first_step():
+    assert_paces(AdamW, _google)
+
+
+def test_gradients_of_what_does_not_move_yet_are_nothing():
+    variables = make_variables()
+    optimizer = AdamW(layer_rules=RULES)
+    optimizer.build(variables)
+    gradients = [tf.fill(shape, np.float32(np.inf)) for shape in SHAPES]  # not even an overflow is seen
+    for step, moves in ((0, False), (3, False), (4, True)):
+        optimizer.iterations.assign(step)
+        kernel, bias, gamma = (g.numpy() for g in optimizer.moving(gradients, variables))
+        assert np.isinf(kernel).all() and np.isinf(gamma).all()
+        assert np.isinf(bias).all() if moves else (bias == 0).all()
+
+
 def test_every_variable_of_a_model_is_covered_and_the_right_ones_decay():
     model = ClassificationTask(tiny.config(), 2).build_model()
     decayed = {v.path for v in model.trainable_variables if is_decayed(v.path)}
@@ -89,11 +130,13 @@ def test_it_works_in_compile_and_fit_and_survives_saving(tmp_path):
     keras.utils.set_random_seed(0)
     model = task.build_model()
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-    model.compile(AdamW(WarmupLinearDecay(2e-3, 100)), loss)
+    rules = ((".*/embeddings/.*", 0.5, 1),)
+    model.compile(AdamW(WarmupLinearDecay(2e-3, 100), layer_rules=rules), loss)
     history = model.fit(x, y, batch_size=16, epochs=15, verbose=0, shuffle=False).history["loss"]
     assert history[-1] < 0.8 * history[0]
     model.save(tmp_path / "model.keras")
     again = keras.models.load_model(tmp_path / "model.keras")
     assert isinstance(again.optimizer, AdamW) and again.optimizer.decay_rules == model.optimizer.decay_rules
+    assert again.optimizer.layer_rules == model.optimizer.layer_rules == rules
     both = [m.fit(x, y, batch_size=16, verbose=0, shuffle=False).history["loss"] for m in (model, again)]
     assert both[0] == pytest.approx(both[1], abs=1e-5)

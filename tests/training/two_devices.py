@@ -22,6 +22,7 @@ from bert_tf.tasks.classification import ClassificationTask  # noqa: E402
 from bert_tf.training import distribution  # noqa: E402
 from bert_tf.training.guard import GuardConfig  # noqa: E402
 from bert_tf.training.job import Job  # noqa: E402
+from bert_tf.training.layer_rates import LayerRates  # noqa: E402
 from bert_tf.training.loop import RunConfig, fit  # noqa: E402
 from bert_tf.training.optimizers import OPTIMIZERS  # noqa: E402
 from bert_tf.training.step import StepConfig, TrainStep  # noqa: E402
@@ -34,9 +35,10 @@ class Killed(Exception):
     """Stands for SIGKILL."""
 
 
-def train(strategy, dropout=0.0, folder=None, steps=20, kill_after=None, **step):
+def train(strategy, dropout=0.0, folder=None, steps=20, kill_after=None, layers=None, **step):
     """Returns the losses of the steps that were made."""
-    run = RunConfig(folder or tempfile.mkdtemp(), 16, steps, 2, 1e-3, save_checkpoints_steps=5, step=StepConfig(**step))
+    values = {"save_checkpoints_steps": 5, "layer_rates": layers, "step": StepConfig(**step)}
+    run = RunConfig(folder or tempfile.mkdtemp(), 16, steps, 2, 1e-3, **values)
     order = dataset.training_order(EXAMPLES.lengths, 16, steps, 0)
     losses = []
 
@@ -63,10 +65,10 @@ def outputs(strategy, folder):
 
 
 def resumed(folder):
-    """Returns the losses of 8 steps with dropout: never stopped, and stopped after the seventh."""
-    whole = train("mirrored", 0.2, os.path.join(folder, "whole"), 8)
-    parts = train("mirrored", 0.2, os.path.join(folder, "parts"), 8, kill_after=7)
-    return {"whole": whole, "stopped": parts, "again": train("mirrored", 0.2, os.path.join(folder, "parts"), 8)}
+    """Returns the losses of 9 steps with dropout: stopped after the eighth, and gone on from the fifth's checkpoint."""
+    folder = os.path.join(folder, "parts")
+    stopped = train("mirrored", 0.2, folder, 9, kill_after=8)
+    return {"stopped": stopped, "again": train("mirrored", 0.2, folder, 9)}
 
 
 def uneven():
@@ -80,7 +82,7 @@ def uneven():
 def float16(strategy):
     keras.config.set_dtype_policy("mixed_float16")
     try:
-        return train(strategy, steps=3, scale_loss=True)
+        return train(strategy, kill_after=3, scale_loss=True)
     finally:
         keras.config.set_dtype_policy("float32")
 
@@ -123,9 +125,9 @@ def main():
         "one": train("default", folder=folder),
         "two": train("mirrored"),
         "two, accumulated": train("mirrored", accumulation=2, kill_after=3),
-        "one, XLA": train("default", use_xla=True),
-        "two, XLA": train("mirrored", use_xla=True),
-        "float16": [float16("default"), float16("mirrored")],
+        "two, XLA": train("mirrored", use_xla=True, kill_after=8),
+        "layers": [train(s, layers=LayerRates(1, 0, 0.5, 2), steps=8) for s in ("default", "mirrored")],
+        "float16": float16("mirrored"),
         "resumed": resumed(folder),
         "outputs": [outputs(strategy, folder) for strategy in ("default", "mirrored")],
         "replicas": distribution.make_strategy("mirrored").num_replicas_in_sync,
