@@ -36,6 +36,8 @@ FEATURES = {
         Feature("next_sentence_weights", dtype="float32", per="sentence"),  # packed rows only: 0 where no example is
         Feature("label_ids", per="example"),  # index into the sorted labels
         Feature("label_values", dtype="float32", per="example"),  # the number that regression aims at
+        Feature("start_positions", per="example"),  # place of the answer's first piece in the row; 0: not in this row
+        Feature("end_positions", per="example"),  # place of its last piece
         Feature("is_real_example", dtype="float32", per="example"),  # 0 for rows that only fill up a batch
     )
 }
@@ -43,11 +45,14 @@ FEATURES = {
 ENCODER_INPUTS = ("input_ids", "input_mask", "segment_ids")
 
 
-def keras_inputs(names=ENCODER_INPUTS):
-    """Returns {name: keras.Input} of unknown batch size and length, for a functional model."""
+def keras_inputs(names=ENCODER_INPUTS, windows=False):
+    """Returns {name: keras.Input} of unknown batch size and length, for a functional model.
+
+    With `windows` an example has several rows: what is per token is [B, N, S], any number N of them.
+    """
     import keras
 
-    shapes = {n: () if FEATURES[n].per == "example" else (None,) for n in names}
+    shapes = {n: () if FEATURES[n].per == "example" else (None,) * (1 + windows) for n in names}
     return {n: keras.Input(shapes[n], dtype=FEATURES[n].dtype, name=n) for n in names}
 
 
@@ -71,6 +76,8 @@ def fake_batch(
         "sentence_ids": (1 + (np.arange(seq_length) >= lengths[:, None] // 2)) * mask,
         "label_ids": rng.integers(0, num_labels, batch_size),
         "label_values": rng.normal(size=batch_size),
+        "start_positions": lengths // 2,
+        "end_positions": np.maximum(lengths // 2, lengths - 2),
         "is_real_example": np.ones(batch_size),
     }
     values |= _fake_predictions(rng, lengths, max_predictions, vocab_size)

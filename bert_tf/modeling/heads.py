@@ -5,6 +5,8 @@ import tensorflow as tf
 
 from bert_tf.modeling.layers import Dropout, initializer
 
+_NEVER = -1e30  # a logit whose exponential is 0, and which can be added to others
+
 
 @keras.saving.register_keras_serializable("bert_tf")
 class ClassificationHead(keras.layers.Layer):
@@ -51,3 +53,41 @@ class ClassificationHead(keras.layers.Layer):
             "dropout": self.dropout_rate,
             "initializer_range": self.initializer_range,
         }
+
+
+@keras.saving.register_keras_serializable("bert_tf")
+class QuestionAnsweringHead(keras.layers.Layer):
+    """Two scores for every piece: an answer begins here, an answer ends here (run_squad.py's `create_model`).
+
+    Its weights bear the names that they have in Google's checkpoints once it is built in the scope `cls`.
+
+    Args:
+        initializer_range: standard deviation of the weights' start.
+
+    Inputs: `sequence_output` float [B, S, H]; `input_mask` int32 [B, S]. Output: a dict of `start_logits` and
+    `end_logits`, float32 [B, S], scores before softmax over the row. Where the mask is 0 they are so low that their
+    share of the softmax is 0: what a row gives does not depend on how far it was padded.
+    Weights: `output_weights` [2, H], `output_bias` [2].
+    """
+
+    def __init__(self, initializer_range=0.02, **kwargs):
+        kwargs.setdefault("name", "squad")
+        super().__init__(**kwargs)
+        self.initializer_range = initializer_range
+
+    def build(self, input_shape, *_):
+        start = initializer(self.initializer_range)
+        self.output_weights = self.add_weight(name="output_weights", shape=(2, input_shape[-1]), initializer=start)
+        self.output_bias = self.add_weight(name="output_bias", shape=(2,), initializer="zeros", autocast=False)
+
+    def call(self, sequence_output, input_mask):
+        weights = tf.cast(self.output_weights, sequence_output.dtype)
+        logits = tf.cast(tf.einsum("bsh,lh->lbs", sequence_output, weights), tf.float32)
+        logits = tf.where(input_mask > 0, logits + self.output_bias[:, tf.newaxis, tf.newaxis], _NEVER)
+        return {"start_logits": logits[0], "end_logits": logits[1]}
+
+    def compute_output_spec(self, sequence_output, input_mask):
+        return {name: keras.KerasTensor(input_mask.shape, "float32") for name in ("start_logits", "end_logits")}
+
+    def get_config(self):
+        return super().get_config() | {"initializer_range": self.initializer_range}

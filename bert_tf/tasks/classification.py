@@ -1,102 +1,21 @@
 """Classification of one text or a pair: the whole of BERT's fine-tuning for GLUE (Devlin et al. 2018, section 4.1)."""
 
 import dataclasses
-from collections.abc import Callable
 
 import keras
 import numpy as np
 import tensorflow as tf
 
 from bert_tf.config import EncoderConfig
+from bert_tf.data import windowed
 from bert_tf.data.features import ENCODER_INPUTS, keras_inputs
-from bert_tf.evaluation import metrics
+from bert_tf.data.windowed import Windows
+from bert_tf.evaluation import calibration
 from bert_tf.modeling.encoder import Encoder
 from bert_tf.modeling.heads import ClassificationHead
-
-
-@dataclasses.dataclass(frozen=True)
-class Problem:
-    """What the head's numbers stand for.
-
-    Attributes:
-        target: the feature that the loss compares them with: `label_ids` [B], `label_ids` [B, L] of 0 and 1 for
-            several labels, or `label_values` [B].
-        losses: (float32 logits [B, L], target) -> float32 [B].
-        answers: logits as numpy [n, L] -> probabilities [n, L], or scores [n].
-        score: (answers, target, names, L) -> {metric: score}.
-        default_metrics: what is reported where nobody chose.
-        serve: (logits, label names) -> what is served, {name: tensor}; in the graph.
-        example_method: TensorFlow Serving's request on tf.Examples that fits, "classify" or "regress".
-        serve_example: what `serve` returned -> what that request answers with.
-    """
-
-    target: str
-    losses: Callable
-    answers: Callable
-    score: Callable
-    default_metrics: tuple[str, ...]
-    serve: Callable
-    example_method: str
-    serve_example: Callable
-
-
-def _softmax(logits):
-    shifted = np.exp(logits - logits.max(-1, keepdims=True))
-    return shifted / shifted.sum(-1, keepdims=True)
-
-
-def _several_losses(logits, target):
-    each = tf.nn.sigmoid_cross_entropy_with_logits(labels=tf.cast(target, tf.float32), logits=logits)
-    return tf.reduce_mean(each, -1)
-
-
-def _serve_labels(squash):
-    def serve(logits, names):
-        return {
-            "label": tf.gather(names, tf.argmax(logits, -1)),
-            "probabilities": squash(logits),
-            "labels": tf.tile(names[tf.newaxis], [tf.shape(logits)[0], 1]),
-        }
-
-    return serve
-
-
-def _as_classes(served):
-    return {"scores": served["probabilities"], "classes": served["labels"]}
-
-
-PROBLEMS = {
-    "single_label": Problem(
-        "label_ids",
-        lambda logits, target: tf.nn.sparse_softmax_cross_entropy_with_logits(labels=target, logits=logits),
-        _softmax,
-        lambda answers, target, names, n: metrics.classification(target, answers.argmax(-1), names, n),
-        ("accuracy", "f1", "precision", "recall", "matthews"),
-        _serve_labels(tf.nn.softmax),
-        "classify",
-        _as_classes,
-    ),
-    "multi_label": Problem(
-        "label_ids",
-        _several_losses,
-        lambda logits: 1 / (1 + np.exp(-logits)),
-        lambda answers, target, names, n: metrics.classification(target.ravel(), (answers > 0.5).ravel(), names, 2),
-        ("accuracy", "f1"),
-        _serve_labels(tf.sigmoid),
-        "classify",
-        _as_classes,
-    ),
-    "regression": Problem(
-        "label_values",
-        lambda logits, target: tf.math.squared_difference(logits[:, 0], target),
-        lambda logits: logits[:, 0],
-        lambda answers, target, names, n: metrics.regression(target, answers, names),
-        ("pearson", "spearman"),
-        lambda logits, names: {"score": logits[:, 0]},
-        "regress",
-        lambda served: {"outputs": served["score"][:, tf.newaxis]},
-    ),
-}
+from bert_tf.modeling.windows import MeanOfWindows, TakeWindows
+from bert_tf.tasks.problems import PROBLEMS, check_options
+from bert_tf.tasks.task import at_least_one, read_rows
 
 
 class ClassificationTask:
@@ -105,10 +24,26 @@ class ClassificationTask:
     Args:
         config: of the encoder.
         num_labels: width of the head; 1 for regression.
-        problem: "single_label", "multi_label" or "regression".
+        problem: "single_label", "multi_label" or "regression". Of several labels those hold whose probability is over
+            0.5; what is served is all probabilities, and as `label` the most probable one.
         labels: names of the outputs, for answers; by default "0", "1", ...
-        metric_names: which scores to report; by default the problem's own.
+        metric_names: which scores to report; by default the problem's own. With labels "ece" comes to them always.
         rematerialize: as in `Encoder`.
+        class_weights: float for each label, > 0: what its examples count in the training loss, which is divided by the
+            sum of the examples' weights (`balanced` ones: --class_weights). Of several labels, what the label's
+            own question counts.
+        label_smoothing: share of the training target that is spread over all labels, 0 to 1.
+        temperature: what the logits are divided by before they become probabilities (Guo et al. 2017, section 4.2). It
+            changes no label, and neither training nor the `loss` of an evaluation; "ece" is of the probabilities given.
+        windows: a `data.windowed.Windows`, or the dict that `to_dict` made of one: the model reads long texts through
+            windows, takes int32 [B, N, S] instead of [B, S], and averages the windows' logits. None: it reads one row.
+        every_window: as in `modeling/windows.py`: the model shall be trained or asked with XLA.
+
+    Weights and smoothing change training alone: `example_losses`, and so the `loss` of an evaluation, is without them,
+    that runs may be compared.
+
+    Raises:
+        ValueError: an unknown problem, or options that do not fit it.
     """
 
     features = ENCODER_INPUTS
@@ -124,51 +59,99 @@ class ClassificationTask:
         labels: list[str] | None = None,
         metric_names: tuple[str, ...] | None = None,
         rematerialize: bool = False,
+        class_weights: tuple[float, ...] | None = None,
+        label_smoothing: float = 0.0,
+        temperature: float = 1.0,
+        windows: Windows | dict | None = None,
+        every_window: bool = False,
     ):
-        if problem not in PROBLEMS:
-            raise ValueError(f"problem must be one of {sorted(PROBLEMS)}. Received: {problem!r}.")
+        self.class_weights = None if class_weights is None else tuple(map(float, class_weights))
+        self.label_smoothing = float(label_smoothing)
+        self.temperature = float(temperature)
+        check_options(problem, num_labels, self.class_weights, self.label_smoothing, self.temperature)
         self.config = config
         self.num_labels = num_labels
         self.problem = PROBLEMS[problem]
         self.problem_name = problem
         self.labels = [str(i) for i in range(num_labels)] if labels is None else list(labels)
         assert len(self.labels) == num_labels, (self.labels, num_labels)
-        self.metric_names = tuple(metric_names or self.problem.default_metrics)
+        chosen = dict.fromkeys(metric_names or self.problem.default_metrics)
+        self.metric_names = (*chosen, "ece") if self.problem.has_labels and "ece" not in chosen else tuple(chosen)
         self.rematerialize = rematerialize
+        self.windows = Windows(**windows) if isinstance(windows, dict) else windows
+        self.every_window = every_window
 
     def to_dict(self) -> dict:
         """Returns the arguments, beside `config`, that make this task again."""
-        return {"num_labels": self.num_labels, "problem": self.problem_name, "labels": self.labels}
+        options = {"class_weights": None, "label_smoothing": 0.0, "temperature": 1.0}  # old files have none of them
+        changed = {name: getattr(self, name) for name, usual in options.items() if getattr(self, name) != usual}
+        if self.windows is not None:
+            changed["windows"] = dataclasses.asdict(self.windows)
+        return {"num_labels": self.num_labels, "problem": self.problem_name, "labels": self.labels, **changed}
 
     def build_model(self) -> keras.Model:
-        inputs = keras_inputs(self.features)
+        inputs = keras_inputs(self.features, windows=self.windows is not None)
+        rows = inputs if self.windows is None else TakeWindows(self.every_window, name="take_windows")(inputs)
         encoder = Encoder(self.config, rematerialize=self.rematerialize)
         head = ClassificationHead(self.num_labels, self.config.hidden_dropout_prob, self.config.initializer_range)
-        return keras.Model(inputs, head(encoder(inputs)["pooled_output"]), name="classification")
+        logits = head(encoder(rows)["pooled_output"])
+        if self.windows is not None:
+            logits = MeanOfWindows(self.every_window, name="mean_of_windows")(logits, inputs["input_mask"])
+        return keras.Model(inputs, logits, name="classification")
 
     def denominators(self, batch):
-        return {"examples": tf.reduce_sum(batch["is_real_example"])}
+        real = batch["is_real_example"]
+        if self.class_weights is not None:
+            real = real * self.problem.example_weights(batch[self.problem.target], tf.constant(self.class_weights))
+        return {"examples": tf.reduce_sum(real)}
 
     def loss(self, outputs, batch, denominators):
-        return tf.reduce_sum(self.example_losses(outputs, batch) * batch["is_real_example"]) / denominators["examples"]
+        weights = None if self.class_weights is None else tf.constant(self.class_weights)
+        losses = self.problem.losses(outputs, batch[self.problem.target], weights, self.label_smoothing)
+        return tf.reduce_sum(losses * batch["is_real_example"]) / denominators["examples"]
 
     def example_losses(self, outputs, batch):
-        return self.problem.losses(outputs, batch[self.problem.target])
+        return self.problem.losses(outputs, batch[self.problem.target], None, 0.0)
+
+    def collected(self, outputs, batch):
+        return outputs
 
     def answers(self, outputs: np.ndarray) -> np.ndarray:
         """Turns logits [n, L] into probabilities [n, L], or scores [n] for regression."""
-        return self.problem.answers(outputs.astype(np.float64))
+        return self.problem.answers(outputs.astype(np.float64) / self.temperature)
 
     @property
     def example_method(self):
         return self.problem.example_method
 
-    def answer(self, outputs):
-        return self.problem.serve(outputs, tf.constant(self.labels))
+    def read(self, tokenizer, texts, max_seq_length):
+        if self.windows is None:
+            return read_rows(tokenizer, texts, max_seq_length), None
+        features = windowed.read(tokenizer, texts, max_seq_length, self.windows)
+        return {name: at_least_one(values) for name, values in features.items()}, None
 
-    def example_answer(self, outputs):
+    def answer(self, outputs, origin=None):
+        logits = outputs if self.temperature == 1 else outputs / self.temperature
+        return self.problem.serve(logits, tf.constant(self.labels))
+
+    def example_answer(self, outputs, origin=None):
         return self.problem.serve_example(self.answer(outputs))
 
     def metrics(self, outputs, targets):
-        target = targets[self.problem.target]
-        return self.problem.score(self.answers(outputs), target, self.metric_names, self.num_labels)
+        answers, target = self.answers(outputs), targets[self.problem.target]
+        chosen = [name for name in self.metric_names if name != "ece"]
+        scores = self.problem.score(answers, target, chosen, self.num_labels)
+        if self.problem.has_labels:
+            scores["ece"] = calibration.expected_calibration_error(answers, target)
+        return scores
+
+    def fit_temperature(self, outputs: np.ndarray, targets: dict[str, np.ndarray]) -> float:
+        """Sets and returns the temperature of the least loss on examples that were not trained on.
+
+        Args:
+            outputs: logits [n, L].
+            targets: as for `metrics`.
+        """
+        assert self.problem.has_labels, self.problem_name
+        self.temperature = calibration.fit_temperature(outputs, targets[self.problem.target])
+        return self.temperature

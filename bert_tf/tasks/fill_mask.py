@@ -6,6 +6,7 @@ import tensorflow as tf
 from bert_tf.config import EncoderConfig
 from bert_tf.data.features import ENCODER_INPUTS, keras_inputs
 from bert_tf.modeling.pretrainer import Pretrainer
+from bert_tf.tasks.task import read_rows
 
 
 class FillMaskTask:
@@ -52,12 +53,15 @@ class FillMaskTask:
         token = tf.where(there, tf.gather(tf.constant(self.pieces), ids), "")
         return {"token": token, "probability": tf.where(there, probability, 0.0)}
 
-    def answer(self, outputs) -> dict[str, tf.Tensor]:
+    def read(self, tokenizer, texts, max_seq_length):
+        return read_rows(tokenizer, texts, max_seq_length), None
+
+    def answer(self, outputs, origin=None) -> dict[str, tf.Tensor]:
         """Returns what is served: "token" and "probability" [B, k] of each row's first position."""
         first = {name: value[:, :1] for name, value in outputs.items()}
         return {name: value[:, 0] for name, value in self.fill(first).items()}
 
-    def example_answer(self, outputs) -> dict[str, tf.Tensor]:
+    def example_answer(self, outputs, origin=None) -> dict[str, tf.Tensor]:
         """Returns the same as "scores" and "classes", for requests of tf.Examples."""
         served = self.answer(outputs)
         return {"scores": served["probability"], "classes": served["token"]}

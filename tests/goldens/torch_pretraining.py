@@ -99,19 +99,22 @@ def make(folder: pathlib.Path):
     save_file({**batch, **expected, **gradients}, folder / "expected.safetensors")
 
 
-def train(folder: pathlib.Path, batches_file: str, out: str):
-    """m = b1 m + (1 - b1) g; v = b2 v + (1 - b2) g^2; w -= rate (m / (sqrt(v) + 1e-6) + 0.01 w); g clipped to 1.0."""
-    model = BertForPreTraining(BertConfig.from_json_file(folder / "pretraining" / "config.json"))
-    weights = {k: v.float() for k, v in load_file(folder / "pretraining" / "model.safetensors").items()}
-    missing, unexpected = model.load_state_dict(weights, strict=False)
-    assert set(missing) == set(TIED) and not unexpected
-    model.tie_weights()
-    data = {key: torch.from_numpy(value) for key, value in np.load(batches_file).items()}
-    peak, warm_up = float(data.pop("learning_rate")), int(data.pop("num_warmup_steps"))
-    steps, found = len(data["input_ids"]), []
-    moments = {key: (torch.zeros_like(w), torch.zeros_like(w)) for key, w in model.named_parameters()}
-    for step in range(steps):
-        loss = sum(losses(model, {key: value[step] for key, value in data.items()}))
+def trained(model: torch.nn.Module, loss_of, batches, peak: float, warm_up: int, steps: int) -> np.ndarray:
+    """Trains in place with BERT's own Adam, gradients clipped to norm 1, and returns the losses before each step.
+
+        m = b1 m + (1 - b1) g; v = b2 v + (1 - b2) g^2; w -= rate (m / (sqrt(v) + 1e-6) + 0.01 w)
+
+    Args:
+        loss_of: (model, batch) -> the mean loss, torch [].
+        batches: one for each step to make, of the first of a run of `steps`.
+        peak, warm_up: the rate rises to `peak` in `warm_up` steps, then falls to 0 at the end of the run.
+
+    Returns:
+        float32 [number of batches].
+    """
+    found, moments = [], {key: (torch.zeros_like(w), torch.zeros_like(w)) for key, w in model.named_parameters()}
+    for step, batch in enumerate(batches):
+        loss = loss_of(model, batch)
         model.zero_grad()
         loss.backward()
         found.append(loss.item())
@@ -120,12 +123,26 @@ def train(folder: pathlib.Path, batches_file: str, out: str):
         with torch.no_grad():
             for key, w in model.named_parameters():
                 m, v = moments[key]
-                g = w.grad / max(1.0, norm.item())
-                m.mul_(0.9).add_(0.1 * g)
-                v.mul_(0.999).add_(0.001 * g * g)
+                g = w.grad.div_(max(1.0, norm.item()))
+                m.mul_(0.9).add_(g, alpha=0.1)
+                v.mul_(0.999).addcmul_(g, g, value=0.001)
                 decay = 0.0 if "LayerNorm" in key or key.endswith("bias") else 0.01
-                w -= rate * (m / (v.sqrt() + 1e-6) + decay * w)
-    np.savez(out, losses=np.array(found, np.float32))
+                w.mul_(1 - rate * decay).addcdiv_(m, v.sqrt().add_(1e-6), value=-rate)
+    return np.array(found, np.float32)
+
+
+def train(folder: pathlib.Path, batches_file: str, out: str):
+    model = BertForPreTraining(BertConfig.from_json_file(folder / "pretraining" / "config.json"))
+    weights = {k: v.float() for k, v in load_file(folder / "pretraining" / "model.safetensors").items()}
+    missing, unexpected = model.load_state_dict(weights, strict=False)
+    assert set(missing) == set(TIED) and not unexpected
+    model.tie_weights()
+    data = {key: torch.from_numpy(value) for key, value in np.load(batches_file).items()}
+    peak, warm_up = float(data.pop("learning_rate")), int(data.pop("num_warmup_steps"))
+    steps = len(data["input_ids"])
+    batches = ({key: value[step] for key, value in data.items()} for step in range(steps))
+    found = trained(model, lambda model, batch: sum(losses(model, batch)), batches, peak, warm_up, steps)
+    np.savez(out, losses=found)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""The classification head: the harness, and Google's orientation of its weights."""
+"""The heads: the harness, and Google's orientation of their weights."""
 
 import numpy as np
 import pytest
 
-from bert_tf.modeling.heads import ClassificationHead
+from bert_tf.modeling.heads import ClassificationHead, QuestionAnsweringHead
 from tests.harness import check_layer
 
 X = np.random.default_rng(0).standard_normal((6, 8)).astype(np.float32)
@@ -27,3 +27,17 @@ def test_its_name_is_that_of_the_table_of_names():
     layer = ClassificationHead(2)
     layer.build((None, 8))
     assert [v.path for v in layer.variables] == ["classifier/output_weights", "classifier/output_bias"]
+
+
+def test_the_head_of_questions(tmp_path):
+    rows, mask = np.random.default_rng(1).standard_normal((6, 5, 8)).astype(np.float32), np.ones((6, 5), np.int32)
+    arguments = {"initializer_range": 0.05, "name": "squad"}
+    weights = {"squad/output_weights": (2, 8), "squad/output_bias": (2,)}
+    layer = check_layer(QuestionAnsweringHead, arguments, (rows, mask), weights, tmp_path, half_dtype="float32")
+    kernel, bias = layer.get_weights()
+    mask[:, 3:] = 0
+    outputs = layer(rows, mask)
+    for i, name in enumerate(("start_logits", "end_logits")):
+        expected = rows[:, :3] @ kernel[i] + bias[i]
+        np.testing.assert_allclose(outputs[name][:, :3], expected, rtol=1e-5, atol=1e-5)
+        assert (outputs[name][:, 3:].numpy() == np.float32(-1e30)).all()

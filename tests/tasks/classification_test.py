@@ -1,19 +1,24 @@
 """The classification task: losses against numpy, training to a lower loss, metrics and answers."""
 
+import json
+
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from bert_tf.data.features import fake_batch
-from bert_tf.tasks.classification import PROBLEMS, ClassificationTask
+from bert_tf.tasks.classification import ClassificationTask
+from bert_tf.tasks.problems import PROBLEMS
+from bert_tf.tasks.registry import read_task, save_task
+from bert_tf.training.actions import KeepBest
 from bert_tf.training.job import Job
 from bert_tf.training.loop import RunConfig
 from tests import tiny
+from tests.tasks.problems_test import MULTI, TORCH, WEIGHTS
 
 CONFIG = tiny.config()
 LOGITS = np.array([[2.0, -1.0, 0.5], [0.0, 0.0, 0.0], [-30.0, 40.0, 3.0]], np.float32)
-MULTI = np.array([[1, 0, 1], [0, 0, 0], [0, 1, 1]], np.int32)
 
 
 def _by_hand(problem):
@@ -77,7 +82,8 @@ def test_a_tiny_model_learns(problem, tmp_path):
     after = job.scores(examples, 16)
     assert after["loss"] < 0.5 * before["loss"]
     assert set(after) == {*task.metric_names, "loss"}
-    assert min(after[name] for name in task.metric_names) > 0.8
+    assert min(after[name] for name in task.metric_names if name != "ece") > 0.8
+    assert after.get("ece", 0) < 0.2
     logits = job.outputs(examples, 16)
     assert logits.shape == (64, task.num_labels)
     expected = task.example_losses(tf.constant(logits), examples.targets).numpy().mean()
@@ -103,13 +109,24 @@ def test_the_answer_of_regression_is_the_number():
 def test_metrics_of_one_label():
     task = _task("single_label", metric_names=("accuracy", "f1"))
     scores = task.metrics(np.eye(3, dtype=np.float32)[[0, 1, 2, 0]], {"label_ids": np.array([0, 1, 2, 2])})
-    assert scores == {"accuracy": 0.75, "f1": pytest.approx((2 / 3 + 1 + 2 / 3) / 3)}
-    assert _task("single_label").metric_names == PROBLEMS["single_label"].default_metrics
+    sure = np.e / (np.e + 2)
+    assert scores == {"accuracy": 0.75, "f1": pytest.approx((2 / 3 + 1 + 2 / 3) / 3), "ece": pytest.approx(0.75 - sure)}
+    assert task.metric_names == ("accuracy", "f1", "ece")
+    assert _task("single_label").metric_names == (*PROBLEMS["single_label"].default_metrics, "ece")
+    assert _task("single_label", metric_names=("ece", "accuracy")).metric_names == ("ece", "accuracy")
 
 
 def test_metrics_of_several_labels_count_every_label():
     scores = _task("multi_label").metrics(np.where(MULTI == 1, 3.0, -3.0) * [1, 1, -1], {"label_ids": MULTI})
-    assert scores == {"accuracy": pytest.approx(6 / 9), "f1": pytest.approx(4 / 7)}  # 2 found, 1 wrong, 2 missed
+    # 2 found, 1 wrong, 2 missed; all nine are as sure.
+    expected = {
+        "accuracy": 6 / 9,
+        "f1": 4 / 7,
+        "precision": 2 / 3,
+        "recall": 2 / 4,
+        "ece": 1 / (1 + np.exp(-3)) - 6 / 9,
+    }
+    assert scores == pytest.approx(expected)
 
 
 def test_metrics_of_regression():
@@ -120,6 +137,72 @@ def test_metrics_of_regression():
 def test_an_unknown_problem_is_refused():
     with pytest.raises(ValueError, match=r"problem must be one of \['multi_label', .*\]\. Received: 'ranking'\."):
         _task("ranking")
+
+
+def test_the_options_of_training_and_the_temperature_leave_the_scored_loss_alone():
+    batch = {"label_ids": np.array([2, 0, 1], np.int32), "is_real_example": np.ones(3, np.float32)}
+    task = _task("single_label", class_weights=WEIGHTS, label_smoothing=0.1, temperature=2.0)
+    plain = _task("single_label")
+    assert task.example_losses(TORCH, batch).numpy().tolist() == plain.example_losses(TORCH, batch).numpy().tolist()
+    without = _task("single_label", class_weights=WEIGHTS, label_smoothing=0.1)
+    whole = task.denominators(batch)
+    assert float(task.loss(TORCH, batch, whole)) == float(without.loss(TORCH, batch, whole))
+
+
+@pytest.mark.parametrize("problem", ["single_label", "multi_label"])
+def test_a_temperature_divides_the_logits_in_every_answer(problem):
+    task, plain = _task(problem, temperature=2.5), _task(problem)
+    np.testing.assert_allclose(task.answers(TORCH), plain.answers(TORCH / 2.5))
+    served, expected = task.answer(tf.constant(TORCH)), plain.answer(tf.constant(TORCH / 2.5))
+    assert {name: value.numpy().tolist() for name, value in served.items()} == {
+        name: value.numpy().tolist() for name, value in expected.items()
+    }
+    np.testing.assert_allclose(served["probabilities"], task.answers(TORCH), rtol=1e-6)
+    assert served["label"].numpy().tolist() == plain.answer(tf.constant(TORCH))["label"].numpy().tolist()
+    scores = task.example_answer(tf.constant(TORCH))["scores"]
+    np.testing.assert_array_equal(scores, served["probabilities"])
+
+
+def test_a_temperature_changes_ece_and_no_other_score():
+    targets = {"label_ids": np.array([2, 0, 1], np.int32)}
+    scores, plain = (
+        _task("single_label", temperature=3.0).metrics(TORCH, targets),
+        _task("single_label").metrics(TORCH, targets),
+    )
+    assert scores.pop("ece") != pytest.approx(plain.pop("ece"), abs=1e-3)
+    assert scores == plain
+
+
+def test_the_best_checkpoint_can_be_that_of_the_least_ece(tmp_path):
+    names, run = (*_task("single_label").metric_names, "loss"), RunConfig(str(tmp_path), 16, 60, 6, 2e-3)
+    assert not KeepBest("ece", None, names, run, None).higher
+    with pytest.raises(ValueError, match="--keep_best must name one of"):
+        KeepBest("ece", None, _task("regression").metric_names, run, None)
+
+
+def test_a_fitted_temperature_is_the_task_s():
+    task, rng = _task("single_label"), np.random.default_rng(0)
+    logits = rng.normal(size=(4000, 3))
+    targets = {"label_ids": (logits + rng.gumbel(size=logits.shape)).argmax(-1)}
+    logits = (logits * 4).astype(np.float32)
+    before = task.metrics(logits, targets)["ece"]
+    assert task.fit_temperature(logits, targets) == task.temperature == pytest.approx(4, rel=0.1)
+    assert task.metrics(logits, targets)["ece"] < 0.2 * before
+
+
+def test_task_json_keeps_the_options_and_old_ones_are_read(tmp_path):
+    save_task(str(tmp_path), _task("single_label"), ("text",), 16)
+    old = json.loads((tmp_path / "task.json").read_text())
+    assert set(old) == {"task", "num_labels", "problem", "labels", "text_inputs", "max_seq_length"}
+    assert read_task(str(tmp_path), CONFIG)[0].temperature == 1
+    save_task(
+        str(tmp_path), _task("multi_label", class_weights=WEIGHTS, label_smoothing=0.1, temperature=2.5), ("text",), 16
+    )
+    task = read_task(str(tmp_path), CONFIG)[0]
+    assert (task.class_weights, task.label_smoothing, task.temperature) == (WEIGHTS, 0.1, 2.5)
+    (tmp_path / "task.json").write_text(json.dumps(old | {"temperature": 0}))
+    with pytest.raises(ValueError, match="task.json must describe a task.*temperature must be over 0"):
+        read_task(str(tmp_path), CONFIG)
 
 
 def test_rematerialization_changes_no_gradient():

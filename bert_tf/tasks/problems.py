@@ -1,0 +1,159 @@
+"""What a classifier's numbers can stand for: one label, several, or a value; one row of `PROBLEMS` each."""
+
+import dataclasses
+from collections.abc import Callable
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.evaluation import metrics
+
+
+@dataclasses.dataclass(frozen=True)
+class Problem:
+    """What the head's numbers stand for.
+
+    Attributes:
+        target: the feature that the loss compares them with: `label_ids` [B], `label_ids` [B, L] of 0 and 1 for
+            several labels, or `label_values` [B].
+        losses: (float32 logits [B, L], target, weights float32 [L] or None, smoothing) -> float32 [B].
+        example_weights: (target, weights float32 [L]) -> float32 [B], what each of these losses counts in the
+            mean; None where there are no labels.
+        answers: logits as numpy [n, L] -> probabilities [n, L], or scores [n].
+        score: (answers, target, names, L) -> {metric: score}.
+        default_metrics: what is reported where nobody chose.
+        serve: (logits, label names) -> what is served, {name: tensor}; in the graph.
+        example_method: TensorFlow Serving's request on tf.Examples that fits, "classify" or "regress".
+        serve_example: what `serve` returned -> what that request answers with.
+        has_labels: the numbers are logits of labels, which may be weighed, smoothed and calibrated; else it is a value.
+    """
+
+    target: str
+    losses: Callable
+    example_weights: Callable | None
+    answers: Callable
+    score: Callable
+    default_metrics: tuple[str, ...]
+    serve: Callable
+    example_method: str
+    serve_example: Callable
+    has_labels: bool = True
+
+
+def _one_label(logits, target, weights, smoothing):
+    """Cross-entropy as torch.nn.CrossEntropyLoss(weight=, label_smoothing=) has it.
+
+    The target is 1 - e + e/L for the label and e/L for each other (Szegedy et al. 2015, section 7). A weight belongs to
+    a term of the sum over the labels, so that of a smoothed target each label's part counts with that label's weight.
+    """
+    if weights is None and not smoothing:
+        return tf.nn.sparse_softmax_cross_entropy_with_logits(labels=target, logits=logits)
+    terms = -tf.nn.log_softmax(logits)
+    if weights is not None:
+        terms *= weights
+    own = tf.gather(terms, target, batch_dims=1)
+    return (1 - smoothing) * own + smoothing * tf.reduce_mean(terms, -1)
+
+
+def _several_labels(logits, target, weights, smoothing):
+    """Mean over the labels of their binary cross-entropies.
+
+    Each label is a question with two answers, so smoothing makes e/2 of 0 and 1 - e/2 of 1; a weight is that of the
+    label's question, whatever the answer.
+    """
+    target = (1 - smoothing) * tf.cast(target, tf.float32) + smoothing / 2
+    terms = tf.nn.sigmoid_cross_entropy_with_logits(labels=target, logits=logits)
+    return tf.reduce_mean(terms if weights is None else terms * weights, -1)
+
+
+def _value(logits, target, weights, smoothing):
+    assert weights is None and not smoothing
+    return tf.math.squared_difference(logits[:, 0], target)
+
+
+def _softmax(logits):
+    shifted = np.exp(logits - logits.max(-1, keepdims=True))
+    return shifted / shifted.sum(-1, keepdims=True)
+
+
+def _serve_labels(squash):
+    """Answers with the most probable label and all probabilities; with several labels those over 0.5 hold."""
+
+    def serve(logits, names):
+        return {
+            "label": tf.gather(names, tf.argmax(logits, -1)),
+            "probabilities": squash(logits),
+            "labels": tf.tile(names[tf.newaxis], [tf.shape(logits)[0], 1]),
+        }
+
+    return serve
+
+
+def _as_classes(served):
+    return {"scores": served["probabilities"], "classes": served["labels"]}
+
+
+PROBLEMS = {
+    "single_label": Problem(
+        "label_ids",
+        _one_label,
+        lambda target, weights: tf.gather(weights, target),
+        _softmax,
+        lambda answers, target, names, n: metrics.classification(target, answers.argmax(-1), names, n),
+        ("accuracy", "f1", "precision", "recall", "matthews"),
+        _serve_labels(tf.nn.softmax),
+        "classify",
+        _as_classes,
+    ),
+    # n * L decisions between no and yes, scored as one list: accuracy is the share of decisions that are right; f1,
+    # precision and recall are those of yes, which is their micro-average over the labels.
+    "multi_label": Problem(
+        "label_ids",
+        _several_labels,
+        lambda target, weights: tf.fill([tf.shape(target)[0]], tf.reduce_mean(weights)),
+        lambda logits: np.exp(-np.logaddexp(0, -logits)),
+        lambda answers, target, names, n: metrics.classification(target.ravel(), (answers > 0.5).ravel(), names, 2),
+        ("accuracy", "f1", "precision", "recall"),
+        _serve_labels(tf.sigmoid),
+        "classify",
+        _as_classes,
+    ),
+    "regression": Problem(
+        "label_values",
+        _value,
+        None,
+        lambda logits: logits[:, 0],
+        lambda answers, target, names, n: metrics.regression(target, answers, names),
+        ("pearson", "spearman"),
+        lambda logits, names: {"score": logits[:, 0]},
+        "regress",
+        lambda served: {"outputs": served["score"][:, tf.newaxis]},
+        has_labels=False,
+    ),
+}
+
+
+def check_options(problem, num_labels, class_weights, label_smoothing, temperature):
+    """Says whether these arguments of `ClassificationTask` fit together.
+
+    Raises:
+        ValueError: they do not.
+    """
+    if problem not in PROBLEMS:
+        raise ValueError(f"problem must be one of {sorted(PROBLEMS)}. Received: {problem!r}.")
+    given = class_weights is not None or label_smoothing or temperature != 1
+    if given and not PROBLEMS[problem].has_labels:
+        raise ValueError(
+            f"Class weights, label smoothing and a temperature must come with labels. Received them for {problem}; "
+            "leave them out."
+        )
+    weights = (1.0,) * num_labels if class_weights is None else class_weights
+    if len(weights) != num_labels or not all(0 < weight < np.inf for weight in weights):
+        raise ValueError(
+            f"Class weights must be {num_labels} numbers over 0, one for each label. Received {list(weights)}; remove "
+            "the examples of a label that is not to count."
+        )
+    if not 0 <= label_smoothing <= 1:
+        raise ValueError(f"Label smoothing must be from 0 to 1. Received {label_smoothing}; 0.1 is usual.")
+    if not 0 < temperature < np.inf:
+        raise ValueError(f"A temperature must be over 0. Received {temperature}; 1 changes no probability.")

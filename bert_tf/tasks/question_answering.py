@@ -1,0 +1,181 @@
+"""Answers found in a text: SQuAD (Devlin et al. 2018, sections 4.2 and 4.3; google-research/bert run_squad.py)."""
+
+from typing import NamedTuple
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.config import EncoderConfig
+from bert_tf.data.features import ENCODER_INPUTS, keras_inputs
+from bert_tf.modeling.encoder import Encoder
+from bert_tf.modeling.heads import QuestionAnsweringHead
+from bert_tf.tasks.spans import best_spans, null_score
+from bert_tf.tasks.task import at_least_one
+from bert_tf.tokenization.questions import question_windows
+
+
+class Origin(NamedTuple):
+    """Where the rows of n questions come from.
+
+    Attributes:
+        contexts: strings [n], without the bytes that are no UTF-8, which the offsets do not count.
+        rows: int64 [w], the question that each row is of; ascending, and every question has one.
+        starts, limits: int32 [w, S], the code points of its context that each piece came from; -1 where a piece is
+            not of the context.
+    """
+
+    contexts: tf.Tensor
+    rows: tf.Tensor
+    starts: tf.Tensor
+    limits: tf.Tensor
+
+
+class QuestionAnsweringTask:
+    """The encoder with `QuestionAnsweringHead`; see `tasks/task.py` for what the methods mean.
+
+    Args:
+        config: of the encoder.
+        n_best_size: spans that are kept of each row.
+        max_answer_length: word pieces of an answer at most.
+        max_query_length: word pieces of a question at most; its end is cut.
+        doc_stride: word pieces from the start of one window of a context to that of the next.
+        null_score_diff_threshold: "no answer" is the answer where the null score less the best span's is greater than
+            this; None: every question has an answer (SQuAD 1.1).
+        rematerialize: as in `Encoder`.
+
+    A span's score is the sum of its start and its end logit, and the null score that sum at [CLS]; of a question's
+    rows the best span is the answer's, and the least null score counts, as in google-research/bert.
+    """
+
+    features = ENCODER_INPUTS
+    # The pooler feeds heads on the whole row only; Hugging Face's models for question answering have none.
+    fresh = ("cls/squad/.*", "bert/pooler/dense/.*")
+    unused = (r"cls[/.](?!squad/).*", "classifier/.*", "bert/pooler/dense/.*")
+    metric_names = ("accuracy",)
+    example_method = None
+
+    def __init__(
+        self,
+        config: EncoderConfig,
+        n_best_size: int = 20,
+        max_answer_length: int = 30,
+        max_query_length: int = 64,
+        doc_stride: int = 128,
+        null_score_diff_threshold: float | None = None,
+        rematerialize: bool = False,
+    ):
+        self.config = config
+        self.n_best_size = n_best_size
+        self.max_answer_length = max_answer_length
+        self.max_query_length = max_query_length
+        self.doc_stride = doc_stride
+        self.null_score_diff_threshold = null_score_diff_threshold
+        self.rematerialize = rematerialize
+
+    def to_dict(self) -> dict:
+        """Returns the arguments, beside `config`, that make this task again."""
+        names = ("n_best_size", "max_answer_length", "max_query_length", "doc_stride", "null_score_diff_threshold")
+        return {name: getattr(self, name) for name in names}
+
+    def build_model(self) -> keras.Model:
+        """Returns a model from `features` to `start_logits` and `end_logits`, float32 [B, S]."""
+        inputs = keras_inputs(self.features)
+        encoder = Encoder(self.config, rematerialize=self.rematerialize)
+        encoder.pooler.trainable = False  # nothing comes of it here
+        head = QuestionAnsweringHead(self.config.initializer_range)
+        with keras.name_scope("cls"):
+            head.build((None, None, self.config.hidden_size))
+        outputs = head(encoder(inputs)["sequence_output"], inputs["input_mask"])
+        return keras.Model(inputs, outputs, name="question_answering")
+
+    def denominators(self, batch):
+        return {"examples": tf.reduce_sum(batch["is_real_example"])}
+
+    def loss(self, outputs, batch, denominators):
+        return tf.reduce_sum(self.example_losses(outputs, batch) * batch["is_real_example"]) / denominators["examples"]
+
+    def example_losses(self, outputs, batch):
+        """Returns float32 [B]: mean of the cross-entropies of start and end over the row; 0 is their place of none."""
+        both = [
+            tf.nn.sparse_softmax_cross_entropy_with_logits(batch[f"{side}_positions"], outputs[f"{side}_logits"])
+            for side in ("start", "end")
+        ]
+        return (both[0] + both[1]) / 2
+
+    def collected(self, outputs, batch):
+        """Returns what is kept of each row.
+
+        Returns:
+            {name: tensor}: `score` float32, `start` and `end` int32 (places of the first and last piece in the row),
+            `start_logit` and `end_logit` float32, each [B, n_best_size], of the best spans as `spans.best_spans` gives
+            them; `null_start_logit` and `null_end_logit` float32 [B], at [CLS].
+        """
+        segments, mask = batch["segment_ids"], batch["input_mask"]
+        inside = tf.pad(mask[:, 1:], [[0, 0], [0, 1]])  # not the last [SEP], which is of the second segment too
+        score, start, end = self._spans(outputs, (segments == 1) & (inside > 0), self.n_best_size)
+        logits = {}
+        for side, places in (("start", start), ("end", end)):
+            logits[f"{side}_logit"] = tf.gather(outputs[f"{side}_logits"], places, batch_dims=1)
+            logits[f"null_{side}_logit"] = outputs[f"{side}_logits"][:, 0]
+        return {"score": score, "start": start, "end": end, **logits}
+
+    def read(self, tokenizer, texts, max_seq_length):
+        """Lays questions and contexts (strings [n] each) out in rows, as many as there are windows of the contexts.
+
+        Raises:
+            ValueError: max_seq_length leaves no room for the context.
+        """
+        questions, contexts = texts
+        contexts = tf.strings.unicode_transcode(contexts, "UTF-8", "UTF-8", errors="ignore")
+        windows = question_windows(
+            tokenizer, questions, contexts, max_seq_length, self.doc_stride, self.max_query_length
+        )
+        features = {name: at_least_one(values) for name, values in tokenizer.pad(windows.packed).items()}
+        shape = tf.shape(features["input_ids"], tf.int64)
+        offsets = [part.to_tensor(-1, shape=shape) for part in (windows.starts, windows.limits)]
+        return features, Origin(contexts, windows.rows, *offsets)
+
+    def answer(self, outputs, origin=None):
+        """Returns the answer to each question, the best span over all its rows.
+
+        Args:
+            outputs: of the model, w rows.
+            origin: what `read` gave; None: there are rows but no texts, and the logits are served as they are.
+
+        Returns:
+            `answer` string [n], context[start:end] but for bytes that are no UTF-8, which do not count; `start`, `end`
+            int32 [n], half-open, in code points of the context; `score`, `null_score` float32 [n]. Where there is no
+            answer, by the threshold or since the context has no word, `answer` is "" and `start` and `end` are 0; where
+            there is no word, so is `score`.
+        """
+        if origin is None:
+            return outputs
+        score, start, end = (part[:, 0] for part in self._spans(outputs, origin.starts >= 0, 1))
+        best = _best_row(score, origin.rows, tf.size(origin.contexts, tf.int64))
+        none = tf.math.segment_min(null_score(outputs["start_logits"], outputs["end_logits"]), origin.rows)
+        score, start, end = (tf.gather(part, best) for part in (score, start, end))
+        start = tf.gather(tf.gather(origin.starts, best), start, batch_dims=1)
+        end = tf.gather(tf.gather(origin.limits, best), end, batch_dims=1)
+        there = score > float("-inf")
+        score = tf.where(there, score, 0.0)
+        if self.null_score_diff_threshold is not None:
+            there &= none - score <= self.null_score_diff_threshold
+        start, end = tf.where(there, start, 0), tf.where(there, end, 0)
+        text = tf.strings.substr(origin.contexts, start, end - start, unit="UTF8_CHAR")
+        return {"answer": text, "start": start, "end": end, "score": score, "null_score": none}
+
+    def metrics(self, outputs, targets):
+        """Returns `accuracy`: the share of rows whose best span, or [CLS] where it scores higher, is the target."""
+        found = outputs["score"][:, 0] > outputs["null_start_logit"] + outputs["null_end_logit"]
+        right = [np.where(found, outputs[side][:, 0], 0) == targets[f"{side}_positions"] for side in ("start", "end")]
+        return {"accuracy": float(np.mean(right[0] & right[1]))}
+
+    def _spans(self, outputs, is_context, k):
+        return best_spans(outputs["start_logits"], outputs["end_logits"], is_context, self.max_answer_length, k)
+
+
+def _best_row(score, rows, n):
+    """Returns int64 [n]: of each question's rows, the first of greatest score (float32 [w])."""
+    of_question = tf.RaggedTensor.from_value_rowids(score, rows, n, validate=False)
+    return of_question.row_starts() + tf.argmax(at_least_one(of_question.to_tensor(float("-inf"))), axis=1)

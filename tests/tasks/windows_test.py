@@ -1,0 +1,183 @@
+"""A classifier that reads long texts through windows: the same model, trained as any other."""
+
+import json
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from absl import flags
+
+from bert_tf.data import dataset, windowed
+from bert_tf.data.windowed import Windows
+from bert_tf.flags import fine_tuning
+from bert_tf.modeling.layers import seed_scope
+from bert_tf.tasks.classification import ClassificationTask
+from bert_tf.tokenization.wordpiece import Tokenizer
+from bert_tf.training.job import Job
+from bert_tf.training.loop import RunConfig
+from bert_tf.training.optimizer import AdamW
+from bert_tf.training.schedule import WarmupLinearDecay
+from bert_tf.training.step import StepConfig, TrainStep
+from tests import tiny
+
+LENGTH, WINDOWS = 8, Windows(4, 8)
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return Tokenizer(tiny.VOCAB)
+
+
+def _task(windows=WINDOWS, dropout=0.0, every_window=False):
+    config = tiny.config(dropout, num_hidden_layers=1)
+    return ClassificationTask(config, 2, windows=windows, every_window=every_window)
+
+
+def _texts(n, seed=0, longest=30):
+    """Returns n texts of 1 to `longest` words, and labels: whether a good or a bad word stands anywhere in them."""
+    rng, texts = np.random.default_rng(seed), []
+    labels = rng.integers(0, 2, n).astype(np.int32)
+    for label in labels:
+        words = rng.choice(tiny.FILL, rng.integers(0, longest)).tolist()
+        words.insert(rng.integers(len(words) + 1), rng.choice((tiny.BAD, tiny.GOOD)[label]))
+        texts.append(" ".join(words))
+    return texts, {"label_ids": labels}
+
+
+def _examples(tokenizer, n=32, seed=0, **options):
+    texts, targets = _texts(n, seed, **options)
+    return windowed.tokenize(tokenizer, [texts], LENGTH, WINDOWS, targets)
+
+
+def _model(task, seed=0):
+    keras.utils.set_random_seed(seed)
+    return task.build_model()
+
+
+def test_a_text_that_fits_gives_what_it_gives_without_windows(tokenizer):
+    texts = ["good film", "", "the story is dull .", "bad"]
+    with_windows, without = _model(_task()), _model(_task(None))
+    assert [v.path for v in with_windows.variables] == [v.path for v in without.variables]
+    (read, _), (plain, _) = (task.read(tokenizer, [texts], LENGTH) for task in (_task(), _task(None)))
+    assert read["input_ids"].shape == (4, 1, 7) and plain["input_ids"].shape == (4, 7)
+    expected = without(plain, training=False)
+    np.testing.assert_allclose(with_windows(read, training=False), expected, atol=1e-6)
+    among, _ = _task().read(tokenizer, [[*texts, "good " * 25]], LENGTH)  # in a batch with a long one
+    np.testing.assert_allclose(with_windows(among, training=False)[:4], expected, atol=1e-6)
+
+
+def test_a_long_text_gives_the_mean_of_its_windows_logits(tokenizer):
+    text = "the film is good and the story is bad . people see it"  # 13 pieces, 6 in a window, 4 on: 3 windows
+    words = text.split()
+    parts = [" ".join(words[start : start + 6]) for start in (0, 4, 8)]
+    read, _ = _task().read(tokenizer, [[text]], LENGTH)
+    assert read["input_ids"].shape == (1, 3, 8)
+    each = _model(_task(None))(tokenizer(parts, max_seq_length=LENGTH), training=False)
+    assert np.ptp(each, axis=0).min() > 1e-3
+    got = _model(_task())(read, training=False)
+    np.testing.assert_allclose(got[0], np.mean(each, axis=0), atol=1e-6)
+
+
+def _batch(tokenizer, order):
+    (batch,) = dataset.batches(_examples(tokenizer), np.array([order]), LENGTH)
+    return batch
+
+
+def _first_step(config, batch):
+    task = _task(every_window=config.use_xla)
+    model = _model(task)
+    optimizer = AdamW(WarmupLinearDecay(1e-3, 40, 0))
+    optimizer.build(model.trainable_variables)
+    results = TrainStep(task, model, optimizer, config)(batch)
+    return {n: float(results[n]) for n in ("loss", "gradient_norm")}, [v.numpy() for v in model.trainable_variables]
+
+
+def test_cut_into_micro_batches_and_compiled_a_step_is_the_same(tokenizer):
+    batch = _batch(tokenizer, range(8))
+    counts = (batch["input_mask"].numpy().any(2)).sum(1)
+    assert len(set(counts)) > 2  # or there would be nothing missing to go wrong
+    plain, weights = _first_step(StepConfig(), batch)
+    for config in (StepConfig(accumulation=4), StepConfig(use_xla=True, accumulation=2)):
+        results, moved = _first_step(config, batch)
+        assert results == pytest.approx(plain, rel=1e-4)
+        for one, other in zip(weights, moved, strict=True):
+            np.testing.assert_allclose(one, other, atol=1e-4)
+
+
+def _training_outputs(task, features, xla=False):
+    """Calls a new model, with dropout; its masks depend on how many rows there are."""
+    model = _model(task)
+    call = tf.function(lambda f: model(f, training=True), jit_compile=xla or None)
+    with seed_scope(tf.constant([1, 2])):
+        return call({name: features[name] for name in task.features}).numpy()
+
+
+def test_the_encoder_reads_no_window_that_is_none(tokenizer):
+    batch = _batch(tokenizer, range(8))
+    more = {name: tf.pad(batch[name], [[0, 0], [0, 3], [0, 0]]) for name in _task().features}
+    expected = _training_outputs(_task(dropout=0.2), batch)
+    np.testing.assert_allclose(_training_outputs(_task(dropout=0.2), more), expected, atol=1e-6)
+    every = _task(dropout=0.2, every_window=True)
+    assert np.abs(_training_outputs(every, more) - expected).max() > 1e-3  # so that would have been seen
+
+
+@pytest.mark.slow
+def test_xla_can_drop_out(tokenizer):
+    every = _task(dropout=0.2, every_window=True)
+    assert np.isfinite(_training_outputs(every, _batch(tokenizer, [0, 1]), xla=True)).all()
+
+
+def test_it_learns_what_stands_anywhere_in_a_text(tokenizer, tmp_path):
+    before = keras.config.dtype_policy()
+    keras.config.set_dtype_policy("mixed_bfloat16")
+    try:
+        job = Job(_task(), RunConfig(str(tmp_path), 16, 80, 8, 4e-3), LENGTH)
+        keras.utils.set_random_seed(0)
+        job.train(_examples(tokenizer, 256))
+    finally:
+        keras.config.set_dtype_policy(before)
+    held_out = _examples(tokenizer, 64, seed=1)
+    scores = job.scores(held_out, 10)
+    assert scores["accuracy"] > 0.9
+    logits = job.outputs(held_out, 10)
+    assert logits.shape == (64, 2) and logits.dtype == np.float32
+    assert (logits.argmax(1) == held_out.targets["label_ids"]).mean() == pytest.approx(scores["accuracy"])
+
+
+def test_the_task_file_keeps_the_windows():
+    values = json.loads(json.dumps(_task().to_dict()))
+    assert values["windows"] == {"stride": 4, "max_windows": 8}
+    assert ClassificationTask(tiny.config(), **values).windows == WINDOWS
+    assert "windows" not in _task(None).to_dict()
+
+
+@pytest.fixture
+def read_flags(monkeypatch):
+    """Reads a command line with flags of their own: a function from arguments to `fine_tuning.windows()`."""
+    values = flags.FlagValues()
+    flags.DEFINE_integer("max_seq_length", 128, "", flag_values=values)
+    monkeypatch.setattr(flags, "FLAGS", values)
+    for kind in ("enum", "integer"):
+        define = getattr(flags, f"DEFINE_{kind}")
+        monkeypatch.setattr(flags, f"DEFINE_{kind}", lambda *a, d=define, **k: d(*a, flag_values=values, **k))
+    fine_tuning.define_long_text()
+    monkeypatch.setattr(fine_tuning, "FLAGS", values)
+
+    def read(*arguments):
+        values.unparse_flags()
+        values(["program", *arguments])
+        return fine_tuning.windows()
+
+    return read
+
+
+def test_flags(read_flags):
+    assert read_flags() is None
+    assert read_flags("--long_text=window") == Windows(64, 32)
+    narrow = ("--long_text=window", "--max_seq_length=32")
+    assert read_flags(*narrow, "--doc_stride=30", "--max_windows=2") == Windows(30, 2)
+    with pytest.raises(ValueError, match=r"with --long_text=window\. Received --doc_stride and --max_windows alone"):
+        read_flags("--doc_stride=4", "--max_windows=32")
+    with pytest.raises(ValueError, match=r"--doc_stride is at most 30, .*\. Received: 31; lower --doc_stride"):
+        read_flags(*narrow, "--doc_stride=31")
