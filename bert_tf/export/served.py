@@ -9,16 +9,18 @@ class ServedModel(tf.Module):
     """Tokenizer, encoder and head in one graph.
 
         serving_default   text [n] (or text_a, text_b [n]): strings     ->  the task's answers
-        ids               input_ids, input_mask, segment_ids [n, S]     ->  the same
+        ids               the model's inputs, int32 [n, S]              ->  the same
         classify/regress  inputs [n]: tf.Example with those texts       ->  scores, classes / outputs
 
-    A batch is as long as its longest text, max_seq_length at most; texts beyond that are cut as in training.
+    A batch is as long as its longest text, max_seq_length at most; texts beyond that are cut, or read through windows,
+    as in training. A model that reads through windows takes N of them for each text, int32 [n, N, S]; a window whose
+    `input_mask` is 0 is none.
 
     Args:
-        task: see `tasks/task.py`; `answer(outputs)` and `example_answer(outputs)` give what the signatures return.
+        task: see `tasks/task.py`; `read`, `answer` and `example_answer` make what the signatures return.
         model: what the task's `build_model` returned, with weights.
         tokenizer: a `Tokenizer`.
-        text_inputs: ("text",) or ("text_a", "text_b").
+        text_inputs: names of the texts that an example has, such as ("text",) or ("text_a", "text_b").
         max_seq_length: longest row.
     """
 
@@ -30,7 +32,8 @@ class ServedModel(tf.Module):
         self.tokenizer = tokenizer
         # A function and the variables, not the model: what is a Keras object would be written a second time
         # (keras#23553), with signatures of its own.
-        self.forward = lambda features: model(features, training=False)
+        self.forward = lambda features: model({name: features[name] for name in task.features}, training=False)
+        self.ids_specs = [tf.TensorSpec(model.input[n].shape, model.input[n].dtype, name=n) for n in task.features]
         self.weights = [variable.value for variable in model.variables]
         self.vocab = tf.saved_model.Asset(tokenizer.vocab_file)
 
@@ -40,33 +43,28 @@ class ServedModel(tf.Module):
         def texts_spec(name):
             return tf.TensorSpec([None], tf.string, name=name)
 
-        ids = [tf.TensorSpec([None, None], tf.int32, name=name) for name in self.task.features]
         texts = [texts_spec(name) for name in self.text_inputs]
-        named = {
-            "serving_default": (self._from_text, texts),
-            "ids": (self._from_ids, ids),
-            self.task.example_method: (self._from_examples, [texts_spec("inputs")]),
-        }
+        named = {"serving_default": (self._from_text, texts), "ids": (self._from_ids, self.ids_specs)}
+        if self.task.example_method:
+            named[self.task.example_method] = (self._from_examples, [texts_spec("inputs")])
         # Without autograph, and without jit_compile: TensorFlow Serving refuses functions marked for XLA.
         return {
             name: tf.function(function, input_signature=specs, autograph=False).get_concrete_function()
             for name, (function, specs) in named.items()
         }
 
-    def _outputs(self, texts):
-        packed = self.tokenizer.pack(*map(self.tokenizer.tokenize, texts), max_seq_length=self.max_seq_length)
-        features = self.tokenizer.pad(packed)
-        # No texts make rows of no length, and the pooler looks for a first token.
-        widen = [[0, 0], [0, tf.maximum(0, 1 - tf.shape(features["input_ids"])[1])]]
-        return self.forward({name: tf.pad(features[name], widen) for name in self.task.features})
+    def _read(self, texts):
+        """Returns what the model makes of the texts, and what `answer` must know besides."""
+        features, origin = self.task.read(self.tokenizer, texts, self.max_seq_length)
+        return self.forward(features), origin
 
     def _from_text(self, *texts):
-        return self.task.answer(self._outputs(texts))
+        return self.task.answer(*self._read(texts))
 
     def _from_ids(self, *features):
-        return self.task.answer(self.forward(dict(zip(self.task.features, features, strict=True))))
+        return self.task.answer(self.forward(dict(zip(self.task.features, features, strict=True))), None)
 
     def _from_examples(self, inputs):
         spec = {name: tf.io.FixedLenFeature([], tf.string) for name in self.text_inputs}
         parsed = tf.io.parse_example(inputs, spec)
-        return self.task.example_answer(self._outputs([parsed[name] for name in self.text_inputs]))
+        return self.task.example_answer(*self._read([parsed[name] for name in self.text_inputs]))

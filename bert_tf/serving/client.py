@@ -2,8 +2,12 @@
 
     python -m bert_tf.serving.client --server=localhost:8500 --model_name=NAME "A fine film." "A dull one."
 
-prints one JSON line per text: {"text": ..., "label": ..., "probabilities": {label: p}}. Without texts it reads them
-from standard input, one a line. With --pair, arguments come in twos, and a line holds two texts with a tab between.
+prints one JSON line per text: {"text": ..., "label": ..., "probabilities": {label: p}}, or what else the model gives.
+A model that takes several texts for an answer is asked with their names, as
+
+    python -m bert_tf.serving.client --model_name=squad --inputs=question,context "Who wrote it?" "Jane Austen did."
+
+Without texts it reads them from standard input, an example a line, with tabs between its texts.
 """
 
 import itertools
@@ -16,15 +20,18 @@ import numpy as np
 from absl import app, flags
 
 from bert_tf.serving import wire
+from bert_tf.serving.answers import CLASSES, rows
+from bert_tf.serving.client_errors import explained
+from bert_tf.serving.client_items import read_items
 
 FLAGS = flags.FLAGS
 _PREDICT = "/tensorflow.serving.PredictionService/Predict"
-_BATCH = 32  # texts a request
+_BATCH = 32  # examples a request
+_PAIR = ("text_a", "text_b")
 _OPTIONS = (
     ("grpc.max_receive_message_length", -1),  # gRPC's default of 4 MiB is less than one batch of token vectors
     ("grpc.max_send_message_length", -1),
 )
-_OUTPUTS = ("label", "probabilities", "labels")
 
 
 class Client:
@@ -75,8 +82,29 @@ class Client:
         try:
             response = self._predict(request, timeout=self._timeout)
         except grpc.RpcError as error:
-            raise self._explained(error) from error
+            raise explained(error, self.server, self.model_name, self._timeout, inputs) from error
         return {item.key: wire.to_array(item.value) for item in response.outputs}
+
+    def ask(self, inputs: dict[str, Sequence[str]]) -> list[dict]:
+        """Asks the signature that takes text, whatever the model is for.
+
+        Args:
+            inputs: {name: n texts}, such as {"question": [...], "context": [...]}.
+
+        Returns:
+            n dictionaries {output: value} of numbers, str, and lists of them, as `answers.rows` says: a model that
+            classifies gives {"label": str, "probabilities": {label: float}}, one for questions {"answer": str,
+            "start": int, "end": int, "score": float, "null_score": float}.
+
+        Raises:
+            ValueError, ConnectionError, TimeoutError: as `predict`; also where an output has no row for each text.
+        """
+        lengths = {name: len(texts) for name, texts in inputs.items() if not isinstance(texts, (str, bytes))}
+        if len(lengths) < len(inputs) or len(set(lengths.values())) != 1:
+            given = ", ".join(f"{name}: {lengths.get(name, 'one text')}" for name in inputs) or "none"
+            raise ValueError(f"Inputs must be lists of equally many texts. Received {given}.")
+        n = next(iter(lengths.values()))
+        return rows(self.predict(inputs), n) if n else []
 
     def classify(self, texts: Sequence[str], second_texts: Sequence[str] | None = None) -> list[dict]:
         """Classifies texts, or pairs of them, by the signature that takes text.
@@ -95,13 +123,14 @@ class Client:
             raise ValueError(f"Texts must come in pairs. Received {len(texts)} first, {len(second_texts)} second ones.")
         if not len(texts):
             return []
-        found = self.predict({"text": texts} if second_texts is None else {"text_a": texts, "text_b": second_texts})
-        if missing := set(_OUTPUTS) - set(found):
+        parts = {"text": texts} if second_texts is None else dict(zip(_PAIR, (texts, second_texts), strict=True))
+        found = self.predict(parts)
+        if missing := set(CLASSES) - set(found):
             raise ValueError(
-                f"Model {self.model_name!r} must classify: give {', '.join(_OUTPUTS)}. Received an answer without "
-                f"{', '.join(sorted(missing))} but with {', '.join(sorted(found))}; Client.predict asks such a model."
+                f"Model {self.model_name!r} must classify: give {', '.join(CLASSES)}. Received an answer without "
+                f"{', '.join(sorted(missing))} but with {', '.join(sorted(found))}; Client.ask asks such a model."
             )
-        return [_answer(*row) for row in zip(*(found[name] for name in _OUTPUTS), strict=True)]
+        return rows({name: found[name] for name in CLASSES}, len(texts))
 
     def close(self):
         self._channel.close()
@@ -112,83 +141,53 @@ class Client:
     def __exit__(self, *error):
         self.close()
 
-    def _explained(self, error):
-        """Returns the exception that says what the user can do."""
-        code, details = error.code(), error.details()
-        if code == grpc.StatusCode.UNAVAILABLE:
-            return ConnectionError(
-                f"A model server must answer at {self.server}. Received: {details}; is it running, and is that its "
-                "gRPC port rather than the one for REST?"
-            )
-        if code == grpc.StatusCode.DEADLINE_EXCEEDED:
-            return TimeoutError(
-                f"{self.server} must answer within {self._timeout:g} s. Received nothing; allow more with --timeout, "
-                "or ask for less at a time."
-            )
-        if code == grpc.StatusCode.NOT_FOUND:
-            return ValueError(
-                f"Model {self.model_name!r} must be one that {self.server} serves. Received: {details}; check "
-                "--model_name."
-            )
-        return ValueError(f"{self.server} must accept the request. Received {code.name}: {details}")
 
-
-def _answer(label, probabilities, labels):
-    return {
-        "label": label.decode("utf-8", "replace"),
-        # str gives a float32 as many digits as it needs; float() alone would show those of its double.
-        "probabilities": {
-            name.decode("utf-8", "replace"): float(str(p)) for name, p in zip(labels, probabilities, strict=True)
-        },
-    }
-
-
-def ask(client: Client, items: Iterable[tuple[str, ...]]) -> Iterator[dict]:
-    """Yields what is printed for each item, a text or a pair, asking for many at a time."""
+def ask(client: Client, names: Sequence[str], items: Iterable[tuple[str, ...]]) -> Iterator[dict]:
+    """Yields what is printed for each item, its texts by name and the answer, asking for many at a time."""
     items = iter(items)
     while batch := list(itertools.islice(items, _BATCH)):
-        keys = ("text",) if len(batch[0]) == 1 else ("text_a", "text_b")
-        for item, answer in zip(batch, client.classify(*zip(*batch, strict=True)), strict=True):
-            yield dict(zip(keys, item, strict=True)) | answer
-
-
-def read_items(texts: Sequence[str], pair: bool) -> Iterator[tuple[str, ...]]:
-    """Yields (text,) or (text_a, text_b) from the arguments or, where there are none, from standard input.
-
-    Raises:
-        ValueError: something that should be a pair is none.
-    """
-    if texts:
-        if pair and len(texts) % 2:
-            raise ValueError(f"With --pair, texts must come in twos. Received {len(texts)}.")
-        yield from zip(*[map(_clean, texts)] * (2 if pair else 1), strict=True)
-        return
-    for number, line in enumerate(sys.stdin.buffer, start=1):
-        text = line.decode("utf-8", "ignore").rstrip("\r\n")
-        item = tuple(text.split("\t")) if pair else (text,)
-        if pair and len(item) != 2:
-            raise ValueError(
-                f"With --pair, a line must hold two texts with a tab between. Received {len(item)} in line {number}."
-            )
-        yield item
-
-
-def _clean(argument):
-    """Drops bytes that are not UTF-8, as bert_tf does wherever it reads text."""
-    return argument.encode("utf-8", "surrogateescape").decode("utf-8", "ignore")
+        answers = client.ask(dict(zip(names, zip(*batch, strict=True), strict=True)))
+        for item, answer in zip(batch, answers, strict=True):
+            yield dict(zip(names, item, strict=True)) | answer
 
 
 def define_flags():
     flags.DEFINE_string("server", "localhost:8500", "host:port of the server's gRPC face.")
     flags.DEFINE_string("model_name", "default", "Which of its models.")
     flags.DEFINE_float("timeout", 10.0, "Seconds after which a request gives up.", 0)
-    flags.DEFINE_bool("pair", False, "The model compares two texts: arguments come in twos, lines with a tab between.")
+    flags.DEFINE_list(
+        "inputs",
+        ["text"],
+        "Names of the texts that an example has, such as question,context: arguments come in turn, lines have tabs.",
+    )
+    flags.DEFINE_bool("pair", False, "The same as --inputs=text_a,text_b: the model compares two texts.")
+
+
+def _input_names():
+    """Returns what --inputs and --pair ask for.
+
+    Raises:
+        ValueError: they contradict one another, or a name is missing or there twice.
+    """
+    names = tuple(FLAGS.inputs)
+    if FLAGS.pair and FLAGS["inputs"].present and names != _PAIR:
+        raise ValueError(
+            f"--pair must come without --inputs, since it means {','.join(_PAIR)}. Received also {','.join(names)}; "
+            "leave one of them out."
+        )
+    if not names or not all(names) or len(set(names)) < len(names):
+        raise ValueError(
+            f"--inputs must be different names with commas between. Received {','.join(names)!r}; "
+            "question,context is right for a model that answers questions."
+        )
+    return _PAIR if FLAGS.pair else names
 
 
 def main(argv):
     try:
+        names = _input_names()
         with Client(FLAGS.server, FLAGS.model_name, FLAGS.timeout) as client:
-            for line in ask(client, read_items(argv[1:], FLAGS.pair)):
+            for line in ask(client, names, read_items(argv[1:], names)):
                 print(json.dumps(line, ensure_ascii=False), flush=True)
     except BrokenPipeError:  # the reader of our lines has seen enough
         sys.stderr.close()

@@ -1,6 +1,7 @@
 """What others open a SavedModel with: saved_model_cli, and the old TensorFlow that TensorFlow Serving links."""
 
 import json
+import re
 import subprocess
 import sys
 
@@ -13,7 +14,17 @@ from tests import other_envs
 from tests.export.saved_model_test import NOT_UTF8, TEXTS, trained
 
 # The command saved_model_cli itself does not know tensorflow-text's ops, which every TensorFlow Serving has.
-CLI = "import sys, tensorflow_text; from tensorflow.python.tools.saved_model_cli import main; sys.exit(main())"
+# Both of its commands in one process, for starting TensorFlow takes seconds.
+CLI = """
+import json, sys, tensorflow_text
+from tensorflow.python.tools.saved_model_cli import main
+for sys.argv in json.loads(sys.argv[1]):
+    try:
+        main()
+    except SystemExit as end:
+        assert not end.code, end.code
+    print("END OF", sys.argv[1])
+"""
 OLD = """
 import json, sys, tensorflow as tf, tensorflow_text
 serve = tf.saved_model.load(sys.argv[1]).signatures["serving_default"]
@@ -29,15 +40,18 @@ def path(tmp_path_factory):
     return export_trained(directory)
 
 
-def _cli(*arguments):
-    return subprocess.run([sys.executable, "-c", CLI, *arguments], capture_output=True, text=True, check=True).stdout
+def _cli(*commands):
+    """Returns what each said."""
+    argv = json.dumps([["saved_model_cli", *command] for command in commands])
+    done = subprocess.run([sys.executable, "-c", CLI, argv], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-4000:]
+    return re.split(r"^END OF .*\n", done.stdout, flags=re.M)[:-1]
 
 
 def test_saved_model_cli_show_and_run(path):
     model = ["--dir", path, "--tag_set", "serve", "--signature_def", "serving_default"]
-    shown = _cli("show", *model)
+    shown, said = _cli(["show", *model], ["run", *model, "--input_exprs", 'text=["good film"]'])
     assert "inputs['text'] tensor_info:" in shown and "outputs['probabilities'] tensor_info:" in shown
-    said = _cli("run", *model, "--input_exprs", 'text=["good film"]')
     expected = tf.saved_model.load(path).signatures["serving_default"](text=tf.constant(["good film"]))
     numbers = said.partition("Result for output key probabilities:\n")[2].strip(" []\n").split()
     np.testing.assert_allclose([float(n.strip("[]")) for n in numbers[:2]], expected["probabilities"][0], atol=1e-6)

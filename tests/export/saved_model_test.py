@@ -167,8 +167,8 @@ def test_a_full_disk_leaves_nothing(tmp_path):
 
 def test_a_directory_without_a_task_is_refused(tmp_path):
     save_description(str(tmp_path), tiny.config(), Tokenizer(tiny.VOCAB))
-    with pytest.raises(ValueError, match=r"must have task\.json, which run_classifier\.py --do_train writes"):
+    with pytest.raises(ValueError, match=r"must have task\.json, which --do_train of the scripts writes"):
         export_trained(str(tmp_path))
     (tmp_path / "task.json").write_text(json.dumps({"task": "poetry"}), encoding="utf-8")
-    with pytest.raises(ValueError, match=r"task\.json must describe a task, one of \['classification'\]"):
+    with pytest.raises(ValueError, match=r"task\.json must describe a task, one of \['classification', "):
         read_task(str(tmp_path), tiny.config())

@@ -12,6 +12,7 @@ import tensorflow as tf
 from tensorflow_serving.apis import predict_pb2
 
 from bert_tf.serving import wire
+from bert_tf.serving.answers import rows
 from bert_tf.serving.client import Client
 from bert_tf.serving.saved_model import SavedModel
 
@@ -35,6 +36,33 @@ def test_classify_pairs(pairs):
         assert client.classify(["a", "b"], ["x", "fine"]) == [BAD, GOOD]
         with pytest.raises(ValueError, match="Texts must come in pairs. Received 1 first, 2 second ones."):
             client.classify(["a"], ["x", "fine"])
+
+
+def test_ask_classifies(client):
+    assert client.ask({"text": ["fine", "x"]}) == [GOOD, BAD]
+    assert client.ask({"text": []}) == []
+
+
+def test_uneven_inputs(client):
+    with pytest.raises(ValueError, match="Received question: 2, context: 1."):
+        client.ask({"question": ["a", "b"], "context": ["c"]})
+    with pytest.raises(ValueError, match="Received text: one text."):
+        client.ask({"text": "fine"})
+
+
+def test_rows():
+    outputs = {
+        "probability": np.array([[0.1, 0.2], [1, 0]], np.float32),
+        "token": np.array([["ä".encode(), b"\xff"], [b"b", b""]], object),
+        "entity_count": np.array([2, 1], np.int32),
+        "wide": np.array([1 / 3, np.inf]),
+    }
+    first, second = rows(outputs, 2)
+    assert list(first) == ["token", "probability", "entity_count", "wide"]
+    assert first == {"token": ["ä", "\ufffd"], "probability": [0.1, 0.2], "entity_count": 2, "wide": 1 / 3}
+    assert second == {"token": ["b", ""], "probability": [1.0, 0.0], "entity_count": 1, "wide": np.inf}
+    with pytest.raises(ValueError, match="Output 'y' must have a row for each of the 2 texts"):
+        rows({"y": np.array(1.0)}, 2)
 
 
 def test_predict(client):
@@ -158,8 +186,10 @@ def test_the_program_with_pairs(pairs, arguments, text):
     "arguments, text, message",
     [
         (["--model_name=no", "x"], "", "Error: Model 'no' must be one that"),
-        (["--model_name=film", "--pair", "x"], "", "Error: With --pair, texts must come in twos. Received 1."),
-        (["--model_name=film", "--pair"], "a\tb\nx\n", "two texts with a tab between. Received 1 in line 2."),
+        (["--model_name=film", "--inputs=a,b", "x"], "", "texts for a, b in turn, 2 to an example. Received 1."),
+        (["--model_name=film", "--pair"], "a\tb\nx\n", "text_a, text_b, with tabs between. Received 1 in line 2."),
+        (["--pair", "--inputs=a,b"], "", "since it means text_a,text_b. Received also a,b; leave one of them out."),
+        (["--inputs=a,a"], "", "must be different names with commas between. Received 'a,a'"),
         (["--server=127.0.0.1:1", "x"], "", "Error: A model server must answer at 127.0.0.1:1."),
     ],
 )

@@ -1,0 +1,51 @@
+"""What a model's outputs say of each text: arrays to dictionaries of Python's own values, as JSON has them."""
+
+import numpy as np
+
+CLASSES = ("label", "probabilities", "labels")  # the outputs of a model that classifies
+_ORDER = ("label", "probabilities", "answer", "start", "end", "score", "null_score", "token", "probability")
+
+
+def rows(found: dict[str, np.ndarray], n: int) -> list[dict]:
+    """Takes the answer to n texts apart.
+
+    Args:
+        found: {output: array [n, ...]}, strings as objects of type bytes.
+        n: how many rows each of them has.
+
+    Returns:
+        n dictionaries {output: value}: numbers, str, or lists of them. Those of a model that classifies have no
+        `labels`, but `probabilities` as {label: float}. Outputs come in one order, whatever that of `found`.
+
+    Raises:
+        ValueError: an output has not n rows.
+    """
+    for name, array in found.items():
+        if array.shape[:1] != (n,):
+            raise ValueError(
+                f"Output {name!r} must have a row for each of the {n} texts. Received an array of shape "
+                f"{list(array.shape)}; Client.predict returns it as it is."
+            )
+    columns = {name: _plain(found[name]) for name in sorted(found, key=_place)}
+    if set(CLASSES) <= set(columns):
+        names = columns.pop("labels")
+        pairs = zip(names, columns["probabilities"], strict=True)
+        columns["probabilities"] = [dict(zip(*pair, strict=True)) for pair in pairs]
+    return [{name: column[i] for name, column in columns.items()} for i in range(n)]
+
+
+def _place(name):
+    """Returns what outputs are sorted by: those of our own models as their documentation has them, then the others."""
+    return (_ORDER.index(name) if name in _ORDER else len(_ORDER), name)
+
+
+def _plain(array):
+    """Returns an array as nested lists; bytes are read as UTF-8."""
+    if array.dtype.kind == "f" and array.dtype.itemsize < 8:
+        # str gives a float32 as many digits as it needs; tolist alone would show those of its double.
+        return array.astype(str).astype(np.float64).tolist()
+    return _decoded(array.tolist()) if array.dtype == object else array.tolist()
+
+
+def _decoded(value):
+    return [_decoded(item) for item in value] if isinstance(value, list) else value.decode("utf-8", "replace")

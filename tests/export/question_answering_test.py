@@ -1,0 +1,95 @@
+"""The exported model for questions: windows in the graph, answers in the context's own characters."""
+
+import os
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.checkpoints import tf1
+from bert_tf.export.trained import export_trained
+from bert_tf.load import save_description
+from bert_tf.serving.server import serve
+from bert_tf.tasks.question_answering import QuestionAnsweringTask
+from bert_tf.tasks.registry import save_task
+from bert_tf.tokenization.wordpiece import Tokenizer
+from tests import tiny
+
+CONTEXTS = [
+    " ".join(tiny.FILL * 250) + " 😀 good",
+    "😀 good 👩‍👩‍👧 film 🎬 people music the 😀",
+    "the fi\u0301lm is go\u0308od\u0301 mu\u0323\u0301sic",
+    "我good喜欢这部film电影。the people",
+    "",
+]
+QUESTIONS = ["who is it", "who", "谁 😀", "people " * 50, "who"]
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory):
+    """Returns (the export's folder, its model as Keras has it) of a random model."""
+    directory = tmp_path_factory.mktemp("trained")
+    Tokenizer(tiny.VOCAB).save(directory)
+    task = QuestionAnsweringTask(tiny.config(), 5, 6, 5, 8)
+    keras.utils.set_random_seed(1)
+    model = task.build_model()
+    save_description(str(directory), task.config, Tokenizer.from_directory(directory))
+    save_task(str(directory), task, ("question", "context"), 24)
+    tf1.write_tf1(os.path.join(directory, "model.ckpt-1"), model.variables)
+    export_trained(str(directory))
+    return directory / "export", model
+
+
+def _ask(signatures, questions, contexts):
+    return {k: v.numpy() for k, v in signatures["serving_default"](
+        question=tf.constant(questions, tf.string), context=tf.constant(contexts, tf.string)).items()}  # fmt: skip
+
+
+def test_signatures(exported):
+    signatures = tf.saved_model.load(str(exported[0] / "1")).signatures
+    assert set(signatures) == {"serving_default", "ids"}
+    types = {name: (spec.dtype.name, spec.shape.rank) for name, spec in
+             signatures["serving_default"].structured_outputs.items()}  # fmt: skip
+    numbers = {name: ("float32", 1) for name in ("score", "null_score")}
+    assert types == numbers | {"answer": ("string", 1), "start": ("int32", 1), "end": ("int32", 1)}
+
+
+def test_answers_are_the_contexts_own_characters(exported):
+    signatures = tf.saved_model.load(str(exported[0] / "1")).signatures
+    together = _ask(signatures, QUESTIONS, CONTEXTS)
+    for i, (question, context) in enumerate(zip(QUESTIONS, CONTEXTS, strict=True)):
+        text = together["answer"][i].decode()
+        assert context[together["start"][i] : together["end"][i]] == text and bool(text) == bool(context)
+        alone = _ask(signatures, [question], [context])
+        assert alone["answer"][0] == together["answer"][i]
+        np.testing.assert_allclose(alone["null_score"], together["null_score"][i : i + 1], atol=1e-4)
+    assert {name: value.shape for name, value in _ask(signatures, [], []).items()} == dict.fromkeys(together, (0,))
+
+
+def test_ids_give_the_logits(exported):
+    path, model = exported
+    ids = np.array([[2, 5, 3, 6, 7, 3], [2, 5, 3, 8, 3, 0]], np.int32)
+    features = {
+        "input_ids": ids,
+        "input_mask": (ids > 0).astype(np.int32),
+        "segment_ids": np.int32([[0, 0, 0, 1, 1, 1]] * 2),
+    }
+    served = tf.saved_model.load(str(path / "1")).signatures["ids"](**{k: tf.constant(v) for k, v in features.items()})
+    for name, logits in model(features).items():
+        np.testing.assert_allclose(served[name], logits, atol=1e-4)
+
+
+def test_a_server_warms_up_and_answers(exported):
+    import grpc
+    from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
+
+    with serve(str(exported[0]), "squad") as server, grpc.insecure_channel(f"localhost:{server.port}") as channel:
+        request = predict_pb2.PredictRequest()
+        request.model_spec.name = "squad"
+        for name, texts in (("question", QUESTIONS), ("context", CONTEXTS)):
+            request.inputs[name].CopyFrom(tf.make_tensor_proto(texts))
+        outputs = prediction_service_pb2_grpc.PredictionServiceStub(channel).Predict(request, timeout=60).outputs
+    answers = [text.decode() for text in tf.make_ndarray(outputs["answer"])]
+    starts, ends = tf.make_ndarray(outputs["start"]), tf.make_ndarray(outputs["end"])
+    assert answers == [context[a:b] for context, a, b in zip(CONTEXTS, starts, ends, strict=True)]

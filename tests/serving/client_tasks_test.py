@@ -1,0 +1,112 @@
+"""The client and the models that do not classify: questions, asked over REST too, and regression."""
+
+import json
+import urllib.request
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.export.saved_model import export
+from bert_tf.export.served import ServedModel
+from bert_tf.serving.client import Client
+from bert_tf.serving.server import serve
+from bert_tf.tasks.question_answering import QuestionAnsweringTask
+from bert_tf.tokenization.wordpiece import Tokenizer
+from tests import tiny
+from tests.serving.client_test import run
+
+QUESTIONS = ["who is it", "谁 😀"]
+CONTEXTS = ["the 😀 people . a film 🎬 of music", "I😀good喜欢 👩‍👩‍👧 the fi\u0301lm"]
+ITEMS = [{"question": q, "context": c} for q, c in zip(QUESTIONS, CONTEXTS, strict=True)]
+OUTPUTS = ["answer", "start", "end", "score", "null_score"]
+
+
+@pytest.fixture(scope="module")
+def squad(tmp_path_factory):
+    """A server of an exported model for questions, of random weights, under the name "squad"."""
+    base = tmp_path_factory.mktemp("squad")
+    Tokenizer(tiny.VOCAB).save(base)
+    config = tiny.config(num_hidden_layers=1)
+    task = QuestionAnsweringTask(config, max_answer_length=6, max_query_length=5, doc_stride=8)
+    keras.utils.set_random_seed(1)
+    model, tokenizer = task.build_model(), Tokenizer.from_directory(base)
+    export(ServedModel(task, model, tokenizer, ("question", "context"), 24), base / "export")
+    with serve(str(base / "export"), "squad", poll_seconds=0) as server:
+        yield server
+
+
+class Alike(tf.Module):
+    """Has the signature of a regression of pairs: how many bytes longer the first text is, in tenths."""
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name) for name in ("text_a", "text_b")])
+    def compare(self, text_a, text_b):
+        return {"score": tf.cast(tf.strings.length(text_a) - tf.strings.length(text_b), tf.float32) / 10}
+
+
+@pytest.fixture(scope="module")
+def alike(tmp_path_factory):
+    """A server of it, under the name "alike"."""
+    base = tmp_path_factory.mktemp("alike")
+    module = Alike()
+    tf.saved_model.save(module, str(base / "1"), {"serving_default": module.compare})
+    with serve(str(base), "alike", poll_seconds=0) as server:
+        yield server
+
+
+def _check(found):
+    """Checks an answer to each of ITEMS."""
+    for context, answer in zip(CONTEXTS, found, strict=True):
+        assert sorted(answer) == sorted(OUTPUTS)
+        assert answer["answer"] and context[answer["start"] : answer["end"]] == answer["answer"]
+
+
+def test_questions(squad):
+    with Client(f"localhost:{squad.port}", "squad") as client:
+        answers = client.ask({"question": QUESTIONS, "context": CONTEXTS})
+        (alone,) = client.ask({"context": CONTEXTS[1:], "question": QUESTIONS[1:]})
+        scores = client.predict({"question": QUESTIONS, "context": CONTEXTS})["score"]
+    _check(answers)
+    assert list(answers[0]) == OUTPUTS
+    np.testing.assert_allclose([answer["score"] for answer in answers], scores, rtol=1e-6)
+    assert [alone[name] for name in OUTPUTS[:3]] == [answers[1][name] for name in OUTPUTS[:3]]
+
+
+def test_questions_over_rest(squad):
+    url = f"http://localhost:{squad.rest_port}/v1/models/squad:predict"
+    request = urllib.request.Request(url, json.dumps({"instances": ITEMS}).encode())
+    with urllib.request.urlopen(request, timeout=20) as response:
+        _check(json.loads(response.read())["predictions"])
+
+
+def test_the_program_asks_questions(squad):
+    flags = ("--model_name=squad", "--inputs=question,context")
+    done = run(squad, *flags, *(text for item in ITEMS for text in item.values()))
+    printed = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [{name: each.pop(name) for name in ITEMS[0]} for each in printed] == ITEMS, done.stderr
+    _check(printed)
+    lines = "".join("\t".join(item.values()) + "\n" for item in ITEMS)
+    assert run(squad, *flags, text=lines).stdout == done.stdout
+
+
+def test_a_value(alike):
+    with Client(f"localhost:{alike.port}", "alike") as client:
+        answers = client.ask({"text_a": ["abc", "", "a"], "text_b": ["", "aé", "b"]})
+    assert answers == [{"score": 0.3}, {"score": -0.3}, {"score": 0.0}]
+    printed = run(alike, "--model_name=alike", "--inputs=text_a,text_b", "abc", "").stdout
+    assert printed == '{"text_a": "abc", "text_b": "", "score": 0.3}\n'
+
+
+@pytest.mark.parametrize(
+    "model, inputs, message",
+    [
+        ("squad", ["text"], "Model 'squad' must be asked with the inputs context, question. Received text; name them"),
+        ("alike", ["question", "context"], "must be asked with the input text_a. Received question, context; name it"),
+        ("alike", [], "Inputs must be lists of equally many texts. Received none."),
+    ],
+)
+def test_inputs_of_another_model(request, model, inputs, message):
+    port = request.getfixturevalue(model).port
+    with Client(f"localhost:{port}", model) as client, pytest.raises(ValueError, match=message.replace(".", r"\.")):
+        client.ask({name: ["x"] for name in inputs})
