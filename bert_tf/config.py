@@ -95,11 +95,16 @@ class EncoderConfig:
             if not isinstance(values, dict):
                 raise ValueError(f"A BERT configuration must be a JSON object. Received: {type(values).__name__}.")
             return cls.from_dict(values)
+        except json.JSONDecodeError as error:
+            raise ValueError(
+                f"{path} must be a BERT configuration in JSON, such as bert_config.json. Received: {error}; correct "
+                "the file, or --bert_config_file."
+            ) from error
         except FileNotFoundError as error:
             raise ValueError(
                 f"A BERT configuration must be a file. There is none at {path}; name one, such as bert_config.json."
             ) from error
-        except ValueError as error:  # json's own error is one too
+        except ValueError as error:
             raise ValueError(f"{path}: {error}") from error
 
 

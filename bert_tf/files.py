@@ -3,6 +3,7 @@
 import codecs
 import contextlib
 import gzip
+import json
 import os
 import zlib
 
@@ -35,6 +36,22 @@ def read_text(path: str | os.PathLike) -> str:
         text = data.decode("utf-8", "ignore")
         _log_dropped(path, data, text)
         return text
+
+
+def read_json(path: str | os.PathLike, kind: str = "JSON"):
+    """Returns the value that the file `path` holds, read as `read_text` does.
+
+    Raises:
+        ValueError: as `read_text`, or it is no JSON; the message calls it `kind`.
+    """
+    text = read_text(path)
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(
+            f"{os.fspath(path)} must be {kind}. Received {text[:60]!r}, which does not parse ({error}); name another "
+            "file."
+        ) from error
 
 
 def write_text(path: str | os.PathLike, text: str):

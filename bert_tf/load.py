@@ -121,8 +121,8 @@ def load_description(
     directories = [directory_of(path) for path in paths if path]
     if not directories and not (config_file and vocab_file):
         raise ValueError(
-            "There must be a model to start from. Received no --init_checkpoint, and no --bert_config_file with "
-            "--vocab_file either."
+            "There must be a model to start from. Received no --init_checkpoint, no --output_dir that is there, and no "
+            "--bert_config_file with --vocab_file."
         )
     here = next((d for d in directories if any(os.path.exists(os.path.join(d, f)) for f in CONFIG_FILES)), None)
     here = here or next(iter(directories), ".")

@@ -2,7 +2,10 @@
 
 from absl import flags
 
+from bert_tf.flags.classifier import classifier_run, classifier_settings, classifier_source, classifier_splits
 from bert_tf.flags.devices import apply_run_flags, define_devices, define_google_tpu
+from bert_tf.flags.fine_tuning import define_layers, define_long_text, define_loss
+from bert_tf.flags.glue import define_run_glue
 from bert_tf.flags.model import define_export, define_fill_mask, define_model
 from bert_tf.flags.pretraining import (
     define_pretraining,
@@ -12,7 +15,9 @@ from bert_tf.flags.pretraining import (
     pretraining_config,
     pretraining_plan,
 )
-from bert_tf.flags.program import run
+from bert_tf.flags.program import OF_TRAINING, run
+from bert_tf.flags.squad import define_squad, squad_files, squad_options, squad_run
+from bert_tf.flags.squad_scorer import define_squad_scorer
 from bert_tf.flags.text import (
     define_classifier_data,
     define_corpus,
@@ -20,13 +25,18 @@ from bert_tf.flags.text import (
     define_pretraining_data,
     define_train_vocabulary,
 )
-from bert_tf.flags.training import define_run, define_training, model_paths, run_config
+from bert_tf.flags.training import define_run, define_training, model_paths, run_config, task_paths
 
 FLAGS = flags.FLAGS
 
 __all__ = [
     "FLAGS",
+    "OF_TRAINING",
     "apply_run_flags",
+    "classifier_run",
+    "classifier_settings",
+    "classifier_source",
+    "classifier_splits",
     "define_classifier_data",
     "define_corpus",
     "define_devices",
@@ -34,10 +44,16 @@ __all__ = [
     "define_extend_vocabulary",
     "define_fill_mask",
     "define_google_tpu",
+    "define_layers",
+    "define_long_text",
+    "define_loss",
     "define_model",
     "define_pretraining",
     "define_pretraining_data",
     "define_run",
+    "define_run_glue",
+    "define_squad",
+    "define_squad_scorer",
     "define_train_vocabulary",
     "define_training",
     "held_out_records",
@@ -48,4 +64,8 @@ __all__ = [
     "pretraining_plan",
     "run",
     "run_config",
+    "squad_files",
+    "squad_options",
+    "squad_run",
+    "task_paths",
 ]

@@ -3,15 +3,15 @@
 from absl import flags
 
 
-def define_model():
+def define_model(max_seq_length=128):
     """Where the model comes from and what shape its input has."""
     flags.DEFINE_string("init_checkpoint", None, "Weights to start from: a Hugging Face, sentence-transformers or "
                         "bert_tf directory, or a TF1 checkpoint's prefix (.../bert_model.ckpt).")  # fmt: skip
     flags.DEFINE_string("bert_config_file", None, "The model's shape; default: the one beside --init_checkpoint.")
     flags.DEFINE_string("vocab_file", None, "The vocabulary; default: the one beside --init_checkpoint.")
     flags.DEFINE_bool("do_lower_case", None, "Lowercase the text; default: what the checkpoint says, else true.")
-    flags.DEFINE_integer("max_seq_length", 128, "Longest input in word pieces, special tokens included; longer texts "
-                         "are cut.", lower_bound=3)  # fmt: skip
+    flags.DEFINE_integer("max_seq_length", max_seq_length, "Longest row in word pieces, special tokens included.",
+                         lower_bound=3)  # fmt: skip
 
 
 def define_export(model=True):

@@ -11,6 +11,8 @@ from bert_tf.flags.devices import strategy_name
 
 FLAGS = flags.FLAGS
 _TPU_ADDRESS = ("tpu_name", "tpu_zone", "gcp_project", "master")  # where the TPU of --distribution_strategy=tpu is
+OF_TRAINING = ("keep_best", "overwrite_output_dir", "freeze_layers", "layerwise_lr_decay", "unfreeze_epochs",
+               "reinit_layers", "class_weights", "label_smoothing", "early_stopping")  # fmt: skip
 _NO_EFFECT = ("num_tpu_cores", "iterations_per_loop")
 
 
@@ -26,12 +28,12 @@ def warn_of_ignored():
 def check_actions():
     """Raises ValueError where nothing was asked for, or something that needs training came without it."""
     actions = [name for name in ("do_train", "do_eval", "do_predict", "do_export", "dry_run") if name in FLAGS]
-    if actions and not any(FLAGS[name].value for name in actions):
+    if len(actions) > 1 and not any(FLAGS[name].value for name in actions):  # a lone one is an option
         raise ValueError(f"There must be something to do. Received none of --{', --'.join(actions)}.")
     if "output_dir" in FLAGS and not FLAGS.output_dir:
         raise ValueError("--output_dir must name a directory. Received an empty name.")
-    for name in ("keep_best", "overwrite_output_dir"):
-        if name in FLAGS and FLAGS[name].value and not FLAGS.do_train:
+    for name in OF_TRAINING:
+        if name in FLAGS and FLAGS[name].value != FLAGS[name].default and not FLAGS.do_train:
             raise ValueError(f"--{name} must come with --do_train. Received it without.")
 
 

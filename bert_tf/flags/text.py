@@ -5,8 +5,11 @@ from absl import flags
 
 def define_classifier_data():
     """Which texts: a GLUE task's folder, or files."""
-    flags.DEFINE_string("task_name", None, "A GLUE task whose official files lie in --data_dir: sst-2, cola or mrpc.")
-    flags.DEFINE_string("data_dir", None, "The folder of --task_name: train.tsv, dev.tsv, test.tsv.")
+    flags.DEFINE_string("task_name", None, "A task whose official files lie in --data_dir: cola, sst-2, mrpc, sts-b, "
+                        "qqp, mnli, qnli, rte, wnli or ax of GLUE, or xnli.")  # fmt: skip
+    flags.DEFINE_string("data_dir", None, "The folder of --task_name, with train.tsv, dev.tsv and test.tsv, or what "
+                        "else the task's files are called.")  # fmt: skip
+    flags.DEFINE_string("xnli_language", None, "The language of xnli, as its files call it; default: en.")
     files = "Examples as .tsv, .csv, .jsonl or .parquet, the first three also packed (.gz)"
     flags.DEFINE_string("train_file", None, f"{files}, to train on.")
     flags.DEFINE_string("eval_file", None, f"{files}, to score on.")

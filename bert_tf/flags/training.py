@@ -51,6 +51,24 @@ def model_paths() -> list[str | None]:
     return [FLAGS.init_checkpoint, trained] if FLAGS.do_train else [trained, FLAGS.init_checkpoint]
 
 
+def task_paths() -> list[str]:
+    """Returns where the task of a model that is there already is described: for training, only in this run's folder."""
+    if FLAGS.overwrite_output_dir:
+        return []
+    return [FLAGS.output_dir] if FLAGS.do_train else [path for path in model_paths() if path]
+
+
+def adopt(values: dict):
+    """Gives flags that were left out the values that a model was trained with.
+
+    Args:
+        values: {flag: value}; None leaves a flag as it is.
+    """
+    for name, value in values.items():
+        if not FLAGS[name].present and value is not None:
+            FLAGS[name].value = value
+
+
 def run_config(num_examples: int, use_xla: bool, settings: dict):
     """Returns the `RunConfig` that a fine-tuning's flags describe, for so many examples (0 when nothing is trained).
 
