@@ -1,0 +1,240 @@
+"""A grid of runs: which there are, where they lie, how far they are, and what they scored."""
+
+import contextlib
+import dataclasses
+import fcntl
+import itertools
+import json
+import os
+import pathlib
+import statistics
+from collections.abc import Iterable, Sequence
+
+from absl import logging
+
+from bert_tf.data import glue
+from bert_tf.evaluation.results import RESULTS_FILE
+from bert_tf.files import write_text
+
+FINISHED_FILE = "finished.json"  # written when a run has ended well: what it was, and how long it took
+LOG_FILE = "log.txt"
+_GRID_FILE, _LOCK_FILE = "grid.json", "lock"
+# "paper": what Devlin et al. 2018, appendix A.3, search on every task.
+AXES = {
+    "single": {"train_batch_size": ["32"], "learning_rate": ["5e-5"], "num_train_epochs": ["3"]},
+    "paper": {
+        "train_batch_size": ["16", "32"],
+        "learning_rate": ["5e-5", "3e-5", "2e-5"],
+        "num_train_epochs": ["2", "3", "4"],
+    },
+}
+
+
+@dataclasses.dataclass(frozen=True, order=True)
+class Settings:
+    """One point of the grid."""
+
+    train_batch_size: int
+    learning_rate: float
+    num_train_epochs: float
+
+    @property
+    def folder(self) -> str:
+        return f"batch-{self.train_batch_size}_rate-{self.learning_rate:g}_epochs-{self.num_train_epochs:g}"
+
+    def __str__(self):
+        return f"batch {self.train_batch_size}, rate {self.learning_rate:g}, epochs {self.num_train_epochs:g}"
+
+
+@dataclasses.dataclass(frozen=True, order=True)
+class Run:
+    """One fine-tuning: a task of `glue.TASKS`, settings, a seed."""
+
+    task: str
+    settings: Settings
+    seed: int
+
+    def folder(self, output_dir: str | os.PathLike) -> pathlib.Path:
+        return pathlib.Path(output_dir, self.task, self.settings.folder, f"seed-{self.seed}")
+
+    def __str__(self):
+        return f"{self.task}, {self.settings}, seed {self.seed}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+    """A finished run.
+
+    Attributes:
+        run: which.
+        folder: where it lies.
+        scores: official metrics on every dev file, as eval_results.txt names them, from -1.0 to 1.0.
+        seconds: that it took.
+    """
+
+    run: Run
+    folder: pathlib.Path
+    scores: dict[str, float]
+    seconds: float
+
+    @property
+    def score(self) -> float:
+        """The task's one number, as GLUE counts it: the mean of its metrics and files."""
+        return statistics.fmean(self.scores.values())
+
+
+def axis(flag: str, values: Sequence[str], kind=float) -> list:
+    """Returns the different numbers of a flag, in order.
+
+    Raises:
+        ValueError: there is none, or one that is no positive number; a seed may be 0.
+    """
+    try:
+        numbers = list(dict.fromkeys(map(kind, values)))
+    except ValueError:
+        numbers = []
+    if numbers and all(0 <= n < float("inf") and (n or flag == "seeds") for n in numbers):
+        return numbers
+    must = f"{'whole ' if kind is int else ''}numbers {'from 0 on' if flag == 'seeds' else 'above 0'}"
+    raise ValueError(
+        f"--{flag} must be {must} with commas between them. Received: {','.join(values) or 'nothing'}; correct it."
+    )
+
+
+def plan(tasks: Iterable[str], seeds: Iterable[int], batches, rates, epochs) -> list[Run]:
+    """Returns the runs of a grid: task by task, setting by setting, seed by seed."""
+    settings = [Settings(*point) for point in itertools.product(batches, rates, epochs)]
+    return [Run(*point) for point in itertools.product(tasks, settings, seeds)]
+
+
+def find_tasks(names: Sequence[str] | None, glue_dir: str) -> list[str]:
+    """Returns the names of the tasks as `glue.TASKS` has them; without `names`, all whose training examples are there.
+
+    Raises:
+        ValueError: no such task, no such folder, or no task at all.
+    """
+    if not os.path.isdir(glue_dir):
+        raise ValueError(f"--glue_dir must be a directory. Received {glue_dir!r}, where there is none; correct it.")
+    there = [name for name in glue.TASKS if training_size(name, glue_dir)]
+    asked = there if names is None else list(dict.fromkeys(map(_find_task, names)))
+    if missing := [glue.TASKS[name].directory for name in asked if name not in there] or ([] if asked else ["RTE"]):
+        raise ValueError(
+            f"--glue_dir={glue_dir} must hold the training examples of the tasks, such as {missing[0]}/train.tsv. "
+            f"Received a directory with {sorted(os.listdir(glue_dir))[:20]}; correct --glue_dir, or name other --tasks."
+        )
+    return asked
+
+
+def _find_task(name):
+    try:
+        return glue.find_task(name).name
+    except ValueError as error:
+        must = ", ".join(name for name, row in glue.TASKS.items() if row.like("train"))
+        raise ValueError(f"--tasks must name some of {must}. Received: {name!r}; correct it.") from error
+
+
+def training_size(task: str, glue_dir: str) -> int:
+    """Returns how many bytes the training examples are, 0 where they are not there: says how long a run takes."""
+    row = glue.TASKS[task]
+    files = [row.splits[name].file.format(language="*") for name in row.like("train")]
+    folder = pathlib.Path(glue_dir, row.directory)
+    return sum(path.stat().st_size for file in files for path in folder.glob(file))
+
+
+def finished(folder: str | os.PathLike) -> Result | None:
+    """Returns the result of the run in `folder`, or None where it has not ended well."""
+    folder = pathlib.Path(folder)
+    note, scores = folder / FINISHED_FILE, read_scores(folder)
+    if not note.exists() or scores is None:
+        return None
+    told = json.loads(note.read_text(encoding="utf-8"))
+    run = Run(told["task"], Settings(**told["settings"]), told["seed"])
+    return Result(run, folder, official(scores, glue.TASKS[run.task].metrics), told["seconds"])
+
+
+def all_finished(output_dir: str | os.PathLike) -> list[Result]:
+    """Returns every finished run below `output_dir`, of earlier commands too, in the order of `plan`'s parts."""
+    found = map(finished, sorted(path.parent for path in pathlib.Path(output_dir).glob(f"*/*/*/{FINISHED_FILE}")))
+    order = list(glue.TASKS)
+    return sorted(filter(None, found), key=lambda r: (order.index(r.run.task), r.run.settings, r.run.seed))
+
+
+def mark_finished(folder: pathlib.Path, run: Run, seconds: float):
+    """Notes that the run ended well."""
+    text = json.dumps({**dataclasses.asdict(run), "seconds": round(seconds, 1)}, indent=2)
+    write_text(folder / FINISHED_FILE, text + "\n")
+
+
+def read_scores(folder: str | os.PathLike) -> dict[str, float] | None:
+    """Returns what eval_results.txt says, or None where there is none."""
+    path = pathlib.Path(folder, RESULTS_FILE)
+    if not path.exists():
+        return None
+    lines = (line.split(" = ") for line in path.read_text(encoding="utf-8").splitlines())
+    return {name: float(value) for name, value in lines}
+
+
+def official(scores: dict[str, float], metrics: Iterable[str]) -> dict[str, float]:
+    """Returns those of `scores` that are of these metrics, of every dev file: f1 is eval_f1 and eval_f1_<file>."""
+    keys = [f"eval_{metric}" for metric in metrics]
+    return {k: v for k, v in scores.items() if any(k == key or k.startswith(f"{key}_") for key in keys)}
+
+
+def best(results: Iterable[Result]) -> dict[str, Result]:
+    """Returns the best run on dev of each task; of equal ones the first."""
+    found = {}
+    for result in results:
+        before = found.get(result.run.task)
+        if before is None or result.score > before.score:
+            found[result.run.task] = result
+    return found
+
+
+def drop_models(output_dir: str | os.PathLike, task: str):
+    """Removes the checkpoints of all finished runs of a task but the best, which no later run can bring back."""
+    results = [result for result in all_finished(output_dir) if result.run.task == task]
+    for result in results:
+        if result != best(results)[task]:
+            for path in [*result.folder.glob("model.ckpt-*"), result.folder / "checkpoint"]:
+                path.unlink(missing_ok=True)
+
+
+def made_with(output_dir: str | os.PathLike) -> dict:
+    """Returns what `check_same` noted, or {}."""
+    path = pathlib.Path(output_dir, _GRID_FILE)
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+
+
+def check_same(output_dir: str | os.PathLike, now: dict):
+    """Notes with what the runs below `output_dir` are made, or holds it against what was noted.
+
+    Raises:
+        ValueError: they were begun with something else: their scores would not be comparable.
+    """
+    path = pathlib.Path(output_dir, _GRID_FILE)
+    if not (then := made_with(output_dir)):
+        write_text(path, json.dumps(now, indent=2) + "\n")
+        return
+    changes = [
+        f"{name}: {then.get(name)!r} then, {value!r} now" for name, value in now.items() if then.get(name) != value
+    ]
+    if changes:
+        raise ValueError(
+            f"All runs below one --output_dir must be made with the same flags ({path}). "
+            f"Received {'; '.join(changes)}. Name another --output_dir; --compare sets the two side by side."
+        )
+
+
+@contextlib.contextmanager
+def claimed(output_dir: str | os.PathLike):
+    """Works alone below `output_dir`: waits while another command, or a run that outlived its command, does.
+
+    Yields the open file that stands for the claim. A process that inherits it keeps the claim until it ends, too.
+    """
+    with open(pathlib.Path(output_dir, _LOCK_FILE), "a", encoding="utf-8") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            logging.warning("Something of an earlier command still works in %s: waiting for its end.", output_dir)
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield file
