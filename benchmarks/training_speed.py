@@ -33,10 +33,10 @@ flags.DEFINE_list("peers", ["torch", "keras_hub"], "Whom to measure beside us.")
 
 def write_turns(folder):
     """Writes the files of every turn: {"padded": [...], "ours": [...]}, and one of all widths for warming up."""
-    from bert_tf.data import classification, dataset
+    from bert_tf.data import classification, dataset, sources
     from bert_tf.tokenization.wordpiece import Tokenizer
 
-    source = classification.make_source(
+    source = sources.make_source(
         None, None, {"train": FLAGS.train_file}, header=FLAGS.header, text_columns=FLAGS.text_column,
         label_column=FLAGS.label_column,
     )  # fmt: skip
