@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from tests import tiny
+from tests import glue_files, tiny
 from tests.conftest import ROOT
 
 LIMIT = 40_000  # bytes a file may grow to: less than a checkpoint of the tiny model, more than what lies beside it
@@ -40,8 +40,14 @@ def home(tmp_path_factory):
     tiny.write_tsv(folder / "stranger.tsv", [*tiny.texts(3), ("good film", "perhaps")])
     (folder / "empty.tsv").write_text("")
     tiny.write_tsv(folder / "header.tsv", [])
+    tiny.write_tsv(folder / "same.tsv", [(text, "1") for text, _ in tiny.texts(32)])
     tiny.write_tsv(folder / "short.tsv", [*rows[:2], ("no label here",)])
     _glue(folder / "glue")
+    glue_files.diagnostic(folder / "ax")
+    scores = glue_files.sts_b(folder / "sts-b") / "train.tsv"
+    scores.write_text(scores.read_text().replace("0.400", "-0.400", 1))
+    questions = glue_files.qnli(folder / "qnli") / "test.tsv"
+    questions.write_text(questions.read_text().replace("\n2\t", "\n1\t"))
     return folder
 
 
@@ -93,6 +99,18 @@ BAD = {
         _but("--max_seq_length=64"),
         r"--max_seq_length must be at most max_position_embeddings of the checkpoint, 32\. Received: 64\.",
     ),
+    "a separator of labels that are one": (
+        [*TRAIN, "--label_separator=;"], r"--label_separator must come with --problem_type=multi_label",
+    ),
+    "freezing what is random": (
+        [a for a in TRAIN if not a.startswith("--init")]
+        + ["--bert_config_file=HOME/init/bert_config.json", "--vocab_file=HOME/init/vocab.txt", "--freeze_layers=1"],
+        r"--freeze_layers and --unfreeze_epochs must come with --init_checkpoint\. Received none",
+    ),
+    "one label in all examples": (
+        _but("--train_file=HOME/same.tsv"),
+        r"same\.tsv: there must be two labels to tell apart\. Received '1' in all 32 examples; check --label_column",
+    ),
     "nothing to do": (
         [a for a in TRAIN if a != "--do_train"],
         r"There must be something to do\. Received none of --do_train, --do_eval, --do_predict, --do_export\.",
@@ -122,6 +140,49 @@ BAD = {
     "beginning anew from a half-written checkpoint": (
         [*DONE, "--overwrite_output_dir", "--init_checkpoint=HOME/cut"],
         r"cut/bert_model\.ckpt must be a whole TF1 checkpoint",
+    ),
+    "a score off the scale": (
+        ["--task_name=sts-b", "--data_dir=HOME/sts-b", *TRAIN[1:]],
+        r"sts-b/train\.tsv:\d+: the score must be a number from 0 to 5\. Received: '-0\.400' in column 'score'; corr",
+    ),
+    "one id twice": (
+        ["--task_name=qnli", "--data_dir=HOME/qnli", *TRAIN[1:], "--do_predict"],
+        r"qnli/test\.tsv:4: the ids of a file must differ\. Received '1', which .*test\.tsv:3 has too; give one",
+    ),
+    "a task that cannot be trained": (
+        ["--task_name=ax", "--data_dir=HOME/ax", *TRAIN[1:]],
+        r"--task_name=ax must be asked for what it has, test\. Received: train; train on a task with the same labels",
+    ),
+    "a name where a number must be": (
+        _but("--train_file=HOME/stranger.tsv", "--problem_type=regression"),
+        r"stranger\.tsv:5: the score must be a number\. Received: 'perhaps' in column 'label'; correct this line",
+    ),
+    "weights of labels that are numbers": (
+        _but("--problem_type=regression", "--class_weights=balanced"),
+        r"Targets must be labels for --class_weights\. Received numbers; leave it out\.",
+    ),
+    "another problem than the model's": (
+        ["--do_predict", "--predict_file=HOME/train.tsv", "--problem_type=multi_label", "--output_dir=HOME/done",
+         "--max_seq_length=16"],
+        r"--problem_type must be the trained model's, single_label\. Received: multi_label; leave it out\.",
+    ),
+    "pairs for a model of single texts": (
+        ["--do_predict", "--task_name=qnli", "--data_dir=HOME/qnli", "--output_dir=HOME/done", "--max_seq_length=16"],
+        r"The trained model must be one for single_label with text_a and text_b\. Received one for single_label with",
+    ),
+    "windows for a model without": (
+        ["--do_predict", "--predict_file=HOME/train.tsv", "--long_text=window", "--output_dir=HOME/done",
+         "--max_seq_length=16"],
+        r"--long_text, --doc_stride and --max_windows must be what the model was trained with, no windows\. Received: ",
+    ),
+    "a temperature for a model elsewhere": (
+        ["--do_eval", "--fit_temperature", "--eval_file=HOME/train.tsv", "--init_checkpoint=HOME/done",
+         "--max_seq_length=16"],
+        r"--fit_temperature must find the trained model in --output_dir, with which it is kept\. Received .*/out, wh",
+    ),
+    "a language of a task in English alone": (
+        [*GLUE, "--xnli_language=de"],
+        r"--xnli_language must be left out for a task in English alone\. Received: 'de' with --task_name=mrpc\.",
     ),
     "an argument that is no flag": ([*TRAIN, "train.tsv"], r"Everything must be given as --flag=value\. Received: tr"),
 }  # fmt: skip
@@ -161,7 +222,8 @@ def _run(home, cases):
         for case in cases
     ]  # fmt: skip
     done = subprocess.run(
-        [sys.executable, "-m", "tests.run_cases"], cwd=ROOT, input=json.dumps(cases), text=True, check=False,
+        [sys.executable, "-m", "tests.run_cases", "run_classifier"], cwd=ROOT, input=json.dumps(cases), text=True,
+        check=False,
         capture_output=True, env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2"})  # fmt: skip
     assert done.returncode == 0, done.stderr[-4000:]
     return json.loads(done.stdout)
@@ -248,7 +310,8 @@ def test_a_finished_run_started_again_makes_no_step(good):
 
 def test_glue(good, home):
     scores = dict(line.split(" = ") for line in (home / "mrpc" / "eval_results.txt").read_text().splitlines())
-    assert set(scores) == {"eval_accuracy", "eval_f1", "eval_loss", "global_step"} and scores["global_step"] == "8"
+    assert set(scores) == {"eval_accuracy", "eval_ece", "eval_f1", "eval_loss", "global_step"}
+    assert scores["global_step"] == "8"
     assert (home / "mrpc" / "labels.txt").read_text() == "0\n1\n"
     answers = [json.loads(line) for line in (home / "mrpc" / "predictions.jsonl").read_text().splitlines()]
     assert [answer["id"] for answer in answers] == [str(i) for i in range(7)]

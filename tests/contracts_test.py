@@ -27,7 +27,7 @@ MAY_IMPORT = {
     "modeling": set(),
     "evaluation": set(),
     "checkpoints": set(),
-    "tasks": {"data", "modeling", "evaluation"},
+    "tasks": {"data", "modeling", "evaluation", "tokenization"},
     # The loop feeds on the batches of data.dataset, compares scores, and opens modeling.layers.seed_scope.
     "training": {"checkpoints", "data", "evaluation", "modeling"},
     "export": {"tokenization", "checkpoints", "tasks", "load"},
@@ -120,13 +120,16 @@ def test_no_code_asks_which_family_or_task_it_is():
 
 LIGHT = {
     "bert_tf": ("tensorflow", "keras", "numpy"),
+    "bert_tf.evaluation.squad_scores": ("tensorflow", "keras", "numpy"),
     "bert_tf.evaluation.metrics": ("tensorflow", "keras"),
     "bert_tf.evaluation.results": ("tensorflow", "keras"),
+    "bert_tf.evaluation.bootstrap": ("tensorflow", "keras"),
     "bert_tf.config": ("tensorflow", "keras"),
     "bert_tf.data.tables": ("tensorflow", "keras"),
     "bert_tf.data.glue": ("tensorflow", "keras"),
     "bert_tf.data.features": ("tensorflow", "keras"),
     "bert_tf.report": ("tensorflow", "keras", "matplotlib"),
+    "bert_tf.tools.glue_grid": ("tensorflow", "keras"),
     "bert_tf.text.documents": ("tensorflow", "keras"),
 }
 
@@ -168,7 +171,30 @@ OUR_FLAGS = {
     "gradient_accumulation_steps": 1, "rematerialize": False, "keep_checkpoints": 5, "overwrite_output_dir": False,
     "bucket_by_length": True, "train_file": None, "eval_file": None, "predict_file": None, "header": True,
     "text_column": ["text"], "label_column": "label", "keep_best": None, "do_export": False, "export_dir": None,
-    "export_dtype": "float32", "worker_hosts": [], "task_index": None,
+    "export_dtype": "float32", "worker_hosts": [], "task_index": None, "xnli_language": None, "freeze_layers": "0",
+    "layerwise_lr_decay": 1.0, "unfreeze_epochs": 0.0, "reinit_layers": 0, "problem_type": "single_label",
+    "label_separator": ",", "class_weights": None, "label_smoothing": 0.0, "early_stopping": 0,
+    "fit_temperature": False, "long_text": "truncate", "doc_stride": None, "max_windows": 32,
+}  # fmt: skip
+
+
+# google-research/bert, run_squad.py.
+GOOGLE_SQUAD_FLAGS = {
+    "bert_config_file": None, "vocab_file": None, "output_dir": None, "train_file": None, "predict_file": None,
+    "init_checkpoint": None, "max_seq_length": 384, "doc_stride": 128, "max_query_length": 64, "do_train": False,
+    "do_predict": False, "train_batch_size": 32, "predict_batch_size": 8, "learning_rate": 5e-5,
+    "num_train_epochs": 3.0, "warmup_proportion": 0.1, "save_checkpoints_steps": 1000, "iterations_per_loop": 1000,
+    "n_best_size": 20, "max_answer_length": 30, "verbose_logging": False, "version_2_with_negative": False,
+    "use_tpu": False, "tpu_name": None, "tpu_zone": None, "gcp_project": None, "master": None, "num_tpu_cores": 8,
+}  # fmt: skip
+OUR_SQUAD_FLAGS = {
+    "do_lower_case": None,  # Google: True; here unset means what the checkpoint says, else True
+    "null_score_diff_threshold": None,  # Google: 0.0; here unset means what is kept with the model, else 0.0
+    "precision": "float32", "use_xla": "auto", "distribution_strategy": "default", "seed": 0, "deterministic": False,
+    "gradient_accumulation_steps": 1, "rematerialize": False, "keep_checkpoints": 5, "overwrite_output_dir": False,
+    "bucket_by_length": True, "do_eval": False, "eval_file": None, "eval_batch_size": 8, "do_export": False,
+    "export_dir": None, "export_dtype": "float32", "worker_hosts": [], "task_index": None, "freeze_layers": "0",
+    "layerwise_lr_decay": 1.0, "unfreeze_epochs": 0.0, "reinit_layers": 0,
 }  # fmt: skip
 
 
@@ -219,6 +245,7 @@ def _flags(module):
     ("module", "expected"),
     [
         ("run_classifier", GOOGLE_FLAGS | OUR_FLAGS),
+        ("run_squad", GOOGLE_SQUAD_FLAGS | OUR_SQUAD_FLAGS),
         ("run_pretraining", GOOGLE_PRETRAINING_FLAGS | OUR_PRETRAINING_FLAGS),
         ("bert_tf.data.create_pretraining_data", GOOGLE_DATA_FLAGS | OUR_DATA_FLAGS),
     ],
@@ -231,11 +258,14 @@ def test_flags_and_their_defaults(module, expected):
     ("module", "document"),
     [
         ("run_classifier", "run_classifier"),
+        ("run_squad", "run_squad"),
         ("run_pretraining", "run_pretraining"),
         ("bert_tf.tools.fill_mask", "fill_mask"),
+        ("bert_tf.tools.run_glue", "run_glue"),
         ("bert_tf.data.create_pretraining_data", "pretraining_data"),
         ("bert_tf.tokenization.train_vocabulary", "vocabulary"),
         ("bert_tf.tokenization.extend_vocabulary", "vocabulary"),
+        ("bert_tf.evaluation.squad", "squad_scorer"),
     ],
 )
 def test_every_flag_is_explained(module, document):
@@ -245,6 +275,6 @@ def test_every_flag_is_explained(module, document):
         assert f"--{name}" in documentation or explanation == "No effect here.", name
 
 
-@pytest.mark.parametrize("script", ["run_classifier", "run_pretraining"])
+@pytest.mark.parametrize("script", ["run_classifier", "run_pretraining", "run_squad"])
 def test_scripts_are_short(script):
     assert len((ROOT / f"{script}.py").read_text(encoding="utf-8").splitlines()) < 80

@@ -2,70 +2,16 @@
 
 import json
 import os
-import re
-import signal
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 
 import bert_tf
-from bert_tf.checkpoints.tf1 import read
 from bert_tf.serving.client import Client
 from bert_tf.serving.server import serve
 from bert_tf.training.history import read as read_history
 from tests import tiny
-from tests.conftest import ROOT
-
-SCRIPT = [sys.executable, "run_classifier.py"]
-STEP = re.compile(r"step (\d+)/(\d+)  loss")
-CONTINUED = re.compile(r"Continuing this run from step (\d+): ")
-
-
-def start(arguments):
-    """Starts the script; its log comes line by line from `stderr`."""
-    environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2"}
-    return subprocess.Popen([*SCRIPT, *arguments], cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True)
-
-
-def run(arguments):
-    """Returns the log of a run that must succeed."""
-    with start(arguments) as process:
-        log = process.stderr.read()
-    assert process.returncode == 0, log
-    return log
-
-
-def run_and_kill(arguments, step):
-    """Kills the run with SIGKILL as soon as it reports `step` or a later one; returns the log up to there."""
-    log = []
-    with start(arguments) as process:
-        for line in process.stderr:
-            log.append(line)
-            if (match := STEP.search(line)) and int(match[1]) >= step:
-                process.send_signal(signal.SIGKILL)
-                break
-    assert process.returncode == -signal.SIGKILL, "".join(log)
-    return "".join(log)
-
-
-def last_step(log):
-    return int(STEP.findall(log)[-1][0])
-
-
-def check_continues(log, killed, every):
-    """The log proves that the run went on after the last checkpoint, no more than `every` steps back."""
-    (begun,) = map(int, CONTINUED.findall(log))
-    assert begun > 0 and begun % every == 0 and begun >= last_step(killed) - every
-    assert int(STEP.findall(log)[0][0]) > begun
-
-
-def assert_same_tensors(one, other):
-    one, other = read(os.fspath(one)), read(os.fspath(other))
-    assert one.keys() == other.keys()
-    for name in one:
-        np.testing.assert_array_equal(one[name], other[name], err_msg=name)
+from tests.scripts import CONTINUED, STEP, assert_same_tensors, check_continues, run, run_and_kill
 
 
 def _pairs(n, seed):
@@ -156,9 +102,9 @@ def test_the_directory_is_a_checkpoint_that_gives_the_same_answers(whole):
 
 def test_the_directory_holds_what_the_documentation_says_and_nothing_more(whole):
     kept = [f"model.ckpt-{step}.{kind}" for step in (40, 50, 60, 70, 80) for kind in ("data-00000-of-00001", "index")]
-    others = ["bert_config.json", "checkpoint", "eval_results.txt", "export", "history.jsonl", "labels.txt"]
+    others = ["bert_config.json", "checkpoint", "eval_predictions.tsv", "eval_results.txt", "export"]
     others += ["predictions.jsonl", "report.html", "task.json", "test_results.tsv", "tokenizer_config.json", "train"]
-    others += ["vocab.txt"]
+    others += ["history.jsonl", "labels.txt", "vocab.txt"]
     assert sorted(os.listdir(whole[0])) == sorted(kept + others)
 
 

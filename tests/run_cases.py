@@ -1,24 +1,28 @@
-"""Runs run_classifier.py with several command lines in one process, since starting TensorFlow takes seconds.
+"""Runs a script with several command lines in one process, since starting TensorFlow takes seconds.
+
+    python -m tests.run_cases run_squad        by default run_classifier
 
 Reads from stdin a JSON list of {"arguments": [...], "limit": bytes or null}; with `limit` no file can grow beyond it,
 as on a full disk. Prints a JSON list of {"status": ..., "log": ...}.
 """
 
+import importlib
 import json
 import os
 import resource
 import sys
 import tempfile
 
-import run_classifier
 from bert_tf import flags
+
+SCRIPT = importlib.import_module((sys.argv[1:] or ["run_classifier"])[0])
 
 
 def _status(arguments):
     flags.FLAGS.unparse_flags()
-    sys.argv = ["run_classifier.py", *arguments]
+    sys.argv = [f"{SCRIPT.__name__}.py", *arguments]
     try:
-        flags.run(run_classifier.main)
+        flags.run(SCRIPT.main)
     except SystemExit as end:
         return 0 if end.code is None else end.code
     return 0

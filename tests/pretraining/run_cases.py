@@ -1,10 +1,12 @@
 """Runs run_pretraining.py with several command lines in one process, since starting TensorFlow takes seconds.
 
-Reads from stdin a JSON list of lists of arguments. Prints a JSON list of {"status", "log", "seconds" of CPU time}.
+Reads from stdin a JSON list of lists of arguments. Prints a JSON list of {"status", "log", "seconds" of CPU time,
+"written": the files in its --output_dir that a case made, changed or took away}.
 """
 
 import json
 import os
+import pathlib
 import sys
 import tempfile
 import time
@@ -27,9 +29,15 @@ def _status(arguments):
     return 0
 
 
+def _files(arguments):
+    """Returns {path: time of its last change} of what lies in the output directory."""
+    folders = [flag.removeprefix("--output_dir=") for flag in arguments if flag.startswith("--output_dir=")]
+    return {str(path): path.stat().st_mtime_ns for folder in folders for path in pathlib.Path(folder).rglob("*")}
+
+
 def run(arguments):
     """Returns the exit status and all that came over stdout and stderr, from C++ too."""
-    kept, begin = [os.dup(1), os.dup(2)], time.process_time()
+    kept, begin, before = [os.dup(1), os.dup(2)], time.process_time(), _files(arguments)
     with tempfile.TemporaryFile() as log:
         os.dup2(log.fileno(), 1)
         os.dup2(log.fileno(), 2)
@@ -43,7 +51,8 @@ def run(arguments):
                 os.close(copy)
         log.seek(0)
         text = log.read().decode("utf-8", "replace")
-    return {"status": status, "log": text, "seconds": time.process_time() - begin}
+    written = sorted(path for path, _ in before.items() ^ _files(arguments).items())
+    return {"status": status, "log": text, "seconds": time.process_time() - begin, "written": written}
 
 
 if __name__ == "__main__":

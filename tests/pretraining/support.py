@@ -83,7 +83,7 @@ def run(flags: list[str], script="run_pretraining.py") -> str:
 
 
 def run_cases(cases: dict[str, list[str]]) -> dict[str, dict]:
-    """Runs command lines by name in one process after another; returns {"status", "log"} of each."""
+    """Runs command lines by name in one process after another; returns {"status", "log", ...} of each."""
     done = subprocess.run([sys.executable, "-m", "tests.pretraining.run_cases"], cwd=ROOT, env=_environment(),
                           input=json.dumps(list(cases.values())), text=True, timeout=2 * LIMIT_S, capture_output=True,
                           check=False)  # fmt: skip

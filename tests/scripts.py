@@ -1,0 +1,62 @@
+"""Scripts as a user runs them, in processes of their own: to their end, or killed and started again."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+
+import numpy as np
+
+from bert_tf.checkpoints.tf1 import read
+from tests.conftest import ROOT
+
+STEP = re.compile(r"step (\d+)/(\d+)  loss")
+CONTINUED = re.compile(r"Continuing this run from step (\d+): ")
+
+
+def start(arguments, script="run_classifier.py"):
+    """Starts the script; its log comes line by line from `stderr`."""
+    environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2"}
+    return subprocess.Popen(
+        [sys.executable, script, *arguments], cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True
+    )
+
+
+def run(arguments, script="run_classifier.py"):
+    """Returns the log of a run that must succeed."""
+    with start(arguments, script) as process:
+        log = process.stderr.read()
+    assert process.returncode == 0, log
+    return log
+
+
+def run_and_kill(arguments, step, script="run_classifier.py"):
+    """Kills the run with SIGKILL as soon as it reports `step` or a later one; returns the log up to there."""
+    log = []
+    with start(arguments, script) as process:
+        for line in process.stderr:
+            log.append(line)
+            if (match := STEP.search(line)) and int(match[1]) >= step:
+                process.send_signal(signal.SIGKILL)
+                break
+    assert process.returncode == -signal.SIGKILL, "".join(log)
+    return "".join(log)
+
+
+def last_step(log):
+    return int(STEP.findall(log)[-1][0])
+
+
+def check_continues(log, killed, every):
+    """The log proves that the run went on after the last checkpoint, no more than `every` steps back."""
+    (begun,) = map(int, CONTINUED.findall(log))
+    assert begun > 0 and begun % every == 0 and begun >= last_step(killed) - every
+    assert int(STEP.findall(log)[0][0]) > begun
+
+
+def assert_same_tensors(one, other):
+    one, other = read(os.fspath(one)), read(os.fspath(other))
+    assert one.keys() == other.keys()
+    for name in one:
+        np.testing.assert_array_equal(one[name], other[name], err_msg=name)
