@@ -2,7 +2,8 @@
 
     python benchmarks/glue_parity.py --model=MINILM --glue_dir=GLUE_FOLDER --output_dir=out
 
-The same command goes on where it was stopped.
+Each difference of the means stands beside its standard error, for seeds 1 to 3 and for all that are kept. The same
+command goes on where it was stopped.
 """
 
 import json
@@ -22,7 +23,7 @@ KEPT = pathlib.Path(__file__).with_name("torch_glue_scores.json")
 
 
 def ours(task, theirs):
-    """Returns our runs by the recipe of `theirs`, with their scores: a dict for each seed."""
+    """Returns our scores by the recipe of `theirs`: {seed: {metric: score on dev}}."""
     out = pathlib.Path(FLAGS.output_dir, task)
     grid = [f"--train_batch_size={theirs['batch']}", f"--learning_rate={theirs['rate']}"]
     grid += [f"--num_train_epochs={theirs['epochs']}", f"--seeds={','.join(theirs['seeds'])}"]
@@ -30,22 +31,31 @@ def ours(task, theirs):
     precision = {"bfloat16": "mixed_bfloat16"}.get(theirs["precision"], theirs["precision"])
     others = [f"--precision={precision}", f"--max_seq_length={theirs['max_seq_length']}", "--eval_batch_size=64"]
     scripts.run("-m", "bert_tf.tools.run_glue", f"--tasks={task.lower()}", *files, *grid, "--", *others)
-    results = json.loads((out / "results.json").read_text(encoding="utf-8"))
-    return results["runs"]
+    runs = json.loads((out / "results.json").read_text(encoding="utf-8"))["runs"]
+    names = next(iter(theirs["seeds"].values()))
+    return {str(run["seed"]): {name: run[f"eval_{name}"] for name in names} for run in runs}
+
+
+def compare(name, a, b):
+    """Returns one line about scores `a` of ours and `b` of torch's."""
+    error = math.sqrt(statistics.variance(a) / len(a) + statistics.variance(b) / len(b))
+    difference = statistics.mean(a) - statistics.mean(b)
+    return (
+        f"{name:9} {len(a):2} seeds: ours {statistics.mean(a):.4f}  torch {statistics.mean(b):.4f}  difference "
+        f"{difference:+.4f}  standard error {error:.4f} ({difference / error:+.1f} of them)"
+    )
 
 
 def main(_):
     for task, theirs in json.loads(KEPT.read_text(encoding="utf-8")).items():
         if FLAGS.tasks and task not in FLAGS.tasks:
             continue
-        runs = ours(task, theirs)
-        for name in next(iter(theirs["seeds"].values())):
-            a, b = [run[f"eval_{name}"] for run in runs], [run[name] for run in theirs["seeds"].values()]
-            error = math.sqrt(statistics.variance(a) / len(a) + statistics.variance(b) / len(b))
-            difference = statistics.mean(a) - statistics.mean(b)
-            print(f"{task:6} {name:9} ours {statistics.mean(a):.4f} {[round(x, 4) for x in a]}  torch "
-                  f"{statistics.mean(b):.4f} {[round(x, 4) for x in b]}  difference {difference:+.4f}  "
-                  f"standard error {error:.4f}", flush=True)  # fmt: skip
+        runs, theirs = ours(task, theirs), theirs["seeds"]
+        for name in theirs["1"]:
+            a, b = ([scores[seed][name] for seed in theirs] for scores in (runs, theirs))
+            print(f"{task} {name}: ours {[round(x, 4) for x in a]}  torch {[round(x, 4) for x in b]}")
+            for seeds in sorted({3, len(a)}):
+                print(f"{task:6} {compare(name, a[:seeds], b[:seeds])}", flush=True)
 
 
 if __name__ == "__main__":

@@ -98,9 +98,14 @@ def outputs(model, rows, recipe, batch=32):
             yield example, out, place
 
 
+def kept(path):
+    """Returns what the JSON file at `path` keeps: a dict, empty where there is no file."""
+    path = pathlib.Path(path)
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+
+
 def keep(path, name, entry):
     """Puts `entry` under `name` into the JSON file at `path`, with how it was made."""
-    path = pathlib.Path(path)
-    scores = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    scores[name] = entry | {"made_by": f"torch {torch.__version__}, transformers {transformers.__version__}"}
-    path.write_text(json.dumps(scores, indent=2) + "\n", encoding="utf-8")
+    made_by = f"torch {torch.__version__}, transformers {transformers.__version__}"
+    scores = kept(path) | {name: entry | {"made_by": made_by}}
+    pathlib.Path(path).write_text(json.dumps(scores, indent=2) + "\n", encoding="utf-8")

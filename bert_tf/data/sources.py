@@ -9,7 +9,7 @@ from bert_tf.data import cells, glue, tables
 from bert_tf.data.rows import excerpt
 from bert_tf.data.tables import Examples
 
-_ACTIONS = {"train": "train", "dev": "eval", "test": "predict"}  # kind of split -> the flags --do_X and --X_file
+ACTIONS = {"train": "train", "dev": "eval", "test": "predict"}  # kind of split -> the flags --do_X and --X_file
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Source:
         return {kind: self._read_file(kind) for kind in kinds}
 
     def _read_file(self, kind):
-        action = _ACTIONS[kind]
+        action = ACTIONS[kind]
         if not self.files.get(kind):
             raise ValueError(
                 f"{'--do_eval and --keep_best' if kind == 'dev' else f'--do_{action}'} must have examples. "

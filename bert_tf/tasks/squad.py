@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from absl import logging
 
+from bert_tf.data.sources import ACTIONS
 from bert_tf.data.squad import SquadExamples, read_squad
 from bert_tf.data.squad_answers import Answers, merge
 from bert_tf.data.squad_rows import QuestionRows, question_rows
@@ -11,7 +12,6 @@ from bert_tf.evaluation import squad_files, squad_scores
 from bert_tf.tasks.question_answering import QuestionAnsweringTask
 
 TEXT_INPUTS = ("question", "context")
-_ACTIONS = {"train": "train", "dev": "eval", "test": "predict"}  # split -> what --do_X and --X_file say
 
 
 def read_splits(files: Mapping[str, str | None], version_2: bool) -> dict[str, SquadExamples]:
@@ -27,7 +27,7 @@ def read_splits(files: Mapping[str, str | None], version_2: bool) -> dict[str, S
     texts = {}
     for split, path in files.items():
         if not path:
-            action = _ACTIONS[split]
+            action = ACTIONS[split]
             raise ValueError(f"--do_{action} must have questions. Received no --{action}_file; name one.")
         texts[split] = read_squad(path, with_answers=split != "test")
         if True in texts[split].is_impossible and not version_2:

@@ -182,6 +182,8 @@ def test_the_program_prints_one_object_and_nothing_else_there(tmp_path):
     assert json.loads(plain.stdout)["exact"] == 50.0 and "best_f1" not in json.loads(plain.stdout)
     assert json.loads(right.stdout)["exact"] == 100.0 and json.loads(right.stdout)["best_f1_thresh"] == -1.0
     assert bad.returncode == 1 and bad.stdout == "" and "Error: none must be a file." in bad.stderr
+    alone = run("--null_score_diff_threshold=0")
+    assert alone.returncode == 1 and "must come with --null_odds_file. Received it alone" in alone.stderr
 
 
 def test_it_brings_no_heavy_library():
