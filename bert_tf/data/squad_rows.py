@@ -3,13 +3,13 @@
 import dataclasses
 
 import numpy as np
+import tensorflow as tf
 from absl import logging
 
 from bert_tf.data.dataset import Tokenized
-from bert_tf.data.ragged import Ragged, concatenate, ranges, splits_of
+from bert_tf.data.ragged import Ragged
 from bert_tf.data.squad import SquadExamples
-from bert_tf.tokenization.questions import check_lengths
-from bert_tf.tokenization.windows import windows_of
+from bert_tf.tokenization.questions import check_lengths, windows_of_pieces
 
 _CHUNK = 5_000  # texts tokenized at a time: few enough to keep memory small
 
@@ -35,15 +35,6 @@ class QuestionRows:
         return len(self.example)
 
 
-@dataclasses.dataclass(frozen=True)
-class _Pieces:
-    """Texts as ids of pieces and the code points they came from: three Ragged of int32 with the same splits."""
-
-    ids: Ragged
-    starts: Ragged
-    limits: Ragged
-
-
 def question_rows(
     tokenizer,
     examples: SquadExamples,
@@ -57,8 +48,7 @@ def question_rows(
         [CLS] who is it ? [SEP] ada wrote the first program [SEP]        max_seq_length 12, doc_stride 2
         [CLS] who is it ? [SEP] the first program .         [SEP]
 
-    The rows are those of `tokenization.questions.question_windows`, which serves; here every context is tokenized once,
-    however many questions there are about it.
+    Every context is tokenized once, however many questions there are about it.
 
     Args:
         tokenizer: a `Tokenizer`.
@@ -71,60 +61,30 @@ def question_rows(
     Raises:
         ValueError: the lengths leave no room for the context, or gaps in it.
     """
-    check_lengths(max_seq_length, max_query_length, doc_stride)
+    check_lengths(max_seq_length, max_query_length, doc_stride)  # before the long work
     distinct = {context: i for i, context in enumerate(dict.fromkeys(examples.contexts))}
     context_of = np.array([distinct[context] for context in examples.contexts], np.int64)
-    contexts = _tokenize(tokenizer, list(distinct))
-    questions = _cut(_tokenize(tokenizer, examples.questions).ids, max_query_length)
-    room = max_seq_length - 3 - questions.lengths
-    windows = windows_of(contexts.ids.lengths[context_of], room, doc_stride)
-    example, window_starts, lengths = (np.asarray(part) for part in windows)
-    layout = _Layout(questions.lengths[example], lengths, contexts.ids.splits[context_of[example]] + window_starts)
-    targets = {}
-    if with_answers:
-        spans = _answer_pieces(examples, contexts, context_of)
-        targets = _targets(spans[:, example], window_starts, layout)
-    pieces = _pieces(tokenizer, questions.take(example), contexts.ids, layout)
-    rows = QuestionRows(
-        Tokenized(pieces, layout.splits, targets),
-        example,
-        *(Ragged(layout.place(part.flat, -1), layout.splits) for part in (contexts.starts, contexts.limits)),
+    contexts = _in_parts(tokenizer.tokenize_with_offsets, list(distinct))
+    (questions,) = _in_parts(lambda texts: [tokenizer.tokenize(texts)], examples.questions)
+    laid = windows_of_pieces(
+        *(tokenizer, questions, [tf.gather(part, context_of) for part in contexts]),
+        *(max_seq_length, doc_stride, max_query_length),
     )
+    example, pieces = laid.windows.rows.numpy(), {name: part.flat_values.numpy() for name, part in laid.packed.items()}
+    targets = _targets(_answer_pieces(examples, *contexts[1:], context_of)[:, example], laid) if with_answers else {}
+    starts, limits = (Ragged(part.flat_values.numpy(), part.row_splits.numpy()) for part in (laid.starts, laid.limits))
+    rows = QuestionRows(Tokenized(pieces, starts.splits, targets), example, starts, limits)
     _log(examples, len(distinct), rows)
     return rows
 
 
-class _Layout:
-    """Where in w rows, end to end, their parts are.
-
-    Attributes:
-        question, window: int64 [w], lengths of the two.
-        origin: int64 [w], where in the flat pieces of all contexts the window begins.
-        splits: int64 [w + 1], where each row begins and ends.
-    """
-
-    def __init__(self, question, window, origin):
-        self.question, self.window, self.origin = question, window, origin
-        self.splits = splits_of(question + window + 3)
-
-    def place(self, values, fill):
-        """Returns int32 [all pieces of the rows]: values of the contexts' pieces in the windows, `fill` elsewhere."""
-        flat = np.full(self.splits[-1], fill, np.int32)
-        places = ranges(self.splits[:-1] + self.question + 2, self.window)
-        flat[places] = values[ranges(self.origin, self.window)]
-        return flat
+def _in_parts(tokenize, texts):
+    """Returns the RaggedTensors that `tokenize` makes of texts, some at a time."""
+    parts = [tokenize(texts[i : i + _CHUNK]) for i in range(0, len(texts), _CHUNK)]
+    return [tf.concat(kind, axis=0) for kind in zip(*parts, strict=True)]
 
 
-def _pieces(tokenizer, questions, contexts, layout):
-    """Returns `input_ids` and `segment_ids`, int32 [all pieces]."""
-    ids = layout.place(contexts.flat, tokenizer.sep_id)
-    ids[layout.splits[:-1]] = tokenizer.cls_id
-    ids[ranges(layout.splits[:-1] + 1, layout.question)] = questions.flat
-    of_segment = np.stack([layout.question + 2, layout.window + 1], axis=1).reshape(-1)
-    return {"input_ids": ids, "segment_ids": np.repeat(np.arange(len(of_segment), dtype=np.int32) % 2, of_segment)}
-
-
-def _answer_pieces(examples, contexts, context_of):
+def _answer_pieces(examples, starts, limits, context_of):
     """Returns int64 [2, n]: the first and the last piece of the context with a character of the first answer.
 
     Without an answer, or with one that has no piece (a control character, say), the last is before the first.
@@ -134,33 +94,21 @@ def _answer_pieces(examples, contexts, context_of):
     limit = start + np.array([len(text) for text, _ in text_and_start], np.int64)
     # One search in all contexts at once: the k-th context's code points count from k times more than any has.
     apart = np.int64(max(map(len, examples.contexts)) + 1)
-    base = np.repeat(np.arange(len(contexts.ids.lengths)) * apart, contexts.ids.lengths)
-    before = np.searchsorted(base + contexts.limits.flat, context_of * apart + start, "right")
-    until = np.searchsorted(base + contexts.starts.flat, context_of * apart + limit, "left")
+    base = starts.value_rowids().numpy() * apart
+    before = np.searchsorted(base + limits.flat_values.numpy(), context_of * apart + start, "right")
+    until = np.searchsorted(base + starts.flat_values.numpy(), context_of * apart + limit, "left")
     until = np.where(start == limit, before, until)
-    return np.stack([before, until - 1]) - contexts.ids.splits[context_of]
+    return np.stack([before, until - 1]) - starts.row_splits.numpy()[context_of]
 
 
-def _targets(spans, window_starts, layout):
+def _targets(spans, laid):
     """Returns the columns of the answers' ends in the rows, 0 where a row does not hold all of its answer."""
+    window_starts, lengths = laid.windows.starts.numpy(), laid.windows.lengths.numpy()
+    before = laid.starts.row_lengths().numpy() - lengths - 1  # what is before the window in its row
     first, last = spans - window_starts
-    held = (first >= 0) & (first <= last) & (last < layout.window)
-    columns = (np.where(held, end + layout.question + 2, 0).astype(np.int32) for end in (first, last))
+    held = (first >= 0) & (first <= last) & (last < lengths)
+    columns = (np.where(held, end + before, 0).astype(np.int32) for end in (first, last))
     return dict(zip(("start_positions", "end_positions"), columns, strict=True))
-
-
-def _tokenize(tokenizer, texts):
-    """Returns the `_Pieces` of texts, some at a time."""
-    parts = [tokenizer.tokenize_with_offsets(texts[i : i + _CHUNK]) for i in range(0, len(texts), _CHUNK)]
-    ragged = ([Ragged(part.flat_values.numpy(), part.row_splits.numpy()) for part in kind]
-              for kind in zip(*parts, strict=True))  # fmt: skip
-    return _Pieces(*map(concatenate, ragged))
-
-
-def _cut(ids, longest):
-    """Returns the first `longest` pieces of each row."""
-    lengths = np.minimum(ids.lengths, longest)
-    return Ragged.of_lengths(ids.flat[ranges(ids.splits[:-1], lengths)], lengths)
 
 
 def _log(examples, contexts, rows):

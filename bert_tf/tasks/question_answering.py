@@ -128,13 +128,11 @@ class QuestionAnsweringTask:
         """
         questions, contexts = texts
         contexts = tf.strings.unicode_transcode(contexts, "UTF-8", "UTF-8", errors="ignore")
-        windows = question_windows(
-            tokenizer, questions, contexts, max_seq_length, self.doc_stride, self.max_query_length
-        )
-        features = {name: at_least_one(values) for name, values in tokenizer.pad(windows.packed).items()}
+        laid = question_windows(tokenizer, questions, contexts, max_seq_length, self.doc_stride, self.max_query_length)
+        features = {name: at_least_one(values) for name, values in tokenizer.pad(laid.packed).items()}
         shape = tf.shape(features["input_ids"], tf.int64)
-        offsets = [part.to_tensor(-1, shape=shape) for part in (windows.starts, windows.limits)]
-        return features, Origin(contexts, windows.rows, *offsets)
+        offsets = [part.to_tensor(-1, shape=shape) for part in (laid.starts, laid.limits)]
+        return features, Origin(contexts, laid.windows.rows, *offsets)
 
     def answer(self, outputs, origin=None):
         """Returns the answer to each question, the best span over all its rows.

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from bert_tf.tokenization.windows import windows_of
+from bert_tf.tokenization.windows import Windows, windows_of
 
 _SPECIAL = 3  # [CLS] question [SEP] context [SEP]
 
@@ -18,13 +18,13 @@ class QuestionWindows(NamedTuple):
 
     Attributes:
         packed: "input_ids" and "segment_ids", RaggedTensors of int32 [w, (length)].
-        rows: int64 [w], the question that each row is of; ascending.
+        windows: of the contexts; `windows.rows`, int64 [w], is the question that each row is of, ascending.
         starts, limits: RaggedTensors of int32 [w, (length)]: a piece came from context[start:limit], counted in code
             points as `Tokenizer.tokenize_with_offsets` does; -1 where it is not of the context.
     """
 
     packed: dict[str, tf.RaggedTensor]
-    rows: tf.Tensor
+    windows: Windows
     starts: tf.RaggedTensor
     limits: tf.RaggedTensor
 
@@ -64,13 +64,26 @@ def question_windows(
     Raises:
         ValueError: the lengths leave no room for the context, or gaps in it.
     """
+    pieces = tokenizer.tokenize(questions), tokenizer.tokenize_with_offsets(contexts)
+    return windows_of_pieces(tokenizer, *pieces, max_seq_length, doc_stride, max_query_length)
+
+
+def windows_of_pieces(
+    tokenizer, question, context, max_seq_length: int, doc_stride: int, max_query_length: int
+) -> QuestionWindows:
+    """As `question_windows`, of texts that are pieces already.
+
+    Args:
+        question: RaggedTensor of int32 [n, (pieces)], as from `Tokenizer.tokenize`.
+        context: three of them, as from `Tokenizer.tokenize_with_offsets`.
+        tokenizer, max_seq_length, doc_stride, max_query_length, errors: see `question_windows`.
+    """
     check_lengths(max_seq_length, max_query_length, doc_stride)
-    question = tokenizer.tokenize(questions)[:, :max_query_length]
-    context, starts, limits = tokenizer.tokenize_with_offsets(contexts)
-    room = max_seq_length - _SPECIAL - question.row_lengths()
-    windows = windows_of(context.row_lengths(), room, doc_stride)
+    ids, starts, limits = context
+    question = question[:, :max_query_length]
+    windows = windows_of(ids.row_lengths(), max_seq_length - _SPECIAL - question.row_lengths(), doc_stride)
     question = tf.gather(question, windows.rows)
-    packed = tokenizer.pack(question, windows.take(context), max_seq_length)
+    packed = tokenizer.pack(question, windows.take(ids), max_seq_length)
 
     count = tf.size(windows.rows)
     elsewhere = tf.concat([question, tf.zeros([count, 2], tf.int32)], axis=1)  # as long as what is before the context
@@ -79,4 +92,4 @@ def question_windows(
     def aligned(offsets):
         return tf.concat([elsewhere, windows.take(offsets), tf.fill([count, 1], -1)], axis=1)
 
-    return QuestionWindows(packed, windows.rows, aligned(starts), aligned(limits))
+    return QuestionWindows(packed, windows, aligned(starts), aligned(limits))

@@ -8,7 +8,6 @@ import pytest
 from bert_tf.data import squad_rows
 from bert_tf.data.squad import SquadExamples
 from bert_tf.data.squad_rows import question_rows
-from bert_tf.tokenization.questions import question_windows
 from bert_tf.tokenization.wordpiece import Tokenizer
 from tests import tiny
 from tests.conftest import ROOT
@@ -147,17 +146,6 @@ def test_many_texts_are_tokenized_in_parts_of_which_nothing_shows(tokenizer, mon
     parts = question_rows(tokenizer, given, 24, 7, 6, True)
     assert parts.tokenized.fingerprint() == whole.tokenized.fingerprint()
     assert parts.starts.flat.tolist() == whole.starts.flat.tolist()
-
-
-def test_the_rows_are_those_that_are_served(tokenizer):
-    given = random_examples(np.random.default_rng(2), 60)
-    rows = question_rows(tokenizer, given, 24, 7, 6, False)
-    served = question_windows(tokenizer, given.questions, given.contexts, 24, 7, 6)
-    assert served.rows.numpy().tolist() == rows.example.tolist()
-    ours = {**rows.tokenized.pieces, "starts": rows.starts.flat, "limits": rows.limits.flat}
-    for name, part in {**served.packed, "starts": served.starts, "limits": served.limits}.items():
-        assert part.row_splits.numpy().tolist() == rows.tokenized.splits.tolist()
-        np.testing.assert_array_equal(part.flat_values.numpy(), ours[name], name)
 
 
 def test_lengths_that_leave_no_room(tokenizer):
