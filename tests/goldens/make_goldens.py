@@ -39,14 +39,13 @@ DTYPES = {"erf": torch.float32, "tanh": torch.float16}  # of the file; both are 
 LENGTHS = (12, 7, 1, 9)
 
 
-def random_model(name: str, seed: int) -> BertModel:
-    """Returns a BertModel, in evaluation mode, in which no bias is zero and no LayerNorm gamma is one."""
+def randomized(model: torch.nn.Module, seed: int, dtype: torch.dtype = torch.float16) -> torch.nn.Module:
+    """Returns the model with no bias zero and no LayerNorm gamma one, all numbers such as `dtype` can hold."""
     generator = torch.Generator().manual_seed(seed)
-    model = BertModel(BertConfig(**SHAPES[name], attn_implementation="eager")).eval()
     for key, weight in model.named_parameters():
         noise = torch.randn(weight.shape, generator=generator)
         value = 1 + 0.3 * noise if key.endswith("LayerNorm.weight") else 0.2 * noise
-        weight.data = value.to(DTYPES[name]).float()
+        weight.data = value.to(dtype).float()
     return model
 
 
@@ -62,7 +61,8 @@ def random_inputs(seed: int) -> dict[str, torch.Tensor]:
 
 def make(folder: pathlib.Path):
     for seed, (name, dtype) in enumerate(DTYPES.items()):
-        model, inputs = random_model(name, seed), random_inputs(seed)
+        model = BertModel(BertConfig(**SHAPES[name], attn_implementation="eager")).eval()
+        model, inputs = randomized(model, seed, dtype), random_inputs(seed)
         with torch.inference_mode():
             outputs = model(**inputs, output_hidden_states=True)
         folder.joinpath(name).mkdir(parents=True, exist_ok=True)

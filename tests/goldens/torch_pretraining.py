@@ -16,7 +16,7 @@ import sys
 
 import numpy as np
 import torch
-from make_goldens import LENGTHS, random_inputs
+from make_goldens import LENGTHS, random_inputs, randomized
 from safetensors.torch import load_file, save_file
 from transformers import BertConfig, BertForPreTraining
 
@@ -33,17 +33,6 @@ SHAPE = {
 }
 TIED = ("cls.predictions.decoder.weight", "cls.predictions.decoder.bias")
 PREDICTIONS = 3
-
-
-def random_model(seed: int) -> BertForPreTraining:
-    """Returns a model in which no bias is zero and no LayerNorm gamma is one, of numbers that float16 can hold."""
-    generator = torch.Generator().manual_seed(seed)
-    model = BertForPreTraining(BertConfig(**SHAPE, attn_implementation="eager"))
-    for key, weight in model.named_parameters():
-        noise = torch.randn(weight.shape, generator=generator)
-        value = 1 + 0.3 * noise if key.endswith("LayerNorm.weight") else 0.2 * noise
-        weight.data = value.half().float()
-    return model
 
 
 def random_batch(seed: int) -> dict[str, torch.Tensor]:
@@ -85,7 +74,8 @@ def losses(model: BertForPreTraining, batch: dict[str, torch.Tensor]):
 
 
 def make(folder: pathlib.Path):
-    model, batch = random_model(2), random_batch(2)
+    model = BertForPreTraining(BertConfig(**SHAPE, attn_implementation="eager"))
+    model, batch = randomized(model, 2), random_batch(2)
     folder = folder / "pretraining"
     folder.mkdir(parents=True, exist_ok=True)
     model.config.to_json_file(folder / "config.json")

@@ -12,21 +12,10 @@ import pathlib
 import sys
 
 import torch
-from make_goldens import LENGTHS, random_inputs
+from make_goldens import LENGTHS, random_inputs, randomized
 from safetensors.torch import save_file
 from torch_pretraining import SHAPE
 from transformers import BertConfig, BertForQuestionAnswering
-
-
-def random_model(seed: int) -> BertForQuestionAnswering:
-    """Returns a model in which no bias is zero and no LayerNorm gamma is one, of numbers that float16 can hold."""
-    generator = torch.Generator().manual_seed(seed)
-    model = BertForQuestionAnswering(BertConfig(**SHAPE, attn_implementation="eager"))
-    for key, weight in model.named_parameters():
-        noise = torch.randn(weight.shape, generator=generator)
-        value = 1 + 0.3 * noise if key.endswith("LayerNorm.weight") else 0.2 * noise
-        weight.data = value.half().float()
-    return model
 
 
 def random_batch(seed: int) -> dict[str, torch.Tensor]:
@@ -47,7 +36,8 @@ def ask(model: BertForQuestionAnswering, batch: dict[str, torch.Tensor], row: in
 
 
 def make(folder: pathlib.Path):
-    model, batch = random_model(3), random_batch(3)
+    model = BertForQuestionAnswering(BertConfig(**SHAPE, attn_implementation="eager"))
+    model, batch = randomized(model, 3), random_batch(3)
     folder = folder / "question_answering"
     folder.mkdir(parents=True, exist_ok=True)
     model.config.to_json_file(folder / "config.json")
