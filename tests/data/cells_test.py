@@ -1,0 +1,31 @@
+"""Promises of bert_tf.data.cells: what a cell of several names or of a number says, and which ones say nothing."""
+
+import pytest
+
+from bert_tf.data import cells
+
+
+@pytest.mark.parametrize(
+    "value, names",
+    [("a", ("a",)), ("b, a ,b", ("b", "a")), ("", ()), ("  ", ()), ([], ()), (["a, b", "c"], ("a, b", "c")),
+     ([1, True], ("1", "true")), (3, ("3",)), (",", None), ("a\nb", None), (None, None), ([""], None), ([["a"]], None),
+     (float("nan"), None)],
+)  # fmt: skip
+def test_a_cell_of_several_names(value, names):
+    assert cells.several(",").read(value) == names
+
+
+@pytest.mark.parametrize(
+    "value, number",
+    [("4.75", 4.75), (" 0 ", 0.0), (5, 5.0), ("5.0", 5.0), ("1e-1", 0.1), ("-0.1", None), ("5.1", None), ("nan", None),
+     ("inf", None), (float("nan"), None), (True, None), ("1_0", None), ("", None), ("good", None), (None, None),
+     ([1], None)],
+)  # fmt: skip
+def test_a_cell_of_a_number(value, number):
+    assert cells.number(0, 5).read(value) == number
+    assert cells.number().read("-1e9") == -1e9 and cells.number().read("-inf") is None
+
+
+def test_a_separator_must_be_something():
+    with pytest.raises(ValueError, match=r"--label_separator must not be empty\. Received ''; give"):
+        cells.several("")
