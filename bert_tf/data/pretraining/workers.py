@@ -17,7 +17,7 @@ class Workers:
     """
 
     def __init__(self, number: int, make, arguments: tuple):
-        self._number = number
+        self._number, self._others = number, set(multiprocessing.active_children())
         self._pool = self._own = None
         if number == 1:
             self._own = make(*arguments)
@@ -28,8 +28,11 @@ class Workers:
     def __enter__(self):
         return self
 
-    def __exit__(self, *error):
+    def __exit__(self, error, *more):
         if self._pool:
+            if error:  # nobody waits for what the processes have in hand, which may take minutes
+                for process in set(multiprocessing.active_children()) - self._others:
+                    process.terminate()
             self._pool.shutdown(cancel_futures=True)
 
     def map(self, method: str, tasks):
