@@ -156,4 +156,4 @@ def _tail(text):
     """Returns the end of what pip said, on one line and without its colours."""
     plain = re.sub(r"\x1b\[[0-9;]*m", "", text)
     said = [line.strip() for line in plain.splitlines() if line.strip() and not line.startswith("WARNING")]
-    return " / ".join(said)[-600:]
+    return " / ".join(said)[-1000:]
