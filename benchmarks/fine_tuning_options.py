@@ -40,7 +40,7 @@ def scored(option, seed):
     out = pathlib.Path(FLAGS.output_dir, "-".join(part.strip("-").replace("=", "_") for part in option) or "plain")
     out, start = out / f"seed-{seed}", time.time()
     if not (out / "done").exists():
-        recipe = ["--num_train_epochs=3", "--train_batch_size=16", "--learning_rate=1e-4", "--max_seq_length=128"]
+        recipe = ["--num_train_epochs=3", "--train_batch_size=16", "--learning_rate=5e-5", "--max_seq_length=128"]
         recipe += ["--precision=mixed_bfloat16", "--eval_batch_size=64", f"--seed={seed}", f"--output_dir={out}"]
         data = [f"--task_name={FLAGS.task_name}", f"--data_dir={FLAGS.data_dir}", f"--init_checkpoint={FLAGS.model}"]
         scripts.run("run_classifier.py", "--do_train", "--do_eval", *data, *recipe, *option)
