@@ -37,7 +37,7 @@ def main():
     model.check_length(FLAGS.max_seq_length)
     texts = squad.read_splits(flags.squad_files(), FLAGS.version_2_with_negative)
     rows = squad.lay_out(model.tokenizer, texts, FLAGS.max_seq_length, FLAGS.doc_stride, FLAGS.max_query_length)
-    run = flags.squad_run(model.config, rows["train"].tokenized if FLAGS.do_train else None, use_xla)
+    run = flags.fine_tuning_run(model.config, rows["train"].tokenized if FLAGS.do_train else None, use_xla)
     kept = (task, squad.TEXT_INPUTS, FLAGS.max_seq_length)
 
     def begin():

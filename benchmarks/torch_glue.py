@@ -12,7 +12,7 @@ import pathlib
 import torch
 from scipy.stats import pearsonr, spearmanr
 from sklearn.metrics import accuracy_score, matthews_corrcoef
-from torch_recipe import keep, kept, outputs, train
+from torch_recipe import add_recipe, keep, kept, outputs, recipe_of, train
 from transformers import BertForSequenceClassification, BertTokenizerFast
 
 CORRELATIONS = {"pearson": lambda a, b: pearsonr(a, b)[0], "spearman": lambda a, b: spearmanr(a, b)[0]}
@@ -49,7 +49,7 @@ def run(options, seed):
             return torch.nn.functional.cross_entropy(logits, wanted)
         return torch.nn.functional.mse_loss(logits[:, 0], wanted)
 
-    recipe = vars(options)
+    recipe = recipe_of(options)
     train(model, rows, loss_of, recipe, seed)
     rows, targets = read(folder / "dev.tsv", options.task, tokenizer)
     answers = {i: out.logits[place].float() for i, out, place in outputs(model, rows, recipe)}
@@ -63,14 +63,9 @@ def main():
     parser.add_argument("glue")
     parser.add_argument("--task", choices=TASKS, required=True)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
-    parser.add_argument("--batch", type=int, default=32)
-    parser.add_argument("--rate", type=float, default=5e-5)
-    parser.add_argument("--epochs", type=float, default=3.0)
-    parser.add_argument("--precision", choices=("float32", "bfloat16"), default="bfloat16")
-    parser.add_argument("--out", default=pathlib.Path(__file__).with_name("torch_glue_scores.json"))
+    add_recipe(parser, "torch_glue_scores.json", batch=32, rate=5e-5, epochs=3.0)
     options = parser.parse_args()
-    entry = {name: getattr(options, name) for name in ("batch", "rate", "epochs", "precision")}
-    entry["max_seq_length"] = 128
+    entry = recipe_of(options) | {"max_seq_length": 128}
     before = kept(options.out).get(options.task, {})
     same = all(before.get(name) == value for name, value in entry.items())
     seeds = before["seeds"] if same else {}

@@ -98,6 +98,20 @@ def outputs(model, rows, recipe, batch=32):
             yield example, out, place
 
 
+def add_recipe(parser, scores, batch, rate, epochs):
+    """Adds the recipe's arguments, with these defaults, and --out, the file `scores` beside the scripts."""
+    parser.add_argument("--batch", type=int, default=batch)
+    parser.add_argument("--rate", type=float, default=rate)
+    parser.add_argument("--epochs", type=float, default=epochs)
+    parser.add_argument("--precision", choices=("float32", "bfloat16"), default="bfloat16")
+    parser.add_argument("--out", default=pathlib.Path(__file__).with_name(scores))
+
+
+def recipe_of(options):
+    """Returns the recipe among the options, as `train` takes it."""
+    return {name: getattr(options, name) for name in ("batch", "rate", "epochs", "precision")}
+
+
 def kept(path):
     """Returns what the JSON file at `path` keeps: a dict, empty where there is no file."""
     path = pathlib.Path(path)

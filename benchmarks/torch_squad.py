@@ -11,7 +11,7 @@ import json
 import pathlib
 
 import torch
-from torch_recipe import keep, outputs, train
+from torch_recipe import add_recipe, keep, outputs, recipe_of, train
 from transformers import BertForQuestionAnswering, BertTokenizerFast
 from transformers.data.metrics.squad_metrics import compute_exact, compute_f1
 
@@ -89,12 +89,9 @@ def main():
     parser.add_argument("--questions", type=int, default=8000)
     parser.add_argument("--dev_questions", type=int)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--batch", type=int, default=16)
-    parser.add_argument("--rate", type=float, default=1e-4)
-    parser.add_argument("--epochs", type=float, default=2.0)
-    parser.add_argument("--precision", choices=("float32", "bfloat16"), default="bfloat16")
-    parser.add_argument("--out", default=pathlib.Path(__file__).with_name("torch_squad_scores.json"))
+    add_recipe(parser, "torch_squad_scores.json", batch=16, rate=1e-4, epochs=2.0)
     options = parser.parse_args()
+    recipe = recipe_of(options)
     tokenizer = BertTokenizerFast.from_pretrained(options.model)
     questions = read(options.train, options.questions)
     rows, origins = windows(questions, tokenizer)
@@ -107,10 +104,10 @@ def main():
         out, loss = model(**batch), torch.nn.functional.cross_entropy
         return (loss(out.start_logits.float(), starts) + loss(out.end_logits.float(), ends)) / 2
 
-    train(model, rows, loss_of, vars(options), options.seed)
-    entry = {name: getattr(options, name) for name in ("questions", "seed", "batch", "rate", "epochs", "precision")}
+    train(model, rows, loss_of, recipe, options.seed)
+    entry = {"questions": options.questions, "seed": options.seed, **recipe}
     entry |= {"max_seq_length": LENGTH, "doc_stride": STRIDE, "train_windows": len(rows)}
-    scores = evaluate(model, read(options.dev, options.dev_questions), tokenizer, vars(options))
+    scores = evaluate(model, read(options.dev, options.dev_questions), tokenizer, recipe)
     print(scores)
     keep(options.out, "squad-1.1", entry | scores)
 

@@ -61,6 +61,11 @@ class GlueTask:
         """Returns the names of all splits of a kind, "train", "dev" or "test"."""
         return tuple(name for name in self.splits if name == kind or name.startswith(f"{kind}_"))
 
+    @property
+    def leaderboard_files(self) -> tuple[str, ...]:
+        """What the answers are called that GLUE's server asks for; () where it asks for none."""
+        return tuple(split.leaderboard for split in self.splits.values() if split.leaderboard)
+
 
 def _splits(columns, label, index="index", answers="", **settings):
     """The three files of most tasks: labelled by the column `label`, the test file numbered by `index`."""
@@ -123,6 +128,4 @@ TASKS = {
 }  # fmt: skip
 
 # What GLUE's server wants in one zip, with the scale to which scores are cut.
-LEADERBOARD = {
-    split.leaderboard: task.scale for task in TASKS.values() for split in task.splits.values() if split.leaderboard
-}
+LEADERBOARD = {file: task.scale for task in TASKS.values() for file in task.leaderboard_files}

@@ -74,15 +74,11 @@ def read_table(
     if len(text_columns) not in (1, 2):
         raise ValueError(f"--text_column must name one or two columns. Received: {tuple(text_columns)}.")
     path = os.fspath(path)
-    wanted = [Column(column, "--text_column", remedy) for column in text_columns]
-    kinds = [TEXT] * len(wanted)
-    if label_column is not None:
-        wanted, kinds = [*wanted, Column(label_column, "--label_column", remedy)], [*kinds, label]
-    if id_column is not None:
-        wanted, kinds = [*wanted, Column(id_column, "id_column", remedy)], [*kinds, NAME]
-    if only:
-        wanted.append(Column(only[0], "the column to choose by", remedy))
-    rows = read_rows(path, wanted, header, skip_short)
+    asked = [(column, "--text_column", TEXT) for column in text_columns]
+    asked += [(label_column, "--label_column", label), (id_column, "id_column", NAME)]
+    kinds = [(Column(column, flag, remedy), kind) for column, flag, kind in asked if column is not None]
+    choice = [Column(only[0], "the column to choose by", remedy)] if only else []
+    rows = read_rows(path, [column for column, _ in kinds] + choice, header, skip_short)
     if not rows:
         raise ValueError(
             f"{path} must hold at least one example. Received a file with no examples; "
@@ -90,8 +86,7 @@ def read_table(
         )
     if only:
         rows = _choose(path, rows, *only)
-        wanted.pop()
-    columns = _check_values(path, rows, wanted, kinds)
+    columns = _check_values(path, rows, kinds)
     examples = Examples(
         ids=columns.pop() if id_column is not None else [str(i) for i in range(len(rows))],
         labels=columns.pop() if label_column is not None else None,
@@ -177,11 +172,11 @@ def _check_ids(examples):
             )
 
 
-def _check_values(path, rows, wanted, kinds):
-    """Returns the columns of `rows` as lists of what `kinds` keeps of the values."""
-    columns = [[] for _ in wanted]
+def _check_values(path, rows, kinds):
+    """Returns the columns of `rows` as lists of what is kept of the values; kinds: a `Column` and a `Cell` of each."""
+    columns = [[] for _ in kinds]
     for line, values in rows:
-        for column, kind, value, kept in zip(wanted, kinds, values, columns, strict=True):
+        for (column, kind), value, kept in zip(kinds, values, columns, strict=True):
             read = kind.read(value)
             if read is None:
                 raise ValueError(

@@ -4,7 +4,7 @@ from absl import flags
 
 from bert_tf.flags.classifier import classifier_run, classifier_settings, classifier_source, classifier_splits
 from bert_tf.flags.devices import apply_run_flags, define_devices, define_google_tpu
-from bert_tf.flags.fine_tuning import define_layers, define_long_text, define_loss
+from bert_tf.flags.fine_tuning import define_layers, define_long_text, define_loss, fine_tuning_run
 from bert_tf.flags.glue import define_run_glue
 from bert_tf.flags.model import define_export, define_fill_mask, define_model
 from bert_tf.flags.pretraining import (
@@ -16,7 +16,7 @@ from bert_tf.flags.pretraining import (
     pretraining_plan,
 )
 from bert_tf.flags.program import OF_TRAINING, run
-from bert_tf.flags.squad import define_squad, squad_files, squad_options, squad_run
+from bert_tf.flags.squad import define_squad, squad_files, squad_options
 from bert_tf.flags.squad_scorer import define_squad_scorer
 from bert_tf.flags.text import (
     define_classifier_data,
@@ -56,6 +56,7 @@ __all__ = [
     "define_squad_scorer",
     "define_train_vocabulary",
     "define_training",
+    "fine_tuning_run",
     "held_out_records",
     "largest_step",
     "masks_for",
@@ -66,6 +67,5 @@ __all__ = [
     "run_config",
     "squad_files",
     "squad_options",
-    "squad_run",
     "task_paths",
 ]

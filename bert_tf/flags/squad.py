@@ -2,7 +2,6 @@
 
 from absl import flags
 
-from bert_tf.flags.fine_tuning import fine_tuning_run
 from bert_tf.flags.training import adopt
 
 FLAGS = flags.FLAGS
@@ -59,8 +58,3 @@ def squad_options(trained: tuple | None) -> dict:
             "or leave it out."
         )
     return {name: getattr(FLAGS, name) for name in _OPTIONS} | {"null_score_diff_threshold": threshold}
-
-
-def squad_run(config, train, use_xla: bool):
-    """Returns what `fine_tuning_run` does; `train` are the `Tokenized` rows to train on, or None."""
-    return fine_tuning_run(config, train, use_xla)

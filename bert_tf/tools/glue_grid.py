@@ -121,18 +121,18 @@ def answerers(best: dict[str, Result], glue_dir: str | os.PathLike) -> list[tupl
     for name, row in glue.TASKS.items():
         tests = [pathlib.Path(glue_dir, row.directory, row.splits[split].file) for split in row.like("test")]
         by = best.get(name) if row.like("train") else _with_labels(row.labels, best.values())
-        if by and glue_report.is_on_leaderboard(name) and all(path.is_file() for path in tests):
+        if by and row.leaderboard_files and all(path.is_file() for path in tests):
             asked.append((name, by))
     return sorted(asked, key=lambda pair: pair[0] == pair[1].run.task)
 
 
 def _with_labels(labels, results: Iterable[Result]):
-    tasks = {result.run.task: result for result in results if glue_report.is_on_leaderboard(result.run.task)}
-    return next((result for task, result in tasks.items() if glue.TASKS[task].labels == labels), None)
+    tasks = ((glue.TASKS[result.run.task], result) for result in results)
+    return next((result for task, result in tasks if task.leaderboard_files and task.labels == labels), None)
 
 
 def _answered(task, folder):
     """Whether all answers are there, made after the run was finished."""
-    files = [split.leaderboard for split in glue.TASKS[task].splits.values() if split.leaderboard]
     since = (folder / glue_runs.FINISHED_FILE).stat().st_mtime
-    return all((folder / file).exists() and (folder / file).stat().st_mtime >= since for file in files)
+    files = [folder / name for name in glue.TASKS[task].leaderboard_files]
+    return all(file.exists() and file.stat().st_mtime >= since for file in files)

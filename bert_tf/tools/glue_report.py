@@ -75,17 +75,12 @@ def glue_average(rows: dict[str, list[Row]]) -> tuple[float, list[str], list[str
 
     Every task counts once, however many metrics and files it has. None where there is none of GLUE's.
     """
-    tasks = [name for name, task in glue.TASKS.items() if task.like("train") and is_on_leaderboard(name)]
+    tasks = [name for name, task in glue.TASKS.items() if task.like("train") and task.leaderboard_files]
     here = [name for name in tasks if name in rows]
     if not here:
         return None
     mean = statistics.fmean(best_setting(rows[name]).score.mean for name in here)
     return mean, here, [name for name in tasks if name not in rows]
-
-
-def is_on_leaderboard(task: str) -> bool:
-    """Returns whether GLUE's server asks for answers on this task."""
-    return any(split.leaderboard for split in glue.TASKS[task].splits.values())
 
 
 def write(

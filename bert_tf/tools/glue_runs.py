@@ -193,8 +193,9 @@ def best(results: Iterable[Result]) -> dict[str, Result]:
 def drop_models(output_dir: str | os.PathLike, task: str):
     """Removes the checkpoints of all finished runs of a task but the best, which no later run can bring back."""
     results = [result for result in all_finished(output_dir) if result.run.task == task]
+    kept = best(results)
     for result in results:
-        if result != best(results)[task]:
+        if result != kept[task]:
             for path in [*result.folder.glob("model.ckpt-*"), result.folder / "checkpoint"]:
                 path.unlink(missing_ok=True)
 

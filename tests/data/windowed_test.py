@@ -144,7 +144,7 @@ def test_the_fingerprint_sees_pieces_windows_and_targets(tokenizer):
 
 
 def test_the_log_tells_what_was_cut(tokenizer, caplog):
-    with caplog.at_level(logging.INFO):
+    with caplog.at_level(logging.INFO, logger="absl"):
         windowed.tokenize(tokenizer, [[_text(*range(9)), _text(1)]], 6, Windows(2, 2), {}, "x.tsv")
     assert "x.tsv: 2 examples in 3 windows, 1 of them in more than one; 1 have more than --max_windows=2" in caplog.text
     assert "lost 3 pieces" in caplog.text

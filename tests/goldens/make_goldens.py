@@ -59,16 +59,21 @@ def random_inputs(seed: int) -> dict[str, torch.Tensor]:
     return {"input_ids": ids * mask, "attention_mask": mask, "token_type_ids": second * mask}
 
 
+def save(model: torch.nn.Module, folder: pathlib.Path, dtype: torch.dtype = torch.float16, but=()):
+    """Makes the folder and writes the model there as Hugging Face does: numbers in `dtype`, without the keys `but`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    model.config.to_json_file(folder / "config.json")
+    weights = {key: value.to(dtype).contiguous() for key, value in model.state_dict().items() if key not in but}
+    save_file(weights, folder / "model.safetensors", {"format": "pt"})
+
+
 def make(folder: pathlib.Path):
     for seed, (name, dtype) in enumerate(DTYPES.items()):
         model = BertModel(BertConfig(**SHAPES[name], attn_implementation="eager")).eval()
         model, inputs = randomized(model, seed, dtype), random_inputs(seed)
         with torch.inference_mode():
             outputs = model(**inputs, output_hidden_states=True)
-        folder.joinpath(name).mkdir(parents=True, exist_ok=True)
-        model.config.to_json_file(folder / name / "config.json")
-        weights = {key: value.to(dtype).contiguous() for key, value in model.state_dict().items()}
-        save_file(weights, folder / name / "model.safetensors", {"format": "pt"})
+        save(model, folder / name, dtype)
         expected = {"hidden_states": torch.stack(outputs.hidden_states), "pooler_output": outputs.pooler_output}
         save_file({**inputs, **expected}, folder / name / "expected.safetensors")
 

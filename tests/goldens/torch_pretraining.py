@@ -16,7 +16,7 @@ import sys
 
 import numpy as np
 import torch
-from make_goldens import LENGTHS, random_inputs, randomized
+from make_goldens import LENGTHS, random_inputs, randomized, save
 from safetensors.torch import load_file, save_file
 from transformers import BertConfig, BertForPreTraining
 
@@ -77,10 +77,7 @@ def make(folder: pathlib.Path):
     model = BertForPreTraining(BertConfig(**SHAPE, attn_implementation="eager"))
     model, batch = randomized(model, 2), random_batch(2)
     folder = folder / "pretraining"
-    folder.mkdir(parents=True, exist_ok=True)
-    model.config.to_json_file(folder / "config.json")
-    weights = {key: value.half().contiguous() for key, value in model.state_dict().items() if key not in TIED}
-    save_file(weights, folder / "model.safetensors", {"format": "pt"})
+    save(model, folder, but=TIED)
     model.double()
     masked_lm, next_sentence = losses(model, batch)
     (masked_lm + next_sentence).backward()

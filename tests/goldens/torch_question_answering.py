@@ -12,7 +12,7 @@ import pathlib
 import sys
 
 import torch
-from make_goldens import LENGTHS, random_inputs, randomized
+from make_goldens import LENGTHS, random_inputs, randomized, save
 from safetensors.torch import save_file
 from torch_pretraining import SHAPE
 from transformers import BertConfig, BertForQuestionAnswering
@@ -39,10 +39,7 @@ def make(folder: pathlib.Path):
     model = BertForQuestionAnswering(BertConfig(**SHAPE, attn_implementation="eager"))
     model, batch = randomized(model, 3), random_batch(3)
     folder = folder / "question_answering"
-    folder.mkdir(parents=True, exist_ok=True)
-    model.config.to_json_file(folder / "config.json")
-    weights = {key: value.half().contiguous() for key, value in model.state_dict().items()}
-    save_file(weights, folder / "model.safetensors", {"format": "pt"})
+    save(model, folder)
     model.double()
     asked = [ask(model, batch, row) for row in range(len(LENGTHS))]
     losses = torch.stack([outputs.loss for outputs in asked])
