@@ -30,7 +30,7 @@ def ours(task, theirs):
     files = [f"--glue_dir={FLAGS.glue_dir}", f"--init_checkpoint={FLAGS.model}", f"--output_dir={out}"]
     precision = {"bfloat16": "mixed_bfloat16"}.get(theirs["precision"], theirs["precision"])
     others = [f"--precision={precision}", f"--max_seq_length={theirs['max_seq_length']}", "--eval_batch_size=64"]
-    scripts.run("-m", "bert_tf.tools.run_glue", f"--tasks={task.lower()}", *files, *grid, "--", *others)
+    scripts.run("-m", "bert_tf", "run_glue", f"--tasks={task.lower()}", *files, *grid, "--", *others)
     runs = json.loads((out / "results.json").read_text(encoding="utf-8"))["runs"]
     names = next(iter(theirs["seeds"].values()))
     return {str(run["seed"]): {name: run[f"eval_{name}"] for name in names} for run in runs}

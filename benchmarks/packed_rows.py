@@ -37,7 +37,7 @@ def make_records(folder, packed):
     from bert_tf.data.pretraining.batches import Records
 
     path = os.path.join(folder, "packed" if packed else "padded") + ".tfrecord"
-    command = [sys.executable, "-m", "bert_tf.data.create_pretraining_data", f"--input_file={FLAGS.texts}"]
+    command = [sys.executable, "-m", "bert_tf", "create_pretraining_data", f"--input_file={FLAGS.texts}"]
     command += [f"--vocab_file={FLAGS.vocab_file}", f"--output_file={path}", "--dupe_factor=1", *FLAGS.data_flags]
     command += [f"--max_seq_length={LENGTH}", f"--max_predictions_per_seq={PREDICTIONS}", *(["--packing"] * packed)]
     subprocess.run(command, check=True, cwd=ROOT, stdout=subprocess.DEVNULL)

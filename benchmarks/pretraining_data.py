@@ -102,7 +102,7 @@ def run_plain(folder, dupe_factor):
 
 def run_ours(folder, dupe_factor, corpus="corpus", workers=1):
     """Ours on one of the corpora, between two runs on one of a few lines."""
-    program, output = ["-m", "bert_tf.data.create_pretraining_data"], folder / "ours.tfrecord"
+    program, output = ["-m", "bert_tf", "create_pretraining_data"], folder / "ours.tfrecord"
     more = [f"--num_workers={workers}", "--input_format=sentences"]
     before, seconds, after = (
         run(program, folder / name, output.with_stem(name), dupe_factor, *more)[0] for name in ("tiny", corpus, "tiny")

@@ -38,10 +38,10 @@ MAY_IMPORT = {
 }
 # Modules that only programs of their room use, which stand above it: they learn and extend vocabularies.
 BESIDES = {
-    "bert_tf.tokenization.counting": {"text"},
-    "bert_tf.tokenization.train_vocabulary": {"text"},
-    "bert_tf.tokenization.extend_vocabulary": {"text", "load"},
-    "bert_tf.tokenization.extension": {"checkpoints", "load"},
+    "bert_tf.vocabulary.counting": {"text"},
+    "bert_tf.programs.train_vocabulary": {"text"},
+    "bert_tf.programs.extend_vocabulary": {"text", "load"},
+    "bert_tf.vocabulary.extension": {"checkpoints", "load"},
 }
 FINER = {
     ("training", "data"): {"bert_tf.data.dataset"},
@@ -129,7 +129,7 @@ LIGHT = {
     "bert_tf.data.glue": ("tensorflow", "keras"),
     "bert_tf.data.features": ("tensorflow", "keras"),
     "bert_tf.report": ("tensorflow", "keras", "matplotlib"),
-    "bert_tf.tools.glue_grid": ("tensorflow", "keras"),
+    "bert_tf.glue.grid": ("tensorflow", "keras"),
     "bert_tf.text.documents": ("tensorflow", "keras"),
 }
 
@@ -234,7 +234,7 @@ def _flags(module):
     code = (
         "import importlib, json, sys\n"
         "importlib.import_module(sys.argv[1])\n"
-        "from bert_tf.flags.program import defined\n"
+        "from bert_tf.programs.program import defined\n"
         "print(json.dumps({f.name: (f.default, f.help) for f in defined()}))\n"
     )
     done = subprocess.run([sys.executable, "-c", code, module], cwd=ROOT, capture_output=True, text=True, check=True)
@@ -247,7 +247,7 @@ def _flags(module):
         ("run_classifier", GOOGLE_FLAGS | OUR_FLAGS),
         ("run_squad", GOOGLE_SQUAD_FLAGS | OUR_SQUAD_FLAGS),
         ("run_pretraining", GOOGLE_PRETRAINING_FLAGS | OUR_PRETRAINING_FLAGS),
-        ("bert_tf.data.create_pretraining_data", GOOGLE_DATA_FLAGS | OUR_DATA_FLAGS),
+        ("bert_tf.programs.create_pretraining_data", GOOGLE_DATA_FLAGS | OUR_DATA_FLAGS),
     ],
 )
 def test_flags_and_their_defaults(module, expected):
@@ -260,12 +260,12 @@ def test_flags_and_their_defaults(module, expected):
         ("run_classifier", "run_classifier"),
         ("run_squad", "run_squad"),
         ("run_pretraining", "run_pretraining"),
-        ("bert_tf.tools.fill_mask", "fill_mask"),
-        ("bert_tf.tools.run_glue", "run_glue"),
-        ("bert_tf.data.create_pretraining_data", "pretraining_data"),
-        ("bert_tf.tokenization.train_vocabulary", "vocabulary"),
-        ("bert_tf.tokenization.extend_vocabulary", "vocabulary"),
-        ("bert_tf.evaluation.squad", "squad_scorer"),
+        ("bert_tf.programs.fill_mask", "fill_mask"),
+        ("bert_tf.programs.run_glue", "run_glue"),
+        ("bert_tf.programs.create_pretraining_data", "pretraining_data"),
+        ("bert_tf.programs.train_vocabulary", "vocabulary"),
+        ("bert_tf.programs.extend_vocabulary", "vocabulary"),
+        ("bert_tf.programs.score_squad", "squad_scorer"),
     ],
 )
 def test_every_flag_is_explained(module, document):

@@ -74,7 +74,7 @@ def _first_record(path):
         raise _no_records(path, "a file without a record; leave it out, or make it anew")
     if packed and not by_name:
         raise _no_records(path, "a gzip file; add .gz to its name")
-    raise _no_records(path, "something else; make records with python -m bert_tf.data.create_pretraining_data")
+    raise _no_records(path, "something else; make records with python -m bert_tf create_pretraining_data")
 
 
 def _read_record(file):

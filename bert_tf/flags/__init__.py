@@ -15,7 +15,6 @@ from bert_tf.flags.pretraining import (
     pretraining_config,
     pretraining_plan,
 )
-from bert_tf.flags.program import OF_TRAINING, run
 from bert_tf.flags.squad import define_squad, squad_files, squad_options
 from bert_tf.flags.squad_scorer import define_squad_scorer
 from bert_tf.flags.text import (
@@ -26,6 +25,7 @@ from bert_tf.flags.text import (
     define_train_vocabulary,
 )
 from bert_tf.flags.training import define_run, define_training, model_paths, run_config, task_paths
+from bert_tf.programs.program import OF_TRAINING, run
 
 FLAGS = flags.FLAGS
 

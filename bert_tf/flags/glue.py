@@ -4,7 +4,7 @@ from absl import flags
 
 
 def define_run_glue():
-    """What bert_tf.tools.run_glue runs; the flags of run_classifier.py go behind `--`."""
+    """What bert_tf.programs.run_glue runs; the flags of run_classifier.py go behind `--`."""
     flags.DEFINE_string("glue_dir", None, "The folder with GLUE's folders, such as CoLA and RTE. Without it nothing is "
                         "trained: the page is made of the runs that are in --output_dir.")  # fmt: skip
     flags.DEFINE_string("output_dir", None, "Where the runs and the page go.", required=True)

@@ -84,7 +84,7 @@ def masks_for(vocab, several):
         vocab: the pieces, in the order of their ids.
         several: all `Records` of the run. --max_predictions_per_seq is for the shortest rows; longer ones have more.
     """
-    from bert_tf.data.pretraining import dynamic
+    from bert_tf.data.pretraining import dynamic_masking
     from bert_tf.data.pretraining.masking import Masking
     from bert_tf.data.pretraining.pieces import Pieces
 
@@ -99,7 +99,7 @@ def masks_for(vocab, several):
         if records.masked:
             return None
         most = FLAGS.max_predictions_per_seq * records.max_seq_length // shortest
-        return dynamic.masker(Masking(FLAGS.masking, FLAGS.masked_lm_prob, most), Pieces.of(vocab), seed)
+        return dynamic_masking.masker(Masking(FLAGS.masking, FLAGS.masked_lm_prob, most), Pieces.of(vocab), seed)
 
     return masks
 

@@ -1,11 +1,11 @@
 """Asks a model server: this package's, or TensorFlow Serving itself. Needs no TensorFlow.
 
-    python -m bert_tf.serving.client --server=localhost:8500 --model_name=NAME "A fine film." "A dull one."
+    python -m bert_tf ask --server=localhost:8500 --model_name=NAME "A fine film." "A dull one."
 
 prints one JSON line per text: {"text": ..., "label": ..., "probabilities": {label: p}}, or what else the model gives.
 A model that takes several texts for an answer is asked with their names, as
 
-    python -m bert_tf.serving.client --model_name=squad --inputs=question,context "Who wrote it?" "Jane Austen did."
+    python -m bert_tf ask --model_name=squad --inputs=question,context "Who wrote it?" "Jane Austen did."
 
 Without texts it reads them from standard input, an example a line, with tabs between its texts.
 """

@@ -1,6 +1,6 @@
 """A model server in Python that speaks TensorFlow Serving's protocol, over gRPC and REST.
 
-    python -m bert_tf.serving.server --model_base_path=EXPORT_DIR --model_name=NAME --port=8500 --rest_api_port=8501
+    python -m bert_tf serve --model_base_path=EXPORT_DIR --model_name=NAME --port=8500 --rest_api_port=8501
 
 Serves the newest version under EXPORT_DIR, and each newer one as it appears there. As a library: `serve`.
 """

@@ -173,7 +173,7 @@ def test_the_program_prints_one_object_and_nothing_else_there(tmp_path):
     data = write(tmp_path / "dev.json", squad_json([("a", ["x"]), ("b", [])]))
     said = write(tmp_path / "predictions.json", {"a": "x", "b": "y"})
     odds = write(tmp_path / "null_odds.json", {"a": -1.0, "b": 1.0})
-    command = [sys.executable, "-m", "bert_tf.evaluation.squad", f"--data_file={data}", f"--predictions_file={said}"]
+    command = [sys.executable, "-m", "bert_tf", "score_squad", f"--data_file={data}", f"--predictions_file={said}"]
 
     def run(*more):
         return subprocess.run([*command, *more], cwd=ROOT, capture_output=True, text=True, check=False)
@@ -187,7 +187,7 @@ def test_the_program_prints_one_object_and_nothing_else_there(tmp_path):
 
 
 def test_it_brings_no_heavy_library():
-    code = ("import sys, bert_tf.evaluation.squad_scores, bert_tf.evaluation.squad; "
+    code = ("import sys, bert_tf.evaluation.squad_scores, bert_tf.programs.score_squad; "
             "print([m for m in ('tensorflow', 'keras', 'numpy') if m in sys.modules])")  # fmt: skip
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

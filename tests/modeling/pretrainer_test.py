@@ -6,8 +6,8 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.checkpoints import convert, tf1
+from bert_tf.corpus.packing import pack
 from bert_tf.data.features import fake_batch
-from bert_tf.data.pretraining.packing import pack
 from bert_tf.modeling.encoder import Encoder
 from bert_tf.modeling.layers import seed_scope
 from bert_tf.modeling.pretrainer import Pretrainer

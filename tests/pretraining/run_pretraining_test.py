@@ -10,7 +10,7 @@ import bert_tf
 from bert_tf.checkpoints import name_maps
 from bert_tf.checkpoints.tf1 import read
 from bert_tf.config import EncoderConfig
-from bert_tf.tools.filler import Filler
+from bert_tf.inference.filler import Filler
 from bert_tf.training.history import read as read_history
 from tests import tiny
 from tests.pretraining.support import arguments, files, results, run, run_cases

@@ -9,8 +9,8 @@ import sys
 import numpy as np
 
 from bert_tf.checkpoints.tf1 import read
-from bert_tf.data.pretraining.job import Job, create_pretraining_data
-from bert_tf.data.pretraining.options import Options
+from bert_tf.corpus.job import Job, create_pretraining_data
+from bert_tf.corpus.options import Options
 from tests import tiny
 from tests.conftest import ROOT
 

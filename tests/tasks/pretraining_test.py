@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from bert_tf.corpus.packing import pack
 from bert_tf.data.features import fake_batch
-from bert_tf.data.pretraining.packing import pack
 from bert_tf.tasks.pretraining import PretrainingTask, next_tokens
 from bert_tf.training.optimizer import AdamW
 from bert_tf.training.step import StepConfig, TrainStep

@@ -120,7 +120,7 @@ class Records:
             batch_size: rows a batch.
             seed: of the order.
             start: how many batches to pass over.
-            masks: for records without masks, as `dynamic.masker` makes it: from (the batch's number in the run from 0,
+            masks: for records without masks, as `dynamic_masking.masker` makes it: from (the batch's number in the run from 0,
                 batch) to the batch with masks; None: leave them without.
 
         Returns:
@@ -171,7 +171,7 @@ def _matches(pattern):
     if not found:
         raise ValueError(
             f"Record files must be there. Received {pattern!r}, which matches none; make some with "
-            "python -m bert_tf.data.create_pretraining_data."
+            "python -m bert_tf create_pretraining_data."
         )
     return found
 
@@ -189,5 +189,5 @@ def _check_kind(path, held):
     if "input_ids" not in held or others:
         raise ValueError(
             f"{path} must hold records for pretraining. Received records with {', '.join(held)}; make some with "
-            "python -m bert_tf.data.create_pretraining_data."
+            "python -m bert_tf create_pretraining_data."
         )

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bert_tf.data.pretraining.masking import KINDS, Masking, mask
-from tests.data.pretraining import support
+from tests.corpus import support
 
 PAD, UNK, CLS, SEP, MASK = range(5)
 PIECES = support.pieces(words=95, continuations=20)  # words 5 to 99, pieces that go on 100 to 119

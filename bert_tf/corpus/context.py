@@ -1,0 +1,49 @@
+"""Where a run has its files, and what is to be made: what every task is told."""
+
+import contextlib
+import dataclasses
+import os
+import shutil
+import uuid
+
+from bert_tf.corpus.options import Options
+
+
+@dataclasses.dataclass(frozen=True)
+class Context:
+    """What every task knows.
+
+    Attributes:
+        directory: where the runs lie.
+        vocab_file, do_lower_case: of the tokenizer.
+        options: what to make.
+    """
+
+    directory: str
+    vocab_file: str
+    do_lower_case: bool
+    options: Options
+
+    def run(self, kind: str, *numbers: int) -> str:
+        """Returns the folder of one run; names sort as the numbers do."""
+        return os.path.join(self.directory, kind, "-".join(f"{n:08d}" for n in numbers))
+
+    def runs(self, kind: str) -> list[str]:
+        """Returns the folders of all runs of a kind, in the order of their numbers."""
+        folder = os.path.join(self.directory, kind)
+        return [os.path.join(folder, name) for name in sorted(os.listdir(folder))]
+
+
+@contextlib.contextmanager
+def scratch_folder(place: str, name: str):
+    """Makes a hidden folder in `place` for the length of a `with` block.
+
+    A signal that ends the program may come at any moment: the folder's name is known before the folder is there, so
+    that it is removed even then, which tempfile does not promise.
+    """
+    directory = os.path.join(place, f".{name}-{uuid.uuid4().hex[:12]}")
+    try:
+        os.mkdir(directory)
+        yield directory
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)

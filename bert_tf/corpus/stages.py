@@ -1,0 +1,85 @@
+"""The tasks that a local run consists of: what one process does at a time, from files on disk to files on disk.
+
+Each task depends on its arguments and on what earlier stages wrote alone, so it does not matter which process does it.
+"""
+
+from collections import Counter
+
+from bert_tf.corpus import duplicates, runs
+from bert_tf.corpus.context import Context
+from bert_tf.corpus.documents import Documents
+from bert_tf.corpus.statistics import Statistics
+from bert_tf.corpus.tokenize import tokenize
+from bert_tf.corpus.unit import make_records
+from bert_tf.data import records
+from bert_tf.data.pretraining.pieces import Pieces
+from bert_tf.text.documents import read_documents
+
+_COLUMNS = ["ids", "tokens", "sentences"]  # of `Documents`, beside its keys
+
+
+class Stages:
+    """The tasks of one process, which makes its tokenizer when it is first needed."""
+
+    def __init__(self, context: Context):
+        self.context = context
+        self._tokenizer = None
+
+    def tokenize(self, number: int, blocks: list) -> Counter:
+        """Reads some text and writes its documents, and the hashes of their sentences where these are asked for.
+
+        Args:
+            number: of the run to write.
+            blocks: list of `bert_tf.text.blocks.Block`.
+
+        Returns:
+            What was read: documents, tokens and so on, by name.
+        """
+        options, counts = self.context.options, Counter(bytes=sum(len(block.data) for block in blocks))
+        texts = [text for block in blocks for text in read_documents(block, options.text, counts)]
+        documents = tokenize(texts, self.tokenizer, options.random_seed)
+        counts["tokens"] = len(documents.tokens.flat)
+        columns = {name: getattr(documents, name) for name in _COLUMNS}
+        runs.write(self.context.run("documents", number), documents.keys, columns)
+        if options.drop_duplicate_lines:
+            places = duplicates.places(documents)._asdict()
+            runs.write(self.context.run("hashes", number), duplicates.hashes(documents), places)
+        return counts
+
+    def find_duplicates(self, number: int, of: int) -> Counter:
+        """Writes the places of sentences to drop, found among those whose hashes lie in range `number`; counts them."""
+        hashes, places = runs.read(self.context.runs("hashes"), ["part", "sentence"], *runs.bounds(number, of))
+        found = duplicates.find(hashes, duplicates.Places(**places))
+        runs.write(self.context.run("duplicates", number), found.part, {"sentence": found.sentence})
+        return Counter(duplicate_lines=len(found.part))
+
+    def read_documents(self, unit: int, of: int) -> Documents:
+        """Returns the documents of a unit, without the duplicates that were found."""
+        low, high = runs.bounds(unit, of)
+        keys, columns = runs.read(self.context.runs("documents"), _COLUMNS, low, high)
+        documents = Documents(keys, **columns)
+        if not self.context.options.drop_duplicate_lines:
+            return documents
+        parts, columns = runs.read(self.context.runs("duplicates"), ["sentence"], low, high)
+        return duplicates.drop(documents, duplicates.Places(parts, **columns))
+
+    def make_records(self, pass_number: int, unit: int, of: int) -> tuple[Statistics, int]:
+        """Makes the records of a unit and writes them as a run. Returns their statistics and bytes."""
+        documents, pieces = self.read_documents(unit, of), Pieces.of(self.tokenizer.vocab)
+        keys, made, statistics = make_records(documents, self.context.options, pieces, pass_number, unit)
+        runs.write(self.context.run("records", pass_number, unit), keys, {"records": made})
+        return statistics, len(made.flat)
+
+    def write_part(self, path: str, number: int, of: int, compression: str) -> int:
+        """Writes the records of range `number` of all keys to a record file. Returns how many."""
+        _, columns, order = runs.read_unsorted(self.context.runs("records"), ["records"], *runs.bounds(number, of))
+        records.write(path, columns["records"], compression, durable=False, order=order)
+        return len(order)
+
+    @property
+    def tokenizer(self):
+        if self._tokenizer is None:
+            from bert_tf.tokenization.wordpiece import Tokenizer
+
+            self._tokenizer = Tokenizer(self.context.vocab_file, self.context.do_lower_case)
+        return self._tokenizer

@@ -1,0 +1,148 @@
+"""The demo's training: run_classifier.py is started only where its inputs have changed."""
+
+import dataclasses
+import hashlib
+import json
+import os
+import pathlib
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+
+import bert_tf
+from bert_tf.demo import fetch
+from bert_tf.demo import serve as demo_serve
+from bert_tf.files import write_text
+
+ROOT = pathlib.Path(bert_tf.__file__).resolve().parents[1]
+SCRIPT = ROOT / "run_classifier.py"
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """Where the demo's things lie, and how it trains."""
+
+    folder: pathlib.Path
+    precision: str
+    epochs: float
+    seed: int
+
+    @property
+    def weights(self) -> pathlib.Path:
+        return self.folder / "weights" / "minilm"
+
+    @property
+    def data(self) -> pathlib.Path:
+        return self.folder / "data"
+
+    @property
+    def output(self) -> pathlib.Path:
+        return self.folder / "output"
+
+    @property
+    def models(self) -> pathlib.Path:
+        return self.folder / "models" / demo_serve.MODEL_NAME
+
+    @property
+    def state(self) -> pathlib.Path:
+        return self.folder / "demo.json"
+
+    def training_command(self) -> list[str]:
+        """Returns the command that fine-tunes, scores and exports."""
+        return _script() + [
+            f"--train_file={self.data / 'train.tsv'}",
+            f"--eval_file={self.data / 'test.tsv'}",
+            "--text_column=text",
+            "--label_column=label",
+            f"--init_checkpoint={self.weights}",
+            f"--output_dir={self.output}",
+            f"--export_dir={self.models}",
+            "--do_train",
+            "--do_eval",
+            "--do_export",
+            "--max_seq_length=64",
+            f"--precision={self.precision}",
+            "--train_batch_size=32",
+            "--learning_rate=5e-5",
+            f"--num_train_epochs={self.epochs:g}",
+            f"--seed={self.seed}",
+            "--save_checkpoints_steps=100",  # of about 500: an interruption costs less than a minute
+            "--keep_checkpoints=1",
+        ]
+
+
+def train(run: Run) -> bool:
+    """Fine-tunes, scores and exports; True if that was done now, False if the stored result is of these very inputs.
+
+    A run that was interrupted with the same inputs is continued by run_classifier.py; one with other inputs is removed.
+
+    Raises:
+        ValueError: run_classifier.py failed, or output/ is not the demo's own.
+    """
+    wanted, state = _digest(_inputs(run)), _read_state(run.state)
+    made = (run.output / "eval_results.txt").exists() and run.models.exists()
+    if state.get("training") == wanted and state.get("trained") and made:
+        return False
+    if state.get("training") != wanted and run.output.exists():
+        if not state:
+            raise ValueError(f"{run.output} must be a folder of the demo's own. Received one that it did not make.")
+        print(f"Something changed since the last demo: {run.output} is made anew.")
+        shutil.rmtree(run.output)
+    _write_state(run.state, {"training": wanted})
+    _execute(run.training_command())
+    _write_state(run.state, {"training": wanted, "trained": True})
+    return True
+
+
+def shown(path: str | os.PathLike) -> str:
+    """Returns `path` as one would type it here: relative where it lies below the working directory."""
+    path = pathlib.Path(os.path.abspath(path))  # absolute, but a link stays a link: .venv/bin/python is one
+    here = pathlib.Path.cwd()
+    return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
+
+
+def _script():
+    if not SCRIPT.exists():
+        raise ValueError(f"The demo must run from a checkout. Received {ROOT}, a folder without {SCRIPT.name}.")
+    return [shown(sys.executable), shown(SCRIPT)]
+
+
+def _execute(command):
+    program, flags = shlex.join(command[:2]), map(shlex.quote, command[2:])
+    print("\n$ " + " \\\n    ".join([program, *flags]) + "\n", flush=True)
+    start = time.monotonic()
+    status = subprocess.run(command).returncode
+    if status:
+        raise ValueError(f"The command above must end with status 0. Received: {status}; what it said stands above.")
+    print(f"({time.monotonic() - start:.0f} s)")
+
+
+def _inputs(run):
+    """Returns all that the training result depends on: what is run, the files that it reads, and our own code."""
+    code = [path for path in ROOT.glob("bert_tf/**/*.py") if path.parent != pathlib.Path(__file__).resolve().parent]
+    return {
+        "command": run.training_command()[2:],
+        "weights": _stamp(run.weights),
+        "data": _stamp(run.data),
+        "code": {str(path.relative_to(ROOT)): fetch.sha256(path) for path in sorted(code)},
+        "script": fetch.sha256(SCRIPT),
+    }
+
+
+def _stamp(folder):
+    return (folder / fetch.STAMP).read_text(encoding="utf-8")
+
+
+def _digest(value):
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
+
+
+def _read_state(path):
+    """Returns what `_write_state` wrote, or {} where it never did."""
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+
+
+def _write_state(path, state):
+    write_text(path, json.dumps(state, indent=1) + "\n")

@@ -1,0 +1,167 @@
+"""Two runs, or the best runs of two grids, held against each other on the dev examples that both answered."""
+
+import dataclasses
+import json
+import os
+import pathlib
+from collections.abc import Sequence
+
+import numpy as np
+
+from bert_tf.evaluation import bootstrap
+from bert_tf.files import read_text
+from bert_tf.glue import runs as glue_runs
+
+_ANSWERS = "eval_predictions"  # and for further dev files eval_predictions_<name>; .tsv: id, label, prediction
+_HEADER = ["id", "label", "prediction"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Compared:
+    """One metric of two runs.
+
+    Attributes:
+        what: the task, or the folder's name where that is not known.
+        metric: as eval_results.txt names it.
+        here, there: the folders of the runs.
+        found: what the bootstrap says; its difference is here - there.
+    """
+
+    what: str
+    metric: str
+    here: pathlib.Path
+    there: pathlib.Path
+    found: bootstrap.Comparison
+
+    def __str__(self):
+        f = self.found
+        return (
+            f"{self.what}, {self.metric.removeprefix('eval_')}: {100 * f.a:.2f} here, {100 * f.b:.2f} there: "
+            f"{100 * f.difference:+.2f} (95 % interval {100 * f.low:+.2f} to {100 * f.high:+.2f}), p = {f.p_value:.4f}"
+        )
+
+
+def is_run(path: str | os.PathLike) -> bool:
+    """Returns whether a folder is that of one scored run, and not one with many below it."""
+    return any(pathlib.Path(path).glob(f"{_ANSWERS}*.tsv"))
+
+
+def compare(here: str | os.PathLike, there: str | os.PathLike) -> list[Compared]:
+    """Compares all metrics of the best runs of the tasks that both folders have; a folder may also be one run.
+
+    Raises:
+        ValueError: a folder holds no run, they have no task in common, or their dev examples are not the same.
+    """
+    ours, theirs = best_runs(here), best_runs(there)
+    if None in {*ours, *theirs} and len(ours) == len(theirs) == 1:  # made by hand: its examples must say if they fit
+        name = next(iter(ours)) or next(iter(theirs)) or pathlib.Path(here).name
+        ours, theirs = ({name: folder} for side in (ours, theirs) for folder in side.values())
+    common = [task for task in ours if task in theirs and task is not None]
+    if not common:
+        raise ValueError(
+            f"--compare must name runs on a task that is here too. Received {there}, which has {_named(theirs)}, and "
+            f"{here}, which has {_named(ours)}; name the folder of one run, as --output_dir as well."
+        )
+    return [compared for task in common for compared in _compare_runs(task, ours[task], theirs[task])]
+
+
+def _named(runs):
+    return ", ".join(task or "one run on what it does not say" for task in runs)
+
+
+def best_runs(path) -> dict[str | None, pathlib.Path]:
+    """Returns task -> folder of its best run; the task is None for one that run_glue did not make."""
+    if is_run(path):
+        note = pathlib.Path(path, glue_runs.FINISHED_FILE)
+        return {json.loads(read_text(note))["task"] if note.exists() else None: pathlib.Path(path)}
+    runs = {task: best.folder for task, best in glue_runs.best(glue_runs.all_finished(path)).items()}
+    if not runs:
+        raise ValueError(
+            f"A comparison must be between scored runs. Received {path}, with no {_ANSWERS}.tsv and no run of run_glue "
+            "below it; name the --output_dir of a run_classifier.py --do_eval, or of run_glue."
+        )
+    return runs
+
+
+def _compare_runs(what, here, there):
+    scores = [glue_runs.official(glue_runs.read_scores(folder) or {}, bootstrap.METRICS) for folder in (here, there)]
+    common = [key for key in scores[0] if key in scores[1]]
+    if not common:
+        raise ValueError(
+            f"Two runs must have a metric in common. Received {here} with {sorted(scores[0])} and {there} with "
+            f"{sorted(scores[1])}; score both with --do_eval."
+        )
+    for folder in (here, there):
+        if _has_several_labels(folder):
+            raise ValueError(
+                f"Runs that are compared must give one label, or a score, to each example. Received {folder}, which "
+                "gives several; compare their eval_results.txt over several seeds instead."
+            )
+    for key in common:
+        metric, _, file = key.removeprefix("eval_").partition("_")
+        name = f"{_ANSWERS}_{file}.tsv" if file else f"{_ANSWERS}.tsv"
+        is_number = metric in bootstrap.CORRELATIONS
+        arrays = _arrays(here / name, there / name, is_number)
+        yield Compared(what, key, here, there, bootstrap.paired_bootstrap(metric, *arrays))
+
+
+def _arrays(here, there, are_numbers):
+    """Returns labels, our and their answers as arrays [n] of numbers.
+
+    Raises:
+        ValueError: they are not about the same examples.
+    """
+    (ids, labels, ours), (their_ids, their_labels, theirs) = map(read_answers, (here, there))
+    if are_numbers:
+        labels, ours, their_labels, theirs = (
+            _as_floats(path, column)
+            for path, column in ((here, labels), (here, ours), (there, their_labels), (there, theirs))
+        )
+    if ids != their_ids or list(labels) != list(their_labels):
+        pairs = zip(zip(ids, labels, strict=True), zip(their_ids, their_labels, strict=True), strict=False)
+        first = next((i for i, (one, other) in enumerate(pairs) if one != other), min(len(ids), len(their_ids)))
+        raise ValueError(
+            f"{here} and {there} must be about the same dev examples in the same order. Received {len(ids)} and "
+            f"{len(their_ids)} examples that differ from line {first + 2} on; score both runs on the same file."
+        )
+    if are_numbers:
+        return labels, ours, theirs
+    names = sorted({*_known_labels(here.parent), *labels, *ours, *theirs})  # as ids are given: sorted as strings
+    place = {name: i for i, name in enumerate(names)}
+    return tuple(np.array([place[name] for name in column]) for column in (labels, ours, theirs))
+
+
+def read_answers(path: pathlib.Path) -> tuple[list[str], list[str], list[str]]:
+    """Returns the columns of a file of answers: ids, labels, predictions, as text.
+
+    Raises:
+        ValueError: there is no such file, or it is not one of answers.
+    """
+    rows = [line.split("\t") for line in read_text(path).split("\n")]
+    rows = rows[:-1] if rows[-1] == [""] else rows
+    for number, row in enumerate(rows, 1):
+        if len(row) != 3 or (number == 1 and row != _HEADER):
+            raise ValueError(
+                f"{path}:{number}: a file of answers must have the columns {', '.join(_HEADER)}. Received: {row[:5]}; "
+                "write it again, with run_classifier.py --do_eval."
+            )
+    if len(rows) < 2:
+        raise ValueError(f"{path} must hold answers. Received none; write it again, with run_classifier.py --do_eval.")
+    return tuple(map(list, zip(*rows[1:], strict=True)))
+
+
+def _as_floats(path, column: Sequence[str]):
+    try:
+        return np.array(column, np.float64)
+    except ValueError as error:
+        raise ValueError(f"{path} must hold numbers, for a correlation. Received: {error}.") from error
+
+
+def _has_several_labels(folder):
+    path = folder / "task.json"
+    return path.exists() and json.loads(read_text(path)).get("problem") == "multi_label"
+
+
+def _known_labels(folder):
+    path = folder / "labels.txt"
+    return read_text(path).split("\n")[:-1] if path.exists() else []

@@ -1,0 +1,81 @@
+"""`bert-tf NAME --flags`: starts the program of that name; alone, it lists them."""
+
+import ast
+import difflib
+import importlib
+import os
+import pathlib
+import sys
+from collections.abc import Sequence
+
+import bert_tf
+
+PROGRAMS = (
+    "demo",
+    "run_classifier",
+    "run_squad",
+    "run_tagger",
+    "run_glue",
+    "score_squad",
+    "run_pretraining",
+    "fill_mask",
+    "train_vocabulary",
+    "extend_vocabulary",
+    "create_pretraining_data",
+    "export",
+    "serve",
+    "ask",
+)
+
+
+def main(argv: Sequence[str] | None = None):
+    """Starts what the command line names.
+
+    Args:
+        argv: the words behind `bert-tf`; None: this process's.
+    """
+    words = sys.argv[1:] if argv is None else list(argv)
+    if not words or words[0] in ("--help", "-h", "help"):
+        print(listing())
+    elif words[0] == "--version":
+        print(f"bert_tf {bert_tf.__version__}")
+    elif words[0] in PROGRAMS:
+        start(words[0], words[1:])
+    else:
+        near = difflib.get_close_matches(words[0], PROGRAMS, 1)
+        remedy = f"did you mean {near[0]}?" if near else "`bert-tf` alone lists them."
+        sys.exit(f"Error: The name of a program must be one of {', '.join(PROGRAMS)}. Received {words[0]!r}; {remedy}")
+
+
+def start(name: str, words: Sequence[str] | None = None):
+    """Runs one program to its end.
+
+    Args:
+        name: one of `PROGRAMS`.
+        words: its flags and arguments; None: those of this process, a script that stands for the program.
+    """
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # TensorFlow greets with a screenful otherwise
+    from bert_tf.programs import program
+
+    if words is not None:
+        sys.argv = [f"bert-tf {name}", *words]
+    program.run(importlib.import_module(f"bert_tf.programs.{name}"))
+
+
+def listing() -> str:
+    """Returns what `bert-tf` alone prints: a line for each program."""
+    wide = max(map(len, PROGRAMS))
+    lines = [f"  {name:<{wide}}  {_summary(name)}" for name in PROGRAMS]
+    return "\n".join([
+        "Usage: bert-tf NAME --flags        (or: python -m bert_tf NAME --flags)",
+        "",
+        *lines,
+        "",
+        "`bert-tf NAME --helpfull` explains the flags of a program, `bert-tf --version` says which bert_tf this is.",
+    ])  # fmt: skip
+
+
+def _summary(name):
+    """Returns the first line of a program's docstring; read and not imported, since some bring in TensorFlow."""
+    source = pathlib.Path(__file__).with_name(f"{name}.py").read_text(encoding="utf-8")
+    return ast.get_docstring(ast.parse(source)).splitlines()[0]

@@ -1,0 +1,72 @@
+"""What a program was told: flags as data, and their values as plain settings that any room may be given."""
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+
+@dataclasses.dataclass(frozen=True)
+class Flag:
+    """One flag, as a program, or a task for its program, declares it.
+
+    Attributes:
+        name: without dashes.
+        default: its value where it is left out; None: none.
+        help: one or two sentences for --help.
+        kind: "string", "bool", "integer", "float" or "list" (texts with commas between them).
+        choices: the values of a string that are allowed; () allows all.
+        low, high: bounds of a number, both allowed; None: no bound.
+        required: it cannot be left out.
+    """
+
+    name: str
+    default: Any
+    help: str
+    kind: str = "string"
+    choices: tuple[str, ...] = ()
+    low: float | None = None
+    high: float | None = None
+    required: bool = False
+
+
+class Settings:
+    """The values of a program's flags, as attributes: `settings.max_seq_length`. They never change.
+
+    Args:
+        values: {name: value} of all flags.
+        given: names of those that the user gave; the others have their defaults.
+    """
+
+    def __init__(self, values: Mapping[str, Any], given: Iterable[str] = ()):
+        self._values = dict(values)
+        self.given = frozenset(given)
+
+    def __getattr__(self, name):
+        values = self.__dict__.get("_values", {})
+        if name in values:
+            return values[name]
+        raise AttributeError(f"there is no setting {name!r}; there are {sorted(values)}")
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._values
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """Returns the value of a setting that not every program has."""
+        return self._values.get(name, default)
+
+    def where_given(self, name: str) -> Any:
+        """Returns the value where the user gave it, else None."""
+        return self._values[name] if name in self.given else None
+
+    def given_values(self) -> dict[str, Any]:
+        """Returns {name: value} of what the user gave, sorted."""
+        return {name: self._values[name] for name in sorted(self.given)}
+
+    def adopt(self, values: Mapping[str, Any]) -> "Settings":
+        """Returns the settings with these values, such as a trained model's, where the user gave none.
+
+        Args:
+            values: {name: value}; None leaves a setting as it is.
+        """
+        taken = {name: value for name, value in values.items() if name not in self.given and value is not None}
+        return Settings({**self._values, **taken}, self.given)

@@ -1,0 +1,239 @@
+"""A trained checkpoint with more words in its vocabulary: which words, what they start from, what changes.
+
+    before    ste ##nt                          two rows of the embedding table
+    after     stent                             one new row at the table's end, the mean of those two
+
+WordPiece takes the longest piece that a word begins with. So a new word changes longer words that begin with it as
+well (stenting was ste ##nting and is stent ##ing), and nothing else.
+"""
+
+import dataclasses
+import os
+import shutil
+from collections import Counter
+
+import numpy as np
+import tensorflow as tf
+from absl import logging
+
+from bert_tf.checkpoints import name_maps, tf1
+from bert_tf.checkpoints.readers import open_checkpoint
+from bert_tf.files import read_text
+from bert_tf.load import Description, save_description
+from bert_tf.tokenization.wordpiece import Tokenizer
+from bert_tf.vocabulary.counting import WordCounter, in_order
+from bert_tf.vocabulary.report import names, tokenize
+
+CHECKPOINT = "bert_model.ckpt"  # as in Google's releases, so that every program finds it in the directory
+_LONGEST_WORD = 200  # characters; a longer one is [UNK] in any case
+_BY_PIECE = ("bert/embeddings/word_embeddings", "cls/predictions/output_bias")  # a row, or a number, for each piece
+
+
+@dataclasses.dataclass(frozen=True)
+class Extension:
+    """Words for a vocabulary.
+
+    Attributes:
+        old: the tokenizer without them.
+        words: them, in the order of their new ids.
+        ids: RaggedTensor int32 [words, (pieces)], what each was before; [UNK] alone where it was not known.
+    """
+
+    old: Tokenizer
+    words: list
+    ids: tf.RaggedTensor
+
+    @classmethod
+    def of(cls, old: Tokenizer, words: list) -> "Extension":
+        """Raises ValueError where there is nothing to add."""
+        if not words:
+            raise ValueError(
+                "There must be a word to add. Received none that is not a piece already; "
+                "look at --words_file, or lower --min_count."
+            )
+        return cls(old, list(words), tokenize(old, words))
+
+    def tokenizer(self) -> Tokenizer:
+        """Returns the tokenizer with the words."""
+        return Tokenizer([*self.old.vocab, *self.words], self.old.do_lower_case)
+
+    def unknown(self) -> list[str]:
+        """Returns those of the words that were [UNK]."""
+        was_unknown = tf.reduce_any(self.ids == self.old.unk_id, axis=1).numpy()
+        return [word for word, unknown in zip(self.words, was_unknown, strict=True) if unknown]
+
+    def lines(self) -> list[str]:
+        """Returns a line for each word: what it was before."""
+        return [
+            f"  {word}  =  {' '.join(names(self.old, ids))}" for word, ids in zip(self.words, self.ids, strict=True)
+        ]
+
+
+def read_words(path: str, tokenizer: Tokenizer) -> tuple[list[str], list[str]]:
+    """Reads words, one a line, and brings them into the form that the tokenizer gives the words of a text.
+
+    Returns:
+        the words to add, each once, and those that are one piece already.
+
+    Raises:
+        ValueError: a line holds several words, as the tokenizer sees it, or none; or a word that is too long.
+    """
+    lines = [(number, line) for number, line in enumerate(read_text(path).split("\n"), 1) if line.strip()]
+    words, rows = WordCounter(tokenizer.do_lower_case).split([line for _, line in lines])
+    for row, found in enumerate(np.bincount(rows, minlength=len(lines))):
+        if found != 1:
+            number, line = lines[row]
+            parts = " ".join(f"[{word}]" for word, of in zip(words, rows, strict=True) if of == row) or "none"
+            raise ValueError(
+                f"{path}, line {number}: a line must hold one word. Received {line.strip()!r}, which the tokenizer "
+                f"splits at blanks and punctuation before it looks for pieces: {parts}; give the parts that are new, "
+                "each on a line of its own."
+            )
+        if len(words[row]) > _LONGEST_WORD:
+            raise ValueError(
+                f"{path}, line {lines[row][0]}: a word must have at most {_LONGEST_WORD} characters. Received "
+                f"{len(words[row])}: BERT takes a longer one for [UNK]; leave it out."
+            )
+    words = list(dict.fromkeys(words))
+    whole = _whole(tokenizer, tokenize(tokenizer, words))
+    return [w for w, is_ in zip(words, whole, strict=True) if not is_], [
+        w for w, is_ in zip(words, whole, strict=True) if is_
+    ]
+
+
+def choose_words(counts: Counter, tokenizer: Tokenizer, num_words: int, min_count: int = 5) -> list[str]:
+    """Returns the words of a text that save most pieces: occurrences x (pieces - 1).
+
+    Words of one piece are there already; those without a letter, mostly numbers, and those that are [UNK], of which
+    the checkpoint knows nothing to start from, are not taken: a list of words can hold them.
+
+    Args:
+        counts: word -> how often it occurs.
+        num_words: how many words at most.
+        min_count: how often a word must occur at least.
+    """
+    frequent = [(w, n) for w, n in in_order(counts) if n >= min_count and any(map(str.isalpha, w))]
+    words, numbers = [w for w, _ in frequent], np.array([n for _, n in frequent], np.int64)
+    saved = numbers * (tokenize(tokenizer, words).row_lengths().numpy() - 1)
+    order = np.argsort(-saved, kind="stable")[:num_words]
+    return [words[i] for i in order if saved[i] > 0]
+
+
+def effect(extension: Extension, counts: Counter) -> str:
+    """Returns what the new words change in a text, as lines to print.
+
+    Args:
+        counts: the text's words, word -> how often it occurs.
+    """
+    ranked = in_order(counts)
+    words, numbers = [w for w, _ in ranked], np.array([n for _, n in ranked])
+    old, new = extension.old, extension.tokenizer()
+    before, after = tokenize(old, words), tokenize(new, words)
+    touched = np.flatnonzero(_differ(before, after) & ~np.isin(words, extension.words))
+    lost = [i for i in touched if new.unk_id in after[i].numpy() and old.unk_id not in before[i].numpy()]
+    own = sum(counts[word] for word in extension.words)
+    mean = [float((numbers * ids.row_lengths().numpy()).sum() / numbers.sum()) for ids in (before, after)]
+    lines = [
+        f"Of the text's {numbers.sum():,} words, {own:,} are the added ones; pieces per word go from {mean[0]:.3f} to "
+        f"{mean[1]:.3f}.",
+        f"Other words that begin with an added one and have other pieces now: {len(touched):,} "
+        f"({numbers[touched].sum():,} occurrences).",
+        *_changes(touched[:10], ranked, extension, before, after, new),
+    ]
+    if lost:
+        lines += [
+            f"Those of them that become [UNK], because the vocabulary lacks a piece for what follows: {len(lost):,}.",
+            *_changes(lost[:10], ranked, extension, before, after, new),
+        ]
+    return "\n".join(lines)
+
+
+def write(model: str, output_dir: str, extension: Extension, description: Description):
+    """Writes the checkpoint with the new words: the whole directory, or nothing.
+
+    Args:
+        model: the old checkpoint, as `readers.open_checkpoint` takes it.
+        output_dir: must not be there, or be empty.
+        extension: of the tokenizer of `description`.
+        description: what `load.load_description` says of `model`.
+
+    Raises:
+        ValueError: the checkpoint is damaged or holds weights that we cannot name, or output_dir is in use.
+        OSError: it cannot be written.
+    """
+    output_dir = os.path.realpath(output_dir)
+    check_output(output_dir)
+    arrays = extended_arrays(model, extension)
+    config = dataclasses.replace(description.config, vocab_size=len(arrays[_BY_PIECE[0]]))
+    os.makedirs(os.path.dirname(output_dir), exist_ok=True)
+    aside = f"{output_dir}.tmp-{os.getpid()}"
+    os.mkdir(aside)
+    try:
+        save_description(aside, config, extension.tokenizer(), description.labels)
+        named = {name_maps.from_ours(path, name_maps.TF1): array for path, array in arrays.items()}
+        tf1.write(os.path.join(aside, CHECKPOINT), named)
+        os.rename(aside, output_dir)
+    except BaseException:
+        shutil.rmtree(aside, ignore_errors=True)
+        raise
+
+
+def check_output(output_dir: str):
+    """Raises ValueError where something is at output_dir that would be overwritten."""
+    if os.path.lexists(output_dir) and not (os.path.isdir(output_dir) and not os.listdir(output_dir)):
+        raise ValueError(
+            f"--output_dir must not be there yet, or be an empty directory. Received {output_dir}, which is in use; "
+            "name another one."
+        )
+
+
+def extended_arrays(model: str, extension: Extension) -> dict[str, np.ndarray]:
+    """Returns our path -> array of the checkpoint with the new words; only the arrays by piece differ from the old."""
+    checkpoint = open_checkpoint(model)
+    if checkpoint.unknown or _BY_PIECE[0] not in checkpoint.names:
+        raise ValueError(
+            f"{checkpoint.path} must hold the weights of a BERT and no others. Received "
+            f"{checkpoint.unknown[:5] or 'none of the word embeddings'}: they would be lost, or go unchecked."
+        )
+    checkpoint.check_twins(list(checkpoint.names))
+    if checkpoint.left_out:
+        logging.info("Not taken over, because it is no weight: %s.", ", ".join(checkpoint.left_out[:4]))
+    arrays = {path: checkpoint.get(path) for path in checkpoint.names}
+    for path in _BY_PIECE:
+        if path in arrays:
+            arrays[path] = _with_means(arrays[path], extension)
+    return arrays
+
+
+def _with_means(rows, extension):
+    """float32 [max(V, first + words), ...]: `rows` with the mean of its old pieces' rows for each new word.
+
+    Some tables have more rows than the vocabulary pieces, to round the number up: a new word's id is the next piece's,
+    so the first of these rows, which no id ever meant, are taken.
+    """
+    first = extension.old.vocab_size
+    means = [rows[ids.numpy()].mean(axis=0, dtype=np.float64) for ids in extension.ids]
+    new = np.array(means).astype(rows.dtype)
+    return np.concatenate([rows[:first], new, rows[first + len(new) :]])
+
+
+def _whole(tokenizer, ids):
+    """bool [words]: whether a word is one piece, and known."""
+    one = ids.row_lengths() == 1
+    return (one & ~tf.reduce_any(ids == tokenizer.unk_id, axis=1)).numpy()
+
+
+def _differ(before, after):
+    """bool [words]: whether two tokenizations (RaggedTensors int32 [words, (pieces)]) of a word differ."""
+    width = max(int(before.bounding_shape()[1]), int(after.bounding_shape()[1]))
+    one, other = (ids.to_tensor(-1, shape=[None, width]).numpy() for ids in (before, after))
+    return (one != other).any(axis=1)
+
+
+def _changes(indices, ranked, extension, before, after, new):
+    """A line for each of these words."""
+    return [
+        f"  {ranked[i][1]:>9,}  {ranked[i][0]}: {' '.join(names(extension.old, before[i]))}  ->  "
+        f"{' '.join(names(new, after[i]))}"
+        for i in indices
+    ]

@@ -1,0 +1,37 @@
+"""Apache Beam makes the records that a local run makes."""
+
+import dataclasses
+import os
+import pathlib
+
+import pytest
+
+from bert_tf.corpus import job as jobs
+from bert_tf.corpus import unit
+from tests.corpus import support
+
+beam = pytest.importorskip("bert_tf.corpus.beam", reason="Apache Beam is an extra: pip install bert-tf[beam]")
+
+
+@pytest.mark.parametrize("name", ["a.tfrecord", "a.tfrecord.gz"])
+def test_the_same_records_as_a_local_run(corpus, tmp_path, name, monkeypatch):
+    monkeypatch.setattr(unit, "TOKENS", 1 << 13)
+    written = {}
+    for kind in ("local", "beam"):
+        os.mkdir(tmp_path / kind)
+        job = support.job(corpus, [tmp_path / kind / str(n) / name for n in range(2)], drop_duplicate_lines=True)
+        run = jobs.create_pretraining_data if kind == "local" else lambda job: beam.run_pipeline(job, "DirectRunner")
+        statistics = run(job)
+        written[kind] = [pathlib.Path(path).read_bytes() for path in job.output_files], statistics.to_json()
+        assert [os.listdir(tmp_path / kind / str(n)) for n in range(2)] == [[name]] * 2
+    assert written["beam"] == written["local"]
+
+
+def test_what_is_wrong_with_the_text_is_said_and_nothing_is_left(corpus, tmp_path):
+    (tmp_path / "one.txt").write_text("wak .\nwal .\n")
+    job = dataclasses.replace(
+        support.job(corpus, [tmp_path / "a"]), paths=[str(tmp_path / "one.txt")], formats=["sentences"]
+    )
+    with pytest.raises(Exception, match="two documents at least"):
+        beam.run_pipeline(job, "DirectRunner")
+    assert os.listdir(tmp_path) == ["one.txt"]

@@ -1,0 +1,48 @@
+"""The program's own part: names of files, and flags that have no effect beside others."""
+
+import subprocess
+import sys
+
+import pytest
+
+from bert_tf.corpus import output
+from tests.conftest import ROOT
+
+
+@pytest.mark.parametrize(
+    ("output_file", "shards", "written", "report"),
+    [
+        (["a/train.tfrecord"], None, ["a/train.tfrecord"], "a/train_report"),
+        (["train.tfrecord.gz"], 2, ["train-00000-of-00002.tfrecord.gz", "train-00001-of-00002.tfrecord.gz"],
+         "train_report"),
+        (["v1.2/train"], 1, ["v1.2/train-00000-of-00001"], "v1.2/train_report"),
+        (["x.rec", "y.rec"], None, ["x.rec", "y.rec"], "x_report"),
+    ],
+)  # fmt: skip
+def test_names_of_files(output_file, shards, written, report):
+    assert output.output_files(output_file, shards) == written
+    assert output.report_name(output_file) == report
+
+
+def test_the_same_file_twice():
+    with pytest.raises(ValueError, match="must name each file once"):
+        output.output_files(["a", "a"], None)
+
+
+def test_flags_without_effect_are_told(corpus, tmp_path):
+    flags = [
+        f"--input_file={corpus}/*.txt", f"--vocab_file={corpus}/vocab.txt", f"--output_file={tmp_path}/a.tfrecord",
+        "--input_format=sentences", "--num_workers=1", "--dupe_factor=1", "--dynamic_masking", "--masking=span",
+        "--document_start=x", "--max_sentences_per_seq=3", "--beam_options=--x",
+    ]  # fmt: skip
+    (tmp_path / "a-00001-of-00004.tfrecord").write_bytes(b"of another run")
+    command = [sys.executable, "-m", "bert_tf", "create_pretraining_data", *flags]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    told = [line.split(" ", 1)[1] for line in done.stderr.splitlines() if "has no effect" in line]
+    assert told == [
+        "--max_sentences_per_seq has no effect without --packing.",
+        "--masking has no effect with --dynamic_masking: training masks.",
+        "--beam_options has no effect without --runner.",
+        "--document_start has no effect on files that are not prose.",
+    ]
+    assert f"1 files of another run lie beside them, such as {tmp_path}/a-00001-of-00004.tfrecord." in done.stderr

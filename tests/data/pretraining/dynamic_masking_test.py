@@ -1,0 +1,105 @@
+"""Records without masks: each batch is masked by its number in the run."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from bert_tf.corpus import job as jobs
+from bert_tf.data import records
+from bert_tf.data.pretraining import dynamic_masking
+from bert_tf.data.pretraining.batches import Records
+from bert_tf.data.pretraining.masking import Masking
+from bert_tf.data.pretraining.pieces import Pieces
+from tests.corpus import support
+
+B, M = 16, 8
+PIECES = Pieces.of(support.VOCAB)
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["padded", "packed"])
+def unmasked(corpus, tmp_path_factory, request):
+    """Records of one pass without masks, in two files."""
+    folder = tmp_path_factory.mktemp("unmasked")
+    paths = [str(folder / "0.tfrecord"), str(folder / "1.tfrecord.gz")]
+    jobs.create_pretraining_data(support.job(corpus, paths, dynamic_masking=True, dupe_factor=1, packing=request.param))
+    return Records.of(paths, 48, M)
+
+
+def _masker(seed=1):
+    return dynamic_masking.masker(Masking(max_predictions=M), PIECES, seed)
+
+
+def _take(batches, number):
+    return [{name: v.numpy() for name, v in batch.items()} for batch in itertools.islice(batches, number)]
+
+
+def _before(batch):
+    """The ids as they were: those of the masked positions put back."""
+    ids = batch["input_ids"].copy()
+    row, column = np.nonzero(batch["masked_lm_weights"])
+    ids[row, batch["masked_lm_positions"][row, column]] = batch["masked_lm_ids"][row, column]
+    return ids
+
+
+def _equal(one, other):
+    return set(one) == set(other) and all((one[name] == other[name]).all() for name in one)
+
+
+def test_what_is_known_of_records_without_masks(unmasked):
+    assert not unmasked.masked and unmasked.max_predictions is None and unmasked.max_seq_length == 48
+    (batch,) = _take(unmasked.batches(B, 0), 1)
+    assert "masked_lm_ids" not in batch
+
+
+def test_a_resumed_run_gets_the_masks_that_would_have_come(unmasked):
+    whole = _take(unmasked.batches(B, 3, masks=_masker()), 12)
+    for start in (1, 7):
+        rest = _take(unmasked.batches(B, 3, start, masks=_masker()), 12 - start)
+        assert all(map(_equal, whole[start:], rest))
+    other = _take(unmasked.batches(B, 3, masks=_masker(seed=2)), 12)
+    assert not any(map(_equal, whole, other))
+
+
+def test_masks_hide_what_the_law_says_and_nothing_else(unmasked):
+    for batch in _take(unmasked.batches(B, 3, masks=_masker()), 12):
+        tokens = batch["input_mask"].sum(1)
+        assert (batch["masked_lm_weights"].sum(1) == np.minimum(M, np.maximum(1, np.round(0.15 * tokens)))).all()
+        assert not PIECES.special[batch["masked_lm_ids"][batch["masked_lm_weights"] > 0]].any()
+        assert {name: batch[name].dtype for name in ("input_ids", "masked_lm_positions", "masked_lm_ids")} == (
+            dict.fromkeys(("input_ids", "masked_lm_positions", "masked_lm_ids"), np.int32)
+        )
+
+
+def test_each_epoch_has_the_same_rows_with_other_masks(unmasked):
+    number = len(_take(unmasked.in_order(1), 100_000))
+    rows = _take(unmasked.batches(1, 3, masks=_masker()), 2 * number)
+    first, second = ({_before(b).tobytes(): b["input_ids"].tobytes() for b in part} for part in _halves(rows))
+    assert set(first) == set(second)
+    assert sum(first[row] != second[row] for row in first) > 0.9 * len(first)
+
+
+def _halves(rows):
+    return rows[: len(rows) // 2], rows[len(rows) // 2 :]
+
+
+def test_held_out_rows_have_the_same_masks_each_time(unmasked):
+    one, again = (_take(unmasked.in_order(B, 5, _masker()), 9) for _ in range(2))
+    assert len(one) == 5 and all(map(_equal, one, again))
+    plain = _take(unmasked.in_order(B, 5), 9)
+    assert all((_before(a) == b["input_ids"]).all() for a, b in zip(one, plain, strict=True))
+
+
+def test_records_with_masks_are_refused(tmp_path):
+    ids, path = np.full((4, 8), 7), str(tmp_path / "masked.tfrecord")
+    features = dict.fromkeys(("input_ids", "input_mask", "segment_ids"), ids)
+    features |= dict.fromkeys(("masked_lm_positions", "masked_lm_ids"), ids[:, :2])
+    records.write(path, records.serialize(features | {"masked_lm_weights": np.ones((4, 2), np.float32)}))
+    with pytest.raises(ValueError, match="Records must have no masks .* masked already, such as .*masked.tfrecord"):
+        Records.of([path]).batches(2, 0, masks=_masker())
+
+
+def test_a_vocabulary_without_a_mask_is_refused_at_once():
+    pieces = Pieces.of([name for name in support.VOCAB if name != "[MASK]"])
+    with pytest.raises(ValueError, match="must have a vocabulary with the piece .MASK."):
+        dynamic_masking.masker(Masking(), pieces, 1)

@@ -1,0 +1,59 @@
+"""Fill-mask as a SavedModel: text in, the program's answers out."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.inference.filler import Filler
+from bert_tf.serving.client import Client
+from bert_tf.serving.server import serve
+from tests.inference.fill_mask_test import pretrained
+
+TEXTS = ["the [MASK] is a good [MASK] .", "a story", "", "[MASK]", "[mask] film [SEP] [MASK] it"]
+
+
+@pytest.fixture(scope="module")
+def filler(tmp_path_factory):
+    return Filler(pretrained(tmp_path_factory.mktemp("pretrained")), top_k=3)
+
+
+@pytest.fixture(scope="module")
+def exported(filler, tmp_path_factory):
+    return filler.export(str(tmp_path_factory.mktemp("export")))
+
+
+def _expected(filler):
+    """{text: (tokens, probabilities)} of the first mask of the texts that have one."""
+    answers = filler([text for text in TEXTS if "[MASK]" in text])
+    return {a["text"]: (a["token"], a["probability"]) for a in answers if a["mask"] == 0}
+
+
+def test_the_saved_model_gives_the_programs_answers(filler, exported):
+    answer = tf.saved_model.load(exported).signatures["serving_default"](text=tf.constant(TEXTS))
+    assert answer["token"].shape == answer["probability"].shape == (len(TEXTS), 3)
+    expected = _expected(filler)
+    for text, tokens, probabilities in zip(TEXTS, answer["token"].numpy(), answer["probability"].numpy(), strict=True):
+        best, shares = expected.get(text, (["", "", ""], [0, 0, 0]))
+        assert [token.decode() for token in tokens] == best
+        np.testing.assert_allclose(probabilities, shares, atol=1e-6)
+
+
+def test_no_texts_ids_and_examples(filler, exported):
+    signatures = tf.saved_model.load(exported).signatures
+    assert signatures["serving_default"](text=tf.constant([], tf.string))["token"].shape == (0, 3)
+    by_text = signatures["serving_default"](text=tf.constant(TEXTS))
+    reader = filler.reader
+    rows = reader.pad(reader.pack(reader.tokenize(TEXTS), max_seq_length=16))
+    np.testing.assert_allclose(signatures["ids"](**rows)["probability"], by_text["probability"], atol=1e-6)
+    feature = {"text": tf.train.Feature(bytes_list=tf.train.BytesList(value=[TEXTS[0].encode()]))}
+    example = tf.train.Example(features=tf.train.Features(feature=feature)).SerializeToString()
+    classes = signatures["classify"](inputs=tf.constant([example]))["classes"]
+    assert classes.numpy()[0].tolist() == by_text["token"].numpy()[0].tolist()
+
+
+def test_our_server_serves_it(filler, exported):
+    base, _, _ = exported.rpartition("/")
+    with serve(base, "blanks", poll_seconds=0) as server, Client(f"localhost:{server.port}", "blanks") as client:
+        answer = client.predict({"text": TEXTS})
+    assert [token.decode() for token in answer["token"][0]] == _expected(filler)[TEXTS[0]][0]
+    assert answer["probability"][1].tolist() == [0, 0, 0]

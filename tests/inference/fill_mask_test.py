@@ -1,0 +1,200 @@
+"""Fill in the blank: the program, what it refuses, and a real trained head against torch."""
+
+import io
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import keras
+import numpy as np
+import pytest
+from absl import logging
+from safetensors.numpy import save_file
+
+from bert_tf.checkpoints import name_maps
+from bert_tf.checkpoints.tf1 import write_tf1
+from bert_tf.inference.filler import Filler, as_text, read_texts
+from bert_tf.modeling.pretrainer import Pretrainer
+from tests import other_envs, tiny
+from tests.conftest import ROOT
+
+GOLDENS = pathlib.Path(__file__).parents[1] / "goldens"
+# Variable parts of two antibodies, trastuzumab and adalimumab: heavy and light chain of each.
+ANTIBODIES = (
+    "EVQLVESGGGLVQPGGSLRLSCAASGFNIKDTYIHWVRQAPGKGLEWVARIYPTNGYTRYADSVKGRFTISADTSKNTAYLQMNSLRAEDTAVYYCSRWGGDGFYAMDYWGQGTLVTVSS",
+    "DIQMTQSPSSLSASVGDRVTITCRASQDVNTAVAWYQQKPGKAPKLLIYSASFLYSGVPSRFSGSRSGTDFTLTISSLQPEDFATYYCQQHYTTPPTFGQGTKVEIK",
+    "EVQLVESGGGLVQPGRSLRLSCAASGFTFDDYAMHWVRQAPGKGLEWVSAITWNSGHIDYADSVEGRFTISRDNAKNSLYLQMNSLRAEDTAVYYCAKVSYLSTASSLDYWGQGTLVTVSS",
+    "DIQMTQSPSSLSASVGDRVTITCRASQGIRNYLAWYQQKPGKAPKLLIYAASTLQSGVPSRFSGSGSGTDFTLTISSLQPEDVATYYCQRYNRAPYTFGQGTKVEIK",
+)  # fmt: skip
+RESIDUES = tuple("ACDEFGHIKLMNPQRSTVWY")
+
+
+def pretrained(folder, **changes) -> str:
+    """Writes what pretraining leaves, random weights with both heads; returns its path."""
+    folder = tiny.checkpoint(folder, **changes)
+    keras.utils.set_random_seed(1)
+    model = Pretrainer(tiny.config(**changes))
+    write_tf1(os.fspath(folder / "model.ckpt-7"), model.variables)
+    for old in folder.glob("bert_model.ckpt*"):
+        old.unlink()
+    return str(folder)
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    return pretrained(tmp_path_factory.mktemp("pretrained"))
+
+
+def test_each_mask_is_answered_in_order(path):
+    texts = ["the [MASK] is a good [MASK] .", "[MASK] story", *["a [MASK]"] * 40]
+    answers = list(Filler(path, top_k=4)(texts))
+    assert [(a["id"], a["mask"]) for a in answers] == [(0, 0), (0, 1)] + [(i, 0) for i in range(1, 42)]
+    assert [a["text"] for a in answers[1:]] == texts
+    for answer in answers:
+        assert len(set(answer["token"])) == 4 and set(answer["token"]) <= set(tiny.VOCAB)
+        assert answer["probability"] == sorted(answer["probability"], reverse=True) and answer["probability"][0] < 1
+    alone = list(Filler(path, top_k=4)(texts[1:2]))[0]  # not padded
+    assert alone["token"] == answers[2]["token"]
+    np.testing.assert_allclose(alone["probability"], answers[2]["probability"], rtol=1e-4)
+
+
+def test_a_hugging_face_masked_lm_without_a_pooler_is_the_same(path, tmp_path):
+    filler, weights = Filler(path), {}
+    for variable in filler.model.variables:
+        if "pooler" not in variable.path:
+            array = variable.value.numpy()
+            array = array.T if name_maps.transposed(variable.path, name_maps.HUGGING_FACE) else array
+            weights[name_maps.from_ours(variable.path, name_maps.HUGGING_FACE)] = np.ascontiguousarray(array)
+    save_file(weights, tmp_path / "model.safetensors")
+    for name in ("bert_config.json", "vocab.txt"):
+        (tmp_path / name).write_bytes(pathlib.Path(path, name).read_bytes())
+    text = ["it is [MASK] , [MASK] ."]
+    assert list(Filler(tmp_path)(text)) == list(filler(text))
+
+
+def test_the_program(path):
+    command = [sys.executable, "-m", "bert_tf", "fill_mask", "the [MASK] is [MASK] .", f"--model={path}", "--json"]
+    done = subprocess.run([*command, "--top_k=2", "--", "--[MASK]"], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    assert answers == list(Filler(path, top_k=2)(["the [MASK] is [MASK] .", "--[MASK]"]))
+
+
+def test_how_answers_look():
+    answer = {"text": "[MASK] [MASK]", "mask": 1, "token": ["a", "bc"], "probability": [0.75, 0.125]}
+    assert as_text(answer) == "[MASK] [MASK]   ([MASK] 2)\n  0.7500  a\n  0.1250  bc"
+    assert as_text({**answer, "text": "[MASK]", "mask": 0}).startswith("[MASK]\n")
+
+
+def test_where_texts_come_from(tmp_path, monkeypatch):
+    file = tmp_path / "texts"
+    file.write_bytes(b"one [MASK]\r\n\n  \ntwo \xff[MASK]\n")
+    expected = ["one [MASK]", "two [MASK]"]
+    assert read_texts([], str(file)) == expected
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(file.read_bytes())))
+    assert read_texts([], None) == expected
+    assert read_texts(["\udcff[MASK]"], None) == ["[MASK]"]
+    for arguments, input_file, message in (
+        (["[MASK]"], str(file), r"as arguments or from --input_file\. Received both"),
+        (["[MASK]", "it is [mask] .", ""], None, r"Received 2 of 3 without, text 2 first: 'it is \[mask\] \.'"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            read_texts(arguments, input_file)
+    file.write_text("\n \n")
+    with pytest.raises(ValueError, match="must be a text with a blank to fill. Received none"):
+        read_texts([], str(file))
+
+
+def test_a_model_without_the_head_is_refused(tmp_path):
+    tiny.checkpoint(tmp_path)
+    with pytest.raises(ValueError, match=r"must have a masked-LM head: cls/pred.*bert_model\.ckpt has none"):
+        Filler(tmp_path)
+
+
+def test_minilm_has_no_head(minilm):
+    with pytest.raises(ValueError, match=r"must have a masked-LM head.*model\.safetensors has none; it is an encoder"):
+        Filler(minilm)
+
+
+def test_a_mask_that_is_cut_off_and_a_length_beyond_the_table(path):
+    filler = Filler(path, max_seq_length=8)
+    assert len(list(filler(["a a a a a [MASK] a a"]))) == 1
+    with pytest.raises(ValueError, match=r"within the first 7 word pieces.*beyond in 1 of 2 texts, text 2 first"):
+        list(filler(["[MASK]", "a a a [MASK] a a [MASK]"]))
+    with pytest.raises(ValueError, match="at most max_position_embeddings"):
+        Filler(path, max_seq_length=33)
+
+
+def test_unknown_words_are_said(path, caplog):
+    logging.use_absl_handler()
+    caplog.set_level("WARNING")
+    list(Filler(path)(["xyzzy [MASK] film"]))
+    assert "1 of 3 word pieces are [UNK], not in the vocabulary. Is --do_lower_case, true here" in caplog.text
+
+
+@pytest.fixture(scope="module")
+def antiberty():
+    """(directory of the weights, vocabulary) of AntiBERTy, a BERT of 25 pieces: five special ones, 20 amino acids."""
+    data = pathlib.Path(os.environ.get("BERT_TF_DATA") or pathlib.Path.home() / ".cache" / "bert_tf_data")
+    found = sorted((data / "antiberty").rglob("pytorch_model.bin"))
+    if not found:
+        pytest.skip(f"needs the weights of AntiBERTy in {data / 'antiberty'}")
+    return found[0].parent, data / "antiberty" / "vocab.txt"
+
+
+def sequences(n, seed=0, masked=0.15, mutated=0.1) -> list[str]:
+    """Returns n antibodies, a residue a word, of which some are changed to any other and then some masked."""
+    rng = np.random.default_rng(seed)
+    texts = []
+    for i in range(n):
+        words = np.array(list(ANTIBODIES[i % len(ANTIBODIES)]), dtype=object)
+        change = rng.random(len(words)) < mutated
+        words[change] = rng.choice(RESIDUES, change.sum())
+        words[rng.permutation(len(words))[: max(1, round(masked * len(words)))]] = "[MASK]"
+        texts.append(" ".join(words))
+    return texts
+
+
+def _answers(antiberty, texts, top_k):
+    """Returns the program's answers as `torch_fill_mask.py` writes torch's."""
+    directory, vocab_file = antiberty
+    filled = [{"text": text, "token": [], "probability": []} for text in texts]
+    for answer in Filler(directory, top_k, str(vocab_file), do_lower_case=False)(texts):
+        for name in ("token", "probability"):
+            filled[answer["id"]][name].append(answer[name])
+    return filled
+
+
+def test_antiberty_answers_as_the_golden_says(antiberty):
+    """The golden: `tests/goldens/torch_fill_mask.py` on sequences(4, masked=0.04), K = 5."""
+    golden = json.loads((GOLDENS / "antiberty.json").read_text(encoding="utf-8"))
+    texts = sequences(4, masked=0.04)
+    assert [true["text"] for true in golden] == texts
+    for ours, true in zip(_answers(antiberty, texts, 5), golden, strict=True):
+        assert ours["token"] == true["token"]
+        np.testing.assert_allclose(ours["probability"], true["probability"], atol=1e-5)
+
+
+@pytest.mark.slow
+def test_antiberty_on_100_sequences(antiberty, tmp_path):
+    texts, vocab = sequences(100, seed=1), antiberty[1].read_text(encoding="utf-8").split()
+    (tmp_path / "texts.txt").write_text("\n".join(texts), encoding="utf-8")
+    script, out = GOLDENS / "torch_fill_mask.py", tmp_path / "torch.json"
+    command = [other_envs.torch_python(), script, *antiberty, tmp_path / "texts.txt", len(vocab), out]
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-4000:]
+    total = 0
+    for ours, true in zip(_answers(antiberty, texts, len(vocab)), json.loads(out.read_text()), strict=True):
+        assert [best[0] for best in ours["token"]] == [best[0] for best in true["token"]]
+        np.testing.assert_allclose(_by_piece(ours, vocab), _by_piece(true, vocab), atol=1e-5)
+        total += len(ours["token"])
+    assert total > 1500
+
+
+def _by_piece(answers, vocab):
+    """Returns float [masks, V]: the probabilities in the vocabulary's order."""
+    rows = zip(answers["token"], answers["probability"], strict=True)
+    shares = [dict(zip(tokens, probabilities, strict=True)) for tokens, probabilities in rows]
+    return np.array([[row[piece] for piece in vocab] for row in shares])
