@@ -20,11 +20,11 @@ FLAGS = flags.FLAGS
 
 
 def main():
-    from bert_tf.data.classification import tokenize_splits
-    from bert_tf.data.submission import FILES
     from bert_tf.export.trained import export_trained
+    from bert_tf.glue.submission import FILES
     from bert_tf.load import load_description, save_description
-    from bert_tf.tasks.classification import ClassificationTask
+    from bert_tf.tasks.classification.examples import tokenize_splits
+    from bert_tf.tasks.classification.task import ClassificationTask
     from bert_tf.tasks.classified import Classified
     from bert_tf.tasks.registry import find_task, save_task
     from bert_tf.training.cluster import by_chief, is_chief

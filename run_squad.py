@@ -18,13 +18,13 @@ FLAGS = flags.FLAGS
 
 
 def main():
-    from bert_tf.data.squad_answers import write_predictions
     from bert_tf.evaluation.results import write_results
     from bert_tf.export.trained import export_trained
     from bert_tf.load import load_description, save_description
-    from bert_tf.tasks import squad
-    from bert_tf.tasks.question_answering import QuestionAnsweringTask
     from bert_tf.tasks.registry import find_task, save_task
+    from bert_tf.tasks.squad.answers import write_predictions
+    from bert_tf.tasks.squad.run import run as squad
+    from bert_tf.tasks.squad.task import QuestionAnsweringTask
     from bert_tf.training.cluster import by_chief, is_chief
     from bert_tf.training.history import History, given
     from bert_tf.training.job import Job

@@ -22,7 +22,7 @@ def bert_tf_step(checkpoint, precision):
 
     from bert_tf.checkpoints import convert
     from bert_tf.config import EncoderConfig
-    from bert_tf.tasks.classification import ClassificationTask
+    from bert_tf.tasks.classification.task import ClassificationTask
     from bert_tf.training.optimizer import AdamW
     from bert_tf.training.schedule import WarmupLinearDecay
     from bert_tf.training.step import StepConfig, TrainStep

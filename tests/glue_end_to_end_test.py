@@ -9,7 +9,7 @@ import zipfile
 import numpy as np
 import pytest
 
-from bert_tf.data import submission
+from bert_tf.glue import submission
 from tests import glue_files, tiny
 from tests.conftest import ROOT
 

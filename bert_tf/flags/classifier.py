@@ -31,7 +31,7 @@ def classifier_source(trained: tuple | None):
     Raises:
         ValueError: flags that contradict each other, or the model.
     """
-    from bert_tf.data.sources import make_source
+    from bert_tf.tasks.classification.source import make_source
 
     if trained:
         adopt({"max_seq_length": trained[2]})
@@ -75,8 +75,8 @@ def classifier_settings(source, labels: list[str] | None, train, before: tuple |
     Raises:
         ValueError: flags that contradict each other, the labels or the model.
     """
-    from bert_tf.data.classification import targets
     from bert_tf.data.windowed import Windows
+    from bert_tf.tasks.classification.examples import targets
 
     cut = windows()
     if before and not FLAGS.do_train:

@@ -9,12 +9,12 @@ from collections.abc import Iterable, Sequence
 from absl import logging
 
 from bert_tf.data import glue
-from bert_tf.data.submission import write_submission
 from bert_tf.glue import child as glue_child
 from bert_tf.glue import comparison as glue_compare
 from bert_tf.glue import report as glue_report
 from bert_tf.glue import runs as glue_runs
 from bert_tf.glue.runs import Result, Run
+from bert_tf.glue.submission import write_submission
 from bert_tf.progress import clock
 
 SUBMISSION_FILE = "submission.zip"

@@ -5,11 +5,12 @@ import dataclasses
 import numpy as np
 from absl import logging
 
-from bert_tf.data import answers, submission
-from bert_tf.data.sources import Source
 from bert_tf.data.tables import Examples
 from bert_tf.evaluation.results import write_results
-from bert_tf.tasks.classification import ClassificationTask
+from bert_tf.glue import submission
+from bert_tf.tasks.classification.source import Source
+from bert_tf.tasks.classification.task import ClassificationTask
+from bert_tf.tasks.classification.task import writers as answers
 
 
 @dataclasses.dataclass

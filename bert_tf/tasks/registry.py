@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from bert_tf.config import EncoderConfig
 from bert_tf.files import read_text, write_text
-from bert_tf.tasks.classification import ClassificationTask
-from bert_tf.tasks.question_answering import QuestionAnsweringTask
+from bert_tf.tasks.classification.task import ClassificationTask
+from bert_tf.tasks.squad.task import QuestionAnsweringTask
 
 TASK_FILE = "task.json"
 TASKS = {"classification": ClassificationTask, "question_answering": QuestionAnsweringTask}

@@ -9,7 +9,7 @@ from bert_tf.data import dataset, windowed
 from bert_tf.data.windowed import Windows
 from bert_tf.export.trained import export_trained
 from bert_tf.load import save_description
-from bert_tf.tasks.classification import ClassificationTask
+from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.tasks.registry import save_task
 from bert_tf.tokenization.wordpiece import Tokenizer
 from bert_tf.training.job import Job

@@ -12,7 +12,7 @@ from bert_tf.export.saved_model import export
 from bert_tf.export.served import ServedModel
 from bert_tf.serving.client import Client
 from bert_tf.serving.server import serve
-from bert_tf.tasks.question_answering import QuestionAnsweringTask
+from bert_tf.tasks.squad.task import QuestionAnsweringTask
 from bert_tf.tokenization.wordpiece import Tokenizer
 from tests import tiny
 from tests.serving.client_test import run

@@ -12,11 +12,12 @@ import pytest
 
 from bert_tf.checkpoints import convert, name_maps
 from bert_tf.config import EncoderConfig
-from bert_tf.data import dataset, glue, squad
-from bert_tf.data.classification import tokenize_examples
-from bert_tf.data.squad_rows import question_rows
-from bert_tf.tasks.classification import ClassificationTask
-from bert_tf.tasks.question_answering import QuestionAnsweringTask
+from bert_tf.data import dataset, glue
+from bert_tf.tasks.classification.examples import tokenize_examples
+from bert_tf.tasks.classification.task import ClassificationTask
+from bert_tf.tasks.squad.rows import question_rows
+from bert_tf.tasks.squad.run import files as squad
+from bert_tf.tasks.squad.task import QuestionAnsweringTask
 from bert_tf.tokenization.wordpiece import Tokenizer
 from bert_tf.training.optimizer import AdamW
 from bert_tf.training.schedule import WarmupLinearDecay

@@ -12,7 +12,7 @@ from bert_tf.data import dataset, windowed
 from bert_tf.data.windowed import Windows
 from bert_tf.flags import fine_tuning
 from bert_tf.modeling.layers import seed_scope
-from bert_tf.tasks.classification import ClassificationTask
+from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.tokenization.wordpiece import Tokenizer
 from bert_tf.training.job import Job
 from bert_tf.training.loop import RunConfig

@@ -8,7 +8,7 @@ import keras
 import pytest
 
 from bert_tf.checkpoints.store import Store
-from bert_tf.tasks.classification import ClassificationTask
+from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.training import loop
 from bert_tf.training.history import History
 from bert_tf.training.job import Job

@@ -10,7 +10,7 @@ import tensorflow as tf
 from bert_tf.checkpoints.store import Store
 from bert_tf.checkpoints.tf1 import read
 from bert_tf.data import dataset
-from bert_tf.tasks.classification import ClassificationTask
+from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.training.guard import Guard, GuardConfig, Rollback, order_seed
 from bert_tf.training.loop import RunConfig, fit
 from bert_tf.training.optimizers import OPTIMIZERS

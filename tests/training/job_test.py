@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.checkpoints.store import Store
-from bert_tf.tasks.classification import ClassificationTask
+from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.training import distribution
 from bert_tf.training.job import Job
 from bert_tf.training.loop import RunConfig

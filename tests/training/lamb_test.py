@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.tasks.classification import ClassificationTask
+from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.training.lamb import Lamb
 from bert_tf.training.optimizers import OPTIMIZERS
 from bert_tf.training.schedule import WarmupPolynomialDecay

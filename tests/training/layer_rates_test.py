@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from bert_tf.checkpoints import tf1
 from bert_tf.data import dataset
-from bert_tf.tasks.classification import ClassificationTask
+from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.training.layer_rates import LayerRates
 from bert_tf.training.loop import RunConfig, fit
 from bert_tf.training.optimizer import AdamW

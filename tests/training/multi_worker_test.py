@@ -15,7 +15,7 @@ import pytest
 
 from bert_tf.checkpoints.store import Store
 from bert_tf.data import dataset
-from bert_tf.tasks.classification import ClassificationTask
+from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.training import cluster
 from bert_tf.training.actions import Progress
 from bert_tf.training.job import Job

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.tasks.classification import ClassificationTask
+from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.training.optimizer import AdamW, is_decayed
 from bert_tf.training.schedule import WarmupLinearDecay
 from tests import tiny

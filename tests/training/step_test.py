@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.tasks.classification import ClassificationTask
+from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.training import distribution
 from bert_tf.training.optimizer import AdamW
 from bert_tf.training.schedule import WarmupLinearDecay

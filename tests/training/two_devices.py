@@ -18,7 +18,7 @@ tf.config.set_logical_device_configuration(
 )
 
 from bert_tf.data import dataset  # noqa: E402
-from bert_tf.tasks.classification import ClassificationTask  # noqa: E402
+from bert_tf.tasks.classification.task import ClassificationTask  # noqa: E402
 from bert_tf.training import distribution  # noqa: E402
 from bert_tf.training.guard import GuardConfig  # noqa: E402
 from bert_tf.training.job import Job  # noqa: E402

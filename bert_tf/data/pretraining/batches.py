@@ -120,8 +120,8 @@ class Records:
             batch_size: rows a batch.
             seed: of the order.
             start: how many batches to pass over.
-            masks: for records without masks, as `dynamic_masking.masker` makes it: from (the batch's number in the run from 0,
-                batch) to the batch with masks; None: leave them without.
+            masks: for records without masks, as `dynamic_masking.masker` makes it: from (the batch's number in the run
+                from 0, batch) to the batch with masks; None: leave them without.
 
         Returns:
             Endless {name: [batch_size, ...]}, of the dtypes and shapes in `bert_tf.data.features`.

@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bert_tf.data.squad import SquadExamples
-from bert_tf.data.squad_rows import QuestionRows
 from bert_tf.files import atomic_open
+from bert_tf.tasks.squad.files import SquadExamples
+from bert_tf.tasks.squad.rows import QuestionRows
 
 PREDICTIONS_FILE = "predictions.json"
 N_BEST_FILE = "nbest_predictions.json"

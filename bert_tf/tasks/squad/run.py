@@ -4,12 +4,12 @@ from collections.abc import Mapping
 
 from absl import logging
 
-from bert_tf.data.sources import ACTIONS
-from bert_tf.data.squad import SquadExamples, read_squad
-from bert_tf.data.squad_answers import Answers, merge
-from bert_tf.data.squad_rows import QuestionRows, question_rows
 from bert_tf.evaluation import squad_files, squad_scores
-from bert_tf.tasks.question_answering import QuestionAnsweringTask
+from bert_tf.tasks.classification.source import ACTIONS
+from bert_tf.tasks.squad.answers import Answers, merge
+from bert_tf.tasks.squad.files import SquadExamples, read_squad
+from bert_tf.tasks.squad.rows import QuestionRows, question_rows
+from bert_tf.tasks.squad.task import QuestionAnsweringTask
 
 TEXT_INPUTS = ("question", "context")
 

@@ -7,7 +7,7 @@ import pathlib
 
 import pytest
 
-from bert_tf.data.squad import read_squad
+from bert_tf.tasks.squad.files import read_squad
 
 
 def real_file(name) -> pathlib.Path:

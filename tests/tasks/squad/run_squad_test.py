@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from tests import tiny
 from tests.scripts import assert_same_tensors, check_continues, run, run_and_kill
-from tests.squad.support import STRANGE, TRAIN, at, questions, run_cases, write
+from tests.tasks.squad.support import STRANGE, TRAIN, at, questions, run_cases, write
 
 SCRIPT = "run_squad.py"
 ONE = [*TRAIN, "--train_file=HOME/train.json", "--do_predict", "--predict_file=HOME/dev.json", "--do_export",

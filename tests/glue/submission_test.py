@@ -4,7 +4,7 @@ import zipfile
 
 import pytest
 
-from bert_tf.data import submission
+from bert_tf.glue import submission
 
 ALL = ("CoLA.tsv", "SST-2.tsv", "MRPC.tsv", "STS-B.tsv", "QQP.tsv", "MNLI-m.tsv", "MNLI-mm.tsv", "QNLI.tsv", "RTE.tsv",
        "WNLI.tsv", "AX.tsv")  # fmt: skip

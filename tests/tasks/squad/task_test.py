@@ -12,8 +12,8 @@ from safetensors.numpy import load_file
 from bert_tf.checkpoints import convert, name_maps
 from bert_tf.config import EncoderConfig
 from bert_tf.data.dataset import Tokenized
-from bert_tf.tasks.question_answering import QuestionAnsweringTask
 from bert_tf.tasks.registry import read_task, save_task
+from bert_tf.tasks.squad.task import QuestionAnsweringTask
 from bert_tf.tokenization.wordpiece import Tokenizer
 from bert_tf.training.job import Job
 from bert_tf.training.loop import RunConfig

@@ -4,7 +4,8 @@ import json
 
 import numpy as np
 
-from bert_tf.data import answers, tables
+from bert_tf.data import tables
+from bert_tf.tasks.classification.task import writers as answers
 
 
 def _examples(*rows, labels=None):

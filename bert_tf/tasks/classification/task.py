@@ -14,7 +14,7 @@ from bert_tf.evaluation import calibration
 from bert_tf.modeling.encoder import Encoder
 from bert_tf.modeling.heads import ClassificationHead
 from bert_tf.modeling.windows import MeanOfWindows, TakeWindows
-from bert_tf.tasks.problems import PROBLEMS, check_options
+from bert_tf.tasks.classification.problems import PROBLEMS, check_options
 from bert_tf.tasks.task import at_least_one, read_rows
 
 

@@ -8,7 +8,7 @@ from absl import logging
 
 from bert_tf.data.dataset import Tokenized
 from bert_tf.data.ragged import Ragged
-from bert_tf.data.squad import SquadExamples
+from bert_tf.tasks.squad.files import SquadExamples
 from bert_tf.tokenization.questions import check_lengths, windows_of_pieces
 
 _CHUNK = 5_000  # texts tokenized at a time: few enough to keep memory small

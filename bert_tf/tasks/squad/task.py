@@ -10,7 +10,7 @@ from bert_tf.config import EncoderConfig
 from bert_tf.data.features import ENCODER_INPUTS, keras_inputs
 from bert_tf.modeling.encoder import Encoder
 from bert_tf.modeling.heads import QuestionAnsweringHead
-from bert_tf.tasks.spans import best_spans, null_score
+from bert_tf.tasks.squad.spans import best_spans, null_score
 from bert_tf.tasks.task import at_least_one
 from bert_tf.tokenization.questions import question_windows
 

@@ -8,14 +8,14 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.data.features import fake_batch
-from bert_tf.tasks.classification import ClassificationTask
-from bert_tf.tasks.problems import PROBLEMS
+from bert_tf.tasks.classification.problems import PROBLEMS
+from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.tasks.registry import read_task, save_task
 from bert_tf.training.actions import KeepBest
 from bert_tf.training.job import Job
 from bert_tf.training.loop import RunConfig
 from tests import tiny
-from tests.tasks.problems_test import MULTI, TORCH, WEIGHTS
+from tests.tasks.classification.problems_test import MULTI, TORCH, WEIGHTS
 
 CONFIG = tiny.config()
 LOGITS = np.array([[2.0, -1.0, 0.5], [0.0, 0.0, 0.0], [-30.0, 40.0, 3.0]], np.float32)

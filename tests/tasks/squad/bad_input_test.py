@@ -7,7 +7,7 @@ import re
 import pytest
 
 from tests import tiny
-from tests.squad.support import TRAIN, questions, run_cases, write
+from tests.tasks.squad.support import TRAIN, questions, run_cases, write
 
 GOOD = [*TRAIN, "--train_file=HOME/train.json", "--num_train_epochs=1", "--output_dir=HOME/out"]
 

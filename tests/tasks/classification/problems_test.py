@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.flags import fine_tuning
-from bert_tf.tasks.classification import ClassificationTask
+from bert_tf.tasks.classification.task import ClassificationTask
 from tests import tiny
 
 TORCH = np.array([[2.0, -1.0, 0.5], [0.0, 0.0, 0.0], [-3.0, 4.0, 3.0]], np.float32)

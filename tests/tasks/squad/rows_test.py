@@ -5,13 +5,13 @@ import sys
 import numpy as np
 import pytest
 
-from bert_tf.data import squad_rows
-from bert_tf.data.squad import SquadExamples
-from bert_tf.data.squad_rows import question_rows
+from bert_tf.tasks.squad.files import SquadExamples
+from bert_tf.tasks.squad.rows import question_rows
+from bert_tf.tasks.squad.run import rows as squad_rows
 from bert_tf.tokenization.wordpiece import Tokenizer
 from tests import tiny
 from tests.conftest import ROOT
-from tests.data.squad_test import real_file
+from tests.tasks.squad.files_test import real_file
 
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
