@@ -2,6 +2,7 @@
 
 import dataclasses
 import hashlib
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -99,11 +100,13 @@ class Windowed:
         rows: the windows of all examples, end to end; without targets.
         splits: int64 [n + 1], where each example's windows begin and end in `rows`.
         targets: {name: [n]}.
+        origin: as of `dataset.Tokenized`.
     """
 
     rows: Tokenized
     splits: np.ndarray
     targets: dict
+    origin: Any = None
 
     def __len__(self):
         return len(self.splits) - 1
@@ -171,4 +174,4 @@ def tokenize(tokenizer, texts: list, max_seq_length: int, windows: Windows, targ
         "%d pieces.",
         *(path, len(counts), counts.sum(), (counts > 1).sum(), (cut > 0).sum(), windows.max_windows, cut.sum()),
     )
-    return Windowed(Tokenized(flat, splits_of(lengths), {}), splits_of(counts), targets)
+    return Windowed(Tokenized(flat, splits_of(lengths), {}, tokenizer.pad_id), splits_of(counts), targets)

@@ -55,6 +55,12 @@ def regression(
     return {name: _lookup(name, REGRESSION)(labels, scores) for name in names}
 
 
+def mean_loss(losses: tuple[np.ndarray, np.ndarray]) -> float:
+    """Returns the mean of examples' losses, each a sum and what it counts: float [n] twice."""
+    sums, weights = (np.sum(part, dtype=np.float64) for part in losses)
+    return float(sums / weights)
+
+
 def higher_is_better(name: str) -> bool:
     """Returns whether more of the metric is better, for "accuracy" and "eval_accuracy" alike; of an error it is not.
 

@@ -15,24 +15,18 @@ _CHUNK = 5_000  # texts tokenized at a time: few enough to keep memory small
 
 
 @dataclasses.dataclass(frozen=True)
-class QuestionRows:
-    """w rows `[CLS] question [SEP] window [SEP]`, those of one question one after the other.
+class QuestionOrigin:
+    """Where w rows `[CLS] question [SEP] window [SEP]` come from, those of one question one after the other.
 
     Attributes:
-        tokenized: the rows; its targets are `start_positions` and `end_positions`, int32 [w], the columns of the
-            answer's first and last piece, 0 where the window does not hold the whole answer; none without answers.
         example: int64 [w], the question that each row is of; ascending.
         starts, limits: int32, the code points of the context from and to which each piece of the rows is; -1 where a
             piece is not of the context.
     """
 
-    tokenized: Tokenized
     example: np.ndarray
     starts: Ragged
     limits: Ragged
-
-    def __len__(self):
-        return len(self.example)
 
 
 def question_rows(
@@ -42,7 +36,7 @@ def question_rows(
     doc_stride: int,
     max_query_length: int,
     with_answers: bool,
-) -> QuestionRows:
+) -> Tokenized:
     """Cuts contexts into windows, as google-research/bert's run_squad.py does, and joins each with its question.
 
         [CLS] who is it ? [SEP] ada wrote the first program [SEP]        max_seq_length 12, doc_stride 2
@@ -57,6 +51,10 @@ def question_rows(
         doc_stride: pieces from one window's start to the next's.
         max_query_length: pieces of a question at most; the end is cut.
         with_answers: make the targets, of the first answer of each question.
+
+    Returns:
+        the w rows; `origin` is their `QuestionOrigin`, and the targets are `start_positions` and `end_positions`, int32
+        [w], the columns of the answer's first and last piece, 0 where the window does not hold the whole answer.
 
     Raises:
         ValueError: the lengths leave no room for the context, or gaps in it.
@@ -73,7 +71,7 @@ def question_rows(
     example, pieces = laid.windows.rows.numpy(), {name: part.flat_values.numpy() for name, part in laid.packed.items()}
     targets = _targets(_answer_pieces(examples, *contexts[1:], context_of)[:, example], laid) if with_answers else {}
     starts, limits = (Ragged(part.flat_values.numpy(), part.row_splits.numpy()) for part in (laid.starts, laid.limits))
-    rows = QuestionRows(Tokenized(pieces, starts.splits, targets), example, starts, limits)
+    rows = Tokenized(pieces, starts.splits, targets, tokenizer.pad_id, QuestionOrigin(example, starts, limits))
     _log(examples, len(distinct), rows)
     return rows
 
@@ -114,10 +112,10 @@ def _targets(spans, laid):
 def _log(examples, contexts, rows):
     logging.info(
         "%s: %d questions about %d contexts, in %d rows of %.1f pieces each.",
-        *(examples.path, len(examples), contexts, len(rows), rows.tokenized.lengths.mean()),
+        *(examples.path, len(examples), contexts, len(rows), rows.lengths.mean()),
     )
-    if rows.tokenized.targets:
-        held = np.bincount(rows.example, rows.tokenized.targets["start_positions"] > 0, len(examples)) > 0
+    if rows.targets:
+        held = np.bincount(rows.origin.example, rows.targets["start_positions"] > 0, len(examples)) > 0
         lost = int(sum(bool(answers) for answers in examples.answers) - held.sum())
         if lost:
             logging.warning("%s: %d answers are in no window whole: they train as none.", examples.path, lost)
