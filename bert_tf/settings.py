@@ -29,6 +29,20 @@ class Flag:
     required: bool = False
 
 
+def with_attributes(flags: Iterable[Flag], name: str, **attributes) -> tuple[Flag, ...]:
+    """Returns flags of which one is changed: `with_attributes(CORPUS, "input_file", required=False)`."""
+    flags = tuple(flags)
+    assert any(flag.name == name for flag in flags), f"there is no flag {name}"
+    return tuple(dataclasses.replace(flag, **attributes) if flag.name == name else flag for flag in flags)
+
+
+def with_default(flags: Iterable[Flag], **defaults) -> tuple[Flag, ...]:
+    """Returns flags of which some have other defaults: `with_default(MODEL, max_seq_length=384)`."""
+    for name, default in defaults.items():
+        flags = with_attributes(flags, name, default=default)
+    return tuple(flags)
+
+
 class Settings:
     """The values of a program's flags, as attributes: `settings.max_seq_length`. They never change.
 

@@ -1,71 +1,22 @@
-"""Every flag of the programs, defined once. A program's `main` reads them and hands on plain values."""
+"""Every flag of the programs, defined once, as data: tuples of `settings.Flag`. No logic."""
 
-from absl import flags
+# What run_classifier.py and run_squad.py still use; it goes when they are programs of `bert_tf.programs`.
+_OLD = {
+    "_old": (
+        "FLAGS", "apply_run_flags", "define_classifier_data", "define_export", "define_google_tpu", "define_layers",
+        "define_long_text", "define_loss", "define_model", "define_run", "define_squad", "run",
+    ),
+    "_old_classifier": ("classifier_run", "classifier_settings", "classifier_source", "classifier_splits"),
+    "_old_fine_tuning": ("fine_tuning_run",),
+    "_old_squad": ("squad_files", "squad_options"),
+    "_old_training": ("model_paths", "task_paths"),
+}  # fmt: skip
 
-from bert_tf.flags.classifier import classifier_run, classifier_settings, classifier_source, classifier_splits
-from bert_tf.flags.devices import apply_run_flags, define_devices, define_google_tpu
-from bert_tf.flags.fine_tuning import define_layers, define_long_text, define_loss, fine_tuning_run
-from bert_tf.flags.glue import define_run_glue
-from bert_tf.flags.model import define_export, define_fill_mask, define_model
-from bert_tf.flags.pretraining import (
-    define_pretraining,
-    held_out_records,
-    largest_step,
-    masks_for,
-    pretraining_config,
-    pretraining_plan,
-)
-from bert_tf.flags.squad import define_squad, squad_files, squad_options
-from bert_tf.flags.squad_scorer import define_squad_scorer
-from bert_tf.flags.text import (
-    define_classifier_data,
-    define_corpus,
-    define_extend_vocabulary,
-    define_pretraining_data,
-    define_train_vocabulary,
-)
-from bert_tf.flags.training import define_run, define_training, model_paths, run_config, task_paths
-from bert_tf.programs.program import OF_TRAINING, run
 
-FLAGS = flags.FLAGS
+def __getattr__(name):
+    from importlib import import_module
 
-__all__ = [
-    "FLAGS",
-    "OF_TRAINING",
-    "apply_run_flags",
-    "classifier_run",
-    "classifier_settings",
-    "classifier_source",
-    "classifier_splits",
-    "define_classifier_data",
-    "define_corpus",
-    "define_devices",
-    "define_export",
-    "define_extend_vocabulary",
-    "define_fill_mask",
-    "define_google_tpu",
-    "define_layers",
-    "define_long_text",
-    "define_loss",
-    "define_model",
-    "define_pretraining",
-    "define_pretraining_data",
-    "define_run",
-    "define_run_glue",
-    "define_squad",
-    "define_squad_scorer",
-    "define_train_vocabulary",
-    "define_training",
-    "fine_tuning_run",
-    "held_out_records",
-    "largest_step",
-    "masks_for",
-    "model_paths",
-    "pretraining_config",
-    "pretraining_plan",
-    "run",
-    "run_config",
-    "squad_files",
-    "squad_options",
-    "task_paths",
-]
+    for module, names in _OLD.items():
+        if name in names:
+            return getattr(import_module(f"bert_tf.flags.{module}"), name)
+    raise AttributeError(f"module 'bert_tf.flags' has no attribute {name!r}")

@@ -1,196 +1,48 @@
 """Flags of fine-tuning: which layers move and how fast, what the loss is, when to stop, long texts, calibration."""
 
-import dataclasses
+from bert_tf.settings import Flag
 
-from absl import flags
+LAYERS = (
+    Flag("freeze_layers", "0", "So many layers stay as they are, from the embeddings up; `all`: the whole encoder, "
+         "only what is on it is trained."),  # fmt: skip
+    Flag("layerwise_lr_decay", 1.0, "Each layer's rate is that of the one above it times this; 1: all the same.",
+         "float", low=0, high=1),  # fmt: skip
+    Flag("unfreeze_epochs", 0.0, "Gradual unfreezing: at first only the head moves, and after each so many epochs one "
+         "more layer from the top; 0: all from the start.", "float", low=0),  # fmt: skip
+    Flag("reinit_layers", 0, "So many layers at the top, and the pooler, begin with random weights instead of the "
+         "checkpoint's.", "integer", low=0),  # fmt: skip
+)
 
-from bert_tf.flags.training import run_config
+LOSS = (
+    Flag("class_weights", None, "How much the examples of each label weigh in the loss: `balanced`, or label:weight "
+         "pairs; labels that are not named have 1.", "list"),  # fmt: skip
+    Flag("label_smoothing", 0.0, "Share of the target that is spread over all labels.", "float", low=0, high=1),
+)
 
-FLAGS = flags.FLAGS
+STOPPING = (
+    Flag("keep_best", None, "Score every checkpoint on --eval_file and keep the best by this metric: accuracy, f1, "
+         "matthews, loss ..."),  # fmt: skip
+    Flag("early_stopping", 0, "With --keep_best: end after so many checkpoints in a row that were no better; 0: never.",
+         "integer", low=0),  # fmt: skip
+)
 
+CALIBRATION = (
+    Flag("fit_temperature", False, "With --do_eval: fit the temperature by which probabilities are most honest on "
+         "--eval_file, and keep it with the model.", "bool"),  # fmt: skip
+)
 
-def define_layers():
-    """Which layers move, and how fast."""
-    flags.DEFINE_string("freeze_layers", "0", "So many layers stay as they are, from the embeddings up; `all`: the "
-                        "whole encoder, only what is on it is trained.")  # fmt: skip
-    flags.DEFINE_float("layerwise_lr_decay", 1.0, "Each layer's rate is that of the one above it times this; 1: all "
-                       "the same.", 0, 1)  # fmt: skip
-    flags.DEFINE_float("unfreeze_epochs", 0.0, "Gradual unfreezing: at first only the head moves, and after each so "
-                       "many epochs one more layer from the top; 0: all from the start.", lower_bound=0)  # fmt: skip
-    flags.DEFINE_integer("reinit_layers", 0, "So many layers at the top, and the pooler, begin with random weights "
-                         "instead of the checkpoint's.", lower_bound=0)  # fmt: skip
+LONG_TEXT = (
+    Flag("long_text", "truncate", "Of texts over --max_seq_length: cut the end off, or read them through overlapping "
+         "windows and average the answers.", choices=("truncate", "window")),  # fmt: skip
+    Flag("doc_stride", None, "Word pieces from the start of one window to that of the next; default: half of "
+         "--max_seq_length.", "integer", low=1),  # fmt: skip
+    Flag("max_windows", 32, "Windows of a text at most; what is behind them is cut.", "integer", low=1),
+)
 
-
-def fine_tuning_run(config, train, use_xla: bool, settings: dict | None = None):
-    """Returns the `RunConfig` that the flags describe; what decides the result is part of its identity.
-
-    Args:
-        config: the encoder's `EncoderConfig`.
-        train: the tokenized examples to train on, or None.
-        use_xla: compile the step.
-        settings: what else decides the result.
-
-    Raises:
-        ValueError: there are too few examples for one step, or a flag is out of range for the model.
-    """
-    num_examples, trained_on = (0, 0) if train is None else (len(train), train.fingerprint())
-    run = run_config(num_examples, use_xla, {"train_examples": trained_on, **(settings or {})})
-    return dataclasses.replace(run, layer_rates=layer_rates(config, num_examples), reinit_layers=FLAGS.reinit_layers)
-
-
-def layer_rates(config, num_examples: int):
-    """Returns the `layer_rates.LayerRates` that the flags of `define_layers` describe; None: all layers move alike.
-
-    Args:
-        config: the encoder's `EncoderConfig`.
-        num_examples: to train on; 0 when nothing is trained.
-
-    Raises:
-        ValueError: a flag is out of range for this model, or two of them contradict each other.
-    """
-    from bert_tf.training.layer_rates import LayerRates
-
-    given, unfreeze_steps = FLAGS.freeze_layers, 0
-    if FLAGS.unfreeze_epochs:
-        unfreeze_steps = max(1, int(num_examples / FLAGS.train_batch_size * FLAGS.unfreeze_epochs))
-    freeze = int(given) if given.isascii() and given.isdigit() else given
-    rates = LayerRates(config.num_hidden_layers, freeze, FLAGS.layerwise_lr_decay, unfreeze_steps)
-    if FLAGS.reinit_layers:
-        _check_reinit(rates)
-    if (rates.freeze or rates.unfreeze_steps) and not FLAGS.init_checkpoint:
-        raise ValueError(
-            "--freeze_layers and --unfreeze_epochs must come with --init_checkpoint. Received none, where the layers "
-            "that would stand still are random; leave them out."
-        )
-    return None if rates.is_default else rates
-
-
-def _check_reinit(rates):
-    """Raises ValueError where layers would start from random weights and stay so, or there are no others."""
-    if not FLAGS.init_checkpoint:
-        raise ValueError(
-            f"--reinit_layers must come with --init_checkpoint. Received --reinit_layers={FLAGS.reinit_layers} alone, "
-            "where all weights are random; leave it out."
-        )
-    free = 0 if rates.freeze == "all" else rates.num_layers - rates.freeze
-    if FLAGS.reinit_layers > free:
-        raise ValueError(
-            f"--reinit_layers must be at most the model's layers that are not frozen, {free}. Received: "
-            f"{FLAGS.reinit_layers}."
-        )
-
-
-def define_loss():
-    """What the loss is, and when training stops."""
-    flags.DEFINE_enum("problem_type", "single_label", ("single_label", "multi_label", "regression"), "What a label is, "
-                      "in files of your own: one name; several, with --label_separator between them; or a "
-                      "number.")  # fmt: skip
-    flags.DEFINE_string("label_separator", ",", "What stands between the labels of an example with several.")
-    flags.DEFINE_list("class_weights", None, "How much the examples of each label weigh in the loss: `balanced`, or "
-                      "label:weight pairs; labels that are not named have 1.")  # fmt: skip
-    flags.DEFINE_float("label_smoothing", 0.0, "Share of the target that is spread over all labels.", 0, 1)
-    flags.DEFINE_integer("early_stopping", 0, "With --keep_best: end after so many checkpoints in a row that were no "
-                         "better; 0: never.", lower_bound=0)  # fmt: skip
-    flags.DEFINE_bool("fit_temperature", False, "With --do_eval: fit the temperature by which probabilities are most "
-                      "honest on --eval_file, and keep it with the model.")  # fmt: skip
-
-
-def check_loss(has_labels: bool):
-    """Says whether the flags of `define_loss` fit the others and the problem.
-
-    Args:
-        has_labels: of the problem (`tasks/problems.py`): its targets are labels, not numbers.
-
-    Raises:
-        ValueError: they do not.
-    """
-    for_labels = {name: getattr(FLAGS, name) for name in ("class_weights", "label_smoothing", "fit_temperature")}
-    if not has_labels and (given := [f"--{name}={value}" for name, value in for_labels.items() if value]):
-        raise ValueError(f"Targets must be labels for {given[0].split('=')[0]}. Received numbers; leave it out.")
-    if FLAGS.fit_temperature and not FLAGS.do_eval:
-        raise ValueError("--fit_temperature must come with --do_eval. Received it alone; add --do_eval.")
-    if FLAGS.early_stopping and not FLAGS.keep_best:
-        raise ValueError(
-            f"--early_stopping must come with --keep_best. Received --early_stopping={FLAGS.early_stopping} alone; say "
-            "by which metric a checkpoint is better."
-        )
-
-
-def class_weights(labels: list[str], target) -> tuple[float, ...] | None:
-    """Returns what --class_weights says of each label; None where it was not given.
-
-    `balanced` is n / (L * count) for each of the L labels of n examples, as scikit-learn has it: all labels then weigh
-    the same together. Of several labels, count is in how many examples the label holds.
-
-    Args:
-        labels: the L names.
-        target: of the training examples, int [n] or [n, L] of 0 and 1; None where nothing is trained.
-
-    Raises:
-        ValueError: what was given is not that, names no label, or a label to be balanced has no example.
-    """
-    given = FLAGS.class_weights
-    if not given or target is None:
-        return None
-    return _balanced(labels, target) if given == ["balanced"] else _named(labels, given)
-
-
-def _balanced(labels, target):
-    import numpy as np
-
-    counts = target.sum(0) if target.ndim == 2 else np.bincount(target, minlength=len(labels))
-    if missing := [label for label, count in zip(labels, counts, strict=True) if not count]:
-        raise ValueError(
-            f"--class_weights=balanced must have training examples of every label. Received none of {missing}; give "
-            "the weights as label:weight pairs."
-        )
-    return tuple((len(target) / (len(labels) * counts)).tolist())
-
-
-def _named(labels, pairs):
-    weights = {}
-    for pair in pairs:
-        label, colon, weight = pair.rpartition(":")
-        if not colon or label not in labels or label in weights or not _is_positive(weight):
-            raise ValueError(
-                "--class_weights must be `balanced` or label:weight pairs with commas between them, each label once, "
-                f"each weight over 0. Received {pair!r}; the labels are {', '.join(labels)}."
-            )
-        weights[label] = float(weight)
-    return tuple(weights.get(label, 1.0) for label in labels)
-
-
-def _is_positive(text):
-    try:
-        return 0 < float(text) < float("inf")
-    except ValueError:
-        return False
-
-
-def define_long_text():
-    """What becomes of texts that are longer than a row."""
-    flags.DEFINE_enum("long_text", "truncate", ("truncate", "window"), "Of texts over --max_seq_length: cut the end "
-                      "off, or read them through overlapping windows and average the answers.")  # fmt: skip
-    flags.DEFINE_integer("doc_stride", None, "Word pieces from the start of one window to that of the next; default: "
-                         "half of --max_seq_length.", lower_bound=1)  # fmt: skip
-    flags.DEFINE_integer("max_windows", 32, "Windows of a text at most; what is behind them is cut.", lower_bound=1)
-
-
-def windows():
-    """Returns the `data.windowed.Windows` that the flags of long texts describe, or None: texts are cut.
-
-    Raises:
-        ValueError: flags of windows without windows, or windows with gaps between them.
-    """
-    from bert_tf.data.windowed import Windows
-
-    if FLAGS.long_text == "truncate":
-        if given := [f"--{name}" for name in ("doc_stride", "max_windows") if FLAGS[name].present]:
-            raise ValueError(
-                f"--doc_stride and --max_windows must come with --long_text=window. Received {' and '.join(given)} "
-                "alone; add it, or leave them out."
-            )
-        return None
-    chosen = Windows(FLAGS.doc_stride or max(1, FLAGS.max_seq_length // 2), FLAGS.max_windows)
-    chosen.check(FLAGS.max_seq_length - 2)
-    return chosen
+_EXAMPLES = "Examples as .tsv, .csv, .jsonl or .parquet, the first three also packed (.gz)"
+FILES = (
+    Flag("train_file", None, f"{_EXAMPLES}, to train on."),
+    Flag("eval_file", None, f"{_EXAMPLES}, to score on."),
+    Flag("predict_file", None, f"{_EXAMPLES}, to answer for."),
+    Flag("header", True, "Whether line 1 of a .tsv or .csv file names its columns.", "bool"),
+)

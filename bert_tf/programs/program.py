@@ -1,106 +1,169 @@
-"""How every program runs: what is said of flags without effect, and of errors that the user can mend."""
+"""How every program runs: its flags are read here and nowhere else, and errors that the user can mend become messages.
 
+A program is a module of this room with
+
+    FLAGS           a tuple of `settings.Flag`
+    main(settings)  what it does; with TAKES_TEXTS = True, main(settings, texts): the words that are no flags
+"""
+
+import contextlib
 import errno
 import logging as standard_logging
 import os
+import re
 import sys
+from collections.abc import Iterable
 
 from absl import app, flags, logging
 
-from bert_tf.flags.devices import strategy_name
+from bert_tf.names import OF_TRAINING
+from bert_tf.programs.devices import strategy_name
+from bert_tf.settings import Flag, Settings
 
-FLAGS = flags.FLAGS
 _TPU_ADDRESS = ("tpu_name", "tpu_zone", "gcp_project", "master")  # where the TPU of --distribution_strategy=tpu is
-OF_TRAINING = ("keep_best", "overwrite_output_dir", "freeze_layers", "layerwise_lr_decay", "unfreeze_epochs",
-               "reinit_layers", "class_weights", "label_smoothing", "early_stopping")  # fmt: skip
 _NO_EFFECT = ("num_tpu_cores", "iterations_per_loop")
+_ACTIONS = ("do_train", "do_eval", "do_predict", "do_export", "dry_run")
+_LOST = ("UnavailableError", "AbortedError", "CancelledError", "DeadlineExceededError", "FailedPreconditionError")
 
 
-def warn_of_ignored():
+def run(program):
+    """Runs a program: what the user can mend ends in one message and status 1, everything else in a traceback.
+
+    Args:
+        program: its module.
+    """
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # TensorFlow greets with a screenful otherwise
+    table = {flag.name: flag for flag in program.FLAGS}
+    with _defined(flags.FLAGS, table.values(), program):
+        app.run(lambda argv: _run_main(program, read_settings(flags.FLAGS, table), argv[1:]))
+
+
+def define(values: flags.FlagValues, table: Iterable[Flag]):
+    """Defines flags with absl, so that `values` can parse a command line."""
+    for flag in table:
+        more = {"required": flag.required, "flag_values": values}
+        if flag.kind in ("integer", "float"):
+            more |= {"lower_bound": flag.low, "upper_bound": flag.high}
+            make = flags.DEFINE_integer if flag.kind == "integer" else flags.DEFINE_float
+        elif flag.choices:
+            make, more["enum_values"] = flags.DEFINE_enum, flag.choices
+        else:
+            make = {"string": flags.DEFINE_string, "bool": flags.DEFINE_bool, "list": flags.DEFINE_list}[flag.kind]
+        make(flag.name, flag.default, help=flag.help, **more)
+
+
+def read_settings(values: flags.FlagValues, names: Iterable[str]) -> Settings:
+    """Returns the values of these flags once `values` has parsed a command line."""
+    return Settings({name: values[name].value for name in names}, [name for name in names if values[name].present])
+
+
+def in_flags(text: str, names: Iterable[str]) -> str:
+    """Returns a message of the library in the words of the command line: `name` and `name=value` become flags.
+
+    Args:
+        text: the message; what stands between backticks and is no flag stays as it is.
+        names: of the program's flags.
+    """
+    names = set(names)
+    return re.sub(r"`(\w+)(=[^`]*)?`", lambda m: f"--{m[0][1:-1]}" if m[1] in names else m[0], text)
+
+
+class _Formatter(standard_logging.Formatter):
+    """Puts the time before each message, and speaks of flags where the library names its parameters."""
+
+    def __init__(self, names):
+        super().__init__("%(asctime)s %(message)s", "%H:%M:%S")
+        self._names = frozenset(names)
+
+    def format(self, record):
+        return in_flags(super().format(record), self._names)
+
+
+@contextlib.contextmanager
+def _defined(values, table, program):
+    """Has the flags defined, and the program's docstring shown by --help, as long as the context lasts."""
+    table, main, takes_texts = list(table), sys.modules["__main__"], getattr(program, "TAKES_TEXTS", False)
+    doc, gnu = main.__doc__, values.is_gnu_getopt()
+    values.unparse_flags()  # of a program that ran before in this process
+    define(values, table)
+    try:
+        for flag in table:
+            values.register_key_flag_for_module(sys.argv[0], values[flag.name])  # so that --help shows them
+        main.__doc__ = program.__doc__.replace("%", "%%")
+        values.set_gnu_getopt(takes_texts)  # flags may come after texts; what follows "--" is all text
+        yield
+    finally:
+        main.__doc__ = doc
+        values.set_gnu_getopt(gnu)
+        for flag in table:
+            delattr(values, flag.name)
+
+
+def _run_main(program, settings, words):
+    names = [flag.name for flag in program.FLAGS]
+    logging.set_verbosity(logging.INFO)
+    logging.use_absl_handler()
+    logging.get_absl_handler().setFormatter(_Formatter(names))
+    takes_texts = getattr(program, "TAKES_TEXTS", False)
+    warn_of_ignored(settings)
+    try:
+        if words and not takes_texts:
+            raise ValueError(f"Everything must be given as --flag=value. Received: {' '.join(words)}")
+        check_actions(settings, program.FLAGS)
+        program.main(settings, *([words] if takes_texts else []))
+    except Exception as error:
+        if not _tell(error, settings):
+            raise
+        logging.debug("The place:", exc_info=True)
+        sys.exit(1)
+    except KeyboardInterrupt:
+        resumes = settings.get("do_train")
+        logging.error("Interrupted. The same command %s.", "goes on from the last checkpoint, if one was written"
+                      if resumes else "begins anew, what is half-made was removed")  # fmt: skip
+        sys.exit(130)
+
+
+def warn_of_ignored(settings: Settings):
     """Says once which flags of the command line have no effect."""
-    names = _NO_EFFECT if strategy_name() == "tpu" else _NO_EFFECT + _TPU_ADDRESS
-    names += () if strategy_name() == "multi_worker" else ("worker_hosts", "task_index")
-    given = [name for name in names if name in FLAGS and FLAGS[name].present]
-    if given:
+    strategy = strategy_name(settings)
+    names = _NO_EFFECT if strategy == "tpu" else _NO_EFFECT + _TPU_ADDRESS
+    names += () if strategy == "multi_worker" else ("worker_hosts", "task_index")
+    if given := [name for name in names if name in settings.given]:
         logging.warning("These flags have no effect here: %s.", ", ".join(f"--{name}" for name in given))
 
 
-def check_actions():
+def check_actions(settings: Settings, table: Iterable[Flag]):
     """Raises ValueError where nothing was asked for, or something that needs training came without it."""
-    actions = [name for name in ("do_train", "do_eval", "do_predict", "do_export", "dry_run") if name in FLAGS]
-    if len(actions) > 1 and not any(FLAGS[name].value for name in actions):  # a lone one is an option
+    defaults = {flag.name: flag.default for flag in table}
+    actions = [name for name in _ACTIONS if name in settings]
+    if len(actions) > 1 and not any(settings.get(name) for name in actions):  # a lone one is an option
         raise ValueError(f"There must be something to do. Received none of --{', --'.join(actions)}.")
-    if "output_dir" in FLAGS and not FLAGS.output_dir:
+    if settings.get("output_dir") == "":
         raise ValueError("--output_dir must name a directory. Received an empty name.")
     for name in OF_TRAINING:
-        if name in FLAGS and FLAGS[name].value != FLAGS[name].default and not FLAGS.do_train:
+        if name in settings and settings.get(name) != defaults[name] and not settings.do_train:
             raise ValueError(f"--{name} must come with --do_train. Received it without.")
 
 
-def run(main, takes_texts=False):
-    """Runs a script: what the user can mend ends in one message and status 1, everything else in a traceback.
+def _tell(error, settings):
+    """Says in the log what the user can do about an error; returns False where that is nothing."""
+    tf = sys.modules.get("tensorflow")  # not imported here: some programs do without
+    if tf and strategy_name(settings) == "multi_worker" and isinstance(error, _kinds(tf, _LOST)):
+        logging.error("Error: another worker of this run has ended or cannot be reached; its own log says why.")
+        logging.error("The same command, started again on all workers, goes on from the last checkpoint.")
+        return True
+    if not isinstance(error, (ValueError, OSError) + (_kinds(tf, ["ResourceExhaustedError"]) if tf else ())):
+        return False
+    logging.error("Error: %s", error)
+    if isinstance(error, OSError) and error.errno:  # of a file; without a number it is the network's
+        logging.error("%s; what was there before is unchanged.", _remedy(error))
+    return True
 
-    Args:
-        main: called without arguments; with `takes_texts`, with the list of what is no flag on the command line.
-    """
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # TensorFlow greets with a screenful otherwise
 
-    def guarded(argv):
-        logging.set_verbosity(logging.INFO)
-        logging.use_absl_handler()
-        logging.get_absl_handler().setFormatter(standard_logging.Formatter("%(asctime)s %(message)s", "%H:%M:%S"))
-        warn_of_ignored()
-        try:
-            if argv[1:] and not takes_texts:
-                raise ValueError(f"Everything must be given as --flag=value. Received: {' '.join(argv[1:])}")
-            check_actions()
-            main(*([argv[1:]] if takes_texts else []))
-        except Exception as error:
-            if _is_lost_worker(error):
-                logging.error("Error: another worker of this run has ended or cannot be reached; its own log says why.")
-                logging.error("The same command, started again on all workers, goes on from the last checkpoint.")
-                logging.debug("The place:", exc_info=True)
-                sys.exit(1)
-            if not _can_be_mended(error):
-                raise
-            logging.error("Error: %s", error)
-            if isinstance(error, OSError):
-                logging.error("%s; what was there before is unchanged.", _remedy(error))
-            logging.debug("The place:", exc_info=True)
-            sys.exit(1)
-        except KeyboardInterrupt:
-            resumes = "do_train" in FLAGS and FLAGS.do_train
-            logging.error("Interrupted. The same command %s.", "goes on from the last checkpoint, if one was written"
-                          if resumes else "begins anew, what is half-made was removed")  # fmt: skip
-            sys.exit(130)
-
-    for flag in defined():
-        FLAGS.register_key_flag_for_module(sys.argv[0], flag)  # so that --help shows them
-    app.run(guarded)
+def _kinds(tf, names):
+    return tuple(getattr(tf.errors, name) for name in names)
 
 
 def _remedy(error: OSError) -> str:
     full = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
     return "Free space, or name another place" if error.errno in full else "Make it accessible, or name another place"
-
-
-def _can_be_mended(error) -> bool:
-    """Whether it is the user's to mend: wrong input, no space, no memory."""
-    tf = sys.modules.get("tensorflow")  # not imported here: some programs do without
-    return isinstance(error, (ValueError, OSError)) or tf and isinstance(error, tf.errors.ResourceExhaustedError)
-
-
-def _is_lost_worker(error) -> bool:
-    """Whether it is what TensorFlow raises in the workers that live on when one has died, or its machine is cut off."""
-    tf = sys.modules.get("tensorflow")
-    if not tf or strategy_name() != "multi_worker":
-        return False
-    kinds = ("UnavailableError", "AbortedError", "CancelledError", "DeadlineExceededError", "FailedPreconditionError")
-    return isinstance(error, tuple(getattr(tf.errors, kind) for kind in kinds))
-
-
-def defined() -> list:
-    """Returns the flags of ours that this program has, by the modules of this room that define them."""
-    room = __name__.rpartition(".")[0]
-    modules = [name for name in FLAGS.flags_by_module_dict() if name.startswith(f"{room}.")]
-    return [flag for name in modules for flag in FLAGS.get_key_flags_for_module(name)]

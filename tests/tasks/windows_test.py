@@ -10,7 +10,7 @@ from absl import flags
 
 from bert_tf.data import dataset, windowed
 from bert_tf.data.windowed import Windows
-from bert_tf.flags import fine_tuning
+from bert_tf.flags import _old_fine_tuning as fine_tuning
 from bert_tf.modeling.layers import seed_scope
 from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.tokenization.wordpiece import Tokenizer

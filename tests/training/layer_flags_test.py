@@ -5,7 +5,7 @@ import types
 import pytest
 from absl import flags
 
-from bert_tf.flags import fine_tuning
+from bert_tf.flags import _old_fine_tuning as fine_tuning
 from bert_tf.programs import program
 from bert_tf.training.layer_rates import LayerRates
 from tests import tiny

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.flags import fine_tuning
+from bert_tf.flags import _old_fine_tuning as fine_tuning
 from bert_tf.tasks.classification.task import ClassificationTask
 from tests import tiny
 

@@ -1,0 +1,24 @@
+"""Names that mean something in more than one place: what may be chosen, the special pieces. Imports nothing."""
+
+# What may be chosen on the command line, and in the settings of the rooms that do it.
+STRATEGIES = ("default", "mirrored", "multi_worker", "tpu")
+PRECISIONS = ("float32", "mixed_bfloat16", "mixed_float16")
+USE_XLA = ("auto", "true", "false")
+OPTIMIZERS = ("adamw", "lamb")
+SCHEDULES = ("linear", "polynomial", "cosine", "trapezoid")
+OBJECTIVES = ("masked_lm", "left_to_right")
+SENTENCE_OBJECTIVES = ("nsp", "sop", "none")
+MASKINGS = ("token", "whole_word", "span")
+TEXT_FORMATS = ("sentences", "prose", "jsonl")
+PROBLEMS = ("single_label", "multi_label", "regression")
+EXPORT_DTYPES = ("float32", "bfloat16")
+
+# The pieces of a BERT vocabulary that stand for no text.
+PAD, UNKNOWN, CLS, SEP, MASK = "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"
+SPECIAL_PIECES = (PAD, UNKNOWN, CLS, SEP, MASK)
+
+# Settings that decide how a model is trained, so that a program which only scores or answers refuses them.
+OF_TRAINING = (
+    "keep_best", "overwrite_output_dir", "freeze_layers", "layerwise_lr_decay", "unfreeze_epochs", "reinit_layers",
+    "class_weights", "label_smoothing", "early_stopping",
+)  # fmt: skip
