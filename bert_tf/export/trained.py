@@ -5,7 +5,7 @@ import os
 import keras
 from absl import logging
 
-from bert_tf.checkpoints import convert
+from bert_tf.checkpoints import convert, heads
 from bert_tf.export.saved_model import export
 from bert_tf.export.served import ServedModel
 from bert_tf.load import load_description
@@ -33,7 +33,7 @@ def export_trained(directory: str, export_dir: str | None = None, dtype: str = "
         model = task.build_model()
     finally:
         keras.config.set_dtype_policy(before)
-    report = convert.load(directory, model.variables, excuse=task.unused)
+    report = convert.load(directory, model.variables, heads.unused(task))
     served = ServedModel(task, model, description.tokenizer, text_inputs, max_seq_length)
     path = export(served, export_dir or os.path.join(directory, "export"))
     logging.info("Exported %s as %s", report.path, path)

@@ -183,6 +183,7 @@ def windows():
         ValueError: flags of windows without windows, or windows with gaps between them.
     """
     from bert_tf.data.windowed import Windows
+    from bert_tf.families import Template
 
     if FLAGS.long_text == "truncate":
         if given := [f"--{name}" for name in ("doc_stride", "max_windows") if FLAGS[name].present]:
@@ -192,5 +193,6 @@ def windows():
             )
         return None
     chosen = Windows(FLAGS.doc_stride or max(1, FLAGS.max_seq_length // 2), FLAGS.max_windows)
-    chosen.check(FLAGS.max_seq_length - 2)
+    # What most families leave; whoever makes the rows asks the model's own.
+    chosen.check(FLAGS.max_seq_length - Template().special(1))
     return chosen

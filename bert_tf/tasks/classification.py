@@ -15,7 +15,7 @@ from bert_tf.modeling.encoder import Encoder
 from bert_tf.modeling.heads import ClassificationHead
 from bert_tf.modeling.windows import MeanOfWindows, TakeWindows
 from bert_tf.tasks.problems import PROBLEMS, check_options
-from bert_tf.tasks.task import at_least_one, read_rows
+from bert_tf.tasks.task import at_least_one, check_first_token, read_rows
 
 
 class ClassificationTask:
@@ -43,13 +43,12 @@ class ClassificationTask:
     that runs may be compared.
 
     Raises:
-        ValueError: an unknown problem, or options that do not fit it.
+        ValueError: an unknown problem, options that do not fit it, or an encoder whose first token sees only itself.
     """
 
     features = ENCODER_INPUTS
-    # A sentence encoder may come without a pooler; what a pretraining or fine-tuning checkpoint has on top is not ours.
-    fresh = ("classifier/.*", "bert/pooler/dense/.*")
-    unused = ("cls/.*",)
+    head = ("classifier/.*",)
+    uses_pooler = True
 
     def __init__(
         self,
@@ -65,6 +64,7 @@ class ClassificationTask:
         windows: Windows | dict | None = None,
         every_window: bool = False,
     ):
+        check_first_token(config, "A classifier")
         self.class_weights = None if class_weights is None else tuple(map(float, class_weights))
         self.label_smoothing = float(label_smoothing)
         self.temperature = float(temperature)

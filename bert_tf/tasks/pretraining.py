@@ -19,32 +19,28 @@ class PretrainingTask:
     second text ("nsp") or swapped texts ("sop", Lan et al. 2019), whoever made the records decided.
 
     Args:
-        config: of the encoder.
+        config: of the encoder; where it says `is_decoder`, attention goes to the left only, and the batches are those
+            that `next_tokens` makes.
         sentence_objective: "nsp", "sop" or "none".
         packed: rows hold several examples each, as `data/pretraining/packing.py` makes them.
-        causal: attention goes to the left only; then the batches are those that `next_tokens` makes.
         rematerialize: as in `Encoder`.
 
     Raises:
         ValueError: there is no such objective, or it is to be learned left to right.
     """
 
-    # The encoder may come without heads, or from a sentence encoder, without a pooler; others' heads are not ours.
-    fresh = ("cls/.*", "bert/pooler/dense/.*")
-
     def __init__(
         self,
         config: EncoderConfig,
         sentence_objective: str = "nsp",
         packed: bool = False,
-        causal: bool = False,
         rematerialize: bool = False,
     ):
         if sentence_objective not in SENTENCE_OBJECTIVES:
             raise ValueError(
                 f"The sentence objective must be one of {SENTENCE_OBJECTIVES}. Received: {sentence_objective!r}."
             )
-        if causal and sentence_objective != "none":
+        if config.is_decoder and sentence_objective != "none":
             raise ValueError(
                 "A left-to-right model must be trained without a sentence objective, for its first token, [CLS], sees "
                 f'nothing of the texts. Received: {sentence_objective!r}; choose "none".'
@@ -52,7 +48,6 @@ class PretrainingTask:
         self.config = config
         self.next_sentence = sentence_objective != "none"
         self.packed = packed
-        self.causal = causal
         self.rematerialize = rematerialize
         self._parts = _PARTS[: 1 + self.next_sentence]
 
@@ -62,13 +57,16 @@ class PretrainingTask:
         return (*ENCODER_INPUTS, "masked_lm_positions", *packed)
 
     @property
-    def unused(self):
-        ours = () if self.next_sentence else ("cls/seq_relationship/.*",)
-        return ("classifier/.*", "cls/squad/.*", *ours)
+    def head(self):
+        return tuple(f"cls/{part}/.*" for part in ("predictions", "seq_relationship")[: 1 + self.next_sentence])
+
+    @property
+    def uses_pooler(self):
+        return self.next_sentence
 
     def build_model(self) -> keras.Model:
         inputs = keras_inputs(self.features)
-        model = Pretrainer(self.config, self.next_sentence, self.causal, self.rematerialize)
+        model = Pretrainer(self.config, self.next_sentence, self.rematerialize)
         return keras.Model(inputs, model(inputs), name="pretraining")
 
     def denominators(self, batch):

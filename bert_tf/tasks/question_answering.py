@@ -49,9 +49,8 @@ class QuestionAnsweringTask:
     """
 
     features = ENCODER_INPUTS
-    # The pooler feeds heads on the whole row only; Hugging Face's models for question answering have none.
-    fresh = ("cls/squad/.*", "bert/pooler/dense/.*")
-    unused = (r"cls[/.](?!squad/).*", "classifier/.*", "bert/pooler/dense/.*")
+    head = ("cls/squad/.*",)
+    uses_pooler = False  # Hugging Face's models for question answering have none
     metric_names = ("accuracy",)
     example_method = None
 
@@ -82,7 +81,8 @@ class QuestionAnsweringTask:
         """Returns a model from `features` to `start_logits` and `end_logits`, float32 [B, S]."""
         inputs = keras_inputs(self.features)
         encoder = Encoder(self.config, rematerialize=self.rematerialize)
-        encoder.pooler.trainable = False  # nothing comes of it here
+        if self.config.has_pooler:
+            encoder.pooler.trainable = False  # nothing comes of it here
         head = QuestionAnsweringHead(self.config.initializer_range)
         with keras.name_scope("cls"):
             head.build((None, None, self.config.hidden_size))
@@ -106,14 +106,15 @@ class QuestionAnsweringTask:
     def collected(self, outputs, batch):
         """Returns what is kept of each row.
 
+        Args:
+            batch: with `context_mask`, since segments do not tell question and context apart in every family.
+
         Returns:
             {name: tensor}: `score` float32, `start` and `end` int32 (places of the first and last piece in the row),
             `start_logit` and `end_logit` float32, each [B, n_best_size], of the best spans as `spans.best_spans` gives
             them; `null_start_logit` and `null_end_logit` float32 [B], at [CLS].
         """
-        segments, mask = batch["segment_ids"], batch["input_mask"]
-        inside = tf.pad(mask[:, 1:], [[0, 0], [0, 1]])  # not the last [SEP], which is of the second segment too
-        score, start, end = self._spans(outputs, (segments == 1) & (inside > 0), self.n_best_size)
+        score, start, end = self._spans(outputs, batch["context_mask"] > 0, self.n_best_size)
         logits = {}
         for side, places in (("start", start), ("end", end)):
             logits[f"{side}_logit"] = tf.gather(outputs[f"{side}_logits"], places, batch_dims=1)

@@ -6,21 +6,25 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.config import EncoderConfig
+
 
 class Task(Protocol):
     """A model and what its outputs mean.
 
     Attributes:
         features: names of the model's inputs, from `data/features.py`.
-        fresh: patterns of variable paths that need not be in the checkpoint which training starts from: the new head.
-        unused: patterns of variable paths which this task has no use for, in that checkpoint (other heads) or in its
-            own model (a pooler below a head on the whole row).
+        config: of the encoder, an `EncoderConfig`.
+        head: patterns of the paths of its own head's variables, which need not be in the checkpoint that training
+            starts from; `checkpoints/heads.py` lists the heads of all tasks.
+        uses_pooler: whether the head reads the pooled first token, and not the whole row.
         metric_names: what `metrics` returns.
     """
 
     features: tuple[str, ...]
-    fresh: tuple[str, ...]
-    unused: tuple[str, ...]
+    config: EncoderConfig
+    head: tuple[str, ...]
+    uses_pooler: bool
     metric_names: tuple[str, ...]
 
     def build_model(self) -> keras.Model:
@@ -70,6 +74,15 @@ class Task(Protocol):
 
     def metrics(self, outputs: Any, targets: dict[str, np.ndarray]) -> dict[str, float]:
         """Returns {metric: score} over a whole file of examples; `outputs` is what `collected` kept, in numpy."""
+
+
+def check_first_token(config: EncoderConfig, what: str):
+    """Raises ValueError where the first token, which `what` reads, sees nothing of the texts."""
+    if config.is_decoder:
+        raise ValueError(
+            f"{what} must have an encoder that sees both sides, for it reads the first token, [CLS]. Received a "
+            "left-to-right model (is_decoder in its configuration), whose first token sees only itself; name another."
+        )
 
 
 def read_rows(tokenizer, texts, max_seq_length: int) -> dict[str, tf.Tensor]:

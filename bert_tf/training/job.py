@@ -7,7 +7,7 @@ import re
 import numpy as np
 from absl import logging
 
-from bert_tf.checkpoints import convert
+from bert_tf.checkpoints import convert, heads
 from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.checkpoints.store import Store
 from bert_tf.data import dataset
@@ -107,7 +107,7 @@ class Job:
             self.global_step = best.step if best else latest[0]
             self._load(self.checkpoints.prefix(self.global_step))
             return
-        init = self.run.init_checkpoint and open_checkpoint(self.run.init_checkpoint)
+        init = self.run.init_checkpoint and open_checkpoint(self.run.init_checkpoint, self.task.config.model_type)
         if not init or any(v.path not in init.names and not self._is_unused(v.path) for v in self.model.variables):
             raise ValueError(
                 f"There must be a trained model. Received {self.run.output_dir}, which holds no checkpoint, and "
@@ -143,10 +143,10 @@ class Job:
 
     def _is_unused(self, path):
         """Whether the task makes nothing of this variable, which a checkpoint of its model may then lack."""
-        return any(re.fullmatch(pattern, path) for pattern in self.task.unused)
+        return any(re.fullmatch(pattern, path) for pattern in heads.unused(self.task))
 
     def _load(self, path):
-        logging.info("%s", convert.load(path, self.model.variables, excuse=self.task.unused))
+        logging.info("%s", convert.load(path, self.model.variables, heads.unused(self.task)))
 
     def _training_order(self, examples):
         run = self.run

@@ -5,6 +5,8 @@ import tensorflow as tf
 
 from bert_tf.training import distribution
 
+_NO_TARGETS = {"is_real_example", "context_mask"}  # what a batch may have besides the model's inputs and the targets
+
 
 class Predictor:
     """Runs a task's model without training it, on the current strategy.
@@ -50,6 +52,6 @@ class Predictor:
     def _outputs(self, batch):
         outputs = self.model({k: batch[k] for k in self.task.features}, training=False)
         kept = {"outputs": self.task.collected(outputs, batch)}
-        if not batch.keys() - set(self.task.features) - {"is_real_example"}:
+        if not batch.keys() - set(self.task.features) - _NO_TARGETS:
             return kept
         return kept | {"losses": self.task.example_losses(outputs, batch)}

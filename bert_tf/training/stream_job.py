@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from absl import logging
 
-from bert_tf.checkpoints import convert
+from bert_tf.checkpoints import convert, heads
 from bert_tf.checkpoints.store import Store
 from bert_tf.training import cluster
 from bert_tf.training.actions import Events, Progress
@@ -75,7 +75,7 @@ class StreamJob:
                 "one with --do_train."
             )
         self.model, (self.global_step, prefix) = self.task.build_model(), latest
-        logging.info("%s", convert.load(prefix, self.model.variables, excuse=self.task.unused))
+        logging.info("%s", convert.load(prefix, self.model.variables, heads.unused(self.task)))
 
     def scores(self) -> dict[str, float]:
         """Returns the task's scores on the held-out batches."""
