@@ -19,6 +19,7 @@ FLAGS = flags.FLAGS
 
 def main():
     import tensorflow as tf
+    from bert_tf.training.stream_job import StreamJob
 
     from bert_tf.evaluation.results import write_results
     from bert_tf.load import load_description, save_description
@@ -27,7 +28,6 @@ def main():
     from bert_tf.training.guard import order_seed
     from bert_tf.training.history import History, given
     from bert_tf.training.output import prepare
-    from bert_tf.training.stream_job import StreamJob
     from bert_tf.training.will_it_fit import available_memory, describe, warn_if_too_large
 
     strategy, use_xla = flags.apply_run_flags()
@@ -35,8 +35,12 @@ def main():
     held_out = flags.held_out_records(plan)
     model = load_description(flags.model_paths(), FLAGS.bert_config_file, FLAGS.vocab_file, FLAGS.do_lower_case)
     causal = FLAGS.objective == "left_to_right"
-    if causal:  # Hugging Face's word for it
-        model.config = dataclasses.replace(model.config, extra={**model.config.extra, "is_decoder": True})
+    if model.config.is_decoder and not causal:
+        raise ValueError(
+            "--objective must be left_to_right for a model that learned so (is_decoder in its configuration). "
+            f"Received: {FLAGS.objective}; pass --objective=left_to_right, or start from another model."
+        )
+    model.config = dataclasses.replace(model.config, is_decoder=causal)
     model.check_length(max(*plan.lengths, held_out.max_seq_length))
     sizes = min(model.config.vocab_size, model.tokenizer.vocab_size), model.config.type_vocab_size
     plan, held_out = plan.for_model(*sizes), held_out.for_model(*sizes)
@@ -58,7 +62,7 @@ def main():
     with strategy.scope():
         run = flags.pretraining_config(plan, model, use_xla)
         sentences = "nsp" if held_out.has_sentences and not causal else "none"
-        task = PretrainingTask(model.config, sentences, held_out.packed, causal, FLAGS.rematerialize)
+        task = PretrainingTask(model.config, sentences, held_out.packed, FLAGS.rematerialize)
         if FLAGS.dry_run:
             step = flags.largest_step(plan, model.config, task.build_model().count_params())
             print(describe(step, available_memory()))

@@ -100,7 +100,7 @@ def test_it_is_frozen():
         ({"num_hidden_layers": 2.0}, "num_hidden_layers must be a positive integer. Received: 2.0."),
         ({"num_hidden_layers": True}, "num_hidden_layers must be a positive integer. Received: True."),
         ({"intermediate_size": None}, "intermediate_size must be a positive integer. Received: None."),
-        ({"type_vocab_size": -1}, "type_vocab_size must be a positive integer. Received: -1."),
+        ({"type_vocab_size": -1}, "type_vocab_size must be an integer from 0 up. Received: -1."),
         (
             {"hidden_size": 100},
             "hidden_size must be a multiple of num_attention_heads. Received: hidden_size=100, num_attention_heads=12.",

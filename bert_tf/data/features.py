@@ -30,7 +30,8 @@ FEATURES = {
     for f in (
         Feature("input_ids", padding=None),  # word pieces, [CLS] first, [SEP] after each text
         Feature("input_mask"),  # 1 for a token, 0 for padding
-        Feature("segment_ids"),  # 0 for the first text with its [CLS] and [SEP], 1 for the second
+        Feature("segment_ids"),  # 0 for the first text with its [CLS] and [SEP]; the second's as its family has it: 1
+        Feature("context_mask"),  # question answering's, beside the model's inputs: 1 for a piece of the context
         Feature("sentence_ids"),  # packed rows only: 1, 2, ... for each sentence of the row, 0 for padding
         Feature("masked_lm_positions", per="prediction"),  # ascending places of the pieces to predict; 0 for padding
         Feature("masked_lm_ids", per="prediction"),  # the pieces that were there; 0 for padding
@@ -73,12 +74,14 @@ def fake_batch(
 
     rng = np.random.default_rng(seed)
     lengths = rng.integers((seq_length + 1) // 2, seq_length + 1, batch_size)
-    mask = np.arange(seq_length) < lengths[:, None]
+    place = np.arange(seq_length)
+    mask = place < lengths[:, None]
     values = {
         "input_ids": rng.integers(0, vocab_size, mask.shape) * mask,
         "input_mask": mask,
-        "segment_ids": (np.arange(seq_length) >= lengths[:, None] // 2) * mask,
-        "sentence_ids": (1 + (np.arange(seq_length) >= lengths[:, None] // 2)) * mask,
+        "segment_ids": (place >= lengths[:, None] // 2) * mask,
+        "sentence_ids": (1 + (place >= lengths[:, None] // 2)) * mask,
+        "context_mask": (place >= lengths[:, None] // 2) & (place < lengths[:, None] - 1),
         "label_ids": rng.integers(0, num_labels, batch_size),
         "tag_ids": np.where(mask, rng.integers(-1, num_labels, mask.shape), -1),
         "label_values": rng.normal(size=batch_size),

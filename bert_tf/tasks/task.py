@@ -51,9 +51,11 @@ class Trainable(Model, Protocol):
     """A task that `training/` can train and score.
 
     Attributes:
+        targets: names of the features that the loss compares the outputs with.
         metric_names: what `metrics` returns.
     """
 
+    targets: tuple[str, ...]
     metric_names: tuple[str, ...]
 
     def denominators(self, batch: Tensors) -> Tensors:
@@ -291,6 +293,15 @@ class FineTuned(abc.ABC):
 
     def example_answer(self, outputs, origin=None):
         raise AssertionError(f"{self.name} has no signature on tf.Example")
+
+
+def check_first_token(config: EncoderConfig, what: str):
+    """Raises ValueError where the first token, which `what` reads, sees nothing of the texts."""
+    if config.is_decoder:
+        raise ValueError(
+            f"{what} must have an encoder that sees both sides, for it reads the first token, [CLS]. Received a "
+            "left-to-right model (is_decoder in its configuration), whose first token sees only itself; name another."
+        )
 
 
 def read_rows(tokenizer, texts, max_seq_length: int) -> dict[str, tf.Tensor]:

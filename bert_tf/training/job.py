@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -87,10 +88,9 @@ class Job:
             self.global_step = best.step if best else latest[0]
             self._load(self.checkpoints.prefix(self.global_step))
             return
-        path, unused = self.run.init_checkpoint, heads.unused(self.task)
+        path = self.run.init_checkpoint
         init = path and open_checkpoint(path, self.task.config.model_type)
-        needed = [v.path for v in self.model.variables if not heads.matches(unused, v.path)]
-        if not init or any(path not in init.names for path in needed):
+        if not init or any(v.path not in init.names and not self._is_unused(v.path) for v in self.model.variables):
             raise ValueError(
                 f"There must be a trained model. Received {self.run.output_dir}, which holds no checkpoint, and "
                 f"{f'{init.path}, which has no head for this task' if init else 'no `init_checkpoint`'}; train one "
@@ -146,5 +146,9 @@ class Job:
             self._scorer = Scorer(self.task, model, self.run.step.use_xla)
         return self._scorer
 
+    def _is_unused(self, path):
+        """Whether the task makes nothing of this variable, which a checkpoint of its model may then lack."""
+        return any(re.fullmatch(pattern, path) for pattern in heads.unused(self.task))
+
     def _load(self, checkpoint):
-        logging.info("%s", convert.load(checkpoint, self.model.variables, excuse=heads.unused(self.task)))
+        logging.info("%s", convert.load(checkpoint, self.model.variables, heads.unused(self.task)))

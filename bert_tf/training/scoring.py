@@ -70,7 +70,7 @@ class Scorer:
     def _outputs(self, batch):
         outputs = self.model({name: batch[name] for name in self.task.features}, training=False)
         results = {"outputs": self.task.collected(outputs, batch)}
-        if batch.keys() - set(self.task.features) - {"is_real_example"}:
+        if set(self.task.targets) <= batch.keys():
             losses = self.task.example_losses(outputs, batch)
             results |= {} if losses is None else {"losses": losses}
         return results

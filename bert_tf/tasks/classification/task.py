@@ -16,13 +16,14 @@ from bert_tf.modeling.encoder import Encoder
 from bert_tf.modeling.heads import ClassificationHead
 from bert_tf.modeling.windows import MeanOfWindows, TakeWindows
 from bert_tf.tasks.classification import data as readers
-from bert_tf.tasks.classification import writers
+from bert_tf.tasks.classification import options, writers
 from bert_tf.tasks.classification.data import check_trained, windows_of
-from bert_tf.tasks.classification.examples import targets, tokenize_examples
+from bert_tf.tasks.classification.examples import targets as targets_of
+from bert_tf.tasks.classification.examples import tokenize_examples
 from bert_tf.tasks.classification.problems import PROBLEMS, check_options
 from bert_tf.tasks.classification.source import leaderboard
 from bert_tf.tasks.labels import class_weights
-from bert_tf.tasks.task import FineTuned, at_least_one, read_rows
+from bert_tf.tasks.task import FineTuned, at_least_one, check_first_token, read_rows
 
 
 class ClassificationTask(FineTuned):
@@ -50,10 +51,11 @@ class ClassificationTask(FineTuned):
     that runs may be compared.
 
     Raises:
-        ValueError: an unknown problem, or options that do not fit it.
+        ValueError: an unknown problem, options that do not fit it, or an encoder whose first token sees only itself.
     """
 
     name = "classification"
+    flags = options.FLAGS
     files = ("eval_predictions*.tsv", "test_results*.tsv", "predictions*.jsonl", *glue_tasks.LEADERBOARD)
     features = ENCODER_INPUTS
     head = ("classifier/.*",)
@@ -73,6 +75,7 @@ class ClassificationTask(FineTuned):
         windows: Windows | dict | None = None,
         every_window: bool = False,
     ):
+        check_first_token(config, "A classifier")
         self.class_weights = None if class_weights is None else tuple(map(float, class_weights))
         self.label_smoothing = float(label_smoothing)
         self.temperature = float(temperature)
@@ -103,7 +106,7 @@ class ClassificationTask(FineTuned):
             return cls(model.config, **before.task.to_dict() | options)
         weights = None
         if labels and "train" in data.examples:
-            label_ids = targets(data.examples["train"], labels, data.source.problem)["label_ids"]
+            label_ids = targets_of(data.examples["train"], labels, data.source.problem)["label_ids"]
             weights = class_weights(settings.class_weights, labels, label_ids)
         return cls(
             model.config,
@@ -116,6 +119,10 @@ class ClassificationTask(FineTuned):
             windows=windows_of(settings),
             **options,
         )
+
+    @property
+    def targets(self):
+        return (self.problem.target,)
 
     @property
     def labels(self):

@@ -59,7 +59,7 @@ def question_rows(
     Raises:
         ValueError: the lengths leave no room for the context, or gaps in it.
     """
-    check_lengths(max_seq_length, max_query_length, doc_stride)  # before the long work
+    check_lengths(tokenizer.template, max_seq_length, max_query_length, doc_stride)  # before the long work
     distinct = {context: i for i, context in enumerate(dict.fromkeys(examples.contexts))}
     context_of = np.array([distinct[context] for context in examples.contexts], np.int64)
     contexts = _in_parts(tokenizer.tokenize_with_offsets, list(distinct))
@@ -69,7 +69,10 @@ def question_rows(
         *(max_seq_length, doc_stride, max_query_length),
     )
     example, pieces = laid.windows.rows.numpy(), {name: part.flat_values.numpy() for name, part in laid.packed.items()}
-    targets = _targets(_answer_pieces(examples, *contexts[1:], context_of)[:, example], laid) if with_answers else {}
+    pieces["context_mask"] = (laid.starts.flat_values.numpy() >= 0).astype(np.int32)
+    after = len(tokenizer.template.after)
+    spans = _answer_pieces(examples, *contexts[1:], context_of)[:, example] if with_answers else None
+    targets = {} if spans is None else _targets(spans, laid, after)
     starts, limits = (Ragged(part.flat_values.numpy(), part.row_splits.numpy()) for part in (laid.starts, laid.limits))
     rows = Tokenized(pieces, starts.splits, targets, tokenizer.pad_id, QuestionOrigin(example, starts, limits))
     _log(examples, len(distinct), rows)
@@ -99,10 +102,10 @@ def _answer_pieces(examples, starts, limits, context_of):
     return np.stack([before, until - 1]) - starts.row_splits.numpy()[context_of]
 
 
-def _targets(spans, laid):
+def _targets(spans, laid, after):
     """Returns the columns of the answers' ends in the rows, 0 where a row does not hold all of its answer."""
     window_starts, lengths = laid.windows.starts.numpy(), laid.windows.lengths.numpy()
-    before = laid.starts.row_lengths().numpy() - lengths - 1  # what is before the window in its row
+    before = laid.starts.row_lengths().numpy() - lengths - after  # what is before the window in its row
     first, last = spans - window_starts
     held = (first >= 0) & (first <= last) & (last < lengths)
     columns = (np.where(held, end + before, 0).astype(np.int32) for end in (first, last))

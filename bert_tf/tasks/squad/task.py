@@ -12,6 +12,7 @@ from bert_tf.data.features import ENCODER_INPUTS, keras_inputs
 from bert_tf.modeling.encoder import Encoder
 from bert_tf.modeling.heads import QuestionAnsweringHead
 from bert_tf.tasks.squad import data as readers
+from bert_tf.tasks.squad import options
 from bert_tf.tasks.squad.answers import PREDICTIONS_FILES, Answers, merge, write_predictions
 from bert_tf.tasks.squad.rows import question_rows
 from bert_tf.tasks.squad.spans import best_spans, null_score
@@ -55,9 +56,11 @@ class QuestionAnsweringTask(FineTuned):
     """
 
     name = "question_answering"
+    flags = options.FLAGS
     files = PREDICTIONS_FILES
     features = ENCODER_INPUTS
     head = ("cls/squad/.*",)
+    targets = ("start_positions", "end_positions")
     metric_names = ("accuracy",)
 
     def __init__(
@@ -110,7 +113,8 @@ class QuestionAnsweringTask(FineTuned):
         """Returns a model from `features` to `start_logits` and `end_logits`, float32 [B, S]."""
         inputs = keras_inputs(self.features)
         encoder = Encoder(self.config, rematerialize=self.rematerialize)
-        encoder.pooler.trainable = False  # nothing comes of it here
+        if self.config.has_pooler:
+            encoder.pooler.trainable = False  # nothing comes of it here
         head = QuestionAnsweringHead(self.config.initializer_range)
         with keras.name_scope("cls"):
             head.build((None, None, self.config.hidden_size))
@@ -132,14 +136,15 @@ class QuestionAnsweringTask(FineTuned):
     def collected(self, outputs, batch):
         """Returns what is kept of each row.
 
+        Args:
+            batch: with `context_mask`, since segments do not tell question and context apart in every family.
+
         Returns:
             {name: tensor}: `score` float32, `start` and `end` int32 (places of the first and last piece in the row),
             `start_logit` and `end_logit` float32, each [B, n_best_size], of the best spans as `spans.best_spans` gives
             them; `null_start_logit` and `null_end_logit` float32 [B], at [CLS].
         """
-        segments, mask = batch["segment_ids"], batch["input_mask"]
-        inside = tf.pad(mask[:, 1:], [[0, 0], [0, 1]])  # not the last [SEP], which is of the second segment too
-        score, start, end = self._spans(outputs, (segments == 1) & (inside > 0), self.n_best_size)
+        score, start, end = self._spans(outputs, batch["context_mask"] > 0, self.n_best_size)
         logits = {}
         for side, places in (("start", start), ("end", end)):
             logits[f"{side}_logit"] = tf.gather(outputs[f"{side}_logits"], places, batch_dims=1)

@@ -2,7 +2,8 @@
 
 import pytest
 
-from bert_tf.variants import GRID, UNCASED_VOCAB_SIZE, config_for, names
+from bert_tf.config import config_for
+from bert_tf.families import GRID, names
 
 # From the papers: layers, width, heads, feed-forward.
 PUBLISHED = {
@@ -21,7 +22,7 @@ def test_published_sizes(name):
     shape = (config.num_hidden_layers, config.hidden_size, config.num_attention_heads, config.intermediate_size)
     assert shape == PUBLISHED[name]
     numbers = (config.vocab_size, config.max_position_embeddings, config.type_vocab_size, config.hidden_act)
-    assert numbers == (UNCASED_VOCAB_SIZE, 512, 2, "gelu_tanh")
+    assert numbers == (30522, 512, 2, "gelu_tanh")
 
 
 def test_the_grid_of_24():
@@ -33,7 +34,7 @@ def test_the_grid_of_24():
 
 
 def test_names():
-    assert len(names()) == len(set(names())) == 30
+    assert len(names()) == len(set(names())) == 31
     assert set(PUBLISHED) < set(names())
     same = {"bert-tiny": "bert-L2-H128", "bert-medium": "bert-L8-H512", "bert-base": "bert-L12-H768"}
     assert all(config_for(a) == config_for(b) for a, b in same.items())
