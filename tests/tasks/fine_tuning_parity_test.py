@@ -15,8 +15,8 @@ from bert_tf.config import EncoderConfig
 from bert_tf.data import dataset, glue
 from bert_tf.tasks.classification.examples import tokenize_examples
 from bert_tf.tasks.classification.task import ClassificationTask
-from bert_tf.tasks.squad.rows import question_rows
 from bert_tf.tasks.squad import files as squad
+from bert_tf.tasks.squad.rows import question_rows
 from bert_tf.tasks.squad.task import QuestionAnsweringTask
 from bert_tf.tokenization.wordpiece import Tokenizer
 from bert_tf.training.optimizer import AdamW
