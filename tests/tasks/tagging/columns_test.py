@@ -1,4 +1,4 @@
-"""Promises of bert_tf.data.columns: what stands in a file is read unchanged; a bad file is named with its line."""
+"""Sentences of words and tags: what is read of column files and .jsonl, what is refused, and what is written."""
 
 import gzip
 import json
@@ -10,8 +10,8 @@ import sys
 
 import pytest
 
-from bert_tf.data.columns import TaggedExamples, read_columns, text_of, write_columns
 from bert_tf.evaluation.entities import convert, entities
+from bert_tf.tasks.tagging.columns import TaggedExamples, read_columns, text_of, write_columns
 
 CONLL = """-DOCSTART- -X- O O
 
@@ -263,5 +263,5 @@ def test_conll_2003(name, caplog):
 
 
 def test_no_tensorflow():
-    code = "import bert_tf.data.columns, sys; assert not {'tensorflow', 'keras'} & set(sys.modules)"
+    code = "import bert_tf.tasks.tagging.columns, sys; assert not {'tensorflow', 'keras'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True, cwd=pathlib.Path(__file__).parents[2])
