@@ -138,8 +138,13 @@ def test_no_code_asks_which_family_or_task_it_is():
 
 @pytest.mark.parametrize(
     "code",
-    ['x == "roberta"', '"bert" in x', 'x in ("a", "distilbert")', 'config.model_type == "mine"',
-     'match x:\n  case "albert": pass'],  # fmt: skip
+    [
+        'x == "roberta"',
+        '"bert" in x',
+        'x in ("a", "distilbert")',
+        'config.model_type == "mine"',
+        'match x:\n  case "albert": pass',
+    ],
 )
 def test_the_walk_sees_such_questions(code):
     assert any(map(_asks_which_family_or_task, ast.walk(ast.parse(code))))
@@ -147,14 +152,14 @@ def test_the_walk_sees_such_questions(code):
 
 LIGHT = {
     "bert_tf": ("tensorflow", "keras", "numpy"),
-    "bert_tf.evaluation.squad_scores": ("tensorflow", "keras", "numpy"),
-    "bert_tf.evaluation.metrics": ("tensorflow", "keras"),
-    "bert_tf.evaluation.results": ("tensorflow", "keras"),
-    "bert_tf.evaluation.bootstrap": ("tensorflow", "keras"),
     "bert_tf.config": ("tensorflow", "keras", "numpy"),
     "bert_tf.families": ("tensorflow", "keras", "numpy"),
     "bert_tf.checkpoints.names": ("tensorflow", "keras", "numpy"),
     "bert_tf.checkpoints.heads": ("tensorflow", "keras", "numpy"),
+    "bert_tf.evaluation.squad_scores": ("tensorflow", "keras", "numpy"),
+    "bert_tf.evaluation.metrics": ("tensorflow", "keras"),
+    "bert_tf.evaluation.results": ("tensorflow", "keras"),
+    "bert_tf.evaluation.bootstrap": ("tensorflow", "keras"),
     "bert_tf.data.tables": ("tensorflow", "keras"),
     "bert_tf.data.glue": ("tensorflow", "keras"),
     "bert_tf.data.features": ("tensorflow", "keras"),
