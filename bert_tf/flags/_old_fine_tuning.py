@@ -45,7 +45,7 @@ def layer_rates(config, num_examples: int):
     rates = LayerRates(config.num_hidden_layers, freeze, FLAGS.layerwise_lr_decay, unfreeze_steps)
     if FLAGS.reinit_layers:
         _check_reinit(rates)
-    if (rates.freeze or rates.unfreeze_steps) and not FLAGS.init_checkpoint:
+    if (rates.freeze_layers or rates.unfreeze_steps) and not FLAGS.init_checkpoint:
         raise ValueError(
             "--freeze_layers and --unfreeze_epochs must come with --init_checkpoint. Received none, where the layers "
             "that would stand still are random; leave them out."
@@ -60,7 +60,7 @@ def _check_reinit(rates):
             f"--reinit_layers must come with --init_checkpoint. Received --reinit_layers={FLAGS.reinit_layers} alone, "
             "where all weights are random; leave it out."
         )
-    free = 0 if rates.freeze == "all" else rates.num_layers - rates.freeze
+    free = 0 if rates.freeze_layers == "all" else rates.num_layers - rates.freeze_layers
     if FLAGS.reinit_layers > free:
         raise ValueError(
             f"--reinit_layers must be at most the model's layers that are not frozen, {free}. Received: "

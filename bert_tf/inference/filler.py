@@ -89,7 +89,7 @@ class Filler:
         unknown = int((ids.flat_values.numpy() == self.reader.unk_id).sum())
         if unknown:
             logging.warning(
-                "%d of %d word pieces are [UNK], not in the vocabulary. Is --do_lower_case, %s here, as in training?",
+                "%d of %d word pieces are [UNK], not in the vocabulary. Is `do_lower_case`, %s here, as in training?",
                 *(unknown, ids.flat_values.shape[0] - 2 * len(texts), str(self.tokenizer.do_lower_case).lower()),
             )
 
@@ -131,7 +131,7 @@ def read_texts(arguments: Sequence[str], input_file: str | None) -> list[str]:
         ValueError: texts come from two places, there are none, or one has no [MASK].
     """
     if arguments and input_file:
-        raise ValueError("Texts must come as arguments or from --input_file. Received both; leave one out.")
+        raise ValueError("Texts must come as arguments or from `input_file`. Received both; leave one out.")
     if arguments:
         texts = [text.encode("utf-8", "surrogateescape").decode("utf-8", "ignore") for text in arguments]
     else:

@@ -103,7 +103,7 @@ class KeepBest:
     def __init__(self, metric, score, names, run, checkpoints, history=None, patience=0):
         self.metric = metric.removeprefix("eval_")
         if self.metric not in names:
-            raise ValueError(f"--keep_best must name one of {sorted(names)}. Received: {metric!r}.")
+            raise ValueError(f"`keep_best` must name one of {sorted(names)}. Received: {metric!r}.")
         self.higher = higher_is_better(self.metric)
         self.score, self.run, self.checkpoints, self.history = score, run, checkpoints, history
         self.events = Events(run.output_dir, "eval")
