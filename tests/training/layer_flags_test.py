@@ -6,6 +6,8 @@ import pytest
 from absl import flags
 
 from bert_tf.flags import _old_fine_tuning as fine_tuning
+from bert_tf.flags import fine_tuning as tables
+from bert_tf.flags import training
 from bert_tf.programs import program
 from bert_tf.training.layer_rates import LayerRates
 from tests import tiny
@@ -58,17 +60,12 @@ def test_flags_that_cannot_be_are_refused(monkeypatch, given, message):
 @pytest.mark.parametrize(
     "given", ["freeze_layers=all", "layerwise_lr_decay=0.9", "unfreeze_epochs=1", "reinit_layers=1", "early_stopping=2"]
 )
-def test_without_training_they_are_refused(monkeypatch, given):
-    mine = flags.FlagValues()
-    for name, default in (("do_train", False), ("do_eval", True)):
-        flags.DEFINE_bool(name, default, "", flag_values=mine)
-    flags.DEFINE_string("freeze_layers", "0", "", flag_values=mine)
-    flags.DEFINE_float("layerwise_lr_decay", 1.0, "", flag_values=mine)
-    for name in ("unfreeze_epochs", "reinit_layers", "early_stopping"):
-        flags.DEFINE_integer(name, 0, "", flag_values=mine)
-    monkeypatch.setattr(program, "FLAGS", mine)
-    mine(["program"])
-    program.check_actions()
+def test_without_training_they_are_refused(given):
+    mine, table = flags.FlagValues(), (*training.TRAINING, *tables.LAYERS, *tables.STOPPING)
+    program.define(mine, table)
+    names = [flag.name for flag in table]
+    mine(["program", "--output_dir=out", "--do_eval"])
+    program.check_actions(program.read_settings(mine, names), table)
     mine(["program", f"--{given}"])
     with pytest.raises(ValueError, match=rf"--{given.split('=')[0]} must come with --do_train\. Received it without\."):
-        program.check_actions()
+        program.check_actions(program.read_settings(mine, names), table)

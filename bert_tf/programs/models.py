@@ -1,0 +1,26 @@
+"""Which model a program begins with: the one that --output_dir holds, or another."""
+
+import os
+
+from bert_tf.settings import Settings
+
+
+def model_paths(settings: Settings) -> list[str | None]:
+    """Returns where the model is described: the initial checkpoint, but first a trained one in the output directory.
+
+    Training begins from the initial checkpoint, so then the order is the other way round.
+    """
+    trained = settings.output_dir if os.path.isdir(settings.output_dir) else None
+    return [settings.init_checkpoint, trained] if settings.do_train else [trained, settings.init_checkpoint]
+
+
+def describe_model(settings: Settings):
+    """Returns the `load.Description` of the model.
+
+    Raises:
+        ValueError: there is none, or its parts do not fit together.
+    """
+    from bert_tf.load import load_description
+
+    files = settings.bert_config_file, settings.vocab_file, settings.do_lower_case
+    return load_description(model_paths(settings), *files)
