@@ -24,3 +24,10 @@ def describe_model(settings: Settings):
 
     files = settings.bert_config_file, settings.vocab_file, settings.do_lower_case
     return load_description(model_paths(settings), *files)
+
+
+def task_paths(settings: Settings) -> list[str]:
+    """Returns where the task of a model that is there already is described: for training, only in this run's folder."""
+    if settings.overwrite_output_dir:
+        return []
+    return [settings.output_dir] if settings.do_train else [path for path in model_paths(settings) if path]
