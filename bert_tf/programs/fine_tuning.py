@@ -179,7 +179,7 @@ def layer_rates(settings: Settings, num_layers: int, num_examples: int) -> Layer
     rates = LayerRates(num_layers, freeze, settings.layerwise_lr_decay, unfreeze_steps)
     if settings.reinit_layers:
         _check_reinit(settings, rates)
-    if (rates.freeze or rates.unfreeze_steps) and not settings.init_checkpoint:
+    if (rates.freeze_layers or rates.unfreeze_steps) and not settings.init_checkpoint:
         raise ValueError(
             "`freeze_layers` and `unfreeze_epochs` must come with `init_checkpoint`. Received none, where the layers "
             "that would stand still are random; leave them out."
@@ -194,7 +194,7 @@ def _check_reinit(settings, rates):
             f"`reinit_layers` must come with `init_checkpoint`. Received `reinit_layers={settings.reinit_layers}` "
             "alone, where all weights are random; leave it out."
         )
-    free = 0 if rates.freeze == "all" else rates.num_layers - rates.freeze
+    free = 0 if rates.freeze_layers == "all" else rates.num_layers - rates.freeze_layers
     if settings.reinit_layers > free:
         raise ValueError(
             f"`reinit_layers` must be at most the model's layers that are not frozen, {free}. Received: "
