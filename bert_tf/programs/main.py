@@ -67,7 +67,7 @@ def listing() -> str:
     wide = max(map(len, PROGRAMS))
     lines = [f"  {name:<{wide}}  {_summary(name)}" for name in PROGRAMS]
     return "\n".join([
-        "Usage: bert-tf NAME --flags        (or: python -m bert_tf NAME --flags)",
+        "Usage: bert-tf NAME --flags        (or: bert-tf NAME --flags)",
         "",
         *lines,
         "",
