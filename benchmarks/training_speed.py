@@ -34,8 +34,8 @@ flags.DEFINE_list("peers", ["torch", "keras_hub"], "Whom to measure beside us.")
 def write_turns(folder):
     """Writes the files of every turn: {"padded": [...], "ours": [...]}, and one of all widths for warming up."""
     from bert_tf.data import dataset
-    from bert_tf.tasks.classification.task import examples as classification
-    from bert_tf.tasks.classification.task import source as sources
+    from bert_tf.tasks.classification import examples as classification
+    from bert_tf.tasks.classification import source as sources
     from bert_tf.tokenization.wordpiece import Tokenizer
 
     source = sources.make_source(

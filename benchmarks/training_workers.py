@@ -20,7 +20,7 @@ def bert_tf_step(checkpoint, precision):
     import keras
     import tensorflow as tf
 
-    from bert_tf.checkpoints import convert
+    from bert_tf.checkpoints import convert, heads
     from bert_tf.config import EncoderConfig
     from bert_tf.tasks.classification.task import ClassificationTask
     from bert_tf.training.optimizer import AdamW
@@ -30,7 +30,7 @@ def bert_tf_step(checkpoint, precision):
     keras.config.set_dtype_policy(precision)
     task = ClassificationTask(EncoderConfig.load(checkpoint), 2)
     model = task.build_model()
-    convert.load(checkpoint, model.variables, excuse=(*task.fresh, *task.unused))
+    convert.load(checkpoint, model.variables, (*heads.fresh(task), *heads.unused(task)))
     optimizer = AdamW(WarmupLinearDecay(PEAK, STEPS, WARM_UP))
     optimizer.build(model.trainable_variables)
     step = TrainStep(task, model, optimizer, StepConfig())

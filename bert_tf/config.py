@@ -1,4 +1,4 @@
-"""What an encoder is made of: one frozen dataclass, JSON both ways, in Google's and in Hugging Face's dialect."""
+"""What an encoder is made of: one frozen dataclass, JSON both ways, in Google's and in Hugging Face's dialects."""
 
 import dataclasses
 import json
@@ -6,9 +6,9 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from bert_tf import config_files, families
 from bert_tf.files import write_text
 
-CONFIG_FILES = ("bert_config.json", "config.json")
 ACTIVATIONS = ("gelu", "gelu_tanh", "relu", "tanh", "linear")
 
 # Two dialects use the word "gelu" for two functions: google-research/bert's modeling.py means the tanh approximation,
@@ -16,6 +16,7 @@ ACTIVATIONS = ("gelu", "gelu_tanh", "relu", "tanh", "linear")
 # says which dialect it speaks by the keys that only Hugging Face writes.
 _HUGGING_FACE_KEYS = ("model_type", "architectures", "transformers_version", "layer_norm_eps")
 _HUGGING_FACE_ACTIVATIONS = {"gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh", "gelu_fast": "gelu_tanh"}
+_FROM_ZERO = ("type_vocab_size", "first_position")
 _GOOGLE_DEFAULTS = {"type_vocab_size": 16}  # what modeling.py assumes when the key is absent; every release says 2
 
 
@@ -32,11 +33,17 @@ class EncoderConfig:
         hidden_act: "gelu" (exact, erf), "gelu_tanh" (Google's approximation), "relu", "tanh" or "linear".
         hidden_dropout_prob: dropout on embeddings and on each sub-layer's output.
         attention_probs_dropout_prob: dropout on attention probabilities.
-        max_position_embeddings: longest sequence, in word pieces.
-        type_vocab_size: segments; 2 in every release.
+        max_position_embeddings: rows of the position table; `max_length` is the longest sequence, in word pieces.
+        type_vocab_size: rows of the segment table; 2 in every release of Google's, 0: there is no such table.
         initializer_range: standard deviation of the truncated normal that weights start from.
         layer_norm_eps: added to the variance in every LayerNorm.
-        extra: keys that this class does not know, kept as they came.
+        has_pooler: whether `pooled_output` is tanh of a linear map of the first token; else it is that token itself.
+        first_position: the row of the position table that belongs to the first token; what is before it is not used.
+        is_decoder: whether a token sees itself and those before it only, as the left-to-right model that the paper
+            compares with (section 5.1).
+        model_type: the family, a key of `families.FAMILIES`; for what reads and writes files, never for the encoder.
+        extra: keys that this class does not know, kept as they came; and of the four fields above those that the file
+            says although they are BERT's, so that it is written as it was.
     """
 
     vocab_size: int
@@ -51,6 +58,10 @@ class EncoderConfig:
     type_vocab_size: int = 2
     initializer_range: float = 0.02
     layer_norm_eps: float = 1e-12
+    has_pooler: bool = True
+    first_position: int = 0
+    is_decoder: bool = False
+    model_type: str = families.DEFAULT
     extra: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self):
@@ -61,24 +72,42 @@ class EncoderConfig:
                 f"hidden_size must be a multiple of num_attention_heads. Received: hidden_size={self.hidden_size}, "
                 f"num_attention_heads={self.num_attention_heads}."
             )
+        if self.first_position >= self.max_position_embeddings:
+            raise ValueError(
+                f"first_position must be below max_position_embeddings. Received: {self.first_position} and "
+                f"{self.max_position_embeddings}."
+            )
+        said = {k: v for k, v in self.extra.items() if k not in _SETTINGS or getattr(self, k) == _SETTINGS[k]}
+        object.__setattr__(self, "extra", said)
+
+    @property
+    def max_length(self) -> int:
+        """The longest sequence, in word pieces."""
+        return self.max_position_embeddings - self.first_position
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns one flat dict, unknown keys included; `from_dict` of it is equal to this config."""
+        """Returns one flat dict, unknown keys included; `from_dict` of it is equal to this config.
+
+        What `bert_config.json` did not know at first is there only where it differs from BERT's: so files stay as they
+        were.
+        """
         values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name != "extra"}
-        return {**self.extra, **values}
+        usual = [name for name, value in _SETTINGS.items() if values[name] == value]
+        return {**self.extra, **{name: value for name, value in values.items() if name not in usual}}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "EncoderConfig":
         """Reads bert_config.json, Hugging Face's config.json or what `to_dict` wrote.
 
         Raises:
-            ValueError: a key is missing, has the wrong type or a value that BERT does not know.
+            ValueError: a key is missing, has the wrong type or a value that the model does not know, or there is no row
+                for its `model_type` in `families.FAMILIES`.
         """
         values = _translate(dict(values))
         if "vocab_size" not in values:
             raise ValueError(f"A BERT configuration must give vocab_size. Received the keys: {sorted(values)}.")
         known = {f.name for f in dataclasses.fields(cls)} - {"extra"}
-        extra = {k: v for k, v in values.items() if k not in known}
+        extra = {k: v for k, v in values.items() if k not in known or (k in _SETTINGS and v == _SETTINGS[k])}
         return cls(**{k: v for k, v in values.items() if k in known}, extra=extra)
 
     def save(self, path: str | os.PathLike):
@@ -88,24 +117,41 @@ class EncoderConfig:
     @classmethod
     def load(cls, path: str | os.PathLike) -> "EncoderConfig":
         """Reads the file at `path`, or the first of bert_config.json and config.json in the directory `path`."""
-        path = _config_file(os.fspath(path))
+        path = config_files.find(os.fspath(path))
+        values = config_files.read(path)
         try:
-            with open(path, encoding="utf-8") as file:
-                values = json.load(file)
-            if not isinstance(values, dict):
-                raise ValueError(f"A BERT configuration must be a JSON object. Received: {type(values).__name__}.")
             return cls.from_dict(values)
-        except json.JSONDecodeError as error:
-            raise ValueError(
-                f"{path} must be a BERT configuration in JSON, such as bert_config.json. Received: {error}; correct "
-                "the file, or `bert_config_file`."
-            ) from error
-        except FileNotFoundError as error:
-            raise ValueError(
-                f"A BERT configuration must be a file. There is none at {path}; name one, such as bert_config.json."
-            ) from error
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from error
+
+
+# The fields that bert_config.json did not know at first, with BERT's values.
+_SETTINGS = {
+    f.name: f.default
+    for f in dataclasses.fields(EncoderConfig)
+    if f.name in ("has_pooler", "first_position", "is_decoder", "model_type")
+}
+
+
+def config_for(name: str, vocab_size: int | None = None) -> EncoderConfig:
+    """Returns the configuration published under `name`, one of `families.names()`.
+
+    Args:
+        name: such as "bert-base".
+        vocab_size: None: that of the release; of Google's, the uncased vocabulary's.
+
+    Raises:
+        ValueError: no release has that name.
+    """
+    fields = families.size(name) | ({} if vocab_size is None else {"vocab_size": vocab_size})
+    known = {f.name for f in dataclasses.fields(EncoderConfig)}
+    return EncoderConfig(**{name: value for name, value in fields.items() if name in known})
+
+
+def template_for(config: EncoderConfig) -> families.Template:
+    """Returns what stands around the texts of the model's rows."""
+    template = families.family(config.model_type).template
+    return dataclasses.replace(template, segments=config.type_vocab_size)
 
 
 def _check_field(field, value):
@@ -114,6 +160,12 @@ def _check_field(field, value):
         return
     if field.name == "hidden_act":
         good, must = value in ACTIVATIONS, f"one of {ACTIVATIONS}"
+    elif field.name == "model_type":
+        good, must = value in families.FAMILIES, f"one of {sorted(families.FAMILIES)}"
+    elif field.type in (bool, "bool"):
+        good, must = isinstance(value, bool), "true or false"
+    elif field.name in _FROM_ZERO:
+        good, must = isinstance(value, int) and not isinstance(value, bool) and value >= 0, "an integer from 0 up"
     elif field.type in (int, "int"):
         good, must = isinstance(value, int) and not isinstance(value, bool) and value > 0, "a positive integer"
     elif field.name.endswith("_prob"):
@@ -125,8 +177,9 @@ def _check_field(field, value):
 
 
 def _translate(values):
-    """Turns either dialect into our own keys; what `to_dict` wrote says "gelu_tanh" itself and passes unchanged."""
+    """Turns any dialect into our own keys; what `to_dict` wrote says "gelu_tanh" itself and passes unchanged."""
     hugging_face = any(key in values for key in _HUGGING_FACE_KEYS)
+    values = families.family(values.get("model_type", families.DEFAULT)).read(values)
     act = values.get("hidden_act", "gelu")
     if not isinstance(act, str):
         raise ValueError(f"hidden_act must be the name of an activation. Received: {act!r}.")
@@ -137,14 +190,9 @@ def _translate(values):
     positions = values.get("position_embedding_type", "absolute")
     if positions != "absolute":
         raise ValueError(f'position_embedding_type must be "absolute". Received: {positions!r}.')
+    if values.get("add_cross_attention"):
+        raise ValueError(
+            "add_cross_attention must be false, for the encoder attends to its own text only. Received: "
+            f"{values['add_cross_attention']!r}; take a model without cross-attention."
+        )
     return values if hugging_face else {**_GOOGLE_DEFAULTS, **values}
-
-
-def _config_file(path):
-    if not os.path.isdir(path):
-        return path
-    for name in CONFIG_FILES:
-        if os.path.exists(os.path.join(path, name)):
-            return os.path.join(path, name)
-    there = sorted(os.listdir(path))[:20]
-    raise ValueError(f"{path} must hold one of {CONFIG_FILES}. Received a directory with: {there}.")

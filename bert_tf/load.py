@@ -7,9 +7,11 @@ import types
 
 from absl import logging
 
-from bert_tf.checkpoints import convert
+from bert_tf import families
+from bert_tf.checkpoints import convert, heads
 from bert_tf.checkpoints.readers import open_checkpoint
-from bert_tf.config import CONFIG_FILES, EncoderConfig
+from bert_tf.config import EncoderConfig, template_for
+from bert_tf.config_files import CONFIG_FILES
 from bert_tf.files import read_text, write_text
 from bert_tf.modeling.encoder import Encoder
 from bert_tf.modeling.heads import ClassificationHead
@@ -17,7 +19,8 @@ from bert_tf.tokenization.wordpiece import Tokenizer
 
 LABELS_FILE = "labels.txt"
 _HEAD = "classifier/output_weights"
-_EXCUSED = ("cls/.*", "bert/pooler/dense/.*")
+_EXCUSED = (*heads.others(("classifier/.*",)), heads.POOLER)
+TOKENIZERS = {"wordpiece": Tokenizer}  # by the names that the rows of `families.FAMILIES` give them
 
 
 @dataclasses.dataclass
@@ -62,7 +65,7 @@ def load(path: str | os.PathLike, do_lower_case: bool | None = None) -> Bert:
         variables += head.variables
     report = convert.load(checkpoint, variables, excuse=_EXCUSED)
     logging.info("%s", report)
-    if report.excused_missing:
+    if report.excused_missing:  # never where the configuration has none
         logging.warning("%s has no pooler: pooled_output comes from random weights.", report.path)
     return Bert(config, description.tokenizer, encoder, head, _labels_of(head, description.labels, report.path))
 
@@ -95,10 +98,11 @@ class Description:
 
     def check_length(self, max_seq_length: int):
         """Raises ValueError where the position table is shorter than the longest input."""
-        if max_seq_length > self.config.max_position_embeddings:
+        if max_seq_length > self.config.max_length:
+            less = " - first_position" if self.config.first_position else ""
             raise ValueError(
-                f"--max_seq_length must be at most max_position_embeddings of the checkpoint, "
-                f"{self.config.max_position_embeddings}. Received: {max_seq_length}."
+                f"--max_seq_length must be at most max_position_embeddings{less} of the checkpoint, "
+                f"{self.config.max_length}. Received: {max_seq_length}."
             )
 
 
@@ -127,7 +131,8 @@ def load_description(
     here = next((d for d in directories if any(os.path.exists(os.path.join(d, f)) for f in CONFIG_FILES)), None)
     here = here or next(iter(directories), ".")
     config = EncoderConfig.load(config_file or here)
-    tokenizer = Tokenizer.from_directory(here, do_lower_case, vocab_file)
+    kind = TOKENIZERS[families.family(config.model_type).tokenizer]
+    tokenizer = kind.from_directory(here, do_lower_case, vocab_file, template_for(config))
     check_vocabulary(tokenizer, config)
     return Description(config, tokenizer, read_labels(here, config))
 

@@ -44,7 +44,7 @@ def with_default(flags: Iterable[Flag], **defaults) -> tuple[Flag, ...]:
 
 
 def command_line(values: Mapping[str, Any]) -> list[str]:
-    """Returns the words that start a program with these values: {"do_train": True, "seed": 1} -> --do_train --seed=1."""
+    """Returns the words that give a program these values: {"do_train": True, "seed": 1} -> --do_train --seed=1."""
     return [f"--{name}" if value is True else f"--{name}={value}" for name, value in values.items()]
 
 

@@ -37,20 +37,24 @@ class Report:
         return f"{text}; {len(self.left_out)} names that mean no weight."
 
 
-def load(path: str | os.PathLike | Checkpoint, variables: Iterable, excuse: Iterable[str] = ()) -> Report:
+def load(
+    path: str | os.PathLike | Checkpoint, variables: Iterable, excuse: Iterable[str] = (), family: str | None = None
+) -> Report:
     """Assigns every variable from a checkpoint; all is read and checked before the first is assigned.
 
     Args:
         path: whatever `readers.open_checkpoint` takes, or a Checkpoint already open.
-        variables: Keras or TensorFlow variables: `path` (a name of name_maps), `shape`, `assign`.
+        variables: Keras or TensorFlow variables: `path` (one that `names.TF1` knows), `shape`, `assign`.
         excuse: regular expressions; each is matched against the whole (re.fullmatch) of our path, such as
             "classifier/.*" for a head that may start fresh, also where the checkpoint has one of another shape, or
             "cls/.*" for heads that are not wanted; for a name that the table does not know, against the file's own.
+            `heads.py` makes those of a task.
+        family: as in `readers.open_checkpoint`.
 
     Raises:
         ValueError: the sides differ in a name that no expression excuses, or in a shape; or the file is damaged.
     """
-    checkpoint = path if isinstance(path, Checkpoint) else open_checkpoint(path)
+    checkpoint = path if isinstance(path, Checkpoint) else open_checkpoint(path, family)
     variables = list(variables)
     here = {variable.path: variable for variable in variables}
     assert len(here) == len(variables), "two variables have one path"

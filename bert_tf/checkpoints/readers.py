@@ -4,7 +4,8 @@ import os
 
 import numpy as np
 
-from bert_tf.checkpoints import name_maps
+from bert_tf import config_files, families
+from bert_tf.checkpoints import names
 from bert_tf.checkpoints.formats import OPENERS
 from bert_tf.checkpoints.locate import locate
 
@@ -17,16 +18,15 @@ class Checkpoint:
         format: a key of formats.OPENERS: "safetensors", "torch_bin", "sharded ...", "tf1".
         names: our path -> the file's name.
         left_out: names that mean no weight, or a weight's second name.
-        twins: those of left_out that are second names: the file's name -> name_maps.Twin.
+        twins: those of left_out that are second names: the file's name -> names.table.Twin.
         unknown: names that the table of names does not know.
     """
 
-    def __init__(self, path: str, form: str):
+    def __init__(self, path: str, form: str, name_map: names.NameMap):
         self.path, self.format = path, form
-        self._file = OPENERS[form](path)
-        self._dialect = name_maps.TF1 if form == "tf1" else name_maps.HUGGING_FACE
+        self._file, self._map = OPENERS[form](path), name_map
         try:
-            found = name_maps.sort_names(self._file.shapes, self._dialect)
+            found = name_map.sort(self._file.shapes)
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from error
         self.names, self.twins, self.unknown = found.known, found.twins, found.unknown
@@ -35,7 +35,7 @@ class Checkpoint:
     def shape(self, path: str) -> tuple[int, ...]:
         """Returns the shape of the weight at our `path`, in our orientation, without reading it."""
         shape = self._file.shapes[self.names[path]]
-        return shape[::-1] if name_maps.transposed(path, self._dialect) else shape
+        return shape[::-1] if self._map.transposed(path) else shape
 
     def get(self, path: str) -> np.ndarray:
         """Reads the weight at our `path`: float32 (whatever floating type the file has), in our orientation.
@@ -45,7 +45,7 @@ class Checkpoint:
             ValueError: the file is damaged.
         """
         array = self._read(self.names[path])
-        return np.ascontiguousarray(array.T) if name_maps.transposed(path, self._dialect) else array
+        return np.ascontiguousarray(array.T) if self._map.transposed(path) else array
 
     def check_twins(self, loaded):
         """Checks second names of tied weights against the first, as far as the paths `loaded` use them.
@@ -56,8 +56,8 @@ class Checkpoint:
         for name, twin in self.twins.items():
             if twin.needed_by in loaded and not np.array_equal(self._read(name), self.get(twin.of)):
                 raise ValueError(
-                    f"{name} in {self.path} must be equal to {self.names[twin.of]}, to which BERT ties it. Received: "
-                    "other values; a model with an output layer of its own cannot be loaded."
+                    f"{name} in {self.path} must be equal to {self.names[twin.of]}, to which the model ties it. "
+                    "Received: other values; a model with an output layer of its own cannot be loaded."
                 )
 
     def _read(self, name):
@@ -66,16 +66,24 @@ class Checkpoint:
         return array.astype(np.float32, copy=False) if array.dtype.kind in "fV" else array
 
 
-def open_checkpoint(path: str | os.PathLike) -> Checkpoint:
+def open_checkpoint(path: str | os.PathLike, family: str | None = None) -> Checkpoint:
     """Opens a Hugging Face or sentence-transformers directory, a file of one, or a TF1 checkpoint.
 
     Args:
         path: a directory; a .safetensors or .bin file or the .index.json of a sharded one; a TF1 prefix such as
             bert_model.ckpt; a directory with TF1 checkpoints means the one that its file `checkpoint` names, else
             bert_model.ckpt, else the model.ckpt-N with the highest N.
+        family: whose names the file has, `model_type` of the configuration; None: of the one that lies beside the file,
+            else BERT's.
 
     Raises:
-        ValueError: there are no weights, or they are cut short, damaged or unsafe to read.
+        ValueError: there are no weights, or they are cut short, damaged or unsafe to read; or there is no such family.
     """
     form, found = locate(path)
-    return Checkpoint(found, form)
+    return Checkpoint(found, form, _name_map(form, found, family))
+
+
+def _name_map(form, path, family):
+    if form == "tf1":
+        return names.TF1
+    return names.hugging_face(family or config_files.model_type_in(os.path.dirname(path) or ".") or families.DEFAULT)

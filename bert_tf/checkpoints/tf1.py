@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from bert_tf.checkpoints import name_maps
+from bert_tf.checkpoints import names
 
 TEMPORARY = ".tmp-checkpoint-"  # begins the names of directories that an unfinished `write` leaves behind
 _OBJECT_GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
@@ -134,7 +134,7 @@ def named(variables: Iterable) -> dict[str, Any]:
     Raises:
         ValueError: a variable has no TF1 name.
     """
-    return {name_maps.from_ours(variable.path, name_maps.TF1): variable for variable in variables}
+    return {names.TF1.from_ours(variable.path): variable for variable in variables}
 
 
 def write_tf1(prefix: str, variables: Iterable):

@@ -2,9 +2,12 @@
 
 import dataclasses
 import hashlib
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
+
+from bert_tf.data.features import FEATURES
 
 # A pool of so many batches is sorted by length: enough for batches of nearly equal lengths, and few enough that a batch
 # is still a chance draw from a large part of the data.
@@ -19,14 +22,20 @@ class Tokenized:
         input_ids    101 7592 102 101 2748 102       splits   0 3 6       two examples of three pieces
 
     Attributes:
-        pieces: {name: int32 [all pieces]} for `input_ids` and `segment_ids`.
+        pieces: {name: int32 [all pieces]} of what each piece has: `input_ids`, `segment_ids`, and what is aimed at with
+            each, such as `tag_ids`.
         splits: int64 [n + 1], where each example's pieces begin and end.
-        targets: {name: [n]} such as `label_ids`; empty when there is nothing to aim at.
+        targets: {name: [n, ...]} of what is aimed at with each example, such as `label_ids`; of choices one value, or
+            one for each. Empty when there is nothing to aim at, or only with pieces.
+        pad_id: id of [PAD], with which rows are filled up.
+        origin: what the task must know besides to make answers of outputs: where the rows come from.
     """
 
     pieces: dict
     splits: np.ndarray
     targets: dict
+    pad_id: int = 0
+    origin: Any = None
 
     def __len__(self):
         return len(self.splits) - 1
@@ -61,7 +70,10 @@ class Tokenized:
         mask = columns < lengths[:, None]
         there = mask & real[:, None]
         places = np.where(there, self.splits[:-1][chosen][:, None] + columns, 0)
-        inputs = {name: (flat[places] * there).astype(np.int32) for name, flat in self.pieces.items()}
+        inputs = {
+            name: np.where(there, flat[places], FEATURES[name].padding_of(self.pad_id)).astype(np.int32)
+            for name, flat in self.pieces.items()
+        }
         return {**inputs, "input_mask": mask.astype(np.int32)}
 
 

@@ -12,21 +12,26 @@ class Feature:
         dtype: "int32" or "float32", in the batch.
         per: what it has a value for in each row, which is its shape in the batch: "token" [B, S],
             "prediction" [B, M], "sentence" [B, K] or "example" [B].
-        padding: what fills a row after its last token.
+        padding: what fills a row after its last token; None: the vocabulary's [PAD].
     """
 
     name: str
     dtype: str = "int32"
     per: str = "token"
-    padding: int = 0
+    padding: int | None = 0
+
+    def padding_of(self, pad_id: int) -> int:
+        """Returns what fills a row, with a vocabulary whose [PAD] is `pad_id`."""
+        return pad_id if self.padding is None else self.padding
 
 
 FEATURES = {
     f.name: f
     for f in (
-        Feature("input_ids"),  # word pieces, [CLS] first, [SEP] after each text
+        Feature("input_ids", padding=None),  # word pieces, [CLS] first, [SEP] after each text
         Feature("input_mask"),  # 1 for a token, 0 for padding
-        Feature("segment_ids"),  # 0 for the first text with its [CLS] and [SEP], 1 for the second
+        Feature("segment_ids"),  # 0 for the first text with its [CLS] and [SEP]; the second's as its family has it: 1
+        Feature("context_mask"),  # question answering's, beside the model's inputs: 1 for a piece of the context
         Feature("sentence_ids"),  # packed rows only: 1, 2, ... for each sentence of the row, 0 for padding
         Feature("masked_lm_positions", per="prediction"),  # ascending places of the pieces to predict; 0 for padding
         Feature("masked_lm_ids", per="prediction"),  # the pieces that were there; 0 for padding
@@ -35,6 +40,7 @@ FEATURES = {
         Feature("next_sentence_positions", per="sentence"),  # packed rows only: the place of each example's [CLS]
         Feature("next_sentence_weights", dtype="float32", per="sentence"),  # packed rows only: 0 where no example is
         Feature("label_ids", per="example"),  # index into the sorted labels
+        Feature("tag_ids", padding=-1),  # index into the tags on a word's first piece, -1 on all other pieces
         Feature("label_values", dtype="float32", per="example"),  # the number that regression aims at
         Feature("start_positions", per="example"),  # place of the answer's first piece in the row; 0: not in this row
         Feature("end_positions", per="example"),  # place of its last piece
@@ -68,13 +74,16 @@ def fake_batch(
 
     rng = np.random.default_rng(seed)
     lengths = rng.integers((seq_length + 1) // 2, seq_length + 1, batch_size)
-    mask = np.arange(seq_length) < lengths[:, None]
+    place = np.arange(seq_length)
+    mask = place < lengths[:, None]
     values = {
         "input_ids": rng.integers(0, vocab_size, mask.shape) * mask,
         "input_mask": mask,
-        "segment_ids": (np.arange(seq_length) >= lengths[:, None] // 2) * mask,
-        "sentence_ids": (1 + (np.arange(seq_length) >= lengths[:, None] // 2)) * mask,
+        "segment_ids": (place >= lengths[:, None] // 2) * mask,
+        "sentence_ids": (1 + (place >= lengths[:, None] // 2)) * mask,
+        "context_mask": (place >= lengths[:, None] // 2) & (place < lengths[:, None] - 1),
         "label_ids": rng.integers(0, num_labels, batch_size),
+        "tag_ids": np.where(mask, rng.integers(-1, num_labels, mask.shape), -1),
         "label_values": rng.normal(size=batch_size),
         "start_positions": lengths // 2,
         "end_positions": np.maximum(lengths // 2, lengths - 2),

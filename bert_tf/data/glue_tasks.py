@@ -129,3 +129,4 @@ TASKS = {
 
 # What GLUE's server wants in one zip, with the scale to which scores are cut.
 LEADERBOARD = {file: task.scale for task in TASKS.values() for file in task.leaderboard_files}
+LEADERBOARD_HEADER = "index\tprediction\n"  # the first line of each of these files

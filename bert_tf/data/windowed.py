@@ -2,6 +2,7 @@
 
 import dataclasses
 import hashlib
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -9,7 +10,7 @@ from absl import logging
 
 from bert_tf.data.dataset import Tokenized
 from bert_tf.data.ragged import splits_of
-from bert_tf.tokenization.packing import first_of_each, pair_lengths
+from bert_tf.tokenization.packing import first_of_each, pair_lengths, room_for
 from bert_tf.tokenization.windows import windows_of
 
 _CHUNK = 2_000  # texts tokenized at a time; they are long
@@ -40,7 +41,7 @@ def window_rows(tokenizer, ids: list, max_seq_length: int, windows: Windows):
     """Cuts texts, or the second ones of pairs, into windows, and makes a row of each; in the graph too.
 
         [CLS] a [SEP]                 [CLS] window [SEP]
-        [CLS] a [SEP] b [SEP]         [CLS] a [SEP] window of b [SEP]
+        [CLS] a [SEP] b [SEP]         [CLS] a [SEP] window of b [SEP]          or as the tokenizer's template has it
 
     The first row of a text or pair is the one that `Tokenizer.pack` makes of it, so what fits is read as without
     windows. Of a pair, every window has as much of the first text as that row.
@@ -59,8 +60,9 @@ def window_rows(tokenizer, ids: list, max_seq_length: int, windows: Windows):
         ValueError: there is no room for the special tokens, or the stride is longer than the room.
     """
     *first, last = ids  # of one text there is no first
-    windows.check(max_seq_length - 1 - len(ids))
-    room, lengths = tf.cast(max_seq_length - 1 - len(ids), tf.int64), last.row_lengths()
+    room = room_for(len(ids), max_seq_length, tokenizer.template)
+    windows.check(room)
+    room, lengths = tf.cast(room, tf.int64), last.row_lengths()
     if first:
         keep = pair_lengths(first[0].row_lengths(), lengths, room)[0]
         first, room = [first_of_each(first[0], keep)], room - keep
@@ -99,11 +101,13 @@ class Windowed:
         rows: the windows of all examples, end to end; without targets.
         splits: int64 [n + 1], where each example's windows begin and end in `rows`.
         targets: {name: [n]}.
+        origin: as of `dataset.Tokenized`.
     """
 
     rows: Tokenized
     splits: np.ndarray
     targets: dict
+    origin: Any = None
 
     def __len__(self):
         return len(self.splits) - 1
@@ -171,4 +175,4 @@ def tokenize(tokenizer, texts: list, max_seq_length: int, windows: Windows, targ
         "%d pieces.",
         *(path, len(counts), counts.sum(), (counts > 1).sum(), (cut > 0).sum(), windows.max_windows, cut.sum()),
     )
-    return Windowed(Tokenized(flat, splits_of(lengths), {}), splits_of(counts), targets)
+    return Windowed(Tokenized(flat, splits_of(lengths), {}, tokenizer.pad_id), splits_of(counts), targets)

@@ -55,13 +55,20 @@ def regression(
     return {name: _lookup(name, REGRESSION)(labels, scores) for name in names}
 
 
+def mean_loss(losses: tuple[np.ndarray, np.ndarray]) -> float:
+    """Returns the mean of examples' losses, each a sum and what it counts: float [n] twice."""
+    sums, weights = (np.sum(part, dtype=np.float64) for part in losses)
+    return float(sums / weights)
+
+
 def higher_is_better(name: str) -> bool:
     """Returns whether more of the metric is better, for "accuracy" and "eval_accuracy" alike; of an error it is not.
 
     Raises:
         ValueError: an unknown name.
     """
-    return _lookup(name.removeprefix("eval_"), {**dict.fromkeys(METRICS, True), **ELSEWHERE})
+    metric = name.removeprefix("eval_").partition("_")[0]  # f1_PER is f1, of the entities of one type
+    return _lookup(metric, {**dict.fromkeys(METRICS, True), **ELSEWHERE})
 
 
 def accuracy(labels: np.ndarray, predictions: np.ndarray, num_classes: int) -> float:

@@ -1,5 +1,8 @@
-"""Flags of fine-tuning: which layers move and how fast, what the loss is, when to stop, long texts, calibration."""
+"""Flags of fine-tuning, whatever the task: which layers move and how fast, what the loss is, when to stop."""
 
+from bert_tf.flags.devices import GOOGLE_TPU
+from bert_tf.flags.model import EXPORT, MODEL
+from bert_tf.flags.training import RUN
 from bert_tf.settings import Flag
 
 LAYERS = (
@@ -26,23 +29,6 @@ STOPPING = (
          "integer", low=0),  # fmt: skip
 )
 
-CALIBRATION = (
-    Flag("fit_temperature", False, "With --do_eval: fit the temperature by which probabilities are most honest on "
-         "--eval_file, and keep it with the model.", "bool"),  # fmt: skip
-)
-
-LONG_TEXT = (
-    Flag("long_text", "truncate", "Of texts over --max_seq_length: cut the end off, or read them through overlapping "
-         "windows and average the answers.", choices=("truncate", "window")),  # fmt: skip
-    Flag("doc_stride", None, "Word pieces from the start of one window to that of the next; default: half of "
-         "--max_seq_length.", "integer", low=1),  # fmt: skip
-    Flag("max_windows", 32, "Windows of a text at most; what is behind them is cut.", "integer", low=1),
-)
-
-_EXAMPLES = "Examples as .tsv, .csv, .jsonl or .parquet, the first three also packed (.gz)"
-FILES = (
-    Flag("train_file", None, f"{_EXAMPLES}, to train on."),
-    Flag("eval_file", None, f"{_EXAMPLES}, to score on."),
-    Flag("predict_file", None, f"{_EXAMPLES}, to answer for."),
-    Flag("header", True, "Whether line 1 of a .tsv or .csv file names its columns.", "bool"),
-)
+# What every task's program has beside the task's own flags; and what it has where each example, or word, has a label.
+FINE_TUNING = (*MODEL, *RUN, *LAYERS, *EXPORT, *GOOGLE_TPU)
+LABELS = (*LOSS, *STOPPING)

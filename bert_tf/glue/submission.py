@@ -6,29 +6,10 @@ from collections.abc import Sequence
 
 from absl import logging
 
-from bert_tf.data.glue_tasks import LEADERBOARD
+from bert_tf.data.glue_tasks import LEADERBOARD, LEADERBOARD_HEADER
 from bert_tf.files import atomic_open
 
 FILES = tuple(LEADERBOARD)
-_HEADER = "index\tprediction\n"
-
-
-def write_answers(
-    directory: str, name: str, ids: Sequence[str], answers: Sequence[str | float], scale: tuple[float, float] | None
-):
-    """Writes one file of answers, header `index<TAB>prediction`: label names, or scores cut to their scale.
-
-    Args:
-        directory: where it goes.
-        name: one of `FILES`.
-        ids: of the examples, as the test file numbers them.
-        answers: as many label names, or scores.
-        scale: lowest and highest score; None for names.
-    """
-    with atomic_open(os.path.join(directory, name)) as file:
-        file.write(_HEADER)
-        for index, answer in zip(ids, answers, strict=True):
-            file.write(f"{index}\t{answer if scale is None else format(min(max(answer, scale[0]), scale[1]), '.3f')}\n")
 
 
 def write_submission(folders: Sequence[str | os.PathLike], path: str | os.PathLike) -> tuple[str, ...]:
@@ -44,7 +25,7 @@ def write_submission(folders: Sequence[str | os.PathLike], path: str | os.PathLi
         those of `FILES` that no folder has; the log names them too.
 
     Raises:
-        ValueError: a file lies in two folders or is not as `write_answers` writes it, or there is none at all.
+        ValueError: a file lies in two folders or is not as run_classifier writes it, or there is none at all.
         OSError: the zip cannot be written; an older one is unchanged.
     """
     found = {}
@@ -77,7 +58,7 @@ def _checked(path):
     with open(path, encoding="utf-8", newline="") as file:
         text = file.read()
     for number, line in enumerate(text.removesuffix("\n").split("\n"), 1):
-        if line.count("\t") != 1 or (number == 1 and f"{line}\n" != _HEADER):
+        if line.count("\t") != 1 or (number == 1 and f"{line}\n" != LEADERBOARD_HEADER):
             raise ValueError(
                 f"{path}:{number}: a file of answers must have the columns index and prediction, with a tab between "
                 f"them. Received: {line[:80]!r}; write it again with `do_predict`."

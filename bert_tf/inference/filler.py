@@ -7,7 +7,7 @@ import keras
 import tensorflow as tf
 from absl import logging
 
-from bert_tf.checkpoints import convert
+from bert_tf.checkpoints import convert, heads
 from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.export.saved_model import export
 from bert_tf.export.served import ServedModel
@@ -41,12 +41,12 @@ class Filler:
         checkpoint = open_checkpoint(path)
         _check_head(checkpoint)
         description = load_description([path], None, vocab_file, do_lower_case)
-        if description.config.extra.get("is_decoder"):
+        if description.config.is_decoder:
             raise ValueError(
                 f"A model that fills in blanks must have learned by masked LM. Received {path}, which foretells the "
                 "next piece from those before it (is_decoder in its configuration); name another."
             )
-        self.max_seq_length = max_seq_length or description.config.max_position_embeddings
+        self.max_seq_length = max_seq_length or description.config.max_length
         description.check_length(self.max_seq_length)
         self.tokenizer = description.tokenizer
         self.reader = MaskReader(self.tokenizer)
@@ -82,15 +82,17 @@ class Filler:
         kept = tf.reduce_sum(tf.cast(ids == self.reader.mask_id, tf.int32), axis=1).numpy()
         cut = [i for i, text in enumerate(texts) if text.count(MASK) > kept[i]]
         if cut:
+            last = self.max_seq_length - len(self.tokenizer.template.after)
             raise ValueError(
-                f"Each {MASK} must lie within the first {self.max_seq_length - 1} word pieces of a text. Received one "
+                f"Each {MASK} must lie within the first {last} word pieces of a text. Received one "
                 f"beyond in {len(cut)} of {len(texts)} texts, text {cut[0] + 1} first: cut from the front of it."
             )
         unknown = int((ids.flat_values.numpy() == self.reader.unk_id).sum())
         if unknown:
+            pieces = ids.flat_values.shape[0] - self.tokenizer.template.special(1) * len(texts)
             logging.warning(
                 "%d of %d word pieces are [UNK], not in the vocabulary. Is `do_lower_case`, %s here, as in training?",
-                *(unknown, ids.flat_values.shape[0] - 2 * len(texts), str(self.tokenizer.do_lower_case).lower()),
+                *(unknown, pieces, str(self.tokenizer.do_lower_case).lower()),
             )
 
     def export(self, export_dir: str) -> str:
@@ -107,7 +109,7 @@ def _plain(tokens, probabilities):
 def _check_head(checkpoint):
     if _HEAD not in checkpoint.names:
         raise ValueError(
-            f"A model that fills in blanks must have a masked-LM head: {_HEAD}, in Hugging Face's names "
+            f"A model that fills in blanks must have a masked-LM head: {_HEAD}, in Hugging Face's names of BERT "
             f"cls.predictions.bias. {checkpoint.path} has none; it is an encoder, or was trained for another task."
         )
 
@@ -120,7 +122,7 @@ def _with_weights(task, checkpoint, dtype):
         model = task.build_model()
     finally:
         keras.config.set_dtype_policy(before)
-    logging.info("%s", convert.load(checkpoint, model.variables, excuse=(*task.fresh, *task.unused)))
+    logging.info("%s", convert.load(checkpoint, model.variables, heads.unused(task)))
     return model
 
 

@@ -17,24 +17,24 @@ class Encoder(keras.Model):
     Args:
         config: an `EncoderConfig`, or the dict that `to_dict` made of one.
         rematerialize: compute each block's activations again in the backward pass instead of keeping them.
-        causal: every token attends to itself and to those before it only, as the left-to-right model that the paper
-            compares with (section 5.1).
 
     Inputs: a dict of int32 [B, S]: `input_ids`; `input_mask` (1 = token, 0 = padding; absent: all ones); `segment_ids`
     (absent: zeros); `sentence_ids` for packed rows (1, 2, ... for each sentence in the row, 0 = padding; absent: one
     sentence a row): then positions start again with each sentence and attention stays inside it.
 
-    Outputs: a dict of `sequence_output` [B, S, H]; `pooled_output` [B, H], tanh of a linear map of the first token;
+    Where the configuration says `is_decoder`, every token attends to itself and to those before it only.
+
+    Outputs: a dict of `sequence_output` [B, S, H]; `pooled_output` [B, H], tanh of a linear map of the first token, or
+    without a pooler (`has_pooler`) the first token as it is;
     `encoder_outputs`, the list of every block's [B, S, H]; with `return_attention_probs=True` also `attention_probs`,
     a list of [B, A, S, S]. All in the compute dtype.
     """
 
-    def __init__(self, config, rematerialize=False, causal=False, trainable=True, **kwargs):
+    def __init__(self, config, rematerialize=False, trainable=True, **kwargs):
         kwargs.setdefault("name", "bert")
         super().__init__(**kwargs)
         self.config = config if isinstance(config, EncoderConfig) else EncoderConfig.from_dict(config)
         self.rematerialize = rematerialize
-        self.causal = causal
         c, numbers = self.config, {"initializer_range": self.config.initializer_range, "dtype": self.dtype_policy}
         self.embeddings = Embeddings(
             c.vocab_size,
@@ -43,6 +43,7 @@ class Encoder(keras.Model):
             c.type_vocab_size,
             dropout=c.hidden_dropout_prob,
             epsilon=c.layer_norm_eps,
+            first_position=c.first_position,
             name="embeddings",
             **numbers,
         )
@@ -59,7 +60,7 @@ class Encoder(keras.Model):
             )
             for n in range(c.num_hidden_layers)
         ]
-        self.pooler = Linear(c.hidden_size, "tanh", name="dense", **numbers)
+        self.pooler = Linear(c.hidden_size, "tanh", name="dense", **numbers) if c.has_pooler else None
         self.trainable = trainable  # last: it is handed on to the parts that are there
 
     def build(self, input_shape=None):
@@ -68,14 +69,15 @@ class Encoder(keras.Model):
         with keras.name_scope("encoder"):
             for block in self.blocks:
                 block.build(tokens)
-        with keras.name_scope("pooler"):
-            self.pooler.build((None, self.config.hidden_size))
+        if self.pooler:
+            with keras.name_scope("pooler"):
+                self.pooler.build((None, self.config.hidden_size))
 
     def call(self, inputs, training=None, return_attention_probs=False):
         ids, sentence_ids = inputs["input_ids"], inputs.get("sentence_ids")
         mask = inputs.get("input_mask")
         mask = tf.ones_like(ids) if mask is None else mask
-        bias = attention_bias(mask, sentence_ids, self.compute_dtype, self.causal)
+        bias = attention_bias(mask, sentence_ids, self.compute_dtype, self.config.is_decoder)
         positions = None if sentence_ids is None else restarting_positions(sentence_ids)
         x = self.embeddings(ids, inputs.get("segment_ids"), positions, training=training)
         layers, probs = [], []
@@ -83,8 +85,12 @@ class Encoder(keras.Model):
             x, p = self._run(block, x, bias, training, return_attention_probs)
             layers.append(x)
             probs.append(p)
-        outputs = {"sequence_output": x, "pooled_output": self.pooler(x[:, 0]), "encoder_outputs": layers}
+        outputs = {"sequence_output": x, "pooled_output": self.pooled(x[:, 0]), "encoder_outputs": layers}
         return outputs | ({"attention_probs": probs} if return_attention_probs else {})
+
+    def pooled(self, first_token, training=None):
+        """Returns what `pooled_output` is for first tokens, float [..., H]: the pooler's output, or themselves."""
+        return self.pooler(first_token, training=training) if self.pooler else first_token
 
     def _run(self, block, x, bias, training, return_probs):
         if return_probs:
@@ -121,7 +127,6 @@ class Encoder(keras.Model):
             "dtype": keras.dtype_policies.serialize(self.dtype_policy),
             "config": self.config.to_dict(),
             "rematerialize": self.rematerialize,
-            "causal": self.causal,
         }
 
 

@@ -15,7 +15,7 @@ class Pretrainer(keras.Model):
     Args:
         config: an `EncoderConfig`, or the dict that `to_dict` made of one.
         next_sentence: with the next-sentence head; without it the pooler has nothing to learn from and is frozen.
-        causal, rematerialize: as in `Encoder`.
+        rematerialize: as in `Encoder`.
 
     Inputs: a dict of what `Encoder` takes and of `masked_lm_positions` int32 [B, M]; for packed rows also
     `next_sentence_positions` int32 [B, K], the places of the examples' first tokens.
@@ -24,19 +24,18 @@ class Pretrainer(keras.Model):
     is 1 unless rows are packed.
     """
 
-    def __init__(self, config, next_sentence=True, causal=False, rematerialize=False, trainable=True, **kwargs):
+    def __init__(self, config, next_sentence=True, rematerialize=False, trainable=True, **kwargs):
         super().__init__(**kwargs)
         self.config = config if isinstance(config, EncoderConfig) else EncoderConfig.from_dict(config)
         self.next_sentence = next_sentence
-        self.causal = causal
         self.rematerialize = rematerialize
         c, policy = self.config, {"dtype": self.dtype_policy}
-        self.encoder = Encoder(c, rematerialize, causal, **policy)
+        self.encoder = Encoder(c, rematerialize, **policy)
         self.masked_lm = MaskedLMHead(c.vocab_size, c.hidden_act, c.initializer_range, c.layer_norm_eps, **policy)
         self.seq_relationship = NextSentenceHead(c.initializer_range, **policy) if next_sentence else None
         self._build_parts()
         self.trainable = trainable
-        if not next_sentence:
+        if not next_sentence and c.has_pooler:
             self.encoder.pooler.trainable = False
 
     def _build_parts(self):
@@ -62,7 +61,7 @@ class Pretrainer(keras.Model):
         if positions is None:
             return outputs["pooled_output"][:, tf.newaxis]
         first = tf.gather(outputs["sequence_output"], positions, batch_dims=1)
-        return self.encoder.pooler(first, training=training)
+        return self.encoder.pooled(first, training=training)
 
     def compute_output_spec(self, inputs, training=None):
         B, M = inputs["masked_lm_positions"].shape
@@ -77,6 +76,5 @@ class Pretrainer(keras.Model):
             "dtype": keras.dtype_policies.serialize(self.dtype_policy),
             "config": self.config.to_dict(),
             "next_sentence": self.next_sentence,
-            "causal": self.causal,
             "rematerialize": self.rematerialize,
         }

@@ -17,7 +17,7 @@ from bert_tf.flags.model import MODEL
 from bert_tf.flags.pretraining import PRETRAINING
 from bert_tf.flags.training import TRAINING
 from bert_tf.programs import devices
-from bert_tf.programs.models import describe_model
+from bert_tf.programs.paths import model_paths
 
 FLAGS = (*MODEL, *TRAINING, *PRETRAINING, *GOOGLE_TPU)
 
@@ -28,7 +28,8 @@ def main(settings):
     from bert_tf.evaluation.results import write_results
     from bert_tf.training.cluster import by_chief
     from bert_tf.training.history import History
-    from bert_tf.training.stream_job import StreamJob
+    from bert_tf.training.job import Job
+    from bert_tf.training.scoring import Scoring
 
     strategy, use_xla = devices.prepare(settings)
     plan = phases.plan_of(settings)
@@ -36,21 +37,22 @@ def main(settings):
     model = _model(settings, max(*plan.lengths, held_out.max_seq_length))
     sizes = min(model.config.vocab_size, model.tokenizer.vocab_size), model.config.type_vocab_size
     plan, held_out = plan.for_model(*sizes), held_out.for_model(*sizes)
-    batches, scored = _streams(settings, plan, held_out, model.tokenizer.vocab)
+    batches, scored_batches = _streams(settings, plan, held_out, model.tokenizer.vocab)
     with strategy.scope():
         run = _run_config(settings, plan, model, use_xla)
         task = _task(settings, model.config, held_out)
         if settings.dry_run:
             _tell_whether_it_fits(settings, plan, task)
             return
-        history = History(settings.output_dir, settings.given_values())
-        job = StreamJob(task, run, history, scored, bool(settings.eval_file))
+        scoring, history = Scoring(scored_batches), History(settings.output_dir, settings.given_values())
+        job = Job(task, run, history)
         if settings.do_train:
-            job.train(batches, lambda built: _begin(settings, plan, model, built))
+            at_checkpoints = scoring if settings.eval_file else None
+            job.train(batches, lambda built: _begin(settings, plan, model, built), at_checkpoints)
         else:
             job.restore()
         if settings.do_eval:
-            scores = job.scores()
+            scores = job.scores(scoring)
             by_chief(write_results, settings.output_dir, scores, job.global_step, "")
             history.concluded(job.global_step, scores)
 
@@ -61,9 +63,16 @@ def _causal(settings):
 
 def _model(settings, longest):
     """Returns the `load.Description` of what is pretrained, on rows of up to `longest` pieces."""
-    model = describe_model(settings)
-    if _causal(settings):  # Hugging Face's word for it
-        model.config = dataclasses.replace(model.config, extra={**model.config.extra, "is_decoder": True})
+    from bert_tf.load import load_description
+
+    files = settings.bert_config_file, settings.vocab_file, settings.do_lower_case
+    model = load_description(model_paths(settings), *files)
+    if model.config.is_decoder and not _causal(settings):
+        raise ValueError(
+            "--objective must be left_to_right for a model that learned so (is_decoder in its configuration). "
+            f"Received: {settings.objective}; pass --objective=left_to_right, or start from another model."
+        )
+    model.config = dataclasses.replace(model.config, is_decoder=_causal(settings))
     model.check_length(longest)
     return model
 
@@ -72,7 +81,7 @@ def _task(settings, config, held_out):
     from bert_tf.tasks.pretraining import PretrainingTask
 
     sentences = "nsp" if held_out.has_sentences and not _causal(settings) else "none"
-    return PretrainingTask(config, sentences, held_out.packed, _causal(settings), settings.rematerialize)
+    return PretrainingTask(config, sentences, held_out.packed, settings.rematerialize)
 
 
 def _streams(settings, plan, held_out, vocab):
@@ -90,11 +99,11 @@ def _streams(settings, plan, held_out, vocab):
     def batches(start, rollbacks=0):
         return map(with_targets, plan.batches(order_seed(settings.seed, rollbacks), start, masks))
 
-    def scored():
+    def scored_batches():
         draw = masks(held_out, settings.seed) if masks else None
         return map(with_targets, held_out.in_order(settings.eval_batch_size, settings.max_eval_steps, draw))
 
-    return batches, scored
+    return batches, scored_batches
 
 
 def _begin(settings, plan, model, built):

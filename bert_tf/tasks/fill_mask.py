@@ -19,9 +19,8 @@ class FillMaskTask:
     """
 
     features = (*ENCODER_INPUTS, "masked_lm_positions")
-    # The pooler feeds next-sentence and classification heads only; a masked-LM checkpoint of Hugging Face has none.
-    fresh = ("bert/pooler/dense/.*",)
-    unused = (r"cls[/.](?!predictions[/.]).*", "classifier/.*")
+    head = (r"cls[/.]predictions[/.].*",)
+    uses_pooler = False  # a masked-LM checkpoint of Hugging Face has none
     example_method = "classify"
 
     def __init__(self, config: EncoderConfig, pieces: list[str], top_k: int = 5):

@@ -1,15 +1,18 @@
 """Pretraining: masked LM, with next sentence or sentence order or alone, and left to right (Devlin et al. 2018)."""
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from bert_tf.config import EncoderConfig
 from bert_tf.data.features import ENCODER_INPUTS, keras_inputs
 from bert_tf.modeling.pretrainer import Pretrainer
+from bert_tf.names import SENTENCE_OBJECTIVES
 
-SENTENCE_OBJECTIVES = ("nsp", "sop", "none")
 _PACKED = ("sentence_ids", "next_sentence_positions")
 _PARTS = ("masked_lm", "next_sentence")
+_LOGITS = {"masked_lm": "mlm_logits", "next_sentence": "nsp_logits"}
+_LABELS = {"masked_lm": "masked_lm_ids", "next_sentence": "next_sentence_labels"}
 
 
 class PretrainingTask:
@@ -19,32 +22,28 @@ class PretrainingTask:
     second text ("nsp") or swapped texts ("sop", Lan et al. 2019), whoever made the records decided.
 
     Args:
-        config: of the encoder.
+        config: of the encoder; where it says `is_decoder`, attention goes to the left only, and the batches are those
+            that `next_tokens` makes.
         sentence_objective: "nsp", "sop" or "none".
         packed: rows hold several examples each, as `data/pretraining/packing.py` makes them.
-        causal: attention goes to the left only; then the batches are those that `next_tokens` makes.
         rematerialize: as in `Encoder`.
 
     Raises:
         ValueError: there is no such objective, or it is to be learned left to right.
     """
 
-    # The encoder may come without heads, or from a sentence encoder, without a pooler; others' heads are not ours.
-    fresh = ("cls/.*", "bert/pooler/dense/.*")
-
     def __init__(
         self,
         config: EncoderConfig,
         sentence_objective: str = "nsp",
         packed: bool = False,
-        causal: bool = False,
         rematerialize: bool = False,
     ):
         if sentence_objective not in SENTENCE_OBJECTIVES:
             raise ValueError(
                 f"The sentence objective must be one of {SENTENCE_OBJECTIVES}. Received: {sentence_objective!r}."
             )
-        if causal and sentence_objective != "none":
+        if config.is_decoder and sentence_objective != "none":
             raise ValueError(
                 "A left-to-right model must be trained without a sentence objective, for its first token, [CLS], sees "
                 f'nothing of the texts. Received: {sentence_objective!r}; choose "none".'
@@ -52,7 +51,6 @@ class PretrainingTask:
         self.config = config
         self.next_sentence = sentence_objective != "none"
         self.packed = packed
-        self.causal = causal
         self.rematerialize = rematerialize
         self._parts = _PARTS[: 1 + self.next_sentence]
 
@@ -62,13 +60,24 @@ class PretrainingTask:
         return (*ENCODER_INPUTS, "masked_lm_positions", *packed)
 
     @property
-    def unused(self):
-        ours = () if self.next_sentence else ("cls/seq_relationship/.*",)
-        return ("classifier/.*", "cls/squad/.*", *ours)
+    def targets(self):
+        return tuple(_LABELS[part] for part in self._parts)
+
+    @property
+    def metric_names(self):
+        return (*(f"{part}_{name}" for part in self._parts for name in ("accuracy", "loss")), "loss")
+
+    @property
+    def head(self):
+        return tuple(f"cls/{part}/.*" for part in ("predictions", "seq_relationship")[: 1 + self.next_sentence])
+
+    @property
+    def uses_pooler(self):
+        return self.next_sentence
 
     def build_model(self) -> keras.Model:
         inputs = keras_inputs(self.features)
-        model = Pretrainer(self.config, self.next_sentence, self.causal, self.rematerialize)
+        model = Pretrainer(self.config, self.next_sentence, self.rematerialize)
         return keras.Model(inputs, model(inputs), name="pretraining")
 
     def denominators(self, batch):
@@ -76,12 +85,18 @@ class PretrainingTask:
 
     def loss(self, outputs, batch, denominators):
         """The mean over the predictions plus the mean over the sentences; nothing to predict counts as 0."""
-        sums = self.sums(outputs, batch)  # what is not used of it, the graph leaves out
-        means = [tf.math.divide_no_nan(sums[f"{p}_loss"], denominators[f"{p}_weights"]) for p in self._parts]
+        sums = self.collected(outputs, batch)  # what is not used of it, the graph leaves out
+        means = [
+            tf.math.divide_no_nan(tf.reduce_sum(sums[f"{part}_loss"]), denominators[f"{part}_weights"])
+            for part in self._parts
+        ]
         return tf.add_n(means)
 
-    def sums(self, outputs, batch):
-        """Returns what `scores` divides, summed over the batch so that it adds up over batches and replicas.
+    def example_losses(self, outputs, batch):
+        return None
+
+    def collected(self, outputs, batch):
+        """Returns what `metrics` divides, summed over each row.
 
         Args:
             outputs: of the model.
@@ -89,20 +104,20 @@ class PretrainingTask:
                 packed rows `next_sentence_weights`; rows whose `is_real_example` is 0 count for nothing.
 
         Returns:
-            float32 [] by name: masked_lm_loss, masked_lm_correct, masked_lm_weights, and the same of next_sentence.
+            float32 [B] by name: masked_lm_loss, masked_lm_correct, masked_lm_weights, and the same of next_sentence.
         """
-        labels = {"masked_lm": "masked_lm_ids", "next_sentence": "next_sentence_labels"}
-        logits = {"masked_lm": "mlm_logits", "next_sentence": "nsp_logits"}
         sums = {}
         for part in self._parts:
-            sums |= _sums(part, outputs[logits[part]], batch[labels[part]], _weights(part, batch))
+            logits, labels = outputs[_LOGITS[part]], batch[_LABELS[part]]
+            sums |= _sums(part, logits, labels, _weights(part, batch))
         return sums
 
-    def scores(self, sums: dict[str, float]) -> dict[str, float]:
-        """Returns google-research/bert's results but `global_step`, of `sums` added up over all batches.
+    def metrics(self, outputs, rows=None):
+        """Returns google-research/bert's results but `global_step`, of what `collected` kept of all rows.
 
         `loss` is the sum of the two means. Means over nothing are NaN.
         """
+        sums = {name: float(np.sum(values, dtype=np.float64)) for name, values in outputs.items()}
         scores = {}
         for part in self._parts:
             weights = sums[f"{part}_weights"] or float("nan")
@@ -124,7 +139,7 @@ def _sums(part, logits, labels, weights):
     losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits)
     right = tf.cast(tf.argmax(logits, -1, output_type=tf.int32) == labels, tf.float32)
     values = {"loss": losses * weights, "correct": right * weights, "weights": weights}
-    return {f"{part}_{name}": tf.reduce_sum(value) for name, value in values.items()}
+    return {f"{part}_{name}": tf.reduce_sum(value, axis=1) for name, value in values.items()}
 
 
 def next_tokens(batch):

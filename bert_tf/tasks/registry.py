@@ -1,4 +1,4 @@
-"""The file task.json beside a trained model: which task it was trained for, so that it can be built again."""
+"""The list of tasks, and the file task.json beside a trained model: which task it was trained for."""
 
 import json
 import os
@@ -8,46 +8,50 @@ from bert_tf.config import EncoderConfig
 from bert_tf.files import read_text, write_text
 from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.tasks.squad.task import QuestionAnsweringTask
+from bert_tf.tasks.tagging.task import TaggingTask
+from bert_tf.tasks.task import FineTuned, TrainedTask
 
 TASK_FILE = "task.json"
-TASKS = {"classification": ClassificationTask, "question_answering": QuestionAnsweringTask}
+TASKS: tuple[type[FineTuned], ...] = (ClassificationTask, QuestionAnsweringTask, TaggingTask)
 
 
-def save_task(directory: str, task, text_inputs: tuple[str, ...], max_seq_length: int):
-    """Writes what `read_task` needs.
-
-    Args:
-        directory: of the trained model.
-        task: one of the classes in `TASKS`.
-        text_inputs: names of the texts that an example has: ("text",), ("text_a", "text_b") or ("question", "context").
-        max_seq_length: longest row in training.
-    """
-    kind = next(name for name, cls in TASKS.items() if type(task) is cls)
-    values = {"task": kind, **task.to_dict(), "text_inputs": list(text_inputs), "max_seq_length": max_seq_length}
+def save_task(directory: str, trained: TrainedTask):
+    """Writes what `read_task` needs."""
+    values = {
+        "task": trained.task.name,
+        **trained.task.to_dict(),
+        "text_inputs": list(trained.text_inputs),
+        "max_seq_length": trained.max_seq_length,
+    }
     write_text(os.path.join(directory, TASK_FILE), json.dumps(values, indent=2, ensure_ascii=False) + "\n")
 
 
-def read_task(directory: str, config: EncoderConfig):
-    """Returns (task, text_inputs, max_seq_length) of a trained model.
+def read_task(directory: str, config: EncoderConfig, kinds: Iterable[type[FineTuned]] = TASKS) -> TrainedTask:
+    """Returns the task of a trained model.
+
+    Args:
+        directory: of the model.
+        config: of its encoder.
+        kinds: the classes of tasks that there are.
 
     Raises:
         ValueError: the directory has no task.json, or one that is not right.
     """
-    path = os.path.join(directory, TASK_FILE)
+    path, classes = os.path.join(directory, TASK_FILE), {kind.name: kind for kind in kinds}
     if not os.path.exists(path):
         raise ValueError(
-            f"A trained model must have {TASK_FILE}, which --do_train of the scripts writes. Received {directory}, "
-            "which has none."
+            f"A trained model must have {TASK_FILE}, which `do_train` of the fine-tuning programs writes. Received "
+            f"{directory}, which has none."
         )
     try:
         values = json.loads(read_text(path))
-        kind, inputs, length = (values.pop(name) for name in ("task", "text_inputs", "max_seq_length"))
-        return TASKS[kind](config, **values), tuple(inputs), length
+        name, inputs, length = (values.pop(key) for key in ("task", "text_inputs", "max_seq_length"))
+        return TrainedTask(classes[name](config, **values), tuple(inputs), length)
     except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"{path} must describe a task, one of {sorted(TASKS)}. Received: {error!r}.") from error
+        raise ValueError(f"{path} must describe a task, one of {sorted(classes)}. Received: {error!r}.") from error
 
 
-def find_task(paths: Iterable[str], config: EncoderConfig, kind: type = ClassificationTask):
+def find_task(paths: Iterable[str], config: EncoderConfig, kind: type[FineTuned]) -> TrainedTask | None:
     """Returns what `read_task` reads beside the first of `paths` that has a task.json; None: none of them has one.
 
     Args:
@@ -62,10 +66,10 @@ def find_task(paths: Iterable[str], config: EncoderConfig, kind: type = Classifi
     here = next((d for d in directories if os.path.exists(os.path.join(d, TASK_FILE))), None)
     if here is None:
         return None
-    found = read_task(here, config)
-    if not isinstance(found[0], kind):
+    trained = read_task(here, config, dict.fromkeys((*TASKS, kind)))
+    if not isinstance(trained.task, kind):
         raise ValueError(
-            f"The model must be a {kind.__name__} for this. Received {here}, which holds a {type(found[0]).__name__}; "
-            "name another one."
+            f"The model must be one for {kind.name} for this. Received {here}, which holds one for "
+            f"{trained.task.name}; name another one."
         )
-    return found
+    return trained

@@ -1,41 +1,95 @@
-"""What a task is. Training, evaluation, prediction and export ask the task; none of them knows a concrete one."""
+"""What a task is. Training, evaluation, prediction and export ask the task; none of them knows a concrete one.
 
-from typing import Any, Protocol
+    Trainable    a model, its loss, and what is kept of its outputs            pretraining
+    Served       text to the model's inputs, its outputs to answers            fill-mask
+    FineTuned    both, and files: read, laid out in rows, scored, answered     classification, SQuAD, tagging
+"""
+
+import abc
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 import keras
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.config import EncoderConfig
+from bert_tf.data.dataset import Tokenized
+from bert_tf.data.windowed import Windowed
+from bert_tf.evaluation.metrics import mean_loss
+from bert_tf.settings import Flag, Settings
 
-class Task(Protocol):
-    """A model and what its outputs mean.
+Tensors = Mapping[str, tf.Tensor]
+Outputs = tf.Tensor | Tensors  # of a model: one tensor, or several by name
+Collected = np.ndarray | Mapping[str, np.ndarray]  # the same of a whole file, [n, ...]
+Rows = Tokenized | Windowed
+
+ACTIONS = {"train": "train", "dev": "eval", "test": "predict"}  # kind of split -> the settings do_X and X_file
+
+
+class Model(Protocol):
+    """What every task has.
 
     Attributes:
+        config: of the encoder.
         features: names of the model's inputs, from `data/features.py`.
-        fresh: patterns of variable paths that need not be in the checkpoint which training starts from: the new head.
-        unused: patterns of variable paths which this task has no use for, in that checkpoint (other heads) or in its
-            own model (a pooler below a head on the whole row).
-        metric_names: what `metrics` returns.
+        head: patterns of the paths of the task's own head; `checkpoints/heads.py` knows all others.
+        uses_pooler: whether anything comes of the encoder's pooler.
     """
 
+    config: EncoderConfig
     features: tuple[str, ...]
-    fresh: tuple[str, ...]
-    unused: tuple[str, ...]
-    metric_names: tuple[str, ...]
+    head: tuple[str, ...]
+    uses_pooler: bool
 
     def build_model(self) -> keras.Model:
         """Returns a new functional model from `features` to this task's outputs."""
 
-    def denominators(self, batch: dict[str, Any]) -> dict[str, Any]:
+
+class Trainable(Model, Protocol):
+    """A task that `training/` can train and score.
+
+    Attributes:
+        targets: names of the features that the loss compares the outputs with.
+        metric_names: what `metrics` returns.
+    """
+
+    targets: tuple[str, ...]
+    metric_names: tuple[str, ...]
+
+    def denominators(self, batch: Tensors) -> Tensors:
         """Returns what the losses are divided by, float32 []: sums over the batch, which add up over its parts."""
 
-    def loss(self, outputs: Any, batch: dict[str, Any], denominators: dict[str, Any]) -> Any:
+    def loss(self, outputs: Outputs, batch: Tensors, denominators: Tensors) -> tf.Tensor:
         """Returns float32 []: the sum of the examples' losses over `denominators`, which may be of a greater batch."""
 
-    def example_losses(self, outputs: Any, batch: dict[str, Any]) -> Any:
-        """Returns float32 [B]: the loss of each example."""
+    def example_losses(self, outputs: Outputs, batch: Tensors) -> tuple[tf.Tensor, tf.Tensor] | None:
+        """Returns each example's loss and what it counts in the mean over examples, float32 [B] twice.
 
-    def read(self, tokenizer: Any, texts: Any, max_seq_length: int) -> tuple[dict[str, Any], Any]:
+        None where the loss is no such mean: then it is among the metrics.
+        """
+
+    def collected(self, outputs: Outputs, batch: Tensors) -> Outputs:
+        """Returns what is kept of a batch when a file is scored or answered: a tensor [B, ...], or a dict of them.
+
+        In the graph. Where the batches have other shapes behind B, the narrower ones are filled up with 0.
+        """
+
+    def metrics(self, outputs: Collected, rows: Rows | None) -> dict[str, float]:
+        """Returns {metric: score} over a whole file of examples; `outputs` is what `collected` kept, in numpy."""
+
+
+class Served(Model, Protocol):
+    """A task that `export/` can turn into signatures.
+
+    Attributes:
+        example_method: name of the signature that takes tf.Examples, "classify" or "regress"; None: there is none.
+    """
+
+    example_method: str | None
+
+    def read(self, tokenizer: Any, texts: Sequence[tf.Tensor], max_seq_length: int) -> tuple[Tensors, Any]:
         """Turns texts into the model's inputs, in the graph.
 
         Args:
@@ -47,7 +101,7 @@ class Task(Protocol):
             {name: tensor} for `features`, and what `answer` must know besides the outputs, or None.
         """
 
-    def answer(self, outputs: Any, origin: Any = None) -> dict[str, Any]:
+    def answer(self, outputs: Outputs, origin: Any = None) -> Tensors:
         """Returns what is served for the outputs: {name: tensor [n, ...]}.
 
         Args:
@@ -55,27 +109,205 @@ class Task(Protocol):
             origin: what `read` gave with them; None for features that were sent as they are.
         """
 
-    @property
-    def example_method(self) -> str | None:
-        """Name of the signature that takes tf.Examples, "classify" or "regress"; None where there is none."""
-
-    def example_answer(self, outputs: Any, origin: Any = None) -> dict[str, Any]:
+    def example_answer(self, outputs: Outputs, origin: Any = None) -> Tensors:
         """Returns what `example_method` serves: `scores` and `classes` [n, L], or `outputs` [n, 1]."""
 
-    def collected(self, outputs: Any, batch: dict[str, Any]) -> Any:
-        """Returns what is kept of a batch when a file is scored or answered: a tensor [B, ...], or a dict of them.
 
-        In the graph. Its shape behind B must not depend on the batch's width.
+class Examples(Protocol):
+    """The examples of one file, in its order.
+
+    Attributes:
+        path: the file.
+        ids: a name for each.
+    """
+
+    path: str
+    ids: list[str]
+
+    def __len__(self) -> int: ...
+
+
+class TaskData(Protocol):
+    """What a task read for a run.
+
+    Attributes:
+        examples: split -> its examples; splits are "train", "dev" and "test", and where there are several of a kind
+            "dev_<name>": what belongs to such a one ends in `_<name>`.
+        text_inputs: names of the texts that an example has where the model is asked, such as ("text",).
+    """
+
+    examples: dict[str, Examples]
+    text_inputs: tuple[str, ...]
+
+
+class Outcome(NamedTuple):
+    """What a model gave for one split.
+
+    Attributes:
+        split: such as "dev" or "test_mismatched".
+        examples: the file's.
+        rows: as the model read them.
+        outputs: what the task kept of its outputs.
+        losses: sums and weights, float32 [n] each; None without targets.
+    """
+
+    split: str
+    examples: Examples
+    rows: Rows
+    outputs: Collected
+    losses: tuple[np.ndarray, np.ndarray] | None
+
+    @property
+    def suffix(self) -> str:
+        """What the names of this split's files and scores end in: "" or "_mismatched"."""
+        return self.split.removeprefix("dev").removeprefix("test")
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainedTask:
+    """A task as task.json beside a trained model describes it.
+
+    Attributes:
+        task: with the options that it was trained with.
+        text_inputs: names of the texts that an example has: ("text",), ("text_a", "text_b"), ("question", "context").
+        max_seq_length: longest row in training.
+    """
+
+    task: "FineTuned"
+    text_inputs: tuple[str, ...]
+    max_seq_length: int
+
+
+class FineTuned(abc.ABC):
+    """A task that learns from files, answers for files, and is served: `Trainable` and `Served`, and what is below.
+
+    Attributes:
+        name: in task.json.
+        flags: of its program, beside those of all fine-tuning (`programs/fine_tuning.py`).
+        files: patterns of what it writes into output_dir, beside what every run writes.
+        labels: names of the outputs in the order of their ids, for labels.txt; None: they have no names.
+    """
+
+    name: ClassVar[str]
+    flags: ClassVar[tuple[Flag, ...]] = ()
+    files: ClassVar[tuple[str, ...]] = ()
+    example_method = None
+    uses_pooler = False
+    labels: list[str] | None = None
+
+    # From files to a task.
+
+    @classmethod
+    @abc.abstractmethod
+    def read_data(cls, settings: Settings, kinds: Sequence[str], trained: TrainedTask | None) -> TaskData:
+        """Reads the files of a run.
+
+        Args:
+            settings: the flags.
+            kinds: of splits: some of "train", "dev" and "test"; the last without what is to be found.
+            trained: the model that is there already and is not trained now; None: there is none.
+
+        Raises:
+            ValueError: settings contradict each other or the model, or a file is not as described.
         """
 
-    def metrics(self, outputs: Any, targets: dict[str, np.ndarray]) -> dict[str, float]:
-        """Returns {metric: score} over a whole file of examples; `outputs` is what `collected` kept, in numpy."""
+    @classmethod
+    @abc.abstractmethod
+    def create(
+        cls, model: Any, data: TaskData, settings: Settings, before: TrainedTask | None, use_xla: bool = False
+    ) -> Self:
+        """Returns the task of a run.
+
+        Args:
+            model: the `load.Description` of what it starts from.
+            data: of `read_data`.
+            settings: the flags.
+            before: the model that is there already, also where this run trained it and goes on; None: there is none.
+            use_xla: the model will be compiled.
+
+        Raises:
+            ValueError: settings contradict each other, the data or the model.
+        """
+
+    @classmethod
+    def adopted(cls, settings: Settings, trained: TrainedTask) -> Settings:
+        """Returns the settings with what a trained model was trained with, where the user says nothing else."""
+        return settings.adopt({"max_seq_length": trained.max_seq_length})
+
+    @abc.abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the arguments, beside `config`, that make this task again; JSON values."""
+
+    def identity(self) -> dict[str, Any]:
+        """Returns which of the task's options decide what training computes: a run continues only with the same."""
+        return {}
+
+    # From examples to rows, and from outputs to scores and files.
+
+    @abc.abstractmethod
+    def lay_out(self, tokenizer: Any, examples: Examples, max_seq_length: int, with_targets: bool) -> Rows:
+        """Lays examples out in rows, with what is aimed at where that is wanted and known."""
+
+    def example_weights(self, batch: Tensors) -> tf.Tensor:
+        """Returns float32 [B]: what each example counts in the loss; its own place in a batch that is full up aside."""
+        return tf.ones_like(batch["is_real_example"])
+
+    def denominators(self, batch):
+        return {"examples": tf.reduce_sum(self.example_weights(batch) * batch["is_real_example"])}
+
+    def loss(self, outputs, batch, denominators):
+        losses, _ = self.example_losses(outputs, batch)
+        return tf.reduce_sum(losses * batch["is_real_example"]) / denominators["examples"]
+
+    def collected(self, outputs, batch):
+        return outputs
+
+    def evaluate(self, outcomes: Sequence[Outcome], settings: Settings) -> dict[str, float]:
+        """Returns the scores over all files to score on. What the task learns from them, such as a threshold, it keeps.
+
+        Args:
+            outcomes: of the splits of "dev", one at least.
+            settings: the flags.
+        """
+        scores = {}
+        for outcome in outcomes:
+            values = self.metrics(outcome.outputs, outcome.rows) | {"loss": mean_loss(outcome.losses)}
+            scores |= {f"{name}{outcome.suffix}": value for name, value in values.items()}
+        return scores
+
+    def write_scored(self, directory: str, outcomes: Sequence[Outcome], settings: Settings):
+        """Writes, beside eval_results.txt, what was said of each example that was scored; here, nothing."""
+        return
+
+    @abc.abstractmethod
+    def decode(self, outcome: Outcome) -> Any:
+        """Returns what is answered to each example of a file."""
+
+    @abc.abstractmethod
+    def write_answers(self, directory: str, outcome: Outcome, answers: Any, settings: Settings):
+        """Writes the answers for a file to answer, as `decode` gave them."""
+
+    def score_answers(self, outcome: Outcome, answers: Any) -> dict[str, float]:
+        """Returns the scores of such answers, where the file to answer tells what is right; else {}."""
+        return {}
+
+    def example_answer(self, outputs, origin=None):
+        raise AssertionError(f"{self.name} has no signature on tf.Example")
+
+
+def check_first_token(config: EncoderConfig, what: str):
+    """Raises ValueError where the first token, which `what` reads, sees nothing of the texts."""
+    if config.is_decoder:
+        raise ValueError(
+            f"{what} must have an encoder that sees both sides, for it reads the first token, [CLS]. Received a "
+            "left-to-right model (is_decoder in its configuration), whose first token sees only itself; name another."
+        )
 
 
 def read_rows(tokenizer, texts, max_seq_length: int) -> dict[str, tf.Tensor]:
-    """Returns one row for each text or pair, cut as `Tokenizer.pack` cuts; what `Task.read` is for most tasks.
+    """Returns one row for each text or pair, cut as `Tokenizer.pack` cuts; what `Served.read` is for most tasks.
 
-    Args: as `Task.read`.
+    Args: as `Served.read`.
 
     Returns:
         what `tokenizer.pad` returns, int32 [n, S]; S is the longest row's, and 1 where there is no text at all, since a

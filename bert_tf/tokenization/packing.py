@@ -1,45 +1,70 @@
 """Ids of one or two texts to the rows that BERT reads: truncation, special tokens, padding."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import tensorflow as tf
 
+from bert_tf.families import Template
 
-def pack(ids_a, ids_b, max_seq_length: int, cls_id: int, sep_id: int) -> dict[str, tf.RaggedTensor]:
-    """Joins one or two texts a row with [CLS] and [SEP], cut to max_seq_length as google-research/bert cuts.
 
-        input_ids    [CLS] a1 a2 a3 [SEP] b1 b2 [SEP]
+def pack(
+    ids_a, ids_b, max_seq_length: int, template: Template, id_of: Callable[[str], int]
+) -> dict[str, tf.RaggedTensor]:
+    """Joins one or two texts a row with special pieces, cut to max_seq_length as google-research/bert cuts.
+
+        input_ids    [CLS] a1 a2 a3 [SEP] b1 b2 [SEP]        this is BERT's template
         segment_ids    0   0  0  0    0   1  1    1
 
     One text loses its end. Of two, the longer loses pieces from its end, one at a time; of equal ones the second.
 
     Args:
         ids_a, ids_b: RaggedTensors of int32 [n, (pieces)]; ids_b may be None.
-        max_seq_length: pieces in a row at most, special tokens included.
-        cls_id, sep_id: ids of the special tokens.
+        max_seq_length: pieces in a row at most, special ones included.
+        template: what stands around the texts.
+        id_of: from a special piece to its id.
 
     Returns:
         "input_ids" and "segment_ids", RaggedTensors of int32 [n, (length)].
 
     Raises:
-        ValueError: max_seq_length has no room for the special tokens.
+        ValueError: max_seq_length has no room for the special pieces, or the model has no segment for a second text.
     """
-    needed = 2 if ids_b is None else 3
-    if max_seq_length < needed:
-        raise ValueError(
-            f"max_seq_length must have room for [CLS] and every [SEP]: at least {needed} here. "
-            f"Received: {max_seq_length}; raise --max_seq_length."
-        )
-    room = max_seq_length - needed
+    texts = 1 if ids_b is None else 2
+    template.check(texts)
+    room = room_for(texts, max_seq_length, template)
     if ids_b is None:
         first, second = [first_of_each(ids_a, room)], []
     else:
         keep_a, keep_b = pair_lengths(ids_a.row_lengths(), ids_b.row_lengths(), room)
         first, second = [first_of_each(ids_a, keep_a)], [first_of_each(ids_b, keep_b)]
-    cls, sep = (tf.fill([ids_a.nrows(), 1], tf.constant(token, ids_a.dtype)) for token in (cls_id, sep_id))
-    segments = [tf.concat([cls, *first, sep], axis=1)] + [tf.concat([ids, sep], axis=1) for ids in second]
-    numbers = [ids.with_flat_values(tf.fill(tf.shape(ids.flat_values), i)) for i, ids in enumerate(segments)]
+
+    def constant(pieces):
+        ids = tf.constant([id_of(piece) for piece in pieces], ids_a.dtype, [1, len(pieces)])
+        return tf.repeat(ids, ids_a.nrows(), axis=0)
+
+    behind = template.between if second else template.after
+    segments = [tf.concat([constant(template.before), *first, constant(behind)], axis=1)]
+    segments += [tf.concat([ids, constant(template.after)], axis=1) for ids in second]
+    numbers = [
+        ids.with_flat_values(tf.fill(tf.shape(ids.flat_values), number))
+        for ids, number in zip(segments, (0, template.second_segment), strict=False)
+    ]
     return {"input_ids": tf.concat(segments, axis=1), "segment_ids": tf.concat(numbers, axis=1)}
+
+
+def room_for(texts: int, max_seq_length: int, template: Template) -> int:
+    """Returns how many pieces a row has for so many texts, 1 or 2, together.
+
+    Raises:
+        ValueError: there is no room for the special pieces.
+    """
+    room = max_seq_length - template.special(texts)
+    if room < 0:
+        raise ValueError(
+            f"max_seq_length must have room for the special pieces, {' '.join(template.pieces(texts))}: at least "
+            f"{template.special(texts)} here. Received: {max_seq_length}; raise --max_seq_length."
+        )
+    return room
 
 
 def pad(packed: Mapping[str, tf.RaggedTensor], seq_length: int | None, pad_id: int) -> dict[str, tf.Tensor]:

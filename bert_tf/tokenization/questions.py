@@ -4,13 +4,14 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
+from bert_tf.families import Template
 from bert_tf.tokenization.windows import Windows, windows_of
-
-_SPECIAL = 3  # [CLS] question [SEP] context [SEP]
 
 
 class QuestionWindows(NamedTuple):
     """The rows of n questions, those of one question one after the other; every question has one at least.
+
+    With BERT's template:
 
         input_ids    [CLS] q1 q2 [SEP] c3 c4 c5 [SEP]
         segment_ids    0   0  0   0    1  1  1   1
@@ -29,19 +30,21 @@ class QuestionWindows(NamedTuple):
     limits: tf.RaggedTensor
 
 
-def check_lengths(max_seq_length: int, max_query_length: int, doc_stride: int):
+def check_lengths(template: Template, max_seq_length: int, max_query_length: int, doc_stride: int):
     """Raises ValueError where a row has no room for the context, or where pieces would fall between two rows."""
-    room = max_seq_length - max_query_length - _SPECIAL
+    special = template.special(2)
+    room = max_seq_length - max_query_length - special
     if room < 1:
         raise ValueError(
-            "--max_seq_length must be greater than --max_query_length + 3, for [CLS], the question, two [SEP] and some "
-            f"of the context. Received {max_seq_length} and {max_query_length}; raise the first or lower the second."
+            f"--max_seq_length must be greater than --max_query_length + {special}, for the question, "
+            f"{' '.join(template.pieces(2))} and some of the context. Received {max_seq_length} and "
+            f"{max_query_length}; raise the first or lower the second."
         )
     if not 1 <= doc_stride <= room:
         raise ValueError(
-            "--doc_stride must be from 1 to --max_seq_length - --max_query_length - 3, what a row holds of the context "
-            f"beside the longest question: {room} here. Received: {doc_stride}; with a greater one, pieces would fall "
-            "between two rows."
+            f"--doc_stride must be from 1 to --max_seq_length - --max_query_length - {special}, what a row holds of "
+            f"the context beside the longest question: {room} here. Received: {doc_stride}; with a greater one, pieces "
+            "would fall between two rows."
         )
 
 
@@ -78,18 +81,21 @@ def windows_of_pieces(
         context: three of them, as from `Tokenizer.tokenize_with_offsets`.
         tokenizer, max_seq_length, doc_stride, max_query_length, errors: see `question_windows`.
     """
-    check_lengths(max_seq_length, max_query_length, doc_stride)
+    template = tokenizer.template
+    check_lengths(template, max_seq_length, max_query_length, doc_stride)
     ids, starts, limits = context
     question = question[:, :max_query_length]
-    windows = windows_of(ids.row_lengths(), max_seq_length - _SPECIAL - question.row_lengths(), doc_stride)
+    room = max_seq_length - template.special(2) - question.row_lengths()
+    windows = windows_of(ids.row_lengths(), room, doc_stride)
     question = tf.gather(question, windows.rows)
     packed = tokenizer.pack(question, windows.take(ids), max_seq_length)
 
-    count = tf.size(windows.rows)
-    elsewhere = tf.concat([question, tf.zeros([count, 2], tf.int32)], axis=1)  # as long as what is before the context
-    elsewhere = elsewhere.with_flat_values(-tf.ones_like(elsewhere.flat_values))
+    count, elsewhere = tf.size(windows.rows), len(template.before) + len(template.between)
+    before = tf.concat([question, tf.zeros([count, elsewhere], tf.int32)], axis=1)  # as long as what is before it
+    before = before.with_flat_values(-tf.ones_like(before.flat_values))
+    after = tf.fill([count, len(template.after)], -1)
 
     def aligned(offsets):
-        return tf.concat([elsewhere, windows.take(offsets), tf.fill([count, 1], -1)], axis=1)
+        return tf.concat([before, windows.take(offsets), after], axis=1)
 
     return QuestionWindows(packed, windows, aligned(starts), aligned(limits))

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 import tensorflow as tf
 import tensorflow_text as tf_text
 
+from bert_tf import config_files, families
+from bert_tf.families import Template
 from bert_tf.tokenization import packing
 from bert_tf.tokenization import vocabulary as vocabularies
 from bert_tf.tokenization.vocabulary import Vocabulary, check_case
@@ -33,17 +35,25 @@ class Tokenizer(tf.Module):
         vocab_file: the file's path, None when the vocabulary came as a list.
         do_lower_case: whether text is lowercased and stripped of accents.
         cls_id, sep_id, pad_id, unk_id, mask_id: ids of the special tokens; mask_id may be None.
+        template: what stands around the texts of a row, a `families.Template`.
     """
 
-    def __init__(self, vocab: str | os.PathLike | Iterable[str], do_lower_case: bool = True):
+    def __init__(
+        self,
+        vocab: str | os.PathLike | Iterable[str],
+        do_lower_case: bool = True,
+        template: Template | None = None,
+    ):
         """Reads the vocabulary.
 
         Args:
             vocab: path of a file with one piece a line, or the pieces.
             do_lower_case: False for cased models.
+            template: None: BERT's.
 
         Raises:
-            ValueError: no file, or no BERT vocabulary (one of [PAD], [UNK], [CLS], [SEP] is missing).
+            ValueError: no file, no BERT vocabulary (one of [PAD], [UNK], [CLS], [SEP] is missing), or one without a
+                piece of the template.
         """
         super().__init__()
         self._vocabulary = Vocabulary.read(vocab)
@@ -52,6 +62,8 @@ class Tokenizer(tf.Module):
         self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = map(
             self._vocabulary.id_of, (*vocabularies.SPECIAL_PIECES, "[MASK]")
         )
+        self.template = Template() if template is None else template
+        self._check_template()
         self._splitter = WordSplitter(self.do_lower_case)
         with tf.init_scope(), tf.device("CPU:0"):
             self._pieces = tf_text.FastWordpieceTokenizer(
@@ -71,13 +83,16 @@ class Tokenizer(tf.Module):
         return len(self._vocabulary.pieces)
 
     @classmethod
-    def from_directory(cls, path, do_lower_case: bool | None = None, vocab_file=None) -> "Tokenizer":
+    def from_directory(
+        cls, path, do_lower_case: bool | None = None, vocab_file=None, template: Template | None = None
+    ) -> "Tokenizer":
         """Makes the tokenizer of a checkpoint's directory.
 
         Args:
             path: directory with `vocab.txt` and perhaps `tokenizer_config.json`.
             do_lower_case: None: what `tokenizer_config.json` says, else True.
             vocab_file: another vocabulary than the directory's.
+            template: None: that of the family of the directory's configuration, BERT's where there is none.
 
         Raises:
             ValueError: no vocabulary; a letter case that contradicts the directory's file or name; a setting in
@@ -85,7 +100,17 @@ class Tokenizer(tf.Module):
         """
         directory = os.fspath(path)
         do_lower_case = vocabularies.resolve_case(directory, do_lower_case)
-        return cls(vocab_file or os.path.join(directory, vocabularies.VOCAB_FILE), do_lower_case)
+        if template is None:
+            template = families.family(config_files.model_type_in(directory) or families.DEFAULT).template
+        return cls(vocab_file or os.path.join(directory, vocabularies.VOCAB_FILE), do_lower_case, template)
+
+    def _check_template(self):
+        missing = [piece for piece in self.template.pieces(2) if self._vocabulary.id_of(piece) is None]
+        if missing:
+            raise ValueError(
+                f"The vocabulary must hold the special pieces of its model, {' '.join(self.template.pieces(2))}. "
+                f"Received {self.vocab_size} pieces without {missing[0]}: is it another model's vocabulary?"
+            )
 
     def save(self, directory: str | os.PathLike):
         """Writes `vocab.txt` and `tokenizer_config.json`, which `from_directory` reads."""
@@ -120,7 +145,7 @@ class Tokenizer(tf.Module):
         return self._tokenize_with_offsets(_strings(texts))
 
     def pack(self, ids_a, ids_b=None, max_seq_length: int = 128) -> dict[str, tf.RaggedTensor]:
-        """Joins ids of one or two texts a row with special tokens; see `packing.pack`.
+        """Joins ids of one or two texts a row with the template's special pieces; see `packing.pack`.
 
         Args:
             ids_a, ids_b: RaggedTensors of int32 [n, (pieces)], as from `tokenize`.
@@ -130,9 +155,10 @@ class Tokenizer(tf.Module):
             "input_ids" and "segment_ids", RaggedTensors of int32 [n, (length)].
 
         Raises:
-            ValueError: max_seq_length has no room for the special tokens.
+            ValueError: max_seq_length has no room for the special tokens, or the model has no segment for a second
+                text.
         """
-        return packing.pack(ids_a, ids_b, max_seq_length, self.cls_id, self.sep_id)
+        return packing.pack(ids_a, ids_b, max_seq_length, self.template, self._vocabulary.id_of)
 
     def pad(self, packed: Mapping[str, tf.RaggedTensor], seq_length: int | None = None) -> dict[str, tf.Tensor]:
         """Returns "input_ids", "input_mask" and "segment_ids", int32 [n, seq_length]; see `packing.pad`.

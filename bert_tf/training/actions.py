@@ -81,46 +81,63 @@ class Progress:
             self.told = self.skipped
 
 
-class KeepBest:
-    """Scores every checkpoint on held-out examples and notes the best, which is then kept from deletion.
+class ScoreCheckpoints:
+    """Scores every checkpoint on held-out examples, for the log, the run's page and TensorBoard (`output_dir`/eval).
+
+    Args:
+        score: takes (step, model) and returns {metric: value}.
+        run: a `RunConfig`.
+        checkpoints: the run's `Store`.
+        history: the run's `History`, which gets the scores too, or None.
+    """
+
+    def __init__(self, score, run, checkpoints, history=None):
+        self.score, self.run, self.checkpoints, self.history = score, run, checkpoints, history
+        self.events = Events(run.output_dir, "eval")
+
+    def __call__(self, step, results, state):
+        if self.run.saves_at(step):
+            scores = self.score(step, state.model)
+            self.take(step, scores, state)
+            self.events.write(step, scores)
+            if self.history:
+                self.history.evaluated(step, scores)
+
+    def take(self, step, scores, state):
+        """Makes of the scores what is to be made of them: here, a line in the log."""
+        logging.info("step %d  held out: %s", step, "  ".join(f"{name} {value:.4f}" for name, value in scores.items()))
+
+
+class KeepBest(ScoreCheckpoints):
+    """Notes the best of the checkpoints that it scores, which is then kept from deletion.
 
     A score that is no number is never the best. With `patience` it ends the run, by `state.ended_at`: as a function of
     the step and of the best one that is noted on the disk, so that a run that has ended so has ended for good.
 
     Args:
+        score, run, checkpoints, history: as of `ScoreCheckpoints`.
         metric: "accuracy", "loss", ..., with or without "eval_".
-        score: takes the model and returns {metric: value}.
         names: the metrics that `score` returns.
-        run: a `RunConfig`.
-        checkpoints: the run's `Store`.
-        history: the run's `History`, which gets the scores too, or None.
         patience: the run ends after so many checkpoints in a row that were no better; 0: at its last step only.
 
     Raises:
         ValueError: there is no such metric.
     """
 
-    def __init__(self, metric, score, names, run, checkpoints, history=None, patience=0):
+    def __init__(self, score, run, checkpoints, history, metric, names, patience=0):
+        super().__init__(score, run, checkpoints, history)
         self.metric = metric.removeprefix("eval_")
         if self.metric not in names:
             raise ValueError(f"`keep_best` must name one of {sorted(names)}. Received: {metric!r}.")
         self.higher = higher_is_better(self.metric)
-        self.score, self.run, self.checkpoints, self.history = score, run, checkpoints, history
-        self.events = Events(run.output_dir, "eval")
         self.patience = patience
 
-    def __call__(self, step, results, state):
-        if not self.run.saves_at(step):
-            return
-        scores = self.score(state.model)
+    def take(self, step, scores, state):
         value, best = scores[self.metric], self.checkpoints.best()
         better = best is None or (value > best.value if self.higher else value < best.value)
         better = better and not math.isnan(value)
         cluster.by_chief(self._note, step, value, better)  # all must call it, though one may find it noted already
         logging.info("step %d  eval_%s = %.5f%s", step, self.metric, value, "  (best so far)" if better else "")
-        self.events.write(step, scores)
-        if self.history:
-            self.history.evaluated(step, scores)
         self._end_if_due(step, state)
 
     def _end_if_due(self, step, state):

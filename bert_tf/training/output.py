@@ -6,19 +6,13 @@ import shutil
 
 from absl import logging
 
-# What a run writes. Anything else in the directory is somebody else's and stays.
+# What every run writes, whatever its task. Anything else in the directory is somebody else's and stays.
 _OWN = (
     "model.ckpt-*.index",
     "model.ckpt-*.data-*",
     "checkpoint",
     "best_checkpoint.json",
     "eval_results.txt",
-    "eval_predictions*.tsv",
-    "test_results*.tsv",
-    "predictions*.jsonl",
-    "predictions.json",
-    "nbest_predictions.json",
-    "null_odds.json",
     "labels.txt",
     "task.json",
     "history.jsonl",

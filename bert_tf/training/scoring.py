@@ -1,12 +1,34 @@
-"""A model over a whole file of examples: outputs in the order of the file, and scores."""
+"""A model over examples that it is not trained on: what the task keeps of its outputs, and scores."""
+
+import dataclasses
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.evaluation.metrics import mean_loss
 from bert_tf.training import distribution
 
 
-class Predictor:
+@dataclasses.dataclass(frozen=True)
+class Scoring:
+    """Examples as a model is asked about them, from memory or from a stream of records.
+
+    Attributes:
+        batches: returns the batches from the first one on, dicts of tensors [B, ...].
+        order: int [steps, B], the example in each place of the batches, or -1; None: they come as they are, and a row
+            whose `is_real_example` is 0 is none.
+        rows: what `Task.metrics` holds the outputs against, such as a `data.dataset.Tokenized`; None: what the task
+            keeps of the outputs says all.
+    """
+
+    batches: Callable[[], Iterable[dict]]
+    order: np.ndarray | None = None
+    rows: Any = None
+
+
+class Scorer:
     """Runs a task's model without training it, on the current strategy.
 
     Args:
@@ -21,35 +43,53 @@ class Predictor:
         self._forward = tf.function(self._outputs, jit_compile=use_xla or None)
         self._run = distribution.traced_once(self._distributed)
 
-    def outputs(self, batches, order) -> tuple:
-        """Returns what the task keeps of its outputs, and losses [n] where the batches have targets, else None.
+    def outputs(self, scoring: Scoring) -> tuple[Any, tuple[np.ndarray, np.ndarray] | None]:
+        """Returns what the task keeps of its outputs, and the losses; both in the examples' own order.
 
-        The first is what `Task.collected` gives, an array [n, ...] or a dict of them; both are in the examples' own
-        order.
-
-        Args:
-            batches: dicts of tensors, one for each row of `order`.
-            order: int [steps, B], the example in each place or -1, from `scoring_order`.
+        The first is what `Task.collected` gives, an array [n, ...] or a dict of them. The second is what
+        `Task.example_losses` gives, sums and weights, float32 [n] each; None where the batches have no targets.
         """
-        rows, results = order.reshape(-1), []
-        for batch in batches:
-            results.append(tf.nest.map_structure(distribution.collect, self._run(batch)))
-        real = rows >= 0
-        places = np.argsort(rows[real], kind="stable")
-        merged = tf.nest.map_structure(lambda *parts: np.concatenate(parts)[real][places], *results)
+        parts, real = [], []
+        for batch in scoring.batches():
+            parts.append(tf.nest.map_structure(distribution.collect, self._run(batch)))
+            real.append(_is_real(batch))
+        merged = tf.nest.map_structure(lambda *arrays: _joined(arrays), *parts)
+        places = _places(np.concatenate(real), scoring.order)
+        merged = tf.nest.map_structure(lambda array: array[places], merged)
         return merged["outputs"], merged.get("losses")
 
-    def scores(self, batches, order, targets) -> dict[str, float]:
-        """Returns the task's metrics and the mean `loss` over all examples."""
-        outputs, losses = self.outputs(batches, order)
-        return {**self.task.metrics(outputs, targets), "loss": float(np.mean(losses, dtype=np.float64))}
+    def scores(self, scoring: Scoring) -> dict[str, float]:
+        """Returns the task's metrics and, where the task knows the losses of examples, their mean as `loss`."""
+        outputs, losses = self.outputs(scoring)
+        metrics = self.task.metrics(outputs, scoring.rows)
+        return metrics if losses is None else {**metrics, "loss": mean_loss(losses)}
 
     def _distributed(self, batch):
         return tf.distribute.get_strategy().run(lambda whole: self._forward(distribution.share(whole)), args=(batch,))
 
     def _outputs(self, batch):
-        outputs = self.model({k: batch[k] for k in self.task.features}, training=False)
-        kept = {"outputs": self.task.collected(outputs, batch)}
-        if not batch.keys() - set(self.task.features) - {"is_real_example"}:
-            return kept
-        return kept | {"losses": self.task.example_losses(outputs, batch)}
+        outputs = self.model({name: batch[name] for name in self.task.features}, training=False)
+        results = {"outputs": self.task.collected(outputs, batch)}
+        if set(self.task.targets) <= batch.keys():
+            losses = self.task.example_losses(outputs, batch)
+            results |= {} if losses is None else {"losses": losses}
+        return results
+
+
+def _is_real(batch):
+    """bool [B]: which rows of a batch are examples, and do not only fill it up."""
+    real = batch.get("is_real_example")
+    return np.ones(len(batch["input_ids"]), bool) if real is None else np.asarray(real) > 0
+
+
+def _joined(arrays):
+    """Joins arrays [b, ...]; where they are of different widths, the narrower ones are filled up with 0."""
+    shape = np.max([array.shape[1:] for array in arrays], axis=0).astype(int)
+    fill = [[(0, 0), *((0, wide - own) for wide, own in zip(shape, a.shape[1:], strict=True))] for a in arrays]
+    return np.concatenate([np.pad(a, f) if np.any(f) else a for a, f in zip(arrays, fill, strict=True)])
+
+
+def _places(real, order):
+    """int [n]: where in the row of all batches each example stands, in the examples' own order."""
+    places = np.flatnonzero(real)
+    return places if order is None else places[np.argsort(order.reshape(-1)[places], kind="stable")]

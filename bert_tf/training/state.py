@@ -7,7 +7,7 @@ import re
 import tensorflow as tf
 from absl import logging
 
-from bert_tf.checkpoints import convert, name_maps, store
+from bert_tf.checkpoints import convert, heads, names, store
 from bert_tf.training.layer_rates import top_layers
 
 _SETTINGS = "training/settings"
@@ -31,10 +31,10 @@ class TrainingState:
 
     def tensors(self) -> dict:
         """Returns {name: variable or tensor}: everything, as `store.Store.save` takes it."""
-        named = {name_maps.from_ours(v.path, name_maps.TF1): v for v in self.model.variables}
+        named = {names.TF1.from_ours(v.path): v for v in self.model.variables}
         for path, slot in self.optimizer.slots(self.model.trainable_variables).items():
             path, kind = path.rsplit("/", 1)
-            named[f"{name_maps.from_ours(path, name_maps.TF1)}/{kind}"] = slot
+            named[f"{names.TF1.from_ours(path)}/{kind}"] = slot
         named["global_step"] = self.optimizer.iterations
         named |= {f"training/{name}": variable for name, variable in self.step.variables().items()}
         return named | {_SETTINGS: tf.constant(json.dumps(self.settings, sort_keys=True))}
@@ -94,17 +94,19 @@ def begin(
         logging.info("Continuing this run from step %d: %s", step, prefix)
         return step
     if init_checkpoint:
-        _load_initial(state.model.variables, init_checkpoint, (*task.fresh, *task.unused), reinit_layers)
+        _load_initial(state.model.variables, init_checkpoint, task, reinit_layers)
         return 0
     logging.warning("No `init_checkpoint`: training starts from random weights.")
     return 0
 
 
-def _load_initial(variables, path, excuse, reinit_layers):
+def _load_initial(variables, path, task, reinit_layers):
     """Loads all but the top `reinit_layers` and the pooler, which keep the random weights that they were made with."""
     anew = top_layers([v.path for v in variables], reinit_layers) if reinit_layers else ()
     fresh = [v.path for v in variables if any(re.fullmatch(pattern, v.path) for pattern in anew)]
-    logging.info("%s", convert.load(path, [v for v in variables if v.path not in fresh], excuse=(*excuse, *anew)))
+    excuse = (*heads.fresh(task), *heads.unused(task), *anew)
+    kept = [v for v in variables if v.path not in fresh]
+    logging.info("%s", convert.load(path, kept, excuse, task.config.model_type))
     if anew:
         logging.warning(
             "The top %d layers and the pooler start from random weights, not from %s: %d variables, %s.",

@@ -16,7 +16,8 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from bert_tf.checkpoints import name_maps, tf1
+from bert_tf.checkpoints import names as checkpoint_names
+from bert_tf.checkpoints import tf1
 from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.files import read_text
 from bert_tf.load import Description, save_description
@@ -170,7 +171,7 @@ def write(model: str, output_dir: str, extension: Extension, description: Descri
     os.mkdir(aside)
     try:
         save_description(aside, config, extension.tokenizer(), description.labels)
-        named = {name_maps.from_ours(path, name_maps.TF1): array for path, array in arrays.items()}
+        named = {checkpoint_names.TF1.from_ours(path): array for path, array in arrays.items()}
         tf1.write(os.path.join(aside, CHECKPOINT), named)
         os.rename(aside, output_dir)
     except BaseException:

@@ -1,5 +1,7 @@
 """The pretraining model: the harness, packed rows, left to right, checkpoints of both dialects, precision."""
 
+import dataclasses
+
 import keras
 import numpy as np
 import pytest
@@ -33,15 +35,15 @@ def _batch(names=INPUTS, seed=0):
     return fake_batch(names, seq_length=9, vocab_size=30, seed=seed)
 
 
-def _pretrainer(seed=0, **arguments):
+def _pretrainer(seed=0, is_decoder=False, **arguments):
     keras.utils.set_random_seed(seed)
-    model = Pretrainer(CONFIG, **arguments)
+    model = Pretrainer(dataclasses.replace(CONFIG, is_decoder=is_decoder), **arguments)
     randomize(model, seed)
     return model
 
 
 def test_harness(tmp_path):
-    arguments = {"config": CONFIG.to_dict(), "next_sentence": True, "causal": False, "rematerialize": False}
+    arguments = {"config": CONFIG.to_dict(), "next_sentence": True, "rematerialize": False}
     weights = encoder_test.weights() | HEADS
     check_layer(
         Pretrainer,
@@ -121,7 +123,7 @@ def test_packed_rows_have_the_logits_of_their_examples(causal):
     examples = {k: np.pad(v, [(0, 0), (0, 1)]) if v.shape[1] == 9 else v for k, v in _examples().items()}
     rows = pack(examples, max_predictions=6, max_sentences=3)
     assert rows["input_ids"].shape == (2, 10)
-    model = _pretrainer(causal=causal)
+    model = _pretrainer(is_decoder=causal)
     alone, packed = model(examples), model(rows)
     for name, place, weights in (
         ("mlm_logits", "masked_lm_ids", "masked_lm_weights"),
@@ -136,8 +138,8 @@ def test_packed_rows_have_the_logits_of_their_examples(causal):
 
 
 def test_causal_attention_sees_nothing_to_the_right():
-    model, both = _pretrainer(causal=True), _pretrainer()
-    assert Encoder.from_config(model.encoder.get_config()).causal and not both.encoder.causal
+    model, both = _pretrainer(is_decoder=True), _pretrainer()
+    assert Encoder.from_config(model.encoder.get_config()).config.is_decoder and not both.encoder.config.is_decoder
     positions = np.tile(np.arange(9, dtype=np.int32), (2, 1))
     ids = np.random.default_rng(0).integers(5, 30, (2, 9)).astype(np.int32)
     ids[1, :5] = ids[0, :5]

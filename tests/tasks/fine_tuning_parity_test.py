@@ -10,13 +10,13 @@ import keras
 import numpy as np
 import pytest
 
-from bert_tf.checkpoints import convert, name_maps
+from bert_tf.checkpoints import convert, heads, names
 from bert_tf.config import EncoderConfig
 from bert_tf.data import dataset, glue
 from bert_tf.tasks.classification.examples import tokenize_examples
 from bert_tf.tasks.classification.task import ClassificationTask
+from bert_tf.tasks.squad import files as squad
 from bert_tf.tasks.squad.rows import question_rows
-from bert_tf.tasks.squad.run import files as squad
 from bert_tf.tasks.squad.task import QuestionAnsweringTask
 from bert_tf.tokenization.wordpiece import Tokenizer
 from bert_tf.training.optimizer import AdamW
@@ -50,9 +50,9 @@ def _ours(task, minilm, batches, schedule):
     """
     keras.utils.set_random_seed(0)
     model = task.build_model()
-    missing = convert.load(minilm, model.variables, excuse=(*task.fresh, *task.unused)).excused_missing
+    missing = convert.load(minilm, model.variables, excuse=(*heads.fresh(task), *heads.unused(task))).excused_missing
     fresh = [v for v in model.variables if v.path in missing]
-    head = {name_maps.from_ours(v.path, name_maps.HUGGING_FACE): v.numpy() for v in fresh}
+    head = {names.hugging_face().from_ours(v.path): v.numpy() for v in fresh}
     untrained = [_loss(task, model, batch) for batch in batches[-10:]]
     optimizer = AdamW(schedule)
     optimizer.build(model.trainable_variables)

@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 from safetensors.numpy import load_file
 
-from bert_tf.checkpoints import convert, name_maps
+from bert_tf.checkpoints import convert, names
 from bert_tf.config import EncoderConfig
 from bert_tf.tasks.pretraining import PretrainingTask
 from bert_tf.training.optimizer import AdamW
@@ -70,8 +70,8 @@ def test_one_step_gradients():
     gradients = _gradients(task, model, {name: expected[name] for name in FEATURES})
     assert len(gradients) == sum(name.startswith("gradient/") for name in expected)
     for path, ours in gradients.items():
-        true = expected[f"gradient/{name_maps.from_ours(path, name_maps.HUGGING_FACE)}"]
-        true = true.T if name_maps.transposed(path, name_maps.HUGGING_FACE) else true
+        true = expected[f"gradient/{names.hugging_face().from_ours(path)}"]
+        true = true.T if names.hugging_face().transposed(path) else true
         # Softmax does not see a key's bias: its gradient is zero but for rounding, as large as its kernel's is true.
         scale = np.abs(gradients[path.replace("key/bias", "key/kernel")] if path.endswith("key/bias") else true).max()
         assert scale > 1e-6, path

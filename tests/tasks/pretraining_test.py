@@ -1,5 +1,7 @@
 """The pretraining task: losses and scores by hand, packed rows, left to right, and that a tiny model learns."""
 
+import dataclasses
+
 import keras
 import numpy as np
 import pytest
@@ -176,7 +178,7 @@ def test_next_tokens_of_packed_rows_and_of_rows_without_masks():
 
 
 def test_left_to_right_sees_nothing_of_what_it_foretells():
-    task = PretrainingTask(CONFIG, "none", causal=True)
+    task = PretrainingTask(dataclasses.replace(CONFIG, is_decoder=True), "none")
     batch = {name: values for name, values in _batch(seed=1).items() if not name.startswith("masked")}
     one = next_tokens(batch)
     other = next_tokens(batch | {"input_ids": np.where(np.arange(16) < 6, batch["input_ids"], 5)})
@@ -192,16 +194,17 @@ def test_left_to_right_sees_nothing_of_what_it_foretells():
         {},
         {"sentence_objective": "sop", "packed": True},
         {"sentence_objective": "none"},
-        {"sentence_objective": "none", "causal": True, "packed": True},
+        {"sentence_objective": "none", "is_decoder": True, "packed": True},
     ],
     ids=str,
 )
 def test_a_tiny_model_learns(arguments):
-    task = PretrainingTask(tiny.config(num_hidden_layers=1), **arguments)
+    config = tiny.config(num_hidden_layers=1, is_decoder=arguments.get("is_decoder", False))
+    task = PretrainingTask(config, **{k: v for k, v in arguments.items() if k != "is_decoder"})
     batch = _batch(batch_size=8)
     if task.packed:
         batch = pack(batch | {"input_ids": batch["input_ids"] * batch["input_mask"]}, 6, 3)
-    batch = next_tokens(batch) if task.causal else batch
+    batch = next_tokens(batch) if config.is_decoder else batch
     batch = {name: tf.constant(values) for name, values in batch.items()}
     keras.utils.set_random_seed(0)
     model = task.build_model()
@@ -213,10 +216,10 @@ def test_a_tiny_model_learns(arguments):
     assert losses[-1] < 0.4 * losses[0]
 
 
-def test_what_may_be_missing_and_left_over_in_a_checkpoint():
-    assert "cls/seq_relationship/.*" in PretrainingTask(CONFIG, "none").unused
-    assert "cls/seq_relationship/.*" not in PretrainingTask(CONFIG).unused
-    assert PretrainingTask.fresh == ("cls/.*", "bert/pooler/dense/.*")
+def test_its_own_head():
+    assert PretrainingTask(CONFIG).head == ("cls/predictions/.*", "cls/seq_relationship/.*")
+    assert PretrainingTask(CONFIG, "none").head == ("cls/predictions/.*",)
+    assert PretrainingTask(CONFIG).uses_pooler and not PretrainingTask(CONFIG, "none").uses_pooler
 
 
 def test_an_unknown_objective_is_refused():
@@ -226,4 +229,4 @@ def test_an_unknown_objective_is_refused():
 
 def test_left_to_right_has_no_sentence_objective():
     with pytest.raises(ValueError, match=r"\[CLS\], sees nothing of the texts\. Received: 'nsp'; choose \"none\"\."):
-        PretrainingTask(CONFIG, causal=True)
+        PretrainingTask(dataclasses.replace(CONFIG, is_decoder=True))

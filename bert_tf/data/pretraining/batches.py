@@ -157,7 +157,8 @@ class Records:
 
     def _limits(self):
         length, vocab_size = self.max_seq_length, self.vocab_size
-        limits = {"input_ids": vocab_size, "masked_lm_ids": vocab_size, "segment_ids": self.type_vocab_size}
+        segments = self.type_vocab_size or None  # 0: the model looks up no segments
+        limits = {"input_ids": vocab_size, "masked_lm_ids": vocab_size, "segment_ids": segments}
         limits |= {"masked_lm_positions": length, "next_sentence_positions": length, "next_sentence_labels": 2}
         return {name: limit for name, limit in limits.items() if limit is not None and name in self.lengths}
 

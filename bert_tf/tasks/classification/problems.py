@@ -25,7 +25,9 @@ class Problem:
         serve: (logits, label names) -> what is served, {name: tensor}; in the graph.
         example_method: TensorFlow Serving's request on tf.Examples that fits, "classify" or "regress".
         serve_example: what `serve` returned -> what that request answers with.
+        choose: (answers, label names) -> what is said of each example: a name, a tuple of names, or a float.
         has_labels: the numbers are logits of labels, which may be weighed, smoothed and calibrated; else it is a value.
+        has_several_labels: an example may have any number of labels.
     """
 
     target: str
@@ -37,7 +39,9 @@ class Problem:
     serve: Callable
     example_method: str
     serve_example: Callable
+    choose: Callable
     has_labels: bool = True
+    has_several_labels: bool = False
 
 
 def _one_label(logits, target, weights, smoothing):
@@ -104,6 +108,7 @@ PROBLEMS = {
         _serve_labels(tf.nn.softmax),
         "classify",
         _as_classes,
+        lambda answers, names: [names[i] for i in answers.argmax(-1)],
     ),
     # n * L decisions between no and yes, scored as one list: accuracy is the share of decisions that are right; f1,
     # precision and recall are those of yes, which is their micro-average over the labels.
@@ -117,6 +122,8 @@ PROBLEMS = {
         _serve_labels(tf.sigmoid),
         "classify",
         _as_classes,
+        lambda answers, names: [tuple(np.asarray(names, object)[row > 0.5]) for row in answers],
+        has_several_labels=True,
     ),
     "regression": Problem(
         "label_values",
@@ -128,6 +135,7 @@ PROBLEMS = {
         lambda logits, names: {"score": logits[:, 0]},
         "regress",
         lambda served: {"outputs": served["score"][:, tf.newaxis]},
+        lambda answers, names: answers.tolist(),
         has_labels=False,
     ),
 }

@@ -8,8 +8,8 @@ from absl import logging
 from bert_tf.data import cells, glue, tables
 from bert_tf.data.rows import excerpt
 from bert_tf.data.tables import Examples
-
-ACTIONS = {"train": "train", "dev": "eval", "test": "predict"}  # kind of split -> the flags --do_X and --X_file
+from bert_tf.tasks.classification.problems import PROBLEMS
+from bert_tf.tasks.task import ACTIONS
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,6 +42,16 @@ class Source:
         return self.task.metrics if self.task else None
 
     @property
+    def has_labels(self) -> bool:
+        """Whether the targets are labels, and no numbers."""
+        return PROBLEMS[self.problem].has_labels
+
+    @property
+    def has_several_labels(self) -> bool:
+        """Whether an example may have any number of labels."""
+        return PROBLEMS[self.problem].has_several_labels
+
+    @property
     def text_inputs(self) -> tuple[str, ...]:
         """What the texts of an example are called where they are asked for: one is `text`, two `text_a`, `text_b`."""
         columns = next(iter(self.task.splits.values())).text_columns if self.task else self.text_columns
@@ -65,16 +75,17 @@ class Source:
         action = ACTIONS[kind]
         if not self.files.get(kind):
             raise ValueError(
-                f"{'--do_eval and --keep_best' if kind == 'dev' else f'--do_{action}'} must have examples. "
-                f"Received no --{action}_file, and no --task_name with --data_dir."
+                f"{'`do_eval` and `keep_best`' if kind == 'dev' else f'`do_{action}`'} must have examples. "
+                f"Received no `{action}_file`, and no `task_name` with `data_dir`."
             )
-        label = {"multi_label": cells.several(self.separator), "regression": cells.number()}.get(self.problem)
+        label = cells.several(self.separator) if self.has_several_labels else None
+        label = label or (cells.NAME if self.has_labels else cells.number())
         return tables.read_table(
             self.files[kind],
             header=self.header,
             text_columns=self.text_columns,
             label_column=None if kind == "test" else self.label_column,
-            label=label or cells.NAME,
+            label=label,
         )
 
     def labels(self, texts: dict[str, Examples], trained: list[str] | None = None) -> list[str] | None:
@@ -85,26 +96,21 @@ class Source:
         Raises:
             ValueError: there is none of these, or `trained` is not what the task has.
         """
-        if self.problem == "regression":
+        if not self.has_labels:
             return None
         if "train" not in texts and trained is not None and self.task and trained != list(self.task.labels):
             raise ValueError(
-                f"--task_name={self.task.name} must have a model with the labels {list(self.task.labels)}. "
+                f"`task_name={self.task.name}` must have a model with the labels {list(self.task.labels)}. "
                 f"Received one with {trained}; name the output of a task with the same labels."
             )
         if self.task:
             return list(self.task.labels)
         if "train" not in texts and trained is None:
             raise ValueError(
-                "--do_eval and --do_predict must have a trained model. Received one without labels.txt; "
-                "train it first, with --do_train."
+                "`do_eval` and `do_predict` must have a trained model. Received one without labels.txt; "
+                "train it first, with `do_train`."
             )
-        return _found_labels(texts["train"], self.problem) if "train" in texts else trained
-
-    def leaderboard(self, split: str) -> tuple[str, tuple[float, float] | None] | None:
-        """Returns what GLUE's server calls the answers for a test split, and their scale; None: it wants none."""
-        name = self.task and self.task.splits[split].leaderboard
-        return (name, self.task.scale) if name else None
+        return _labels_of(texts["train"], self.has_several_labels) if "train" in texts else trained
 
 
 def make_source(
@@ -129,34 +135,46 @@ def make_source(
     """
     if not task_name:
         if data_dir:
-            raise ValueError(f"--data_dir must come with --task_name. Received --data_dir={data_dir} alone.")
+            raise ValueError(f"`data_dir` must come with `task_name`. Received `data_dir={data_dir}` alone.")
         if language:
-            raise ValueError(f"--xnli_language must come with --task_name. Received --xnli_language={language} alone.")
+            raise ValueError(f"`xnli_language` must come with `task_name`. Received `xnli_language={language}` alone.")
         return Source(files=files, problem=problem or "single_label", **columns)
     if given := [path for path in files.values() if path]:
         raise ValueError(
-            f"Examples must come from --task_name or from files. Received --task_name={task_name} and {given}."
+            f"Examples must come from `task_name` or from files. Received `task_name={task_name}` and {given}."
         )
     if not data_dir:
-        raise ValueError(f"--task_name must come with --data_dir. Received --task_name={task_name} alone.")
+        raise ValueError(f"`task_name` must come with `data_dir`. Received `task_name={task_name}` alone.")
     task = glue.find_task(task_name)
     if problem not in (None, task.problem):
         raise ValueError(
-            f"--problem_type must be {task.problem} for --task_name={task.name}. Received: {problem}; leave it out."
+            f"`problem_type` must be {task.problem} for `task_name={task.name}`. Received: {problem}; leave it out."
         )
     return Source(task, data_dir, glue.check_language(task, language), problem=task.problem)
 
 
-def _found_labels(examples, problem):
+def _labels_of(examples, several):
     """Returns the labels of the training examples, and logs how many examples each has."""
-    found = tables.label_list(examples)
+    labels = tables.label_list(examples)
     each = [(label,) if isinstance(label, str) else label for label in examples.labels]
     counts = collections.Counter(name for names in each for name in names)
-    told = ", ".join(f"{excerpt(name)} {counts[name]}" for name in found[:20])
-    logging.info("%s: %d labels: %s%s", examples.path, len(found), told, ", ..." if len(found) > 20 else "")
-    if problem == "single_label" and len(found) == 1:
+    shown = ", ".join(f"{excerpt(name)} {counts[name]}" for name in labels[:20])
+    logging.info("%s: %d labels: %s%s", examples.path, len(labels), shown, ", ..." if len(labels) > 20 else "")
+    if len(labels) == 1 and not several:
         raise ValueError(
-            f"{examples.path}: there must be two labels to tell apart. Received {found[0]!r} in all {len(examples)} "
-            "examples; check --label_column, or say --problem_type."
+            f"{examples.path}: there must be two labels to tell apart. Received {labels[0]!r} in all {len(examples)} "
+            "examples; check `label_column`, or say `problem_type`."
         )
-    return found
+    return labels
+
+
+def leaderboard(task_name: str | None, split: str) -> tuple[str, tuple[float, float] | None] | None:
+    """Returns what GLUE's server calls the answers for a test split, and their scale; None: it wants none.
+
+    Args:
+        task_name: of GLUE, or None.
+        split: such as "test_mismatched".
+    """
+    task = glue.find_task(task_name) if task_name else None
+    name = task and task.splits[split].leaderboard
+    return (name, task.scale) if name else None

@@ -5,20 +5,28 @@ import dataclasses
 import keras
 import numpy as np
 import tensorflow as tf
+from absl import logging
 
 from bert_tf.config import EncoderConfig
-from bert_tf.data import windowed
+from bert_tf.data import glue_tasks, windowed
 from bert_tf.data.features import ENCODER_INPUTS, keras_inputs
 from bert_tf.data.windowed import Windows
 from bert_tf.evaluation import calibration
 from bert_tf.modeling.encoder import Encoder
 from bert_tf.modeling.heads import ClassificationHead
 from bert_tf.modeling.windows import MeanOfWindows, TakeWindows
+from bert_tf.tasks.classification import data as readers
+from bert_tf.tasks.classification import options, writers
+from bert_tf.tasks.classification.data import check_trained, windows_of
+from bert_tf.tasks.classification.examples import targets as targets_of
+from bert_tf.tasks.classification.examples import tokenize_examples
 from bert_tf.tasks.classification.problems import PROBLEMS, check_options
-from bert_tf.tasks.task import at_least_one, read_rows
+from bert_tf.tasks.classification.source import leaderboard
+from bert_tf.tasks.labels import class_weights
+from bert_tf.tasks.task import FineTuned, at_least_one, check_first_token, read_rows
 
 
-class ClassificationTask:
+class ClassificationTask(FineTuned):
     """The encoder with `ClassificationHead` on its pooled output; see `tasks/task.py` for what the methods mean.
 
     Args:
@@ -30,8 +38,8 @@ class ClassificationTask:
         metric_names: which scores to report; by default the problem's own. With labels "ece" comes to them always.
         rematerialize: as in `Encoder`.
         class_weights: float for each label, > 0: what its examples count in the training loss, which is divided by the
-            sum of the examples' weights (`balanced` ones: --class_weights). Of several labels, what the label's
-            own question counts.
+            sum of the examples' weights (`balanced` ones: `tasks/labels.py`). Of several labels, what the label's own
+            question counts.
         label_smoothing: share of the training target that is spread over all labels, 0 to 1.
         temperature: what the logits are divided by before they become probabilities (Guo et al. 2017, section 4.2). It
             changes no label, and neither training nor the `loss` of an evaluation; "ece" is of the probabilities given.
@@ -43,13 +51,15 @@ class ClassificationTask:
     that runs may be compared.
 
     Raises:
-        ValueError: an unknown problem, or options that do not fit it.
+        ValueError: an unknown problem, options that do not fit it, or an encoder whose first token sees only itself.
     """
 
+    name = "classification"
+    flags = options.FLAGS
+    files = ("eval_predictions*.tsv", "test_results*.tsv", "predictions*.jsonl", *glue_tasks.LEADERBOARD)
     features = ENCODER_INPUTS
-    # A sentence encoder may come without a pooler; what a pretraining or fine-tuning checkpoint has on top is not ours.
-    fresh = ("classifier/.*", "bert/pooler/dense/.*")
-    unused = ("cls/.*",)
+    head = ("classifier/.*",)
+    uses_pooler = True
 
     def __init__(
         self,
@@ -65,6 +75,7 @@ class ClassificationTask:
         windows: Windows | dict | None = None,
         every_window: bool = False,
     ):
+        check_first_token(config, "A classifier")
         self.class_weights = None if class_weights is None else tuple(map(float, class_weights))
         self.label_smoothing = float(label_smoothing)
         self.temperature = float(temperature)
@@ -73,21 +84,56 @@ class ClassificationTask:
         self.num_labels = num_labels
         self.problem = PROBLEMS[problem]
         self.problem_name = problem
-        self.labels = [str(i) for i in range(num_labels)] if labels is None else list(labels)
-        assert len(self.labels) == num_labels, (self.labels, num_labels)
+        self.outputs = [str(i) for i in range(num_labels)] if labels is None else list(labels)
+        assert len(self.outputs) == num_labels, (self.outputs, num_labels)
         chosen = dict.fromkeys(metric_names or self.problem.default_metrics)
         self.metric_names = (*chosen, "ece") if self.problem.has_labels and "ece" not in chosen else tuple(chosen)
         self.rematerialize = rematerialize
         self.windows = Windows(**windows) if isinstance(windows, dict) else windows
         self.every_window = every_window
 
+    @classmethod
+    def read_data(cls, settings, kinds, trained):
+        return readers.read_data(settings, kinds, trained)
+
+    @classmethod
+    def create(cls, model, data, settings, before, use_xla=False):
+        labels = data.source.labels(data.examples, model.labels)
+        options = {"metric_names": data.source.metrics, "rematerialize": settings.rematerialize}
+        options |= {"every_window": use_xla}
+        if before and not settings.do_train:
+            check_trained(settings, before.task.windows)
+            return cls(model.config, **before.task.to_dict() | options)
+        weights = None
+        if labels and "train" in data.examples:
+            label_ids = targets_of(data.examples["train"], labels, data.source.problem)["label_ids"]
+            weights = class_weights(settings.class_weights, labels, label_ids)
+        return cls(
+            model.config,
+            len(labels) if labels else 1,
+            data.source.problem,
+            labels,
+            class_weights=weights,
+            label_smoothing=settings.label_smoothing,
+            temperature=before.task.temperature if before else 1.0,  # a run that is finished keeps what was fitted
+            windows=windows_of(settings),
+            **options,
+        )
+
+    @property
+    def targets(self):
+        return (self.problem.target,)
+
+    @property
+    def labels(self):
+        return self.outputs if self.problem.has_labels else None
+
     def to_dict(self) -> dict:
-        """Returns the arguments, beside `config`, that make this task again."""
         options = {"class_weights": None, "label_smoothing": 0.0, "temperature": 1.0}  # old files have none of them
         changed = {name: getattr(self, name) for name, usual in options.items() if getattr(self, name) != usual}
         if self.windows is not None:
             changed["windows"] = dataclasses.asdict(self.windows)
-        return {"num_labels": self.num_labels, "problem": self.problem_name, "labels": self.labels, **changed}
+        return {"num_labels": self.num_labels, "problem": self.problem_name, "labels": self.outputs, **changed}
 
     def build_model(self) -> keras.Model:
         inputs = keras_inputs(self.features, windows=self.windows is not None)
@@ -99,11 +145,18 @@ class ClassificationTask:
             logits = MeanOfWindows(self.every_window, name="mean_of_windows")(logits, inputs["input_mask"])
         return keras.Model(inputs, logits, name="classification")
 
-    def denominators(self, batch):
-        real = batch["is_real_example"]
-        if self.class_weights is not None:
-            real = real * self.problem.example_weights(batch[self.problem.target], tf.constant(self.class_weights))
-        return {"examples": tf.reduce_sum(real)}
+    def identity(self):
+        options = {"class_weights": self.class_weights and list(self.class_weights)}
+        options |= {"label_smoothing": self.label_smoothing}
+        return {name: value for name, value in options.items() if value}
+
+    def lay_out(self, tokenizer, examples, max_seq_length, with_targets):
+        return tokenize_examples(tokenizer, examples, max_seq_length, self.labels, self.problem_name, self.windows)
+
+    def example_weights(self, batch):
+        if self.class_weights is None:
+            return super().example_weights(batch)
+        return self.problem.example_weights(batch[self.problem.target], tf.constant(self.class_weights))
 
     def loss(self, outputs, batch, denominators):
         weights = None if self.class_weights is None else tf.constant(self.class_weights)
@@ -111,10 +164,8 @@ class ClassificationTask:
         return tf.reduce_sum(losses * batch["is_real_example"]) / denominators["examples"]
 
     def example_losses(self, outputs, batch):
-        return self.problem.losses(outputs, batch[self.problem.target], None, 0.0)
-
-    def collected(self, outputs, batch):
-        return outputs
+        losses = self.problem.losses(outputs, batch[self.problem.target], None, 0.0)
+        return losses, tf.ones_like(losses)
 
     def answers(self, outputs: np.ndarray) -> np.ndarray:
         """Turns logits [n, L] into probabilities [n, L], or scores [n] for regression."""
@@ -132,13 +183,13 @@ class ClassificationTask:
 
     def answer(self, outputs, origin=None):
         logits = outputs if self.temperature == 1 else outputs / self.temperature
-        return self.problem.serve(logits, tf.constant(self.labels))
+        return self.problem.serve(logits, tf.constant(self.outputs))
 
     def example_answer(self, outputs, origin=None):
         return self.problem.serve_example(self.answer(outputs))
 
-    def metrics(self, outputs, targets):
-        answers, target = self.answers(outputs), targets[self.problem.target]
+    def metrics(self, outputs, rows):
+        answers, target = self.answers(outputs), rows.targets[self.problem.target]
         chosen = [name for name in self.metric_names if name != "ece"]
         scores = self.problem.score(answers, target, chosen, self.num_labels)
         if self.problem.has_labels:
@@ -150,8 +201,32 @@ class ClassificationTask:
 
         Args:
             outputs: logits [n, L].
-            targets: as for `metrics`.
+            targets: {name: [n]}, as `examples.targets` gives them.
         """
         assert self.problem.has_labels, self.problem_name
         self.temperature = calibration.fit_temperature(outputs, targets[self.problem.target])
         return self.temperature
+
+    def evaluate(self, outcomes, settings):
+        if settings.fit_temperature:
+            first = outcomes[0]
+            temperature = self.fit_temperature(first.outputs, first.rows.targets)
+            logging.info("The temperature that fits %s best: %.4f", first.examples.path, temperature)
+        return super().evaluate(outcomes, settings)
+
+    def write_scored(self, directory, outcomes, settings):
+        for outcome in outcomes:
+            chosen = self.problem.choose(self.decode(outcome), self.outputs)
+            separator = settings.label_separator
+            writers.write_eval_predictions(directory, outcome.examples, chosen, separator, outcome.suffix)
+
+    def decode(self, outcome):
+        return self.answers(outcome.outputs)
+
+    def write_answers(self, directory, outcome, answers, settings):
+        examples = outcome.examples
+        writers.write_predictions(directory, examples, answers, self.labels, outcome.suffix)
+        if wanted := leaderboard(settings.task_name, outcome.split):
+            name, scale = wanted
+            chosen = self.problem.choose(answers, self.outputs)
+            writers.write_leaderboard(directory, name, examples.ids, chosen, scale)

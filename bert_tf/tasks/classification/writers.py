@@ -1,26 +1,14 @@
 """A classifier's answers as files: for programs, for people, and beside the true labels."""
 
 import json
+import os
+from collections.abc import Sequence
 
 import numpy as np
 
+from bert_tf.data.glue_tasks import LEADERBOARD_HEADER
 from bert_tf.data.tables import Examples
 from bert_tf.files import atomic_open
-
-
-def chosen(answers: np.ndarray, labels: list[str] | None, problem: str = "single_label") -> list:
-    """Returns what is answered for each example: a name, a tuple of names (those over 0.5), or a float.
-
-    Args:
-        answers: probabilities float [n, L], or scores float [n] where `problem` is "regression".
-        labels: the L names.
-        problem: "single_label", "multi_label" or "regression".
-    """
-    if problem == "regression":
-        return answers.tolist()
-    if problem == "multi_label":
-        return [tuple(name for name, chance in zip(labels, row, strict=True) if chance > 0.5) for row in answers]
-    return [labels[i] for i in answers.argmax(-1)]
 
 
 def write_predictions(
@@ -55,7 +43,7 @@ def write_eval_predictions(directory: str, examples: Examples, answers: list, se
     Args:
         directory: where it goes.
         examples: the n examples that were scored.
-        answers: what `chosen` returned for them.
+        answers: what is said of each: a name, a tuple of names, or a number.
         separator: what stands between several labels.
         suffix: of the name, before the extension: "_mismatched".
     """
@@ -67,6 +55,24 @@ def write_eval_predictions(directory: str, examples: Examples, answers: list, se
         file.write("id\tlabel\tprediction\n")
         for name, label, answer in zip(examples.ids, examples.labels, answers, strict=True):
             file.write(f"{name}\t{written(label)}\t{written(answer)}\n")
+
+
+def write_leaderboard(
+    directory: str, name: str, ids: Sequence[str], answers: Sequence[str | float], scale: tuple[float, float] | None
+):
+    """Writes one file of answers, header `index<TAB>prediction`: label names, or scores cut to their scale.
+
+    Args:
+        directory: where it goes.
+        name: what GLUE's server calls the file.
+        ids: of the examples, as the test file numbers them.
+        answers: as many label names, or scores.
+        scale: lowest and highest score; None for names.
+    """
+    with atomic_open(os.path.join(directory, name)) as file:
+        file.write(LEADERBOARD_HEADER)
+        for index, answer in zip(ids, answers, strict=True):
+            file.write(f"{index}\t{answer if scale is None else format(min(max(answer, scale[0]), scale[1]), '.3f')}\n")
 
 
 def _served(row, labels):

@@ -1,6 +1,6 @@
 """What the windows of a context say to one answer, in the context's own characters, and the files run_squad.py writes.
 
-collected  what is kept of each of the w rows of a `QuestionRows`; k spans a row, the best first:
+collected  what is kept of each of the w rows of `rows.question_rows`; k spans a row, the best first:
     score, start_logit, end_logit       float32 [w, k]; score, the sum, is -inf where a row has fewer spans
     start, end                          int32 [w, k], the columns of a span's first and last piece; 0 where none is
     null_start_logit, null_end_logit    float32 [w], at [CLS]: no answer
@@ -15,11 +15,12 @@ import numpy as np
 
 from bert_tf.files import atomic_open
 from bert_tf.tasks.squad.files import SquadExamples
-from bert_tf.tasks.squad.rows import QuestionRows
+from bert_tf.tasks.squad.rows import QuestionOrigin
 
 PREDICTIONS_FILE = "predictions.json"
 N_BEST_FILE = "nbest_predictions.json"
 NULL_ODDS_FILE = "null_odds.json"
+PREDICTIONS_FILES = (PREDICTIONS_FILE, N_BEST_FILE, NULL_ODDS_FILE)
 
 
 class Answer(NamedTuple):
@@ -75,7 +76,7 @@ _NO_SPAN = Answer("", 0, 0, 0.0, 0.0, 0.0)
 
 
 def merge(
-    rows: QuestionRows,
+    origin: QuestionOrigin,
     examples: SquadExamples,
     collected: Mapping[str, np.ndarray],
     n_best_size: int,
@@ -87,7 +88,7 @@ def merge(
     empty text, where google-research/bert invents the text "empty".
 
     Args:
-        rows: the w rows.
+        origin: of the w rows.
         examples: the n questions.
         collected: see the module.
         n_best_size: spans of a question at most; the probabilities are a softmax over their scores.
@@ -99,12 +100,12 @@ def merge(
     """
     starts, limits = (
         part.flat[part.splits[:-1, None] + collected[name]]
-        for part, name in ((rows.starts, "start"), (rows.limits, "end"))
+        for part, name in ((origin.starts, "start"), (origin.limits, "end"))
     )
     kept = [starts, limits, *(collected[name] for name in ("score", "start_logit", "end_logit"))]
     null_logits = [collected[f"null_{side}_logit"] for side in ("start", "end")]
     nulls = [sum(null_logits), *null_logits]
-    bounds = np.searchsorted(rows.example, np.arange(len(examples) + 1)).tolist()
+    bounds = np.searchsorted(origin.example, np.arange(len(examples) + 1)).tolist()
     merged = []
     for context, first, limit in zip(examples.contexts, bounds, bounds[1:], strict=False):
         answers = _distinct(context, [part[first:limit].reshape(-1) for part in kept], n_best_size)

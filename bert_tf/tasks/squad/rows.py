@@ -15,24 +15,18 @@ _CHUNK = 5_000  # texts tokenized at a time: few enough to keep memory small
 
 
 @dataclasses.dataclass(frozen=True)
-class QuestionRows:
-    """w rows `[CLS] question [SEP] window [SEP]`, those of one question one after the other.
+class QuestionOrigin:
+    """Where w rows `[CLS] question [SEP] window [SEP]` come from, those of one question one after the other.
 
     Attributes:
-        tokenized: the rows; its targets are `start_positions` and `end_positions`, int32 [w], the columns of the
-            answer's first and last piece, 0 where the window does not hold the whole answer; none without answers.
         example: int64 [w], the question that each row is of; ascending.
         starts, limits: int32, the code points of the context from and to which each piece of the rows is; -1 where a
             piece is not of the context.
     """
 
-    tokenized: Tokenized
     example: np.ndarray
     starts: Ragged
     limits: Ragged
-
-    def __len__(self):
-        return len(self.example)
 
 
 def question_rows(
@@ -42,7 +36,7 @@ def question_rows(
     doc_stride: int,
     max_query_length: int,
     with_answers: bool,
-) -> QuestionRows:
+) -> Tokenized:
     """Cuts contexts into windows, as google-research/bert's run_squad.py does, and joins each with its question.
 
         [CLS] who is it ? [SEP] ada wrote the first program [SEP]        max_seq_length 12, doc_stride 2
@@ -58,10 +52,14 @@ def question_rows(
         max_query_length: pieces of a question at most; the end is cut.
         with_answers: make the targets, of the first answer of each question.
 
+    Returns:
+        the w rows; `origin` is their `QuestionOrigin`, and the targets are `start_positions` and `end_positions`, int32
+        [w], the columns of the answer's first and last piece, 0 where the window does not hold the whole answer.
+
     Raises:
         ValueError: the lengths leave no room for the context, or gaps in it.
     """
-    check_lengths(max_seq_length, max_query_length, doc_stride)  # before the long work
+    check_lengths(tokenizer.template, max_seq_length, max_query_length, doc_stride)  # before the long work
     distinct = {context: i for i, context in enumerate(dict.fromkeys(examples.contexts))}
     context_of = np.array([distinct[context] for context in examples.contexts], np.int64)
     contexts = _in_parts(tokenizer.tokenize_with_offsets, list(distinct))
@@ -71,9 +69,12 @@ def question_rows(
         *(max_seq_length, doc_stride, max_query_length),
     )
     example, pieces = laid.windows.rows.numpy(), {name: part.flat_values.numpy() for name, part in laid.packed.items()}
-    targets = _targets(_answer_pieces(examples, *contexts[1:], context_of)[:, example], laid) if with_answers else {}
+    pieces["context_mask"] = (laid.starts.flat_values.numpy() >= 0).astype(np.int32)
+    after = len(tokenizer.template.after)
+    spans = _answer_pieces(examples, *contexts[1:], context_of)[:, example] if with_answers else None
+    targets = {} if spans is None else _targets(spans, laid, after)
     starts, limits = (Ragged(part.flat_values.numpy(), part.row_splits.numpy()) for part in (laid.starts, laid.limits))
-    rows = QuestionRows(Tokenized(pieces, starts.splits, targets), example, starts, limits)
+    rows = Tokenized(pieces, starts.splits, targets, tokenizer.pad_id, QuestionOrigin(example, starts, limits))
     _log(examples, len(distinct), rows)
     return rows
 
@@ -101,10 +102,10 @@ def _answer_pieces(examples, starts, limits, context_of):
     return np.stack([before, until - 1]) - starts.row_splits.numpy()[context_of]
 
 
-def _targets(spans, laid):
+def _targets(spans, laid, after):
     """Returns the columns of the answers' ends in the rows, 0 where a row does not hold all of its answer."""
     window_starts, lengths = laid.windows.starts.numpy(), laid.windows.lengths.numpy()
-    before = laid.starts.row_lengths().numpy() - lengths - 1  # what is before the window in its row
+    before = laid.starts.row_lengths().numpy() - lengths - after  # what is before the window in its row
     first, last = spans - window_starts
     held = (first >= 0) & (first <= last) & (last < lengths)
     columns = (np.where(held, end + before, 0).astype(np.int32) for end in (first, last))
@@ -114,10 +115,10 @@ def _targets(spans, laid):
 def _log(examples, contexts, rows):
     logging.info(
         "%s: %d questions about %d contexts, in %d rows of %.1f pieces each.",
-        *(examples.path, len(examples), contexts, len(rows), rows.tokenized.lengths.mean()),
+        *(examples.path, len(examples), contexts, len(rows), rows.lengths.mean()),
     )
-    if rows.tokenized.targets:
-        held = np.bincount(rows.example, rows.tokenized.targets["start_positions"] > 0, len(examples)) > 0
+    if rows.targets:
+        held = np.bincount(rows.origin.example, rows.targets["start_positions"] > 0, len(examples)) > 0
         lost = int(sum(bool(answers) for answers in examples.answers) - held.sum())
         if lost:
             logging.warning("%s: %d answers are in no window whole: they train as none.", examples.path, lost)

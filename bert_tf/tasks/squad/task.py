@@ -5,14 +5,21 @@ from typing import NamedTuple
 import keras
 import numpy as np
 import tensorflow as tf
+from absl import logging
 
 from bert_tf.config import EncoderConfig
 from bert_tf.data.features import ENCODER_INPUTS, keras_inputs
 from bert_tf.modeling.encoder import Encoder
 from bert_tf.modeling.heads import QuestionAnsweringHead
+from bert_tf.tasks.squad import data as readers
+from bert_tf.tasks.squad import options
+from bert_tf.tasks.squad.answers import PREDICTIONS_FILES, Answers, merge, write_predictions
+from bert_tf.tasks.squad.rows import question_rows
 from bert_tf.tasks.squad.spans import best_spans, null_score
-from bert_tf.tasks.task import at_least_one
+from bert_tf.tasks.task import FineTuned, at_least_one
 from bert_tf.tokenization.questions import question_windows
+
+_OPTIONS = ("n_best_size", "max_answer_length", "max_query_length", "doc_stride")
 
 
 class Origin(NamedTuple):
@@ -31,7 +38,7 @@ class Origin(NamedTuple):
     limits: tf.Tensor
 
 
-class QuestionAnsweringTask:
+class QuestionAnsweringTask(FineTuned):
     """The encoder with `QuestionAnsweringHead`; see `tasks/task.py` for what the methods mean.
 
     Args:
@@ -48,12 +55,13 @@ class QuestionAnsweringTask:
     rows the best span is the answer's, and the least null score counts, as in google-research/bert.
     """
 
+    name = "question_answering"
+    flags = options.FLAGS
+    files = PREDICTIONS_FILES
     features = ENCODER_INPUTS
-    # The pooler feeds heads on the whole row only; Hugging Face's models for question answering have none.
-    fresh = ("cls/squad/.*", "bert/pooler/dense/.*")
-    unused = (r"cls[/.](?!squad/).*", "classifier/.*", "bert/pooler/dense/.*")
+    head = ("cls/squad/.*",)
+    targets = ("start_positions", "end_positions")
     metric_names = ("accuracy",)
-    example_method = None
 
     def __init__(
         self,
@@ -73,47 +81,70 @@ class QuestionAnsweringTask:
         self.null_score_diff_threshold = null_score_diff_threshold
         self.rematerialize = rematerialize
 
+    @classmethod
+    def read_data(cls, settings, kinds, trained):
+        given = settings.null_score_diff_threshold
+        if given is not None and not settings.version_2_with_negative:
+            raise ValueError(
+                "`null_score_diff_threshold` must come with `version_2_with_negative`. Received it alone; add that "
+                "flag, or leave it out."
+            )
+        return readers.read_data(settings, kinds)
+
+    @classmethod
+    def adopted(cls, settings, trained):
+        options = trained.task.to_dict()
+        with_negative = options.pop("null_score_diff_threshold") is not None
+        return super().adopted(settings, trained).adopt({**options, "version_2_with_negative": with_negative})
+
+    @classmethod
+    def create(cls, model, data, settings, before, use_xla=False):
+        threshold = None
+        if settings.version_2_with_negative:
+            kept = before and before.task.null_score_diff_threshold
+            threshold = next((t for t in (settings.null_score_diff_threshold, kept) if t is not None), 0.0)
+        options = {name: getattr(settings, name) for name in (*_OPTIONS, "rematerialize")}
+        return cls(model.config, **options, null_score_diff_threshold=threshold)
+
     def to_dict(self) -> dict:
-        """Returns the arguments, beside `config`, that make this task again."""
-        names = ("n_best_size", "max_answer_length", "max_query_length", "doc_stride", "null_score_diff_threshold")
-        return {name: getattr(self, name) for name in names}
+        return {name: getattr(self, name) for name in (*_OPTIONS, "null_score_diff_threshold")}
 
     def build_model(self) -> keras.Model:
         """Returns a model from `features` to `start_logits` and `end_logits`, float32 [B, S]."""
         inputs = keras_inputs(self.features)
         encoder = Encoder(self.config, rematerialize=self.rematerialize)
-        encoder.pooler.trainable = False  # nothing comes of it here
+        if self.config.has_pooler:
+            encoder.pooler.trainable = False  # nothing comes of it here
         head = QuestionAnsweringHead(self.config.initializer_range)
         with keras.name_scope("cls"):
             head.build((None, None, self.config.hidden_size))
         outputs = head(encoder(inputs)["sequence_output"], inputs["input_mask"])
         return keras.Model(inputs, outputs, name="question_answering")
 
-    def denominators(self, batch):
-        return {"examples": tf.reduce_sum(batch["is_real_example"])}
-
-    def loss(self, outputs, batch, denominators):
-        return tf.reduce_sum(self.example_losses(outputs, batch) * batch["is_real_example"]) / denominators["examples"]
+    def lay_out(self, tokenizer, examples, max_seq_length, with_targets):
+        lengths = max_seq_length, self.doc_stride, self.max_query_length
+        return question_rows(tokenizer, examples, *lengths, with_answers=with_targets)
 
     def example_losses(self, outputs, batch):
-        """Returns float32 [B]: mean of the cross-entropies of start and end over the row; 0 is their place of none."""
+        """The mean of the cross-entropies of start and end over the row, in which 0 is the place of no answer."""
         both = [
             tf.nn.sparse_softmax_cross_entropy_with_logits(batch[f"{side}_positions"], outputs[f"{side}_logits"])
             for side in ("start", "end")
         ]
-        return (both[0] + both[1]) / 2
+        return (both[0] + both[1]) / 2, tf.ones_like(both[0])
 
     def collected(self, outputs, batch):
         """Returns what is kept of each row.
+
+        Args:
+            batch: with `context_mask`, since segments do not tell question and context apart in every family.
 
         Returns:
             {name: tensor}: `score` float32, `start` and `end` int32 (places of the first and last piece in the row),
             `start_logit` and `end_logit` float32, each [B, n_best_size], of the best spans as `spans.best_spans` gives
             them; `null_start_logit` and `null_end_logit` float32 [B], at [CLS].
         """
-        segments, mask = batch["segment_ids"], batch["input_mask"]
-        inside = tf.pad(mask[:, 1:], [[0, 0], [0, 1]])  # not the last [SEP], which is of the second segment too
-        score, start, end = self._spans(outputs, (segments == 1) & (inside > 0), self.n_best_size)
+        score, start, end = self._spans(outputs, batch["context_mask"] > 0, self.n_best_size)
         logits = {}
         for side, places in (("start", start), ("end", end)):
             logits[f"{side}_logit"] = tf.gather(outputs[f"{side}_logits"], places, batch_dims=1)
@@ -163,11 +194,35 @@ class QuestionAnsweringTask:
         text = tf.strings.substr(origin.contexts, start, end - start, unit="UTF8_CHAR")
         return {"answer": text, "start": start, "end": end, "score": score, "null_score": none}
 
-    def metrics(self, outputs, targets):
+    def metrics(self, outputs, rows):
         """Returns `accuracy`: the share of rows whose best span, or [CLS] where it scores higher, is the target."""
-        found = outputs["score"][:, 0] > outputs["null_start_logit"] + outputs["null_end_logit"]
-        right = [np.where(found, outputs[side][:, 0], 0) == targets[f"{side}_positions"] for side in ("start", "end")]
+        there = outputs["score"][:, 0] > outputs["null_start_logit"] + outputs["null_end_logit"]
+        right = [
+            np.where(there, outputs[side][:, 0], 0) == rows.targets[f"{side}_positions"] for side in ("start", "end")
+        ]
         return {"accuracy": float(np.mean(right[0] & right[1]))}
+
+    def evaluate(self, outcomes, settings):
+        """The official scores; of SQuAD 2.0 the threshold of the best F1 is kept, unless the user gave another."""
+        (outcome,) = outcomes
+        scores = readers.score(outcome.examples, self.decode(outcome), self.null_score_diff_threshold)
+        if "best_f1_thresh" in scores and settings.null_score_diff_threshold is None:
+            self.null_score_diff_threshold = scores["best_f1_thresh"]
+        return scores
+
+    def decode(self, outcome) -> list[Answers]:
+        with_null = self.null_score_diff_threshold is not None
+        return merge(outcome.rows.origin, outcome.examples, outcome.outputs, self.n_best_size, with_null)
+
+    def write_answers(self, directory, outcome, answers, settings):
+        examples = outcome.examples
+        for i, each in enumerate(answers if settings.verbose_logging else ()):
+            best = each.best.text, each.best.score, each.null_score
+            logging.info("%s %r: %r, score %.3f; no answer %.3f", examples.ids[i], examples.questions[i], *best)
+        write_predictions(directory, examples, answers, self.null_score_diff_threshold)
+
+    def score_answers(self, outcome, answers):
+        return readers.score(outcome.examples, answers, self.null_score_diff_threshold)
 
     def _spans(self, outputs, is_context, k):
         return best_spans(outputs["start_logits"], outputs["end_logits"], is_context, self.max_answer_length, k)

@@ -5,7 +5,7 @@ import pytest
 
 from bert_tf.data import tables
 from bert_tf.data.windowed import Windows
-from bert_tf.tasks.classification.task import examples as data
+from bert_tf.tasks.classification import examples as data
 from bert_tf.tokenization.wordpiece import Tokenizer
 from tests import tiny
 

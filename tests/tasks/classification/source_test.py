@@ -3,7 +3,7 @@
 import pytest
 
 from bert_tf.data import tables
-from bert_tf.tasks.classification.task import source as sources
+from bert_tf.tasks.classification import source as sources
 from tests import glue_files, tiny
 
 NAMES = "['ax', 'cola', 'mnli', 'mrpc', 'qnli', 'qqp', 'rte', 'sst-2', 'sts-b', 'wnli', 'xnli']"

@@ -5,7 +5,7 @@ import json
 import numpy as np
 
 from bert_tf.data import tables
-from bert_tf.tasks.classification.task import writers as answers
+from bert_tf.tasks.classification import writers as answers
 
 
 def _examples(*rows, labels=None):

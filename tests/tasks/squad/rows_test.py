@@ -5,9 +5,9 @@ import sys
 import numpy as np
 import pytest
 
+from bert_tf.tasks.squad import rows as squad_rows
 from bert_tf.tasks.squad.files import SquadExamples
 from bert_tf.tasks.squad.rows import question_rows
-from bert_tf.tasks.squad.run import rows as squad_rows
 from bert_tf.tokenization.wordpiece import Tokenizer
 from tests import tiny
 from tests.conftest import ROOT

@@ -1,0 +1,17 @@
+"""The names of weights in files: one map for TF1 checkpoints, and for each family one of Hugging Face's names."""
+
+from bert_tf import families
+from bert_tf.checkpoints.names import bert, distilbert, tf1
+from bert_tf.checkpoints.names.table import NameMap
+
+TF1 = tf1.NAMES  # for every family
+NAME_MAPS: dict[str, NameMap] = {"bert": bert.NAMES, "distilbert": distilbert.NAMES}
+
+
+def hugging_face(model_type: str = families.DEFAULT) -> NameMap:
+    """Returns the map of a family, a key of `families.FAMILIES`.
+
+    Raises:
+        ValueError: there is no such family.
+    """
+    return NAME_MAPS[families.family(model_type).name_map]

@@ -1,0 +1,37 @@
+"""BERT's names in Hugging Face's files."""
+
+from bert_tf.checkpoints.names.table import NameMap, Row, Twin, dense, head, norm
+
+_LAYER, _THEIRS = "bert/encoder/layer_{n}", "bert.encoder.layer.{n}"
+
+NAMES = NameMap(
+    rows=(
+        Row("bert/embeddings/word_embeddings", "bert.embeddings.word_embeddings.weight"),
+        Row("bert/embeddings/position_embeddings", "bert.embeddings.position_embeddings.weight"),
+        Row("bert/embeddings/token_type_embeddings", "bert.embeddings.token_type_embeddings.weight"),
+        *norm("bert/embeddings/LayerNorm", "bert.embeddings.LayerNorm"),
+        *dense(f"{_LAYER}/attention/self/query", f"{_THEIRS}.attention.self.query"),
+        *dense(f"{_LAYER}/attention/self/key", f"{_THEIRS}.attention.self.key"),
+        *dense(f"{_LAYER}/attention/self/value", f"{_THEIRS}.attention.self.value"),
+        *dense(f"{_LAYER}/attention/output/dense", f"{_THEIRS}.attention.output.dense"),
+        *norm(f"{_LAYER}/attention/output/LayerNorm", f"{_THEIRS}.attention.output.LayerNorm"),
+        *dense(f"{_LAYER}/intermediate/dense", f"{_THEIRS}.intermediate.dense"),
+        *dense(f"{_LAYER}/output/dense", f"{_THEIRS}.output.dense"),
+        *norm(f"{_LAYER}/output/LayerNorm", f"{_THEIRS}.output.LayerNorm"),
+        *dense("bert/pooler/dense", "bert.pooler.dense"),
+        *dense("cls/predictions/transform/dense", "cls.predictions.transform.dense"),
+        *norm("cls/predictions/transform/LayerNorm", "cls.predictions.transform.LayerNorm"),
+        Row("cls/predictions/output_bias", "cls.predictions.bias"),
+        *head("cls/seq_relationship", "cls.seq_relationship"),
+        *head("cls/squad", "qa_outputs"),
+        *head("classifier", "classifier"),
+    ),
+    left_out=("bert.embeddings.position_ids",),  # the buffer 0, 1, 2, ... that old versions saved
+    twins=(
+        Twin("cls.predictions.decoder.weight", "bert/embeddings/word_embeddings", "cls/predictions/output_bias"),
+        Twin("cls.predictions.decoder.bias", "cls/predictions/output_bias", "cls/predictions/output_bias"),
+    ),
+    prefix="bert.",  # sentence-transformers and BertModel save without it
+    without_prefix=("embeddings.", "encoder.", "pooler."),
+    old_spellings=(("LayerNorm.gamma", "LayerNorm.weight"), ("LayerNorm.beta", "LayerNorm.bias")),
+)

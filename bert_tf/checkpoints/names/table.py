@@ -1,0 +1,177 @@
+"""What each weight is called in a dialect: one table of rows, read in both directions.
+
+Our variable paths are the names of google-research/bert's TF1 checkpoints (modeling.py, run_*.py), whatever the family,
+except that the classifier's head, which has no scope there, lies under `classifier/` here. A name that a file may hold
+and that we drop on purpose is in the table too: whatever it does not know is reported, never passed over.
+"""
+
+import dataclasses
+import functools
+import re
+from collections.abc import Iterable
+
+KEEP, TRANSPOSE = "keep", "transpose"  # Hugging Face keeps torch's [out, in] kernels; ours and TF1's are [in, out]
+
+_HOLES = {r"\{n\}": r"(?P<n>0|[1-9][0-9]*)", r"\{any\}": ".*"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """One weight.
+
+    Attributes:
+        ours, theirs: our path and the dialect's name; `{n}` stands for the layer's number.
+        transform: what leads from their array to ours and back.
+        unless: a name of theirs; in a file that has it, `theirs` is not the weight at `ours`.
+    """
+
+    ours: str
+    theirs: str
+    transform: str = KEEP
+    unless: str | None = None
+
+
+def dense(ours: str, theirs: str) -> list[Row]:
+    """Returns the rows of a linear map of torch's."""
+    return [Row(f"{ours}/kernel", f"{theirs}.weight", TRANSPOSE), Row(f"{ours}/bias", f"{theirs}.bias")]
+
+
+def norm(ours: str, theirs: str) -> list[Row]:
+    """Returns the rows of a LayerNorm of torch's."""
+    return [Row(f"{ours}/gamma", f"{theirs}.weight"), Row(f"{ours}/beta", f"{theirs}.bias")]
+
+
+def head(ours: str, theirs: str, unless: str | None = None) -> list[Row]:
+    """Returns the rows of a head [classes, H], which is no kernel: Google wrote them for matmul(transpose_b=True)."""
+    ends = (("output_weights", "weight"), ("output_bias", "bias"))
+    return [Row(f"{ours}/{our}", f"{theirs}.{their}", unless=unless) for our, their in ends]
+
+
+@dataclasses.dataclass(frozen=True)
+class Twin:
+    """A second name of a tied weight. It stands in for `of` where that is not in the file; else it must be equal.
+
+    Equality matters, and is checked, only where the variable `needed_by` is loaded.
+    """
+
+    theirs: str
+    of: str
+    needed_by: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Sorted:
+    """The names of one file: `known` our path -> its name, `left_out`, `twins` its name -> Twin, `unknown`."""
+
+    known: dict[str, str]
+    left_out: list[str]
+    twins: dict[str, Twin]
+    unknown: list[str]
+
+
+@dataclasses.dataclass(frozen=True)
+class NameMap:
+    """All names of one dialect.
+
+    Attributes:
+        rows: the weights.
+        left_out: names that are mapped to nothing, on purpose; `{any}` stands for any text.
+        twins: second names.
+        prefix: of the encoder's names; some files leave it out.
+        without_prefix: how such names begin then.
+        old_spellings: (old, new): parts of names as old files have them.
+    """
+
+    rows: tuple[Row, ...]
+    left_out: tuple[str, ...] = ()
+    twins: tuple[Twin, ...] = ()
+    prefix: str = ""
+    without_prefix: tuple[str, ...] = ()
+    old_spellings: tuple[tuple[str, str], ...] = ()
+
+    def to_ours(self, name: str) -> str | None:
+        """Returns our path for a full name, or None if no row knows it."""
+        row, n = _find(self._by_name, name)
+        return row and row.ours.replace("{n}", n)
+
+    def from_ours(self, path: str) -> str:
+        """Returns the name that our `path` bears.
+
+        Raises:
+            ValueError: no row knows the path.
+        """
+        row, n = _find(self._by_path, path)
+        if row is None:
+            raise ValueError(
+                f"A variable must have a row in the table of names, bert_tf/checkpoints/names. Received: {path!r}."
+            )
+        return row.theirs.replace("{n}", n)
+
+    def transposed(self, path: str) -> bool:
+        """Says whether the array under our `path` lies transposed in the file."""
+        row, _ = _find(self._by_path, path)
+        return row is not None and row.transform == TRANSPOSE
+
+    def sort(self, names: Iterable[str]) -> Sorted:
+        """Sorts a file's names by what the table says about them.
+
+        Raises:
+            ValueError: two names of the file mean the same variable.
+        """
+        full = {name: self._full(name) for name in sorted(names)}
+        result, there = Sorted({}, [], {}, []), set(full.values())
+        twins = {twin.theirs: twin for twin in self.twins}
+        for name, whole in full.items():
+            path = self._path_in(whole, there)
+            if path in result.known:
+                both = f"{result.known[path]!r} and {name!r}"
+                raise ValueError(f"Only one name of a checkpoint may mean {path!r}. Received: {both}.")
+            if path is not None:
+                result.known[path] = name
+            elif any(regex.fullmatch(whole) for regex in self._left_out):
+                result.left_out.append(name)
+            elif whole in twins:
+                result.twins[name] = twins[whole]
+            else:
+                result.unknown.append(name)
+        for name, twin in list(result.twins.items()):
+            if twin.of not in result.known:
+                result.known[twin.of] = name
+                del result.twins[name]
+        return result
+
+    def _path_in(self, name, there):
+        row, n = _find(self._by_name, name)
+        return None if row is None or row.unless in there else row.ours.replace("{n}", n)
+
+    def _full(self, name):
+        """Returns a name in its present spelling, with the prefix that some files leave out."""
+        for old, new in self.old_spellings:
+            name = name.replace(old, new)
+        return f"{self.prefix}{name}" if name.startswith(self.without_prefix) else name
+
+    @functools.cached_property
+    def _by_name(self):
+        return [(_regex(row.theirs), row) for row in self.rows]
+
+    @functools.cached_property
+    def _by_path(self):
+        return [(_regex(row.ours), row) for row in self.rows]
+
+    @functools.cached_property
+    def _left_out(self):
+        return [_regex(pattern) for pattern in self.left_out]
+
+
+def _regex(pattern):
+    pattern = re.escape(pattern)
+    for hole, regex in _HOLES.items():
+        pattern = pattern.replace(hole, regex)
+    return re.compile(pattern)
+
+
+def _find(table, name):
+    for regex, row in table:
+        if match := regex.fullmatch(name):
+            return row, match.groupdict().get("n", "")
+    return None, ""

@@ -1,0 +1,49 @@
+"""The names in TF1 checkpoints, google-research/bert's and ours: our variable paths, of every family."""
+
+from bert_tf.checkpoints.names.table import NameMap, Row
+
+
+def _part(path, *names):
+    return [f"{path}/{name}" for name in names]
+
+
+def _dense(path):
+    return _part(path, "kernel", "bias")
+
+
+def _norm(path):
+    return _part(path, "gamma", "beta")
+
+
+def _head(path):
+    return _part(path, "output_weights", "output_bias")
+
+
+_LAYER = "bert/encoder/layer_{n}"
+_PATHS = [
+    *_part("bert/embeddings", "word_embeddings", "position_embeddings", "token_type_embeddings"),
+    *_norm("bert/embeddings/LayerNorm"),
+    *(path for part in ("query", "key", "value") for path in _dense(f"{_LAYER}/attention/self/{part}")),
+    *_dense(f"{_LAYER}/attention/output/dense"),
+    *_norm(f"{_LAYER}/attention/output/LayerNorm"),
+    *_dense(f"{_LAYER}/intermediate/dense"),
+    *_dense(f"{_LAYER}/output/dense"),
+    *_norm(f"{_LAYER}/output/LayerNorm"),
+    *_dense("bert/pooler/dense"),
+    *_dense("cls/predictions/transform/dense"),
+    *_norm("cls/predictions/transform/LayerNorm"),
+    "cls/predictions/output_bias",
+    *_head("cls/seq_relationship"),
+    *_head("cls/squad"),
+]
+
+NAMES = NameMap(
+    rows=(
+        *(Row(path, path) for path in _PATHS),
+        Row("classifier/output_weights", "output_weights"),
+        Row("classifier/output_bias", "output_bias"),
+    ),
+    # The optimizer's moments and the step, as Google writes them; training/ is where our own runs keep the rest of
+    # their state (random seeds, position in the data).
+    left_out=("{any}/adam_m", "{any}/adam_v", "global_step", "training/{any}"),
+)

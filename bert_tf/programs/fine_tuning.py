@@ -1,0 +1,218 @@
+"""How every task is fine-tuned, scored, asked and exported: `run_task`. It knows no concrete task."""
+
+import dataclasses
+from typing import Any
+
+from bert_tf.evaluation.results import write_results
+from bert_tf.export.trained import export_trained
+from bert_tf.load import Description, load_description, save_description
+from bert_tf.programs.devices import prepare as prepare_devices
+from bert_tf.programs.paths import model_paths, task_paths
+from bert_tf.settings import Settings
+from bert_tf.tasks.registry import TASKS, find_task, save_task
+from bert_tf.tasks.task import ACTIONS, FineTuned, Outcome, TaskData, TrainedTask
+from bert_tf.training.batching import Batching
+from bert_tf.training.cluster import by_chief, is_chief
+from bert_tf.training.history import History
+from bert_tf.training.job import Job
+from bert_tf.training.layer_rates import LayerRates
+from bert_tf.training.loop import RunConfig
+from bert_tf.training.output import prepare as prepare_output
+from bert_tf.training.run_config import make_run_config
+
+
+def run_task(kind: type[FineTuned], settings: Settings):
+    """Does with a task what the settings ask for: do_train, do_eval, do_predict, do_export.
+
+    Args:
+        kind: the task.
+        settings: the flags of `flags.fine_tuning`, and the task's own.
+
+    Raises:
+        ValueError: settings, files or checkpoints are not as they must be.
+    """
+    strategy, use_xla = prepare_devices(settings)
+    files = settings.bert_config_file, settings.vocab_file, settings.do_lower_case
+    model = load_description(model_paths(settings), *files)
+    before = find_task(task_paths(settings), model.config, kind)
+    trained = None if settings.do_train else before
+    if trained:
+        settings = kind.adopted(settings, trained)
+    model.check_length(settings.max_seq_length)
+    data = kind.read_data(settings, _kinds(settings), trained)
+    task = kind.create(model, data, settings, before, use_xla)
+    as_asked = TrainedTask(task, data.text_inputs, settings.max_seq_length)
+    as_trained = dataclasses.replace(trained, task=task) if trained else as_asked
+    rows = {
+        split: task.lay_out(model.tokenizer, examples, settings.max_seq_length, _kind_of(split) != "test")
+        for split, examples in data.examples.items()
+    }
+    with strategy.scope():
+        train, num_layers = rows.get("train"), model.config.num_hidden_layers
+        config = fine_tuning_config(settings, num_layers, train, task.identity(), use_xla)
+        job = Job(task, config, History(settings.output_dir, settings.given_values()))
+        run = FineTuning(settings, model, data, rows, as_trained, job, use_xla)
+        run.train_or_restore()
+        run.score_and_answer()
+    if settings.do_export and is_chief(strategy):
+        export_trained(settings.output_dir, settings.export_dir, settings.export_dtype, as_trained)
+
+
+@dataclasses.dataclass
+class FineTuning:
+    """One run of a task. To be used in the scope of a strategy.
+
+    Attributes:
+        settings: what is asked for.
+        model: what it starts from.
+        data: what the task read.
+        rows: split -> the examples in rows.
+        trained: the task as it is kept with the model.
+        job: of the task.
+        use_xla: the model is compiled.
+    """
+
+    settings: Settings
+    model: Description
+    data: TaskData
+    rows: dict[str, Any]
+    trained: TrainedTask
+    job: Job
+    use_xla: bool
+
+    @property
+    def task(self) -> FineTuned:
+        return self.trained.task
+
+    def train_or_restore(self):
+        """Trains, or brings back what was trained."""
+        settings, batching = self.settings, self._batching()
+        if not settings.do_train:
+            self.job.restore()
+            by_chief(prepare_output, settings.output_dir)
+            return
+        keep_best = settings.get("keep_best")
+        held_out = batching.scoring(self.rows["dev"], settings.eval_batch_size) if keep_best else None
+        batches = batching.training(self.rows["train"], self.job.run)
+        self.job.train(batches, self._begin, held_out, keep_best, settings.get("early_stopping", 0))
+
+    def score_and_answer(self):
+        """Writes eval_results.txt and what was said of each example, and the answers for the files to answer."""
+        settings, task, scores = self.settings, self.task, {}
+        if settings.do_eval:
+            kept, outcomes = task.to_dict(), self._outcomes("dev", settings.eval_batch_size)
+            scores = _with_prefix("eval_", task.evaluate(outcomes, settings))
+            by_chief(task.write_scored, settings.output_dir, outcomes, settings)
+            if task.to_dict() != kept:  # it learned something from the examples, such as a temperature
+                by_chief(save_task, settings.output_dir, self.trained)
+        if settings.do_predict:
+            for outcome in self._outcomes("test", settings.predict_batch_size):
+                answers = task.decode(outcome)
+                by_chief(task.write_answers, settings.output_dir, outcome, answers, settings)
+                own = task.score_answers(outcome, answers)
+                scores |= _with_prefix("predict_" if settings.do_eval else "eval_", own)
+        if scores:
+            by_chief(write_results, settings.output_dir, scores, self.job.global_step, "")
+            shown = {name.removeprefix("eval_"): value for name, value in scores.items()}
+            self.job.history.concluded(self.job.global_step, shown)
+
+    def _begin(self, model):
+        settings, directory = self.settings, self.settings.output_dir
+        files = [pattern for task in {*TASKS, type(self.task)} for pattern in task.files]
+        prepare_output(directory, settings.overwrite_output_dir, files)
+        save_description(directory, self.model.config, self.model.tokenizer, self.task.labels)
+        save_task(directory, self.trained)
+
+    def _outcomes(self, kind, batch_size) -> list[Outcome]:
+        splits = [split for split in self.rows if _kind_of(split) == kind]
+        return [self._outcome(split, self.rows[split], batch_size) for split in splits]
+
+    def _outcome(self, split, rows, batch_size):
+        scoring = self._batching().scoring(rows, batch_size)
+        return Outcome(split, self.data.examples[split], rows, *self.job.outputs_and_losses(scoring))
+
+    def _batching(self):
+        return Batching(self.settings.max_seq_length, self.settings.bucket_by_length, self.use_xla)
+
+
+def fine_tuning_config(settings: Settings, num_layers: int, train, identity: dict, use_xla: bool) -> RunConfig:
+    """Returns the `RunConfig` that the settings describe; what decides the result is part of its identity.
+
+    Args:
+        settings: the flags.
+        num_layers: the encoder's blocks.
+        train: the examples to train on, in rows, or None.
+        identity: what of the task decides the result.
+        use_xla: compile the step.
+
+    Raises:
+        ValueError: there are too few examples for one step, or a setting is out of range for the model.
+    """
+    num_examples, fingerprint = (0, 0) if train is None else (len(train), train.fingerprint())
+    steps = int(num_examples / settings.train_batch_size * settings.num_train_epochs)
+    if settings.do_train and not steps:
+        raise ValueError(
+            f"Training must have a step at least. Received {num_examples} examples x {settings.num_train_epochs} "
+            f"epochs, fewer than one batch of {settings.train_batch_size}; lower `train_batch_size`."
+        )
+    warmup = int(steps * settings.warmup_proportion)
+    identity = {"bucket_by_length": settings.bucket_by_length, "train_examples": fingerprint, **identity}
+    config = make_run_config(settings, steps, warmup, use_xla, identity)
+    rates = layer_rates(settings, num_layers, num_examples)
+    return dataclasses.replace(config, layer_rates=rates, reinit_layers=settings.reinit_layers)
+
+
+def layer_rates(settings: Settings, num_layers: int, num_examples: int) -> LayerRates | None:
+    """Returns which layers move and how fast; None: all alike.
+
+    Args:
+        settings: the flags.
+        num_layers: the encoder's blocks.
+        num_examples: to train on; 0 when nothing is trained.
+
+    Raises:
+        ValueError: a setting is out of range for this model, or two of them contradict each other.
+    """
+    given, unfreeze_steps = settings.freeze_layers, 0
+    if settings.unfreeze_epochs:
+        unfreeze_steps = max(1, int(num_examples / settings.train_batch_size * settings.unfreeze_epochs))
+    freeze = int(given) if given.isascii() and given.isdigit() else given
+    rates = LayerRates(num_layers, freeze, settings.layerwise_lr_decay, unfreeze_steps)
+    if settings.reinit_layers:
+        _check_reinit(settings, rates)
+    if (rates.freeze_layers or rates.unfreeze_steps) and not settings.init_checkpoint:
+        raise ValueError(
+            "`freeze_layers` and `unfreeze_epochs` must come with `init_checkpoint`. Received none, where the layers "
+            "that would stand still are random; leave them out."
+        )
+    return None if rates.is_default else rates
+
+
+def _check_reinit(settings, rates):
+    """Raises ValueError where layers would start from random weights and stay so, or there are no others."""
+    if not settings.init_checkpoint:
+        raise ValueError(
+            f"`reinit_layers` must come with `init_checkpoint`. Received `reinit_layers={settings.reinit_layers}` "
+            "alone, where all weights are random; leave it out."
+        )
+    free = 0 if rates.freeze_layers == "all" else rates.num_layers - rates.freeze_layers
+    if settings.reinit_layers > free:
+        raise ValueError(
+            f"`reinit_layers` must be at most the model's layers that are not frozen, {free}. Received: "
+            f"{settings.reinit_layers}."
+        )
+
+
+def _kinds(settings) -> list[str]:
+    """Returns the kinds of splits that the run reads."""
+    wanted = {kind: settings.get(f"do_{action}") for kind, action in ACTIONS.items()}
+    wanted["dev"] = wanted["dev"] or bool(settings.get("keep_best"))
+    return [kind for kind, is_wanted in wanted.items() if is_wanted]
+
+
+def _kind_of(split: str) -> str:
+    return split.partition("_")[0]
+
+
+def _with_prefix(prefix, scores):
+    return {f"{prefix}{name}": value for name, value in scores.items()}

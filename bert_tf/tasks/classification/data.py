@@ -1,0 +1,110 @@
+"""What a classifier reads for a run: the files of one source, and what the settings say of them."""
+
+import dataclasses
+import os
+
+from bert_tf.data.tables import Examples
+from bert_tf.data.windowed import Windows
+from bert_tf.settings import Settings
+from bert_tf.tasks.classification.source import Source, make_source
+from bert_tf.tasks.task import TrainedTask
+
+
+@dataclasses.dataclass(frozen=True)
+class ClassificationData:
+    """Labelled texts, or texts to answer for; see `task.TaskData`.
+
+    Attributes:
+        source: where they are from.
+        examples: split -> examples.
+    """
+
+    source: Source
+    examples: dict[str, Examples]
+
+    @property
+    def text_inputs(self) -> tuple[str, ...]:
+        return self.source.text_inputs
+
+
+def read_data(settings: Settings, kinds, trained: TrainedTask | None) -> ClassificationData:
+    """Returns what the settings ask for; see `FineTuned.read_data`.
+
+    Raises:
+        ValueError: settings contradict each other or the model, or a file is not as described.
+    """
+    source = _source(settings, trained)
+    _check(settings, source)
+    return ClassificationData(source, source.read(kinds))
+
+
+def _source(settings, trained):
+    problem, was = settings.where_given("problem_type"), trained and trained.task.problem_name
+    if was and problem not in (None, was):
+        raise ValueError(f"`problem_type` must be the trained model's, {was}. Received: {problem}; leave it out.")
+    source = make_source(
+        settings.task_name,
+        settings.data_dir,
+        {"train": settings.train_file, "dev": settings.eval_file, "test": settings.predict_file},
+        problem=was if was and not settings.task_name else problem,
+        language=settings.xnli_language,
+        separator=settings.label_separator,
+        header=settings.header,
+        text_columns=settings.text_column,
+        label_column=settings.label_column,
+    )
+    if trained and (source.problem, source.text_inputs) != (was, trained.text_inputs):
+        raise ValueError(
+            f"The trained model must be one for {source.problem} with {' and '.join(source.text_inputs)}. Received one "
+            f"for {was} with {' and '.join(trained.text_inputs)}; name another model, or check `task_name` and "
+            "`text_column`."
+        )
+    return source
+
+
+def _check(settings, source):
+    """Raises ValueError where settings do not fit what the labels are."""
+    for_labels = {name: settings.get(name) for name in ("class_weights", "label_smoothing", "fit_temperature")}
+    if not source.has_labels and (given := [name for name, value in for_labels.items() if value]):
+        raise ValueError(f"Targets must be labels for `{given[0]}`. Received numbers; leave it out.")
+    if settings.fit_temperature and not settings.do_eval:
+        raise ValueError("`fit_temperature` must come with `do_eval`. Received it alone; add `do_eval`.")
+    if "label_separator" in settings.given and not source.has_several_labels:
+        raise ValueError(
+            "`label_separator` must come with `problem_type=multi_label`. Received it for "
+            f"{source.problem}; leave it out."
+        )
+
+
+def windows_of(settings: Settings) -> Windows | None:
+    """Returns how long texts are read; None: they are cut.
+
+    Raises:
+        ValueError: settings of windows without windows, or windows with gaps between them.
+    """
+    if settings.long_text == "truncate":
+        if given := [f"`{name}`" for name in ("doc_stride", "max_windows") if name in settings.given]:
+            raise ValueError(
+                f"`doc_stride` and `max_windows` must come with `long_text=window`. Received {' and '.join(given)} "
+                "alone; add it, or leave them out."
+            )
+        return None
+    return Windows(settings.doc_stride or max(1, settings.max_seq_length // 2), settings.max_windows)
+
+
+def check_trained(settings: Settings, windows: Windows | None):
+    """Raises ValueError where settings ask a trained model, which reads through `windows`, for what it cannot do."""
+    if "long_text" in settings.given and (asked := windows_of(settings)) != windows:
+        raise ValueError(
+            f"`long_text`, `doc_stride` and `max_windows` must be what the model was trained with, {_told(windows)}. "
+            f"Received: {_told(asked)}; leave them out."
+        )
+    if settings.fit_temperature and not os.path.exists(os.path.join(settings.output_dir, "task.json")):
+        raise ValueError(
+            f"`fit_temperature` must find the trained model in `output_dir`, with which it is kept. Received "
+            f"{settings.output_dir}, which holds none; name the folder that it was trained into."
+        )
+
+
+def _told(windows):
+    return f"a stride of {windows.stride} and {windows.max_windows} windows" if windows else "no windows"

@@ -1,0 +1,54 @@
+"""How much the examples of each label weigh in a loss."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+
+def class_weights(given: Sequence[str] | None, labels: Sequence[str], label_ids) -> tuple[float, ...] | None:
+    """Returns a weight for each label; None where nothing was given, or nothing is trained.
+
+    `balanced` is n / (L * count) for each of the L labels of n examples, as scikit-learn has it: all labels then weigh
+    the same together. Of several labels, count is in how many examples the label holds.
+
+    Args:
+        given: "balanced" alone, or "label:weight" each; labels that are not named have 1.
+        labels: the L names.
+        label_ids: of the training examples, int [n] or [n, L] of 0 and 1; None where nothing is trained.
+
+    Raises:
+        ValueError: what was given is not that, names no label, or a label to be balanced has no example.
+    """
+    if not given or label_ids is None:
+        return None
+    return _balanced(labels, label_ids) if list(given) == ["balanced"] else _by_name(labels, given)
+
+
+def _balanced(labels, label_ids):
+    counts = label_ids.sum(0) if label_ids.ndim == 2 else np.bincount(label_ids, minlength=len(labels))
+    if missing := [label for label, count in zip(labels, counts, strict=True) if not count]:
+        raise ValueError(
+            f"`class_weights=balanced` must have training examples of every label. Received none of {missing}; give "
+            "the weights as label:weight pairs."
+        )
+    return tuple((len(label_ids) / (len(labels) * counts)).tolist())
+
+
+def _by_name(labels, pairs):
+    weights = {}
+    for pair in pairs:
+        label, colon, weight = pair.rpartition(":")
+        if not colon or label not in labels or label in weights or not _is_positive(weight):
+            raise ValueError(
+                "`class_weights` must be `balanced` or label:weight pairs with commas between them, each label once, "
+                f"each weight over 0. Received {pair!r}; the labels are {', '.join(labels)}."
+            )
+        weights[label] = float(weight)
+    return tuple(weights.get(label, 1.0) for label in labels)
+
+
+def _is_positive(text):
+    try:
+        return 0 < float(text) < float("inf")
+    except ValueError:
+        return False

@@ -1,0 +1,63 @@
+"""What a run on SQuAD reads, and how its answers are scored."""
+
+import dataclasses
+from collections.abc import Sequence
+
+from absl import logging
+
+from bert_tf.evaluation import squad_files, squad_scores
+from bert_tf.settings import Settings
+from bert_tf.tasks.squad.answers import Answers
+from bert_tf.tasks.squad.files import SquadExamples, read_squad
+from bert_tf.tasks.task import ACTIONS
+
+
+@dataclasses.dataclass(frozen=True)
+class SquadData:
+    """Questions with answers, or to answer; see `task.TaskData`."""
+
+    examples: dict[str, SquadExamples]
+    text_inputs: tuple[str, ...] = ("question", "context")
+
+
+def read_data(settings: Settings, kinds: Sequence[str]) -> SquadData:
+    """Reads the files of a run; the answers of "test" are not looked at.
+
+    Raises:
+        ValueError: a split has no file, a file is not as described, or has a question without answer although
+            `version_2_with_negative` is not set.
+    """
+    examples = {}
+    for split in kinds:
+        action = ACTIONS[split]
+        path = settings.get(f"{action}_file")
+        if not path:
+            raise ValueError(f"`do_{action}` must have questions. Received no `{action}_file`; name one.")
+        examples[split] = read_squad(path, with_answers=split != "test")
+        if True in examples[split].is_impossible and not settings.version_2_with_negative:
+            raise ValueError(
+                f"{examples[split].where(examples[split].is_impossible.index(True))}: every question must have an "
+                "answer, unless `version_2_with_negative` is given. Received one that is_impossible; give it, or name "
+                "a file of SQuAD 1.1."
+            )
+    return SquadData(examples)
+
+
+def score(examples: SquadExamples, answers: list[Answers], threshold: float | None) -> dict[str, float]:
+    """Returns what `squad_scores.score` does; {} where the file has no answers to score by.
+
+    Args:
+        examples: questions of a file that `read_squad` took.
+        answers: one to each.
+        threshold: no answer is predicted where the odds are greater; None: SQuAD 1.1.
+    """
+    try:
+        golds = squad_files.read_golds(examples.path)
+    except ValueError as error:  # its format is right, so it lacks answers
+        logging.info("Not scored: %s", error)
+        return {}
+    if not any(golds.texts.values()):
+        return {}
+    texts = {name: each.text(None) for name, each in zip(examples.ids, answers, strict=True)}
+    odds = {name: each.null_odds for name, each in zip(examples.ids, answers, strict=True)}
+    return squad_scores.score(golds, texts, *(() if threshold is None else (odds, threshold)))

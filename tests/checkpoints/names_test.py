@@ -1,0 +1,138 @@
+"""Guards a promise: the names in other people's checkpoints, written here by hand from their documentation."""
+
+import pytest
+
+from bert_tf import families
+from bert_tf.checkpoints import names
+from bert_tf.checkpoints.names import NAME_MAPS, TF1
+from tests.checkpoints import fakes
+
+BERT, DISTILBERT = NAME_MAPS["bert"], NAME_MAPS["distilbert"]
+BY_HAND = {
+    "bert/embeddings/word_embeddings": "bert.embeddings.word_embeddings.weight",
+    "bert/embeddings/LayerNorm/gamma": "bert.embeddings.LayerNorm.weight",
+    "bert/embeddings/LayerNorm/beta": "bert.embeddings.LayerNorm.bias",
+    "bert/encoder/layer_0/attention/self/query/kernel": "bert.encoder.layer.0.attention.self.query.weight",
+    "bert/encoder/layer_11/attention/output/LayerNorm/beta": "bert.encoder.layer.11.attention.output.LayerNorm.bias",
+    "bert/encoder/layer_7/intermediate/dense/bias": "bert.encoder.layer.7.intermediate.dense.bias",
+    "bert/encoder/layer_7/output/dense/kernel": "bert.encoder.layer.7.output.dense.weight",
+    "bert/pooler/dense/kernel": "bert.pooler.dense.weight",
+    "cls/predictions/output_bias": "cls.predictions.bias",
+    "cls/predictions/transform/dense/kernel": "cls.predictions.transform.dense.weight",
+    "cls/seq_relationship/output_weights": "cls.seq_relationship.weight",
+    "cls/squad/output_weights": "qa_outputs.weight",
+    "classifier/output_bias": "classifier.bias",
+}
+DISTILBERT_BY_HAND = {
+    "bert/embeddings/word_embeddings": "distilbert.embeddings.word_embeddings.weight",
+    "bert/embeddings/position_embeddings": "distilbert.embeddings.position_embeddings.weight",
+    "bert/embeddings/LayerNorm/beta": "distilbert.embeddings.LayerNorm.bias",
+    "bert/encoder/layer_0/attention/self/query/kernel": "distilbert.transformer.layer.0.attention.q_lin.weight",
+    "bert/encoder/layer_5/attention/self/key/bias": "distilbert.transformer.layer.5.attention.k_lin.bias",
+    "bert/encoder/layer_5/attention/self/value/bias": "distilbert.transformer.layer.5.attention.v_lin.bias",
+    "bert/encoder/layer_5/attention/output/dense/kernel": "distilbert.transformer.layer.5.attention.out_lin.weight",
+    "bert/encoder/layer_3/attention/output/LayerNorm/gamma": "distilbert.transformer.layer.3.sa_layer_norm.weight",
+    "bert/encoder/layer_3/intermediate/dense/kernel": "distilbert.transformer.layer.3.ffn.lin1.weight",
+    "bert/encoder/layer_3/output/dense/bias": "distilbert.transformer.layer.3.ffn.lin2.bias",
+    "bert/encoder/layer_3/output/LayerNorm/beta": "distilbert.transformer.layer.3.output_layer_norm.bias",
+    "cls/predictions/transform/dense/kernel": "vocab_transform.weight",
+    "cls/predictions/transform/LayerNorm/gamma": "vocab_layer_norm.weight",
+    "cls/predictions/output_bias": "vocab_projector.bias",
+    "cls/squad/output_bias": "qa_outputs.bias",
+    "classifier/output_weights": "classifier.weight",
+}
+ALL = [(BERT, *pair) for pair in BY_HAND.items()] + [(DISTILBERT, *pair) for pair in DISTILBERT_BY_HAND.items()]
+
+
+@pytest.mark.parametrize("name_map, ours, theirs", ALL, ids=[theirs for _, _, theirs in ALL])
+def test_hugging_face_names_both_ways(name_map, ours, theirs):
+    assert name_map.from_ours(ours) == theirs
+    assert name_map.to_ours(theirs) == ours
+
+
+def test_google_s_base_names_both_ways():
+    assert len(fakes.BASE) == 206
+    for name in fakes.BASE:  # with these heads our paths are Google's names
+        assert TF1.to_ours(name) == name
+        assert TF1.from_ours(name) == name
+    assert TF1.from_ours("classifier/output_weights") == "output_weights"
+    assert TF1.to_ours("output_bias") == "classifier/output_bias"
+
+
+def test_kernels_alone_are_transposed():
+    turned = {name for name in fakes.BASE if BERT.transposed(name)}
+    assert turned == {name for name in fakes.BASE if name.endswith("/kernel")}
+    assert not any(TF1.transposed(name) for name in fakes.BASE)
+
+
+@pytest.mark.parametrize("name_map", [TF1, *NAME_MAPS.values()], ids=["tf1", *NAME_MAPS])
+def test_no_two_rows_meet(name_map):
+    for side in ("ours", "theirs"):
+        found = [getattr(row, side) for row in name_map.rows]
+        assert len(set(found)) == len(found)
+    assert all(TF1.from_ours(row.ours.replace("{n}", "0")) for row in name_map.rows)  # of every family
+
+
+def test_every_family_has_a_map():
+    assert {row.name_map for row in families.FAMILIES.values()} == NAME_MAPS.keys()
+    assert names.hugging_face() is BERT and names.hugging_face("distilbert") is DISTILBERT
+    with pytest.raises(ValueError, match="model_type must be one of"):
+        names.hugging_face("t5")
+
+
+def test_old_spellings_and_missing_prefix():
+    found = BERT.sort(
+        [
+            "embeddings.LayerNorm.gamma",
+            "encoder.layer.3.output.LayerNorm.beta",
+            "pooler.dense.bias",
+            "embeddings.position_ids",
+        ],
+    )
+    assert found.known == {
+        "bert/embeddings/LayerNorm/gamma": "embeddings.LayerNorm.gamma",
+        "bert/encoder/layer_3/output/LayerNorm/beta": "encoder.layer.3.output.LayerNorm.beta",
+        "bert/pooler/dense/bias": "pooler.dense.bias",
+    }
+    assert (found.left_out, found.unknown) == (["embeddings.position_ids"], [])
+    found = DISTILBERT.sort(["transformer.layer.0.ffn.lin1.bias", "embeddings.position_ids"])
+    assert found.known == {"bert/encoder/layer_0/intermediate/dense/bias": "transformer.layer.0.ffn.lin1.bias"}
+    assert (found.left_out, found.unknown) == (["embeddings.position_ids"], [])
+
+
+def test_what_the_table_does_not_know_is_said():
+    found = BERT.sort(["bert.encoder.layer.03.output.dense.bias", "lm_head.bias"])
+    assert found.unknown == ["bert.encoder.layer.03.output.dense.bias", "lm_head.bias"]
+    held = ["bert/pooler/dense/kernel/adam_m", "output_bias/adam_v", "global_step", "training/seed", "beta1_power"]
+    found = TF1.sort(held)
+    assert (sorted(found.left_out), found.unknown) == (sorted(held[:4]), ["beta1_power"])
+
+
+def test_a_classifier_upon_another_layer_is_not_ours():
+    found = DISTILBERT.sort(["classifier.weight", "classifier.bias"])
+    assert found.known.keys() == {"classifier/output_weights", "classifier/output_bias"}
+    found = DISTILBERT.sort(["classifier.weight", "classifier.bias", "pre_classifier.weight", "pre_classifier.bias"])
+    assert not found.known and len(found.unknown) == 4
+
+
+def test_two_names_for_one_variable_are_refused():
+    with pytest.raises(ValueError, match="Only one name .* 'bert/pooler/dense/bias'. Received: .*'pooler.dense.bias'"):
+        BERT.sort(["pooler.dense.bias", "bert.pooler.dense.bias"])
+
+
+def test_a_twin_stands_in_for_a_missing_first_name():
+    found = BERT.sort(["cls.predictions.decoder.bias"])
+    assert found.known == {"cls/predictions/output_bias": "cls.predictions.decoder.bias"}
+    found = BERT.sort(["cls.predictions.decoder.bias", "cls.predictions.bias"])
+    assert found.known == {"cls/predictions/output_bias": "cls.predictions.bias"}
+    assert list(found.twins) == ["cls.predictions.decoder.bias"]
+    found = DISTILBERT.sort(["vocab_projector.weight"])
+    assert found.known == {"bert/embeddings/word_embeddings": "vocab_projector.weight"}
+
+
+def test_a_variable_without_a_row():
+    for name_map in (TF1, BERT, DISTILBERT):
+        with pytest.raises(ValueError, match="must have a row .* 'bert/rotary/kernel'"):
+            name_map.from_ours("bert/rotary/kernel")
+    with pytest.raises(ValueError, match="must have a row"):
+        DISTILBERT.from_ours("bert/pooler/dense/kernel")
