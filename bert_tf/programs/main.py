@@ -67,11 +67,11 @@ def listing() -> str:
     wide = max(map(len, PROGRAMS))
     lines = [f"  {name:<{wide}}  {_summary(name)}" for name in PROGRAMS]
     return "\n".join([
-        "Usage: bert-tf NAME --flags        (or: bert-tf NAME --flags)",
+        "Usage: bert-tf NAME --flags        (or: python -m bert_tf NAME --flags)",
         "",
         *lines,
         "",
-        "`bert-tf NAME --helpfull` explains the flags of a program, `bert-tf --version` says which bert_tf this is.",
+        "`bert-tf NAME --help` explains the flags of a program, `bert-tf --version` says which bert_tf this is.",
     ])  # fmt: skip
 
 

@@ -54,7 +54,7 @@ def test_a_port_that_is_taken_is_an_error_that_says_so(film_path, film):
 
 
 def test_a_base_path_must_be_there(tmp_path):
-    with pytest.raises(ValueError, match="--model_base_path must be a directory"):
+    with pytest.raises(ValueError, match="`model_base_path` must be a directory"):
         serve(str(tmp_path / "no"), "film")
 
 

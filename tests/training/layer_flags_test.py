@@ -39,16 +39,16 @@ def test_the_flags_mean(monkeypatch, given, expected):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"freeze_layers": "3"}, r"--freeze_layers must be `all` or a number from 0 to .* 2\. Received: 3\."),
-        ({"freeze_layers": "some"}, r"--freeze_layers must be `all` or a number .*\. Received: some\."),
-        ({"freeze_layers": "-1"}, r"--freeze_layers must be `all` or a number .*\. Received: -1\."),
-        ({"layerwise_lr_decay": 0.0}, r"--layerwise_lr_decay must be above 0 and at most 1\. Received: 0\.0; to keep"),
-        ({"freeze_layers": "all", "unfreeze_epochs": 1.0}, r"--unfreeze_epochs must have a layer that is not frozen\."),
-        ({"freeze_layers": "2", "unfreeze_epochs": 1.0}, r"Received it with --freeze_layers=2; pass one of the two\."),
-        ({"freeze_layers": "all", "layerwise_lr_decay": 0.9}, r"--layerwise_lr_decay must have a layer that is not"),
+        ({"freeze_layers": "3"}, r"`freeze_layers` must be `all` or a number from 0 to .* 2\. Received: 3\."),
+        ({"freeze_layers": "some"}, r"`freeze_layers` must be `all` or a number .*\. Received: some\."),
+        ({"freeze_layers": "-1"}, r"`freeze_layers` must be `all` or a number .*\. Received: -1\."),
+        ({"layerwise_lr_decay": 0.0}, r"`layerwise_lr_decay` must be above 0 and at most 1\. Received: 0\.0; to keep"),
+        ({"freeze_layers": "all", "unfreeze_epochs": 1.0}, r"`unfreeze_epochs` must have a layer that is not frozen\."),
+        ({"freeze_layers": "2", "unfreeze_epochs": 1.0}, r"Received it with `freeze_layers=2`; pass one of the two\."),
+        ({"freeze_layers": "all", "layerwise_lr_decay": 0.9}, r"`layerwise_lr_decay` must have a layer that is not"),
         ({"freeze_layers": "1", "reinit_layers": 2}, r"layers that are not frozen, 1\. Received: 2\."),
         ({"freeze_layers": "all", "reinit_layers": 1}, r"layers that are not frozen, 0\. Received: 1\."),
-        ({"reinit_layers": 1, "init_checkpoint": None}, r"--reinit_layers must come with --init_checkpoint\."),
+        ({"reinit_layers": 1, "init_checkpoint": None}, r"`reinit_layers` must come with `init_checkpoint`\."),
     ],
 )
 def test_flags_that_cannot_be_are_refused(monkeypatch, given, message):
