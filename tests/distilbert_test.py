@@ -8,17 +8,17 @@ import shutil
 import numpy as np
 import pytest
 import tensorflow as tf
+from bert_tf.data.squad import read_squad
+from bert_tf.tasks.question_answering import QuestionAnsweringTask
+from bert_tf.tools.filler import Filler
 from safetensors.numpy import load_file, save_file
 
 import bert_tf
-from bert_tf.data.squad import read_squad
 from bert_tf.export.trained import export_trained
 from bert_tf.load import load_description, save_description
 from bert_tf.tasks import squad
 from bert_tf.tasks.classification import ClassificationTask
-from bert_tf.tasks.question_answering import QuestionAnsweringTask
 from bert_tf.tasks.registry import save_task
-from bert_tf.tools.filler import Filler
 from bert_tf.training.job import Job
 from bert_tf.training.loop import RunConfig
 from tests import tiny

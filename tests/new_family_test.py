@@ -8,6 +8,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from bert_tf.data.classification import tokenize_examples
 from safetensors.numpy import save_file
 
 import bert_tf
@@ -15,7 +16,6 @@ from bert_tf import families
 from bert_tf.checkpoints.names import NAME_MAPS
 from bert_tf.checkpoints.names.table import NameMap, Row
 from bert_tf.config import EncoderConfig
-from bert_tf.data.classification import tokenize_examples
 from bert_tf.data.tables import Examples
 from bert_tf.export.trained import export_trained
 from bert_tf.families import Family, Template

@@ -18,7 +18,7 @@ from bert_tf.files import write_text
 from bert_tf.settings import command_line
 
 _PACKAGE = pathlib.Path(bert_tf.__file__).resolve().parent
-_WORDS = 4  # of a command before its flags: python -m bert_tf run_classifier
+PROGRAM = ("-m", "bert_tf", "run_classifier")  # what Python is started with
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Run:
 
     def training_command(self) -> list[str]:
         """Returns the command that fine-tunes, scores and exports."""
-        return [shown(sys.executable), "-m", "bert_tf", "run_classifier", *command_line(self._flags())]
+        return [shown(sys.executable), *PROGRAM, *command_line(self._flags())]
 
     def _flags(self):
         return {
@@ -108,7 +108,8 @@ def shown(path: str | os.PathLike) -> str:
 
 
 def _execute(command):
-    program, flags = shlex.join(command[:_WORDS]), map(shlex.quote, command[_WORDS:])
+    words = 1 + len(PROGRAM)
+    program, flags = shlex.join(command[:words]), map(shlex.quote, command[words:])
     print("\n$ " + " \\\n    ".join([program, *flags]) + "\n", flush=True)
     start = time.monotonic()
     status = subprocess.run(command).returncode
@@ -121,7 +122,7 @@ def _inputs(run):
     """Returns all that the training result depends on: what is run, the files that it reads, and our own code."""
     code = [path for path in _PACKAGE.rglob("*.py") if path.parent != pathlib.Path(__file__).resolve().parent]
     return {
-        "command": run.training_command()[_WORDS:],
+        "command": run.training_command()[1:],
         "weights": _stamp(run.weights),
         "data": _stamp(run.data),
         "code": {str(path.relative_to(_PACKAGE)): fetch.sha256(path) for path in sorted(code)},

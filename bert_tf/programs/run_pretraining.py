@@ -17,7 +17,7 @@ from bert_tf.flags.model import MODEL
 from bert_tf.flags.pretraining import PRETRAINING
 from bert_tf.flags.training import TRAINING
 from bert_tf.programs import devices
-from bert_tf.programs.paths import model_paths
+from bert_tf.programs.models import describe_model
 
 FLAGS = (*MODEL, *TRAINING, *PRETRAINING, *GOOGLE_TPU)
 
@@ -37,18 +37,18 @@ def main(settings):
     model = _model(settings, max(*plan.lengths, held_out.max_seq_length))
     sizes = min(model.config.vocab_size, model.tokenizer.vocab_size), model.config.type_vocab_size
     plan, held_out = plan.for_model(*sizes), held_out.for_model(*sizes)
-    batches, scored_batches = _streams(settings, plan, held_out, model.tokenizer.vocab)
+    batches, scored = _streams(settings, plan, held_out, model.tokenizer.vocab)
     with strategy.scope():
         run = _run_config(settings, plan, model, use_xla)
         task = _task(settings, model.config, held_out)
         if settings.dry_run:
             _tell_whether_it_fits(settings, plan, task)
             return
-        scoring, history = Scoring(scored_batches), History(settings.output_dir, settings.given_values())
-        job = Job(task, run, history)
+        history = History(settings.output_dir, settings.given_values())
+        job, scoring = Job(task, run, history), Scoring(scored)
         if settings.do_train:
-            at_checkpoints = scoring if settings.eval_file else None
-            job.train(batches, lambda built: _begin(settings, plan, model, built), at_checkpoints)
+            held_out = scoring if settings.eval_file else None
+            job.train(batches, lambda built: _begin(settings, plan, model, built), held_out)
         else:
             job.restore()
         if settings.do_eval:
@@ -63,14 +63,11 @@ def _causal(settings):
 
 def _model(settings, longest):
     """Returns the `load.Description` of what is pretrained, on rows of up to `longest` pieces."""
-    from bert_tf.load import load_description
-
-    files = settings.bert_config_file, settings.vocab_file, settings.do_lower_case
-    model = load_description(model_paths(settings), *files)
+    model = describe_model(settings)
     if model.config.is_decoder and not _causal(settings):
         raise ValueError(
-            "--objective must be left_to_right for a model that learned so (is_decoder in its configuration). "
-            f"Received: {settings.objective}; pass --objective=left_to_right, or start from another model."
+            "`objective` must be left_to_right for a model that learned so (is_decoder in its configuration). "
+            f"Received: {settings.objective}; pass `objective=left_to_right`, or start from another model."
         )
     model.config = dataclasses.replace(model.config, is_decoder=_causal(settings))
     model.check_length(longest)
@@ -99,11 +96,11 @@ def _streams(settings, plan, held_out, vocab):
     def batches(start, rollbacks=0):
         return map(with_targets, plan.batches(order_seed(settings.seed, rollbacks), start, masks))
 
-    def scored_batches():
+    def scored():
         draw = masks(held_out, settings.seed) if masks else None
         return map(with_targets, held_out.in_order(settings.eval_batch_size, settings.max_eval_steps, draw))
 
-    return batches, scored_batches
+    return batches, scored
 
 
 def _begin(settings, plan, model, built):
