@@ -80,7 +80,7 @@ BAD = {
     ),
     "scoring what was never trained": (
         ["-do_train", "--do_eval"],
-        r"There must be a trained model\. Received HOME/out, which holds no checkpoint, and no --init_checkpoint; train one",
+        r"There must be a trained model\. Received HOME/out, which holds no checkpoint, and no --init_checkpoint; ",
     ),
     "beginning anew without training": (
         ["-do_train", "--do_eval", "--overwrite_output_dir"],
