@@ -74,14 +74,14 @@ def test_a_checkpoint_that_was_not_scored_before_the_kill_is_scored_now(tmp_path
 
 
 def test_an_unknown_metric_is_refused_before_anything_is_written(tmp_path):
-    with pytest.raises(ValueError, match=r"--keep_best must name one of \['accuracy', .*'loss'.*\]\. Received: 'bleu'"):
+    with pytest.raises(ValueError, match=r"`keep_best` must name one of \['accuracy', .*'loss'.*\]\. Received: 'bleu'"):
         _job(tmp_path / "out").train(EXAMPLES, HELD_OUT, "bleu")
     assert not (tmp_path / "out").exists()
 
 
 def test_without_a_trained_model_there_is_an_error_and_no_directory(tmp_path):
     with pytest.raises(ValueError, match=r"There must be a trained model\. Received .*/out, which holds no checkpoint, "
-                       r"and no --init_checkpoint; train one with --do_train\."):  # fmt: skip
+                       r"and no `init_checkpoint`; train one with `do_train`\."):  # fmt: skip
         _job(tmp_path / "out").restore()
     assert not (tmp_path / "out").exists()
 
@@ -95,7 +95,7 @@ def test_an_initial_checkpoint_without_the_head_is_no_trained_model(tmp_path):
 def test_random_weights_are_announced(tmp_path, caplog):
     with caplog.at_level(logging.WARNING):
         _job(tmp_path, num_train_steps=1).train(EXAMPLES)
-    assert "No --init_checkpoint: training starts from random weights." in caplog.messages
+    assert "No `init_checkpoint`: training starts from random weights." in caplog.messages
 
 
 def test_prepare_removes_the_run_s_own_files_only(tmp_path):
