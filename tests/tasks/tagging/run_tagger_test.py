@@ -49,7 +49,7 @@ def home(tmp_path_factory):
         {"task": "classification", "num_labels": 2, "text_inputs": ["text"], "max_seq_length": 16}))  # fmt: skip
     support.write_columns(folder / "train.txt", support.sentences(96))
     support.write_jsonl(folder / "dev.jsonl", support.sentences(30, 1))
-    texts = ["a 😀 good film", "the people, cold bad", "x\u00a0y good!", "the film is good ."]
+    texts = ["a 😀 good film", "the people, cold bad", "people see good!", "the film is good ."]
     extra = [[(word, "O") for word in text.split(" ")] for text in texts]
     support.write_jsonl(folder / "ask.jsonl", [*support.sentences(20, 2), *extra])
     for name, content in {
