@@ -89,7 +89,7 @@ def test_scores_are_conllevals_of_the_columns_that_are_written(home, results):
     golds, predictions = ([[line.split()[side] for line in block] for block in rows] for side in (1, 2))
     for name, value in entities.score(golds, predictions).items():
         assert scores[f"eval_{name}"] == pytest.approx(value), name
-    assert scores["eval_f1"] > 0.7 and scores["eval_f1_QUAL"] > 0.9 and scores["global_step"] == 79
+    assert scores["eval_f1"] > 0.7 and scores["eval_f1_QUAL"] > 0.9 and scores["global_step"] == 80
 
 
 def test_predictions_as_columns_and_as_entities_agree(home, results):
@@ -136,5 +136,5 @@ def test_bad_input_gets_one_clear_message(home, results, case):
 def test_started_again_it_makes_no_step_and_stays_to_the_bit(home, results):
     arguments = [a.replace("HOME", str(home)) for a in CASES["whole"] if "export" not in a][:-1]
     first, again = run_programs("run_tagger", [[*arguments, f"--output_dir={home}/again"]] * 2)
-    assert first["status"] == again["status"] == 0 and "Continuing this run from step 79" in again["log"]
-    assert_same_tensors(home / "whole" / "model.ckpt-79", home / "again" / "model.ckpt-79")
+    assert first["status"] == again["status"] == 0 and "Continuing this run from step 80" in again["log"]
+    assert_same_tensors(home / "whole" / "model.ckpt-80", home / "again" / "model.ckpt-80")
