@@ -69,8 +69,8 @@ def run(folder: pathlib.Path, file: str) -> int:
     return 0 if status == pytest.ExitCode.NO_TESTS_COLLECTED and deselected.count else int(status)
 
 
-def run_in_fork(folder: pathlib.Path, file: str) -> int:
-    """Returns the exit status of a process that runs the file, below zero if a signal ended it."""
+def run_in_fork(folder: pathlib.Path, file: str) -> tuple[int, float]:
+    """Returns the exit status of a process that runs the file, below zero if a signal ended it, and its CPU seconds."""
     folder.mkdir()
     sys.stdout.flush()
     with warnings.catch_warnings():
@@ -78,7 +78,8 @@ def run_in_fork(folder: pathlib.Path, file: str) -> int:
         warnings.simplefilter("ignore", DeprecationWarning)
         process = os.fork()
     if process:
-        return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+        _, status, usage = os.wait4(process, 0)
+        return os.waitstatus_to_exitcode(status), usage.ru_utime + usage.ru_stime
     status = 1
     try:
         status = run(folder, file)
@@ -109,9 +110,9 @@ def run_all(folder: pathlib.Path, files: list[str]) -> int:
     statuses, lines = {}, []
     for file in files:
         begin = time.monotonic()
-        statuses[file] = run_in_fork(folders[file], file)
+        statuses[file], cpu = run_in_fork(folders[file], file)
         said = "passed" if not statuses[file] else f"FAILED with {statuses[file]}"
-        lines.append(f"{time.monotonic() - begin:7.1f} s  {file}  {said}")
+        lines.append(f"{time.monotonic() - begin:7.1f} s  {cpu:7.1f} s of CPU  {file}  {said}")
     print("", *lines, sep="\n", flush=True)
     if "XML_OUTPUT_FILE" in os.environ:
         write_report(os.environ["XML_OUTPUT_FILE"], folders, statuses)
