@@ -4,7 +4,7 @@ load("@rules_python//python:defs.bzl", "py_test")
 
 _MAIN = "//tools/build_rules:pytest_main.py"
 
-def pytest_tests(name, deps = [], data = [], parts = 1, size = "large", **kwargs):
+def pytest_tests(name, deps = [], data = [], parts = 1, size = "enormous", **kwargs):
     """Runs the tests of every *_test.py here that are not marked slow, as `make test` does, each file by itself.
 
     One target for all, because most of a short file's time is TensorFlow's import, which they share.
@@ -15,7 +15,8 @@ def pytest_tests(name, deps = [], data = [], parts = 1, size = "large", **kwargs
       data: other files that they read, or that programs started by them read.
       parts: among how many processes the files are dealt out: more for a folder that takes minutes, so that all cores
         have something to do.
-      size: how long a part may take: "small" a minute, "medium" five, "large" fifteen.
+      size: how long a part may take: "large" a quarter of an hour, "enormous" a whole one, for
+        machines that do more besides.
       **kwargs: as for py_test.
     """
     files = native.glob(["*_test.py"])
