@@ -40,6 +40,8 @@ def test_gzip_is_unpacked_by_name(tmp_path):
         ("a.tsv", gzip.compress(b"packed"), "must be text. Received a gzip file; add .gz"),
         ("a.tsv", "text".encode("utf-16"), "must be UTF-8.*UTF-16.*iconv"),
     ],
+    # The bytes hold the second in which they were packed, and the processes of `make test` must agree on every name.
+    ids=["not packed", "cut short", "damaged", "packed", "UTF-16"],
 )
 def test_files_that_are_not_what_they_say(tmp_path, name, data, words):
     path = tmp_path / name

@@ -4,6 +4,7 @@ import json
 
 import pytest
 import tensorflow as tf
+import tensorflow_text  # noqa: F401  (the export's ops; nothing else here imports them in this process)
 
 from tests import tiny
 from tests.scripts import assert_same_tensors, check_continues, run, run_and_kill
