@@ -52,7 +52,7 @@ $(PY) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-is
 endef
 
 demo: $(STAMP) ## fine-tune a pretrained BERT on real sentences and ask it about two more
-	@$(PY) -m bert_tf demo $(ARGS)
+	@$(VENV)/bin/bert-tf demo $(ARGS)
 
 test: $(STAMP) ## run the fast tests
 	$(PY) -m pytest -n 2 --dist loadfile -m "not slow" --durations=15 $(ARGS)

@@ -2,7 +2,7 @@
 
     python benchmarks/fine_tuning_gain.py --pretrained=pretrained --train_file=train.tsv --eval_file=test.tsv
 
-Both are trained by run_classifier.py with the same flags, seeds and --num_examples first rows of the training file.
+Both are trained by run_classifier with the same flags, seeds and --num_examples first rows of the training file.
 """
 
 import os
@@ -16,18 +16,18 @@ from absl import app, flags
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 FLAGS = flags.FLAGS
-flags.DEFINE_string("pretrained", None, "What run_pretraining.py left in --output_dir.", required=True)
+flags.DEFINE_string("pretrained", None, "What run_pretraining left in --output_dir.", required=True)
 flags.DEFINE_string("train_file", None, "Tab-separated texts and labels, no header.", required=True)
 flags.DEFINE_string("eval_file", None, "The same, to score on.", required=True)
 flags.DEFINE_integer("num_examples", 1000, "Rows of the training file to train on.")
 flags.DEFINE_integer("seeds", 5, "Runs from each start, of seeds 1, 2, ...")
 flags.DEFINE_list("learning_rates", ["1e-4", "3e-4"], "Each start is given all of them, and judged by its best.")
-flags.DEFINE_string("num_train_epochs", "5", "As in run_classifier.py.")
+flags.DEFINE_string("num_train_epochs", "5", "As in run_classifier.")
 
 
 def accuracy(start, seed, learning_rate, train_file, folder):
     """Fine-tunes and scores one network; `start`: the flags that say where its weights come from."""
-    command = [sys.executable, str(ROOT / "run_classifier.py"), *start, "--do_train", "--do_eval", "--header=false"]
+    command = [sys.executable, "-m", "bert_tf", "run_classifier", *start, "--do_train", "--do_eval", "--header=false"]
     command += [f"--train_file={train_file}", f"--eval_file={FLAGS.eval_file}", "--text_column=0", "--label_column=1"]
     command += ["--max_seq_length=64", "--train_batch_size=16", "--eval_batch_size=64", f"--seed={seed}"]
     command += [f"--learning_rate={learning_rate}", f"--num_train_epochs={FLAGS.num_train_epochs}"]

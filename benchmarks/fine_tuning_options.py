@@ -43,7 +43,7 @@ def scored(option, seed):
         recipe = ["--num_train_epochs=3", "--train_batch_size=16", "--learning_rate=5e-5", "--max_seq_length=128"]
         recipe += ["--precision=mixed_bfloat16", "--eval_batch_size=64", f"--seed={seed}", f"--output_dir={out}"]
         data = [f"--task_name={FLAGS.task_name}", f"--data_dir={FLAGS.data_dir}", f"--init_checkpoint={FLAGS.model}"]
-        scripts.run("run_classifier.py", "--do_train", "--do_eval", *data, *recipe, *option)
+        scripts.run("-m", "bert_tf", "run_classifier", "--do_train", "--do_eval", *data, *recipe, *option)
         (out / "done").write_text(f"{time.time() - start}\n", encoding="utf-8")
     return scripts.scores(out) | {"seconds": float((out / "done").read_text(encoding="utf-8"))}
 

@@ -2,7 +2,7 @@
 
     python benchmarks/long_texts.py --model=MINILM --data_dir=r8 --output_dir=out
 
-run_classifier.py trains on documents of the training file and is scored on those of the test file, once with
+run_classifier trains on documents of the training file and is scored on those of the test file, once with
 --long_text=truncate and once with --long_text=window, all else being equal; both accuracies are printed as JSON. The
 same command goes on where it was stopped.
 """
@@ -23,12 +23,12 @@ flags.DEFINE_string("output_dir", None, "Where the runs go.", required=True)
 flags.DEFINE_integer("longer_than", 256, "Word pieces of the shortest document, less one.")
 flags.DEFINE_integer("num_train", 1000, "Documents to train on, drawn at random; 0: all.", lower_bound=0)
 flags.DEFINE_integer("num_eval", 500, "Documents to score on, drawn at random; 0: all.", lower_bound=0)
-flags.DEFINE_integer("max_seq_length", 128, "As in run_classifier.py.")
-flags.DEFINE_integer("doc_stride", 96, "As in run_classifier.py.")
-flags.DEFINE_integer("train_batch_size", 8, "As in run_classifier.py.")
-flags.DEFINE_integer("num_train_epochs", 3, "As in run_classifier.py.")
-flags.DEFINE_float("learning_rate", 1e-4, "As in run_classifier.py.")
-flags.DEFINE_string("precision", "mixed_bfloat16", "As in run_classifier.py.")
+flags.DEFINE_integer("max_seq_length", 128, "As in run_classifier.")
+flags.DEFINE_integer("doc_stride", 96, "As in run_classifier.")
+flags.DEFINE_integer("train_batch_size", 8, "As in run_classifier.")
+flags.DEFINE_integer("num_train_epochs", 3, "As in run_classifier.")
+flags.DEFINE_float("learning_rate", 1e-4, "As in run_classifier.")
+flags.DEFINE_string("precision", "mixed_bfloat16", "As in run_classifier.")
 flags.DEFINE_integer("seed", 1, "Of the drawing and of training.")
 
 
@@ -72,7 +72,7 @@ def accuracy(out, how):
     if how == "window":  # some 50 rows at a time need much memory; the result does not depend on the parts
         options += [f"--doc_stride={FLAGS.doc_stride}", "--gradient_accumulation_steps=2"]
     begin = time.monotonic()
-    scripts.run("run_classifier.py", *files, f"--output_dir={out}/{how}", "--do_train", "--do_eval",
+    scripts.run("-m", "bert_tf", "run_classifier", *files, f"--output_dir={out}/{how}", "--do_train", "--do_eval",
                 f"--long_text={how}", *options)  # fmt: skip
     return scripts.scores(out / how)["eval_accuracy"], (time.monotonic() - begin) / 60
 

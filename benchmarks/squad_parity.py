@@ -1,4 +1,4 @@
-"""SQuAD 1.1 by run_squad.py, beside the torch scores that torch_squad.py kept for the same questions and recipe.
+"""SQuAD 1.1 by run_squad, beside the torch scores that torch_squad.py kept for the same questions and recipe.
 
     python benchmarks/squad_parity.py --model=MINILM --squad_dir=FOLDER --output_dir=out
 
@@ -42,7 +42,7 @@ def main(_):
     lengths = [f"--max_seq_length={theirs['max_seq_length']}", f"--doc_stride={theirs['doc_stride']}"]
     actions = ["--do_train", f"--train_file={train}", "--do_predict", f"--predict_file={dev}"]
     files = [f"--init_checkpoint={FLAGS.model}", f"--output_dir={out / 'run'}"]
-    scripts.run("run_squad.py", *actions, *files, *recipe, *lengths, "--predict_batch_size=32")
+    scripts.run("-m", "bert_tf", "run_squad", *actions, *files, *recipe, *lengths, "--predict_batch_size=32")
     ours = scripts.scores(out / "run")
     for name in ("exact", "f1"):
         print(f"{name:6} ours {ours[f'eval_{name}']:.2f}  torch {theirs[name]:.2f}  "

@@ -16,7 +16,7 @@ PEAK, WARM_UP, STEPS = 5e-5, 10, 10_000  # of the schedule; it costs every peer 
 
 
 def bert_tf_step(checkpoint, precision):
-    """Ours, as run_classifier.py builds it."""
+    """Ours, as run_classifier builds it."""
     import keras
     import tensorflow as tf
 

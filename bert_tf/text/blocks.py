@@ -22,7 +22,7 @@ class Block:
     Attributes:
         file: the number of the file among the paths.
         path: its name, for messages.
-        format: one of files.FORMATS.
+        format: one of `names.TEXT_FORMATS`.
         line: the number of the first line of the block, from 1.
         document: the number of the line where the document began that the first line is part of; `line` itself where
             that one begins a new document.
@@ -45,7 +45,7 @@ def read_blocks(paths, formats, options, block_bytes: int = 1 << 20) -> Iterator
 
     Args:
         paths: list of str, as of files.find.
-        formats: the format of each, in files.FORMATS.
+        formats: the format of each, in `names.TEXT_FORMATS`.
         options: documents.TextOptions, of which `document_start` counts here.
         block_bytes: 8 MiB at most.
 

@@ -17,7 +17,6 @@ from absl import logging
 
 from bert_tf.text import sentences
 
-FORMATS = ("sentences", "prose", "jsonl")
 MAX_LINE_BYTES = 8 << 20
 
 _HEAD_BYTES = 1 << 16
@@ -74,7 +73,7 @@ def naming(path: str):
 
 
 def guess_format(path: str, language: str = "en") -> str:
-    """Returns which of FORMATS the first 64 KiB of `path` look like.
+    """Returns which of TEXT_FORMATS the first 64 KiB of `path` look like.
 
     "jsonl" where the name says so or the first line is a JSON object; "sentences" where at least 70 % of the lines
     are one sentence (by the rules of `language`) and end like one; else "prose".

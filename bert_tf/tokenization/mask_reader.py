@@ -4,9 +4,8 @@ from collections.abc import Mapping
 
 import tensorflow as tf
 
+from bert_tf.names import MASK
 from bert_tf.tokenization.wordpiece import Tokenizer
-
-MASK = "[MASK]"
 
 
 class MaskReader(tf.Module):

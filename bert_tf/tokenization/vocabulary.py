@@ -9,9 +9,10 @@ import warnings
 from collections.abc import Iterable
 
 from bert_tf.files import write_text
+from bert_tf.names import CLS, PAD, SEP, UNKNOWN
 
 VOCAB_FILE, CONFIG_FILE = "vocab.txt", "tokenizer_config.json"
-SPECIAL_PIECES = ("[PAD]", "[UNK]", "[CLS]", "[SEP]")
+_NEEDED = (PAD, UNKNOWN, CLS, SEP)
 
 # Names of Google's releases, as directories are called after unpacking.
 _LOWER_NAMES = re.compile(r"(wwm_)?uncased_L-.*|(multilingual|chinese)_L-12_H-768_A-12")
@@ -26,10 +27,10 @@ class Vocabulary:
     source: str  # for messages: the file's path, or "the list"
 
     def __post_init__(self):
-        missing = [piece for piece in SPECIAL_PIECES if piece not in self._ids]
+        missing = [piece for piece in _NEEDED if piece not in self._ids]
         if missing:
             raise ValueError(
-                f"A BERT vocabulary must hold {', '.join(SPECIAL_PIECES)}, one piece a line. {self.source} has "
+                f"A BERT vocabulary must hold {', '.join(_NEEDED)}, one piece a line. {self.source} has "
                 f"{len(self.pieces)} lines, none of them {', '.join(missing)}: is it another family's vocabulary?"
             )
         repeated = self._repeated()

@@ -8,6 +8,7 @@ import tensorflow_text as tf_text
 
 from bert_tf import config_files, families
 from bert_tf.families import Template
+from bert_tf.names import SPECIAL_PIECES, UNKNOWN
 from bert_tf.tokenization import packing
 from bert_tf.tokenization import vocabulary as vocabularies
 from bert_tf.tokenization.vocabulary import Vocabulary, check_case
@@ -60,7 +61,7 @@ class Tokenizer(tf.Module):
         self.vocab_file = os.fspath(vocab) if isinstance(vocab, (str, os.PathLike)) else None
         self.do_lower_case = bool(do_lower_case)
         self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = map(
-            self._vocabulary.id_of, (*vocabularies.SPECIAL_PIECES, "[MASK]")
+            self._vocabulary.id_of, SPECIAL_PIECES
         )
         self.template = Template() if template is None else template
         self._check_template()
@@ -68,7 +69,7 @@ class Tokenizer(tf.Module):
         with tf.init_scope(), tf.device("CPU:0"):
             self._pieces = tf_text.FastWordpieceTokenizer(
                 vocab=self._vocabulary.matchable(),
-                unknown_token="[UNK]",
+                unknown_token=UNKNOWN,
                 max_bytes_per_word=_MOST_BYTES * _LONGEST_WORD,
                 token_out_type=tf.int32,
                 no_pretokenization=True,

@@ -5,9 +5,8 @@ import functools
 import tensorflow as tf
 from absl import logging
 
+from bert_tf.names import STRATEGIES
 from bert_tf.training import cluster
-
-STRATEGIES = ("default", "mirrored", "multi_worker", "tpu")
 
 
 def make_strategy(name: str = "default", worker_hosts=(), task_index=None, tpu=()) -> tf.distribute.Strategy:

@@ -82,7 +82,7 @@ def read(patterns: list[str], input_format: str | None, options: TextOptions) ->
 
     Args:
         patterns: files, globs or folders.
-        input_format: one of `bert_tf.text.files.FORMATS`; None: guessed for each file.
+        input_format: one of `names.TEXT_FORMATS`; None: guessed for each file.
         options: see there.
 
     Raises:

@@ -13,6 +13,7 @@ from collections import Counter
 from absl import logging
 from tensorflow_text.tools.wordpiece_vocab import wordpiece_tokenizer_learner_lib as learner
 
+from bert_tf.names import CLS, MASK, PAD, SEP, UNKNOWN
 from bert_tf.tokenization import characters
 from bert_tf.vocabulary.counting import in_order
 
@@ -25,7 +26,7 @@ _PREFIX = "##"
 
 def special_pieces(unused_pieces: int = 0) -> list[str]:
     """Returns the pieces that come first: [PAD], [unused0] ..., [UNK], [CLS], [SEP], [MASK], as in Google's files."""
-    return ["[PAD]", *(f"[unused{i}]" for i in range(unused_pieces)), "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    return [PAD, *(f"[unused{i}]" for i in range(unused_pieces)), UNKNOWN, CLS, SEP, MASK]
 
 
 def learn(

@@ -6,6 +6,7 @@ import pathlib
 
 import pytest
 
+from bert_tf.names import TEXT_FORMATS
 from bert_tf.text import blocks, files
 from bert_tf.text.documents import TextOptions, read_documents
 from tests.text.files_test import DATA
@@ -143,7 +144,7 @@ def corpus(format):
     return "\n".join(lines)
 
 
-@pytest.mark.parametrize("format", files.FORMATS)
+@pytest.mark.parametrize("format", TEXT_FORMATS)
 @pytest.mark.parametrize("document_start", [None, "^= Part"])
 @pytest.mark.parametrize("block_bytes", [1, 100, 300])
 def test_small_blocks_hold_the_documents_of_one_large_block(path, format, document_start, block_bytes):

@@ -9,8 +9,7 @@ import numpy as np
 
 from bert_tf.data import ragged
 from bert_tf.data.pretraining.pieces import Pieces
-
-KINDS = ("token", "whole_word", "span")
+from bert_tf.names import MASKINGS
 
 # SpanBERT (arXiv 1907.10529, section 3.1): words of a span, geometric with p = 0.2, at most 10, 3.8 in the mean.
 _SPANS = np.arange(1, 11)
@@ -38,8 +37,8 @@ class Masking:
     random_rate: float = 0.1
 
     def __post_init__(self):
-        if self.kind not in KINDS:
-            raise ValueError(f"The kind of masking must be one of {', '.join(KINDS)}. Received {self.kind!r}.")
+        if self.kind not in MASKINGS:
+            raise ValueError(f"The kind of masking must be one of {', '.join(MASKINGS)}. Received {self.kind!r}.")
         if self.max_predictions < 1:
             raise ValueError(f"max_predictions must be 1 or more. Received {self.max_predictions}.")
         if not 0 <= self.prob <= 1:

@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 
-SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+from bert_tf.names import CLS, MASK, PAD, SEP, SPECIAL_PIECES
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,11 +35,11 @@ class Pieces:
         """Reads them off a BERT vocabulary, the pieces in the order of their ids."""
         ids = {name: i for i, name in enumerate(names)}
         return cls(
-            ids["[CLS]"],
-            ids["[SEP]"],
-            ids["[PAD]"],
-            ids.get("[MASK]"),
-            np.isin(names, SPECIAL),
+            ids[CLS],
+            ids[SEP],
+            ids[PAD],
+            ids.get(MASK),
+            np.isin(names, SPECIAL_PIECES),
             np.array([name.startswith("##") for name in names]),
             names,
         )

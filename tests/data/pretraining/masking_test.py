@@ -5,7 +5,8 @@ import dataclasses
 import numpy as np
 import pytest
 
-from bert_tf.data.pretraining.masking import KINDS, Masking, mask
+from bert_tf.data.pretraining.masking import Masking, mask
+from bert_tf.names import MASKINGS
 from tests.corpus import support
 
 PAD, UNK, CLS, SEP, MASK = range(5)
@@ -59,7 +60,7 @@ def _budget(row, masking):
     return min(masking.max_predictions, max(shortest, round(masking.prob * int(np.sum(row != PAD)))))
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", MASKINGS)
 def test_rate_1_hides_all(kind):
     ids = _ids([CLS, 5, 6, 100, SEP, 7, SEP], [CLS, 8, SEP])
     made = mask(ids, Masking(kind, 1.0, 6, mask_rate=1.0, random_rate=0.0), PIECES, _rng())
@@ -95,7 +96,7 @@ def test_half_is_rounded_to_even_as_python_does():
     assert _chosen(made).sum(1).tolist() == [round(2.5), round(7.5)] == [2, 8]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", MASKINGS)
 def test_each_row_has_its_budget_unless_no_word_fits(kind):
     for width, masking in ((40, Masking(kind)), (200, Masking(kind)), (90, Masking(kind, 0.3, 9))):
         ids = _rows(500, width, _rng(width), goes_on=0.4)
@@ -109,7 +110,7 @@ def test_each_row_has_its_budget_unless_no_word_fits(kind):
                 assert min((len(w) for w in _groups(row) if not chosen[w[0]]), default=width) > left
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", MASKINGS)
 def test_what_is_written_down_is_what_stood_there(kind):
     ids = _rows(500, 70, _rng(3))
     ids[:, 5] = UNK
@@ -177,7 +178,7 @@ def test_spans_have_one_fate_each_and_the_first_has_a_random_phase():
     np.testing.assert_allclose(ends, 1 / 3.8, atol=0.02)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", MASKINGS)
 def test_80_10_10(kind):
     pieces = support.pieces(words=900, continuations=100)
     rng = _rng(9)
@@ -207,7 +208,7 @@ def test_spans_favour_no_word_but_slightly_the_first_ones():
     np.testing.assert_allclose(found[5:], 9 / 60, atol=0.012)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", MASKINGS)
 def test_the_same_seed_gives_the_same(kind):
     ids = _rows(100, 60, _rng(12))
     first, again, other = (mask(ids, Masking(kind), PIECES, _rng(seed)) for seed in (1, 1, 2))
@@ -215,7 +216,7 @@ def test_the_same_seed_gives_the_same(kind):
     assert not np.array_equal(first["masked_lm_positions"], other["masked_lm_positions"])
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", MASKINGS)
 def test_rows_of_nothing_but_special_pieces_and_no_rows(kind):
     ids = _ids([CLS, SEP, PAD], [CLS, UNK, SEP], [PAD, PAD, PAD])
     made = mask(ids, Masking(kind), PIECES, _rng())
@@ -224,7 +225,7 @@ def test_rows_of_nothing_but_special_pieces_and_no_rows(kind):
     assert mask(ids[:0], Masking(kind), PIECES, _rng())["masked_lm_ids"].shape == (0, 20)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", MASKINGS)
 def test_how_the_rows_lie_in_memory_does_not_matter(kind):
     ids = _rows(50, 60, _rng(13))
     straight, turned = (mask(rows, Masking(kind), PIECES, _rng(1)) for rows in (ids, np.asfortranarray(ids)))
