@@ -6,8 +6,6 @@
 The same command started again continues a run that was interrupted. All flags: --helpfull; docs/run_pretraining.md.
 """
 
-import dataclasses
-
 from bert_tf import flags
 
 flags.define_model()
@@ -34,13 +32,8 @@ def main():
     plan = flags.pretraining_plan()
     held_out = flags.held_out_records(plan)
     model = load_description(flags.model_paths(), FLAGS.bert_config_file, FLAGS.vocab_file, FLAGS.do_lower_case)
-    causal = FLAGS.objective == "left_to_right"
-    if model.config.is_decoder and not causal:
-        raise ValueError(
-            "--objective must be left_to_right for a model that learned so (is_decoder in its configuration). "
-            f"Received: {FLAGS.objective}; pass --objective=left_to_right, or start from another model."
-        )
-    model.config = dataclasses.replace(model.config, is_decoder=causal)
+    model.config = flags.config_for_objective(model.config)
+    causal = model.config.is_decoder
     model.check_length(max(*plan.lengths, held_out.max_seq_length))
     sizes = min(model.config.vocab_size, model.tokenizer.vocab_size), model.config.type_vocab_size
     plan, held_out = plan.for_model(*sizes), held_out.for_model(*sizes)

@@ -8,6 +8,7 @@ from bert_tf.flags.fine_tuning import define_layers, define_long_text, define_lo
 from bert_tf.flags.glue import define_run_glue
 from bert_tf.flags.model import define_export, define_fill_mask, define_model
 from bert_tf.flags.pretraining import (
+    config_for_objective,
     define_pretraining,
     held_out_records,
     largest_step,
@@ -37,6 +38,7 @@ __all__ = [
     "classifier_settings",
     "classifier_source",
     "classifier_splits",
+    "config_for_objective",
     "define_classifier_data",
     "define_corpus",
     "define_devices",

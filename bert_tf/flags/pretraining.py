@@ -34,6 +34,21 @@ def define_pretraining():
                    "masked pieces of a row at most.")  # fmt: skip
 
 
+def config_for_objective(config):
+    """Returns the configuration of the model that --objective trains: left to right it is a decoder.
+
+    Raises:
+        ValueError: a model that learned left to right shall go on with masks, which it would see from one side.
+    """
+    left_to_right = FLAGS.objective == "left_to_right"
+    if config.is_decoder and not left_to_right:
+        raise ValueError(
+            "--objective must be left_to_right for a model that learned so (is_decoder in its configuration). "
+            f"Received: {FLAGS.objective}; pass --objective=left_to_right, or start from another model."
+        )
+    return dataclasses.replace(config, is_decoder=left_to_right)
+
+
 def pretraining_plan():
     """Returns the `Phases` of the run; without --phases, one.
 
