@@ -1,21 +1,15 @@
 """The flags of layers: what they mean, and which contradict each other or the model."""
 
-import types
-
 import pytest
-from absl import flags
 
-from bert_tf.flags import _old_fine_tuning as fine_tuning
-from bert_tf.programs import program
+from bert_tf.programs.fine_tuning import layer_rates
+from bert_tf.settings import Settings
 from bert_tf.training.layer_rates import LayerRates
-from tests import tiny
-
-CONFIG = tiny.config()  # two layers
 
 
-def _flags(**given):
+def _settings(**given):
     values = {"freeze_layers": "0", "layerwise_lr_decay": 1.0, "unfreeze_epochs": 0.0, "reinit_layers": 0}
-    return types.SimpleNamespace(**{**values, "train_batch_size": 8, "init_checkpoint": "some", **given})
+    return Settings({**values, "train_batch_size": 8, "init_checkpoint": "some", **given}, given)
 
 
 @pytest.mark.parametrize(
@@ -29,46 +23,27 @@ def _flags(**given):
         ({"unfreeze_epochs": 0.01}, LayerRates(2, unfreeze_steps=1)),
     ],
 )
-def test_the_flags_mean(monkeypatch, given, expected):
-    monkeypatch.setattr(fine_tuning, "FLAGS", _flags(**given))
-    assert fine_tuning.layer_rates(CONFIG, 100) == expected
+def test_the_flags_mean(given, expected):
+    assert layer_rates(_settings(**given), 2, 100) == expected
 
 
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"freeze_layers": "3"}, r"--freeze_layers must be `all` or a number from 0 to .* 2\. Received: 3\."),
-        ({"freeze_layers": "some"}, r"--freeze_layers must be `all` or a number .*\. Received: some\."),
-        ({"freeze_layers": "-1"}, r"--freeze_layers must be `all` or a number .*\. Received: -1\."),
-        ({"layerwise_lr_decay": 0.0}, r"--layerwise_lr_decay must be above 0 and at most 1\. Received: 0\.0; to keep"),
-        ({"freeze_layers": "all", "unfreeze_epochs": 1.0}, r"--unfreeze_epochs must have a layer that is not frozen\."),
-        ({"freeze_layers": "2", "unfreeze_epochs": 1.0}, r"Received it with --freeze_layers=2; pass one of the two\."),
-        ({"freeze_layers": "all", "layerwise_lr_decay": 0.9}, r"--layerwise_lr_decay must have a layer that is not"),
+        ({"freeze_layers": "3"}, r"`freeze_layers` must be `all` or a number from 0 to .* 2\. Received: 3\."),
+        ({"freeze_layers": "some"}, r"`freeze_layers` must be `all` or a number .*\. Received: some\."),
+        ({"freeze_layers": "-1"}, r"`freeze_layers` must be `all` or a number .*\. Received: -1\."),
+        ({"layerwise_lr_decay": 0.0}, r"`layerwise_lr_decay` must be above 0 and at most 1\. Received: 0\.0; to keep"),
+        ({"freeze_layers": "all", "unfreeze_epochs": 1.0}, r"`unfreeze_epochs` must have a layer that is not frozen\."),
+        ({"freeze_layers": "2", "unfreeze_epochs": 1.0}, r"Received it with `freeze_layers=2`; pass one of the two\."),
+        ({"freeze_layers": "all", "layerwise_lr_decay": 0.9}, r"`layerwise_lr_decay` must have a layer that is not"),
         ({"freeze_layers": "1", "reinit_layers": 2}, r"layers that are not frozen, 1\. Received: 2\."),
         ({"freeze_layers": "all", "reinit_layers": 1}, r"layers that are not frozen, 0\. Received: 1\."),
-        ({"reinit_layers": 1, "init_checkpoint": None}, r"--reinit_layers must come with --init_checkpoint\."),
+        ({"freeze_layers": "1", "init_checkpoint": None}, r"`freeze_layers` and `unfreeze_epochs` must come with"),
+        ({"unfreeze_epochs": 1.0, "init_checkpoint": None}, r"must come with `init_checkpoint`\. Received none, where"),
+        ({"reinit_layers": 1, "init_checkpoint": None}, r"`reinit_layers` must come with `init_checkpoint`\."),
     ],
 )
-def test_flags_that_cannot_be_are_refused(monkeypatch, given, message):
-    monkeypatch.setattr(fine_tuning, "FLAGS", _flags(**given))
+def test_flags_that_cannot_be_are_refused(given, message):
     with pytest.raises(ValueError, match=message):
-        fine_tuning.layer_rates(CONFIG, 100)
-
-
-@pytest.mark.parametrize(
-    "given", ["freeze_layers=all", "layerwise_lr_decay=0.9", "unfreeze_epochs=1", "reinit_layers=1", "early_stopping=2"]
-)
-def test_without_training_they_are_refused(monkeypatch, given):
-    mine = flags.FlagValues()
-    for name, default in (("do_train", False), ("do_eval", True)):
-        flags.DEFINE_bool(name, default, "", flag_values=mine)
-    flags.DEFINE_string("freeze_layers", "0", "", flag_values=mine)
-    flags.DEFINE_float("layerwise_lr_decay", 1.0, "", flag_values=mine)
-    for name in ("unfreeze_epochs", "reinit_layers", "early_stopping"):
-        flags.DEFINE_integer(name, 0, "", flag_values=mine)
-    monkeypatch.setattr(program, "FLAGS", mine)
-    mine(["program"])
-    program.check_actions()
-    mine(["program", f"--{given}"])
-    with pytest.raises(ValueError, match=rf"--{given.split('=')[0]} must come with --do_train\. Received it without\."):
-        program.check_actions()
+        layer_rates(_settings(**given), 2, 100)

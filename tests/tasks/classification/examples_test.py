@@ -54,7 +54,7 @@ def test_many_examples_are_tokenized_in_parts_of_which_nothing_shows(tokenizer, 
 def test_a_label_that_training_did_not_see_names_file_line_and_remedy(tokenizer):
     examples = _examples(("good", None), ("bad", None), labels=["a", "c"])
     with pytest.raises(ValueError, match=r"^file\.tsv:3: the label must be one that training saw: \['a', 'b'\]\. "
-                       r"Received: 'c'; correct this line, check --label_column"):  # fmt: skip
+                       r"Received: 'c'; correct this line, check `label_column`"):  # fmt: skip
         data.tokenize_examples(tokenizer, examples, 16, ["a", "b"])
 
 
