@@ -36,7 +36,7 @@ def read(path: str) -> dict[str, Any]:
     except json.JSONDecodeError as error:
         raise ValueError(
             f"{path} must be a BERT configuration in JSON, such as bert_config.json. Received: {error}; correct "
-            "the file, or --bert_config_file."
+            "the file, or `bert_config_file`."
         ) from error
     except FileNotFoundError as error:
         raise ValueError(

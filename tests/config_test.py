@@ -1,5 +1,6 @@
 """EncoderConfig: both dialects in, JSON out and back, and the wording of every refusal."""
 
+import dataclasses
 import json
 import re
 
@@ -118,6 +119,13 @@ def test_it_is_frozen():
             {"attention_probs_dropout_prob": -0.1},
             "attention_probs_dropout_prob must be a number from 0 up to, not including, 1. Received: -0.1.",
         ),
+        ({"first_position": -1}, "first_position must be an integer from 0 up. Received: -1."),
+        ({"has_pooler": 1}, "has_pooler must be true or false. Received: 1."),
+        ({"is_decoder": "yes"}, "is_decoder must be true or false. Received: 'yes'."),
+        (
+            {"first_position": 512},
+            "first_position must be below max_position_embeddings. Received: 512 and 512.",
+        ),
         ({"layer_norm_eps": 0}, "layer_norm_eps must be a positive number. Received: 0."),
         ({"initializer_range": "0.02"}, "initializer_range must be a positive number. Received: '0.02'."),
         (
@@ -158,3 +166,22 @@ def test_no_file(tmp_path):
     message = r"must hold one of \('bert_config.json', 'config.json'\). Received a directory with: \['vocab.txt'\]\.$"
     with pytest.raises(ValueError, match=message):
         EncoderConfig.load(tmp_path)
+
+
+def test_new_settings_are_written_where_they_differ_from_berts():
+    plain = EncoderConfig.from_dict(GOOGLE)
+    assert not {"has_pooler", "first_position", "is_decoder", "model_type"} & plain.to_dict().keys()
+    config = dataclasses.replace(plain, is_decoder=True, has_pooler=False, first_position=2, type_vocab_size=0)
+    written = config.to_dict()
+    assert (written["is_decoder"], written["has_pooler"], written["first_position"]) == (True, False, 2)
+    assert EncoderConfig.from_dict(written) == config and config.max_length == 510
+
+
+def test_what_hugging_face_says_aloud_is_kept():
+    values = {**HUGGING_FACE, "is_decoder": False}
+    config = EncoderConfig.from_dict(values)
+    assert config.extra == {"architectures": ["BertModel"], "model_type": "bert", "is_decoder": False}
+    assert EncoderConfig.from_dict(config.to_dict()) == config
+    assert list(config.to_dict())[:3] == ["architectures", "model_type", "is_decoder"]
+    left = dataclasses.replace(config, is_decoder=True)
+    assert left.to_dict()["is_decoder"] is True and EncoderConfig.from_dict(left.to_dict()) == left

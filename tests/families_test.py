@@ -1,9 +1,15 @@
-"""The published sizes."""
+"""The table of families: published sizes, how configurations are read, and templates of rows."""
+
+import dataclasses
+import json
+import re
 
 import pytest
 
-from bert_tf.config import config_for
-from bert_tf.families import GRID, names
+from bert_tf import families
+from bert_tf.config import EncoderConfig, config_for, template_for
+from bert_tf.config_files import model_type_in
+from bert_tf.families import GRID, Family, Template, names
 
 # From the papers: layers, width, heads, feed-forward.
 PUBLISHED = {
@@ -13,6 +19,27 @@ PUBLISHED = {
     "bert-medium": (8, 512, 8, 2048),
     "bert-base": (12, 768, 12, 3072),
     "bert-large": (24, 1024, 16, 4096),
+    "distilbert-base": (6, 768, 12, 3072),
+}
+# The file of distilbert-base-uncased.
+DISTILBERT = {
+    "activation": "gelu",
+    "architectures": ["DistilBertForMaskedLM"],
+    "attention_dropout": 0.1,
+    "dim": 768,
+    "dropout": 0.1,
+    "hidden_dim": 3072,
+    "initializer_range": 0.02,
+    "max_position_embeddings": 512,
+    "model_type": "distilbert",
+    "n_heads": 12,
+    "n_layers": 6,
+    "pad_token_id": 0,
+    "qa_dropout": 0.1,
+    "seq_classif_dropout": 0.2,
+    "sinusoidal_pos_embds": False,
+    "tie_weights_": True,
+    "vocab_size": 30522,
 }
 
 
@@ -21,8 +48,14 @@ def test_published_sizes(name):
     config = config_for(name)
     shape = (config.num_hidden_layers, config.hidden_size, config.num_attention_heads, config.intermediate_size)
     assert shape == PUBLISHED[name]
-    numbers = (config.vocab_size, config.max_position_embeddings, config.type_vocab_size, config.hidden_act)
-    assert numbers == (30522, 512, 2, "gelu_tanh")
+    assert (config.vocab_size, config.max_position_embeddings) == (30522, 512)
+
+
+def test_what_sets_the_published_ones_apart():
+    bert, distilbert = config_for("bert-base"), config_for("distilbert-base")
+    assert (bert.type_vocab_size, bert.has_pooler, bert.hidden_act, bert.model_type) == (2, True, "gelu_tanh", "bert")
+    assert (distilbert.type_vocab_size, distilbert.has_pooler, distilbert.hidden_act) == (0, False, "gelu")
+    assert dataclasses.replace(EncoderConfig.from_dict(DISTILBERT), extra={}) == distilbert
 
 
 def test_the_grid_of_24():
@@ -47,3 +80,60 @@ def test_another_vocabulary():
 def test_an_unknown_name():
     with pytest.raises(ValueError, match=r"must be one of \['bert-tiny', .*\]. Received: 'bert-huge'\.$"):
         config_for("bert-huge")
+
+
+def test_distilbert_s_file_both_ways(tmp_path):
+    config = EncoderConfig.from_dict(DISTILBERT)
+    assert (config.hidden_size, config.num_hidden_layers, config.layer_norm_eps) == (768, 6, 1e-12)
+    assert (config.type_vocab_size, config.has_pooler, config.model_type) == (0, False, "distilbert")
+    assert (config.extra["qa_dropout"], config.extra["seq_classif_dropout"]) == (0.1, 0.2)
+    assert not {"dim", "n_layers", "activation", "dropout"} & config.extra.keys()
+    config.save(tmp_path / "bert_config.json")
+    assert EncoderConfig.load(tmp_path) == config
+    assert model_type_in(tmp_path) == "distilbert"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"model_type": "t5"}, "model_type must be one of ['bert', 'distilbert']. Received: 't5'; take a model"),
+        ({"model_type": None}, "model_type must be one of ['bert', 'distilbert']. Received: None; take a model"),
+        ({"type_vocab_size": 2}, "type_vocab_size must be 0, or be left out, for this model_type. Received: 2."),
+        ({"sinusoidal_pos_embds": True}, "sinusoidal_pos_embds must be False, or be left out, for this model_type."),
+        ({"hidden_size": 7}, "hidden_size must be said once. Received 768 and 7"),
+        ({"dim": "768"}, "hidden_size must be a positive integer. Received: '768'."),
+        ({"add_cross_attention": True}, "add_cross_attention must be false, for the encoder attends to its own text"),
+    ],
+)
+def test_what_a_family_does_not_have_is_refused(change, message):
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
+        EncoderConfig.from_dict({**DISTILBERT, **change})
+
+
+def test_a_row_is_looked_up_when_it_is_needed(monkeypatch, tmp_path):
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps({"model_type": "mine", "words": 9, "pieces": 4}), encoding="utf-8")
+    assert model_type_in(tmp_path / "nowhere") is None
+    for read in (EncoderConfig.load, model_type_in):
+        with pytest.raises(ValueError, match="config.json: model_type must be one of .* Received: 'mine'; take a"):
+            read(tmp_path)
+    row = Family("bert", keys={"words": "vocab_size"}, fixed={"first_position": 2}, sizes={"mine-base": {"words": 5}})
+    monkeypatch.setitem(families.FAMILIES, "mine", row)
+    config = EncoderConfig.load(tmp_path)
+    assert (config.vocab_size, config.first_position, config.max_length) == (9, 2, 510)
+    assert config.extra == {"pieces": 4} and EncoderConfig.from_dict(config.to_dict()) == config
+    assert config_for("mine-base").vocab_size == 5 and model_type_in(tmp_path) == "mine"
+
+
+def test_templates():
+    bert = Template()
+    assert (bert.special(1), bert.special(2)) == (2, 3)
+    assert bert.pieces(1) == ("[CLS]", "[SEP]") and bert.pieces(2) == ("[CLS]", "[SEP]", "[SEP]")
+    two = Template(("<s>",), ("</s>", "</s>"), ("</s>",), 0)
+    assert (two.special(1), two.special(2)) == (2, 4)
+    template = template_for(EncoderConfig(vocab_size=9, type_vocab_size=1))
+    template.check(1)
+    message = "type_vocab_size of its configuration: 1. Received a second text, whose segment is 1; give one text"
+    with pytest.raises(ValueError, match=message):
+        template.check(2)
+    template_for(EncoderConfig.from_dict(DISTILBERT)).check(2)

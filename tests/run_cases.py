@@ -6,26 +6,37 @@ Reads from stdin a JSON list of {"arguments": [...], "limit": bytes or null}; wi
 as on a full disk. Prints a JSON list of {"status": ..., "log": ...}.
 """
 
-import importlib
+import importlib.util
 import json
 import os
 import resource
 import sys
 import tempfile
 
-from bert_tf import flags
+from bert_tf.programs.main import start
 
-SCRIPT = importlib.import_module((sys.argv[1:] or ["run_classifier"])[0])
+NAME = (sys.argv[1:] or ["run_classifier"])[0]
 
 
 def _status(arguments):
-    flags.FLAGS.unparse_flags()
-    sys.argv = [f"{SCRIPT.__name__}.py", *arguments]
     try:
-        flags.run(SCRIPT.main)
+        if importlib.util.find_spec(f"bert_tf.programs.{NAME}"):
+            start(NAME, arguments)
+        else:
+            _run_old(arguments)
     except SystemExit as end:
         return 0 if end.code is None else end.code
     return 0
+
+
+def _run_old(arguments):
+    """Until the script is a program of `bert_tf.programs`."""
+    from bert_tf import flags
+
+    script = importlib.import_module(NAME)
+    flags.FLAGS.unparse_flags()
+    sys.argv = [f"{NAME}.py", *arguments]
+    flags.run(script.main)
 
 
 def run(case):

@@ -46,7 +46,7 @@ def run_pipeline(job: Job, runner: str, beam_options: str = "") -> Statistics:
     Returns:
         What was read and made.
     """
-    options = PipelineOptions([f"--runner={runner}", *shlex.split(beam_options)])
+    options = PipelineOptions(shlex.split(beam_options), runner=runner)
     options.view_as(SetupOptions).save_main_session = False
     aside = [f"{path}.tmp" for path in job.output_files]
     report = f"{job.output_files[0]}.report.tmp"

@@ -109,13 +109,13 @@ def check_text(counts: Counter, options: Options):
     if not counts["tokens"]:
         raise ValueError(
             f"The text must hold a sentence at least. Received {counts['files']} file(s) without one; "
-            "look at --input_file and --input_format."
+            "look at `input_file` and `input_format`."
         )
     if options.sentence_objective == "nsp" and counts["documents"] < 2:
         raise ValueError(
             "Next sentence prediction must have two documents at least, for a random sentence comes from another one. "
-            "Received one document; part documents with blank lines (--input_format=sentences), give more files or "
-            "--document_start (prose), or use --sentence_objective=sop or none."
+            "Received one document; part documents with blank lines (`input_format=sentences`), give more files or "
+            "`document_start` (prose), or use `sentence_objective=sop` or none."
         )
 
 
@@ -123,7 +123,7 @@ def warn_of_documents(counts: Counter, job: Job):
     """Says where --document_start was given and found nowhere."""
     if job.options.text.document_start and counts["documents"] <= len(job.paths):
         logging.warning(
-            "--document_start=%r was found in no line but perhaps the first ones: there are %d documents in %d files. "
+            "`document_start=%r` was found in no line but perhaps the first ones: there are %d documents in %d files. "
             "It is sought in lines without the blanks around them.",
             *(job.options.text.document_start, counts["documents"], len(job.paths)),
         )
@@ -134,7 +134,7 @@ def check_made(size: int, counts: Counter, options: Options):
     if not size:
         raise ValueError(
             f"The text must be enough for an example. Received {counts['tokens']} pieces, of which none could be made "
-            f"with --sentence_objective={options.sentence_objective}; give more text."
+            f"with `sentence_objective={options.sentence_objective}`; give more text."
         )
 
 

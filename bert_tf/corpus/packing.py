@@ -116,7 +116,7 @@ def _check(predictions, max_predictions, max_sentences):
     if predictions.max(initial=0) > max_predictions:
         raise ValueError(
             f"A packed row must have room for all predictions of an example. Received one with {predictions.max()} and "
-            f"max_predictions {max_predictions}; raise --max_predictions_per_seq."
+            f"max_predictions {max_predictions}; raise `max_predictions_per_seq`."
         )
 
 

@@ -71,8 +71,8 @@ def _sections(statistics, options, pieces):
 
 
 def _text(text, options):
-    junk = "before the sentences were counted" if options.text.drop_junk_lines else "not asked for: --drop_junk_lines"
-    equal = "of the sentences above" if options.drop_duplicate_lines else "not asked for: --drop_duplicate_lines"
+    junk = "before the sentences were counted" if options.text.drop_junk_lines else "not asked for: `drop_junk_lines`"
+    equal = "of the sentences above" if options.drop_duplicate_lines else "not asked for: `drop_duplicate_lines`"
     return [
         *((name, _number(text[name])) for name in ("files", "bytes", "documents", "sentences")),
         ("pieces", _number(text["tokens"])),

@@ -58,7 +58,7 @@ class Workers:
         except BrokenProcessPool as error:
             raise ValueError(
                 "All worker processes must live to the end. Received the end of one of them, most often because memory "
-                f"ran out; try fewer than --num_workers={self._number}."
+                f"ran out; try fewer than `num_workers={self._number}`."
             ) from error
 
 

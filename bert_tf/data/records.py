@@ -20,7 +20,8 @@ from bert_tf.files import atomic_open
 __all__ = ["compression_of", "describe", "read", "serialize", "write"]
 
 _FILE_DTYPES = {"int32": "int64", "float32": "float32"}  # in the batch -> in a tf.train.Example
-_FLAGS = {"token": "--max_seq_length", "prediction": "--max_predictions_per_seq", "sentence": "--max_sentences_per_seq"}
+# What a feature's length is called where records are made and read.
+_LENGTHS = {"token": "max_seq_length", "prediction": "max_predictions_per_seq", "sentence": "max_sentences_per_seq"}
 _PARSED = 256  # records parsed at a time: one by one takes thirty times as long
 _ERRNO = {os.strerror(number): number for number in errno.errorcode}
 
@@ -137,9 +138,9 @@ def _check(path, held, expect):
             raise ValueError(f"{path} must hold {name}. Received records with {', '.join(held)}; make them anew.")
         if held[name][0] != needed[0] or length not in (None, held[name][1]):
             remedy = ", or ask for what they hold"
-            if feature.per in _FLAGS and length not in (None, held[name][1]):
-                flag = _FLAGS[feature.per]
-                remedy = f" with {flag}={length}, or give {flag}={held[name][1]} here"
+            if feature.per in _LENGTHS and length not in (None, held[name][1]):
+                called = _LENGTHS[feature.per]
+                remedy = f" with `{called}={length}`, or give `{called}={held[name][1]}` here"
             raise ValueError(
                 f"{path} must hold {name} as {_in_words(needed)}. Received {_in_words(held[name])}; "
                 f"make the records anew{remedy}."

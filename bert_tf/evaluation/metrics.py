@@ -67,7 +67,8 @@ def higher_is_better(name: str) -> bool:
     Raises:
         ValueError: an unknown name.
     """
-    return _lookup(name.removeprefix("eval_"), {**dict.fromkeys(METRICS, True), **ELSEWHERE})
+    metric = name.removeprefix("eval_").partition("_")[0]  # f1_PER is f1, of the entities of one type
+    return _lookup(metric, {**dict.fromkeys(METRICS, True), **ELSEWHERE})
 
 
 def accuracy(labels: np.ndarray, predictions: np.ndarray, num_classes: int) -> float:

@@ -59,8 +59,8 @@ def compare(here: str | os.PathLike, there: str | os.PathLike) -> list[Compared]
     common = [task for task in ours if task in theirs and task is not None]
     if not common:
         raise ValueError(
-            f"--compare must name runs on a task that is here too. Received {there}, which has {_named(theirs)}, and "
-            f"{here}, which has {_named(ours)}; name the folder of one run, as --output_dir as well."
+            f"`compare` must name runs on a task that is here too. Received {there}, which has {_named(theirs)}, and "
+            f"{here}, which has {_named(ours)}; name the folder of one run, as `output_dir` as well."
         )
     return [compared for task in common for compared in _compare_runs(task, ours[task], theirs[task])]
 
@@ -78,7 +78,7 @@ def best_runs(path) -> dict[str | None, pathlib.Path]:
     if not runs:
         raise ValueError(
             f"A comparison must be between scored runs. Received {path}, with no {_ANSWERS}.tsv and no run of run_glue "
-            "below it; name the --output_dir of a run_classifier.py --do_eval, or of run_glue."
+            "below it; name the `output_dir` of a run_classifier with `do_eval`, or of run_glue."
         )
     return runs
 
@@ -89,7 +89,7 @@ def _compare_runs(what, here, there):
     if not common:
         raise ValueError(
             f"Two runs must have a metric in common. Received {here} with {sorted(scores[0])} and {there} with "
-            f"{sorted(scores[1])}; score both with --do_eval."
+            f"{sorted(scores[1])}; score both with `do_eval`."
         )
     for folder in (here, there):
         if _has_several_labels(folder):
@@ -143,10 +143,10 @@ def read_answers(path: pathlib.Path) -> tuple[list[str], list[str], list[str]]:
         if len(row) != 3 or (number == 1 and row != _HEADER):
             raise ValueError(
                 f"{path}:{number}: a file of answers must have the columns {', '.join(_HEADER)}. Received: {row[:5]}; "
-                "write it again, with run_classifier.py --do_eval."
+                "write it again, by run_classifier with `do_eval`."
             )
     if len(rows) < 2:
-        raise ValueError(f"{path} must hold answers. Received none; write it again, with run_classifier.py --do_eval.")
+        raise ValueError(f"{path} must hold answers. Received none; write it again, by run_classifier with `do_eval`.")
     return tuple(map(list, zip(*rows[1:], strict=True)))
 
 

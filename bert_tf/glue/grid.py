@@ -92,7 +92,7 @@ class Grid:
         folders = list(dict.fromkeys(result.folder for _, result in asked))
         if not folders:
             raise ValueError(
-                f"--do_predict must find finished runs and test files. Received {self.output_dir} and {self.glue_dir}, "
+                f"`do_predict` must find finished runs and test files. Received {self.output_dir} and {self.glue_dir}, "
                 "which have none for the same task; put GLUE's test.tsv there."
             )
         path = pathlib.Path(self.output_dir, SUBMISSION_FILE)

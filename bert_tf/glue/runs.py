@@ -114,13 +114,13 @@ def find_tasks(names: Sequence[str] | None, glue_dir: str) -> list[str]:
         ValueError: no such task, no such folder, or no task at all.
     """
     if not os.path.isdir(glue_dir):
-        raise ValueError(f"--glue_dir must be a directory. Received {glue_dir!r}, where there is none; correct it.")
+        raise ValueError(f"`glue_dir` must be a directory. Received {glue_dir!r}, where there is none; correct it.")
     there = [name for name in glue.TASKS if training_size(name, glue_dir)]
     asked = there if names is None else list(dict.fromkeys(map(_find_task, names)))
     if missing := [glue.TASKS[name].directory for name in asked if name not in there] or ([] if asked else ["RTE"]):
         raise ValueError(
-            f"--glue_dir={glue_dir} must hold the training examples of the tasks, such as {missing[0]}/train.tsv. "
-            f"Received a directory with {sorted(os.listdir(glue_dir))[:20]}; correct --glue_dir, or name other --tasks."
+            f"`glue_dir={glue_dir}` must hold the training examples of the tasks, such as {missing[0]}/train.tsv. "
+            f"Received a directory with {sorted(os.listdir(glue_dir))[:20]}; correct `glue_dir`, or name other `tasks`."
         )
     return asked
 
@@ -130,7 +130,7 @@ def _find_task(name):
         return glue.find_task(name).name
     except ValueError as error:
         must = ", ".join(name for name, row in glue.TASKS.items() if row.like("train"))
-        raise ValueError(f"--tasks must name some of {must}. Received: {name!r}; correct it.") from error
+        raise ValueError(f"`tasks` must name some of {must}. Received: {name!r}; correct it.") from error
 
 
 def training_size(task: str, glue_dir: str) -> int:
@@ -221,8 +221,8 @@ def check_same(output_dir: str | os.PathLike, now: dict):
     ]
     if changes:
         raise ValueError(
-            f"All runs below one --output_dir must be made with the same flags ({path}). "
-            f"Received {'; '.join(changes)}. Name another --output_dir; --compare sets the two side by side."
+            f"All runs below one `output_dir` must be made with the same flags ({path}). "
+            f"Received {'; '.join(changes)}. Name another `output_dir`; `compare` sets the two side by side."
         )
 
 

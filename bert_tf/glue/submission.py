@@ -41,7 +41,7 @@ def write_submission(folders: Sequence[str | os.PathLike], path: str | os.PathLi
     if not found:
         raise ValueError(
             f"A submission must have answers. Received {list(map(os.fspath, folders))}, none of which holds one of "
-            f"{', '.join(FILES)}; write them with run_classifier.py --do_predict --task_name."
+            f"{', '.join(FILES)}; write them by run_classifier with `task_name` and `do_predict`."
         )
     contents = {name: _checked(found[name]) for name in FILES if name in found}
     with atomic_open(path, "wb") as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -61,6 +61,6 @@ def _checked(path):
         if line.count("\t") != 1 or (number == 1 and f"{line}\n" != LEADERBOARD_HEADER):
             raise ValueError(
                 f"{path}:{number}: a file of answers must have the columns index and prediction, with a tab between "
-                f"them. Received: {line[:80]!r}; write it again with --do_predict."
+                f"them. Received: {line[:80]!r}; write it again with `do_predict`."
             )
     return text

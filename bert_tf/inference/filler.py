@@ -91,7 +91,7 @@ class Filler:
         if unknown:
             pieces = ids.flat_values.shape[0] - self.tokenizer.template.special(1) * len(texts)
             logging.warning(
-                "%d of %d word pieces are [UNK], not in the vocabulary. Is --do_lower_case, %s here, as in training?",
+                "%d of %d word pieces are [UNK], not in the vocabulary. Is `do_lower_case`, %s here, as in training?",
                 *(unknown, pieces, str(self.tokenizer.do_lower_case).lower()),
             )
 
@@ -133,7 +133,7 @@ def read_texts(arguments: Sequence[str], input_file: str | None) -> list[str]:
         ValueError: texts come from two places, there are none, or one has no [MASK].
     """
     if arguments and input_file:
-        raise ValueError("Texts must come as arguments or from --input_file. Received both; leave one out.")
+        raise ValueError("Texts must come as arguments or from `input_file`. Received both; leave one out.")
     if arguments:
         texts = [text.encode("utf-8", "surrogateescape").decode("utf-8", "ignore") for text in arguments]
     else:

@@ -10,7 +10,7 @@ _NEVER = -1e30  # a logit whose exponential is 0, and which can be added to othe
 
 @keras.saving.register_keras_serializable("bert_tf")
 class ClassificationHead(keras.layers.Layer):
-    """Dropout and one linear layer on the pooled output (run_classifier.py's `create_model`).
+    """Dropout and one linear layer on the pooled output (run_classifier.py's `create_model`), or on every piece.
 
     One head serves one label (softmax over `num_labels`), several labels (a sigmoid each) and regression (one number):
     they differ in the loss and in what is made of the scores, not in the weights.
@@ -20,7 +20,8 @@ class ClassificationHead(keras.layers.Layer):
         dropout: `EncoderConfig.hidden_dropout_prob`.
         initializer_range: standard deviation of the weights' start.
 
-    Input: `pooled_output` [B, H]. Output: float32 [B, num_labels], scores before softmax or sigmoid.
+    Input: `pooled_output` [B, H], or `sequence_output` [B, S, H]. Output: float32 [B, num_labels], or [B, S,
+    num_labels]: scores before softmax or sigmoid.
     Weights: `output_weights` [num_labels, H], `output_bias` [num_labels].
     """
 
@@ -41,11 +42,13 @@ class ClassificationHead(keras.layers.Layer):
 
     def call(self, pooled_output, training=None):
         x = self.dropout(pooled_output, training=training)
-        logits = tf.matmul(x, tf.cast(self.output_weights, x.dtype), transpose_b=True)
-        return tf.cast(tf.nn.bias_add(logits, tf.cast(self.output_bias, x.dtype)), tf.float32)
+        rows = tf.reshape(x, [-1, x.shape[-1]]) if x.shape.rank > 2 else x  # one product of matrices in any case
+        logits = tf.matmul(rows, tf.cast(self.output_weights, x.dtype), transpose_b=True)
+        logits = tf.cast(tf.nn.bias_add(logits, tf.cast(self.output_bias, x.dtype)), tf.float32)
+        return tf.reshape(logits, [*tf.unstack(tf.shape(x)[:-1]), self.num_labels]) if x.shape.rank > 2 else logits
 
     def compute_output_spec(self, pooled_output, training=None):
-        return keras.KerasTensor((pooled_output.shape[0], self.num_labels), "float32")
+        return keras.KerasTensor((*pooled_output.shape[:-1], self.num_labels), "float32")
 
     def get_config(self):
         return super().get_config() | {

@@ -5,9 +5,9 @@ from typing import Any
 
 from bert_tf.evaluation.results import write_results
 from bert_tf.export.trained import export_trained
-from bert_tf.load import Description, load_description, save_description
+from bert_tf.load import Description, save_description
 from bert_tf.programs.devices import prepare as prepare_devices
-from bert_tf.programs.paths import model_paths, task_paths
+from bert_tf.programs.models import describe_model, task_paths
 from bert_tf.settings import Settings
 from bert_tf.tasks.registry import TASKS, find_task, save_task
 from bert_tf.tasks.task import ACTIONS, FineTuned, Outcome, TaskData, TrainedTask
@@ -32,8 +32,7 @@ def run_task(kind: type[FineTuned], settings: Settings):
         ValueError: settings, files or checkpoints are not as they must be.
     """
     strategy, use_xla = prepare_devices(settings)
-    files = settings.bert_config_file, settings.vocab_file, settings.do_lower_case
-    model = load_description(model_paths(settings), *files)
+    model = describe_model(settings)
     before = find_task(task_paths(settings), model.config, kind)
     trained = None if settings.do_train else before
     if trained:

@@ -3,6 +3,7 @@
 import numpy as np
 
 CLASSES = ("label", "probabilities", "labels")  # the outputs of a model that classifies
+ENTITIES = ("entity", "type", "start", "end", "score")  # those of a model that finds entities, [n, E] each
 _ORDER = ("label", "probabilities", "answer", "start", "end", "score", "null_score", "token", "probability")
 
 
@@ -15,7 +16,8 @@ def rows(found: dict[str, np.ndarray], n: int) -> list[dict]:
 
     Returns:
         n dictionaries {output: value}: numbers, str, or lists of them. Those of a model that classifies have no
-        `labels`, but `probabilities` as {label: float}. Outputs come in one order, whatever that of `found`.
+        `labels`, but `probabilities` as {label: float}; those of one that finds entities have `entities`, a list of
+        {"text", "type", "start", "end", "score"}. Outputs come in one order, whatever that of `found`.
 
     Raises:
         ValueError: an output has not n rows.
@@ -31,7 +33,16 @@ def rows(found: dict[str, np.ndarray], n: int) -> list[dict]:
         names = columns.pop("labels")
         pairs = zip(names, columns["probabilities"], strict=True)
         columns["probabilities"] = [dict(zip(*pair, strict=True)) for pair in pairs]
+    if {*ENTITIES, "entity_count"} <= set(columns):
+        columns["entities"] = _entities(columns.pop("entity_count"), [columns.pop(name) for name in ENTITIES])
     return [{name: column[i] for name, column in columns.items()} for i in range(n)]
+
+
+def _entities(counts, columns):
+    """Returns a list of dictionaries for each text; columns: of ENTITIES, padded lists."""
+    keys = ("text", *ENTITIES[1:])
+    texts = zip(counts, *columns, strict=True)
+    return [[dict(zip(keys, each, strict=True)) for each in list(zip(*parts, strict=True))[:n]] for n, *parts in texts]
 
 
 def _place(name):

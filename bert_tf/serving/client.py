@@ -160,7 +160,7 @@ def define_flags():
         ["text"],
         "Names of the texts that an example has, such as question,context: arguments come in turn, lines have tabs.",
     )
-    flags.DEFINE_bool("pair", False, "The same as --inputs=text_a,text_b: the model compares two texts.")
+    flags.DEFINE_bool("pair", False, "The same as `inputs=text_a`,text_b: the model compares two texts.")
 
 
 def _input_names():
@@ -172,12 +172,12 @@ def _input_names():
     names = tuple(FLAGS.inputs)
     if FLAGS.pair and FLAGS["inputs"].present and names != _PAIR:
         raise ValueError(
-            f"--pair must come without --inputs, since it means {','.join(_PAIR)}. Received also {','.join(names)}; "
+            f"`pair` must come without `inputs`, since it means {','.join(_PAIR)}. Received also {','.join(names)}; "
             "leave one of them out."
         )
     if not names or not all(names) or len(set(names)) < len(names):
         raise ValueError(
-            f"--inputs must be different names with commas between. Received {','.join(names)!r}; "
+            f"`inputs` must be different names with commas between. Received {','.join(names)!r}; "
             "question,context is right for a model that answers questions."
         )
     return _PAIR if FLAGS.pair else names

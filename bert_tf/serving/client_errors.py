@@ -29,18 +29,18 @@ def explained(error: grpc.RpcError, server: str, model_name: str, timeout: float
         )
     if code == grpc.StatusCode.DEADLINE_EXCEEDED:
         return TimeoutError(
-            f"{server} must answer within {timeout:g} s. Received nothing; allow more with --timeout, or ask for less "
+            f"{server} must answer within {timeout:g} s. Received nothing; allow more with `timeout`, or ask for less "
             "at a time."
         )
     if code == grpc.StatusCode.NOT_FOUND:
         return ValueError(
-            f"Model {model_name!r} must be one that {server} serves. Received: {details}; check --model_name."
+            f"Model {model_name!r} must be one that {server} serves. Received: {details}; check `model_name`."
         )
     if match := _WANTED.search(details) or _ABSENT.search(details):
         wanted = sorted(match[1].split(","))
         return ValueError(
             f"Model {model_name!r} must be asked with the input{'s' * (len(wanted) > 1)} {', '.join(wanted)}. Received "
-            f"{', '.join(inputs) or 'none'}; name {'them' if len(wanted) > 1 else 'it'} with --inputs, in the order of "
+            f"{', '.join(inputs) or 'none'}; name {'them' if len(wanted) > 1 else 'it'} with `inputs`, in the order of "
             "the texts."
         )
     return ValueError(f"{server} must accept the request. Received {code.name}: {details}")

@@ -34,7 +34,7 @@ def make_server(catalog, address: str, max_workers: int) -> tuple[grpc.Server, i
     except RuntimeError as error:
         raise ValueError(
             f"The gRPC port must be free and its address this machine's. Received {address}, which cannot be bound; "
-            "choose another --port, or 0 for any."
+            "choose another `port`, or 0 for any."
         ) from error
 
 

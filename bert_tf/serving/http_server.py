@@ -36,7 +36,7 @@ class RestServer(http.server.ThreadingHTTPServer):
         except (OSError, OverflowError) as error:
             raise ValueError(
                 f"The REST port must be free and its address this machine's. Received {host}:{port}: {error}; "
-                "choose another --rest_api_port, or 0 for any."
+                "choose another `rest_api_port`, or 0 for any."
             ) from error
 
     def server_bind(self):

@@ -47,7 +47,7 @@ def serve(
     """
     if not os.path.isdir(base_path):
         raise ValueError(
-            f"--model_base_path must be a directory with a numbered folder for each version. Received: {base_path!r}."
+            f"`model_base_path` must be a directory with a numbered folder for each version. Received: {base_path!r}."
         )
     return Server(Catalog([ServedModel(name, os.path.abspath(base_path))]), host, port, rest_port, poll_seconds)
 
@@ -111,7 +111,7 @@ def define_flags():
 
 def main(argv):
     if argv[1:]:
-        raise app.UsageError(f"Everything must be given as --flag=value. Received: {' '.join(argv[1:])}")
+        raise app.UsageError(f"Everything must be given as `flag=value`. Received: {' '.join(argv[1:])}")
     _set_up_logging()
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -8,10 +8,11 @@ from bert_tf.config import EncoderConfig
 from bert_tf.files import read_text, write_text
 from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.tasks.squad.task import QuestionAnsweringTask
+from bert_tf.tasks.tagging.task import TaggingTask
 from bert_tf.tasks.task import FineTuned, TrainedTask
 
 TASK_FILE = "task.json"
-TASKS: tuple[type[FineTuned], ...] = (ClassificationTask, QuestionAnsweringTask)
+TASKS: tuple[type[FineTuned], ...] = (ClassificationTask, QuestionAnsweringTask, TaggingTask)
 
 
 def save_task(directory: str, trained: TrainedTask):

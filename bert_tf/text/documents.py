@@ -159,7 +159,7 @@ def _field(content, where, column):
     if column not in row:
         raise ValueError(
             f"{where} must have the field {column!r}. Received the fields {', '.join(map(repr, row)) or '(none)'}; "
-            "name the one that holds the text with --text_column."
+            "name the one that holds the text with `text_column`."
         )
     if not isinstance(row[column], str):
         raise ValueError(f"{where} must have text in the field {column!r}. Received {type(row[column]).__name__}.")

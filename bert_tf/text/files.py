@@ -103,7 +103,7 @@ def formats_of(paths: list[str], given: str | None, language: str = "en") -> lis
         return [given] * len(paths)
     formats = [guess_format(path, language) for path in paths]
     guessed = [f"{name}: {number} file(s)" for name, number in collections.Counter(formats).items()]
-    logging.info("Input format, as guessed: %s. --input_format settles it.", ", ".join(guessed))
+    logging.info("Input format, as guessed: %s. `input_format` settles it.", ", ".join(guessed))
     return formats
 
 

@@ -50,7 +50,7 @@ def tpu(name: str | None = None, zone: str | None = None, project: str | None = 
         return tf.distribute.TPUStrategy(resolver)
     except (tf.errors.OpError, ImportError, OSError, RuntimeError, ValueError) as error:
         raise ValueError(
-            f"--distribution_strategy=tpu must find a TPU. Received {f'--tpu_name={name}' if name else 'no --tpu_name'}"
+            f"`distribution_strategy=tpu` must find a TPU. Received {f'`tpu_name={name}`' if name else 'no `tpu_name`'}"
             f", and: {str(error).splitlines()[0]}; start on a TPU VM, or name a TPU that can be reached."
         ) from error
 
@@ -106,7 +106,7 @@ def check_same(value: int, what: str):
     if differing:
         raise ValueError(
             f"All workers must have the same {what}. Received {value} here and {int(chiefs)} at the chief; give them "
-            "one --output_dir, on a disk that all of them share, and the same flags and files."
+            "one `output_dir`, on a disk that all of them share, and the same flags and files."
         )
 
 
@@ -127,8 +127,8 @@ def _check_hosts(hosts, index):
     valid = len(hosts) == len(set(hosts)) and all(re.fullmatch(r"\S+:\d+", host) for host in hosts)
     if not hosts or not valid or index is None or not 0 <= index < len(hosts):
         raise ValueError(
-            "--worker_hosts must be different host:port pairs and --task_index the place of one among them, from 0. "
-            f"Received: --worker_hosts={','.join(hosts)} --task_index={index}."
+            "`worker_hosts` must be different host:port pairs and `task_index` the place of one among them, from 0. "
+            f"Received: `worker_hosts={','.join(hosts)}` `task_index={index}`."
         )
 
 
@@ -141,7 +141,7 @@ def _check_config(text):
         return [*jobs["chief"], *jobs["worker"]]
     except (TypeError, ValueError, KeyError, IndexError, AttributeError) as error:
         raise ValueError(
-            "--distribution_strategy=multi_worker must know its cluster: by --worker_hosts and --task_index, or by the "
+            "`distribution_strategy=multi_worker` must know its cluster: by `worker_hosts` and `task_index`, or by the "
             'environment variable TF_CONFIG, such as {"cluster": {"worker": ["a:2222", "b:2222"]}, "task": {"type": '
             f'"worker", "index": 0}}}}. Received TF_CONFIG={text!r}.'
         ) from error

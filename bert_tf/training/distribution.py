@@ -34,7 +34,7 @@ def make_strategy(name: str = "default", worker_hosts=(), task_index=None, tpu=(
         raise ValueError(f"The distribution strategy must be one of {STRATEGIES}. Received: {name!r}.")
     devices = tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("CPU")
     if len(devices) == 1:
-        logging.warning("--distribution_strategy=mirrored has one device to mirror on: %s.", devices[0].name)
+        logging.warning("`distribution_strategy=mirrored` has one device to mirror on: %s.", devices[0].name)
     return tf.distribute.MirroredStrategy([device.name for device in devices])
 
 
@@ -51,7 +51,7 @@ def check_batch_size(batch_size: int, parts: int, flag: str):
     replicas = tf.distribute.get_strategy().num_replicas_in_sync
     if batch_size < 1 or batch_size % (replicas * parts):
         raise ValueError(
-            f"{flag} must be a multiple of {replicas} (replicas) x {parts} (--gradient_accumulation_steps). "
+            f"{flag} must be a multiple of {replicas} (replicas) x {parts} (`gradient_accumulation_steps`). "
             f"Received: {batch_size}."
         )
 

@@ -172,5 +172,5 @@ def _lost(step, bad, rollbacks, directory):
     return (
         f"A run must find its way back to a steady loss. Received {bad} steps in a row, up to step {step}, whose loss "
         f"was NaN, infinite or far above its mean, after going back {rollbacks} times to a checkpoint in {directory}; "
-        "lower --learning_rate, raise --num_warmup_steps, or look at the data."
+        "lower `learning_rate`, raise `num_warmup_steps`, or look at the data."
     )

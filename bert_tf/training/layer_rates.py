@@ -24,40 +24,46 @@ class LayerRates:
 
     Attributes:
         num_layers: L, the encoder's blocks.
-        freeze: so many blocks, from the bottom, and the embeddings never move; 0: nothing is frozen, and "all": the
-            whole encoder with its pooler, so that the head alone is trained.
-        decay: depth j has the rate times decay ** (L + 1 - j). ELECTRA's (Clark et al. 2020, appendix B) counts so too,
-            but has the topmost block at decay ** 2.
+        freeze_layers: so many blocks, from the bottom, and the embeddings never move; 0: nothing is frozen, and "all":
+            the whole encoder with its pooler, so that the head alone is trained.
+        layerwise_lr_decay: depth j has the rate times this ** (L + 1 - j). ELECTRA's (Clark et al. 2020, appendix B)
+            counts so too, but has the topmost block at this ** 2.
         unfreeze_steps: depth j moves from step unfreeze_steps * (L + 1 - j) on, steps being counted from 0; 0: all
             move from the start.
 
     Raises:
-        ValueError: one is out of range, or two of them contradict each other. The message names the flags.
+        ValueError: one is out of range, or two of them contradict each other.
     """
 
     num_layers: int
-    freeze: int | str = 0
-    decay: float = 1.0
+    freeze_layers: int | str = 0
+    layerwise_lr_decay: float = 1.0
     unfreeze_steps: int = 0
 
     def __post_init__(self):
-        if self.freeze != ALL and not (isinstance(self.freeze, int) and 0 <= self.freeze <= self.num_layers):
+        frozen, decay = self.freeze_layers, self.layerwise_lr_decay
+        if frozen != ALL and not (isinstance(frozen, int) and 0 <= frozen <= self.num_layers):
             raise ValueError(
-                f"--freeze_layers must be `all` or a number from 0 to the model's layers, {self.num_layers}. "
-                f"Received: {self.freeze}."
+                f"`freeze_layers` must be `all` or a number from 0 to the model's layers, {self.num_layers}. "
+                f"Received: {frozen}."
             )
-        if not 0 < self.decay <= 1:
+        if not 0 < decay <= 1:
             raise ValueError(
-                f"--layerwise_lr_decay must be above 0 and at most 1. Received: {self.decay}; to keep layers as they "
-                "are, pass --freeze_layers."
+                f"`layerwise_lr_decay` must be above 0 and at most 1. Received: {decay}; to keep layers as they are, "
+                "pass `freeze_layers`."
             )
         assert self.unfreeze_steps >= 0
-        for name, given in (("unfreeze_epochs", self.unfreeze_steps), ("layerwise_lr_decay", self.decay < 1)):
-            if given and self.freeze in (ALL, self.num_layers):
+        for name, given in (("unfreeze_epochs", self.unfreeze_steps), ("layerwise_lr_decay", decay < 1)):
+            if given and frozen in (ALL, self.num_layers):
                 raise ValueError(
-                    f"--{name} must have a layer that is not frozen. Received it with --freeze_layers={self.freeze}; "
+                    f"`{name}` must have a layer that is not frozen. Received it with `freeze_layers={frozen}`; "
                     "pass one of the two."
                 )
+
+    def identity(self) -> dict:
+        """Returns what a run that is continued must have alike, by the names that earlier runs wrote down."""
+        names = {"freeze_layers": "freeze", "layerwise_lr_decay": "decay"}
+        return {names.get(name, name): value for name, value in dataclasses.asdict(self).items()}
 
     @property
     def is_default(self) -> bool:
@@ -66,9 +72,9 @@ class LayerRates:
 
     def is_frozen(self, path: str) -> bool:
         """Says whether the variable at `path` never moves."""
-        if self.freeze == ALL:
+        if self.freeze_layers == ALL:
             return bool(re.fullmatch(_ENCODER, path))
-        frozen = self._patterns()[: self.freeze + 1] if self.freeze else []
+        frozen = self._patterns()[: self.freeze_layers + 1] if self.freeze_layers else []
         return any(re.fullmatch(pattern, path) for pattern in frozen)
 
     def freeze_in(self, variables: Iterable):
@@ -81,20 +87,20 @@ class LayerRates:
 
     def rules(self) -> tuple[tuple[str, float, int], ...]:
         """Returns (pattern of the variable's path, factor of the rate, first step), as `optimizer.AdamW` takes them."""
-        down = range(self.num_layers + 1, 0, -1)
-        return tuple((p, self.decay**n, self.unfreeze_steps * n) for p, n in zip(self._patterns(), down, strict=True))
+        down, decay = range(self.num_layers + 1, 0, -1), self.layerwise_lr_decay
+        return tuple((p, decay**n, self.unfreeze_steps * n) for p, n in zip(self._patterns(), down, strict=True))
 
     def describe(self, num_train_steps: int) -> str:
         """Returns what a run of so many steps does with the layers, in one line for the log."""
-        top = self.num_layers + 1
+        top, frozen, decay = self.num_layers + 1, self.freeze_layers, self.layerwise_lr_decay
         parts = []
-        if self.freeze:
-            whole = self.freeze == ALL
-            parts.append("frozen: the encoder" if whole else f"frozen: the embeddings and {self.freeze} of the layers")
-        if self.decay < 1:
-            parts.append(f"rates: times {self.decay:g} from layer to layer, {self.decay**top:.3g} at the embeddings")
+        if frozen:
+            whole = frozen == ALL
+            parts.append("frozen: the encoder" if whole else f"frozen: the embeddings and {frozen} of the layers")
+        if decay < 1:
+            parts.append(f"rates: times {decay:g} from layer to layer, {decay**top:.3g} at the embeddings")
         if self.unfreeze_steps:
-            never = sum(first >= num_train_steps for _, _, first in self.rules()[self.freeze + bool(self.freeze) :])
+            never = sum(first >= num_train_steps for _, _, first in self.rules()[frozen + bool(frozen) :])
             parts.append(f"unfreezing: one more layer from the top each {self.unfreeze_steps} steps")
             parts += [f"{never} of them, the lowest, NEVER in these {num_train_steps} steps"] if never else []
         return f"Layers: {'; '.join(parts) or 'all move alike'}."
@@ -118,5 +124,5 @@ def top_layers(paths: Iterable[str], count: int) -> tuple[str, ...]:
     """
     total = count_layers(paths)
     if count > total:
-        raise ValueError(f"--reinit_layers must be at most the model's layers, {total}. Received: {count}.")
+        raise ValueError(f"`reinit_layers` must be at most the model's layers, {total}. Received: {count}.")
     return (*(_LAYER.format(n) for n in range(total - count, total)), _POOLER)

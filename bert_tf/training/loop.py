@@ -77,7 +77,7 @@ class RunConfig:
             "fixed_shapes": self.step.fixed_shapes,
             "guard": self.step.guard,
             "rollback": self.rollback,
-            "layer_rates": None if self.layer_rates and self.layer_rates.is_default else self.layer_rates,
+            "layer_rates": self.layer_rates and not self.layer_rates.is_default and self.layer_rates.identity() or None,
             "reinit_layers": self.reinit_layers,
         }
         defaults = {"optimizer": "adamw", "schedule": "linear", "fixed_shapes": False, "reinit_layers": 0}
@@ -103,7 +103,7 @@ def fit(task, run: RunConfig, batches: Callable, actions: Iterable[Callable] = (
         actions: each is called as action(step, results, state) after every step: `actions.py` has them. One of them,
             or on_begin, may end the run before its time, by `state.ended_at`.
     """
-    distribution.check_batch_size(run.train_batch_size, run.step.accumulation, "--train_batch_size")
+    distribution.check_batch_size(run.train_batch_size, run.step.accumulation, "`train_batch_size`")
     model = task.build_model()
     optimizer = _make_optimizer(run, model)
     state = TrainingState(model, optimizer, TrainStep(task, model, optimizer, run.step), run.identity())

@@ -53,11 +53,11 @@ def _cut(step, batch_size, error):
     if not smaller:
         raise ValueError(
             f"A step must fit in memory. Received: out of memory with one row at a time; {_how(error)}"
-            "shorten the rows, pass --rematerialize or --precision=mixed_bfloat16, or take a smaller model."
+            "shorten the rows, pass `rematerialize` or `precision=mixed_bfloat16`, or take a smaller model."
         ) from error
     logging.warning(
         "Out of memory in the first step, with %d rows at a time on each device (%s). Trying again with %d: as with "
-        "--gradient_accumulation_steps=%d instead of %d. The global batch stays %d rows.",
+        "`gradient_accumulation_steps=%d` instead of %d. The global batch stays %d rows.",
         *(rows // parts, _how(error).rstrip("; "), smaller[0], rows // smaller[0], parts, batch_size),
     )
     step.accumulate(rows // smaller[0])

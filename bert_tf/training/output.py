@@ -31,6 +31,6 @@ def prepare(directory: str, anew: bool = False, others: tuple[str, ...] = ()):
     os.makedirs(directory, exist_ok=True)
     paths = [path for pattern in (*_OWN, *others) for path in glob.glob(os.path.join(glob.escape(directory), pattern))]
     if anew and paths:
-        logging.info("--overwrite_output_dir: removing %d files of an earlier run from %s", len(paths), directory)
+        logging.info("`overwrite_output_dir`: removing %d files of an earlier run from %s", len(paths), directory)
         for path in paths:
             shutil.rmtree(path) if os.path.isdir(path) else os.remove(path)

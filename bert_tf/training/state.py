@@ -61,13 +61,13 @@ def _changed(path, then, now):
     if then is None:
         return (
             f"A run continues only from a checkpoint that it wrote itself. Received {path}, which holds no settings of "
-            "a run; name another --output_dir, or pass --overwrite_output_dir."
+            "a run; name another `output_dir`, or pass `overwrite_output_dir`."
         )
     differing = [k for k in sorted(then | now) if then.get(k) != now.get(k)]
     changes = [f"{k}: {then.get(k)!r} then, {now.get(k)!r} now" for k in differing]
     return (
         f"A run continues only with the settings that it began with ({path}). Received {'; '.join(changes)}. "
-        "Name another --output_dir, or pass --overwrite_output_dir to begin anew."
+        "Name another `output_dir`, or pass `overwrite_output_dir` to begin anew."
     )
 
 
@@ -96,7 +96,7 @@ def begin(
     if init_checkpoint:
         _load_initial(state.model.variables, init_checkpoint, task, reinit_layers)
         return 0
-    logging.warning("No --init_checkpoint: training starts from random weights.")
+    logging.warning("No `init_checkpoint`: training starts from random weights.")
     return 0
 
 

@@ -9,7 +9,7 @@ from tensorflow.python.client import device_lib
 
 from bert_tf.training.memory import Plan, estimate, largest_micro_batch
 
-_LESS = "--rematerialize, --precision=mixed_bfloat16 or a smaller --max_seq_length need less"
+_LESS = "`rematerialize`, `precision=mixed_bfloat16` or a smaller `max_seq_length` need less"
 
 
 def available_memory() -> int:
@@ -102,7 +102,7 @@ def _fitting(plan, available):
     if not rows:
         return f"none, not even one row; {_LESS}"
     parts = plan.with_micro_batch(rows).accumulation
-    return f"{rows:,} rows: --gradient_accumulation_steps={parts}"
+    return f"{rows:,} rows: `gradient_accumulation_steps={parts}`"
 
 
 def warn_if_too_large(plan: Plan, available: int):
@@ -118,7 +118,7 @@ def warn_if_too_large(plan: Plan, available: int):
     logging.warning(
         "A step is estimated to need %s of memory and %s are available: Linux may kill this process. %s",
         *(_size(needed), _size(available)),
-        f"Set --gradient_accumulation_steps={plan.with_micro_batch(rows).accumulation}." if rows else f"{_LESS}.",
+        f"Set `gradient_accumulation_steps={plan.with_micro_batch(rows).accumulation}`." if rows else f"{_LESS}.",
     )
 
 

@@ -100,7 +100,7 @@ def read(patterns: list[str], input_format: str | None, options: TextOptions) ->
     if not sentences:
         raise ValueError(
             f"The text must hold a sentence at least. Received {len(paths)} file(s) without one, such as {paths[0]}; "
-            "look at --input_file and --input_format."
+            "look at `input_file` and `input_format`."
         )
 
 

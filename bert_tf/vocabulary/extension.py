@@ -50,7 +50,7 @@ class Extension:
         if not words:
             raise ValueError(
                 "There must be a word to add. Received none that is not a piece already; "
-                "look at --words_file, or lower --min_count."
+                "look at `words_file`, or lower `min_count`."
             )
         return cls(old, list(words), tokenize(old, words))
 
@@ -183,7 +183,7 @@ def check_output(output_dir: str):
     """Raises ValueError where something is at output_dir that would be overwritten."""
     if os.path.lexists(output_dir) and not (os.path.isdir(output_dir) and not os.listdir(output_dir)):
         raise ValueError(
-            f"--output_dir must not be there yet, or be an empty directory. Received {output_dir}, which is in use; "
+            f"`output_dir` must not be there yet, or be an empty directory. Received {output_dir}, which is in use; "
             "name another one."
         )
 

@@ -59,16 +59,16 @@ def learn(
     room = vocab_size - len(basis)
     if room < 0:
         raise ValueError(
-            f"--vocab_size must have room for {unused_pieces + 5} special pieces and {len(alphabet)} characters, most "
+            f"`vocab_size` must have room for {unused_pieces + 5} special pieces and {len(alphabet)} characters, most "
             f"of them twice (a, ##a): {len(basis)} at least. Received: {vocab_size}; raise it, or lower "
-            "--max_characters."
+            "`max_characters`."
         )
     known = {*basis, *(_PREFIX + c for c in isolated)}
     pieces = [p for p in _search(words, room, known, min_count) if p not in known] if room else []
     if len(pieces) < room:
         logging.warning(
             "The text gives only %d pieces that occur %d times or more, fewer than the %d asked for: put this number "
-            "into the model's bert_config.json, give more text or lower --min_count.",
+            "into the model's bert_config.json, give more text or lower `min_count`.",
             *(len(basis) + len(pieces), min_count, vocab_size),
         )
     return [*basis, *pieces[:room]]
@@ -82,11 +82,11 @@ def _usable(words, max_characters):
         for char in word:
             seen[char] += number
     if not seen:
-        raise ValueError("The text must hold words. Received none; look at --input_file.")
+        raise ValueError("The text must hold words. Received none; look at `input_file`.")
     kept = {char for char, _ in in_order(seen)[:max_characters]}
     if len(kept) < len(seen):
         logging.warning(
-            "The text has %d different characters, of which the rarest %d will be [UNK]: see --max_characters.",
+            "The text has %d different characters, of which the rarest %d will be [UNK]: see `max_characters`.",
             *(len(seen), len(seen) - len(kept)),
         )
         usable = [(word, number) for word, number in usable if kept.issuperset(word)]

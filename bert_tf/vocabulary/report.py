@@ -50,7 +50,7 @@ def measure(tokenizer: Tokenizer, counts: Counter) -> Fit:
         ValueError: there are no words.
     """
     if not counts:
-        raise ValueError("The text of the report must hold words. Received none; look at --held_out_file.")
+        raise ValueError("The text of the report must hold words. Received none; look at `held_out_file`.")
     words, numbers = zip(*in_order(counts), strict=True)
     numbers, ids = np.array(numbers), tokenize(tokenizer, words)
     pieces, unknown = ids.row_lengths().numpy(), tf.reduce_any(ids == tokenizer.unk_id, axis=1).numpy()

@@ -68,3 +68,30 @@ def test_bfloat16_rounds_after_the_sum(layer):
     half.set_weights(layer.get_weights())
     half.word_embeddings.assign_add(100 * tf.ones((11, 8)))  # in bfloat16 the words themselves would be lost
     np.testing.assert_allclose(tf.cast(half(IDS, SEGMENTS), tf.float32), layer(IDS, SEGMENTS), rtol=0.01, atol=0.01)
+
+
+def test_segments_beyond_the_table_are_refused(layer):
+    message = "segment_ids must be from 0 to 2, for type_vocab_size is 3. Received: 0 to 3; leave them out"
+    with pytest.raises(ValueError, match=message):
+        layer(IDS, SEGMENTS + (SEGMENTS == 2))
+    with pytest.raises(ValueError, match="Received: -1 to 1"):
+        layer(IDS, SEGMENTS - 1)
+    assert tf.function(layer)(IDS, SEGMENTS + 1).shape == (2, 4, 8)  # in a graph it costs nothing
+
+
+def test_without_segments():
+    layer = Embeddings(**ARGUMENTS | {"type_vocab_size": 0})
+    layer.build()
+    assert [v.path for v in layer.variables][:2] == ["embeddings/word_embeddings", "embeddings/position_embeddings"]
+    np.testing.assert_array_equal(layer(IDS, SEGMENTS), layer(IDS))
+
+
+def test_positions_may_begin_later(layer):
+    later = Embeddings(**ARGUMENTS | {"first_position": 2, "max_position_embeddings": 9})
+    later.build()
+    for mine, theirs in zip(later.variables, layer.variables, strict=True):
+        mine.assign(np.pad(theirs, [(2, 0), (0, 0)]) if mine.path.endswith("position_embeddings") else theirs)
+    np.testing.assert_array_equal(later(IDS, SEGMENTS), layer(IDS, SEGMENTS))
+    np.testing.assert_array_equal(later(IDS, SEGMENTS, POSITIONS), layer(IDS, SEGMENTS, POSITIONS))
+    with pytest.raises(ValueError, match="max_position_embeddings = 9 - first_position = 7 tokens. Received: 8"):
+        later(np.ones((1, 8), np.int32))

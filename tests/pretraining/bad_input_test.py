@@ -61,6 +61,10 @@ BAD = {
         ["--bert_config_file=HOME/positions.json"],
         rf"--max_seq_length must be at most max_position_embeddings of the checkpoint, 16\. Received: {LENGTH}\.",
     ),
+    "masked LM for a left-to-right model": (
+        ["--bert_config_file=HOME/left.json"],
+        r"--objective must be left_to_right for a model that learned so .*Received: masked_lm; pass --objective=left",
+    ),
     "no configuration": (["--bert_config_file=HOME/none.json"], r"configuration must be a file\. .*HOME/none\.json"),
     "a damaged checkpoint": (
         ["--init_checkpoint=HOME/cut"],
@@ -102,6 +106,7 @@ def _make(folder):
     shape = {"num_hidden_layers": 1}
     tiny.config(hidden_size=64, **shape).save(folder / "wide.json")
     tiny.config(vocab_size=FEW, **shape).save(folder / "few.json")
+    tiny.config(is_decoder=True, **shape).save(folder / "left.json")
     tiny.config(max_position_embeddings=16, **shape).save(folder / "positions.json")
     (folder / "few.txt").write_text("".join(f"{piece}\n" for piece in tiny.VOCAB[:FEW]), encoding="utf-8")
     tiny.checkpoint(folder / "init", **shape)

@@ -12,15 +12,12 @@ import tempfile
 import time
 import traceback
 
-import run_pretraining
-from bert_tf import flags
+from bert_tf.programs.main import start
 
 
 def _status(arguments):
-    flags.FLAGS.unparse_flags()
-    sys.argv = ["run_pretraining.py", *arguments]
     try:
-        flags.run(run_pretraining.main)
+        start("run_pretraining", arguments)
     except SystemExit as end:
         return 0 if end.code is None else end.code
     except Exception:  # what would end the script with a traceback is this case's result, not the end of the others

@@ -1,7 +1,10 @@
 """The flags of layers: what they mean, and which contradict each other or the model."""
 
 import pytest
+from absl import flags
 
+from bert_tf.flags import fine_tuning, training
+from bert_tf.programs import program
 from bert_tf.programs.fine_tuning import layer_rates
 from bert_tf.settings import Settings
 from bert_tf.training.layer_rates import LayerRates
@@ -47,3 +50,17 @@ def test_the_flags_mean(given, expected):
 def test_flags_that_cannot_be_are_refused(given, message):
     with pytest.raises(ValueError, match=message):
         layer_rates(_settings(**given), 2, 100)
+
+
+@pytest.mark.parametrize(
+    "given", ["freeze_layers=all", "layerwise_lr_decay=0.9", "unfreeze_epochs=1", "reinit_layers=1", "early_stopping=2"]
+)
+def test_without_training_they_are_refused(given):
+    mine, table = flags.FlagValues(), (*training.TRAINING, *fine_tuning.LAYERS, *fine_tuning.STOPPING)
+    program.define(mine, table)
+    names = [flag.name for flag in table]
+    mine(["program", "--output_dir=out", "--do_eval"])
+    program.check_actions(program.read_settings(mine, names), table)
+    mine(["program", f"--{given}"])
+    with pytest.raises(ValueError, match=rf"--{given.split('=')[0]} must come with --do_train\. Received it without\."):
+        program.check_actions(program.read_settings(mine, names), table)

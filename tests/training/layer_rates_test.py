@@ -101,7 +101,7 @@ def test_freezing_works_with_rematerialized_layers(plain):
 
 
 def test_each_layer_has_its_rate_and_the_moments_are_as_ever(plain):
-    before, after, slots, _ = _one_step(LayerRates(2, decay=0.5))
+    before, after, slots, _ = _one_step(LayerRates(2, layerwise_lr_decay=0.5))
     factors = (1 / 8, 1 / 4, 1 / 2, 1)
     for path, start in before.items():
         m, v = (slots[f"{path}/{name}"].astype(np.float64) for name in ("adam_m", "adam_v"))
@@ -243,7 +243,7 @@ def test_more_layers_than_there_are_cannot_start_anew(tmp_path, init):
 def test_the_log_says_what_becomes_of_the_layers():
     assert LayerRates(12, 3).describe(100) == "Layers: frozen: the embeddings and 3 of the layers."
     assert LayerRates(2, "all").describe(100) == "Layers: frozen: the encoder."
-    assert LayerRates(2, decay=0.5).describe(9) == (
+    assert LayerRates(2, layerwise_lr_decay=0.5).describe(9) == (
         "Layers: rates: times 0.5 from layer to layer, 0.125 at the embeddings."
     )
     thawing, never = "Layers: unfreezing: one more layer from the top each 10 steps", "1 of them, the lowest, NEVER in"

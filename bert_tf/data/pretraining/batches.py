@@ -63,7 +63,7 @@ class Records:
             held = " and ".join(map(str, sorted(set(lengths.values()))))
             raise ValueError(
                 f"There must be records with rows of {max_seq_length} tokens. Received {', '.join(patterns)}, where "
-                f"all rows are of {held}; make some with create_pretraining_data --max_seq_length={max_seq_length}."
+                f"all rows are of {held}; make some with create_pretraining_data and `max_seq_length={max_seq_length}`."
             )
         return cls._holding(paths, max_seq_length)
 
@@ -143,7 +143,7 @@ class Records:
         if masks and self.masked:
             raise ValueError(
                 "Records must have no masks where masks are to be drawn anew each epoch. Received records that are "
-                f"masked already, such as {self.paths[0]}; make them with create_pretraining_data --dynamic_masking."
+                f"masked already, such as {self.paths[0]}; make them by create_pretraining_data with `dynamic_masking`."
             )
         parse, limits = records.parser(self.paths, tuple(self.lengths)), self._limits()
 

@@ -8,6 +8,7 @@ import tensorflow as tf
 from bert_tf.data.features import FEATURES
 from bert_tf.data.pretraining.masking import Masking, mask
 from bert_tf.data.pretraining.pieces import Pieces
+from bert_tf.settings import Settings
 
 _MASKED = ("input_ids", "masked_lm_positions", "masked_lm_ids", "masked_lm_weights")
 
@@ -46,3 +47,32 @@ def masker(masks: Masking, pieces: Pieces, seed: int) -> Callable:
         return batch | dict(zip(_MASKED, shaped, strict=True))
 
     return masked
+
+
+def masks_for(settings: Settings, vocab: list[str], several: list) -> Callable:
+    """Returns the function from (`Records`, seed) to what masks their batches, or to None: they are masked.
+
+    Args:
+        settings: `masking`, `masked_lm_prob` and `max_predictions_per_seq`, which is for the shortest rows; longer ones
+            have more.
+        vocab: the pieces, in the order of their ids.
+        several: all `Records` of the run.
+
+    Raises:
+        ValueError: the settings are for records without masks, and there are none.
+    """
+    if all(records.masked for records in several) and {"masking", "masked_lm_prob"} & settings.given:
+        raise ValueError(
+            "`masking` and `masked_lm_prob` must come with records without masks. Received records that are "
+            f"masked already, such as {several[0].paths[0]}; make them by create_pretraining_data with "
+            "`dynamic_masking`."
+        )
+    shortest, pieces = min(records.max_seq_length for records in several), Pieces.of(vocab)
+
+    def masks(records, seed):
+        if records.masked:
+            return None
+        most = settings.max_predictions_per_seq * records.max_seq_length // shortest
+        return masker(Masking(settings.masking, settings.masked_lm_prob, most), pieces, seed)
+
+    return masks

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 
 from bert_tf.data.pretraining.batches import Records
+from bert_tf.settings import Settings
 
 _PHASE = re.compile(r"(\d+)x(\d+(?:\.\d+)?%|\d+)(?:@(\d+))?")
 
@@ -102,65 +103,102 @@ class Phases:
             yield from itertools.islice(batches, phase.num_steps - done)
 
 
+def plan_of(settings: Settings) -> Phases:
+    """Returns what a run reads; without the setting `phases`, one kind of rows all along.
+
+    Raises:
+        ValueError: the record files are not there, or not as the settings say.
+    """
+    if settings.do_train and not settings.input_file or not (settings.input_file or settings.eval_file):
+        raise ValueError(
+            "`do_train` must come with `input_file`, and `do_eval` with `eval_file` or `input_file`. Received none; "
+            "name records of create_pretraining_data."
+        )
+    if not settings.phases or not settings.input_file:
+        lengths = (settings.max_seq_length, settings.max_predictions_per_seq) if settings.input_file else ()
+        records = Records.of(settings.input_file or settings.eval_file, *lengths)
+        return Phases((Phase(records, settings.train_batch_size, settings.num_train_steps),))
+    if "max_seq_length" in settings.given:
+        raise ValueError(
+            "`phases` must come without `max_seq_length`, for it names the lengths. Received both: "
+            f"{settings.phases} and {settings.max_seq_length}; leave `max_seq_length` out."
+        )
+    steps = settings.num_train_steps if "num_train_steps" in settings.given or "%" in settings.phases else None
+    return parse(settings.phases, settings.input_file, settings.train_batch_size, steps)
+
+
+def held_out_of(settings: Settings, plan: Phases) -> Records:
+    """Returns the records to score on: those of the setting `eval_file`, or what the last phase is trained on.
+
+    Raises:
+        ValueError: the record files are not there, or of another kind than those of the plan.
+    """
+    if not settings.eval_file:
+        return plan.records
+    records = Records.of(settings.eval_file)
+    check_kind([plan.records, records])
+    return records
+
+
 def check_kind(several: list[Records]):
     """Raises ValueError where records are not of one kind, as those of one task must be."""
-    for flag, kinds in (
-        ("--packing", [records.packed for records in several]),
-        ("--sentence_objective", [records.has_sentences for records in several]),
+    for option, kinds in (
+        ("`packing`", [records.packed for records in several]),
+        ("`sentence_objective`", [records.has_sentences for records in several]),
     ):
         if len(set(kinds)) > 1:
             files = ", ".join(records.paths[0] for records in several)
             raise ValueError(
-                f"The records of one run, those to score on too, must be made with the same {flag}. Received others in "
-                f"{files}; make them alike."
+                f"The records of one run, those to score on too, must be made with the same {option}. Received others "
+                f"in {files}; make them alike."
             )
 
 
-def parse(plan: str, patterns: list[str], batch_size: int, num_train_steps: int | None = None) -> Phases:
-    """Reads a plan: max_seq_length x steps, separated by commas, each with its own batch size after an @ or without.
+def parse(phases: str, patterns: list[str], batch_size: int, num_train_steps: int | None = None) -> Phases:
+    """Reads phases: max_seq_length x steps, separated by commas, each with its own batch size after an @ or without.
 
         128x900,512x100          128x90%,512x10%          128x900@256,512x100@64
 
     Args:
-        plan: --phases.
+        phases: the text.
         patterns: of all record files; a phase reads those whose rows have its length.
         batch_size: of the phases that name none.
-        num_train_steps: steps of the whole run, of which the percentages are; None where the plan has none. The last
+        num_train_steps: steps of the whole run, of which the percentages are; None where the text has none. The last
             phase takes what rounding leaves.
 
     Raises:
-        ValueError: the plan cannot be read, adds up to another number of steps, or lacks records for a phase.
+        ValueError: it cannot be read, adds up to another number of steps, or lacks records for a phase.
     """
-    found = [_PHASE.fullmatch(part.strip()) for part in plan.split(",")]
-    if not all(found):
+    matches = [_PHASE.fullmatch(part.strip()) for part in phases.split(",")]
+    if not all(matches):
         raise ValueError(
-            "--phases must list LENGTHxSTEPS, separated by commas, such as 128x900,512x100 or 128x90%,512x10%@64. "
-            f"Received: {plan!r}."
+            "`phases` must list LENGTHxSTEPS, separated by commas, such as 128x900,512x100 or 128x90%,512x10%@64. "
+            f"Received: {phases!r}."
         )
-    steps = _steps([match[2] for match in found], plan, num_train_steps)
+    steps = _steps([match[2] for match in matches], phases, num_train_steps)
     return Phases(
         tuple(
             Phase(Records.select(patterns, int(match[1])), int(match[3] or batch_size), count)
-            for match, count in zip(found, steps, strict=True)
+            for match, count in zip(matches, steps, strict=True)
         )
     )
 
 
-def _steps(texts, plan, num_train_steps):
+def _steps(texts, phases, num_train_steps):
     """Returns the steps of each phase, int; percentages are of `num_train_steps` and add up to it."""
     if not any(text.endswith("%") for text in texts):
         steps = [int(text) for text in texts]
         if num_train_steps not in (None, sum(steps)):
             raise ValueError(
-                f"The steps of --phases must add up to --num_train_steps. Received {plan}, which are {sum(steps)}, and "
-                f"{num_train_steps}; leave --num_train_steps out or make them equal."
+                f"The steps of `phases` must add up to `num_train_steps`. Received {phases}, which are {sum(steps)}, "
+                f"and {num_train_steps}; leave `num_train_steps` out or make them equal."
             )
         return steps
     shares = [float(text[:-1]) for text in texts if text.endswith("%")]
     if len(shares) < len(texts) or abs(sum(shares) - 100) > 1e-6 or num_train_steps is None:
         raise ValueError(
-            "The percentages of --phases must be of --num_train_steps, stand in every phase and add up to 100. "
-            f"Received {plan}, and --num_train_steps={num_train_steps}."
+            "The percentages of `phases` must be of `num_train_steps`, stand in every phase and add up to 100. "
+            f"Received {phases}, and `num_train_steps={num_train_steps}`."
         )
     ends = [round(num_train_steps * sum(shares[: i + 1]) / 100) for i in range(len(shares))]
     return [end - start for start, end in zip([0, *ends], ends, strict=False)]

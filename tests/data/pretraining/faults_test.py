@@ -118,6 +118,13 @@ def test_a_value_beyond_the_model(path, name, value, message):
     _refused(path, f"Record 1101 of {path} must hold {name} {message}")
 
 
+def test_a_model_without_segments_takes_any(path):
+    features = _features()
+    features["segment_ids"][1100, 3] = 5
+    _write(path, features)
+    assert _exhaust(Records.of([str(path)]).for_model(V, 0).in_order(4)) == ROWS // 4
+
+
 def test_without_a_model_all_ids_go(path):
     features = _features()
     features["input_ids"][1100, 3] = V

@@ -105,6 +105,7 @@ def _rows(n, seed=0):
     pieces = {
         "input_ids": np.concatenate([row for row, _ in rows]).astype(np.int32),
         "segment_ids": np.concatenate(segments).astype(np.int32),
+        "context_mask": np.concatenate([[*segment[:-1], False] for segment in segments]).astype(np.int32),
     }
     starts = np.array(starts, np.int32)
     return Tokenized(pieces, np.cumsum([0, *lengths]), {"start_positions": starts, "end_positions": starts + 1})

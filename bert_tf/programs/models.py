@@ -1,4 +1,4 @@
-"""Where a run finds the model that it starts from, or that is there already."""
+"""Which model a program begins with: the one that --output_dir holds, or another."""
 
 import os
 
@@ -11,8 +11,19 @@ def model_paths(settings: Settings) -> list[str | None]:
     Training begins from the initial checkpoint, so then the order is the other way round.
     """
     trained = settings.output_dir if os.path.isdir(settings.output_dir) else None
-    paths = [trained, settings.init_checkpoint]
-    return paths[::-1] if settings.do_train else paths
+    return [settings.init_checkpoint, trained] if settings.do_train else [trained, settings.init_checkpoint]
+
+
+def describe_model(settings: Settings):
+    """Returns the `load.Description` of the model.
+
+    Raises:
+        ValueError: there is none, or its parts do not fit together.
+    """
+    from bert_tf.load import load_description
+
+    files = settings.bert_config_file, settings.vocab_file, settings.do_lower_case
+    return load_description(model_paths(settings), *files)
 
 
 def task_paths(settings: Settings) -> list[str]:

@@ -1,0 +1,238 @@
+"""Entities in sequences of tags, conlleval's scores of them, and the schemes by which tags mark them; no TensorFlow.
+
+A tag is "O", or a prefix and a type: "B-PER", "I-PER", and in BIOES also "E-PER" and "S-PER". The first hyphen ends the
+prefix; a tag without a hyphen ("B") has the type "".
+
+scheme  the words of two entities of one type that touch (Tjong Kim Sang and Veenstra 1999, "Representing Text Chunks")
+iob1    I I B I     B- only where an entity touches the one of its type before it; the files of CoNLL-2003
+iob2    B I B I     B- begins every entity
+bioes   B E B E     E- ends every entity; S- is one of a single word
+"""
+
+import functools
+import re
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+SCHEMES = {"iob1": "BI", "iob2": "BI", "bioes": "BIES"}  # the prefixes of each
+
+_TAG = re.compile(r"([BIES])(?:-(\S*))?")
+_OUTSIDE = ("O", "")
+
+
+class Entity(NamedTuple):
+    """Words `first` to `last`, both included and counted from 0, that are of `type`."""
+
+    type: str
+    first: int
+    last: int
+
+
+class Fault(NamedTuple):
+    """The tag at `index` that a scheme does not allow, and why: `reason` goes on after "Received 'I-PER', "."""
+
+    index: int
+    reason: str
+
+
+@functools.lru_cache(maxsize=4096)  # a file has few tags, each of them many times
+def split_tag(tag: str) -> tuple[str, str]:
+    """Returns (prefix, type): ("B", "PER") of "B-PER", ("O", "") of "O".
+
+    Raises:
+        ValueError: it is no tag of any scheme.
+    """
+    match = _TAG.fullmatch(tag)
+    if not match and tag != "O":
+        raise ValueError(
+            "A tag must be O, or a prefix, a hyphen and a type without spaces, where the prefixes are B and I (iob1, "
+            f"iob2) or B, I, E and S (bioes). Received the unknown tag {tag!r}; rename it to one of these."
+        )
+    return (match[1], match[2] or "") if match else _OUTSIDE
+
+
+def entities(tags: Sequence[str]) -> list[Entity]:
+    """Returns the entities of one sentence from left to right, whatever the scheme, and also where none is kept to.
+
+    The rules are those of conlleval.pl (Tjong Kim Sang, version of 2004), with S- and with B- after E- as the versions
+    for BIOES have them: an entity goes on where I- or E- follows B- or I- of its type, and any other tag but O begins
+    a new one.
+
+    Raises:
+        ValueError: an unknown tag.
+    """
+    chunks, before = [], _OUTSIDE
+    for i, pair in enumerate(map(split_tag, tags)):
+        if _goes_on(before, pair):
+            chunks[-1] = chunks[-1]._replace(last=i)
+        elif pair != _OUTSIDE:
+            chunks.append(Entity(pair[1], i, i))
+        before = pair
+    return chunks
+
+
+def score(golds: Sequence[Sequence[str]], predictions: Sequence[Sequence[str]]) -> dict[str, float]:
+    """Scores predicted tags as conlleval.pl does: an entity is right if type, first and last word are.
+
+    Both sides may be tagged in any scheme; only `accuracy` suffers where they differ. No entity spans two sentences.
+
+    Args:
+        golds: for each of n sentences its tags.
+        predictions: n sentences of as many tags.
+
+    Returns:
+        `f1`, `precision` and `recall` of all entities, `accuracy`, the share of words whose tag is right, and `f1_PER`,
+        `precision_PER` and `recall_PER` of every type that occurs, in the order of their names; entities without a
+        type count in the first three alone. Each is a fraction from 0 to 1, and 0 / 0 counts as 0.
+
+    Raises:
+        ValueError: the sentences do not match, or an unknown tag.
+    """
+    _check_lengths(golds, predictions)
+    hits, guesses, truths = Counter(), Counter(), Counter()
+    same = words = 0
+    for gold, prediction in zip(golds, predictions, strict=True):
+        in_gold, in_prediction = entities(gold), entities(prediction)
+        truths.update(entity.type for entity in in_gold)
+        guesses.update(entity.type for entity in in_prediction)
+        hits.update(entity.type for entity in set(in_gold) & set(in_prediction))
+        same += sum(split_tag(a) == split_tag(b) for a, b in zip(gold, prediction, strict=True))
+        words += len(gold)
+    scores = {**_rates(hits.total(), guesses.total(), truths.total()), "accuracy": _ratio(same, words)}
+    for name in sorted(filter(None, truths | guesses)):
+        rates = _rates(hits[name], guesses[name], truths[name])
+        scores.update({f"{key}_{name}": value for key, value in rates.items()})
+    return scores
+
+
+def find_scheme(sentences: Sequence[Sequence[str]]) -> str:
+    """Returns the scheme that the tags of a file's sentences follow.
+
+    "bioes" if E- or S- occurs, "iob2" if B- begins every entity (as where there is none), and "iob1" otherwise.
+    `find_fault` says whether they follow it everywhere.
+
+    Raises:
+        ValueError: an unknown tag.
+    """
+    if {split_tag(tag)[0] for tags in sentences for tag in tags} & {"E", "S"}:
+        return "bioes"
+    begins = {split_tag(tags[entity.first])[0] for tags in sentences for entity in entities(tags)}
+    return "iob1" if "I" in begins else "iob2"
+
+
+def find_fault(tags: Sequence[str], scheme: str) -> Fault | None:
+    """Returns the first tag of a sentence that `scheme` does not allow where it stands, or None.
+
+    Raises:
+        ValueError: an unknown scheme, or an unknown tag.
+    """
+    _check_scheme(scheme, "scheme")
+    pairs = [_OUTSIDE, *map(split_tag, tags), _OUTSIDE]
+    around = [None, *tags, None]  # as an error shows them; None is beyond the sentence
+    for i in range(1, len(pairs) - 1):
+        if reason := _reason(pairs[i - 1 : i + 2], around[i - 1], around[i + 1], scheme):
+            return Fault(i - 1, reason)
+    return None
+
+
+def convert(tags: Sequence[str], scheme_from: str, scheme_to: str) -> list[str]:
+    """Returns the tags of a sentence in another scheme; the same entities.
+
+    Raises:
+        ValueError: an unknown scheme or tag, or `tags` do not follow `scheme_from`.
+    """
+    _check_scheme(scheme_from, "scheme_from")
+    _check_scheme(scheme_to, "scheme_to")
+    if fault := find_fault(tags, scheme_from):
+        raise ValueError(
+            f"The tags must follow {scheme_from} (`scheme_from`). Received {tags[fault.index]!r} at index "
+            f"{fault.index}, {fault.reason}; correct it, or name another scheme."
+        )
+    return tags_of(entities(tags), len(tags), scheme_to)
+
+
+def tags_of(chunks: Sequence[Entity], length: int, scheme: str) -> list[str]:
+    """Returns the `length` tags that mark a sentence's entities in `scheme`.
+
+    Args:
+        chunks: entities that do not overlap, from left to right.
+        length: how many words the sentence has.
+        scheme: one of `SCHEMES`.
+
+    Raises:
+        ValueError: an unknown scheme.
+    """
+    _check_scheme(scheme, "scheme")
+    tags, before = ["O"] * length, None
+    for entity in chunks:
+        touches = before is not None and (before.type, before.last + 1) == (entity.type, entity.first)
+        prefixes = _prefixes(entity.last - entity.first + 1, scheme, touches)
+        tags[entity.first : entity.last + 1] = [_join(prefix, entity.type) for prefix in prefixes]
+        before = entity
+    return tags
+
+
+def _goes_on(before, pair):
+    return pair[0] in ("I", "E") and before[0] in ("B", "I") and pair[1] == before[1]
+
+
+def _prefixes(length, scheme, touches):
+    """Returns the prefixes of an entity's words; `touches`: the word before it is of an entity of its type."""
+    if scheme == "bioes":
+        return "S" if length == 1 else "B" + "I" * (length - 2) + "E"
+    return ("I" if scheme == "iob1" and not touches else "B") + "I" * (length - 1)
+
+
+def _join(prefix, kind):
+    return f"{prefix}-{kind}" if kind else prefix
+
+
+def _reason(pairs, before, after, scheme):
+    """Says why the second of three pairs is wrong in `scheme`, or returns None; before, after: the tags around it."""
+    prefix, kind = pairs[1]
+    begin, inner, end = (_join(letter, kind) for letter in "BIE")
+    follows = f"follows {before!r}" if before else "begins the sentence"
+    joins = _goes_on(pairs[0], ("I", kind))
+    if prefix != "O" and prefix not in SCHEMES[scheme]:
+        return f"a prefix that {scheme} does not have"
+    if scheme == "iob1" and prefix == "B" and not joins:
+        return f"which must follow {begin} or {inner} in {scheme}, where {inner} begins other entities, but {follows}"
+    if scheme != "iob1" and prefix in ("I", "E") and not joins:
+        return f"which must follow {begin} or {inner} in {scheme}, but {follows}"
+    if scheme == "bioes" and prefix in ("B", "I") and not _goes_on(pairs[1], pairs[2]):
+        ends = f"{after!r} follows" if after else "the sentence ends"
+        return f"which {inner} or {end} must follow in {scheme}, but {ends}"
+    return None
+
+
+def _rates(hits, guesses, truths):
+    # One division rather than conlleval's 2PR / (P + R): the same number, and 1.0 is exact
+    return {
+        "f1": _ratio(2 * hits, guesses + truths),
+        "precision": _ratio(hits, guesses),
+        "recall": _ratio(hits, truths),
+    }
+
+
+def _ratio(part, whole):
+    return part / whole if whole else 0.0
+
+
+def _check_scheme(scheme, parameter):
+    if scheme not in SCHEMES:
+        raise ValueError(f"`{parameter}` must be one of {', '.join(SCHEMES)}. Received: {scheme!r}; name one of these.")
+
+
+def _check_lengths(golds, predictions):
+    if len(golds) != len(predictions):
+        raise ValueError(
+            "`predictions` must have a sentence for each of `golds`. "
+            f"Received {len(predictions)} for {len(golds)}; pass what belongs together."
+        )
+    for i, (gold, prediction) in enumerate(zip(golds, predictions, strict=True)):
+        if len(gold) != len(prediction):
+            raise ValueError(
+                f"Sentence {i} of `predictions` must have a tag for each of its words. "
+                f"Received {len(prediction)} for {len(gold)} words; fill up what was cut off with O."
+            )

@@ -1,0 +1,19 @@
+"""Fine-tunes BERT to tag words, such as named entities, scores it as conlleval does, and tags new sentences.
+
+    bert-tf run_tagger --train_file=eng.train --eval_file=eng.testa --init_checkpoint=uncased_L-12_H-768_A-12 \\
+        --output_dir=out --do_train --do_eval
+
+The same command started again continues a run that was interrupted. All flags: --helpfull; docs/run_tagger.md.
+"""
+
+from bert_tf.flags.fine_tuning import FINE_TUNING, LABELS
+from bert_tf.tasks.tagging import options
+
+FLAGS = (*FINE_TUNING, *LABELS, *options.FLAGS)
+
+
+def main(settings):
+    from bert_tf.programs.fine_tuning import run_task
+    from bert_tf.tasks.tagging.task import TaggingTask
+
+    run_task(TaggingTask, settings)

@@ -1,0 +1,244 @@
+"""Tagging of words, such as named entities (Devlin et al. 2018, section 5.3): one tag for a word's first piece."""
+
+import dataclasses
+import os
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.config import EncoderConfig
+from bert_tf.data.features import ENCODER_INPUTS, keras_inputs
+from bert_tf.evaluation import entities
+from bert_tf.modeling.encoder import Encoder
+from bert_tf.modeling.heads import ClassificationHead
+from bert_tf.settings import Settings
+from bert_tf.tasks.classification.problems import PROBLEMS
+from bert_tf.tasks.labels import class_weights
+from bert_tf.tasks.tagging import options, writers
+from bert_tf.tasks.tagging.columns import TaggedExamples, read_columns
+from bert_tf.tasks.tagging.rows import sentence_rows
+from bert_tf.tasks.tagging.spans import entities_in
+from bert_tf.tasks.tagging.words import Words, word_rows
+from bert_tf.tasks.task import ACTIONS, FineTuned, at_least_one
+
+_SENTENCES = 1_000  # whose entities are gathered at a time
+
+
+@dataclasses.dataclass(frozen=True)
+class TaggingData:
+    """Sentences with tags, or to tag; see `task.TaskData`."""
+
+    examples: dict[str, TaggedExamples]
+    text_inputs: tuple[str, ...] = ("text",)
+
+
+class TaggingTask(FineTuned):
+    """The encoder with `ClassificationHead` on every piece; see `tasks/task.py` for what the methods mean.
+
+    Args:
+        config: of the encoder.
+        labels: the tags, in IOB2: "B-PER", "I-PER", ..., "O".
+        scheme: in which columns of predictions are written: that of the training file.
+        doc_stride: word pieces from the start of one window of a long text to that of the next.
+        class_weights, label_smoothing: as of `ClassificationTask`, for each word.
+        rematerialize: as in `Encoder`.
+    """
+
+    name = "tagging"
+    flags = options.FLAGS
+    files = (writers.EVAL_FILE, writers.COLUMNS_FILE, writers.ENTITIES_FILE)
+    features = ENCODER_INPUTS
+    targets = ("tag_ids",)
+    head = ("classifier/.*",)
+
+    def __init__(
+        self,
+        config: EncoderConfig,
+        labels: list[str],
+        scheme: str = "iob2",
+        doc_stride: int = 64,
+        class_weights: tuple[float, ...] | None = None,
+        label_smoothing: float = 0.0,
+        rematerialize: bool = False,
+    ):
+        self.config = config
+        self.labels = list(labels)
+        self.scheme = scheme
+        self.doc_stride = doc_stride
+        self.class_weights = None if class_weights is None else tuple(map(float, class_weights))
+        self.label_smoothing = float(label_smoothing)
+        self.rematerialize = rematerialize
+        types = sorted({entities.split_tag(label)[1] for label in labels} - {""})
+        rates = [f"{rate}_{each}" for each in types for rate in ("f1", "precision", "recall")]
+        self.metric_names = ("f1", "precision", "recall", "accuracy", *rates)
+
+    @classmethod
+    def read_data(cls, settings, kinds, trained):
+        return TaggingData({split: _read(settings, split) for split in kinds})
+
+    @classmethod
+    def create(cls, model, data, settings, before, use_xla=False):
+        if before and not settings.do_train:
+            return cls(model.config, **before.task.to_dict(), rematerialize=settings.rematerialize)
+        if "train" not in data.examples:
+            raise ValueError(
+                "`do_eval` and `do_predict` must have a trained model. Received one that was not trained to tag; train "
+                "it first, with `do_train`."
+            )
+        train = data.examples["train"]
+        labels = label_list(train.tags)
+        label_ids = np.array([labels.index(tag) for tags in train.tags for tag in tags])
+        return cls(
+            model.config,
+            labels,
+            train.scheme,
+            settings.doc_stride or max(1, settings.max_seq_length // 2),
+            class_weights(settings.class_weights, labels, label_ids),
+            settings.label_smoothing,
+            settings.rematerialize,
+        )
+
+    def to_dict(self):
+        options = {"class_weights": None, "label_smoothing": 0.0}
+        given = {name: getattr(self, name) for name, usual in options.items() if getattr(self, name) != usual}
+        return {"labels": self.labels, "scheme": self.scheme, "doc_stride": self.doc_stride, **given}
+
+    def identity(self):
+        weights = self.class_weights and list(self.class_weights)
+        options = {"class_weights": weights, "label_smoothing": self.label_smoothing}
+        return {name: value for name, value in options.items() if value}
+
+    def build_model(self) -> keras.Model:
+        """Returns a model from `features` to the logits of every piece, float32 [B, S, L]."""
+        inputs = keras_inputs(self.features)
+        encoder = Encoder(self.config, rematerialize=self.rematerialize)
+        if self.config.has_pooler:
+            encoder.pooler.trainable = False  # nothing comes of it here
+        head = ClassificationHead(len(self.labels), self.config.hidden_dropout_prob, self.config.initializer_range)
+        return keras.Model(inputs, head(encoder(inputs)["sequence_output"]), name="tagging")
+
+    def lay_out(self, tokenizer, examples, max_seq_length, with_targets):
+        return sentence_rows(tokenizer, examples, self.labels, max_seq_length, self.doc_stride, with_targets)
+
+    def example_weights(self, batch):
+        """How many words speak in each row, or the sum of their tags' weights."""
+        tags = batch["tag_ids"]
+        weights = tf.ones(tf.shape(tags))
+        if self.class_weights is not None:
+            weights = tf.gather(tf.constant(self.class_weights), tf.maximum(tags, 0))
+        return tf.reduce_sum(tf.where(tags >= 0, weights, 0.0), axis=1)
+
+    def loss(self, outputs, batch, denominators):
+        weights = None if self.class_weights is None else tf.constant(self.class_weights)
+        losses = _losses(outputs, batch["tag_ids"], weights, self.label_smoothing)
+        return tf.math.divide_no_nan(tf.reduce_sum(losses * batch["is_real_example"]), denominators["examples"])
+
+    def example_losses(self, outputs, batch):
+        words = tf.reduce_sum(tf.cast(batch["tag_ids"] >= 0, tf.float32), axis=1)
+        return _losses(outputs, batch["tag_ids"], None, 0.0), words
+
+    def collected(self, outputs, batch):
+        """Returns of each piece its most probable tag, int32 [B, S], and that tag's probability, float32 [B, S]."""
+        return _best_tags(outputs)
+
+    def metrics(self, outputs, rows):
+        """Returns conlleval's scores, of all entities and of each type; a type that does not occur has 0."""
+        golds, predictions = rows.origin.tags, self._tags(outputs, rows.origin)
+        return dict.fromkeys(self.metric_names, 0.0) | entities.score(golds, predictions)
+
+    def write_scored(self, directory, outcomes, settings):
+        for outcome in outcomes:
+            examples, predictions = outcome.examples, self._tags(outcome.outputs, outcome.rows.origin)
+            path = os.path.join(directory, writers.EVAL_FILE)
+            writers.write_tags(path, examples, examples.tags, predictions, scheme=examples.scheme)
+
+    def decode(self, outcome):
+        """Returns the tags of each sentence's words, and its entities."""
+        words, outputs = outcome.rows.origin.words, outcome.outputs
+        answers = []
+        bounds = np.searchsorted(words.of_text, np.arange(0, len(outcome.examples) + _SENTENCES, _SENTENCES))
+        for part, (first, limit) in enumerate(zip(bounds[:-1], bounds[1:], strict=True)):
+            start = part * _SENTENCES
+            own = Words(words.texts[start : start + _SENTENCES], *(each[first:limit] for each in words[1:]))
+            answers += self._as_dicts(outputs, own._replace(of_text=own.of_text - start))
+        return self._tags(outputs, outcome.rows.origin), answers
+
+    def write_answers(self, directory, outcome, answers, settings):
+        tags, found = answers
+        writers.write_tags(os.path.join(directory, writers.COLUMNS_FILE), outcome.examples, tags, scheme=self.scheme)
+        writers.write_entities(os.path.join(directory, writers.ENTITIES_FILE), outcome.examples, found)
+
+    def read(self, tokenizer, texts, max_seq_length):
+        packed, words = word_rows(tokenizer, texts[0], max_seq_length, self.doc_stride)
+        return {name: at_least_one(values) for name, values in tokenizer.pad(packed).items()}, words
+
+    def answer(self, outputs, origin=None):
+        """Returns the entities of each text.
+
+        Args:
+            outputs: of the model, w rows.
+            origin: what `read` gave; None: there are rows but no texts, and each piece's tag is served.
+
+        Returns:
+            `entity` and `type` string, `start` and `end` int32, `score` float32, each [n, E], E being the largest
+            number of entities in a text; "" and 0 behind a text's last, and `entity_count` int32 [n] says how many are
+            its own. `entity` is text[start:end], in code points, but for bytes that are no UTF-8, which do not count.
+            Without origin `tag` string and `probability` float32 [w, S].
+        """
+        best = _best_tags(outputs)
+        if origin is None:
+            return {"tag": tf.gather(tf.constant(self.labels), best["tag"]), "probability": best["probability"]}
+        return entities_in(best, origin, self.labels)
+
+    def _tags(self, outputs, origin):
+        labels = np.array(self.labels, object)
+        return origin.take(labels[outputs["tag"]], "O")
+
+    def _as_dicts(self, outputs, words):
+        found = {name: values.numpy() for name, values in entities_in(outputs, words, self.labels).items()}
+        return [
+            [
+                {
+                    "text": found["entity"][i, k].decode("utf-8"),
+                    "type": found["type"][i, k].decode("utf-8"),
+                    "start": int(found["start"][i, k]),
+                    "end": int(found["end"][i, k]),
+                    "score": float(str(found["score"][i, k])),
+                }
+                for k in range(count)
+            ]
+            for i, count in enumerate(found["entity_count"])
+        ]
+
+
+def label_list(tags) -> list[str]:
+    """Returns all tags that mark the types which occur in tags in IOB2, sorted as strings.
+
+    Each type has both of its tags, for an entity of one word in training may be one of two elsewhere.
+    """
+    types = {entities.split_tag(tag)[1] for each in tags for tag in each if tag != "O"}
+    return sorted({"O", *(f"{prefix}-{each}" if each else prefix for each in types for prefix in "BI")})
+
+
+def _read(settings: Settings, split: str) -> TaggedExamples:
+    action = ACTIONS[split]
+    path = settings.get(f"{action}_file")
+    if not path:
+        raise ValueError(f"`do_{action}` must have sentences. Received no `{action}_file`; name one.")
+    if split == "test":
+        return read_columns(path, settings.text_column, None)
+    return read_columns(path, settings.text_column, settings.tag_column, settings.tag_scheme)
+
+
+def _losses(logits, tag_ids, weights, smoothing):
+    """Returns float32 [B]: the sum of the losses of the words that speak in each row."""
+    flat = tf.reshape(logits, [-1, logits.shape[-1]])
+    target = tf.reshape(tf.maximum(tag_ids, 0), [-1])
+    losses = tf.reshape(PROBLEMS["single_label"].losses(flat, target, weights, smoothing), tf.shape(tag_ids))
+    return tf.reduce_sum(tf.where(tag_ids >= 0, losses, 0.0), axis=1)
+
+
+def _best_tags(logits):
+    probabilities = tf.nn.softmax(logits)
+    return {"tag": tf.argmax(logits, -1, tf.int32), "probability": tf.reduce_max(probabilities, -1)}

@@ -1,0 +1,93 @@
+"""The settings by which families differ, in the whole encoder: what is looked up, pooled and attended to."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from bert_tf.tasks.question_answering import QuestionAnsweringTask
+
+from bert_tf.modeling.encoder import Encoder
+from bert_tf.modeling.pretrainer import Pretrainer
+from bert_tf.tasks.classification import ClassificationTask
+from bert_tf.tasks.pretraining import PretrainingTask
+from tests import tiny
+from tests.harness import randomize
+
+IDS = np.array([[2, 5, 9, 11, 3, 0], [2, 7, 3, 8, 4, 3]], np.int32)
+MASK = (IDS > 0).astype(np.int32)
+
+
+def _encoder(**changes):
+    encoder = Encoder(tiny.config(**changes))
+    encoder.build()
+    randomize(encoder)
+    return encoder
+
+
+def _paths(model):
+    return {v.path for v in model.variables}
+
+
+def test_without_a_pooler_the_first_token_is_the_pooled_output():
+    encoder = _encoder(has_pooler=False)
+    assert _paths(_encoder()) - _paths(encoder) == {"bert/pooler/dense/kernel", "bert/pooler/dense/bias"}
+    outputs = encoder({"input_ids": IDS, "input_mask": MASK})
+    np.testing.assert_array_equal(outputs["pooled_output"], outputs["sequence_output"][:, 0])
+    again = Encoder.from_config(encoder.get_config())
+    assert again.config == encoder.config and again.pooler is None
+
+
+def test_tasks_and_pretraining_do_without_a_pooler():
+    config = tiny.config(has_pooler=False, type_vocab_size=0)
+    models = [ClassificationTask(config, 2).build_model(), QuestionAnsweringTask(config).build_model()]
+    models += [Pretrainer(config, next_sentence) for next_sentence in (True, False)]
+    for model in models:
+        assert not any("pooler" in path or "token_type" in path for path in _paths(model))
+    inputs = {"input_ids": IDS, "masked_lm_positions": np.array([[1, 2], [3, 4]], np.int32)}
+    assert models[2](inputs)["nsp_logits"].shape == (2, 1, 2)
+    packed = {"sentence_ids": MASK, "next_sentence_positions": np.array([[0], [0]], np.int32)}
+    assert models[2](inputs | packed)["nsp_logits"].shape == (2, 1, 2)
+
+
+def test_without_segments():
+    encoder = _encoder(type_vocab_size=0)
+    assert _paths(_encoder()) - _paths(encoder) == {"bert/embeddings/token_type_embeddings"}
+    one, other = (encoder({"input_ids": IDS, "segment_ids": kinds}) for kinds in (MASK, 0 * MASK))
+    np.testing.assert_array_equal(one["sequence_output"], other["sequence_output"])
+
+
+def test_positions_that_begin_later():
+    plain, later = _encoder(), _encoder(first_position=3, max_position_embeddings=35)
+    for mine, theirs in zip(later.variables, plain.variables, strict=True):
+        value = np.array(theirs.value)
+        mine.assign(np.pad(value, [(3, 0), (0, 0)]) if mine.path.endswith("position_embeddings") else value)
+    sentences = np.array([[1, 1, 1, 2, 2, 0], [1, 1, 1, 1, 2, 2]], np.int32)
+    for more in ({}, {"sentence_ids": sentences}):
+        inputs = {"input_ids": IDS, "input_mask": MASK, **more}
+        np.testing.assert_array_equal(later(inputs)["sequence_output"], plain(inputs)["sequence_output"])
+
+
+def test_a_decoder_sees_nothing_to_the_right():
+    left = _encoder(is_decoder=True)
+    other = np.where(np.arange(6) < 3, IDS, 6)
+    for call in (left, tf.function(left)):
+        seen, changed = (call({"input_ids": ids})["sequence_output"].numpy() for ids in (IDS, other))
+        np.testing.assert_allclose(seen[:, :3], changed[:, :3], atol=1e-5)
+        assert np.abs(seen[:, 3:] - changed[:, 3:]).max() > 0.01
+
+
+def test_heads_on_the_first_token_refuse_a_decoder():
+    config = dataclasses.replace(tiny.config(), is_decoder=True)
+    message = r"A classifier must have an encoder that sees both sides, .* Received a left-to-right model \(is_decoder"
+    with pytest.raises(ValueError, match=message):
+        ClassificationTask(config, 2)
+    with pytest.raises(ValueError, match=r"must be trained without a sentence objective.*Received: 'sop'"):
+        PretrainingTask(config, "sop")
+    PretrainingTask(config, "none")
+    QuestionAnsweringTask(config)
+
+
+def test_segments_beyond_the_table_are_refused():
+    with pytest.raises(ValueError, match="segment_ids must be from 0 to 1, for type_vocab_size is 2. Received: 0 to 2"):
+        _encoder()({"input_ids": IDS, "segment_ids": 2 * MASK})
