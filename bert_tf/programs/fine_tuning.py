@@ -31,6 +31,7 @@ def run_task(kind: type[FineTuned], settings: Settings):
     Raises:
         ValueError: settings, files or checkpoints are not as they must be.
     """
+    check_stopping(settings)
     strategy, use_xla = prepare_devices(settings)
     model = describe_model(settings)
     before = find_task(task_paths(settings), model.config, kind)
@@ -161,6 +162,16 @@ def fine_tuning_config(settings: Settings, num_layers: int, train, identity: dic
     return dataclasses.replace(config, layer_rates=rates, reinit_layers=settings.reinit_layers)
 
 
+def check_stopping(settings: Settings):
+    """Raises ValueError where the run shall end by a score, but nobody said which."""
+    patience = settings.get("early_stopping")
+    if patience and not settings.keep_best:
+        raise ValueError(
+            f"`early_stopping` must come with `keep_best`. Received `early_stopping={patience}` alone; say by which "
+            "metric a checkpoint is better."
+        )
+
+
 def layer_rates(settings: Settings, num_layers: int, num_examples: int) -> LayerRates | None:
     """Returns which layers move and how fast; None: all alike.
 
@@ -179,7 +190,7 @@ def layer_rates(settings: Settings, num_layers: int, num_examples: int) -> Layer
     rates = LayerRates(num_layers, freeze, settings.layerwise_lr_decay, unfreeze_steps)
     if settings.reinit_layers:
         _check_reinit(settings, rates)
-    if (rates.freeze or rates.unfreeze_steps) and not settings.init_checkpoint:
+    if (rates.freeze_layers or rates.unfreeze_steps) and not settings.init_checkpoint:
         raise ValueError(
             "`freeze_layers` and `unfreeze_epochs` must come with `init_checkpoint`. Received none, where the layers "
             "that would stand still are random; leave them out."
@@ -194,7 +205,8 @@ def _check_reinit(settings, rates):
             f"`reinit_layers` must come with `init_checkpoint`. Received `reinit_layers={settings.reinit_layers}` "
             "alone, where all weights are random; leave it out."
         )
-    free = 0 if rates.freeze == "all" else rates.num_layers - rates.freeze
+    frozen = rates.freeze_layers
+    free = 0 if frozen == "all" else rates.num_layers - frozen
     if settings.reinit_layers > free:
         raise ValueError(
             f"`reinit_layers` must be at most the model's layers that are not frozen, {free}. Received: "

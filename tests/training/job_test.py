@@ -102,7 +102,7 @@ def test_an_initial_checkpoint_without_the_head_is_no_trained_model(tmp_path):
 def test_random_weights_are_announced(tmp_path, caplog):
     with caplog.at_level(logging.WARNING):
         _train(_job(tmp_path, num_train_steps=1))
-    assert "No --init_checkpoint: training starts from random weights." in caplog.messages
+    assert "No `init_checkpoint`: training starts from random weights." in caplog.messages
 
 
 def test_prepare_removes_the_run_s_own_files_only(tmp_path):

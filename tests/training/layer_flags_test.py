@@ -5,7 +5,7 @@ from absl import flags
 
 from bert_tf.flags import fine_tuning, training
 from bert_tf.programs import program
-from bert_tf.programs.fine_tuning import layer_rates
+from bert_tf.programs.fine_tuning import check_stopping, layer_rates
 from bert_tf.settings import Settings
 from bert_tf.training.layer_rates import LayerRates
 
@@ -50,6 +50,14 @@ def test_the_flags_mean(given, expected):
 def test_flags_that_cannot_be_are_refused(given, message):
     with pytest.raises(ValueError, match=message):
         layer_rates(_settings(**given), 2, 100)
+
+
+def test_early_stopping_is_by_a_metric():
+    with pytest.raises(ValueError, match="must come with `keep_best`. Received `early_stopping=2` alone"):
+        check_stopping(Settings({"early_stopping": 2, "keep_best": None}))
+    check_stopping(Settings({"early_stopping": 1, "keep_best": "ece"}))
+    check_stopping(Settings({"early_stopping": 0, "keep_best": None}))
+    check_stopping(Settings({}))  # a task whose checkpoints are not scored
 
 
 @pytest.mark.parametrize(

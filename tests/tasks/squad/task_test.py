@@ -21,7 +21,7 @@ from bert_tf.training.job import Job
 from bert_tf.training.loop import RunConfig
 from tests import tiny
 
-GOLDEN = pathlib.Path(__file__).parents[1] / "goldens" / "question_answering"
+GOLDEN = pathlib.Path(__file__).parents[2] / "goldens" / "question_answering"
 BATCH = ("input_ids", "input_mask", "segment_ids", "start_positions", "end_positions")
 TOLERANCE = 1e-5
 
