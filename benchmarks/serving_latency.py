@@ -57,7 +57,7 @@ def run_server(base_path, pipe):
     empty.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("empty", {"Call": method}),))
     empty_port = empty.add_insecure_port("127.0.0.1:0")
     empty.start()
-    with serve(base_path, rest_port=None) as server:
+    with serve(base_path, rest_api_port=None) as server:
         pipe.send((server.port, empty_port))
         pipe.recv()
     empty.stop(None)

@@ -43,6 +43,11 @@ def with_default(flags: Iterable[Flag], **defaults) -> tuple[Flag, ...]:
     return tuple(flags)
 
 
+def command_line(values: Mapping[str, Any]) -> list[str]:
+    """Returns the words that give a program these values: {"do_train": True, "seed": 1} -> --do_train --seed=1."""
+    return [f"--{name}" if value is True else f"--{name}={value}" for name, value in values.items()]
+
+
 class Settings:
     """The values of a program's flags, as attributes: `settings.max_seq_length`. They never change.
 

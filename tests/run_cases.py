@@ -1,4 +1,4 @@
-"""Runs a script with several command lines in one process, since starting TensorFlow takes seconds.
+"""Runs a program with several command lines in one process, since starting TensorFlow takes seconds.
 
     python -m tests.run_cases run_squad        by default run_classifier
 
@@ -6,7 +6,6 @@ Reads from stdin a JSON list of {"arguments": [...], "limit": bytes or null}; wi
 as on a full disk. Prints a JSON list of {"status": ..., "log": ...}.
 """
 
-import importlib.util
 import json
 import os
 import resource
@@ -20,23 +19,10 @@ NAME = (sys.argv[1:] or ["run_classifier"])[0]
 
 def _status(arguments):
     try:
-        if importlib.util.find_spec(f"bert_tf.programs.{NAME}"):
-            start(NAME, arguments)
-        else:
-            _run_old(arguments)
+        start(NAME, arguments)
     except SystemExit as end:
         return 0 if end.code is None else end.code
     return 0
-
-
-def _run_old(arguments):
-    """Until the script is a program of `bert_tf.programs`."""
-    from bert_tf import flags
-
-    script = importlib.import_module(NAME)
-    flags.FLAGS.unparse_flags()
-    sys.argv = [f"{NAME}.py", *arguments]
-    flags.run(script.main)
 
 
 def run(case):

@@ -1,5 +1,6 @@
 """Scripts as a user runs them, in processes of their own: to their end, or killed and started again."""
 
+import json
 import os
 import re
 import signal
@@ -29,6 +30,16 @@ def run(arguments, script="run_classifier.py"):
         log = process.stderr.read()
     assert process.returncode == 0, log
     return log
+
+
+def run_programs(name, cases):
+    """Runs a program with each list of arguments, all in one process; returns [{"status", "log"}]."""
+    ended = subprocess.run(
+        [sys.executable, "-m", "tests.run_cases", name], cwd=ROOT, text=True, check=False, capture_output=True,
+        input=json.dumps([{"arguments": arguments} for arguments in cases]),
+        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2"})  # fmt: skip
+    assert ended.returncode == 0, ended.stderr[-4000:]
+    return json.loads(ended.stdout)
 
 
 def run_and_kill(arguments, step, script="run_classifier.py"):

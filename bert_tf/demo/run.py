@@ -1,4 +1,4 @@
-"""The demo's training: run_classifier.py is started only where its inputs have changed."""
+"""The demo's training: run_classifier is started only where its inputs have changed."""
 
 import dataclasses
 import hashlib
@@ -15,9 +15,10 @@ import bert_tf
 from bert_tf.demo import fetch
 from bert_tf.demo import serve as demo_serve
 from bert_tf.files import write_text
+from bert_tf.settings import command_line
 
-ROOT = pathlib.Path(bert_tf.__file__).resolve().parents[1]
-SCRIPT = ROOT / "run_classifier.py"
+_PACKAGE = pathlib.Path(bert_tf.__file__).resolve().parent
+PROGRAM = ("-m", "bert_tf", "run_classifier")  # what Python is started with
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,35 +52,38 @@ class Run:
 
     def training_command(self) -> list[str]:
         """Returns the command that fine-tunes, scores and exports."""
-        return _script() + [
-            f"--train_file={self.data / 'train.tsv'}",
-            f"--eval_file={self.data / 'test.tsv'}",
-            "--text_column=text",
-            "--label_column=label",
-            f"--init_checkpoint={self.weights}",
-            f"--output_dir={self.output}",
-            f"--export_dir={self.models}",
-            "--do_train",
-            "--do_eval",
-            "--do_export",
-            "--max_seq_length=64",
-            f"--precision={self.precision}",
-            "--train_batch_size=32",
-            "--learning_rate=5e-5",
-            f"--num_train_epochs={self.epochs:g}",
-            f"--seed={self.seed}",
-            "--save_checkpoints_steps=100",  # of about 500: an interruption costs less than a minute
-            "--keep_checkpoints=1",
-        ]
+        return [shown(sys.executable), *PROGRAM, *command_line(self._flags())]
+
+    def _flags(self):
+        return {
+            "train_file": self.data / "train.tsv",
+            "eval_file": self.data / "test.tsv",
+            "text_column": "text",
+            "label_column": "label",
+            "init_checkpoint": self.weights,
+            "output_dir": self.output,
+            "export_dir": self.models,
+            "do_train": True,
+            "do_eval": True,
+            "do_export": True,
+            "max_seq_length": 64,
+            "precision": self.precision,
+            "train_batch_size": 32,
+            "learning_rate": "5e-5",
+            "num_train_epochs": f"{self.epochs:g}",
+            "seed": self.seed,
+            "save_checkpoints_steps": 100,  # of about 500: an interruption costs less than a minute
+            "keep_checkpoints": 1,
+        }
 
 
 def train(run: Run) -> bool:
     """Fine-tunes, scores and exports; True if that was done now, False if the stored result is of these very inputs.
 
-    A run that was interrupted with the same inputs is continued by run_classifier.py; one with other inputs is removed.
+    A run that was interrupted with the same inputs is continued by run_classifier; one with other inputs is removed.
 
     Raises:
-        ValueError: run_classifier.py failed, or output/ is not the demo's own.
+        ValueError: run_classifier failed, or output/ is not the demo's own.
     """
     wanted, state = _digest(_inputs(run)), _read_state(run.state)
     made = (run.output / "eval_results.txt").exists() and run.models.exists()
@@ -103,14 +107,9 @@ def shown(path: str | os.PathLike) -> str:
     return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
 
 
-def _script():
-    if not SCRIPT.exists():
-        raise ValueError(f"The demo must run from a checkout. Received {ROOT}, a folder without {SCRIPT.name}.")
-    return [shown(sys.executable), shown(SCRIPT)]
-
-
 def _execute(command):
-    program, flags = shlex.join(command[:2]), map(shlex.quote, command[2:])
+    words = 1 + len(PROGRAM)
+    program, flags = shlex.join(command[:words]), map(shlex.quote, command[words:])
     print("\n$ " + " \\\n    ".join([program, *flags]) + "\n", flush=True)
     start = time.monotonic()
     status = subprocess.run(command).returncode
@@ -121,13 +120,12 @@ def _execute(command):
 
 def _inputs(run):
     """Returns all that the training result depends on: what is run, the files that it reads, and our own code."""
-    code = [path for path in ROOT.glob("bert_tf/**/*.py") if path.parent != pathlib.Path(__file__).resolve().parent]
+    code = [path for path in _PACKAGE.rglob("*.py") if path.parent != pathlib.Path(__file__).resolve().parent]
     return {
-        "command": run.training_command()[2:],
+        "command": run.training_command()[1:],
         "weights": _stamp(run.weights),
         "data": _stamp(run.data),
-        "code": {str(path.relative_to(ROOT)): fetch.sha256(path) for path in sorted(code)},
-        "script": fetch.sha256(SCRIPT),
+        "code": {str(path.relative_to(_PACKAGE)): fetch.sha256(path) for path in sorted(code)},
     }
 
 

@@ -9,6 +9,8 @@ import sys
 import time
 from collections.abc import Sequence
 
+from bert_tf.settings import command_line
+
 MODEL_NAME = "reviews"
 _PATIENCE = 120.0  # seconds until the server must answer
 
@@ -29,20 +31,22 @@ def ask(models: pathlib.Path, sentences: Sequence[str], log: pathlib.Path, pytho
         ValueError: the server or the client fails; the message says where to look.
     """
     port, rest_port = _free_ports(2)
-    serve = f"bert_tf.serving.server --model_base_path={models} --model_name={MODEL_NAME} --port={port}"
-    server_command = [sys.executable, "-m", *serve.split(" "), f"--rest_api_port={rest_port}"]
-    client_command = ["-m", "bert_tf.serving.client", f"--server=localhost:{port}", f"--model_name={MODEL_NAME}"]
-    print(f"\n$ {shlex.join([python, *server_command[1:]])} &", flush=True)
+    asked = {"model_name": MODEL_NAME}
+    there = {"model_base_path": models, "port": port, "rest_api_port": rest_port}
+    server_command = ["-m", "bert_tf", "serve", *command_line(there | asked)]
+    client_command = ["-m", "bert_tf", "ask", *command_line({"server": f"localhost:{port}"} | asked)]
+    print(f"\n$ {shlex.join([python, *server_command])} &", flush=True)
     with open(log, "wb") as file:
-        server = subprocess.Popen(server_command, stdout=file, stderr=subprocess.STDOUT)
+        server = subprocess.Popen([sys.executable, *server_command], stdout=file, stderr=subprocess.STDOUT)
     try:
         _wait(server, port, log)
         print(f"$ {shlex.join([python, *client_command, *sentences])}", flush=True)
-        done = subprocess.run([sys.executable, *client_command, "--", *sentences], capture_output=True, text=True)
-        if done.returncode:
-            raise ValueError(f"The client must end with status 0. Received {done.returncode}: {done.stderr.strip()}")
-        print(done.stdout)
-        return [json.loads(line) for line in done.stdout.splitlines()]
+        client = subprocess.run([sys.executable, *client_command, "--", *sentences], capture_output=True, text=True)
+        if client.returncode:
+            why = client.stderr.strip()
+            raise ValueError(f"The client must end with status 0. Received {client.returncode}: {why}")
+        print(client.stdout)
+        return [json.loads(line) for line in client.stdout.splitlines()]
     finally:
         server.terminate()
         server.wait()

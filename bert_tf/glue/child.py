@@ -1,4 +1,4 @@
-"""run_classifier.py in a process of its own, with its log in the run's folder."""
+"""`bert-tf run_classifier` in a process of its own, with its log in the run's folder."""
 
 import pathlib
 import signal
@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 from absl import logging
 
-from bert_tf.demo.run import SCRIPT
-from bert_tf.flags import OF_TRAINING
 from bert_tf.glue.runs import LOG_FILE, Run
+from bert_tf.names import OF_TRAINING
+from bert_tf.settings import command_line
 
 # What a grid of runs decides itself.
 _OURS = (
@@ -26,7 +26,7 @@ _TAIL = 15  # lines of a failed run's log that are shown
 
 
 def check_others(others: Sequence[str]):
-    """Checks the flags of run_classifier.py that came behind `--`; whether they exist it says itself.
+    """Checks the flags of run_classifier that came behind `--`; whether they exist it says itself.
 
     Raises:
         ValueError: one is not of the form --name or --name=value, or is a matter of the grid.
@@ -44,54 +44,50 @@ def check_others(others: Sequence[str]):
 def training(run: Run, folder: pathlib.Path, data_dir, init_checkpoint: str, others: Sequence[str]) -> list[str]:
     """Returns the flags that make a run: it is trained and scored, or goes on where it was interrupted."""
     given = {_name(flag) for flag in others}
-    return [
-        f"--task_name={run.task}",
-        f"--data_dir={data_dir}",
-        f"--output_dir={folder}",
-        f"--init_checkpoint={init_checkpoint}",
-        "--do_train",
-        "--do_eval",
-        f"--train_batch_size={run.settings.train_batch_size}",
-        f"--learning_rate={run.settings.learning_rate:g}",
-        f"--num_train_epochs={run.settings.num_train_epochs:g}",
-        f"--seed={run.seed}",
-        *(f"--{name}={value}" for name, value in _UNLESS_GIVEN.items() if name not in given),
-        *others,
-    ]
+    values = {
+        "task_name": run.task,
+        "data_dir": data_dir,
+        "output_dir": folder,
+        "init_checkpoint": init_checkpoint,
+        "do_train": True,
+        "do_eval": True,
+        "train_batch_size": run.settings.train_batch_size,
+        "learning_rate": f"{run.settings.learning_rate:g}",
+        "num_train_epochs": f"{run.settings.num_train_epochs:g}",
+        "seed": run.seed,
+        **{name: value for name, value in _UNLESS_GIVEN.items() if name not in given},
+    }
+    return [*command_line(values), *others]
 
 
 def answering(task: str, folder: pathlib.Path, data_dir, others: Sequence[str]) -> list[str]:
     """Returns the flags by which the trained model in `folder` answers the test files of `task`."""
-    kept = [flag for flag in others if _name(flag).removeprefix("no") not in _NOT_IN_PREDICTION]
-    return [f"--task_name={task}", f"--data_dir={data_dir}", f"--output_dir={folder}", "--do_predict", *kept]
+    values = {"task_name": task, "data_dir": data_dir, "output_dir": folder, "do_predict": True}
+    rest = [flag for flag in others if _name(flag).removeprefix("no") not in _NOT_IN_PREDICTION]
+    return [*command_line(values), *rest]
 
 
 def execute(flags: Sequence[str], folder: pathlib.Path, claim) -> bool:
-    """Runs run_classifier.py to its end; returns whether it ended well. If not, the end of its log is shown.
+    """Runs run_classifier to its end; returns whether it ended well. If not, the end of its log is shown.
 
-    Where this process is asked to stop, so is the script, which then saves a checkpoint first.
+    Where this process is asked to stop, so is that one, which then saves a checkpoint first.
 
     Args:
-        flags: of the script.
+        flags: of run_classifier.
         folder: the run's, which is made; the log is appended to LOG_FILE in it.
         claim: the open file of `glue_runs.claimed`.
-
-    Raises:
-        ValueError: there is no run_classifier.py.
     """
-    if not SCRIPT.exists():
-        raise ValueError(f"run_glue must run from a checkout. Received {SCRIPT.parent}, which has no {SCRIPT.name}.")
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / LOG_FILE
     with path.open("ab") as log:
-        start, command = log.tell(), [sys.executable, str(SCRIPT), *flags]
+        start, command = log.tell(), [sys.executable, "-m", "bert_tf", "run_classifier", *flags]
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, pass_fds=(claim.fileno(),)
         )  # fmt: skip
         try:
             _wait(process, path)
         except BaseException:
-            process.terminate()  # the script ignores it where it had the Ctrl-C too
+            process.terminate()  # it is ignored where it had the Ctrl-C too
             process.wait()
             raise
     if process.returncode:
@@ -101,15 +97,15 @@ def execute(flags: Sequence[str], folder: pathlib.Path, claim) -> bool:
 
 def _wait(process, path):
     """Waits for the end, and now and then repeats the last line of the log."""
-    said = None
+    shown = None
     while True:
         try:
             return process.wait(_SAYS)
         except subprocess.TimeoutExpired:
             last = _tail(path, 1)
-            if last and last != said:
+            if last and last != shown:
                 logging.info("    %s", last[0])
-            said = last
+            shown = last
 
 
 def _show_failure(status, path, start):

@@ -83,8 +83,8 @@ class Result:
         return statistics.fmean(self.scores.values())
 
 
-def axis(flag: str, values: Sequence[str], kind=float) -> list:
-    """Returns the different numbers of a flag, in order.
+def axis(name: str, values: Sequence[str], kind=float) -> list:
+    """Returns the different numbers of a setting, in order.
 
     Raises:
         ValueError: there is none, or one that is no positive number; a seed may be 0.
@@ -93,11 +93,11 @@ def axis(flag: str, values: Sequence[str], kind=float) -> list:
         numbers = list(dict.fromkeys(map(kind, values)))
     except ValueError:
         numbers = []
-    if numbers and all(0 <= n < float("inf") and (n or flag == "seeds") for n in numbers):
+    if numbers and all(0 <= n < float("inf") and (n or name == "seeds") for n in numbers):
         return numbers
-    must = f"{'whole ' if kind is int else ''}numbers {'from 0 on' if flag == 'seeds' else 'above 0'}"
+    must = f"{'whole ' if kind is int else ''}numbers {'from 0 on' if name == 'seeds' else 'above 0'}"
     raise ValueError(
-        f"--{flag} must be {must} with commas between them. Received: {','.join(values) or 'nothing'}; correct it."
+        f"`{name}` must be {must} with commas between them. Received: {','.join(values) or 'nothing'}; correct it."
     )
 
 

@@ -1,21 +1,17 @@
 """Exports a trained model for TensorFlow Serving: text in, answers out.
 
-    python -m bert_tf export --model=output --export_dir=models/reviews
+    bert-tf export --model=output --export_dir=models/reviews
 
-writes models/reviews/1, or the next version. --model is what run_classifier.py left in --output_dir.
+writes models/reviews/1, or the next version. --model is what run_classifier left in --output_dir.
 """
 
-from bert_tf import flags
+from bert_tf.flags.model import EXPORT_ALONE
 
-flags.define_export()
-FLAGS = flags.FLAGS
+FLAGS = EXPORT_ALONE
 
 
-def main():
+def main(settings):
+    """Writes the next version."""
     from bert_tf.export.trained import export_trained
 
-    export_trained(FLAGS.model, FLAGS.export_dir, FLAGS.export_dtype)
-
-
-if __name__ == "__main__":
-    flags.run(main)
+    export_trained(settings.model, settings.export_dir, settings.export_dtype)

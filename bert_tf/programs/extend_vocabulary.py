@@ -1,37 +1,62 @@
 """Adds a domain's words to a trained checkpoint.
 
-    python -m bert_tf extend_vocabulary --model=bert-base --words_file=words.txt --output_dir=clinical
-    python -m bert_tf extend_vocabulary --model=bert-base --input_file=notes/ --num_words=500 \\
-      --output_dir=clinical
+    bert-tf extend_vocabulary --model=bert-base --words_file=words.txt --output_dir=clinical
+    bert-tf extend_vocabulary --model=bert-base --input_file=notes/ --num_words=500 --output_dir=clinical
 
 Each new word starts as the mean of the pieces it had before; every other weight stays as it is.
 """
 
 from absl import logging
 
-from bert_tf import flags
+from bert_tf.flags.vocabulary import EXTEND_VOCABULARY
+from bert_tf.programs.texts import text_options
 
-flags.define_corpus(required=False)
-flags.define_extend_vocabulary()
-FLAGS = flags.FLAGS
+FLAGS = EXTEND_VOCABULARY
 
 
-def main():
+def main(settings):
+    """Writes the checkpoint with the words, and prints what they start from."""
     from bert_tf.load import load_description
     from bert_tf.vocabulary import extension as extensions
 
-    if not (FLAGS.words_file or FLAGS.input_file):
+    if not (settings.words_file or settings.input_file):
         raise ValueError("There must be words to add. Received neither --words_file nor --input_file.")
-    if FLAGS.words_file and FLAGS["num_words"].present:
+    if settings.words_file and "num_words" in settings.given:
         logging.warning("--num_words has no effect with --words_file.")
-    extensions.check_output(FLAGS.output_dir)
-    description = load_description([FLAGS.model], do_lower_case=FLAGS.do_lower_case)
-    words = read_words(description.tokenizer) if FLAGS.words_file else None  # first: a mistake there shows at once
-    counts = count_words(description.tokenizer) if FLAGS.input_file else None
+    extensions.check_output(settings.output_dir)
+    description = load_description([settings.model], do_lower_case=settings.do_lower_case)
+    tokenizer = description.tokenizer
+    words = _read_words(settings, tokenizer) if settings.words_file else None  # first: a mistake there shows at once
+    counts = _count_words(settings, tokenizer) if settings.input_file else None
     if words is None:
-        words = extensions.choose_words(counts, description.tokenizer, FLAGS.num_words, FLAGS.min_count)
-    extension = extensions.Extension.of(description.tokenizer, words)
-    extensions.write(FLAGS.model, FLAGS.output_dir, extension, description)
+        words = extensions.choose_words(counts, tokenizer, settings.num_words, settings.min_count)
+    extension = extensions.Extension.of(tokenizer, words)
+    extensions.write(settings.model, settings.output_dir, extension, description)
+    _tell(extension)
+    if counts:
+        print(extensions.effect(extension, counts))
+    logging.info("Wrote %s with %d pieces.", settings.output_dir, extension.tokenizer().vocab_size)
+
+
+def _read_words(settings, tokenizer):
+    """Returns the words of --words_file that are no pieces yet."""
+    from bert_tf.vocabulary import extension as extensions
+
+    words, known = extensions.read_words(settings.words_file, tokenizer)
+    if known:
+        logging.info("%d words are pieces already and stay as they are: %s.", len(known), ", ".join(known[:10]))
+    return words
+
+
+def _count_words(settings, tokenizer):
+    """Returns word -> count of --input_file."""
+    from bert_tf.vocabulary import counting
+
+    texts = counting.read(settings.input_file, settings.input_format, text_options(settings))
+    return counting.count(texts, tokenizer.do_lower_case)
+
+
+def _tell(extension):
     print(f"Added {len(extension.words)} words, each of which starts as the mean of these pieces:")
     print("\n".join(extension.lines()))
     if extension.unknown():
@@ -39,30 +64,3 @@ def main():
             "%d of the words were [UNK], so that they all start as its row: %s. Only training tells them apart.",
             *(len(extension.unknown()), ", ".join(extension.unknown()[:10])),
         )
-    if counts:
-        print(extensions.effect(extension, counts))
-    logging.info("Wrote %s with %d pieces.", FLAGS.output_dir, extension.tokenizer().vocab_size)
-
-
-def read_words(tokenizer) -> list[str]:
-    """Returns the words of --words_file that are no pieces yet."""
-    from bert_tf.vocabulary import extension as extensions
-
-    words, known = extensions.read_words(FLAGS.words_file, tokenizer)
-    if known:
-        logging.info("%d words are pieces already and stay as they are: %s.", len(known), ", ".join(known[:10]))
-    return words
-
-
-def count_words(tokenizer):
-    """Returns word -> count of --input_file."""
-    from bert_tf.text.documents import TextOptions
-    from bert_tf.vocabulary import counting
-
-    options = TextOptions(FLAGS.text_column, FLAGS.document_start, FLAGS.language, FLAGS.drop_junk_lines)
-    texts = counting.read(FLAGS.input_file, FLAGS.input_format, options)
-    return counting.count(texts, tokenizer.do_lower_case)
-
-
-if __name__ == "__main__":
-    flags.run(main)

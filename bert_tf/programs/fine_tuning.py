@@ -205,8 +205,7 @@ def _check_reinit(settings, rates):
             f"`reinit_layers` must come with `init_checkpoint`. Received `reinit_layers={settings.reinit_layers}` "
             "alone, where all weights are random; leave it out."
         )
-    frozen = rates.freeze_layers
-    free = 0 if frozen == "all" else rates.num_layers - frozen
+    free = 0 if rates.freeze_layers == "all" else rates.num_layers - rates.freeze_layers
     if settings.reinit_layers > free:
         raise ValueError(
             f"`reinit_layers` must be at most the model's layers that are not frozen, {free}. Received: "

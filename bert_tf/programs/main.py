@@ -71,7 +71,7 @@ def listing() -> str:
         "",
         *lines,
         "",
-        "`bert-tf NAME --helpfull` explains the flags of a program, `bert-tf --version` says which bert_tf this is.",
+        "`bert-tf NAME --help` explains the flags of a program, `bert-tf --version` says which bert_tf this is.",
     ])  # fmt: skip
 
 

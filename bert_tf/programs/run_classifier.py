@@ -3,7 +3,7 @@
     bert-tf run_classifier --train_file=train.tsv --eval_file=dev.tsv --init_checkpoint=uncased_L-12_H-768_A-12 \\
         --output_dir=out --do_train --do_eval
 
-The same command started again continues a run that was interrupted. All flags: --helpfull; docs/run_classifier.md.
+The same command started again continues a run that was interrupted. All flags: --help; docs/run_classifier.md.
 """
 
 from bert_tf.flags.fine_tuning import FINE_TUNING, LABELS

@@ -1,9 +1,9 @@
 """Fine-tunes on many of GLUE's tasks, with several seeds and settings, in one command that can be stopped and resumed.
 
-    python -m bert_tf run_glue --glue_dir=glue --tasks=cola,rte,sts-b --init_checkpoint=uncased_L-12_H-768_A-12 \\
+    bert-tf run_glue --glue_dir=glue --tasks=cola,rte,sts-b --init_checkpoint=uncased_L-12_H-768_A-12 \\
         --output_dir=grid --seeds=1,2,3 --grid=paper -- --precision=mixed_bfloat16 --max_seq_length=128
 
-Behind `--` stand flags of run_classifier.py, which makes each run in a process of its own. The same command again goes
+Behind `--` stand flags of run_classifier, which makes each run in a process of its own. The same command again goes
 on where it was. Scores of all runs: results.tsv, results.json and report.html in --output_dir. See docs/run_glue.md.
 """
 
@@ -13,49 +13,37 @@ import sys
 
 from absl import logging
 
-from bert_tf import flags
+from bert_tf.flags.glue import GLUE
 
-flags.define_run_glue()
-FLAGS = flags.FLAGS
+FLAGS = GLUE
+TAKES_TEXTS = True  # the flags behind `--`
 
 
-def main(others):
+def main(settings, others):
+    """Makes the grid of runs, or the page of the runs that are there."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # by this exit the running script ends too
     try:
-        _make_grid(others) if FLAGS.glue_dir else _only_report(others)
+        _make_grid(settings, others) if settings.glue_dir else _only_report(settings, others)
     except (KeyboardInterrupt, SystemExit) as end:
         logging.error("Stopped. The same command goes on where it was.")
         sys.exit(end.code if isinstance(end, SystemExit) else 128 + signal.SIGINT)
 
 
-def _make_grid(others):
-    from bert_tf.glue import child as glue_child
-    from bert_tf.glue import comparison as glue_compare
+def _make_grid(settings, others):
     from bert_tf.glue import grid as glue_grid
     from bert_tf.glue import runs as glue_runs
 
-    glue_child.check_others(others)
-    if not FLAGS.init_checkpoint:
-        raise ValueError("--init_checkpoint must name the weights to start from. Received none; give a checkpoint.")
-    if not (os.path.exists(FLAGS.init_checkpoint) or os.path.exists(f"{FLAGS.init_checkpoint}.index")):
-        raise ValueError(
-            f"--init_checkpoint must be a directory, file or TF1 prefix. Received {FLAGS.init_checkpoint}, where "
-            "nothing is; correct it."
-        )
-    tasks = glue_runs.find_tasks(FLAGS.tasks, FLAGS.glue_dir)
-    runs = glue_runs.plan(tasks, glue_runs.axis("seeds", FLAGS.seeds, int), *_axes())
-    if FLAGS.compare:
-        glue_compare.best_runs(FLAGS.compare)  # what is wrong with it is said now, not in the morning
-    os.makedirs(FLAGS.output_dir, exist_ok=True)
-    with glue_runs.claimed(FLAGS.output_dir) as claim:
-        grid = glue_grid.Grid(
-            FLAGS.output_dir, FLAGS.glue_dir, FLAGS.init_checkpoint, others, runs, FLAGS.keep_models == "all", claim
-        )
+    runs = _plan(settings, others)
+    out = settings.output_dir
+    os.makedirs(out, exist_ok=True)
+    with glue_runs.claimed(out) as claim:
+        keep_all = settings.keep_models == "all"
+        grid = glue_grid.Grid(out, settings.glue_dir, settings.init_checkpoint, others, runs, keep_all, claim)
         grid.train()
-        if FLAGS.do_predict and grid.results():
+        if settings.do_predict and grid.results():
             grid.answer()
-        grid.report(_compared() if grid.results() else ())
-    logging.info("The page: %s", os.path.join(FLAGS.output_dir, "report.html"))
+        grid.report(_compared(settings) if grid.results() else ())
+    logging.info("The page: %s", os.path.join(out, "report.html"))
     if grid.failed:
         raise ValueError(
             f"Every run must end well. Received {len(grid.failed)} that did not: {'; '.join(map(str, grid.failed))}. "
@@ -63,45 +51,62 @@ def _make_grid(others):
         )
 
 
-def _axes():
+def _plan(settings, others):
+    """Returns the runs of the grid, once all that can be checked before the first of them is."""
+    from bert_tf.glue import child, comparison
+    from bert_tf.glue import runs as glue_runs
+
+    child.check_others(others)
+    start = settings.init_checkpoint
+    if not start:
+        raise ValueError("--init_checkpoint must name the weights to start from. Received none; give a checkpoint.")
+    if not (os.path.exists(start) or os.path.exists(f"{start}.index")):
+        raise ValueError(
+            f"--init_checkpoint must be a directory, file or TF1 prefix. Received {start}, where nothing is; "
+            "correct it."
+        )
+    tasks = glue_runs.find_tasks(settings.tasks, settings.glue_dir)
+    runs = glue_runs.plan(tasks, glue_runs.axis("seeds", settings.seeds, int), *_axes(settings))
+    if settings.compare:
+        comparison.best_runs(settings.compare)  # what is wrong with it is said now, not in the morning
+    return runs
+
+
+def _axes(settings):
     from bert_tf.glue.runs import AXES, axis
 
     kinds = {"train_batch_size": int, "learning_rate": float, "num_train_epochs": float}
-    return [axis(name, FLAGS[name].value or AXES[FLAGS.grid][name], kind) for name, kind in kinds.items()]
+    return [axis(name, settings.get(name) or AXES[settings.grid][name], kind) for name, kind in kinds.items()]
 
 
-def _only_report(others):
+def _only_report(settings, others):
     """Makes the page of the runs that are there, or compares one run with another."""
-    from bert_tf.glue import comparison as glue_compare
-    from bert_tf.glue import report as glue_report
+    from bert_tf.glue import comparison, report
     from bert_tf.glue import runs as glue_runs
 
-    if others or FLAGS.tasks or FLAGS.init_checkpoint or FLAGS.do_predict:
+    out = settings.output_dir
+    if others or settings.tasks or settings.init_checkpoint or settings.do_predict:
         raise ValueError("Runs are made of the folders in --glue_dir. Received none; give --glue_dir.")
-    if not os.path.isdir(FLAGS.output_dir):
-        raise ValueError(f"--output_dir must hold runs. Received {FLAGS.output_dir!r}, where nothing is; correct it.")
-    if glue_compare.is_run(FLAGS.output_dir):  # one run: the report.html there is its own
-        if not FLAGS.compare:
+    if not os.path.isdir(out):
+        raise ValueError(f"--output_dir must hold runs. Received {out!r}, where nothing is; correct it.")
+    if comparison.is_run(out):  # one run: the report.html there is its own
+        if not settings.compare:
             raise ValueError("--output_dir must hold many runs, without --glue_dir. Received one; give --compare.")
-        _compared()
+        _compared(settings)
         return
-    with glue_runs.claimed(FLAGS.output_dir):
-        results = glue_runs.all_finished(FLAGS.output_dir)
+    with glue_runs.claimed(out):
+        results = glue_runs.all_finished(out)
         if not results:
-            raise ValueError(f"--output_dir must hold runs. Received {FLAGS.output_dir}, with none; give --glue_dir.")
-        glue_report.write(FLAGS.output_dir, results, {}, glue_runs.made_with(FLAGS.output_dir), _compared())
-    logging.info("The page: %s", os.path.join(FLAGS.output_dir, "report.html"))
+            raise ValueError(f"--output_dir must hold runs. Received {out}, with none; give --glue_dir.")
+        report.write(out, results, {}, glue_runs.made_with(out), _compared(settings))
+    logging.info("The page: %s", os.path.join(out, "report.html"))
 
 
-def _compared():
+def _compared(settings):
     """Returns what --compare asks for, and logs it."""
-    from bert_tf.glue import comparison as glue_compare
+    from bert_tf.glue import comparison
 
-    found = glue_compare.compare(FLAGS.output_dir, FLAGS.compare) if FLAGS.compare else []
-    for compared in found:
-        logging.info("%s", compared)
-    return found
-
-
-if __name__ == "__main__":
-    flags.run(main, takes_texts=True)
+    compared = comparison.compare(settings.output_dir, settings.compare) if settings.compare else []
+    for each in compared:
+        logging.info("%s", each)
+    return compared

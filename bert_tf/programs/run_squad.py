@@ -3,7 +3,7 @@
     bert-tf run_squad --train_file=train-v1.1.json --predict_file=dev-v1.1.json --output_dir=out \\
         --init_checkpoint=uncased_L-12_H-768_A-12 --do_train --do_predict
 
-The same command started again continues a run that was interrupted. All flags: --helpfull; docs/run_squad.md.
+The same command started again continues a run that was interrupted. All flags: --help; docs/run_squad.md.
 """
 
 from bert_tf.flags.fine_tuning import FINE_TUNING

@@ -3,7 +3,7 @@
     bert-tf run_tagger --train_file=eng.train --eval_file=eng.testa --init_checkpoint=uncased_L-12_H-768_A-12 \\
         --output_dir=out --do_train --do_eval
 
-The same command started again continues a run that was interrupted. All flags: --helpfull; docs/run_tagger.md.
+The same command started again continues a run that was interrupted. All flags: --help; docs/run_tagger.md.
 """
 
 from bert_tf.flags.fine_tuning import FINE_TUNING, LABELS

@@ -1,33 +1,29 @@
 """Scores answers to SQuAD as the official scripts do: one JSON object on standard output.
 
-    python -m bert_tf score_squad --data_file=dev-v1.1.json --predictions_file=predictions.json
-    python -m bert_tf score_squad --data_file=dev-v2.0.json --predictions_file=predictions.json \\
-        --null_odds_file=null_odds.json
+    bert-tf score_squad --data_file=dev-v1.1.json --predictions_file=predictions.json
+    bert-tf score_squad --data_file=dev-v2.0.json --predictions_file=predictions.json --null_odds_file=null_odds.json
 
 What it says of the files goes to standard error.
 """
 
 import json
 
-from bert_tf import flags
+from bert_tf.flags.squad import SCORER
 
-flags.define_squad_scorer()
-FLAGS = flags.FLAGS
+FLAGS = SCORER
 
 
-def main():
+def main(settings):
+    """Prints the scores."""
     from bert_tf.evaluation import squad_files, squad_scores
 
-    if FLAGS["null_score_diff_threshold"].present and not FLAGS.null_odds_file:
+    if "null_score_diff_threshold" in settings.given and not settings.null_odds_file:
         raise ValueError(
             "--null_score_diff_threshold must come with --null_odds_file. Received it alone; name the file, or leave "
             "it out."
         )
-    golds = squad_files.read_golds(FLAGS.data_file)
-    predictions = squad_files.read_predictions(FLAGS.predictions_file)
-    null_odds = squad_files.read_null_odds(FLAGS.null_odds_file) if FLAGS.null_odds_file else None
-    print(json.dumps(squad_scores.score(golds, predictions, null_odds, FLAGS.null_score_diff_threshold), indent=2))
-
-
-if __name__ == "__main__":
-    flags.run(main)
+    golds = squad_files.read_golds(settings.data_file)
+    predictions = squad_files.read_predictions(settings.predictions_file)
+    null_odds = squad_files.read_null_odds(settings.null_odds_file) if settings.null_odds_file else None
+    scores = squad_scores.score(golds, predictions, null_odds, settings.null_score_diff_threshold)
+    print(json.dumps(scores, indent=2))

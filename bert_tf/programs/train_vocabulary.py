@@ -1,6 +1,6 @@
 """Learns a WordPiece vocabulary from text and reports how well it fits.
 
-    python -m bert_tf train_vocabulary --input_file=corpus/ --vocab_size=30522 --output_file=vocab.txt
+    bert-tf train_vocabulary --input_file=corpus/ --vocab_size=30522 --output_file=vocab.txt
 
 writes vocab.txt, one piece a line, and vocab.txt.report.txt.
 """
@@ -10,34 +10,33 @@ import tempfile
 
 from absl import logging
 
-from bert_tf import flags
+from bert_tf.flags.vocabulary import TRAIN_VOCABULARY
+from bert_tf.programs.texts import text_options
 
-flags.define_corpus()
-flags.define_train_vocabulary()
-FLAGS = flags.FLAGS
+FLAGS = TRAIN_VOCABULARY
 
 
-def main():
+def main(settings):
+    """Writes the vocabulary and the report."""
     from bert_tf.files import write_text
     from bert_tf.tokenization.vocabulary import CONFIG_FILE, Vocabulary, resolve_case, write_config
     from bert_tf.vocabulary import counting, learning
 
-    check_writable(FLAGS.output_file)
-    folder = os.path.dirname(os.path.abspath(FLAGS.output_file))
-    do_lower_case = resolve_case(folder, FLAGS.do_lower_case if FLAGS["do_lower_case"].present else None)
-    others = compared(FLAGS.compare_vocab_file, do_lower_case)
-    texts, held_out = read_texts()
+    check_writable(settings.output_file)
+    folder = os.path.dirname(os.path.abspath(settings.output_file))
+    do_lower_case = resolve_case(folder, settings.where_given("do_lower_case"))
+    others = _compared(settings.compare_vocab_file, do_lower_case)
+    texts, held_out = _read_texts(settings)
     counts = counting.count(texts, do_lower_case)
-    pieces = learning.learn(
-        *(counts, FLAGS.vocab_size, FLAGS.unused_pieces, FLAGS.min_count, FLAGS.max_words, FLAGS.max_characters)
-    )
-    report = make_report(pieces, do_lower_case, others, held_out, counts)
-    Vocabulary(pieces, FLAGS.output_file).save(FLAGS.output_file)
+    names = ("vocab_size", "unused_pieces", "min_count", "max_words", "max_characters")
+    pieces = learning.learn(counts, **{name: settings.get(name) for name in names})
+    report = _report(pieces, do_lower_case, others, held_out, counts)
+    Vocabulary(pieces, settings.output_file).save(settings.output_file)
     if not os.path.exists(os.path.join(folder, CONFIG_FILE)):
         write_config(folder, do_lower_case)  # so that whoever uses the vocabulary splits words as it was learned
-    write_text(f"{FLAGS.output_file}.report.txt", report)
+    write_text(f"{settings.output_file}.report.txt", report)
     print(report, end="")
-    logging.info("Wrote %d pieces to %s, and the report beside it.", len(pieces), FLAGS.output_file)
+    logging.info("Wrote %d pieces to %s, and the report beside it.", len(pieces), settings.output_file)
 
 
 def check_writable(path: str):
@@ -50,7 +49,7 @@ def check_writable(path: str):
         pass
 
 
-def compared(vocab_file: str | None, do_lower_case: bool) -> dict:
+def _compared(vocab_file, do_lower_case):
     """Returns the tokenizer of the vocabulary to compare with by its file's name; its own letter case comes first."""
     from bert_tf.tokenization.vocabulary import CONFIG_FILE
     from bert_tf.tokenization.wordpiece import Tokenizer
@@ -63,19 +62,18 @@ def compared(vocab_file: str | None, do_lower_case: bool) -> dict:
     return {vocab_file: Tokenizer(vocab_file, do_lower_case)}
 
 
-def read_texts():
+def _read_texts(settings):
     """Returns an iterator of lists of sentences to learn from, and a list of sentences for the report.
 
     Where the second comes from the first, it is filled when that has been read.
     """
-    from bert_tf.text.documents import TextOptions
     from bert_tf.vocabulary import counting
 
-    options = TextOptions(FLAGS.text_column, FLAGS.document_start, FLAGS.language, FLAGS.drop_junk_lines)
-    texts, held_out = counting.read(FLAGS.input_file, FLAGS.input_format, options), []
-    if not FLAGS.held_out_file:
+    options = text_options(settings)
+    texts, held_out = counting.read(settings.input_file, settings.input_format, options), []
+    if not settings.held_out_file:
         return counting.hold_out(texts, held_out), held_out
-    for sentences in counting.read(FLAGS.held_out_file, FLAGS.input_format, options):
+    for sentences in counting.read(settings.held_out_file, settings.input_format, options):
         held_out += sentences
         if len(held_out) >= counting.MOST_HELD_OUT:
             logging.info("The report is made of the first %d sentences of --held_out_file.", len(held_out))
@@ -83,7 +81,7 @@ def read_texts():
     return texts, held_out
 
 
-def make_report(pieces: list, do_lower_case: bool, others: dict, held_out: list, counts) -> str:
+def _report(pieces, do_lower_case, others, held_out, counts):
     """Returns the report.
 
     Args:
@@ -104,7 +102,3 @@ def make_report(pieces: list, do_lower_case: bool, others: dict, held_out: list,
         words = counting.count([held_out], tokenizer.do_lower_case) if held_out else counts
         fits[name] = vocabulary_report.measure(tokenizer, words)
     return vocabulary_report.as_text(fits, about)
-
-
-if __name__ == "__main__":
-    flags.run(main)

@@ -1,33 +1,18 @@
-"""Asks a model server: this package's, or TensorFlow Serving itself. Needs no TensorFlow.
-
-    python -m bert_tf ask --server=localhost:8500 --model_name=NAME "A fine film." "A dull one."
-
-prints one JSON line per text: {"text": ..., "label": ..., "probabilities": {label: p}}, or what else the model gives.
-A model that takes several texts for an answer is asked with their names, as
-
-    python -m bert_tf ask --model_name=squad --inputs=question,context "Who wrote it?" "Jane Austen did."
-
-Without texts it reads them from standard input, an example a line, with tabs between its texts.
-"""
+"""Asks a model server: this package's, or TensorFlow Serving itself. Needs no TensorFlow."""
 
 import itertools
-import json
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 
 import grpc
 import numpy as np
-from absl import app, flags
 
 from bert_tf.serving import wire
 from bert_tf.serving.answers import CLASSES, rows
 from bert_tf.serving.client_errors import explained
-from bert_tf.serving.client_items import read_items
 
-FLAGS = flags.FLAGS
 _PREDICT = "/tensorflow.serving.PredictionService/Predict"
 _BATCH = 32  # examples a request
-_PAIR = ("text_a", "text_b")
+PAIR = ("text_a", "text_b")  # the inputs of a model that compares two texts
 _OPTIONS = (
     ("grpc.max_receive_message_length", -1),  # gRPC's default of 4 MiB is less than one batch of token vectors
     ("grpc.max_send_message_length", -1),
@@ -123,7 +108,7 @@ class Client:
             raise ValueError(f"Texts must come in pairs. Received {len(texts)} first, {len(second_texts)} second ones.")
         if not len(texts):
             return []
-        parts = {"text": texts} if second_texts is None else dict(zip(_PAIR, (texts, second_texts), strict=True))
+        parts = {"text": texts} if second_texts is None else dict(zip(PAIR, (texts, second_texts), strict=True))
         found = self.predict(parts)
         if missing := set(CLASSES) - set(found):
             raise ValueError(
@@ -149,54 +134,3 @@ def ask(client: Client, names: Sequence[str], items: Iterable[tuple[str, ...]]) 
         answers = client.ask(dict(zip(names, zip(*batch, strict=True), strict=True)))
         for item, answer in zip(batch, answers, strict=True):
             yield dict(zip(names, item, strict=True)) | answer
-
-
-def define_flags():
-    flags.DEFINE_string("server", "localhost:8500", "host:port of the server's gRPC face.")
-    flags.DEFINE_string("model_name", "default", "Which of its models.")
-    flags.DEFINE_float("timeout", 10.0, "Seconds after which a request gives up.", 0)
-    flags.DEFINE_list(
-        "inputs",
-        ["text"],
-        "Names of the texts that an example has, such as question,context: arguments come in turn, lines have tabs.",
-    )
-    flags.DEFINE_bool("pair", False, "The same as `inputs=text_a`,text_b: the model compares two texts.")
-
-
-def _input_names():
-    """Returns what --inputs and --pair ask for.
-
-    Raises:
-        ValueError: they contradict one another, or a name is missing or there twice.
-    """
-    names = tuple(FLAGS.inputs)
-    if FLAGS.pair and FLAGS["inputs"].present and names != _PAIR:
-        raise ValueError(
-            f"`pair` must come without `inputs`, since it means {','.join(_PAIR)}. Received also {','.join(names)}; "
-            "leave one of them out."
-        )
-    if not names or not all(names) or len(set(names)) < len(names):
-        raise ValueError(
-            f"`inputs` must be different names with commas between. Received {','.join(names)!r}; "
-            "question,context is right for a model that answers questions."
-        )
-    return _PAIR if FLAGS.pair else names
-
-
-def main(argv):
-    try:
-        names = _input_names()
-        with Client(FLAGS.server, FLAGS.model_name, FLAGS.timeout) as client:
-            for line in ask(client, names, read_items(argv[1:], names)):
-                print(json.dumps(line, ensure_ascii=False), flush=True)
-    except BrokenPipeError:  # the reader of our lines has seen enough
-        sys.stderr.close()
-        sys.exit(1)
-    except (ValueError, OSError) as error:
-        sys.exit(f"Error: {error}")
-
-
-if __name__ == "__main__":
-    define_flags()
-    FLAGS.set_gnu_getopt(True)  # flags may come after texts; what follows "--" is all text
-    app.run(main)

@@ -5,7 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 
 
-def class_weights(given: Sequence[str] | None, labels: Sequence[str], label_ids) -> tuple[float, ...] | None:
+def class_weights(
+    given: Sequence[str] | None, labels: Sequence[str], label_ids, all_occur: bool = True
+) -> tuple[float, ...] | None:
     """Returns a weight for each label; None where nothing was given, or nothing is trained.
 
     `balanced` is n / (L * count) for each of the L labels of n examples, as scikit-learn has it: all labels then weigh
@@ -15,23 +17,26 @@ def class_weights(given: Sequence[str] | None, labels: Sequence[str], label_ids)
         given: "balanced" alone, or "label:weight" each; labels that are not named have 1.
         labels: the L names.
         label_ids: of the training examples, int [n] or [n, L] of 0 and 1; None where nothing is trained.
+        all_occur: each label must have an example to be balanced; else one without has the weight 1, and the others
+            are balanced among themselves.
 
     Raises:
         ValueError: what was given is not that, names no label, or a label to be balanced has no example.
     """
     if not given or label_ids is None:
         return None
-    return _balanced(labels, label_ids) if list(given) == ["balanced"] else _by_name(labels, given)
+    return _balanced(labels, label_ids, all_occur) if list(given) == ["balanced"] else _by_name(labels, given)
 
 
-def _balanced(labels, label_ids):
+def _balanced(labels, label_ids, all_occur):
     counts = label_ids.sum(0) if label_ids.ndim == 2 else np.bincount(label_ids, minlength=len(labels))
-    if missing := [label for label, count in zip(labels, counts, strict=True) if not count]:
+    if all_occur and (missing := [label for label, count in zip(labels, counts, strict=True) if not count]):
         raise ValueError(
             f"`class_weights=balanced` must have training examples of every label. Received none of {missing}; give "
             "the weights as label:weight pairs."
         )
-    return tuple((len(label_ids) / (len(labels) * counts)).tolist())
+    weights = len(label_ids) / (np.count_nonzero(counts) * np.maximum(counts, 1))
+    return tuple(np.where(counts > 0, weights, 1.0).tolist())
 
 
 def _by_name(labels, pairs):

@@ -1,5 +1,6 @@
 """A small corpus for the tests of whole runs."""
 
+import numpy as np
 import pytest
 
 from tests.corpus import support
@@ -8,4 +9,15 @@ from tests.corpus import support
 @pytest.fixture(scope="session")
 def corpus(tmp_path_factory):
     """A vocabulary and three files in Google's format: 60 documents, 1,860 sentences, one of them in each document."""
-    return support.write_corpus(tmp_path_factory.mktemp("corpus"))
+    folder = tmp_path_factory.mktemp("corpus")
+    rng = np.random.default_rng(0)
+    (folder / "vocab.txt").write_text("\n".join(support.VOCAB) + "\n")
+    for number in range(3):
+        documents = [[_sentence(rng) for _ in range(30)] + ["wak wal wam ."] for _ in range(20)]
+        text = "\n\n".join("\n".join(sentences) for sentences in documents)
+        (folder / f"{number}.txt").write_text(text + "\n")
+    return folder
+
+
+def _sentence(rng):
+    return " ".join(rng.choice(support.WORDS, rng.integers(3, 20))) + " ."

@@ -71,7 +71,7 @@ def test_hand_made_counts():
     assert lines["5 % have at most"] == ("10",) and lines["25 % have at most"] == ("20",)
     assert lines["w2"] == ("2,000", "62.50 %") and lines["##c1"] == ("80", "2.50 %")
     assert lines["different ones"] == ("3", "of 105 in the vocabulary")
-    assert lines["dropped equal sentences"] == ("5", "not asked for: --drop_duplicate_lines")
+    assert lines["dropped equal sentences"] == ("5", "not asked for: `drop_duplicate_lines`")
     assert lines["--masked_lm_prob"] == ("0.15",)
 
 

@@ -61,20 +61,6 @@ def sentences(documents, part) -> list[list[int]]:
     return [documents.tokens.flat[starts[s] : starts[s + 1]].tolist() for s in range(splits[part], splits[part + 1])]
 
 
-def write_corpus(folder) -> pathlib.Path:
-    """Writes what conftest.py describes, and returns the folder."""
-    rng = np.random.default_rng(0)
-    (folder / "vocab.txt").write_text("\n".join(VOCAB) + "\n")
-    for number in range(3):
-        texts = [[_sentence(rng) for _ in range(30)] + ["wak wal wam ."] for _ in range(20)]
-        (folder / f"{number}.txt").write_text("\n\n".join("\n".join(text) for text in texts) + "\n")
-    return folder
-
-
-def _sentence(rng):
-    return " ".join(rng.choice(WORDS, rng.integers(3, 20))) + " ."
-
-
 def job(folder, output_files, **options) -> Job:
     """What to make of the corpus of conftest.py."""
     paths = [str(folder / f"{n}.txt") for n in range(3)]

@@ -175,8 +175,8 @@ def test_what_the_caller_expects_must_be_there(tmp_path):
     good = {"input_ids": 16, "masked_lm_ids": 3, "next_sentence_labels": None}
     assert set(records.read([path], names=("input_ids",), expect=good).element_spec) == {"input_ids"}
     for names, expect, message in (
-        (("input_ids",), {"input_ids": 128}, r"hold input_ids as 128 int64. .* 16 int64; .* --max_seq_length=128"),
-        (("input_ids",), {"masked_lm_ids": 20}, r"as 20 int64. .* 3 int64; .* --max_predictions_per_seq=20"),
+        (("input_ids",), {"input_ids": 128}, r"hold input_ids as 128 int64. .* 16 int64; .* `max_seq_length=128`"),
+        (("input_ids",), {"masked_lm_ids": 20}, r"as 20 int64. .* 3 int64; .* `max_predictions_per_seq=20`"),
         (("input_ids",), {"sentence_ids": None}, r"must hold sentence_ids. Received records with input_ids, "),
         (("sentence_ids",), None, r"must hold sentence_ids. Received records with"),
         (("label_ids",), None, r"must hold label_ids as 1 int64. Received 2 int64; make the records anew, or"),

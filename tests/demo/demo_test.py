@@ -1,5 +1,6 @@
-"""The demo around stand-ins for run_classifier.py and for the server, which note how they were called."""
+"""The demo around stand-ins for run_classifier and for the server, which note how they were called."""
 
+import contextlib
 import json
 import os
 
@@ -10,6 +11,7 @@ from bert_tf.demo import fetch
 from bert_tf.demo import run as demo_run
 from bert_tf.demo import serve as demo_serve
 from bert_tf.programs import demo
+from bert_tf.settings import Settings
 
 STAND_IN = """
 import json, os, pathlib, sys
@@ -30,10 +32,9 @@ if "do_train" in flags:
 @pytest.fixture
 def stand_in(tmp_path, monkeypatch):
     """Puts the stand-in and small folders in place; gives the function that runs the demo."""
-    script = tmp_path / "run_classifier.py"
+    script = tmp_path / "stand_in.py"
     script.write_text(STAND_IN)
-    monkeypatch.setattr(demo_run, "SCRIPT", script)
-    monkeypatch.setattr(demo, "SCRIPT", script)
+    monkeypatch.setattr(demo_run, "PROGRAM", (str(script),))
     for name, file in (("prepare_weights", "model.safetensors"), ("prepare_text", "train.tsv")):
 
         def prepare(folder, file=file):
@@ -53,18 +54,20 @@ def stand_in(tmp_path, monkeypatch):
 
     monkeypatch.setattr(demo_serve, "ask", ask)
 
-    def run(*arguments):
+    def run(*texts, refusal=None, **settings):
         calls.unlink(missing_ok=True)
-        status = demo.main([f"--demo_dir={tmp_path / 'demo'}", *arguments])
+        values = {flag.name: flag.default for flag in demo.FLAGS} | {"demo_dir": str(tmp_path / "demo")} | settings
+        with pytest.raises(ValueError, match=refusal) if refusal else contextlib.nullcontext():
+            demo.main(Settings(values), list(texts))
         lines = calls.read_text().splitlines() if calls.exists() else []
-        return status, ["train" if "do_train" in json.loads(line) else "ask" for line in lines]
+        return ["train" if "do_train" in json.loads(line) else "ask" for line in lines]
 
     run.calls, run.output = calls, tmp_path / "demo" / "output"
     return run
 
 
 def test_first_run_trains_asks_and_reports(stand_in, capsys):
-    assert stand_in() == (0, ["train", "ask"])
+    assert stand_in() == ["train", "ask"]
     said = capsys.readouterr().out
     assert "Held-out accuracy: 0.8700" in said
     assert f"positive   75.0%  {list(demo.SENTENCES)[0]}" in said
@@ -78,20 +81,20 @@ def test_first_run_trains_asks_and_reports(stand_in, capsys):
 def test_second_run_only_asks(stand_in, capsys):
     stand_in()
     capsys.readouterr()
-    assert stand_in() == (0, ["ask"])
+    assert stand_in() == ["ask"]
     assert "Held-out accuracy: 0.8700" in capsys.readouterr().out
 
 
 def test_other_sentences_are_asked_without_training(stand_in, capsys):
     stand_in()
-    assert stand_in("What a film!") == (0, ["ask"])
+    assert stand_in("What a film!") == ["ask"]
     assert "75.0%  What a film!" in capsys.readouterr().out
 
 
 def test_another_setting_trains_from_nothing(stand_in):
     stand_in()
     (stand_in.output / "left-over").touch()
-    assert stand_in("--seed=2") == (0, ["train", "ask"])
+    assert stand_in(seed=2) == ["train", "ask"]
     assert not (stand_in.output / "left-over").exists()
 
 
@@ -102,43 +105,33 @@ def test_altered_data_trains_from_nothing(stand_in, monkeypatch):
         return fetch.ensure(folder, {"seed": 2}, lambda made: (made / "train.tsv").write_text("other"))
 
     monkeypatch.setattr(demo_data, "prepare_text", prepare)
-    assert stand_in() == (0, ["train", "ask"])
+    assert stand_in() == ["train", "ask"]
 
 
-def test_interrupted_training_is_left_to_continue(stand_in, monkeypatch, capsys):
+def test_interrupted_training_is_left_to_continue(stand_in, monkeypatch):
     monkeypatch.setenv("STAND_IN_FAILS", "1")
-    assert stand_in() == (1, ["train"])
-    assert "must end with status 0. Received: 3" in capsys.readouterr().err
+    assert stand_in(refusal="must end with status 0. Received: 3") == ["train"]
     (stand_in.output / "checkpoint").touch()
     monkeypatch.delenv("STAND_IN_FAILS")
-    assert stand_in() == (0, ["train", "ask"])
+    assert stand_in() == ["train", "ask"]
     assert (stand_in.output / "checkpoint").exists(), "what the first run saved is still there for the second"
 
 
-def test_low_accuracy_is_a_failure(stand_in, monkeypatch, capsys):
+def test_low_accuracy_is_a_failure(stand_in, monkeypatch):
     monkeypatch.setenv("STAND_IN_ACCURACY", "0.839")
-    assert stand_in() == (1, ["train", "ask"])
-    assert "must be at least 0.84. Received: 0.8390" in capsys.readouterr().err
+    assert stand_in(refusal="must be at least 0.84. Received: 0.8390") == ["train", "ask"]
 
 
-def test_wrong_answers_are_a_failure(stand_in, monkeypatch, capsys):
+def test_wrong_answers_are_a_failure(stand_in, monkeypatch):
     monkeypatch.setenv("STAND_IN_ERRS", "1")
-    assert stand_in() == (1, ["train", "ask"])
-    assert "answers to its own sentences must be right" in capsys.readouterr().err
+    assert stand_in(refusal="answers to the demo's own sentences must be right") == ["train", "ask"]
 
 
-def test_a_folder_of_somebody_else_is_not_removed(stand_in, capsys):
+def test_a_folder_of_somebody_else_is_not_removed(stand_in):
     stand_in.output.mkdir(parents=True)
     (stand_in.output / "thesis.txt").touch()
-    assert stand_in() == (1, [])
-    assert "must be a folder of the demo's own" in capsys.readouterr().err
+    assert stand_in(refusal="must be a folder of the demo's own") == []
     assert (stand_in.output / "thesis.txt").exists()
-
-
-def test_without_a_checkout_it_says_so(stand_in, monkeypatch, tmp_path, capsys):
-    monkeypatch.setattr(demo_run, "SCRIPT", tmp_path / "elsewhere" / "run_classifier.py")
-    assert stand_in() == (1, [])
-    assert "must run from a checkout" in capsys.readouterr().err
 
 
 def test_scores_without_an_accuracy_are_refused(tmp_path):

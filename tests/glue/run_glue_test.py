@@ -47,13 +47,13 @@ def test_the_paper_s_grid():
 
 @pytest.mark.parametrize("values", [["x"], ["0"], ["-1"], ["nan"], ["inf"], [], ["1e-5", ""]])
 def test_what_is_no_rate(values):
-    with pytest.raises(ValueError, match="--learning_rate must be numbers above 0 with commas.*Received: "):
+    with pytest.raises(ValueError, match="`learning_rate` must be numbers above 0 with commas.*Received: "):
         glue_runs.axis("learning_rate", values)
 
 
 def test_seeds_may_be_0_and_count_once():
     assert glue_runs.axis("seeds", ["0", "2", "2"], int) == [0, 2]
-    with pytest.raises(ValueError, match=r"--seeds must be whole numbers.*Received: 1\.5"):
+    with pytest.raises(ValueError, match=r"`seeds` must be whole numbers.*Received: 1\.5"):
         glue_runs.axis("seeds", ["1.5"], int)
 
 
@@ -71,7 +71,7 @@ def test_tasks_are_those_that_are_there(tmp_path):
             glue_runs.find_tasks(names, folder)
     with pytest.raises(ValueError, match="must hold the training examples"):
         glue_runs.find_tasks(None, tmp_path)
-    with pytest.raises(ValueError, match="--glue_dir must be a directory"):
+    with pytest.raises(ValueError, match="`glue_dir` must be a directory"):
         glue_runs.find_tasks(None, tmp_path / "nothing")
 
 
@@ -107,7 +107,7 @@ def test_weights_of_all_but_the_best_go(grid):
 def test_one_folder_is_of_one_set_of_flags(tmp_path):
     glue_runs.check_same(tmp_path, {"flags": "--precision=float32", "glue_dir": "/a"})
     glue_runs.check_same(tmp_path, {"flags": "--precision=float32", "glue_dir": "/a"})
-    with pytest.raises(ValueError, match="Received flags: '--precision=float32' then, '' now.*another --output_dir"):
+    with pytest.raises(ValueError, match="Received flags: '--precision=float32' then, '' now.*another `output_dir`"):
         glue_runs.check_same(tmp_path, {"flags": "", "glue_dir": "/a"})
 
 

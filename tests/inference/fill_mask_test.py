@@ -97,7 +97,7 @@ def test_where_texts_come_from(tmp_path, monkeypatch):
     assert read_texts([], None) == expected
     assert read_texts(["\udcff[MASK]"], None) == ["[MASK]"]
     for arguments, input_file, message in (
-        (["[MASK]"], str(file), r"as arguments or from --input_file\. Received both"),
+        (["[MASK]"], str(file), r"as arguments or from `input_file`\. Received both"),
         (["[MASK]", "it is [mask] .", ""], None, r"Received 2 of 3 without, text 2 first: 'it is \[mask\] \.'"),
     ):
         with pytest.raises(ValueError, match=message):
@@ -131,7 +131,7 @@ def test_unknown_words_are_said(path, caplog):
     logging.use_absl_handler()
     caplog.set_level("WARNING")
     list(Filler(path)(["xyzzy [MASK] film"]))
-    assert "1 of 3 word pieces are [UNK], not in the vocabulary. Is --do_lower_case, true here" in caplog.text
+    assert "1 of 3 word pieces are [UNK], not in the vocabulary. Is `do_lower_case`, true here" in caplog.text
 
 
 @pytest.fixture(scope="module")

@@ -35,7 +35,7 @@ BAD = {
     ),
     "held-out records of another kind": (
         ["--eval_file=HOME/packed.tfrecord"],
-        r"must be made with the same --packing\. Received others in HOME/train\.tfrecord, HOME/packed\.tfrecord; make",
+        r"must be made with the same `packing`\. Received others in HOME/train\.tfrecord, HOME/packed\.tfrecord; make",
     ),
     "phases without records": (
         ["--phases=64x3", "-max_seq_length"],
@@ -80,7 +80,7 @@ BAD = {
     ),
     "scoring what was never trained": (
         ["-do_train", "--do_eval"],
-        r"There must be a pretrained model\. Received HOME/out, which holds no checkpoint; train one with --do_train",
+        r"There must be a trained model\. Received HOME/out, which holds no checkpoint, and no --init_checkpoint; ",
     ),
     "beginning anew without training": (
         ["-do_train", "--do_eval", "--overwrite_output_dir"],

@@ -158,7 +158,7 @@ def test_left_out_repetitions_are_filled_in():
 
 
 def run(film, *arguments, text=""):
-    command = [sys.executable, "-m", "bert_tf.serving.client", f"--server=localhost:{film.port}", *arguments]
+    command = [sys.executable, "-m", "bert_tf", "ask", f"--server=localhost:{film.port}", *arguments]
     return subprocess.run(command, input=text, capture_output=True, text=True, timeout=60)
 
 

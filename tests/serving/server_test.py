@@ -50,22 +50,22 @@ def test_a_port_that_is_taken_is_an_error_that_says_so(film_path, film):
     with pytest.raises(ValueError, match=rf"gRPC port must be free.*127\.0\.0\.1:{film.port}, which cannot be bound"):
         serve(str(film_path), "film", port=film.port)
     with pytest.raises(ValueError, match="REST port must be free"):
-        serve(str(film_path), "film", rest_port=film.rest_port)
+        serve(str(film_path), "film", rest_api_port=film.rest_port)
 
 
 def test_a_base_path_must_be_there(tmp_path):
-    with pytest.raises(ValueError, match="--model_base_path must be a directory"):
+    with pytest.raises(ValueError, match="`model_base_path` must be a directory"):
         serve(str(tmp_path / "no"), "film")
 
 
 def test_rest_can_be_left_out(film_path):
-    with serve(str(film_path), "film", rest_port=None, poll_seconds=0) as server:
+    with serve(str(film_path), "film", rest_api_port=None, poll_seconds=0) as server:
         assert server.rest_port is None
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_the_program_serves_and_stops_at_a_signal(film_path, number):
-    command = [sys.executable, "-m", "bert_tf.serving.server", f"--model_base_path={film_path}", "--model_name=film",
+    command = [sys.executable, "-m", "bert_tf", "serve", f"--model_base_path={film_path}", "--model_name=film",
                "--port=0", "--rest_api_port=0"]  # fmt: skip
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     lines = []
@@ -88,7 +88,7 @@ def test_the_program_says_what_is_wrong(tmp_path):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        command = [sys.executable, "-m", "bert_tf.serving.server", f"--model_base_path={tmp_path}",
+        command = [sys.executable, "-m", "bert_tf", "serve", f"--model_base_path={tmp_path}",
                    f"--port={taken.getsockname()[1]}"]  # fmt: skip
         done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 1

@@ -235,7 +235,7 @@ def test_a_resumed_run_starts_nothing_anew(tmp_path, init):
 
 
 def test_more_layers_than_there_are_cannot_start_anew(tmp_path, init):
-    with pytest.raises(ValueError, match=r"--reinit_layers must be at most the model's layers, 2\. Received: 3\."):
+    with pytest.raises(ValueError, match=r"`reinit_layers` must be at most the model's layers, 2\. Received: 3\."):
         _fit(_run(tmp_path / "out", reinit_layers=3, init_checkpoint=os.fspath(init)))
     assert not (tmp_path / "out").exists()
 

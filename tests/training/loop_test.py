@@ -95,7 +95,7 @@ def test_other_settings_are_refused_by_name(tmp_path):
     assert str(error.value) == (
         f"A run continues only with the settings that it began with ({tmp_path}/model.ckpt-4). Received "
         "learning_rate: 0.001 then, 0.002 now; train_examples: None then, 'abc' now. "
-        "Name another --output_dir, or pass --overwrite_output_dir to begin anew."
+        "Name another `output_dir`, or pass `overwrite_output_dir` to begin anew."
     )
     assert sorted(os.listdir(tmp_path)) == before
 
@@ -155,6 +155,6 @@ def test_nothing_is_written_where_the_initial_weights_are_not_good(tmp_path):
 @pytest.mark.parametrize("batch_size, parts", [(8, 3), (2, 4)])
 def test_a_batch_that_cannot_be_cut_evenly_is_refused(tmp_path, batch_size, parts):
     run = RunConfig(os.fspath(tmp_path), batch_size, 1, step=StepConfig(accumulation=parts))
-    with pytest.raises(ValueError, match=rf"--train_batch_size must be a multiple of 1 \(replicas\) x {parts} "
-                       rf"\(--gradient_accumulation_steps\)\. Received: {batch_size}\."):  # fmt: skip
+    with pytest.raises(ValueError, match=rf"`train_batch_size` must be a multiple of 1 \(replicas\) x {parts} "
+                       rf"\(`gradient_accumulation_steps`\)\. Received: {batch_size}\."):  # fmt: skip
         _fit(run)

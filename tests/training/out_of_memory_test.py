@@ -84,7 +84,7 @@ def test_a_run_that_had_to_be_cut_and_is_resumed_is_one_cut_from_the_start(tmp_p
     )
     assert "OOM when allocating tensor" in said[0]
     assert said[0].endswith(
-        "Trying again with 4: as with --gradient_accumulation_steps=2 instead of 1. The global batch stays 8 rows."
+        "Trying again with 4: as with `gradient_accumulation_steps=2` instead of 1. The global batch stays 8 rows."
     )
     resumed = _fit(tmp_path / "cut", 4, **extra)  # from step 2, with the counts of the steps before
     assert cut.step.config.accumulation == resumed.step.config.accumulation == 2

@@ -31,13 +31,13 @@ def test_the_lines_of_a_dry_run():
     assert lines[8:] == [
         "memory available          5.0 GB",
         "tokens per step           4,096: 32 rows of 128",
-        "micro-batch that fits     8 rows: --gradient_accumulation_steps=4",
+        "micro-batch that fits     8 rows: `gradient_accumulation_steps=4`",
     ]
     assert lines[6].endswith("of 32 rows at a time")
 
 
 def test_a_dry_run_says_if_nothing_fits():
-    assert describe(PLAN, GB).splitlines()[-1].startswith("micro-batch that fits     none, not even one row; --remat")
+    assert describe(PLAN, GB).splitlines()[-1].startswith("micro-batch that fits     none, not even one row; `remat`")
 
 
 def test_a_training_that_will_hardly_fit_is_warned_of(caplog):
@@ -47,8 +47,8 @@ def test_a_training_that_will_hardly_fit_is_warned_of(caplog):
         warn_if_too_large(PLAN, 5 * GB)
         warn_if_too_large(dataclasses.replace(PLAN, batch_size=1), GB)
     set_it, nothing_fits = (record.getMessage() for record in caplog.records)
-    assert set_it.endswith("5.0 GB are available: Linux may kill this process. Set --gradient_accumulation_steps=4.")
-    assert nothing_fits.endswith("a smaller --max_seq_length need less.")
+    assert set_it.endswith("5.0 GB are available: Linux may kill this process. Set `gradient_accumulation_steps=4`.")
+    assert nothing_fits.endswith("a smaller `max_seq_length` need less.")
 
 
 @pytest.fixture

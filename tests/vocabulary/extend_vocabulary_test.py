@@ -188,7 +188,7 @@ def test_a_full_disk(old, tmp_path):
 def test_an_output_in_use(old, tmp_path):
     (tmp_path / "file").write_text("mine", encoding="utf-8")
     for path in (tmp_path, tmp_path / "file"):
-        with pytest.raises(ValueError, match="--output_dir must not be there yet, or be an empty directory"):
+        with pytest.raises(ValueError, match="`output_dir` must not be there yet, or be an empty directory"):
             extend(old, path, ["films"])
     assert (tmp_path / "file").read_text(encoding="utf-8") == "mine"
 

@@ -123,7 +123,7 @@ def test_rare_characters_are_left_out(caplog):
 
 def test_a_size_below_the_characters(counts):
     with pytest.raises(
-        ValueError, match=r"--vocab_size must have room for 5 special pieces and \d+ characters.* at le"
+        ValueError, match=r"`vocab_size` must have room for 5 special pieces and \d+ characters.* at le"
     ):
         learning.learn(counts, 30)
 

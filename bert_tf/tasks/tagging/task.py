@@ -94,7 +94,7 @@ class TaggingTask(FineTuned):
             labels,
             train.scheme,
             settings.doc_stride or max(1, settings.max_seq_length // 2),
-            class_weights(settings.class_weights, labels, label_ids),
+            class_weights(settings.class_weights, labels, label_ids, all_occur=False),
             settings.label_smoothing,
             settings.rematerialize,
         )
@@ -192,8 +192,9 @@ class TaggingTask(FineTuned):
         return entities_in(best, origin, self.labels)
 
     def _tags(self, outputs, origin):
-        labels = np.array(self.labels, object)
-        return origin.take(labels[outputs["tag"]], "O")
+        """Returns the tags of each sentence's words, an entity beginning with B- even where the model said I-."""
+        tags = origin.take(np.array(self.labels, object)[outputs["tag"]], "O")
+        return [entities.tags_of(entities.entities(each), len(each), "iob2") for each in tags]
 
     def _as_dicts(self, outputs, words):
         found = {name: values.numpy() for name, values in entities_in(outputs, words, self.labels).items()}

@@ -59,10 +59,10 @@ def test_a_pattern_that_matches_nothing(tmp_path):
 
 
 def test_records_made_for_another_length(files):
-    message = "must hold input_ids as 8 int64. Received 3 int64; make the records anew with --max_seq_length=8, or give"
-    with pytest.raises(ValueError, match=f"{files.paths[0]} {message} --max_seq_length=3 here"):
+    message = "must hold input_ids as 8 int64. Received 3 int64; make the records anew with `max_seq_length=8`, or give"
+    with pytest.raises(ValueError, match=f"{files.paths[0]} {message} `max_seq_length=3` here"):
         Records.of(files.paths, 8, 2)
-    with pytest.raises(ValueError, match="masked_lm_positions as 20 int64. .* give --max_predictions_per_seq=2 here"):
+    with pytest.raises(ValueError, match="masked_lm_positions as 20 int64. .* give `max_predictions_per_seq=2` here"):
         Records.of(files.paths, 3, 20)
 
 
@@ -82,7 +82,7 @@ def two_lengths(tmp_path):
 def test_records_of_one_length_are_selected_among_all(two_lengths):
     assert Records.select([f"{two_lengths}/*"], 3).paths == [f"{two_lengths}/short-{n}" for n in range(2)]
     assert Records.select([f"{two_lengths}/long", f"{two_lengths}/s*"], 5).paths == [f"{two_lengths}/long"]
-    message = f"rows of 9 tokens. Received {two_lengths}/., where all rows are of 3 and 5; .* --max_seq_length=9"
+    message = f"rows of 9 tokens. Received {two_lengths}/., where all rows are of 3 and 5; .* `max_seq_length=9`"
     with pytest.raises(ValueError, match=message):
         Records.select([f"{two_lengths}/*"], 9)
 

@@ -18,11 +18,11 @@ PIECES = Pieces.of(support.VOCAB)
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["padded", "packed"])
-def unmasked(tmp_path_factory, request):
+def unmasked(corpus, tmp_path_factory, request):
     """Records of one pass without masks, in two files."""
-    folder = support.write_corpus(tmp_path_factory.mktemp("unmasked"))
+    folder = tmp_path_factory.mktemp("unmasked")
     paths = [str(folder / "0.tfrecord"), str(folder / "1.tfrecord.gz")]
-    jobs.create_pretraining_data(support.job(folder, paths, dynamic_masking=True, dupe_factor=1, packing=request.param))
+    jobs.create_pretraining_data(support.job(corpus, paths, dynamic_masking=True, dupe_factor=1, packing=request.param))
     return Records.of(paths, 48, M)
 
 

@@ -1,0 +1,140 @@
+"""bert-tf run_tagger as a user runs it: columns and JSON lines in, tags, entities and scores out, served alike."""
+
+import json
+
+import pytest
+
+from bert_tf.evaluation import entities
+from bert_tf.serving.client import Client
+from bert_tf.serving.server import serve
+from bert_tf.tasks.tagging.columns import read_columns
+from tests import tiny
+from tests.scripts import assert_same_tensors, run_programs
+from tests.tasks.tagging import support
+
+TRAIN = ["--init_checkpoint=HOME/init", "--train_file=HOME/train.txt", "--do_train", "--train_batch_size=16",
+         "--max_seq_length=16", "--doc_stride=6", "--learning_rate=4e-3", "--num_train_epochs=12",
+         "--seed=2"]  # fmt: skip
+ASK = ["--do_eval", "--eval_file=HOME/dev.jsonl", "--do_predict", "--predict_file=HOME/ask.jsonl"]
+CASES = {
+    "whole": [*TRAIN, *ASK, "--do_export", "--save_checkpoints_steps=30", "--output_dir=HOME/whole"],
+    "later": ["--init_checkpoint=HOME/whole", *ASK, "--output_dir=HOME/later"],  # it remembers how it was trained
+    "options": [*TRAIN, "--do_eval", "--eval_file=HOME/dev.jsonl", "--keep_best=f1_FLAW", "--early_stopping=2",
+                "--class_weights=balanced", "--label_smoothing=0.1", "--freeze_layers=1", "--layerwise_lr_decay=0.9",
+                "--save_checkpoints_steps=10", "--output_dir=HOME/options"],
+}  # fmt: skip
+OUT = "--output_dir=HOME/bad"
+BAD = {  # case -> arguments, what the message says
+    "no file": ([*TRAIN[:1], *TRAIN[2:], OUT], "--do_train must have sentences. Received no --train_file"),
+    "ragged": ([*TRAIN, "--train_file=HOME/ragged.txt", OUT], "ragged.txt:2: a word's line must have 2 columns"),
+    "scheme": ([*TRAIN, "--tag_scheme=iob2", "--train_file=HOME/iob1.txt", OUT],
+               "iob1.txt:1: the tags must keep to iob2 (--tag_scheme)"),
+    "empty": ([*TRAIN, "--train_file=HOME/empty.jsonl", OUT],
+              "empty.jsonl:2: 'tokens' must be a list of texts, one at least"),
+    "unknown": ([*TRAIN, "--train_file=HOME/unknown.txt", OUT], "unknown.txt:1: a tag must be O, or a prefix"),
+    "unseen": (["--init_checkpoint=HOME/whole", "--do_eval", "--eval_file=HOME/unseen.txt", OUT],
+               "unseen.txt:1: the tag must be one that training saw: B-FLAW"),
+    "stride": ([*TRAIN, "--doc_stride=15", OUT],
+               "--doc_stride must be from 1 to what a row of --max_seq_length has room for, 14 pieces"),
+    "other task": (["--init_checkpoint=HOME/classifier", *ASK, OUT], "The model must be one for tagging for this."),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("run_tagger")
+    tiny.checkpoint(folder / "init", dropout=0.1)
+    tiny.checkpoint(folder / "classifier")
+    (folder / "classifier" / "task.json").write_text(json.dumps(
+        {"task": "classification", "num_labels": 2, "text_inputs": ["text"], "max_seq_length": 16}))  # fmt: skip
+    support.write_columns(folder / "train.txt", support.sentences(96))
+    support.write_jsonl(folder / "dev.jsonl", support.sentences(30, 1))
+    texts = ["a 😀 good film", "the people, cold bad", "people see good!", "the film is good ."]
+    extra = [[(word, "O") for word in text.split(" ")] for text in texts]
+    support.write_jsonl(folder / "ask.jsonl", [*support.sentences(20, 2), *extra])
+    for name, content in {
+        "ragged.txt": "a O\nb\n", "iob1.txt": "good I-QUAL\n", "unknown.txt": "good X-QUAL\n",
+        "unseen.txt": "good B-NEW\n",
+        "empty.jsonl": '{"tokens": ["a"], "tags": ["O"]}\n{"tokens": [], "tags": []}\n',
+    }.items():  # fmt: skip
+        (folder / name).write_text(content, encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def results(home):
+    """{case: {"status", "log"}} of all command lines, run one after the other in one process."""
+    every = {**CASES, **{name: arguments for name, (arguments, _) in BAD.items()}}
+    given = [[argument.replace("HOME", str(home)) for argument in arguments] for arguments in every.values()]
+    return dict(zip(every, run_programs("run_tagger", given), strict=True))
+
+
+def _scores(folder):
+    return {name: float(value) for name, value in (
+        line.split(" = ") for line in (folder / "eval_results.txt").read_text().splitlines())}  # fmt: skip
+
+
+def _lines(path):
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_it_runs(results, case):
+    assert results[case]["status"] == 0, results[case]["log"]
+
+
+def test_scores_are_conllevals_of_the_columns_that_are_written(home, results):
+    scores = _scores(home / "whole")
+    rows = [block.splitlines() for block in (home / "whole" / "eval_predictions.txt").read_text().split("\n\n")]
+    golds, predictions = ([[line.split()[side] for line in block] for block in rows] for side in (1, 2))
+    for name, value in entities.score(golds, predictions).items():
+        assert scores[f"eval_{name}"] == pytest.approx(value), name
+    assert scores["eval_f1"] > 0.7 and scores["eval_f1_QUAL"] > 0.9 and scores["global_step"] == 80
+
+
+def test_predictions_as_columns_and_as_entities_agree(home, results):
+    asked, said = _lines(home / "ask.jsonl"), _lines(home / "whole" / "predictions.jsonl")
+    columns = read_columns(home / "whole" / "predictions.txt")
+    for sentence, line, words, tags in zip(asked, said, columns.words, columns.tags, strict=True):
+        assert line["text"] == " ".join(sentence["tokens"]) and len(words) == len(tags) == len(sentence["tokens"])
+        assert len(line["entities"]) == len(entities.entities(tags))
+        for entity in line["entities"]:
+            assert list(entity) == ["text", "type", "start", "end", "score"] and 0 < entity["score"] <= 1
+            assert line["text"][entity["start"] : entity["end"]] == entity["text"]
+
+
+def test_a_trained_model_is_asked_as_it_was_trained(home, results):
+    for name in ("predictions.jsonl", "predictions.txt", "eval_predictions.txt"):
+        assert (home / "later" / name).read_bytes() == (home / "whole" / name).read_bytes()
+
+
+def test_the_served_entities_are_the_scripts(home, results):
+    said = _lines(home / "whole" / "predictions.jsonl")
+    with serve(f"{home}/whole/export", "tags") as server, Client(f"localhost:{server.port}", "tags") as client:
+        served = client.ask({"text": [line["text"] for line in said]})
+        assert client.ask({"text": ["the people is"]})[0].keys() == {"entities"}
+    for line, answer in zip(said, served, strict=True):
+        pairs = zip(line["entities"], answer["entities"], strict=True)
+        assert all(a.pop("score") == pytest.approx(b.pop("score"), abs=1e-4) and a == b for a, b in pairs)
+
+
+def test_all_that_fine_tuning_has_works_for_it(home, results):
+    log = results["options"]["log"]
+    assert "Layers: frozen: the embeddings and 1 of the layers; rates: times 0.9" in log
+    assert "eval_f1_FLAW = " in log and (home / "options" / "best_checkpoint.json").exists()
+    assert 'aria-label="f1_FLAW"' in (home / "options" / "report.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_gets_one_clear_message(home, results, case):
+    result = results[case]
+    assert result["status"] == 1 and BAD[case][1] in result["log"] and "Traceback" not in result["log"], result["log"]
+    assert not (home / "bad").exists() or not list((home / "bad").iterdir())
+
+
+@pytest.mark.slow
+def test_started_again_it_makes_no_step_and_stays_to_the_bit(home, results):
+    arguments = [a.replace("HOME", str(home)) for a in CASES["whole"] if "export" not in a][:-1]
+    first, again = run_programs("run_tagger", [[*arguments, f"--output_dir={home}/again"]] * 2)
+    assert first["status"] == again["status"] == 0 and "Continuing this run from step 80" in again["log"]
+    assert_same_tensors(home / "whole" / "model.ckpt-80", home / "again" / "model.ckpt-80")

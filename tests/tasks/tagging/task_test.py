@@ -1,0 +1,141 @@
+"""Tagging: rows and their tags, the loss by hand, conlleval's scores through windows, and entities in texts."""
+
+import dataclasses
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.evaluation import entities
+from bert_tf.tasks.tagging.columns import TaggedExamples, text_of
+from bert_tf.tasks.tagging.rows import sentence_rows
+from bert_tf.tasks.tagging.task import TaggingTask, label_list
+from bert_tf.tokenization.wordpiece import Tokenizer
+from bert_tf.training.batching import Batching
+from bert_tf.training.job import Job
+from bert_tf.training.loop import RunConfig
+from tests import tiny
+from tests.tasks.tagging import support
+
+LABELS = ["B-FLAW", "B-QUAL", "I-FLAW", "I-QUAL", "O"]
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return Tokenizer(list(tiny.VOCAB))
+
+
+def examples(sentences) -> TaggedExamples:
+    words, tags = ([[pair[side] for pair in sentence] for sentence in sentences] for side in (0, 1))
+    return TaggedExamples([str(i) for i in range(len(words))], words, tags, "iob2", "tags.txt", list(range(len(words))))
+
+
+def _task(**options):
+    return TaggingTask(tiny.config(), LABELS, **options)
+
+
+def test_each_type_has_both_of_its_tags():
+    assert label_list([["O", "B-b"], ["B-a", "I-a"]]) == ["B-a", "B-b", "I-a", "I-b", "O"]
+    assert label_list([["O"]]) == ["O"] and label_list([["B", "I"]]) == ["B", "I", "O"]
+
+
+def test_the_tag_stands_on_a_words_first_piece(tokenizer):
+    sentence = [("goods", "B-QUAL"), ("film", "O"), ("\u200b", "B-FLAW"), ("bad", "B-FLAW"), ("bad,bad", "I-FLAW")]
+    rows = sentence_rows(tokenizer, examples([sentence]), LABELS, 16, 4, True)
+    pieces = [tiny.VOCAB[i] for i in rows.pieces["input_ids"]]
+    assert pieces == ["[CLS]", "good", "##s", "film", "bad", "bad", ",", "bad", "[SEP]"]
+    assert rows.pieces["tag_ids"].tolist() == [-1, 1, -1, 4, 0, 2, -1, -1, -1]
+    assert rows.origin.take(rows.pieces["input_ids"][np.newaxis], "none") == [
+        [tiny.VOCAB.index("good"), tiny.VOCAB.index("film"), "none", tiny.VOCAB.index("bad"), tiny.VOCAB.index("bad")]]
+
+
+def test_each_word_has_its_tag_once_however_many_windows_there_are(tokenizer):
+    given = examples(support.sentences(40, seed=5))
+    for length in (5, 8, 16, 32):
+        rows = sentence_rows(tokenizer, given, LABELS, length, max(1, length // 2 - 2), True)
+        tags = rows.pieces["tag_ids"]
+        assert (tags >= 0).sum() == sum(map(len, given.words)) and rows.lengths.max() <= length
+        flat = np.full((len(rows), length), -1)
+        for i, (first, limit) in enumerate(zip(rows.splits[:-1], rows.splits[1:], strict=True)):
+            flat[i, : limit - first] = tags[first:limit]
+        assert [[LABELS[i] for i in each] for each in rows.origin.take(flat, -1)] == given.tags
+
+
+def test_a_word_with_white_space_inside_is_tagged_by_its_first_part(tokenizer):
+    rows = sentence_rows(tokenizer, examples([[("good film", "B-QUAL"), ("a\u00a0story", "O")]]), LABELS, 16, 4, True)
+    assert rows.pieces["tag_ids"].tolist() == [-1, 1, -1, 4, -1, -1]
+
+
+def test_a_tag_that_training_never_saw_is_refused(tokenizer):
+    with pytest.raises(ValueError, match=r"^tags\.txt:.*the tag must be one that training saw: B-FLAW, .* 'B-NEW'"):
+        sentence_rows(tokenizer, examples([[("film", "B-NEW")]]), LABELS, 16, 4, True)
+
+
+def test_the_loss_is_the_mean_over_the_words_that_speak():
+    rng = np.random.default_rng(0)
+    logits = rng.normal(size=(3, 4, 5)).astype(np.float32)
+    tags = np.array([[-1, 0, 4, -1], [-1, 2, -1, -1], [-1, 3, 1, 1]], np.int32)
+    batch = {"tag_ids": tf.constant(tags), "is_real_example": tf.constant([1.0, 1.0, 0.0])}
+    chances = np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)
+    each = [-np.log(chances[r, c, t]) for r, c, t in ((0, 1, 0), (0, 2, 4), (1, 1, 2))]
+    task = _task()
+    assert float(task.loss(logits, batch, task.denominators(batch))) == pytest.approx(np.mean(each), rel=1e-5)
+    losses, words = task.example_losses(logits, batch)
+    assert words.numpy().tolist() == [2, 1, 3]
+    np.testing.assert_allclose(losses[:2], [sum(each[:2]), each[2]], rtol=1e-5)
+    weights = (2.0, 1.0, 3.0, 1.0, 0.5)
+    weighed = _task(class_weights=weights)
+    expected = (2.0 * each[0] + 0.5 * each[1] + 3.0 * each[2]) / 5.5
+    assert float(weighed.loss(logits, batch, weighed.denominators(batch))) == pytest.approx(expected, rel=1e-5)
+    np.testing.assert_allclose(weighed.example_losses(logits, batch)[0], losses)  # runs may be compared
+
+
+def test_a_tiny_model_learns_and_its_scores_are_conllevals(tokenizer, tmp_path):
+    keras.utils.set_random_seed(0)
+    given, task, batching = examples(support.sentences(64)), _task(doc_stride=6), Batching(16)
+    rows = task.lay_out(tokenizer, given, 16, True)
+    job = Job(task, RunConfig(str(tmp_path), 16, 120, 10, 4e-3))
+    job.train(batching.training(rows, job.run))
+    scores, outputs = job.scores(batching.scoring(rows, 16)), job.outputs(batching.scoring(rows, 16))
+    assert scores["f1"] > 0.9 and 0 < scores["loss"] < 0.3
+    predictions = rows.origin.take(np.array(LABELS, object)[outputs["tag"]], "O")
+    predictions = [entities.tags_of(entities.entities(tags), len(tags), "iob2") for tags in predictions]
+    assert {k: v for k, v in scores.items() if k != "loss"} == entities.score(given.tags, predictions)
+    assert set(task.metric_names) | {"loss"} == scores.keys()
+
+
+def test_entities_are_those_of_conlleval_whatever_the_tags(tokenizer):
+    rng, task = np.random.default_rng(1), _task(doc_stride=8)
+    sentences = [[(word, "O") for word in rng.choice(tiny.FILL, rng.integers(1, 9))] for _ in range(60)]
+    given = examples(sentences)
+    texts = [text_of(words)[0] for words in given.words]
+    features, words = task.read(tokenizer, [tf.constant(texts)], 32)
+    logits = tf.constant(rng.normal(size=(*features["input_ids"].shape, len(LABELS))), tf.float32)
+    served = {name: values.numpy() for name, values in task.answer(logits, words).items()}
+    best = {name: values.numpy() for name, values in task.collected(logits, None).items()}
+    rows = dataclasses.replace(task.lay_out(tokenizer, given, 32, False))
+    for i, tags in enumerate(rows.origin.take(np.array(LABELS, object)[best["tag"]], "O")):
+        spans, expected = text_of(given.words[i])[1], entities.entities(tags)
+        assert served["entity_count"][i] == len(expected)
+        for k, entity in enumerate(expected):
+            start, end = int(served["start"][i, k]), int(served["end"][i, k])
+            assert (start, end) == (spans[entity.first][0], spans[entity.last][1])
+            assert served["entity"][i, k].decode() == texts[i][start:end]
+            assert served["type"][i, k].decode() == entity.type
+            assert 0.2 < served["score"][i, k] <= 1
+        assert not served["entity"][i, len(expected) :].astype(bool).any()
+
+
+def test_ids_alone_are_answered_piece_by_piece():
+    logits = tf.constant(np.eye(5, dtype=np.float32)[np.newaxis] * 9)
+    answer = _task().answer(logits)
+    assert [tag.decode() for tag in answer["tag"].numpy()[0]] == LABELS
+    assert (answer["probability"].numpy() > 0.99).all()
+
+
+def test_task_json_keeps_the_options():
+    task = _task(scheme="bioes", doc_stride=9, class_weights=(1, 2, 3, 4, 5), label_smoothing=0.1)
+    again = TaggingTask(tiny.config(), **task.to_dict())
+    assert again.to_dict() == task.to_dict() and task.identity() == again.identity()
+    assert _task().to_dict() == {"labels": LABELS, "scheme": "iob2", "doc_stride": 64} and not _task().identity()

@@ -1,0 +1,91 @@
+"""Words and the rows they stand in: pictures, windows, and what surrounds a word in running text."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.tasks.tagging.words import word_rows
+from bert_tf.tokenization.wordpiece import Tokenizer
+from tests import tiny
+
+VOCAB = [*tiny.VOCAB, "(", ")", "!", '"', "u", "ro", "##me", "中"]
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return Tokenizer(VOCAB)
+
+
+def _read(tokenizer, *texts, length=16, stride=4):
+    """Returns the pieces of each row, and of each word (text, row, column, word, word without its edges)."""
+    packed, words = word_rows(tokenizer, list(texts), length, stride)
+    rows = [[VOCAB[i] for i in row] for row in packed["input_ids"].to_list()]
+    parts = zip(*(part.numpy().tolist() for part in words[1:]), strict=True)
+    listed = [
+        (of, row, column, texts[of][start:limit], texts[of][inner:inner_limit])
+        for of, row, column, start, limit, inner, inner_limit in parts
+    ]
+    return rows, listed
+
+
+def test_a_word_is_what_stands_between_white_space(tokenizer):
+    rows, words = _read(tokenizer, "Good  people\tin\u00a0Rome, (a film).", "", "the end")
+    assert rows[0] == ["[CLS]", "good", "people", "[UNK]", "ro", "##me", ",", "(", "a", "film", ")", ".", "[SEP]"]
+    assert rows[1] == ["[CLS]", "[SEP]"] and rows[2] == ["[CLS]", "the", "[UNK]", "[SEP]"]
+    assert words == [
+        (0, 0, 1, "Good", "Good"),
+        (0, 0, 2, "people", "people"),
+        (0, 0, 3, "in", "in"),
+        (0, 0, 4, "Rome,", "Rome"),
+        (0, 0, 7, "(a", "a"),
+        (0, 0, 9, "film).", "film"),
+        (2, 2, 1, "the", "the"),
+        (2, 2, 2, "end", "end"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("word", "inner"),
+    [
+        ("Rome.", "Rome"), ("U.S.", "U.S."), ("...", "..."), ("“Rome”", "Rome"), ("Rome's", "Rome's"),
+        ("(U.S.)", "U.S."), ("!", "!"), ("中，", "中"), ("a.b", "a.b"), ("?!", "?!"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_punctuation_at_the_edges_of_a_word_is_no_part_of_a_name(tokenizer, word, inner):
+    _, words = _read(tokenizer, f"the {word} film")
+    assert [found[3:] for found in words] == [("the", "the"), (word, inner), ("film", "film")]
+
+
+def test_a_word_speaks_in_the_window_where_most_stands_around_it(tokenizer):
+    text = " ".join(tiny.FILL[:9])
+    rows, words = _read(tokenizer, text, length=6, stride=2)
+    assert [row[1:-1] for row in rows] == [text.split()[i : i + 4] for i in (0, 2, 4, 6)]
+    assert [word for *_, word, _ in words] == text.split()
+    for _, row, column, word, _ in words:
+        assert rows[row][column] == word
+        here = min(column - 1, len(rows[row]) - 2 - column)
+        others = [min(c - 1, len(r) - 2 - c) for r in rows for c, piece in enumerate(r) if piece == word]
+        assert here == max(others)
+
+
+def test_every_piece_is_in_a_row_and_offsets_are_code_points(tokenizer):
+    text = "😀 the fi\u0301lm  is\u200b good 中中 😀"
+    _, words = _read(tokenizer, text)
+    assert [word for *_, word, _ in words] == text.split()
+
+
+def test_bytes_that_are_no_utf_8_do_not_count(tokenizer):
+    packed, words = word_rows(tokenizer, tf.constant([b"the \xff film"]), 16, 4)
+    assert words.texts.numpy().tolist() == [b"the  film"] and words.starts.numpy().tolist() == [0, 5]
+
+
+def test_no_text_at_all(tokenizer):
+    packed, words = word_rows(tokenizer, tf.zeros([0], tf.string), 16, 4)
+    assert packed["input_ids"].nrows() == 0 and all(np.size(part) == 0 for part in words)
+
+
+def test_a_stride_that_leaves_gaps_is_refused(tokenizer):
+    message = r"`doc_stride` must be from 1 to .* 4 pieces here\. Received: 5; with a greater one"
+    with pytest.raises(ValueError, match=message):
+        word_rows(tokenizer, ["the film"], 6, 5)
