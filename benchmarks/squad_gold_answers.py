@@ -44,9 +44,9 @@ def each_answer(examples: SquadExamples) -> SquadExamples:
 def recovered(tokenizer, examples: SquadExamples, max_seq_length=384, doc_stride=128, max_query_length=64) -> dict:
     """Returns {id: text of the pieces that are the targets}, of the examples whose answer some window holds whole."""
     rows = question_rows(tokenizer, examples, max_seq_length, doc_stride, max_query_length, with_answers=True)
-    first, last = (rows.tokenized.targets[f"{side}_positions"] for side in ("start", "end"))
-    starts = rows.starts.flat[rows.tokenized.splits[:-1] + first]
-    limits = rows.limits.flat[rows.tokenized.splits[:-1] + last]
+    first, last = (rows.targets[f"{side}_positions"] for side in ("start", "end"))
+    starts = rows.origin.starts.flat[rows.splits[:-1] + first]
+    limits = rows.origin.limits.flat[rows.splits[:-1] + last]
     held = np.flatnonzero(first)
     return {examples.ids[i]: examples.contexts[i][starts[row] : limits[row]]
             for row, i in zip(held, rows.example[held], strict=True)}  # fmt: skip

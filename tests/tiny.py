@@ -64,6 +64,11 @@ def write_jsonl(path, rows, keys):
     return path
 
 
+def rows(**targets):
+    """Returns what a task's metrics hold the outputs against, where nothing but targets is needed."""
+    return Tokenized({}, np.zeros(1, np.int64), targets)
+
+
 def tokenized(n, seed=0, longest=14, **targets) -> Tokenized:
     """Returns n examples of 3 to `longest` ids, [CLS] first; without `targets` the label tells if a good word is in."""
     rng = np.random.default_rng(seed)

@@ -30,7 +30,7 @@ def several(separator: str) -> Cell:
         ValueError: the separator is empty.
     """
     if not separator:
-        raise ValueError("--label_separator must not be empty. Received ''; give what stands between two labels.")
+        raise ValueError("`label_separator` must not be empty. Received ''; give what stands between two labels.")
     must = f"the labels must be names with {separator!r} between them, or a list of names in .jsonl and .parquet"
     return Cell(must, lambda value: _several(value, separator))
 

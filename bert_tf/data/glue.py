@@ -19,8 +19,8 @@ def find_task(name: str) -> GlueTask:
         if _plain(task.name) == _plain(name):
             return task
     raise ValueError(
-        f"--task_name must be one of {sorted(TASKS)}. Received: {name!r}; "
-        "for data of your own leave it out and give --train_file and --eval_file."
+        f"`task_name` must be one of {sorted(TASKS)}. Received: {name!r}; "
+        "for data of your own leave it out and give `train_file` and `eval_file`."
     )
 
 
@@ -32,7 +32,7 @@ def check_language(task: GlueTask, language: str | None) -> str:
     """
     if language is not None and language not in task.languages:
         must = f"one of {', '.join(task.languages)}" if task.languages else "left out for a task in English alone"
-        raise ValueError(f"--xnli_language must be {must}. Received: {language!r} with --task_name={task.name}.")
+        raise ValueError(f"`xnli_language` must be {must}. Received: {language!r} with `task_name={task.name}`.")
     return language or LANGUAGE
 
 
@@ -48,11 +48,11 @@ def read_split(data_dir: str | os.PathLike, task: str, split: str, language: str
     row = find_task(task)
     if split not in row.splits:
         raise ValueError(
-            f"--task_name={row.name} must be asked for what it has, {', '.join(row.splits)}. Received: {split}; train "
-            "on a task with the same labels, and name that run's --output_dir as --init_checkpoint."
+            f"`task_name={row.name}` must be asked for what it has, {', '.join(row.splits)}. Received: {split}; train "
+            "on a task with the same labels, and name that run's `output_dir` as `init_checkpoint`."
         )
     layout = row.splits[split]
-    remedy = f"check that --data_dir holds GLUE's {row.directory}, which --task_name={row.name} reads"
+    remedy = f"check that `data_dir` holds GLUE's {row.directory}, which `task_name={row.name}` reads"
     examples = tables.read_table(
         _find_file(os.fspath(data_dir), row, layout.file.format(language=language)),
         header=layout.header,
@@ -76,16 +76,16 @@ def _find_file(data_dir, task, file):
     if os.path.isfile(path):
         return path
     if not os.path.isdir(data_dir):
-        raise ValueError(f"--data_dir must be a directory. Received {data_dir!r}, where there is none; correct it.")
+        raise ValueError(f"`data_dir` must be a directory. Received {data_dir!r}, where there is none; correct it.")
     there = sorted(os.listdir(data_dir))
-    remedy = f"put GLUE's {task.directory} there, or correct --data_dir"
+    remedy = f"put GLUE's {task.directory} there, or correct `data_dir`"
     for name in there:
         if _plain(name) in map(_plain, (task.name, task.directory)) and os.path.isfile(
             os.path.join(data_dir, name, file)
         ):
-            remedy = f"say --data_dir={os.path.join(data_dir, name)}"
+            remedy = f"say `data_dir={os.path.join(data_dir, name)}`"
     raise ValueError(
-        f"--data_dir={data_dir} must hold {file} of GLUE's {task.directory}. "
+        f"`data_dir={data_dir}` must hold {file} of GLUE's {task.directory}. "
         f"Received a directory with {there[:20]}; {remedy}."
     )
 

@@ -11,13 +11,13 @@ class Split:
     """One file of a task: columns are names, or indexes where the file has no header.
 
     Attributes:
-        file: its path in the task's folder; `{language}` stands for --xnli_language.
+        file: its path in the task's folder; `{language}` stands for `xnli_language`.
         text_columns: one or two.
         label_column: None in test files.
         id_column: None: the examples are numbered.
         header: whether line 1 names the columns.
         leaderboard: what GLUE's server calls the file of answers; "" where it asks for none.
-        language_column: only the rows are read that have --xnli_language there.
+        language_column: only the rows are read that have `xnli_language` there.
         renamed: labels that the file writes otherwise than the task.
         skip_short: as in `tables.read_table`: the official file has broken rows.
     """
@@ -38,14 +38,14 @@ class GlueTask:
     """One task.
 
     Attributes:
-        name: as --task_name gives it.
-        directory: what the official download calls the folder that --data_dir points to.
+        name: as `task_name` gives it.
+        directory: what the official download calls the folder that `data_dir` points to.
         splits: "train", "dev", "test", and further dev and test files as "dev_<name>" and "test_<name>" -> the file.
         labels: label names in the order of their ids, sorted as strings; () for scores.
         metrics: official metrics, names from `bert_tf.evaluation.metrics`.
         problem: "single_label" or "regression".
         scale: lowest and highest score.
-        languages: those of which --xnli_language chooses one; () for a task in English alone.
+        languages: those of which `xnli_language` chooses one; () for a task in English alone.
     """
 
     name: str

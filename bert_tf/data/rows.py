@@ -18,10 +18,10 @@ _FIELD_LIMIT = 2**31 - 1  # Python's csv refuses fields over 128 KiB unless told
 
 @dataclasses.dataclass(frozen=True)
 class Column:
-    """A column that was asked for by name or index, the flag it came by, and advice that ends errors about it."""
+    """A column that was asked for by name or index, the parameter it came by, and advice that ends errors about it."""
 
     name: str | int
-    flag: str
+    parameter: str
     remedy: str | None = None
 
     def index(self) -> int | None:
@@ -32,12 +32,12 @@ class Column:
     def find(self, names: Sequence[str], at: str, header: bool = True) -> int:
         """Returns the column's place among `names`; a name that happens to be digits goes before an index.
 
-        `at` is "file:line" for errors; `header` says whether an error may blame the setting --header.
+        `at` is "file:line" for errors; `header` says whether an error may blame the parameter `header`.
         """
         if isinstance(self.name, str) and names.count(self.name) > 1:
             raise ValueError(
                 f"{at}: column names must differ. Received {self.name!r} more than once in {excerpt(names)}; "
-                f"give {self.flag} by index, from 0, or rename one."
+                f"give `{self.parameter}` by index, from 0, or rename one."
             )
         if isinstance(self.name, str) and self.name in names:
             return names.index(self.name)
@@ -47,10 +47,10 @@ class Column:
 
     def missing(self, names: Sequence[str], at: str, header: bool) -> ValueError:
         """Returns the error that says which columns there are instead."""
-        advice = f"choose one with {self.flag}"
-        advice += ", or say --header=false if line 1 is already an example" if header else ""
+        advice = f"choose one with `{self.parameter}`"
+        advice += ", or say `header=false` if line 1 is already an example" if header else ""
         return ValueError(
-            f"{at}: there must be a column {self.name!r} ({self.flag}). "
+            f"{at}: there must be a column {self.name!r} (`{self.parameter}`). "
             f"Received the columns {excerpt(list(names), 200)}; {self.remedy or advice}."
         )
 
@@ -211,14 +211,14 @@ def _check_widths(path, rows, names, separators):
             advice = "put a field with commas into double quotes" if separators == "commas" else "take out a stray tab"
             raise ValueError(
                 f"{where(path, line)}: a row must have the {len(names)} columns of line 1, separated by {separators}. "
-                f"Received {len(row)}: {excerpt(row)}; {advice}, or name the columns by number, with --header=false."
+                f"Received {len(row)}: {excerpt(row)}; {advice}, or name the columns by number, with `header=false`."
             )
 
 
 def _too_short(path, line, row, need, wanted, separators):
     """Returns the error of a row with fewer than `need` columns, and its likely reason."""
-    flags = " and ".join(dict.fromkeys(column.flag for column in wanted))
-    remedy = wanted[0].remedy or f"correct this line, or check {flags}"
+    parameters = " and ".join(dict.fromkeys(f"`{column.parameter}`" for column in wanted))
+    remedy = wanted[0].remedy or f"correct this line, or check {parameters}"
     if separators == "tabs" and any('"' in cell for cell in row):
         remedy = (
             'a stray quote (") may have swallowed a tab or a line end when the file was written, for quotes are '
@@ -233,8 +233,8 @@ def _too_short(path, line, row, need, wanted, separators):
 def _index_without_header(path, column):
     if column.index() is None:
         raise ValueError(
-            f"{path}: {column.flag} must be an index from 0 where no line names the columns (--header=false). "
-            f"Received: {column.name!r}; give the index, or --header=true if line 1 names the columns."
+            f"{path}: `{column.parameter}` must be an index from 0 where no line names the columns (`header=false`). "
+            f"Received: {column.name!r}; give the index, or `header=true` if line 1 names the columns."
         )
     return column.index()
 

@@ -63,7 +63,7 @@ def read_table(
         label_column: likewise; None leaves `labels` None.
         id_column: likewise; None numbers the examples from "0".
         label: what a label is, from `cells`: a name, several, or a number.
-        remedy: advice that ends errors about columns; by default it speaks of the flags of the scripts.
+        remedy: advice that ends errors about columns; by default it names the parameters.
         only: a column and a value: the rows that do not have it there are none of the examples.
         skip_short: leave rows out that have too few columns, where they are a few in a thousand, and count them in
             the log.
@@ -72,17 +72,17 @@ def read_table(
         ValueError: the file cannot be read as said; the message names file, line, what must hold and what to do.
     """
     if len(text_columns) not in (1, 2):
-        raise ValueError(f"--text_column must name one or two columns. Received: {tuple(text_columns)}.")
+        raise ValueError(f"`text_column` must name one or two columns. Received: {tuple(text_columns)}.")
     path = os.fspath(path)
-    asked = [(column, "--text_column", TEXT) for column in text_columns]
-    asked += [(label_column, "--label_column", label), (id_column, "id_column", NAME)]
-    kinds = [(Column(column, flag, remedy), kind) for column, flag, kind in asked if column is not None]
-    choice = [Column(only[0], "the column to choose by", remedy)] if only else []
+    asked = [(column, "text_column", TEXT) for column in text_columns]
+    asked += [(label_column, "label_column", label), (id_column, "id_column", NAME)]
+    kinds = [(Column(column, name, remedy), kind) for column, name, kind in asked if column is not None]
+    choice = [Column(only[0], "only", remedy)] if only else []
     rows = read_rows(path, [column for column, _ in kinds] + choice, header, skip_short)
     if not rows:
         raise ValueError(
             f"{path} must hold at least one example. Received a file with no examples; "
-            "check the path, and whether its only line is a header (--header)."
+            "check the path, and whether its only line is a header (`header`)."
         )
     if only:
         rows = _choose(path, rows, *only)
@@ -109,7 +109,7 @@ def label_list(examples: Examples) -> list[str]:
     if not names:
         raise ValueError(
             f"{examples.path} must have a label somewhere. Received none in {len(examples)} examples; "
-            "check --label_column and --label_separator."
+            "check `label_column` and `label_separator`."
         )
     return sorted(names)
 
@@ -123,7 +123,7 @@ def check_labels(
         examples: with labels that are names.
         known: all names.
         whose: what the error says of them.
-        remedy: how it ends; by default with the flags of the scripts.
+        remedy: how it ends; by default with the parameters to check.
 
     Raises:
         ValueError: a label is not among `known`, or the examples have no labels.
@@ -132,7 +132,7 @@ def check_labels(
     for i, label in enumerate(_labels_of(examples)):
         for name in _names(label):
             if name not in ids:
-                advice = remedy or "check --label_column and --header, or train on examples of this label too"
+                advice = remedy or "check `label_column` and `header`, or train on examples of this label too"
                 raise ValueError(
                     f"{examples.where(i)}: the label must be {whose}: {excerpt(list(known), 200)}. "
                     f"Received: {name!r}; correct this line, {advice}."
@@ -146,7 +146,7 @@ def _names(label):
 
 def _labels_of(examples):
     if examples.labels is None:
-        raise ValueError(f"{examples.path} must have labels for this. Received no column of them; give --label_column.")
+        raise ValueError(f"{examples.path} must have labels for this. Received no column of them; give `label_column`.")
     return examples.labels
 
 
@@ -181,7 +181,7 @@ def _check_values(path, rows, kinds):
             if read is None:
                 raise ValueError(
                     f"{where(path, line)}: {kind.must}. Received: {excerpt(value)} in column {column.name!r}; "
-                    f"correct this line, or {column.remedy or f'check {column.flag}'}."
+                    f"correct this line, or {column.remedy or f'check `{column.parameter}`'}."
                 )
             kept.append(read)
     return columns

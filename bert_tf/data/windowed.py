@@ -1,4 +1,4 @@
-"""Long texts read through windows: examples of several rows each (`--long_text=window`)."""
+"""Long texts read through windows: examples of several rows each (`long_text=window`)."""
 
 import dataclasses
 import hashlib
@@ -32,8 +32,8 @@ class Windows:
         """Raises ValueError where pieces would fall between two windows of `room` pieces."""
         if self.stride > room:
             raise ValueError(
-                f"Windows must overlap or touch: --doc_stride is at most {room}, the pieces of a text that a row of "
-                f"--max_seq_length has room for. Received: {self.stride}; lower --doc_stride, or leave it out."
+                f"Windows must overlap or touch: `doc_stride` is at most {room}, the pieces of a text that a row of "
+                f"`max_seq_length` has room for. Received: {self.stride}; lower `doc_stride`, or leave it out."
             )
 
 
@@ -171,7 +171,7 @@ def tokenize(tokenizer, texts: list, max_seq_length: int, windows: Windows, targ
     flat = {name: np.concatenate([part[name].flat_values.numpy() for part in packed]) for name in packed[0]}
     lengths, counts, cut = map(np.concatenate, (lengths, counts, cut))
     logging.info(
-        "%s: %d examples in %d windows, %d of them in more than one; %d have more than --max_windows=%d, and lost "
+        "%s: %d examples in %d windows, %d of them in more than one; %d have more than `max_windows=%d`, and lost "
         "%d pieces.",
         *(path, len(counts), counts.sum(), (counts > 1).sum(), (cut > 0).sum(), windows.max_windows, cut.sum()),
     )

@@ -31,6 +31,7 @@ def run_task(kind: type[FineTuned], settings: Settings):
     Raises:
         ValueError: settings, files or checkpoints are not as they must be.
     """
+    check_stopping(settings)
     strategy, use_xla = prepare_devices(settings)
     model = describe_model(settings)
     before = find_task(task_paths(settings), model.config, kind)
@@ -159,6 +160,16 @@ def fine_tuning_config(settings: Settings, num_layers: int, train, identity: dic
     config = make_run_config(settings, steps, warmup, use_xla, identity)
     rates = layer_rates(settings, num_layers, num_examples)
     return dataclasses.replace(config, layer_rates=rates, reinit_layers=settings.reinit_layers)
+
+
+def check_stopping(settings: Settings):
+    """Raises ValueError where the run shall end by a score, but nobody said which."""
+    patience = settings.get("early_stopping")
+    if patience and not settings.keep_best:
+        raise ValueError(
+            f"`early_stopping` must come with `keep_best`. Received `early_stopping={patience}` alone; say by which "
+            "metric a checkpoint is better."
+        )
 
 
 def layer_rates(settings: Settings, num_layers: int, num_examples: int) -> LayerRates | None:

@@ -91,5 +91,8 @@ def _joined(arrays):
 
 def _places(real, order):
     """int [n]: where in the row of all batches each example stands, in the examples' own order."""
-    places = np.flatnonzero(real)
-    return places if order is None else places[np.argsort(order.reshape(-1)[places], kind="stable")]
+    if order is None:
+        return np.flatnonzero(real)
+    examples = order.reshape(-1)
+    places = np.flatnonzero(examples >= 0)
+    return places[np.argsort(examples[places], kind="stable")]

@@ -3,12 +3,12 @@
 import re
 
 import pytest
-from bert_tf.tasks.question_answering import QuestionAnsweringTask
 
 from bert_tf.checkpoints import heads
-from bert_tf.tasks.classification import ClassificationTask
+from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.tasks.fill_mask import FillMaskTask
 from bert_tf.tasks.pretraining import PretrainingTask
+from bert_tf.tasks.squad.task import QuestionAnsweringTask
 from tests import tiny
 
 POOLER, CLASSIFIER, SQUAD = "bert/pooler/dense/bias", "classifier/output_bias", "cls/squad/output_bias"

@@ -27,5 +27,5 @@ def test_a_cell_of_a_number(value, number):
 
 
 def test_a_separator_must_be_something():
-    with pytest.raises(ValueError, match=r"--label_separator must not be empty\. Received ''; give"):
+    with pytest.raises(ValueError, match=r"`label_separator` must not be empty\. Received ''; give"):
         cells.several("")

@@ -68,6 +68,17 @@ def test_width_is_the_next_multiple_or_the_longest_allowed(longest, width):
     assert dataset.width_of(np.array([1, longest]), max_seq_length=20) == width
 
 
+def test_what_each_piece_is_aimed_at_is_padded_as_its_feature_says():
+    examples = _three()
+    examples.pieces["tag_ids"], examples.pad_id = np.arange(10, dtype=np.int32), 5
+    (batch,) = dataset.batches(examples, np.array([[2, 0, -1]]), max_seq_length=4, by_length=False)
+    drawn = _drawn(batch)
+    assert drawn["tag_ids"] == [[8, 9, -1, -1], [0, 1, 2, -1], [-1] * 4]
+    assert drawn["input_ids"] == [[2, 3, 5, 5], [2, 7, 3, 5], [5] * 4]
+    assert drawn["input_mask"] == [[1, 1, 0, 0], [1, 1, 1, 0], [1, 0, 0, 0]]  # of a row of padding, one is looked at
+    assert drawn["segment_ids"][2] == [0] * 4 and drawn["is_real_example"] == [1, 1, 0]
+
+
 def test_batches_picture():
     (batch,) = dataset.batches(_three(), np.array([[1, 0]]), max_seq_length=6, width_step=2)
     assert _drawn(batch) == {

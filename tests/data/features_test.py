@@ -10,6 +10,7 @@ def test_names_types_and_shapes_are_the_promised_ones():
         "input_ids": ("int32", "token"),
         "input_mask": ("int32", "token"),
         "segment_ids": ("int32", "token"),
+        "context_mask": ("int32", "token"),
         "sentence_ids": ("int32", "token"),
         "masked_lm_positions": ("int32", "prediction"),
         "masked_lm_ids": ("int32", "prediction"),
@@ -18,6 +19,7 @@ def test_names_types_and_shapes_are_the_promised_ones():
         "next_sentence_positions": ("int32", "sentence"),
         "next_sentence_weights": ("float32", "sentence"),
         "label_ids": ("int32", "example"),
+        "tag_ids": ("int32", "token"),
         "label_values": ("float32", "example"),
         "start_positions": ("int32", "example"),
         "end_positions": ("int32", "example"),
@@ -37,6 +39,11 @@ def test_keras_inputs_follow_the_schema():
     ]
 
 
+def test_what_fills_a_row_behind_its_last_token():
+    fill = {name: feature.padding_of(7) for name, feature in features.FEATURES.items()}
+    assert {name: value for name, value in fill.items() if value} == {"input_ids": 7, "tag_ids": -1}
+
+
 def test_a_fake_batch_is_a_valid_one_of_every_feature():
     batch = features.fake_batch(features.FEATURES, batch_size=50, seq_length=9, vocab_size=20, num_labels=3)
     shapes = {"token": (50, 9), "prediction": (50, 3), "sentence": (50, 1), "example": (50,)}
@@ -49,6 +56,8 @@ def test_a_fake_batch_is_a_valid_one_of_every_feature():
     for name in ("input_ids", "segment_ids", "sentence_ids"):
         assert not batch[name][mask == 0].any()
     assert set(batch["segment_ids"][mask == 1]) == {0, 1} and set(batch["sentence_ids"][mask == 1]) == {1, 2}
+    assert (batch["tag_ids"][mask == 0] == -1).all() and set(batch["tag_ids"][mask == 1]) == {-1, 0, 1, 2}
+    assert not batch["context_mask"][mask == 0].any() and (batch["context_mask"].sum(1) > 0).all()
     assert set(batch["label_ids"]) == {0, 1, 2} and batch["input_ids"].max() == 19
 
 

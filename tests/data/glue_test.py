@@ -156,18 +156,18 @@ BAD = {  # task, split, content, message after the directory
     "score over the scale": ("sts-b", "train", _STS + "0\tg\tf\ty\to\ts\ts\ta\tb\t5.2\n",
                              r"train\.tsv:2: the score must "
                              r"be a number from 0 to 5\. Received: '5\.2' in column 'score'; correct this line, or "
-                             r"check that --data_dir holds GLUE's STS-B"),
+                             r"check that `data_dir` holds GLUE's STS-B"),
     "score below it": ("sts-b", "dev", _STS + "0\tg\tf\ty\to\ts\ts\ta\tb\t-0.1\n", r"dev\.tsv:2: .*Received: '-0\.1'"),
     "score that is none": ("sts-b", "dev", _STS + "0\tg\tf\ty\to\ts\ts\ta\tb\tnan\n", r"dev\.tsv:2: .*Received: 'nan'"),
     "stray quote": ("rte", "train", _NLI + '0\ta\tb\tentailment\n1\ta "b c\tentailment"\n',
                     r"train\.tsv:3: a row must have "
                     r"at least 4 columns, separated by tabs\. Received 3: .*; a stray quote \(\"\) may have swallowed "
-                    r"a tab or a line end.*: write it again without quoting, or check that --data_dir"),
+                    r"a tab or a line end.*: write it again without quoting, or check that `data_dir`"),
     "missing column": ("rte", "train", "index\tsentence1\tlabel\n0\ta\tentailment\n",
                        r"train\.tsv:1: there must be a column "
-                       r"'sentence2'.*Received the columns \['index', 'sentence1', 'label'\]; check that --data_dir"),
+                       r"'sentence2'.*Received the columns \['index', 'sentence1', 'label'\]; check that `data_dir`"),
     "short row": ("wnli", "train", _NLI + "0\ta\t1\n",
-                  r"train\.tsv:2: .*Received 3: \['0', 'a', '1'\]; check that --data"),
+                  r"train\.tsv:2: .*Received 3: \['0', 'a', '1'\]; check that `data"),
     "another task's label": ("rte", "dev", _NLI + "0\ta\tb\tneutral\n", r"dev\.tsv:2: the label must be one of RTE's: "
                              r"\['entailment', 'not_entailment'\]\. Received: 'neutral'; correct this line, or check"),
     "one id twice": ("cola", "test", "index\tsentence\n0\ta\n1\tb\n0\tc\n",
@@ -194,7 +194,7 @@ def test_mrpc_has_its_majority_class_and_its_stray_quotes():
 def test_find_task_forgives_case_and_hyphens():
     assert {glue.find_task(name).name for name in ("SST-2", "sst2", "SST_2")} == {"sst-2"}
     assert [glue.find_task(name).name for name in ("STSB", "AX", "MNLI")] == ["sts-b", "ax", "mnli"]
-    with pytest.raises(ValueError, match=r"--task_name must be one of \['ax', 'cola', .*'xnli'\]. Received: 'imdb'; "):
+    with pytest.raises(ValueError, match=r"`task_name` must be one of \['ax', 'cola', .*'xnli'\]. Received: 'imdb'; "):
         glue.find_task("imdb")
 
 
@@ -213,23 +213,23 @@ def test_every_row_names_known_metrics_sorted_labels_and_one_file_of_the_leaderb
 
 def test_a_missing_file_points_to_the_folder_inside(tmp_path):
     words = (
-        f"--data_dir={tmp_path} must hold dev.tsv of GLUE's CoLA. Received a directory with []; put GLUE's CoLA there"
+        f"`data_dir={tmp_path}` must hold dev.tsv of GLUE's CoLA. Received a directory with []; put GLUE's CoLA there"
     )
     with pytest.raises(ValueError, match=re.escape(words)):
         glue.read_split(tmp_path, "cola", "dev")
     (tmp_path / "CoLA").mkdir()
     (tmp_path / "CoLA" / "dev.tsv").write_text("gj04\t1\t\tHe ran.\n")
-    with pytest.raises(ValueError, match=re.escape(f"['CoLA']; say --data_dir={tmp_path / 'CoLA'}.")):
+    with pytest.raises(ValueError, match=re.escape(f"['CoLA']; say `data_dir={tmp_path / 'CoLA'}`.")):
         glue.read_split(tmp_path, "cola", "dev")
-    with pytest.raises(ValueError, match="--data_dir must be a directory. Received '.*nowhere', where there is none"):
+    with pytest.raises(ValueError, match="`data_dir` must be a directory. Received '.*nowhere', where there is none"):
         glue.read_split(tmp_path / "nowhere", "cola", "dev")
 
 
 def test_the_files_of_another_task_are_refused(tmp_path):
     (tmp_path / "train.tsv").write_text("sentence\tlabel\nfine\t1\n")
     with pytest.raises(
-        ValueError, match=r"train\.tsv:1: .*at least 4 columns.*--data_dir holds GLUE's CoLA, .*=cola reads"
+        ValueError, match=r"train\.tsv:1: .*at least 4 columns.*`data_dir` holds GLUE's CoLA, .*=cola reads"
     ):
         glue.read_split(tmp_path, "cola", "train")
-    with pytest.raises(ValueError, match=r"train\.tsv:1: there must be a column '#1 String'.*; check that --data_dir"):
+    with pytest.raises(ValueError, match=r"train\.tsv:1: there must be a column '#1 String'.*; check that `data_dir`"):
         glue.read_split(tmp_path, "mrpc", "train")

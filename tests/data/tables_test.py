@@ -130,16 +130,16 @@ def test_bad_unicode_is_dropped_and_logged(tmp_path, caplog):
 LABELLED = {"label_column": "label"}
 NO_HEADER = {"header": False, "text_columns": ["0"], "label_column": "1"}
 BAD = {  # name, content, arguments of read_table, the message after the directory
-    "no column": ("a.tsv", "x\ty\n1\t2\n", {}, r"a\.tsv:1: there must be a column 'text' \(--text_column\)\. Received "
-                  r"the columns \['x', 'y'\]; choose one with --text_column, or say --header=false"),
-    "no label column": ("a.csv", "text\nx\n", LABELLED, r"a\.csv:1: .*'label' \(--label_column\).*\['text'\]"),
+    "no column": ("a.tsv", "x\ty\n1\t2\n", {}, r"a\.tsv:1: there must be a column 'text' \(`text_column`\)\. Received "
+                  r"the columns \['x', 'y'\]; choose one with `text_column`, or say `header=false`"),
+    "no label column": ("a.csv", "text\nx\n", LABELLED, r"a\.csv:1: .*'label' \(`label_column`\).*\['text'\]"),
     "index too high": ("a.tsv", "text\nx\n", {"text_columns": [3]}, r"a\.tsv:1: there must be a column 3 "),
     "negative": ("a.tsv", "text\nx\n", {"text_columns": [-1]}, r"a\.tsv:1: there must be a column -1 "),
-    "name without header": ("a.tsv", "x\n", {"header": False}, r"--text_column must be an index from 0.*: 'text'"),
+    "name without header": ("a.tsv", "x\n", {"header": False}, r"`text_column` must be an index from 0.*: 'text'"),
     "negative without header": ("a.tsv", "x\n", {"header": False, "text_columns": ["-1"]}, r"index from 0.*'-1'"),
     "twice": ("a.csv", "text,text\nx,y\n", {}, r"a\.csv:1: column names must differ\. .*'text' more than once"),
     "short row": ("a.tsv", "good\t1\nbad 0\n", NO_HEADER, r"a\.tsv:2: a row must have at least 2 columns, separated by "
-                  r"tabs\. Received 1: \['bad 0'\]; correct this line, or check --text_column and --label_column"),
+                  r"tabs\. Received 1: \['bad 0'\]; correct this line, or check `text_column` and `label_column`"),
     "stray tab": ("a.tsv", "text\tlabel\ngood\tfilm\t1\n", LABELLED, r"a\.tsv:2: a row must have the 2 columns of "
                   r"line 1, separated by tabs\. Received 3: .*take out a stray tab"),
     "stray comma": ("a.csv", "text,label\nA nice, warm film,1\n", LABELLED, r"a\.csv:2: .*the 2 columns of line 1, "
@@ -153,7 +153,7 @@ BAD = {  # name, content, arguments of read_table, the message after the directo
     "extension": ("a.txt", "x", {}, r"a\.txt must end in \.tsv, \.csv, .* Received the name 'a\.txt'; rename"),
     "packed parquet": ("a.parquet.gz", "x", {}, r"Received the name 'a\.parquet\.gz'; rename"),
     "not packed": ("a.tsv", gzip.compress(b"x"), {}, r"a\.tsv must be text\. Received a gzip file"),
-    "three columns": ("a.tsv", "x", {"text_columns": [0, 1, 2]}, r"--text_column must name one or two columns"),
+    "three columns": ("a.tsv", "x", {"text_columns": [0, 1, 2]}, r"`text_column` must name one or two columns"),
     "open quote": ("a.csv", 'text\nx\n"y\nz\n', {}, r"a\.csv:3: the row that begins here must be CSV.*unexpected end"),
     "after quote": ("a.csv", 'text\n"x" y\n', {}, r"a\.csv:2: .*'\"'.*double quotes"),
     "json": ("a.jsonl", '{"text": "x"}\n{"text": \n', {}, r"a\.jsonl:2: every line must be one JSON object\. Received "
@@ -161,19 +161,19 @@ BAD = {  # name, content, arguments of read_table, the message after the directo
     "deep json": ("a.jsonl", "[" * 200_000, {}, r"a\.jsonl:1: .*does not parse"),
     "no object": ("a.jsonl", '["x"]\n', {}, r"a\.jsonl:1: every line must be one JSON object.*Received: \['x'\]"),
     "no key": ("a.jsonl", '{"text": "x"}\n{"txt": "y"}\n', {}, r"a\.jsonl:2: there must be a column 'text'.*\['txt'\]; "
-               r"choose one with --text_column\."),
+               r"choose one with `text_column`\."),
     "null text": ("a.jsonl", '{"text": null}\n', {}, r"a\.jsonl:1: the text must be a string\. Received: None in "
-                  r"column 'text'; correct this line, or check --text_column"),
+                  r"column 'text'; correct this line, or check `text_column`"),
     "number as text": ("a.jsonl", '{"text": 1}\n', {}, r"a\.jsonl:1: the text must be a string\. Received: 1"),
     "null label": ("a.jsonl", '{"text": "x", "label": null}\n', LABELLED, r"a\.jsonl:1: a label or id must be a "
-                   r"number or one line of text\. Received: None in column 'label'.*--label_column"),
+                   r"number or one line of text\. Received: None in column 'label'.*`label_column`"),
     "nan label": ("a.jsonl", '{"text": "x", "label": NaN}\n', LABELLED, r"a\.jsonl:1: a label .*Received: nan"),
     "empty label": ("a.tsv", "text\tlabel\nx\t1\ny\t\n", LABELLED, r"a\.tsv:3: a label .*Received: ''"),
     "label of two lines": ("a.csv", 'text,label\nx,"1\n2"\n', LABELLED, r"a\.csv:2: a label .*Received: '1\\n2'"),
     "list label": ("a.jsonl", '{"text": "x", "label": [1]}\n', LABELLED, r"a\.jsonl:1: a label .*Received: \[1\]"),
     "stray quote": ("a.tsv", 'text\tlabel\n"x\ty"\nz "w 1\n', LABELLED,
                     r'a\.tsv:3: .*Received 1: .*; a stray quote \("\) '
-                    r"may have swallowed a tab .* write it again without quoting, or correct this line, or check --t"),
+                    r"may have swallowed a tab .* write it again without quoting, or correct this line, or check `t"),
     "one id twice": ("a.tsv", "text\tname\nx\t7\ny\t8\nz\t7\n", {"id_column": "name"},
                      r"a\.tsv:4: the ids of a file must "
                      r"differ\. Received '7', which .*a\.tsv:2 has too"),
@@ -182,7 +182,7 @@ BAD = {  # name, content, arguments of read_table, the message after the directo
                       r"Received only \['en'\]; choose one of them"),
     "no number": ("a.tsv", "text\tlabel\nx\t1.5\ny\tgood\n", LABELLED | {"label": cells.number()},
                   r"a\.tsv:3: the score "
-                  r"must be a number\. Received: 'good' in column 'label'; correct this line, or check --label_column"),
+                  r"must be a number\. Received: 'good' in column 'label'; correct this line, or check `label_column`"),
     "out of range": ("a.jsonl", '{"text": "x", "label": 6}\n', LABELLED | {"label": cells.number(0, 5)},
                      r"a\.jsonl:1: the "
                      r"score must be a number from 0 to 5\. Received: 6"),
@@ -253,7 +253,7 @@ def test_labels_sort_as_strings_and_unknown_ones_name_their_line(tmp_path):
         ValueError, match=r"a\.tsv:3: the label must be one that training saw: \['10'\]. Received: '9'; "
     ):
         check_labels(examples, ["10"])
-    with pytest.raises(ValueError, match="must have labels .*--label_column"):
+    with pytest.raises(ValueError, match="must have labels .*`label_column`"):
         label_list(read_table(path))
 
 

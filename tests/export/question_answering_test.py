@@ -13,6 +13,7 @@ from bert_tf.load import save_description
 from bert_tf.serving.server import serve
 from bert_tf.tasks.registry import save_task
 from bert_tf.tasks.squad.task import QuestionAnsweringTask
+from bert_tf.tasks.task import TrainedTask
 from bert_tf.tokenization.wordpiece import Tokenizer
 from tests import tiny
 
@@ -35,7 +36,7 @@ def exported(tmp_path_factory):
     keras.utils.set_random_seed(1)
     model = task.build_model()
     save_description(str(directory), task.config, Tokenizer.from_directory(directory))
-    save_task(str(directory), task, ("question", "context"), 24)
+    save_task(str(directory), TrainedTask(task, ("question", "context"), 24))
     tf1.write_tf1(os.path.join(directory, "model.ckpt-1"), model.variables)
     export_trained(str(directory))
     return directory / "export", model

@@ -20,6 +20,7 @@ from bert_tf.export.trained import export_trained
 from bert_tf.load import save_description
 from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.tasks.registry import read_task, save_task
+from bert_tf.tasks.task import TrainedTask
 from bert_tf.tokenization.wordpiece import Tokenizer
 from tests import tiny
 from tests.conftest import ROOT
@@ -35,7 +36,7 @@ def trained(directory, problem="single_label", text_inputs=("text",), num_labels
     task = ClassificationTask(tiny.config(), num_labels, problem, [f"label {i}" for i in range(num_labels)])
     model = task.build_model()
     save_description(directory, task.config, tokenizer, task.labels)
-    save_task(directory, task, text_inputs, 16)
+    save_task(directory, TrainedTask(task, text_inputs, 16))
     tf1.write_tf1(os.path.join(directory, "model.ckpt-1"), model.variables)
     return task, model, tokenizer
 
@@ -167,7 +168,7 @@ def test_a_full_disk_leaves_nothing(tmp_path):
 
 def test_a_directory_without_a_task_is_refused(tmp_path):
     save_description(str(tmp_path), tiny.config(), Tokenizer(tiny.VOCAB))
-    with pytest.raises(ValueError, match=r"must have task\.json, which --do_train of the scripts writes"):
+    with pytest.raises(ValueError, match=r"must have task\.json, which `do_train` of the fine-tuning programs writes"):
         export_trained(str(tmp_path))
     (tmp_path / "task.json").write_text(json.dumps({"task": "poetry"}), encoding="utf-8")
     with pytest.raises(ValueError, match=r"task\.json must describe a task, one of \['classification', "):

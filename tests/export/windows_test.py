@@ -11,7 +11,9 @@ from bert_tf.export.trained import export_trained
 from bert_tf.load import save_description
 from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.tasks.registry import save_task
+from bert_tf.tasks.task import TrainedTask
 from bert_tf.tokenization.wordpiece import Tokenizer
+from bert_tf.training.batching import Batching
 from bert_tf.training.job import Job
 from bert_tf.training.loop import RunConfig
 from tests import tiny
@@ -27,8 +29,8 @@ def _exported(directory, problem, text_inputs, num_labels):
     tokenizer = Tokenizer.from_directory(directory)
     task = ClassificationTask(tiny.config(), num_labels, problem, windows=WINDOWS)
     save_description(directory, task.config, tokenizer, task.labels)
-    save_task(directory, task, text_inputs, LENGTH)
-    job = Job(task, RunConfig(directory, 8, 1), LENGTH)
+    save_task(directory, TrainedTask(task, text_inputs, LENGTH))
+    job = Job(task, RunConfig(directory, 8, 1))
     job.model = task.build_model()
     tf1.write_tf1(f"{directory}/model.ckpt-1", job.model.variables)
     return tf.saved_model.load(export_trained(directory)).signatures, job, tokenizer
@@ -38,7 +40,8 @@ def _script(job, tokenizer, *texts):
     """Returns (answers, one batch of all the texts) as run_classifier.py makes them."""
     examples = windowed.tokenize(tokenizer, [*texts], LENGTH, WINDOWS, {})
     (batch,) = dataset.batches(examples, np.arange(len(examples))[np.newaxis], LENGTH)
-    return job.task.answers(job.outputs(examples, 4)), {name: batch[name] for name in job.task.features}
+    outputs = job.outputs(Batching(LENGTH).scoring(examples, 4))
+    return job.task.answers(outputs), {name: batch[name] for name in job.task.features}
 
 
 def _example(**texts):

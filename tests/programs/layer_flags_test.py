@@ -3,17 +3,16 @@
 import pytest
 from absl import flags
 
-from bert_tf.flags import fine_tuning as tables
-from bert_tf.flags import training
+from bert_tf.flags import fine_tuning, training
 from bert_tf.programs import program
-from bert_tf.programs.fine_tuning import layer_rates
+from bert_tf.programs.fine_tuning import check_stopping, layer_rates
 from bert_tf.settings import Settings
 from bert_tf.training.layer_rates import LayerRates
 
 
 def _settings(**given):
     values = {"freeze_layers": "0", "layerwise_lr_decay": 1.0, "unfreeze_epochs": 0.0, "reinit_layers": 0}
-    return Settings({**values, "train_batch_size": 8, "init_checkpoint": "some", **given})
+    return Settings({**values, "train_batch_size": 8, "init_checkpoint": "some", **given}, given)
 
 
 @pytest.mark.parametrize(
@@ -43,6 +42,8 @@ def test_the_flags_mean(given, expected):
         ({"freeze_layers": "all", "layerwise_lr_decay": 0.9}, r"`layerwise_lr_decay` must have a layer that is not"),
         ({"freeze_layers": "1", "reinit_layers": 2}, r"layers that are not frozen, 1\. Received: 2\."),
         ({"freeze_layers": "all", "reinit_layers": 1}, r"layers that are not frozen, 0\. Received: 1\."),
+        ({"freeze_layers": "1", "init_checkpoint": None}, r"`freeze_layers` and `unfreeze_epochs` must come with"),
+        ({"unfreeze_epochs": 1.0, "init_checkpoint": None}, r"must come with `init_checkpoint`\. Received none, where"),
         ({"reinit_layers": 1, "init_checkpoint": None}, r"`reinit_layers` must come with `init_checkpoint`\."),
     ],
 )
@@ -51,11 +52,19 @@ def test_flags_that_cannot_be_are_refused(given, message):
         layer_rates(_settings(**given), 2, 100)
 
 
+def test_early_stopping_is_by_a_metric():
+    with pytest.raises(ValueError, match="must come with `keep_best`. Received `early_stopping=2` alone"):
+        check_stopping(Settings({"early_stopping": 2, "keep_best": None}))
+    check_stopping(Settings({"early_stopping": 1, "keep_best": "ece"}))
+    check_stopping(Settings({"early_stopping": 0, "keep_best": None}))
+    check_stopping(Settings({}))  # a task whose checkpoints are not scored
+
+
 @pytest.mark.parametrize(
     "given", ["freeze_layers=all", "layerwise_lr_decay=0.9", "unfreeze_epochs=1", "reinit_layers=1", "early_stopping=2"]
 )
 def test_without_training_they_are_refused(given):
-    mine, table = flags.FlagValues(), (*training.TRAINING, *tables.LAYERS, *tables.STOPPING)
+    mine, table = flags.FlagValues(), (*training.TRAINING, *fine_tuning.LAYERS, *fine_tuning.STOPPING)
     program.define(mine, table)
     names = [flag.name for flag in table]
     mine(["program", "--output_dir=out", "--do_eval"])

@@ -118,5 +118,5 @@ def test_thirty_steps_of_squad(minilm, tmp_path):
     examples = squad.read_squad(file, with_answers=True)
     lists = ("ids", "questions", "contexts", "answers", "is_impossible", "places")
     few = dataclasses.replace(examples, **{name: getattr(examples, name)[:100] for name in lists})  # warm after 7 steps
-    rows = question_rows(Tokenizer.from_directory(minilm), few, 384, 128, 64, with_answers=True).tokenized
+    rows = question_rows(Tokenizer.from_directory(minilm), few, 384, 128, 64, with_answers=True)
     _check(tmp_path, minilm, QuestionAnsweringTask(_config(minilm)), rows, 4, 30, 384)

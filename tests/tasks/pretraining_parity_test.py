@@ -55,8 +55,8 @@ def test_one_step_losses():
     expected = _expected()
     batch = {name: expected[name] for name in FEATURES}
     outputs = model({name: batch[name] for name in task.features})
-    sums = {name: float(value) for name, value in task.sums(outputs, batch).items()}
-    scores = task.scores(sums)
+    kept = {name: value.numpy() for name, value in task.collected(outputs, batch).items()}
+    sums, scores = {name: value.sum() for name, value in kept.items()}, task.metrics(kept)
     assert sums["masked_lm_weights"] == batch["masked_lm_weights"].sum() and sums["next_sentence_weights"] == 4
     for name in ("masked_lm_loss", "next_sentence_loss"):
         assert scores[name] == pytest.approx(float(expected[name]), rel=TOLERANCE)

@@ -43,6 +43,15 @@ def _by_hand(logits, labels):
     return losses, logits.argmax(-1) == labels
 
 
+def _numpy(kept):
+    return {name: value.numpy() for name, value in kept.items()}
+
+
+def _sums(kept):
+    """Returns what is kept of the rows, summed over them."""
+    return {name: float(value.sum()) for name, value in _numpy(kept).items()}
+
+
 def test_sums_loss_and_scores_by_hand():
     task, batch = PretrainingTask(CONFIG), _batch()
     rng = np.random.default_rng(0)
@@ -62,15 +71,16 @@ def test_sums_loss_and_scores_by_hand():
         "next_sentence_correct": sentence_right.sum(),
         "next_sentence_weights": 4,
     }
-    sums = task.sums(logits, batch)
-    assert all(value.dtype == tf.float32 and value.shape == () for value in sums.values())
-    assert {name: float(value) for name, value in sums.items()} == pytest.approx(expected, rel=1e-5)
+    kept = task.collected(logits, batch)
+    assert all(value.dtype == tf.float32 and value.shape == (4,) for value in kept.values())
+    np.testing.assert_allclose(kept["masked_lm_loss"], (losses * weights).sum(1), rtol=1e-5)
+    assert _sums(kept) == pytest.approx(expected, rel=1e-5)
     denominators = task.denominators(batch)
     assert {name: float(value) for name, value in denominators.items()} == {
         "masked_lm_weights": weights.sum(),
         "next_sentence_weights": 4,
     }
-    scores = task.scores({name: float(value) for name, value in sums.items()})
+    scores = task.metrics(_numpy(kept))
     assert scores == pytest.approx(
         {
             "masked_lm_accuracy": expected["masked_lm_correct"] / weights.sum(),
@@ -90,9 +100,9 @@ def test_masked_lm_alone():
     assert task.features == ("input_ids", "input_mask", "segment_ids", "masked_lm_positions")
     batch = _batch(tuple(name for name in UNPACKED if name != "next_sentence_labels"))
     outputs = _outputs(task, _model(task), batch)
-    sums = {name: float(value) for name, value in task.sums(outputs, batch).items()}
-    assert set(sums) == {"masked_lm_loss", "masked_lm_correct", "masked_lm_weights"}
-    scores = task.scores(sums)
+    kept = task.collected(outputs, batch)
+    assert set(kept) == {"masked_lm_loss", "masked_lm_correct", "masked_lm_weights"}
+    scores = task.metrics(_numpy(kept))
     assert set(scores) == {"masked_lm_accuracy", "masked_lm_loss", "loss"}
     assert float(task.loss(outputs, batch, task.denominators(batch))) == pytest.approx(scores["loss"], rel=1e-6)
     assert scores["loss"] == scores["masked_lm_loss"] > 0
@@ -103,15 +113,14 @@ def test_what_counts_for_nothing():
     model = _model(task)
     filled = batch | {"is_real_example": np.array([1, 1, 0, 1], np.float32)}
     without = {name: np.delete(values, 2, 0) for name, values in batch.items()}
-    sums = [task.sums(_outputs(task, model, b), b) for b in (filled, without)]
-    for name, value in sums[0].items():
-        np.testing.assert_allclose(value, sums[1][name], rtol=1e-5)
+    sums = [_sums(task.collected(_outputs(task, model, b), b)) for b in (filled, without)]
+    assert sums[0] == pytest.approx(sums[1], rel=1e-5)
     nothing = batch | {"masked_lm_weights": np.zeros_like(batch["masked_lm_weights"])}
     outputs = _outputs(task, model, nothing)
-    sums = {name: float(value) for name, value in task.sums(outputs, nothing).items()}
+    kept = task.collected(outputs, nothing)
     loss = float(task.loss(outputs, nothing, task.denominators(nothing)))
-    assert loss == pytest.approx(sums["next_sentence_loss"] / 4, rel=1e-6)
-    assert np.isnan(task.scores(sums)["masked_lm_loss"])
+    assert loss == pytest.approx(_sums(kept)["next_sentence_loss"] / 4, rel=1e-6)
+    assert np.isnan(task.metrics(_numpy(kept))["masked_lm_loss"])
 
 
 def test_the_losses_of_parts_add_up_over_the_denominators_of_the_whole():
@@ -132,10 +141,8 @@ def test_packed_rows_have_the_sums_of_their_examples(arguments):
     assert ("next_sentence_positions" in packed.features) == (not arguments)
     model, other = _model(alone), packed.build_model()
     other.set_weights(model.get_weights())
-    before = alone.sums(_outputs(alone, model, batch), batch)
-    after = packed.sums(_outputs(packed, other, rows), rows)
-    for name, value in before.items():
-        np.testing.assert_allclose(after[name], value, rtol=1e-5)
+    before = _sums(alone.collected(_outputs(alone, model, batch), batch))
+    assert _sums(packed.collected(_outputs(packed, other, rows), rows)) == pytest.approx(before, rel=1e-5)
     assert {n: float(v) for n, v in packed.denominators(rows).items()} == {
         n: float(v) for n, v in alone.denominators(batch).items()
     }

@@ -6,14 +6,13 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from absl import flags
 
 from bert_tf.data import dataset, windowed
 from bert_tf.data.windowed import Windows
-from bert_tf.flags import _old_fine_tuning as fine_tuning
 from bert_tf.modeling.layers import seed_scope
 from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.tokenization.wordpiece import Tokenizer
+from bert_tf.training.batching import Batching
 from bert_tf.training.job import Job
 from bert_tf.training.loop import RunConfig
 from bert_tf.training.optimizer import AdamW
@@ -132,17 +131,17 @@ def test_it_learns_what_stands_anywhere_in_a_text(tokenizer, tmp_path):
     before = keras.config.dtype_policy()
     keras.config.set_dtype_policy("mixed_bfloat16")
     try:
-        job = Job(_task(), RunConfig(str(tmp_path), 16, 80, 8, 4e-3), LENGTH)
+        job, batching = Job(_task(), RunConfig(str(tmp_path), 16, 80, 8, 4e-3)), Batching(LENGTH)
         keras.utils.set_random_seed(0)
-        job.train(_examples(tokenizer, 256))
+        job.train(batching.training(_examples(tokenizer, 256), job.run))
     finally:
         keras.config.set_dtype_policy(before)
-    held_out = _examples(tokenizer, 64, seed=1)
-    scores = job.scores(held_out, 10)
+    held_out = batching.scoring(_examples(tokenizer, 64, seed=1), 10)
+    scores = job.scores(held_out)
     assert scores["accuracy"] > 0.9
-    logits = job.outputs(held_out, 10)
+    logits = job.outputs(held_out)
     assert logits.shape == (64, 2) and logits.dtype == np.float32
-    assert (logits.argmax(1) == held_out.targets["label_ids"]).mean() == pytest.approx(scores["accuracy"])
+    assert (logits.argmax(1) == held_out.rows.targets["label_ids"]).mean() == pytest.approx(scores["accuracy"])
 
 
 def test_the_task_file_keeps_the_windows():
@@ -150,34 +149,3 @@ def test_the_task_file_keeps_the_windows():
     assert values["windows"] == {"stride": 4, "max_windows": 8}
     assert ClassificationTask(tiny.config(), **values).windows == WINDOWS
     assert "windows" not in _task(None).to_dict()
-
-
-@pytest.fixture
-def read_flags(monkeypatch):
-    """Reads a command line with flags of their own: a function from arguments to `fine_tuning.windows()`."""
-    values = flags.FlagValues()
-    flags.DEFINE_integer("max_seq_length", 128, "", flag_values=values)
-    monkeypatch.setattr(flags, "FLAGS", values)
-    for kind in ("enum", "integer"):
-        define = getattr(flags, f"DEFINE_{kind}")
-        monkeypatch.setattr(flags, f"DEFINE_{kind}", lambda *a, d=define, **k: d(*a, flag_values=values, **k))
-    fine_tuning.define_long_text()
-    monkeypatch.setattr(fine_tuning, "FLAGS", values)
-
-    def read(*arguments):
-        values.unparse_flags()
-        values(["program", *arguments])
-        return fine_tuning.windows()
-
-    return read
-
-
-def test_flags(read_flags):
-    assert read_flags() is None
-    assert read_flags("--long_text=window") == Windows(64, 32)
-    narrow = ("--long_text=window", "--max_seq_length=32")
-    assert read_flags(*narrow, "--doc_stride=30", "--max_windows=2") == Windows(30, 2)
-    with pytest.raises(ValueError, match=r"with --long_text=window\. Received --doc_stride and --max_windows alone"):
-        read_flags("--doc_stride=4", "--max_windows=32")
-    with pytest.raises(ValueError, match=r"--doc_stride is at most 30, .*\. Received: 31; lower --doc_stride"):
-        read_flags(*narrow, "--doc_stride=31")

@@ -85,7 +85,7 @@ def _keep_best(folder, metric, values, **changes):
     """Runs 6 steps whose checkpoints 2, 4, 6 score `values`; returns the store."""
     run, store, scores = _run(folder, **changes), Store(folder, keep=1), iter(values)
     names = {"loss": 1.0, "accuracy": 0.5}
-    keep = KeepBest(metric, lambda model: {**names, **next(scores)}, names, run, store)
+    keep = KeepBest(lambda step, model: {**names, **next(scores)}, run, store, None, metric, names)
     for step in range(1, 7):
         if run.saves_at(step):
             store.save(step, {"weight": np.float32(step)})
@@ -116,11 +116,11 @@ def test_the_best_checkpoint_is_marked_and_stays(tmp_path, metric, values, best,
 
 def test_scoring_a_checkpoint_twice_changes_nothing(tmp_path):
     store = _keep_best(tmp_path, "accuracy", [{"accuracy": v} for v in (0.75, 0.5, 0.5)])
-    again = KeepBest("accuracy", lambda model: {"accuracy": 0.75}, ("accuracy",), _run(tmp_path), store)
+    again = KeepBest(lambda step, model: {"accuracy": 0.75}, _run(tmp_path), store, None, "accuracy", ("accuracy",))
     again(2, None, STATE)  # as when a run goes on from step 2
     assert store.best() == (2, "accuracy", 0.75)
 
 
 def test_an_unknown_metric_is_refused_at_once(tmp_path):
     with pytest.raises(ValueError, match=r"must name one of \['accuracy', 'loss'\]\. Received: 'eval_bleu'"):
-        KeepBest("eval_bleu", None, ("loss", "accuracy"), _run(tmp_path), Store(tmp_path))
+        KeepBest(None, _run(tmp_path), Store(tmp_path), None, "eval_bleu", ("loss", "accuracy"))

@@ -10,13 +10,16 @@ import pytest
 from bert_tf.checkpoints.store import Store
 from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.training import loop
+from bert_tf.training.batching import Batching
 from bert_tf.training.history import History
 from bert_tf.training.job import Job
 from bert_tf.training.loop import RunConfig
+from bert_tf.training.scoring import Scorer
 from tests import tiny
 
 TASK = ClassificationTask(tiny.config(num_hidden_layers=1), 2)
-EXAMPLES, HELD_OUT = tiny.tokenized(40), tiny.tokenized(30, seed=9)
+EXAMPLES, BATCHING = tiny.tokenized(40), Batching(16)
+HELD_OUT = BATCHING.scoring(tiny.tokenized(30, seed=9), 8)
 SCORES = (0.5, 0.75, 0.7, 0.75, 0.9)  # of steps 2, 4, 6, 8, 10: 0.75 again is no better
 
 
@@ -29,16 +32,17 @@ def _train(monkeypatch, folder, scores, patience=2, metric="accuracy", steps=10,
     keras.utils.set_random_seed(0)
     left = list(scores)
 
-    def metrics(outputs, targets):
+    def metrics(outputs, rows):
         if fail_at is not None and len(scores) - len(left) == fail_at:
             raise Killed
         return {"accuracy": left.pop(0)}
 
     monkeypatch.setattr(TASK, "metrics", metrics)
     run = RunConfig(os.fspath(folder), 8, steps, learning_rate=1e-3, save_checkpoints_steps=2)
-    job = Job(TASK, run, 16, history=History(os.fspath(folder), {}))
+    job = Job(TASK, run, History(os.fspath(folder), {}))
+    batches = BATCHING.training(EXAMPLES, run)
     try:
-        job.train(EXAMPLES, HELD_OUT, metric, 8, lambda: os.makedirs(folder, exist_ok=True), early_stopping=patience)
+        job.train(batches, lambda model: os.makedirs(folder, exist_ok=True), HELD_OUT, metric, patience)
     except Killed:
         assert fail_at is not None
     return job, left
@@ -99,7 +103,7 @@ def test_with_more_patience_it_goes_on(tmp_path, monkeypatch):
 
 def test_of_a_loss_less_is_better(tmp_path, monkeypatch):
     losses = iter((0.5, 0.25, 0.3, 0.25, 0.1))
-    monkeypatch.setattr(Job, "_scores", lambda *args, **kwargs: {"loss": next(losses)})
+    monkeypatch.setattr(Scorer, "scores", lambda *args, **kwargs: {"loss": next(losses)})
     job, _ = _train(monkeypatch, tmp_path, (), metric="eval_loss")
     assert job.global_step == 4 and next(losses) == 0.1
 

@@ -23,7 +23,7 @@ def _train(folder, first, last, loss, skipped=(), **given_flags):
     """Does what a run of 12 steps does after each, checkpoints at the even ones; returns its `History`."""
     run, store = RunConfig(os.fspath(folder), 8, 12, save_checkpoints_steps=2), Store(folder)
     history = History(run.output_dir, given_flags)
-    keep = KeepBest("loss", lambda model: {"loss": 2 * loss, "accuracy": 0.5}, ("loss",), run, store, history)
+    keep = KeepBest(lambda step, model: {"loss": 2 * loss, "accuracy": 0.5}, run, store, history, "loss", ("loss",))
     progress = Progress(run, every=2, history=history)
     history.start(first - 1, store.prefix(first - 1) if first > 1 else None)
     for step in range(first, last + 1):

@@ -11,44 +11,51 @@ import tensorflow as tf
 from bert_tf.checkpoints.store import Store
 from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.training import distribution
+from bert_tf.training.batching import Batching
 from bert_tf.training.job import Job
 from bert_tf.training.loop import RunConfig
 from bert_tf.training.output import prepare
 from tests import tiny
 
 TASK = ClassificationTask(tiny.config(num_hidden_layers=1), 2)
-EXAMPLES, HELD_OUT = tiny.tokenized(40), tiny.tokenized(30, seed=9)
+EXAMPLES, BATCHING = tiny.tokenized(40), Batching(16)
+HELD_OUT = BATCHING.scoring(tiny.tokenized(30, seed=9), 8)
 
 
 def _job(folder, **changes):
     keras.utils.set_random_seed(0)
     values = {"num_train_steps": 6, "learning_rate": 1e-3, "save_checkpoints_steps": 2, **changes}
-    return Job(TASK, RunConfig(os.fspath(folder), 8, **values), 16)
+    return Job(TASK, RunConfig(os.fspath(folder), 8, **values))
+
+
+def _train(job, *held_out_and_metric):
+    """Trains on `EXAMPLES`."""
+    job.train(BATCHING.training(EXAMPLES, job.run), lambda model: None, *held_out_and_metric)
 
 
 def test_what_was_trained_comes_back_with_the_same_outputs(tmp_path):
     trained = _job(tmp_path)
-    trained.train(EXAMPLES)
+    _train(trained)
     again = _job(tmp_path)
     again.restore()
     assert again.global_step == trained.global_step == 6
-    assert (again.outputs(HELD_OUT, 8) == trained.outputs(HELD_OUT, 8)).all()
+    assert (again.outputs(HELD_OUT) == trained.outputs(HELD_OUT)).all()
     assert tf.train.latest_checkpoint(tmp_path).endswith("model.ckpt-6")
 
 
 def test_outputs_do_not_depend_on_batches_but_for_rounding(tmp_path):
     job = _job(tmp_path)
     job.model = TASK.build_model()
-    outputs = [job.outputs(HELD_OUT, batch_size) for batch_size in (1, 7, 30)]
+    outputs = [job.outputs(BATCHING.scoring(HELD_OUT.rows, batch_size)) for batch_size in (1, 7, 30)]
     np.testing.assert_allclose(outputs[0], outputs[1], rtol=0, atol=1e-5)
     np.testing.assert_allclose(outputs[0], outputs[2], rtol=0, atol=1e-5)
 
 
 def test_the_best_model_is_the_result(tmp_path, monkeypatch):
     values = iter((0.5, 0.75, 0.625))
-    monkeypatch.setattr(TASK, "metrics", lambda outputs, targets: {"accuracy": next(values)})
+    monkeypatch.setattr(TASK, "metrics", lambda outputs, rows: {"accuracy": next(values)})
     job = _job(tmp_path, keep_checkpoints=1)
-    job.train(EXAMPLES, HELD_OUT, "accuracy", 8)
+    _train(job, HELD_OUT, "accuracy")
     assert job.global_step == 4 and Store(tmp_path).steps() == [4, 6]
     saved = Store(tmp_path).restore(f"{tmp_path}/model.ckpt-4")["output_weights"]
     (weights,) = [v.numpy() for v in job.model.variables if v.path == "classifier/output_weights"]
@@ -56,26 +63,26 @@ def test_the_best_model_is_the_result(tmp_path, monkeypatch):
     assert tf.train.latest_checkpoint(tmp_path).endswith("model.ckpt-4")  # what the directory stands for
     again = _job(tmp_path)
     again.restore()
-    assert again.global_step == 4 and (again.outputs(HELD_OUT, 8) == job.outputs(HELD_OUT, 8)).all()
+    assert again.global_step == 4 and (again.outputs(HELD_OUT) == job.outputs(HELD_OUT)).all()
 
 
 def test_a_checkpoint_that_was_not_scored_before_the_kill_is_scored_now(tmp_path, monkeypatch):
-    def killed(outputs, targets):
+    def killed(outputs, rows):
         raise InterruptedError
 
     monkeypatch.setattr(TASK, "metrics", killed)
     with pytest.raises(InterruptedError):
-        _job(tmp_path).train(EXAMPLES, HELD_OUT, "accuracy", 8)
+        _train(_job(tmp_path), HELD_OUT, "accuracy")
     values = iter((0.75, 0.5, 0.625))
-    monkeypatch.setattr(TASK, "metrics", lambda outputs, targets: {"accuracy": next(values)})
+    monkeypatch.setattr(TASK, "metrics", lambda outputs, rows: {"accuracy": next(values)})
     job = _job(tmp_path)
-    job.train(EXAMPLES, HELD_OUT, "accuracy", 8)
+    _train(job, HELD_OUT, "accuracy")
     assert job.global_step == 2 and Store(tmp_path).best() == (2, "accuracy", 0.75)
 
 
 def test_an_unknown_metric_is_refused_before_anything_is_written(tmp_path):
     with pytest.raises(ValueError, match=r"`keep_best` must name one of \['accuracy', .*'loss'.*\]\. Received: 'bleu'"):
-        _job(tmp_path / "out").train(EXAMPLES, HELD_OUT, "bleu")
+        _train(_job(tmp_path / "out"), HELD_OUT, "bleu")
     assert not (tmp_path / "out").exists()
 
 
@@ -94,7 +101,7 @@ def test_an_initial_checkpoint_without_the_head_is_no_trained_model(tmp_path):
 
 def test_random_weights_are_announced(tmp_path, caplog):
     with caplog.at_level(logging.WARNING):
-        _job(tmp_path, num_train_steps=1).train(EXAMPLES)
+        _train(_job(tmp_path, num_train_steps=1))
     assert "No `init_checkpoint`: training starts from random weights." in caplog.messages
 
 

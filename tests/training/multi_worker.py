@@ -61,9 +61,9 @@ def main():
             "failed": error(cluster.by_chief, refuse),
             "differing": error(cluster.check_same, 5 + INDEX, "step"),
         }
-        job = Job(test.TASK, test.run(os.path.join(FOLDER, "run")), 16)
+        job = Job(test.TASK, test.run(os.path.join(FOLDER, "run")))
         job.restore()
-        results["scores"], results["outputs"] = job.scores(test.EXAMPLES, 8), job.outputs(test.EXAMPLES, 8).tolist()
+        results["scores"], results["outputs"] = job.scores(test.SCORING), job.outputs(test.SCORING).tolist()
     print(json.dumps(results | {"saved": SAVED}))
 
 

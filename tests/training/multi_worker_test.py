@@ -18,6 +18,7 @@ from bert_tf.data import dataset
 from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.training import cluster
 from bert_tf.training.actions import Progress
+from bert_tf.training.batching import Batching
 from bert_tf.training.job import Job
 from bert_tf.training.loop import RunConfig, fit
 from tests import tiny
@@ -26,6 +27,7 @@ from tests.training import pretraining_losses
 
 TASK = ClassificationTask(tiny.config(num_hidden_layers=1), 2)
 EXAMPLES = tiny.tokenized(66)
+SCORING = Batching(16).scoring(EXAMPLES, 8)
 STEP = re.compile(r"step (\d+)/\d+  loss")
 
 
@@ -82,9 +84,9 @@ def workers(tmp_path_factory):
 def alone(tmp_path_factory):
     """(losses, scores, outputs) of one device."""
     folder = os.fspath(tmp_path_factory.mktemp("alone"))
-    losses, job = train(folder), Job(TASK, run(folder), 16)
+    losses, job = train(folder), Job(TASK, run(folder))
     job.restore()
-    return losses, job.scores(EXAMPLES, 8), job.outputs(EXAMPLES, 8)
+    return losses, job.scores(SCORING), job.outputs(SCORING)
 
 
 def test_the_losses_are_those_of_one_device(workers, alone):

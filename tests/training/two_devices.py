@@ -20,6 +20,7 @@ tf.config.set_logical_device_configuration(
 from bert_tf.data import dataset  # noqa: E402
 from bert_tf.tasks.classification.task import ClassificationTask  # noqa: E402
 from bert_tf.training import distribution  # noqa: E402
+from bert_tf.training.batching import Batching  # noqa: E402
 from bert_tf.training.guard import GuardConfig  # noqa: E402
 from bert_tf.training.job import Job  # noqa: E402
 from bert_tf.training.layer_rates import LayerRates  # noqa: E402
@@ -59,9 +60,10 @@ def outputs(strategy, folder):
     """Returns scores and outputs of the model that was trained in `folder`, over a number that leaves a rest."""
     run = RunConfig(folder, 16, 20)
     with distribution.make_strategy(strategy).scope():
-        job = Job(ClassificationTask(tiny.config(num_hidden_layers=1), 2), run, 16)
+        job = Job(ClassificationTask(tiny.config(num_hidden_layers=1), 2), run)
         job.restore()
-        return job.scores(EXAMPLES, 8), job.outputs(EXAMPLES, 8).tolist()
+        scoring = Batching(16).scoring(EXAMPLES, 8)
+        return job.scores(scoring), job.outputs(scoring).tolist()
 
 
 def resumed(folder):

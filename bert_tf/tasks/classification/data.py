@@ -89,7 +89,9 @@ def windows_of(settings: Settings) -> Windows | None:
                 "alone; add it, or leave them out."
             )
         return None
-    return Windows(settings.doc_stride or max(1, settings.max_seq_length // 2), settings.max_windows)
+    windows = Windows(settings.doc_stride or max(1, settings.max_seq_length // 2), settings.max_windows)
+    windows.check(settings.max_seq_length - 2)
+    return windows
 
 
 def check_trained(settings: Settings, windows: Windows | None):

@@ -87,4 +87,4 @@ def tokenize_examples(
         "%s: %d examples, %.1f pieces each; %d fill max_seq_length=%d and may have been cut.",
         *(examples.path, len(examples), lengths.mean(), cut, max_seq_length),
     )
-    return Tokenized(flat, splits_of(lengths), aims)
+    return Tokenized(flat, splits_of(lengths), aims, tokenizer.pad_id)

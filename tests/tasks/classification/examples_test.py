@@ -44,6 +44,14 @@ def test_two_texts_picture_cut_to_the_longest(tokenizer):
     assert tokenized.targets == {}
 
 
+@pytest.mark.parametrize("windows", [None, Windows(3)])
+def test_rows_are_padded_with_the_vocabulary_s_own_padding(windows):
+    tokenizer = Tokenizer([*tiny.VOCAB[1:], "[PAD]"])
+    tokenized = data.tokenize_examples(tokenizer, _examples(("the film", None), ("good", None)), 6, windows=windows)
+    inputs = tokenized.inputs(np.array([0, 1]), lambda lengths: 4)
+    assert inputs["input_ids"].reshape(2, 4)[1, 3] == tokenizer.pad_id == len(tiny.VOCAB) - 1
+
+
 def test_many_examples_are_tokenized_in_parts_of_which_nothing_shows(tokenizer, monkeypatch):
     examples = _examples(*[(text, None) for text, _ in tiny.texts(25)])
     whole = data.tokenize_examples(tokenizer, examples, 16)
@@ -54,7 +62,7 @@ def test_many_examples_are_tokenized_in_parts_of_which_nothing_shows(tokenizer, 
 def test_a_label_that_training_did_not_see_names_file_line_and_remedy(tokenizer):
     examples = _examples(("good", None), ("bad", None), labels=["a", "c"])
     with pytest.raises(ValueError, match=r"^file\.tsv:3: the label must be one that training saw: \['a', 'b'\]\. "
-                       r"Received: 'c'; correct this line, check --label_column"):  # fmt: skip
+                       r"Received: 'c'; correct this line, check `label_column`"):  # fmt: skip
         data.tokenize_examples(tokenizer, examples, 16, ["a", "b"])
 
 

@@ -1,12 +1,10 @@
-"""The losses of the problems: weights and smoothing against torch, and what the flags make of them."""
-
-import types
+"""The losses of the problems: weights and smoothing against torch; and what is said of an example."""
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.flags import _old_fine_tuning as fine_tuning
+from bert_tf.tasks.classification.problems import PROBLEMS
 from bert_tf.tasks.classification.task import ClassificationTask
 from tests import tiny
 
@@ -87,66 +85,8 @@ def test_options_that_do_not_fit_are_refused(problem, options, message):
         _task(problem, **options)
 
 
-def _flags(monkeypatch, **values):
-    usual = {"class_weights": None, "label_smoothing": 0.0, "fit_temperature": False, "do_eval": False}
-    flags = types.SimpleNamespace(**{**usual, "early_stopping": 0, "keep_best": None, **values})
-    monkeypatch.setattr(fine_tuning, "FLAGS", flags)
-
-
-def test_balanced_weights_are_scikit_learn_s(monkeypatch):
-    from sklearn.utils.class_weight import compute_class_weight
-
-    target = np.array([0, 1, 1, 2, 1, 0, 1], np.int32)
-    _flags(monkeypatch, class_weights=["balanced"])
-    weights = fine_tuning.class_weights(["a", "b", "c"], target)
-    assert weights == pytest.approx(compute_class_weight("balanced", classes=np.arange(3), y=target))
-    # All labels weigh the same together.
-    assert np.bincount(target) * weights == pytest.approx([7 / 3] * 3)
-    assert fine_tuning.class_weights(["a", "b", "c"], MULTI) == pytest.approx((3 / 3, 3 / 3, 3 / 6))
-    assert fine_tuning.class_weights(["a", "b", "c"], None) is None
-
-
-def test_named_weights(monkeypatch):
-    _flags(monkeypatch, class_weights=["no:2.5", "x:y:3"])
-    assert fine_tuning.class_weights(["no", "x:y", "yes"], np.array([0])) == (2.5, 3.0, 1.0)
-    _flags(monkeypatch)
-    assert fine_tuning.class_weights(["no", "x:y", "yes"], np.array([0])) is None
-
-
-@pytest.mark.parametrize(
-    "given",
-    [["no"], ["balanced", "no:2"], ["maybe:2"], ["no:0"], ["no:-1"], ["no:inf"], ["no:nan"], ["no:two"], ["no:1"] * 2],
-)
-def test_weights_that_are_none_are_refused(monkeypatch, given):
-    _flags(monkeypatch, class_weights=given)
-    with pytest.raises(ValueError, match="label:weight pairs .* the labels are no, yes"):
-        fine_tuning.class_weights(["no", "yes"], np.array([0, 1]))
-
-
-def test_a_label_without_examples_cannot_be_balanced(monkeypatch):
-    _flags(monkeypatch, class_weights=["balanced"])
-    with pytest.raises(ValueError, match=r"every label. Received none of \['yes'\]"):
-        fine_tuning.class_weights(["no", "yes"], np.array([0, 0]))
-
-
-@pytest.mark.parametrize(
-    "has_labels, values, message",
-    [
-        (False, {"class_weights": ["balanced"]}, "must be labels for --class_weights. Received numbers"),
-        (False, {"label_smoothing": 0.1}, "must be labels for --label_smoothing"),
-        (False, {"fit_temperature": True, "do_eval": True}, "must be labels for --fit_temperature"),
-        (True, {"fit_temperature": True}, "--fit_temperature must come with --do_eval"),
-        (True, {"early_stopping": 2}, "must come with --keep_best. Received --early_stopping=2 alone"),
-    ],
-)
-def test_flags_that_do_not_fit_are_refused(monkeypatch, has_labels, values, message):
-    _flags(monkeypatch, **values)
-    with pytest.raises(ValueError, match=message):
-        fine_tuning.check_loss(has_labels)
-
-
-def test_flags_that_fit_are_taken(monkeypatch):
-    _flags(monkeypatch)
-    fine_tuning.check_loss(False)
-    _flags(monkeypatch, label_smoothing=0.1, fit_temperature=True, do_eval=True, early_stopping=1, keep_best="ece")
-    fine_tuning.check_loss(True)
+def test_what_is_said_of_each_example():
+    probabilities = np.array([[0.6, 0.5, 0.9], [0.1, 0.2, 0.3]])
+    assert PROBLEMS["single_label"].choose(probabilities, ["a", "b", "c"]) == ["c", "c"]
+    assert PROBLEMS["multi_label"].choose(probabilities, ["a", "b", "c"]) == [("a", "c"), ()]
+    assert PROBLEMS["regression"].choose(np.array([1.5, 2.0]), None) == [1.5, 2.0]

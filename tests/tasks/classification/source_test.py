@@ -17,14 +17,14 @@ def _examples(*labels):
 @pytest.mark.parametrize(
     "task, folder, files, more, message",
     [
-        (None, "glue", {}, {}, "--data_dir must come with --task_name. Received --data_dir=glue alone."),
-        ("mrpc", None, {}, {}, "--task_name must come with --data_dir. Received --task_name=mrpc alone."),
-        ("mrpc", "glue", {"train": "t.tsv"}, {}, "Examples must come from --task_name or from files."),
-        ("nope", "glue", {}, {}, f"--task_name must be one of {NAMES}. Received: 'nope'"),
-        ("sts-b", "glue", {}, {"problem": "single_label"}, "--problem_type must be regression for --task_name=sts-b."),
-        ("mnli", "glue", {}, {"language": "de"}, "--xnli_language must be left out for a task in English alone."),
-        ("xnli", "glue", {}, {"language": "xx"}, "--xnli_language must be one of ar, bg, de, el, en, es, fr, hi, ru, "),
-        (None, None, {}, {"language": "de"}, "--xnli_language must come with --task_name. Received --xnli_language=de"),
+        (None, "glue", {}, {}, "`data_dir` must come with `task_name`. Received `data_dir=glue` alone."),
+        ("mrpc", None, {}, {}, "`task_name` must come with `data_dir`. Received `task_name=mrpc` alone."),
+        ("mrpc", "glue", {"train": "t.tsv"}, {}, "Examples must come from `task_name` or from files."),
+        ("nope", "glue", {}, {}, f"`task_name` must be one of {NAMES}. Received: 'nope'"),
+        ("sts-b", "glue", {}, {"problem": "single_label"}, "`problem_type` must be regression for `task_name=sts-b`."),
+        ("mnli", "glue", {}, {"language": "de"}, "`xnli_language` must be left out for a task in English alone."),
+        ("xnli", "glue", {}, {"language": "xx"}, "`xnli_language` must be one of ar, bg, de, el, en, es, fr, hi, ru, "),
+        (None, None, {}, {"language": "de"}, "`xnli_language` must come with `task_name`. Received `xnli_language=de`"),
     ],
 )
 def test_sources_that_contradict_themselves(task, folder, files, more, message):
@@ -34,7 +34,7 @@ def test_sources_that_contradict_themselves(task, folder, files, more, message):
 
 
 def test_a_source_without_the_file_that_is_asked_for():
-    with pytest.raises(ValueError, match=r"--do_predict must have examples\. Received no --predict_file, and no"):
+    with pytest.raises(ValueError, match=r"`do_predict` must have examples\. Received no `predict_file`, and no"):
         sources.make_source(None, None, {"train": "t.tsv"}).read(["test"])
 
 
@@ -47,7 +47,7 @@ def test_labels_are_the_task_s_or_those_of_training_or_those_of_the_trained_mode
     with pytest.raises(ValueError, match=r"must have a trained model\. Received one without labels\.txt; train it"):
         files.labels({})
     with pytest.raises(
-        ValueError, match=r"^--task_name=mrpc must have a model with the labels \['0', '1'\]\. Received"
+        ValueError, match=r"^`task_name=mrpc` must have a model with the labels \['0', '1'\]\. Received"
     ):
         glue.labels({}, ["bad", "good"])
 
@@ -73,14 +73,14 @@ def test_all_files_of_a_kind_are_read(tmp_path):
     assert {split: len(examples) for split, examples in texts.items()} == sizes
     assert [split for split, examples in texts.items() if examples.labels] == ["dev", "dev_mismatched"]
     assert source.text_inputs == ("text_a", "text_b")
-    named = {split: source.leaderboard(split) for split in ("test", "test_mismatched")}
+    named = {split: sources.leaderboard("MNLI", split) for split in ("test", "test_mismatched")}
     assert named == {"test": ("MNLI-m.tsv", None), "test_mismatched": ("MNLI-mm.tsv", None)}
 
 
 def test_what_has_only_questions_cannot_be_trained_on(tmp_path):
     source = sources.make_source("ax", glue_files.diagnostic(tmp_path), {})
     with pytest.raises(
-        ValueError, match=r"^--task_name=ax must be asked for what it has, test\. Received: train; train"
+        ValueError, match=r"^`task_name=ax` must be asked for what it has, test\. Received: train; train"
     ):
         source.read(["train"])
     assert len(source.read(["test"])["test"]) == 6

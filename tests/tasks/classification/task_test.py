@@ -11,7 +11,9 @@ from bert_tf.data.features import fake_batch
 from bert_tf.tasks.classification.problems import PROBLEMS
 from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.tasks.registry import read_task, save_task
+from bert_tf.tasks.task import TrainedTask
 from bert_tf.training.actions import KeepBest
+from bert_tf.training.batching import Batching
 from bert_tf.training.job import Job
 from bert_tf.training.loop import RunConfig
 from tests import tiny
@@ -44,8 +46,9 @@ def test_the_loss_is_the_formula_s(problem):
     logits, target, expected = _by_hand(problem)
     task = _task(problem)
     batch = {task.problem.target: target, "is_real_example": np.array([1, 0, 1], np.float32)}
-    losses = task.example_losses(tf.constant(logits), batch)
-    assert losses.dtype == tf.float32 and losses.shape == (3,)
+    losses, weights = task.example_losses(tf.constant(logits), batch)
+    assert losses.dtype == weights.dtype == tf.float32 and losses.shape == (3,)
+    assert weights.numpy().tolist() == [1, 1, 1]
     np.testing.assert_allclose(losses, expected, rtol=1e-5, atol=1e-7)
     denominators = task.denominators(batch)
     assert float(denominators["examples"]) == 2
@@ -74,19 +77,20 @@ def test_a_tiny_model_learns(problem, tmp_path):
     }
     examples.targets = targets[problem]
     task = _task(problem, 1 if problem == "regression" else 2)
-    job = Job(task, RunConfig(str(tmp_path), 16, 60, 6, 2e-3), 16, by_length=False)
+    job, batching = Job(task, RunConfig(str(tmp_path), 16, 60, 6, 2e-3)), Batching(16, by_length=False)
+    scoring = batching.scoring(examples, 16)
     keras.utils.set_random_seed(0)
     job.model = task.build_model()
-    before = job.scores(examples, 16)
-    job.train(examples)
-    after = job.scores(examples, 16)
+    before = job.scores(scoring)
+    job.train(batching.training(examples, job.run))
+    after = job.scores(scoring)
     assert after["loss"] < 0.5 * before["loss"]
     assert set(after) == {*task.metric_names, "loss"}
     assert min(after[name] for name in task.metric_names if name != "ece") > 0.8
     assert after.get("ece", 0) < 0.2
-    logits = job.outputs(examples, 16)
+    logits = job.outputs(scoring)
     assert logits.shape == (64, task.num_labels)
-    expected = task.example_losses(tf.constant(logits), examples.targets).numpy().mean()
+    expected = task.example_losses(tf.constant(logits), examples.targets)[0].numpy().mean()
     assert after["loss"] == pytest.approx(expected, rel=1e-4)
 
 
@@ -108,7 +112,7 @@ def test_the_answer_of_regression_is_the_number():
 
 def test_metrics_of_one_label():
     task = _task("single_label", metric_names=("accuracy", "f1"))
-    scores = task.metrics(np.eye(3, dtype=np.float32)[[0, 1, 2, 0]], {"label_ids": np.array([0, 1, 2, 2])})
+    scores = task.metrics(np.eye(3, dtype=np.float32)[[0, 1, 2, 0]], tiny.rows(label_ids=np.array([0, 1, 2, 2])))
     sure = np.e / (np.e + 2)
     assert scores == {"accuracy": 0.75, "f1": pytest.approx((2 / 3 + 1 + 2 / 3) / 3), "ece": pytest.approx(0.75 - sure)}
     assert task.metric_names == ("accuracy", "f1", "ece")
@@ -117,7 +121,7 @@ def test_metrics_of_one_label():
 
 
 def test_metrics_of_several_labels_count_every_label():
-    scores = _task("multi_label").metrics(np.where(MULTI == 1, 3.0, -3.0) * [1, 1, -1], {"label_ids": MULTI})
+    scores = _task("multi_label").metrics(np.where(MULTI == 1, 3.0, -3.0) * [1, 1, -1], tiny.rows(label_ids=MULTI))
     # 2 found, 1 wrong, 2 missed; all nine are as sure.
     expected = {
         "accuracy": 6 / 9,
@@ -130,7 +134,8 @@ def test_metrics_of_several_labels_count_every_label():
 
 
 def test_metrics_of_regression():
-    scores = _task("regression").metrics(np.array([[1.0], [2.0], [4.0]]), {"label_values": np.array([0.0, 1.0, 3.0])})
+    rows = tiny.rows(label_values=np.array([0.0, 1.0, 3.0]))
+    scores = _task("regression").metrics(np.array([[1.0], [2.0], [4.0]]), rows)
     assert scores == {"pearson": pytest.approx(1), "spearman": pytest.approx(1)}
 
 
@@ -143,7 +148,8 @@ def test_the_options_of_training_and_the_temperature_leave_the_scored_loss_alone
     batch = {"label_ids": np.array([2, 0, 1], np.int32), "is_real_example": np.ones(3, np.float32)}
     task = _task("single_label", class_weights=WEIGHTS, label_smoothing=0.1, temperature=2.0)
     plain = _task("single_label")
-    assert task.example_losses(TORCH, batch).numpy().tolist() == plain.example_losses(TORCH, batch).numpy().tolist()
+    scored, expected = (np.stack(each.example_losses(TORCH, batch)).tolist() for each in (task, plain))
+    assert scored == expected
     without = _task("single_label", class_weights=WEIGHTS, label_smoothing=0.1)
     whole = task.denominators(batch)
     assert float(task.loss(TORCH, batch, whole)) == float(without.loss(TORCH, batch, whole))
@@ -164,20 +170,17 @@ def test_a_temperature_divides_the_logits_in_every_answer(problem):
 
 
 def test_a_temperature_changes_ece_and_no_other_score():
-    targets = {"label_ids": np.array([2, 0, 1], np.int32)}
-    scores, plain = (
-        _task("single_label", temperature=3.0).metrics(TORCH, targets),
-        _task("single_label").metrics(TORCH, targets),
-    )
+    rows = tiny.rows(label_ids=np.array([2, 0, 1], np.int32))
+    scores, plain = (_task("single_label", temperature=each).metrics(TORCH, rows) for each in (3.0, 1.0))
     assert scores.pop("ece") != pytest.approx(plain.pop("ece"), abs=1e-3)
     assert scores == plain
 
 
 def test_the_best_checkpoint_can_be_that_of_the_least_ece(tmp_path):
     names, run = (*_task("single_label").metric_names, "loss"), RunConfig(str(tmp_path), 16, 60, 6, 2e-3)
-    assert not KeepBest("ece", None, names, run, None).higher
-    with pytest.raises(ValueError, match="--keep_best must name one of"):
-        KeepBest("ece", None, _task("regression").metric_names, run, None)
+    assert not KeepBest(None, run, None, None, "ece", names).higher
+    with pytest.raises(ValueError, match="`keep_best` must name one of"):
+        KeepBest(None, run, None, None, "ece", _task("regression").metric_names)
 
 
 def test_a_fitted_temperature_is_the_task_s():
@@ -185,20 +188,19 @@ def test_a_fitted_temperature_is_the_task_s():
     logits = rng.normal(size=(4000, 3))
     targets = {"label_ids": (logits + rng.gumbel(size=logits.shape)).argmax(-1)}
     logits = (logits * 4).astype(np.float32)
-    before = task.metrics(logits, targets)["ece"]
+    before = task.metrics(logits, tiny.rows(**targets))["ece"]
     assert task.fit_temperature(logits, targets) == task.temperature == pytest.approx(4, rel=0.1)
-    assert task.metrics(logits, targets)["ece"] < 0.2 * before
+    assert task.metrics(logits, tiny.rows(**targets))["ece"] < 0.2 * before
 
 
 def test_task_json_keeps_the_options_and_old_ones_are_read(tmp_path):
-    save_task(str(tmp_path), _task("single_label"), ("text",), 16)
+    save_task(str(tmp_path), TrainedTask(_task("single_label"), ("text",), 16))
     old = json.loads((tmp_path / "task.json").read_text())
     assert set(old) == {"task", "num_labels", "problem", "labels", "text_inputs", "max_seq_length"}
-    assert read_task(str(tmp_path), CONFIG)[0].temperature == 1
-    save_task(
-        str(tmp_path), _task("multi_label", class_weights=WEIGHTS, label_smoothing=0.1, temperature=2.5), ("text",), 16
-    )
-    task = read_task(str(tmp_path), CONFIG)[0]
+    assert read_task(str(tmp_path), CONFIG).task.temperature == 1
+    task = _task("multi_label", class_weights=WEIGHTS, label_smoothing=0.1, temperature=2.5)
+    save_task(str(tmp_path), TrainedTask(task, ("text",), 16))
+    task = read_task(str(tmp_path), CONFIG).task
     assert (task.class_weights, task.label_smoothing, task.temperature) == (WEIGHTS, 0.1, 2.5)
     (tmp_path / "task.json").write_text(json.dumps(old | {"temperature": 0}))
     with pytest.raises(ValueError, match="task.json must describe a task.*temperature must be over 0"):

@@ -41,13 +41,6 @@ def test_predictions_of_scores(tmp_path):
     assert lines[1] == {"id": "1", "text_a": "c", "text_b": "d", "score": -0.25}
 
 
-def test_what_is_answered():
-    probabilities = np.array([[0.6, 0.5, 0.9], [0.1, 0.2, 0.3]])
-    assert answers.chosen(probabilities, ["a", "b", "c"]) == ["c", "c"]
-    assert answers.chosen(probabilities, ["a", "b", "c"], "multi_label") == [("a", "c"), ()]
-    assert answers.chosen(np.array([1.5, 2.0]), None, "regression") == [1.5, 2.0]
-
-
 def test_answers_beside_the_true_labels(tmp_path):
     examples = _examples(("x", None), ("y", None), labels=[("a", "c"), ()])
     answers.write_eval_predictions(tmp_path, examples, [(), ("b",)], ";")

@@ -6,11 +6,10 @@ import math
 import numpy as np
 import pytest
 
-from bert_tf.data.dataset import Tokenized
 from bert_tf.data.ragged import Ragged
 from bert_tf.tasks.squad.answers import Answer, Answers, merge, write_predictions
 from bert_tf.tasks.squad.files import SquadExamples
-from bert_tf.tasks.squad.rows import QuestionRows
+from bert_tf.tasks.squad.rows import QuestionOrigin
 
 CONTEXT = "Zo\u00eb met \U0001f600 Ada, Ada!"  # Zoë 0-3, met 4-7, the emoji 8-9, Ada 10-13 and 15-18
 WORDS = [(0, 3), (4, 7), (8, 9), (10, 13), (13, 14), (15, 18), (18, 19)]
@@ -23,8 +22,7 @@ def rows_of(*windows):
     starts, limits = (np.array([span[side] for row in spans for span in row], np.int32) for side in (0, 1))
     lengths = [len(row) for row in spans]
     example = np.array([question for question, _, _ in windows])
-    tokenized = Tokenized({}, Ragged.of_lengths(starts, lengths).splits, {})
-    return QuestionRows(tokenized, example, Ragged.of_lengths(starts, lengths), Ragged.of_lengths(limits, lengths))
+    return QuestionOrigin(example, Ragged.of_lengths(starts, lengths), Ragged.of_lengths(limits, lengths))
 
 
 def examples(contexts):

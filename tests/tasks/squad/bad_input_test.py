@@ -63,7 +63,7 @@ BAD = {
     "too few questions": (_but("--train_batch_size=100"), r"Training must have a step at least\. Received 32 examples"),
     "a classifier's folder": (
         _but("--output_dir=HOME/other"),
-        r"must be a QuestionAnsweringTask for this\. Received .*other, which holds a ClassificationTask",
+        r"must be one for question_answering for this\. Received .*other, which holds one for classification",
     ),
     "nothing trained": (
         [a for a in GOOD if a != "--do_train"] + ["--do_predict", "--predict_file=HOME/train.json"],

@@ -39,8 +39,8 @@ def examples(*rows) -> SquadExamples:
 
 
 def pieces_of(rows, row):
-    a, b = rows.tokenized.splits[row : row + 2]
-    return " ".join(tiny.VOCAB[i] for i in rows.tokenized.pieces["input_ids"][a:b])
+    a, b = rows.splits[row : row + 2]
+    return " ".join(tiny.VOCAB[i] for i in rows.pieces["input_ids"][a:b])
 
 
 def test_windows_picture(tokenizer):
@@ -51,12 +51,12 @@ def test_windows_picture(tokenizer):
         "[CLS] is it the [SEP] the music of the people [SEP]",
         "[CLS] good [SEP] a story [SEP]",
     ]
-    assert rows.example.tolist() == [0, 0, 1] and rows.example.dtype == np.int64
-    segments = np.split(rows.tokenized.pieces["segment_ids"], rows.tokenized.splits[1:-1])
+    assert rows.origin.example.tolist() == [0, 0, 1] and rows.origin.example.dtype == np.int64
+    segments = np.split(rows.pieces["segment_ids"], rows.splits[1:-1])
     assert [s.tolist() for s in segments] == [[0] * 5 + [1] * 6] * 2 + [[0, 0, 0, 1, 1, 1]]
-    assert rows.starts.take([1]).flat.tolist() == [-1] * 5 + [7, 11, 17, 20, 24, -1]
-    assert rows.limits.take([1]).flat.tolist() == [-1] * 5 + [10, 16, 19, 23, 30, -1]
-    targets = rows.tokenized.targets
+    assert rows.origin.starts.take([1]).flat.tolist() == [-1] * 5 + [7, 11, 17, 20, 24, -1]
+    assert rows.origin.limits.take([1]).flat.tolist() == [-1] * 5 + [10, 16, 19, 23, 30, -1]
+    targets = rows.targets
     assert targets["start_positions"].tolist() == [8, 6, 3] and targets["end_positions"].tolist() == [8, 6, 4]
     assert {values.dtype for values in targets.values()} == {np.dtype(np.int32)}
 
@@ -64,25 +64,25 @@ def test_windows_picture(tokenizer):
 def test_an_answer_counts_only_where_the_window_holds_all_of_it(tokenizer):
     given = examples(("is it", "to see the music of the people", "music of the"), ("is it", "a film", None))
     rows = question_rows(tokenizer, given, 10, 2, 3, True)  # windows: 0-4, 2-6
-    assert rows.tokenized.targets["start_positions"].tolist() == [0, 5, 0]
-    assert rows.tokenized.targets["end_positions"].tolist() == [0, 7, 0]
+    assert rows.targets["start_positions"].tolist() == [0, 5, 0]
+    assert rows.targets["end_positions"].tolist() == [0, 7, 0]
 
 
 def test_the_whole_of_a_piece_of_which_the_answer_has_a_character(tokenizer):
     given = examples(("it", "the films, people", "ilm"), ("it", "the films, people", "ms, p"))
     rows = question_rows(tokenizer, given, 16, 8, 3, True)  # the film ##s , people
-    targets = rows.tokenized.targets
+    targets = rows.targets
     assert targets["start_positions"].tolist() == [4, 4] and targets["end_positions"].tolist() == [4, 7]
 
 
 def test_the_first_of_several_answers_and_the_occurrence_that_is_meant(tokenizer):
     given = examples(("it", "the film of the film", "the film", 1))
     rows = question_rows(tokenizer, given, 16, 8, 3, True)
-    assert rows.tokenized.targets["start_positions"].tolist() == [6]
+    assert rows.targets["start_positions"].tolist() == [6]
 
 
 def test_without_answers_there_are_no_targets(tokenizer):
-    assert question_rows(tokenizer, examples(("it", "a film", "film")), 16, 8, 3, False).tokenized.targets == {}
+    assert question_rows(tokenizer, examples(("it", "a film", "film")), 16, 8, 3, False).targets == {}
 
 
 def test_an_empty_question_an_empty_context_and_an_answer_without_pieces(tokenizer, caplog):
@@ -90,8 +90,8 @@ def test_an_empty_question_an_empty_context_and_an_answer_without_pieces(tokeniz
     rows = question_rows(tokenizer, given, 16, 8, 3, True)
     assert [pieces_of(rows, i) for i in range(3)] == [
         "[CLS] [SEP] film [SEP]", "[CLS] it [SEP] [SEP]", "[CLS] it [SEP] a film [SEP]"]  # fmt: skip
-    assert rows.tokenized.targets["start_positions"].tolist() == [2, 0, 0]
-    assert rows.tokenized.targets["end_positions"].tolist() == [2, 0, 0]
+    assert rows.targets["start_positions"].tolist() == [2, 0, 0]
+    assert rows.targets["end_positions"].tolist() == [2, 0, 0]
     assert "squad.json: 1 answers are in no window whole: they train as none." in caplog.text
 
 
@@ -120,17 +120,17 @@ def test_rows_and_targets_one_at_a_time(tokenizer):
         while True:
             window = slice(first, first + room)
             whole = [2, *question, 3, *ids[window], 3]
-            own = slice(*rows.tokenized.splits[row : row + 2])
-            assert rows.tokenized.pieces["input_ids"][own].tolist() == whole and rows.example[row] == i
+            own = slice(*rows.splits[row : row + 2])
+            assert rows.pieces["input_ids"][own].tolist() == whole and rows.origin.example[row] == i
             inside = slice(own.start + len(question) + 2, own.stop - 1)
-            assert rows.starts.flat[inside].tolist() == starts[window].tolist()
-            assert rows.limits.flat[inside].tolist() == limits[window].tolist()
-            assert (rows.starts.flat[own] >= 0).sum() == len(ids[window])
+            assert rows.origin.starts.flat[inside].tolist() == starts[window].tolist()
+            assert rows.origin.limits.flat[inside].tolist() == limits[window].tolist()
+            assert (rows.origin.starts.flat[own] >= 0).sum() == len(ids[window])
             text, at = given.answers[i][0]
             held = [k for k in range(len(ids)) if starts[k] < at + len(text) and limits[k] > at]
             fits = held and first <= held[0] and held[-1] < first + room
             columns = [k - first + len(question) + 2 for k in (held[0], held[-1])] if fits else [0, 0]
-            assert [v[row] for v in rows.tokenized.targets.values()] == columns
+            assert [v[row] for v in rows.targets.values()] == columns
             seen.append(bool(fits))
             row += 1
             if first + room >= len(ids):
@@ -144,8 +144,8 @@ def test_many_texts_are_tokenized_in_parts_of_which_nothing_shows(tokenizer, mon
     whole = question_rows(tokenizer, given, 24, 7, 6, True)
     monkeypatch.setattr(squad_rows, "_CHUNK", 7)
     parts = question_rows(tokenizer, given, 24, 7, 6, True)
-    assert parts.tokenized.fingerprint() == whole.tokenized.fingerprint()
-    assert parts.starts.flat.tolist() == whole.starts.flat.tolist()
+    assert parts.fingerprint() == whole.fingerprint()
+    assert parts.origin.starts.flat.tolist() == whole.origin.starts.flat.tolist()
 
 
 def test_lengths_that_leave_no_room(tokenizer):

@@ -14,12 +14,14 @@ from bert_tf.config import EncoderConfig
 from bert_tf.data.dataset import Tokenized
 from bert_tf.tasks.registry import read_task, save_task
 from bert_tf.tasks.squad.task import QuestionAnsweringTask
+from bert_tf.tasks.task import TrainedTask
 from bert_tf.tokenization.wordpiece import Tokenizer
+from bert_tf.training.batching import Batching
 from bert_tf.training.job import Job
 from bert_tf.training.loop import RunConfig
 from tests import tiny
 
-GOLDEN = pathlib.Path(__file__).parents[1] / "goldens" / "question_answering"
+GOLDEN = pathlib.Path(__file__).parents[2] / "goldens" / "question_answering"
 BATCH = ("input_ids", "input_mask", "segment_ids", "start_positions", "end_positions")
 TOLERANCE = 1e-5
 
@@ -39,7 +41,7 @@ def golden():
 
 def test_a_checkpoint_without_pooler_is_a_trained_model(golden, tmp_path):
     task, _, batch, expected = golden
-    job = Job(task, RunConfig(str(tmp_path / "out"), 4, 0, init_checkpoint=str(GOLDEN)), 16)
+    job = Job(task, RunConfig(str(tmp_path / "out"), 4, 0, init_checkpoint=str(GOLDEN)))
     job.restore()
     logits = job.model({name: batch[name] for name in task.features})["start_logits"].numpy()
     mask = batch["input_mask"] == 1
@@ -54,7 +56,9 @@ def test_scores_and_losses_are_torch_s(golden):
         assert outputs[name].dtype == tf.float32
         np.testing.assert_allclose(outputs[name].numpy()[mask], expected[name][mask], rtol=TOLERANCE, atol=TOLERANCE)
         assert (tf.nn.softmax(outputs[name]).numpy()[~mask] == 0).all()
-    np.testing.assert_allclose(task.example_losses(outputs, batch), expected["losses"], rtol=TOLERANCE, atol=1e-6)
+    losses, weights = task.example_losses(outputs, batch)
+    np.testing.assert_allclose(losses, expected["losses"], rtol=TOLERANCE, atol=1e-6)
+    assert weights.numpy().tolist() == [1] * 4
 
 
 def test_gradients_are_torch_s(golden):
@@ -110,11 +114,11 @@ def _rows(n, seed=0):
 def test_a_tiny_model_learns_and_what_is_kept_does_not_depend_on_the_batches(tmp_path):
     examples = _rows(64)
     task = QuestionAnsweringTask(tiny.config(), n_best_size=3, max_answer_length=5)
-    job = Job(task, RunConfig(str(tmp_path), 16, 120, 6, 3e-3), 16)
-    job.train(examples)
-    scores = job.scores(examples, 16)
+    job, batching = Job(task, RunConfig(str(tmp_path), 16, 120, 6, 3e-3)), Batching(16)
+    job.train(batching.training(examples, job.run))
+    scores = job.scores(batching.scoring(examples, 16))
     assert set(scores) == {"accuracy", "loss"} and scores["accuracy"] > 0.9 and scores["loss"] < 0.5
-    kept, others = job.outputs(examples, 16), job.outputs(examples, 5)
+    kept, others = (job.outputs(batching.scoring(examples, size)) for size in (16, 5))
     assert {name: (v.shape, v.dtype.name) for name, v in kept.items()} == {
         **{name: ((64, 3), "float32") for name in ("score", "start_logit", "end_logit")},
         **{name: ((64, 3), "int32") for name in ("start", "end")},
@@ -223,8 +227,8 @@ def test_no_room_for_the_context_is_refused(asked):
 
 def test_task_json(tmp_path):
     task = QuestionAnsweringTask(tiny.config(), 7, 8, 9, 10, -1.5)
-    save_task(str(tmp_path), task, ("question", "context"), 32)
-    again, inputs, length = read_task(str(tmp_path), tiny.config())
-    assert again.to_dict() == task.to_dict() and task.null_score_diff_threshold == -1.5
-    assert (inputs, length) == (("question", "context"), 32)
+    save_task(str(tmp_path), TrainedTask(task, ("question", "context"), 32))
+    again = read_task(str(tmp_path), tiny.config())
+    assert again.task.to_dict() == task.to_dict() and task.null_score_diff_threshold == -1.5
+    assert (again.text_inputs, again.max_seq_length) == (("question", "context"), 32)
     assert json.loads((tmp_path / "task.json").read_text())["task"] == "question_answering"

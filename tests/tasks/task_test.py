@@ -1,0 +1,108 @@
+"""What every fine-tuned task must have, and what it has where it says nothing of its own."""
+
+import types
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.settings import Settings
+from bert_tf.tasks.registry import TASKS
+from bert_tf.tasks.task import ACTIONS, FineTuned, Outcome, TrainedTask, at_least_one, check_first_token
+from tests import tiny
+
+MUST = ("read_data", "create", "to_dict", "lay_out", "decode", "write_answers")
+
+
+def _kind(*leave_out):
+    """Returns a class with all methods that a task must have, but for some."""
+    methods = {name: lambda self, *args: {} for name in MUST if name not in leave_out}
+    return type("Task", (FineTuned,), {"name": "a task", "metric_names": ("right",), **methods})
+
+
+class _Scored(_kind()):
+    """Loses what the outputs are; is right where they are even."""
+
+    def example_losses(self, outputs, batch):
+        return tf.cast(outputs, tf.float32), self.example_weights(batch)
+
+    def metrics(self, outputs, rows):
+        return {"right": float((outputs % 2 == rows.targets["label_ids"]).mean())}
+
+
+def _outcome(split, outputs, losses):
+    rows = tiny.rows(label_ids=np.zeros(len(outputs), np.int32))
+    return Outcome(split, None, rows, np.array(outputs), (np.array(losses), np.ones(len(losses))))
+
+
+@pytest.mark.parametrize("name", MUST)
+def test_a_task_that_lacks_something_cannot_be_made(name):
+    with pytest.raises(TypeError, match=rf"abstract.*{name}"):
+        _kind(name)()
+
+
+def test_what_a_task_has_without_saying_so():
+    task = _kind()()
+    assert task.identity() == {} and task.labels is None and task.example_method is None and not task.uses_pooler
+    assert task.flags == task.files == () and task.score_answers(None, None) == {}
+    assert task.collected("outputs", {}) == "outputs"
+    with pytest.raises(AssertionError, match="a task has no signature"):
+        task.example_answer(None)
+
+
+def test_each_example_counts_one_and_what_fills_up_none():
+    task, batch = _Scored(), {"is_real_example": tf.constant([1.0, 0.0, 1.0])}
+    assert float(task.denominators(batch)["examples"]) == 2
+    assert float(task.loss(tf.constant([1, 2, 4]), batch, task.denominators(batch))) == 2.5
+
+
+def test_scores_of_several_files_end_in_their_names():
+    outcomes = [_outcome("dev", [2, 3], [1.0, 3.0]), _outcome("dev_mismatched", [2, 4], [0.5, 0.5])]
+    assert _Scored().evaluate(outcomes, Settings({})) == {
+        **{"right": 0.5, "loss": 2.0},
+        **{"right_mismatched": 1.0, "loss_mismatched": 0.5},
+    }
+    suffixes = [Outcome(split, *[None] * 4).suffix for split in ("dev", "test", "dev_mismatched", "test_mismatched")]
+    assert suffixes == ["", "", "_mismatched", "_mismatched"]
+
+
+def test_what_was_scored_is_written_by_tasks_that_say_how(tmp_path):
+    _Scored().write_scored(str(tmp_path), [_outcome("dev", [2], [1.0])], Settings({}))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_length_is_the_trained_model_s_unless_another_is_given():
+    trained = TrainedTask(_kind()(), ("text",), 96)
+    values = {"max_seq_length": 128, "other": 1}
+    adopted = _kind().adopted(Settings(values), trained)
+    assert (adopted.max_seq_length, adopted.other) == (96, 1)
+    assert _kind().adopted(Settings(values, ["max_seq_length"]), trained).max_seq_length == 128
+
+
+@pytest.mark.parametrize("kind", TASKS)
+def test_the_tasks_of_the_list_are_whole(kind):
+    assert not kind.__abstractmethods__
+    methods = ("build_model", "example_losses", "metrics", "read", "answer")  # of `Trainable` and `Served`
+    assert [name for name in methods if not hasattr(kind, name)] == []
+    assert all(hasattr(kind, name) for name in ("features", "head", "targets"))
+    assert len({flag.name for flag in kind.flags}) == len(kind.flags)
+
+
+def test_the_names_of_tasks_differ():
+    assert len({kind.name for kind in TASKS}) == len(TASKS)
+
+
+def test_splits_and_what_is_done_with_them():
+    assert ACTIONS == {"train": "train", "dev": "eval", "test": "predict"}
+
+
+def test_where_there_is_no_text_at_all_a_row_has_one_piece():
+    assert at_least_one(tf.zeros([2, 0], tf.int32)).numpy().tolist() == [[0], [0]]
+    assert at_least_one(tf.ones([2, 3, 0])).shape == (2, 3, 1)
+    assert at_least_one(tf.constant([[1, 2]])).numpy().tolist() == [[1, 2]]
+
+
+def test_who_reads_the_first_token_needs_both_sides():
+    check_first_token(types.SimpleNamespace(is_decoder=False), "A classifier")
+    with pytest.raises(ValueError, match=r"^A classifier must have an encoder that sees both sides, .*left-to-right"):
+        check_first_token(types.SimpleNamespace(is_decoder=True), "A classifier")

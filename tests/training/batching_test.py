@@ -1,0 +1,69 @@
+"""Examples from memory as a run's batches: from any step on, each once where they are scored."""
+
+import numpy as np
+import pytest
+
+from bert_tf.training.batching import Batching
+from bert_tf.training.loop import RunConfig
+from bert_tf.training.step import StepConfig
+from tests import tiny
+
+EXAMPLES = tiny.tokenized(30)
+
+
+def _drawn(batches):
+    return [{name: values.numpy() for name, values in batch.items()} for batch in batches]
+
+
+def _equal(one, other):
+    return len(one) == len(other) and all(
+        a.keys() == b.keys() and all(np.array_equal(a[name], b[name]) for name in a)
+        for a, b in zip(one, other, strict=True)
+    )
+
+
+def _training(seed=0, **options):
+    run = RunConfig("unused", 8, 7, step=StepConfig(seed=seed))
+    return Batching(16, **options).training(EXAMPLES, run)
+
+
+def test_training_goes_on_from_any_step():
+    whole = _drawn(_training()(0))
+    assert len(whole) == 7 and all(batch["input_ids"].shape[0] == 8 for batch in whole)
+    assert _equal(_drawn(_training()(5)), whole[5:])
+    assert not _equal(_drawn(_training(seed=1)(0)), whole)
+
+
+def test_scoring_has_each_example_once_and_knows_which():
+    scoring = Batching(16).scoring(EXAMPLES, 8)
+    assert scoring.rows is EXAMPLES and scoring.order.shape == (4, 8)
+    batches = _drawn(scoring.batches())
+    assert _equal(_drawn(scoring.batches()), batches)  # they can be asked for again
+    assert sorted(scoring.order.reshape(-1)) == [-1, -1, *range(30)]
+    for batch, places in zip(batches, scoring.order, strict=True):
+        assert batch["is_real_example"].tolist() == (places >= 0).tolist()
+        real = places >= 0
+        assert batch["label_ids"][real].tolist() == EXAMPLES.targets["label_ids"][places[real]].tolist()
+        assert batch["input_mask"].sum(1)[real].tolist() == EXAMPLES.lengths[places[real]].tolist()
+
+
+def _widths(**options):
+    scoring = Batching(30, **options).scoring(tiny.tokenized(200, longest=30), 2)
+    return {batch["input_ids"].shape[1] for batch in _drawn(scoring.batches())}
+
+
+def test_batches_of_similar_lengths_are_as_wide_as_their_longest():
+    assert _widths() == {8, 16, 24, 30}
+    assert _widths(by_length=False) == {30}
+
+
+def test_for_xla_there_are_at_most_four_widths():
+    assert _widths(use_xla=True) == {8, 16, 24, 30}
+    narrow = Batching(100, use_xla=True).scoring(EXAMPLES, 2)
+    assert {batch["input_ids"].shape[1] for batch in _drawn(narrow.batches())} == {25}
+
+
+@pytest.mark.parametrize("size", [0, -8])
+def test_a_batch_holds_something(size):
+    with pytest.raises(ValueError, match=f"The batch size of evaluation and prediction must be .* Received: {size}"):
+        Batching(16).scoring(EXAMPLES, size)
