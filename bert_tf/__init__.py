@@ -7,7 +7,7 @@ _HOMES = {
     "EncoderConfig": "bert_tf.config",
     "Encoder": "bert_tf.modeling.encoder",
     "Tokenizer": "bert_tf.tokenization.wordpiece",
-    "load": "bert_tf.load",
+    "load": "bert_tf.model_files",
 }
 
 
@@ -18,5 +18,5 @@ def __getattr__(name):
     from importlib import import_module
 
     value = getattr(import_module(_HOMES[name]), name)
-    globals()[name] = value  # also replaces the submodule bert_tf.load, which importing it has put there
+    globals()[name] = value
     return value

@@ -5,6 +5,8 @@ import functools
 import pathlib
 import re
 
+import bert_tf
+
 _NAME = re.compile(r"\b(?:bert_tf|tests)(?:\.\w+)+|\brun_\w+")
 _CODE = re.compile(r"\bimport |-m ")  # code for another process, or a command line
 
@@ -31,7 +33,7 @@ def imports(root: pathlib.Path, file: str) -> set[str]:
         elif isinstance(node, ast.ImportFrom):
             found.update(f"{node.module}.{alias.name}" for alias in node.names)
         elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "bert_tf":
-            found.add(f"bert_tf.{node.attr}")  # `bert_tf.load` imports it when it is asked for
+            found.add(bert_tf._HOMES.get(node.attr, f"bert_tf.{node.attr}"))  # imported when it is asked for
     return {part for name in found for part in _ours(root, file, name)}
 
 

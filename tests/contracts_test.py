@@ -10,6 +10,7 @@ import sys
 
 import pytest
 
+from bert_tf.names import PROBLEMS
 from bert_tf.programs import main
 from tests import tiny
 from tests.conftest import ROOT
@@ -44,7 +45,7 @@ MAY_IMPORT = {
     "serving": set(),  # any SavedModel: neither modeling nor training
     "corpus": {"data", "text", "tokenization"},
     "vocabulary": {"checkpoints", "load", "text", "tokenization"},
-    "glue": {"data", "evaluation"},
+    "glue": {"data", "evaluation", "tasks"},
     "inference": {"checkpoints", "export", "load", "tasks", "tokenization"},
     "demo": set(),  # what it shows it starts as anybody would
     "programs": {
@@ -53,6 +54,7 @@ MAY_IMPORT = {
     },
 }  # fmt: skip
 FINER = {
+    ("glue", "tasks"): {"bert_tf.tasks.classification.problems"},
     ("training", "data"): {"bert_tf.data.dataset"},
     ("training", "modeling"): {"bert_tf.modeling.layers"},
     ("training", "evaluation"): {"bert_tf.evaluation.metrics"},
@@ -109,7 +111,7 @@ def test_every_grant_is_used():
 
 
 def test_the_walk_sees_imports():
-    assert "bert_tf.modeling.encoder" in _our_imports(PACKAGE / "load.py")
+    assert "bert_tf.modeling.encoder" in _our_imports(PACKAGE / "model_files.py")
     assert "bert_tf.checkpoints.tf1" in _our_imports(PACKAGE / "checkpoints" / "store.py")
 
 
@@ -137,8 +139,7 @@ def _texts(path):
 
 # These still speak of flags.
 STILL_TO_REWORD = {
-    "bert_tf.load", *(f"bert_tf.data.{name}" for name in ("cells", "glue", "rows", "tables", "windowed")),
-    *(f"bert_tf.tokenization.{name}" for name in ("mask_reader", "packing", "questions", "vocabulary")),
+    *(f"bert_tf.data.{name}" for name in ("cells", "glue", "rows", "tables", "windowed")),
 }  # fmt: skip
 
 
@@ -181,7 +182,7 @@ def _asked(node):
 def _asks_which_family_or_task(node):
     asked = set(_asked(node)) if isinstance(node, ast.Compare | ast.MatchValue) else set()
     text = {name for name in asked if name.startswith(("'", '"'))}
-    return asked & {repr(family) for family in FAMILIES} or text and asked & {"family", "task_name", "model_type"}
+    return asked & {repr(name) for name in (*FAMILIES, *PROBLEMS)} or text and asked & {"family", "task_name", "model_type", "problem"}
 
 
 def test_no_code_asks_which_family_or_task_it_is():
@@ -200,6 +201,7 @@ def test_no_code_asks_which_family_or_task_it_is():
         '"bert" in x',
         'x in ("a", "distilbert")',
         'config.model_type == "mine"',
+        'task["problem"] == "multi_label"',
         'match x:\n  case "albert": pass',
     ],
 )

@@ -15,7 +15,7 @@ from safetensors.numpy import load_file, save_file
 
 import bert_tf
 from bert_tf.export.trained import export_trained
-from bert_tf.load import load_description, save_description
+from bert_tf.model_files import load_description, save_description
 from bert_tf.tasks import squad
 from bert_tf.tasks.classification import ClassificationTask
 from bert_tf.tasks.registry import save_task

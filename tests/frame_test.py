@@ -29,14 +29,15 @@ from bert_tf.data.ragged import splits_of
 from bert_tf.families import Family, Template
 from bert_tf.files import write_text
 from bert_tf.flags.fine_tuning import FINE_TUNING
-from bert_tf.load import load_description
+from bert_tf.model_files import load_description
 from bert_tf.modeling.encoder import Encoder
 from bert_tf.modeling.heads import ClassificationHead
 from bert_tf.programs.fine_tuning import run_task
 from bert_tf.serving.client import Client
 from bert_tf.serving.server import serve
 from bert_tf.settings import Flag, Settings
-from bert_tf.tasks.task import ACTIONS, FineTuned, read_rows
+from bert_tf.tasks.task import ACTIONS, FineTuned
+from bert_tf.tasks.texts import single_rows
 from tests import tiny
 from tests.scripts import assert_same_tensors
 
@@ -118,7 +119,7 @@ class CountingTask(FineTuned):
         write_text(f"{directory}/numbers.txt", "".join(f"{number}\n" for number in answers))
 
     def read(self, tokenizer, texts, max_seq_length):
-        return read_rows(tokenizer, texts, max_seq_length), None
+        return single_rows(tokenizer, texts, max_seq_length), None
 
     def answer(self, outputs, origin=None):
         return {"count": tf.argmax(outputs, -1, tf.int32)}
@@ -158,7 +159,7 @@ def test_it_is_read_with_its_own_names_and_laid_out_with_its_own_template(folder
     summed = words + places + bert.encoder.embeddings.token_type_embeddings[0]
     embedded = bert.encoder.embeddings(inputs["input_ids"], inputs["segment_ids"])
     np.testing.assert_allclose(embedded, bert.encoder.embeddings.norm(summed), atol=1e-5)
-    message = "--max_seq_length must be at most max_position_embeddings - first_position of the checkpoint, 24."
+    message = "`max_seq_length` must be at most max_position_embeddings - first_position of the checkpoint, 24."
     with pytest.raises(ValueError, match=re.escape(message)):
         load_description([str(folder)]).check_length(25)
 

@@ -17,7 +17,7 @@ _CHUNK = 2_000  # texts tokenized at a time; they are long
 
 
 @dataclasses.dataclass(frozen=True)
-class Windows:
+class Windowing:
     """How a long text is read.
 
     Attributes:
@@ -37,7 +37,7 @@ class Windows:
             )
 
 
-def window_rows(tokenizer, ids: list, max_seq_length: int, windows: Windows):
+def window_rows(tokenizer, ids: list, max_seq_length: int, windows: Windowing):
     """Cuts texts, or the second ones of pairs, into windows, and makes a row of each; in the graph too.
 
         [CLS] a [SEP]                 [CLS] window [SEP]
@@ -72,7 +72,7 @@ def window_rows(tokenizer, ids: list, max_seq_length: int, windows: Windows):
     return packed, cut.rows, lengths - read
 
 
-def read(tokenizer, texts, max_seq_length: int, windows: Windows) -> dict[str, tf.Tensor]:
+def read(tokenizer, texts, max_seq_length: int, windows: Windowing) -> dict[str, tf.Tensor]:
     """Turns texts into what a model that reads through windows takes, in the graph.
 
     Args:
@@ -147,7 +147,7 @@ def _few_sizes(count):
     return power // 4 * 3 if count <= power // 4 * 3 else power
 
 
-def tokenize(tokenizer, texts: list, max_seq_length: int, windows: Windows, targets: dict, path="") -> Windowed:
+def tokenize(tokenizer, texts: list, max_seq_length: int, windows: Windowing, targets: dict, path="") -> Windowed:
     """Turns texts into examples of windows.
 
     Args:

@@ -8,7 +8,7 @@ from absl import logging
 from bert_tf.checkpoints import convert, heads
 from bert_tf.export.saved_model import export
 from bert_tf.export.served import ServedModel
-from bert_tf.load import load_description
+from bert_tf.model_files import load_description
 from bert_tf.tasks.registry import read_task
 from bert_tf.tasks.task import TrainedTask
 

@@ -158,8 +158,11 @@ def _as_floats(path, column: Sequence[str]):
 
 
 def _has_several_labels(folder):
+    from bert_tf.tasks.classification.problems import PROBLEMS
+
     path = folder / "task.json"
-    return path.exists() and json.loads(read_text(path)).get("problem") == "multi_label"
+    problem = json.loads(read_text(path)).get("problem") if path.exists() else None
+    return problem in PROBLEMS and PROBLEMS[problem].has_several_labels
 
 
 def _known_labels(folder):

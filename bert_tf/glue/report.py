@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from bert_tf.data import glue
 from bert_tf.files import write_text
 from bert_tf.glue.comparison import Compared
-from bert_tf.glue.runs import Result, Run, Settings, best
+from bert_tf.glue.runs import Point, Result, Run, best
 from bert_tf.progress import clock
 from bert_tf.report import ACCENT, FILL, Page
 
@@ -46,7 +46,7 @@ class Row:
     """
 
     task: str
-    settings: Settings
+    settings: Point
     score: Spread
     metrics: dict[str, Spread]
     values: tuple[float, ...]
@@ -142,7 +142,7 @@ def as_json(output_dir, results, missing=None, compared=()) -> dict:
 def as_table(results: Sequence[Result]) -> str:
     """Returns results.tsv: a line for each run; metrics that its task does not have are empty."""
     metrics = list(dict.fromkeys(name for result in results for name in result.scores))
-    settings = [field.name for field in dataclasses.fields(Settings)]
+    settings = [field.name for field in dataclasses.fields(Point)]
     lines = [["task", *settings, "seed", "score", *metrics]]
     for r in results:
         point = [f"{value:g}" for value in dataclasses.astuple(r.run.settings)]

@@ -31,7 +31,7 @@ AXES = {
 
 
 @dataclasses.dataclass(frozen=True, order=True)
-class Settings:
+class Point:
     """One point of the grid."""
 
     train_batch_size: int
@@ -51,7 +51,7 @@ class Run:
     """One fine-tuning: a task of `glue.TASKS`, settings, a seed."""
 
     task: str
-    settings: Settings
+    settings: Point
     seed: int
 
     def folder(self, output_dir: str | os.PathLike) -> pathlib.Path:
@@ -101,9 +101,9 @@ def axis(name: str, values: Sequence[str], kind=float) -> list:
     )
 
 
-def plan(tasks: Iterable[str], seeds: Iterable[int], batches, rates, epochs) -> list[Run]:
+def grid(tasks: Iterable[str], seeds: Iterable[int], batches, rates, epochs) -> list[Run]:
     """Returns the runs of a grid: task by task, setting by setting, seed by seed."""
-    settings = [Settings(*point) for point in itertools.product(batches, rates, epochs)]
+    settings = [Point(*point) for point in itertools.product(batches, rates, epochs)]
     return [Run(*point) for point in itertools.product(tasks, settings, seeds)]
 
 
@@ -148,12 +148,12 @@ def finished(folder: str | os.PathLike) -> Result | None:
     if not note.exists() or scores is None:
         return None
     told = json.loads(note.read_text(encoding="utf-8"))
-    run = Run(told["task"], Settings(**told["settings"]), told["seed"])
+    run = Run(told["task"], Point(**told["settings"]), told["seed"])
     return Result(run, folder, official(scores, glue.TASKS[run.task].metrics), told["seconds"])
 
 
 def all_finished(output_dir: str | os.PathLike) -> list[Result]:
-    """Returns every finished run below `output_dir`, of earlier commands too, in the order of `plan`'s parts."""
+    """Returns every finished run below `output_dir`, of earlier commands too, in the order of `grid`'s parts."""
     found = map(finished, sorted(path.parent for path in pathlib.Path(output_dir).glob(f"*/*/*/{FINISHED_FILE}")))
     order = list(glue.TASKS)
     return sorted(filter(None, found), key=lambda r: (order.index(r.run.task), r.run.settings, r.run.seed))

@@ -12,7 +12,7 @@ from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.export.saved_model import export
 from bert_tf.export.served import ServedModel
 from bert_tf.files import read_text
-from bert_tf.load import load_description
+from bert_tf.model_files import load_description
 from bert_tf.tasks.fill_mask import FillMaskTask
 from bert_tf.tokenization.mask_reader import MASK, MaskReader
 

@@ -16,7 +16,7 @@ FLAGS = EXTEND_VOCABULARY
 
 def main(settings):
     """Writes the checkpoint with the words, and prints what they start from."""
-    from bert_tf.load import load_description
+    from bert_tf.model_files import load_description
     from bert_tf.vocabulary import extension as extensions
 
     if not (settings.words_file or settings.input_file):

@@ -5,7 +5,7 @@ from typing import Any
 
 from bert_tf.evaluation.results import write_results
 from bert_tf.export.trained import export_trained
-from bert_tf.load import Description, save_description
+from bert_tf.model_files import Description, save_description
 from bert_tf.programs.devices import prepare as prepare_devices
 from bert_tf.programs.models import describe_model, task_paths
 from bert_tf.settings import Settings

@@ -15,12 +15,12 @@ def model_paths(settings: Settings) -> list[str | None]:
 
 
 def describe_model(settings: Settings):
-    """Returns the `load.Description` of the model.
+    """Returns the `model_files.Description` of the model.
 
     Raises:
         ValueError: there is none, or its parts do not fit together.
     """
-    from bert_tf.load import load_description
+    from bert_tf.model_files import load_description
 
     files = settings.bert_config_file, settings.vocab_file, settings.do_lower_case
     return load_description(model_paths(settings), *files)

@@ -66,7 +66,7 @@ def _plan(settings, others):
             "correct it."
         )
     tasks = glue_runs.find_tasks(settings.tasks, settings.glue_dir)
-    runs = glue_runs.plan(tasks, glue_runs.axis("seeds", settings.seeds, int), *_axes(settings))
+    runs = glue_runs.grid(tasks, glue_runs.axis("seeds", settings.seeds, int), *_axes(settings))
     if settings.compare:
         comparison.best_runs(settings.compare)  # what is wrong with it is said now, not in the morning
     return runs

@@ -62,7 +62,7 @@ def _causal(settings):
 
 
 def _model(settings, longest):
-    """Returns the `load.Description` of what is pretrained, on rows of up to `longest` pieces."""
+    """Returns the `model_files.Description` of what is pretrained, on rows of up to `longest` pieces."""
     model = describe_model(settings)
     if model.config.is_decoder and not _causal(settings):
         raise ValueError(
@@ -105,7 +105,7 @@ def _streams(settings, plan, held_out, vocab):
 
 def _begin(settings, plan, model, built):
     """Makes the output directory, once the model is built and nothing stands against training it."""
-    from bert_tf.load import save_description
+    from bert_tf.model_files import save_description
     from bert_tf.training.output import prepare
     from bert_tf.training.will_it_fit import available_memory, warn_if_too_large
 
@@ -115,7 +115,7 @@ def _begin(settings, plan, model, built):
 
 
 def _run_config(settings, plan, model, use_xla):
-    """Returns the `RunConfig` of a plan (`Phases`) and a model (`load.Description`), in the scope of the strategy.
+    """Returns the `RunConfig` of a plan (`Phases`) and a model, in the scope of the strategy.
 
     Raises:
         ValueError: the batch of a phase cannot be dealt out evenly.
@@ -166,15 +166,15 @@ def _tell_whether_it_fits(settings, plan, task):
 
 
 def _largest_step(settings, plan, config, parameters):
-    """Returns the `memory.Plan` of the step that needs the most, in the scope of the strategy."""
+    """Returns the `memory.StepShape` of the step that needs the most, in the scope of the strategy."""
     import tensorflow as tf
 
-    from bert_tf.training.memory import Plan, estimate
+    from bert_tf.training.memory import StepShape, estimate
 
     def step(phase):
         length = phase.records.max_seq_length
         predictions = phase.records.max_predictions or settings.max_predictions_per_seq * length // min(plan.lengths)
-        return Plan(
+        return StepShape(
             config,
             parameters,
             phase.batch_size,

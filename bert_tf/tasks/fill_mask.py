@@ -6,7 +6,7 @@ import tensorflow as tf
 from bert_tf.config import EncoderConfig
 from bert_tf.data.features import ENCODER_INPUTS, keras_inputs
 from bert_tf.modeling.pretrainer import Pretrainer
-from bert_tf.tasks.task import read_rows
+from bert_tf.tasks.texts import single_rows
 
 
 class FillMaskTask:
@@ -53,7 +53,7 @@ class FillMaskTask:
         return {"token": token, "probability": tf.where(there, probability, 0.0)}
 
     def read(self, tokenizer, texts, max_seq_length):
-        return read_rows(tokenizer, texts, max_seq_length), None
+        return single_rows(tokenizer, texts, max_seq_length), None
 
     def answer(self, outputs, origin=None) -> dict[str, tf.Tensor]:
         """Returns what is served: "token" and "probability" [B, k] of each row's first position."""

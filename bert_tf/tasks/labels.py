@@ -1,8 +1,35 @@
-"""How much the examples of each label weigh in a loss."""
+"""The loss of a choice among labels, and how much the examples of each label weigh in it."""
 
 from collections.abc import Sequence
 
 import numpy as np
+import tensorflow as tf
+
+
+def cross_entropy(
+    logits: tf.Tensor, target: tf.Tensor, weights: tf.Tensor | None = None, smoothing: float = 0.0
+) -> tf.Tensor:
+    """Returns the loss of each of n choices among L labels, as torch.nn.CrossEntropyLoss(weight=, label_smoothing=).
+
+    The target is 1 - e + e/L for the label and e/L for each other (Szegedy et al. 2015, section 7). A weight belongs to
+    a term of the sum over the labels, so that of a smoothed target each label's part counts with that label's weight.
+
+    Args:
+        logits: float32 [n, L].
+        target: int32 [n].
+        weights: of the labels, float32 [L]; None: 1 each.
+        smoothing: e.
+
+    Returns:
+        float32 [n].
+    """
+    if weights is None and not smoothing:
+        return tf.nn.sparse_softmax_cross_entropy_with_logits(labels=target, logits=logits)
+    terms = -tf.nn.log_softmax(logits)
+    if weights is not None:
+        terms *= weights
+    own = tf.gather(terms, target, batch_dims=1)
+    return (1 - smoothing) * own + smoothing * tf.reduce_mean(terms, -1)
 
 
 def class_weights(

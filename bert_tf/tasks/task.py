@@ -43,6 +43,7 @@ class Model(Protocol):
     head: tuple[str, ...]
     uses_pooler: bool
 
+    @abc.abstractmethod
     def build_model(self) -> keras.Model:
         """Returns a new functional model from `features` to this task's outputs."""
 
@@ -58,24 +59,29 @@ class Trainable(Model, Protocol):
     targets: tuple[str, ...]
     metric_names: tuple[str, ...]
 
+    @abc.abstractmethod
     def denominators(self, batch: Tensors) -> Tensors:
         """Returns what the losses are divided by, float32 []: sums over the batch, which add up over its parts."""
 
+    @abc.abstractmethod
     def loss(self, outputs: Outputs, batch: Tensors, denominators: Tensors) -> tf.Tensor:
         """Returns float32 []: the sum of the examples' losses over `denominators`, which may be of a greater batch."""
 
+    @abc.abstractmethod
     def example_losses(self, outputs: Outputs, batch: Tensors) -> tuple[tf.Tensor, tf.Tensor] | None:
         """Returns each example's loss and what it counts in the mean over examples, float32 [B] twice.
 
         None where the loss is no such mean: then it is among the metrics.
         """
 
+    @abc.abstractmethod
     def collected(self, outputs: Outputs, batch: Tensors) -> Outputs:
         """Returns what is kept of a batch when a file is scored or answered: a tensor [B, ...], or a dict of them.
 
         In the graph. Where the batches have other shapes behind B, the narrower ones are filled up with 0.
         """
 
+    @abc.abstractmethod
     def metrics(self, outputs: Collected, rows: Rows | None) -> dict[str, float]:
         """Returns {metric: score} over a whole file of examples; `outputs` is what `collected` kept, in numpy."""
 
@@ -89,6 +95,7 @@ class Served(Model, Protocol):
 
     example_method: str | None
 
+    @abc.abstractmethod
     def read(self, tokenizer: Any, texts: Sequence[tf.Tensor], max_seq_length: int) -> tuple[Tensors, Any]:
         """Turns texts into the model's inputs, in the graph.
 
@@ -101,6 +108,7 @@ class Served(Model, Protocol):
             {name: tensor} for `features`, and what `answer` must know besides the outputs, or None.
         """
 
+    @abc.abstractmethod
     def answer(self, outputs: Outputs, origin: Any = None) -> Tensors:
         """Returns what is served for the outputs: {name: tensor [n, ...]}.
 
@@ -109,6 +117,7 @@ class Served(Model, Protocol):
             origin: what `read` gave with them; None for features that were sent as they are.
         """
 
+    @abc.abstractmethod
     def example_answer(self, outputs: Outputs, origin: Any = None) -> Tensors:
         """Returns what `example_method` serves: `scores` and `classes` [n, L], or `outputs` [n, 1]."""
 
@@ -178,7 +187,7 @@ class TrainedTask:
     max_seq_length: int
 
 
-class FineTuned(abc.ABC):
+class FineTuned(Trainable, Served):
     """A task that learns from files, answers for files, and is served: `Trainable` and `Served`, and what is below.
 
     Attributes:
@@ -219,7 +228,7 @@ class FineTuned(abc.ABC):
         """Returns the task of a run.
 
         Args:
-            model: the `load.Description` of what it starts from.
+            model: the `model_files.Description` of what it starts from.
             data: of `read_data`.
             settings: the flags.
             before: the model that is there already, also where this run trained it and goes on; None: there is none.
@@ -293,31 +302,3 @@ class FineTuned(abc.ABC):
 
     def example_answer(self, outputs, origin=None):
         raise AssertionError(f"{self.name} has no signature on tf.Example")
-
-
-def check_first_token(config: EncoderConfig, what: str):
-    """Raises ValueError where the first token, which `what` reads, sees nothing of the texts."""
-    if config.is_decoder:
-        raise ValueError(
-            f"{what} must have an encoder that sees both sides, for it reads the first token, [CLS]. Received a "
-            "left-to-right model (is_decoder in its configuration), whose first token sees only itself; name another."
-        )
-
-
-def read_rows(tokenizer, texts, max_seq_length: int) -> dict[str, tf.Tensor]:
-    """Returns one row for each text or pair, cut as `Tokenizer.pack` cuts; what `Served.read` is for most tasks.
-
-    Args: as `Served.read`.
-
-    Returns:
-        what `tokenizer.pad` returns, int32 [n, S]; S is the longest row's, and 1 where there is no text at all, since a
-        pooler looks for a first token.
-    """
-    packed = tokenizer.pack(*map(tokenizer.tokenize, texts), max_seq_length=max_seq_length)
-    return {name: at_least_one(values) for name, values in tokenizer.pad(packed).items()}
-
-
-def at_least_one(values: tf.Tensor) -> tf.Tensor:
-    """Returns values [..., S] as they are, or with one column of zeros where S is 0."""
-    missing = tf.maximum(0, 1 - tf.shape(values)[-1])
-    return tf.pad(values, [[0, 0]] * (values.shape.rank - 1) + [[0, missing]])

@@ -33,7 +33,7 @@ class MaskReader(tf.Module):
         if tokenizer.mask_id is None:
             raise ValueError(
                 f"The vocabulary of a model that fills in blanks must hold {MASK}. Received: {len(tokenizer.vocab)} "
-                f"pieces from {tokenizer.vocab_file}, none of them {MASK}; name the model's own with --vocab_file."
+                f"pieces from {tokenizer.vocab_file}, none of them {MASK}; name the model's own `vocab_file`."
             )
         self.tokenizer, self.most = tokenizer, most
         self.vocab_file, self.vocab = tokenizer.vocab_file, tokenizer.vocab

@@ -62,7 +62,7 @@ def room_for(texts: int, max_seq_length: int, template: Template) -> int:
     if room < 0:
         raise ValueError(
             f"max_seq_length must have room for the special pieces, {' '.join(template.pieces(texts))}: at least "
-            f"{template.special(texts)} here. Received: {max_seq_length}; raise --max_seq_length."
+            f"{template.special(texts)} here. Received: {max_seq_length}; raise `max_seq_length`."
         )
     return room
 

@@ -36,13 +36,13 @@ def check_lengths(template: Template, max_seq_length: int, max_query_length: int
     room = max_seq_length - max_query_length - special
     if room < 1:
         raise ValueError(
-            f"--max_seq_length must be greater than --max_query_length + {special}, for the question, "
+            f"`max_seq_length` must be greater than `max_query_length` + {special}, for the question, "
             f"{' '.join(template.pieces(2))} and some of the context. Received {max_seq_length} and "
             f"{max_query_length}; raise the first or lower the second."
         )
     if not 1 <= doc_stride <= room:
         raise ValueError(
-            f"--doc_stride must be from 1 to --max_seq_length - --max_query_length - {special}, what a row holds of "
+            f"`doc_stride` must be from 1 to `max_seq_length` - `max_query_length` - {special}, what a row holds of "
             f"the context beside the longest question: {room} here. Received: {doc_stride}; with a greater one, pieces "
             "would fall between two rows."
         )

@@ -78,7 +78,9 @@ class Vocabulary:
             return cls([piece.strip() for piece in pieces], "The list")
         path = os.fspath(vocab)
         if not os.path.isfile(path):
-            raise ValueError(f"The vocabulary must be a file, one piece a line. There is none at {path}: --vocab_file.")
+            raise ValueError(
+                f"The vocabulary must be a file, one piece a line. There is none at {path}; correct `vocab_file`."
+            )
         with open(path, "rb") as file:  # bytes: a text file would take U+2028 and "\r" for line ends
             text = file.read().decode("utf-8", "ignore").rstrip()
         return cls([line.strip() for line in text.split("\n")] if text else [], path)
@@ -97,15 +99,15 @@ def check_case(init_checkpoint: str | os.PathLike | None, do_lower_case: bool):
         do_lower_case: what the user asks for.
 
     Raises:
-        ValueError: they disagree; names the flag.
+        ValueError: they disagree.
     """
     parts = os.path.normpath(os.fspath(init_checkpoint)).split(os.sep)[-2:] if init_checkpoint else []
     for name in parts:
         lower, cased = _LOWER_NAMES.fullmatch(name), _CASED_NAMES.fullmatch(name)
         if (lower and not do_lower_case) or (cased and do_lower_case):
             raise ValueError(
-                f"--do_lower_case must fit the checkpoint. {name} was trained on {'lower-case' if lower else 'cased'} "
-                f"text; received {json.dumps(do_lower_case)}: pass --do_lower_case={json.dumps(bool(lower))}."
+                f"`do_lower_case` must fit the checkpoint. {name} was trained on {'lower-case' if lower else 'cased'} "
+                f"text; received {json.dumps(do_lower_case)}: pass `do_lower_case={json.dumps(bool(lower))}`."
             )
 
 
@@ -122,8 +124,8 @@ def resolve_case(directory: str, do_lower_case: bool | None) -> bool:
         raise ValueError(f"{path}: do_lower_case must be true or false. Received: {stored!r}.")
     if None not in (stored, do_lower_case) and stored != do_lower_case:
         raise ValueError(
-            f"--do_lower_case must fit the checkpoint. {path} says {json.dumps(stored)}, the flag "
-            f"{json.dumps(do_lower_case)}: leave the flag out or set it to {json.dumps(stored)}."
+            f"`do_lower_case` must fit the checkpoint. {path} says {json.dumps(stored)}. Received: "
+            f"{json.dumps(do_lower_case)}; leave `do_lower_case` out."
         )
     chosen = next(value for value in (do_lower_case, stored, True) if value is not None)
     _refuse_foreign_settings(path, config, chosen)

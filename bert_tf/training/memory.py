@@ -11,7 +11,7 @@ _RUNTIME = 900 * _MB  # TensorFlow on a CPU: a fresh process has 640 MB, and gra
 
 
 @dataclasses.dataclass(frozen=True)
-class Plan:
+class StepShape:
     """A training step, as far as it decides how much memory is needed.
 
     Attributes:
@@ -40,8 +40,8 @@ class Plan:
         """Rows that a replica computes with at once."""
         return self.batch_size // (self.replicas * self.accumulation)
 
-    def with_micro_batch(self, rows: int) -> "Plan":
-        """Returns the plan in which a replica computes with so many rows at once."""
+    def with_micro_batch(self, rows: int) -> "StepShape":
+        """Returns the step in which a replica computes with so many rows at once."""
         return dataclasses.replace(self, accumulation=self.batch_size // (self.replicas * rows))
 
 
@@ -68,36 +68,36 @@ class Estimate:
         return sum(dataclasses.astuple(self))
 
 
-def estimate(plan: Plan) -> Estimate:
+def estimate(step: StepShape) -> Estimate:
     """Returns the memory of one step, counted from `modeling/`; on a CPU real peaks were 0.87 to 1.02 times it.
 
     It is for steps without XLA, which keeps fewer tensors.
     """
-    c, mixed = plan.config, plan.precision != "float32"
-    numbers = plan.parameters * _FLOAT32
+    c, mixed = step.config, step.precision != "float32"
+    numbers = step.parameters * _FLOAT32
     table = c.vocab_size * c.hidden_size * _FLOAT32  # its gradient: one of the look-up, one of the decoder, their sum
     return Estimate(
         weights=numbers + mixed * numbers // 2,
         optimizer=2 * numbers,
-        gradients=numbers * (2 if plan.accumulation > 1 else 1) + table * (2 if plan.max_predictions else 1),
-        activations=plan.micro_batch * _activations(plan),
+        gradients=numbers * (2 if step.accumulation > 1 else 1) + table * (2 if step.max_predictions else 1),
+        activations=step.micro_batch * _activations(step),
         runtime=_RUNTIME,
     )
 
 
-def _activations(plan):
+def _activations(step):
     """Returns bytes a row.
 
     The most is needed either where the gradient of the logits is computed or where that of the last block is.
     """
-    c, S, half = plan.config, plan.max_seq_length, 2 if plan.precision != "float32" else _FLOAT32
+    c, S, half = step.config, step.max_seq_length, 2 if step.precision != "float32" else _FLOAT32
     hidden, inner, scores = S * c.hidden_size, S * c.intermediate_size, c.num_attention_heads * S * S
     kept = _kept_by_block(c, hidden, inner, scores, half)
     # Of a block's backward pass: the gradients of its tensors; GELU and LayerNorm compute theirs in float32.
     backward = 2 * scores * half + (3 * inner + 4 * hidden) * _FLOAT32
     embeddings = 4 * hidden * _FLOAT32
-    logits = 4 * plan.max_predictions * c.vocab_size * _FLOAT32  # logits, softmax, their gradient and its share
-    if plan.rematerialize:
+    logits = 4 * step.max_predictions * c.vocab_size * _FLOAT32  # logits, softmax, their gradient and its share
+    if step.rematerialize:
         return embeddings + c.num_hidden_layers * hidden * half + max(logits, kept + backward)
     return embeddings + c.num_hidden_layers * kept + max(logits, backward)
 
@@ -115,7 +115,7 @@ def _kept_by_block(c, hidden, inner, scores, half):
     return attention + 6 * hidden * _FLOAT32 + ((6 + dropout) * hidden + 2 * inner) * half
 
 
-def largest_micro_batch(plan: Plan, available: int) -> int:
+def largest_micro_batch(step: StepShape, available: int) -> int:
     """Returns the most rows that a replica's share can be cut into evenly and that fit; 0 where not even one does."""
-    sizes = micro_batches(plan.batch_size // plan.replicas)
-    return next((rows for rows in sizes if estimate(plan.with_micro_batch(rows)).peak <= available), 0)
+    sizes = micro_batches(step.batch_size // step.replicas)
+    return next((rows for rows in sizes if estimate(step.with_micro_batch(rows)).peak <= available), 0)

@@ -7,7 +7,7 @@ import tensorflow as tf
 from absl import logging
 from tensorflow.python.client import device_lib
 
-from bert_tf.training.memory import Plan, estimate, largest_micro_batch
+from bert_tf.training.memory import StepShape, estimate, largest_micro_batch
 
 _LESS = "`rematerialize`, `precision=mixed_bfloat16` or a smaller `max_seq_length` need less"
 
@@ -71,54 +71,54 @@ def _limit(path):
     return int(text) if text.isdigit() else None  # "max": none
 
 
-def describe(plan: Plan, available: int) -> str:
+def describe(step: StepShape, available: int) -> str:
     """Returns the lines that `--dry_run` prints.
 
     Args:
         available: bytes on a device, of `available_memory`.
     """
-    needed = estimate(plan)
+    needed = estimate(step)
     rows = [
         ("does it fit?", "yes" if needed.peak <= available else "no: see the last line"),
-        ("parameters", f"{plan.parameters:,}"),
-        ("peak memory, estimated", _size(needed.peak) + (" on each device" if plan.replicas > 1 else "")),
+        ("parameters", f"{step.parameters:,}"),
+        ("peak memory, estimated", _size(needed.peak) + (" on each device" if step.replicas > 1 else "")),
         ("  weights", _size(needed.weights)),
         ("  optimizer", _size(needed.optimizer)),
         ("  gradients", _size(needed.gradients)),
-        ("  activations", f"{_size(needed.activations)}, of {plan.micro_batch:,} rows at a time"),
+        ("  activations", f"{_size(needed.activations)}, of {step.micro_batch:,} rows at a time"),
         ("  TensorFlow itself", _size(needed.runtime)),
         ("memory available", _size(available)),
         (
             "tokens per step",
-            f"{plan.batch_size * plan.max_seq_length:,}: {plan.batch_size:,} rows of {plan.max_seq_length}",
+            f"{step.batch_size * step.max_seq_length:,}: {step.batch_size:,} rows of {step.max_seq_length}",
         ),
-        ("micro-batch that fits", _fitting(plan, available)),
+        ("micro-batch that fits", _fitting(step, available)),
     ]
     return "\n".join(f"{name:<26}{value}" for name, value in rows)
 
 
-def _fitting(plan, available):
-    rows = largest_micro_batch(plan, available)
+def _fitting(step, available):
+    rows = largest_micro_batch(step, available)
     if not rows:
         return f"none, not even one row; {_LESS}"
-    parts = plan.with_micro_batch(rows).accumulation
+    parts = step.with_micro_batch(rows).accumulation
     return f"{rows:,} rows: `gradient_accumulation_steps={parts}`"
 
 
-def warn_if_too_large(plan: Plan, available: int):
+def warn_if_too_large(step: StepShape, available: int):
     """Warns before the first step of a training on a CPU that will hardly fit.
 
     A GPU that is full makes TensorFlow raise an error, after which the step is cut smaller (`out_of_memory.py`); Linux
     kills the process instead, without a word.
     """
-    needed = estimate(plan).peak
+    needed = estimate(step).peak
     if tf.config.list_logical_devices("GPU") or needed <= available:
         return
-    rows = largest_micro_batch(plan, available)
+    rows = largest_micro_batch(step, available)
     logging.warning(
         "A step is estimated to need %s of memory and %s are available: Linux may kill this process. %s",
         *(_size(needed), _size(available)),
-        f"Set `gradient_accumulation_steps={plan.with_micro_batch(rows).accumulation}`." if rows else f"{_LESS}.",
+        f"Set `gradient_accumulation_steps={step.with_micro_batch(rows).accumulation}`." if rows else f"{_LESS}.",
     )
 
 

@@ -20,7 +20,7 @@ from bert_tf.checkpoints import names as checkpoint_names
 from bert_tf.checkpoints import tf1
 from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.files import read_text
-from bert_tf.load import Description, save_description
+from bert_tf.model_files import Description, save_description
 from bert_tf.tokenization.wordpiece import Tokenizer
 from bert_tf.vocabulary.counting import WordCounter, in_order
 from bert_tf.vocabulary.report import names, tokenize

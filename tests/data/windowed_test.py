@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bert_tf.data import dataset, windowed
-from bert_tf.data.windowed import Windows
+from bert_tf.data.windowed import Windowing
 from bert_tf.tokenization.wordpiece import Tokenizer
 from tests import tiny
 
@@ -34,7 +34,7 @@ def _rows(tokenizer, texts, length, windows):
 
 def test_a_text_in_windows(tokenizer):
     texts = [[_text(*range(7)), _text(8), "", _text(*range(4))]]
-    assert _rows(tokenizer, texts, 6, Windows(2)) == (
+    assert _rows(tokenizer, texts, 6, Windowing(2)) == (
         [["[", 0, 1, 2, 3, "|"], ["[", 2, 3, 4, 5, "|"], ["[", 4, 5, 6, "|"]]
         + [["[", 8, "|"], ["[", "|"], ["[", 0, 1, 2, 3, "|"]],
         [0, 0, 0, 1, 2, 3],
@@ -44,7 +44,7 @@ def test_a_text_in_windows(tokenizer):
 
 def test_a_pair_has_its_first_text_in_every_window(tokenizer):
     texts = [[_text(9), _text(*range(6)), _text(*range(5))], [_text(*range(6)), _text(*range(5)), _text(7)]]
-    shown, rows, cut = _rows(tokenizer, texts, 8, Windows(2))
+    shown, rows, cut = _rows(tokenizer, texts, 8, Windowing(2))
     assert shown == [
         ["[", 9, "|", 0, 1, 2, 3, "|"],
         ["[", 9, "|", 2, 3, 4, 5, "|"],
@@ -61,7 +61,7 @@ def test_the_first_row_is_what_truncation_makes(tokenizer, pairs):
     rng = np.random.default_rng(0)
     texts = [[_text(*rng.integers(0, 12, rng.integers(0, 30))) for _ in range(60)] for _ in range(1 + pairs)]
     ids = [tokenizer.tokenize(column) for column in texts]
-    packed, rows, _ = windowed.window_rows(tokenizer, ids, 16, Windows(5))
+    packed, rows, _ = windowed.window_rows(tokenizer, ids, 16, Windowing(5))
     truncated, first = tokenizer.pack(*ids, max_seq_length=16), np.unique(rows, return_index=True)[1]
     assert len(first) == 60 < len(rows)
     for name, expected in truncated.items():
@@ -70,25 +70,25 @@ def test_the_first_row_is_what_truncation_makes(tokenizer, pairs):
 
 
 def test_what_is_behind_the_last_window_is_cut(tokenizer):
-    shown, rows, cut = _rows(tokenizer, [[_text(*range(9)), _text(*range(6))]], 6, Windows(2, 2))
+    shown, rows, cut = _rows(tokenizer, [[_text(*range(9)), _text(*range(6))]], 6, Windowing(2, 2))
     assert shown[1] == ["[", 2, 3, 4, 5, "|"] and rows == [0, 0, 1, 1] and cut == [3, 0]
-    one = _rows(tokenizer, [[_text(*range(9))]], 6, Windows(2, 1))
+    one = _rows(tokenizer, [[_text(*range(9))]], 6, Windowing(2, 1))
     assert one == ([["[", 0, 1, 2, 3, "|"]], [0], [5])
 
 
 def test_windows_with_gaps_are_refused(tokenizer):
     ids = tokenizer.tokenize(["good"])
-    windowed.window_rows(tokenizer, [ids], 8, Windows(6))
+    windowed.window_rows(tokenizer, [ids], 8, Windowing(6))
     for texts, length, stride, room in (([ids], 8, 7, 6), ([ids, ids], 8, 6, 5)):
         with pytest.raises(ValueError, match=rf"`doc_stride` is at most {room}, .* Received: {stride}; lower"):
-            windowed.window_rows(tokenizer, texts, length, Windows(stride))
+            windowed.window_rows(tokenizer, texts, length, Windowing(stride))
 
 
 @pytest.fixture(scope="module")
 def examples(tokenizer):
     """Three examples of 3, 1 and 2 windows."""
     texts = [_text(*range(7)), _text(8), _text(*range(6))]
-    return windowed.tokenize(tokenizer, [texts], 6, Windows(2), {"label_ids": np.array([1, 0, 1], np.int32)})
+    return windowed.tokenize(tokenizer, [texts], 6, Windowing(2), {"label_ids": np.array([1, 0, 1], np.int32)})
 
 
 def test_the_face_of_examples(examples):
@@ -127,7 +127,7 @@ def test_batches_have_few_shapes_and_the_specs_hold(examples):
 
 
 def test_numbers_of_windows_are_few(tokenizer):
-    examples = windowed.tokenize(tokenizer, [[_text(*[1] * n) for n in range(1, 33)]], 3, Windows(1), {})
+    examples = windowed.tokenize(tokenizer, [[_text(*[1] * n) for n in range(1, 33)]], 3, Windowing(1), {})
     made = dataset.batches(examples, np.arange(32)[:, np.newaxis], 3)
     counts = [batch["input_ids"].shape[1] for batch in made]
     assert sorted(set(counts)) == [1, 2, 3, 4, 6, 8, 12, 16, 24, 32]
@@ -137,7 +137,7 @@ def test_numbers_of_windows_are_few(tokenizer):
 def test_the_fingerprint_sees_pieces_windows_and_targets(tokenizer):
     def made(text="the film is a story", stride=2, label=0):
         targets = {"label_ids": np.array([label], np.int32)}
-        return windowed.tokenize(tokenizer, [[text]], 6, Windows(stride), targets).fingerprint()
+        return windowed.tokenize(tokenizer, [[text]], 6, Windowing(stride), targets).fingerprint()
 
     assert made() == made()
     assert len({made(), made("the film is a film"), made(stride=1), made(stride=3), made(label=1)}) == 5
@@ -145,13 +145,13 @@ def test_the_fingerprint_sees_pieces_windows_and_targets(tokenizer):
 
 def test_the_log_tells_what_was_cut(tokenizer, caplog):
     with caplog.at_level(logging.INFO, logger="absl"):
-        windowed.tokenize(tokenizer, [[_text(*range(9)), _text(1)]], 6, Windows(2, 2), {}, "x.tsv")
+        windowed.tokenize(tokenizer, [[_text(*range(9)), _text(1)]], 6, Windowing(2, 2), {}, "x.tsv")
     assert "x.tsv: 2 examples in 3 windows, 1 of them in more than one; 1 have more than `max_windows=2`" in caplog.text
     assert "lost 3 pieces" in caplog.text
 
 
 def test_many_texts_are_tokenized_in_parts(tokenizer, monkeypatch):
     texts = [[_text(*range(i % 12)) for i in range(20)]]
-    whole = windowed.tokenize(tokenizer, texts, 6, Windows(3), {})
+    whole = windowed.tokenize(tokenizer, texts, 6, Windowing(3), {})
     monkeypatch.setattr(windowed, "_CHUNK", 7)
-    assert windowed.tokenize(tokenizer, texts, 6, Windows(3), {}).fingerprint() == whole.fingerprint()
+    assert windowed.tokenize(tokenizer, texts, 6, Windowing(3), {}).fingerprint() == whole.fingerprint()

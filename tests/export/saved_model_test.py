@@ -17,7 +17,7 @@ from bert_tf.checkpoints import tf1
 from bert_tf.export.saved_model import export, versions
 from bert_tf.export.served import ServedModel
 from bert_tf.export.trained import export_trained
-from bert_tf.load import save_description
+from bert_tf.model_files import save_description
 from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.tasks.registry import read_task, save_task
 from bert_tf.tasks.task import TrainedTask

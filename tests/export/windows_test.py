@@ -6,9 +6,9 @@ import tensorflow as tf
 
 from bert_tf.checkpoints import tf1
 from bert_tf.data import dataset, windowed
-from bert_tf.data.windowed import Windows
+from bert_tf.data.windowed import Windowing
 from bert_tf.export.trained import export_trained
-from bert_tf.load import save_description
+from bert_tf.model_files import save_description
 from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.tasks.registry import save_task
 from bert_tf.tasks.task import TrainedTask
@@ -18,7 +18,7 @@ from bert_tf.training.job import Job
 from bert_tf.training.loop import RunConfig
 from tests import tiny
 
-LENGTH, WINDOWS = 12, Windows(5, 8)
+LENGTH, WINDOWS = 12, Windowing(5, 8)
 STORY = "the film is a story of people and music . "
 TEXTS = ["", "good film", STORY + "good " + STORY, "😀🎬 我喜欢 " + 3 * STORY, "bad " * 1000, "a\x00b " + STORY]
 

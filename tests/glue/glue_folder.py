@@ -6,12 +6,12 @@ import sys
 
 from bert_tf.evaluation.results import write_results
 from bert_tf.glue import runs as glue_runs
-from bert_tf.glue.runs import Run, Settings
+from bert_tf.glue.runs import Point, Run
 from tests import tiny
 from tests.conftest import ROOT
 
 LIMIT_S = 600  # after which a grid hangs
-ONE, OTHER = Settings(16, 5e-5, 2.0), Settings(32, 2e-5, 3.0)
+ONE, OTHER = Point(16, 5e-5, 2.0), Point(32, 2e-5, 3.0)
 TASKS = ("cola", "sts-b")
 _SCALE = {"0": ("0.4", "1.000"), "1": ("4.2", "5.000")}  # scores of pairs without and with a good word
 

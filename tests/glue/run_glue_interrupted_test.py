@@ -11,7 +11,7 @@ import zipfile
 import pytest
 
 from bert_tf.glue import runs as glue_runs
-from bert_tf.glue.runs import Settings
+from bert_tf.glue.runs import Point
 from tests import tiny
 from tests.conftest import ROOT
 from tests.glue.glue_folder import LIMIT_S, TASKS, program, write_glue
@@ -57,7 +57,7 @@ def test_killed_and_started_again_it_comes_to_the_same(material):
     whole, killed = material / "whole", material / "killed"
     assert program(*_command(material, whole, "1,2")).returncode == 0
     command = [sys.executable, "-m", "bert_tf", "run_glue", *_command(material, killed, "1,2")]
-    second = killed / "cola" / Settings(16, 1e-3, 3).folder / "seed-2"
+    second = killed / "cola" / Point(16, 1e-3, 3).folder / "seed-2"
     with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
         end = time.monotonic() + LIMIT_S
         while not list(second.glob("model.ckpt-*.index")):
@@ -87,7 +87,7 @@ def test_asked_to_stop_it_stops_its_run_which_saves(material):
     flags = [f"--tasks={TASKS[0]}", *_command(material, output), "--keep_checkpoints=2"]
     flags = [flag.replace("num_train_epochs=3", "num_train_epochs=1000") for flag in flags]
     command = [sys.executable, "-m", "bert_tf", "run_glue", *flags]
-    folder = output / TASKS[0] / Settings(16, 1e-3, 1000).folder / "seed-1"
+    folder = output / TASKS[0] / Point(16, 1e-3, 1000).folder / "seed-1"
     with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
         end = time.monotonic() + LIMIT_S
         while not list(folder.glob("model.ckpt-*.index")):

@@ -28,7 +28,7 @@ def grid(tmp_path):
 
 
 def test_the_plan_goes_task_by_task():
-    runs = glue_runs.plan(["cola", "rte"], [1, 2], [16], [5e-5, 2e-5], [3.0])
+    runs = glue_runs.grid(["cola", "rte"], [1, 2], [16], [5e-5, 2e-5], [3.0])
     assert [(r.task, r.settings.learning_rate, r.seed) for r in runs] == [
         (task, rate, seed) for task in ("cola", "rte") for rate in (5e-5, 2e-5) for seed in (1, 2)
     ]
@@ -42,7 +42,7 @@ def test_the_paper_s_grid():
     axes = glue_runs.AXES["paper"]
     kinds = (int, float, float)
     numbers = [glue_runs.axis(name, axes[name], kind) for name, kind in zip(axes, kinds, strict=True)]
-    assert numbers == [[16, 32], [5e-5, 3e-5, 2e-5], [2, 3, 4]] and len(glue_runs.plan(["rte"], [1], *numbers)) == 18
+    assert numbers == [[16, 32], [5e-5, 3e-5, 2e-5], [2, 3, 4]] and len(glue_runs.grid(["rte"], [1], *numbers)) == 18
 
 
 @pytest.mark.parametrize("values", [["x"], ["0"], ["-1"], ["nan"], ["inf"], [], ["1e-5", ""]])

@@ -8,7 +8,8 @@ import tensorflow as tf
 
 from bert_tf.settings import Settings
 from bert_tf.tasks.registry import TASKS
-from bert_tf.tasks.task import ACTIONS, FineTuned, Outcome, TrainedTask, at_least_one, check_first_token
+from bert_tf.tasks.task import ACTIONS, FineTuned, Outcome, TrainedTask
+from bert_tf.tasks.texts import at_least_one, check_first_token
 from tests import tiny
 
 MUST = ("read_data", "create", "to_dict", "lay_out", "decode", "write_answers")

@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.data import dataset, windowed
-from bert_tf.data.windowed import Windows
+from bert_tf.data.windowed import Windowing
 from bert_tf.modeling.layers import seed_scope
 from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.tokenization.wordpiece import Tokenizer
@@ -20,7 +20,7 @@ from bert_tf.training.schedule import WarmupLinearDecay
 from bert_tf.training.step import StepConfig, TrainStep
 from tests import tiny
 
-LENGTH, WINDOWS = 8, Windows(4, 8)
+LENGTH, WINDOWS = 8, Windowing(4, 8)
 
 
 @pytest.fixture(scope="module")

@@ -88,7 +88,7 @@ def test_from_text_in_one_call_eager_and_in_a_graph(tokenizer):
 
 def test_no_room_for_the_special_tokens(tokenizer):
     assert tokenizer(["a"], max_seq_length=2)["input_ids"].numpy().tolist() == [[CLS, SEP]]
-    with pytest.raises(ValueError, match=r"at least 2 here. Received: 1; raise --max_seq_length"):
+    with pytest.raises(ValueError, match=r"at least 2 here. Received: 1; raise `max_seq_length`"):
         tokenizer(["a"], max_seq_length=1)
     with pytest.raises(ValueError, match=r"at least 3 here. Received: 2"):
         tokenizer(["a"], ["b"], max_seq_length=2)

@@ -25,7 +25,7 @@ def test_rows_and_where_their_pieces_came_from():
 
 def test_lengths_count_the_template():
     check_lengths(STRANGE, 8, 2, 1)
-    with pytest.raises(ValueError, match=r"greater than --max_query_length \+ 5, for the question, \[CLS\] .* 7 and 2"):
+    with pytest.raises(ValueError, match=r"greater than `max_query_length` \+ 5, for the question, \[CLS\] .* 7 and 2"):
         check_lengths(STRANGE, 7, 2, 1)
-    with pytest.raises(ValueError, match=r"--max_query_length - 5, what a row holds .*: 1 here. Received: 2"):
+    with pytest.raises(ValueError, match=r"`max_query_length` - 5, what a row holds .*: 1 here. Received: 2"):
         check_lengths(STRANGE, 8, 2, 2)

@@ -58,7 +58,7 @@ def test_case_of_a_directory(tmp_path, config, asked, want):
 
 @pytest.mark.parametrize(
     "config, asked, words",
-    [({"do_lower_case": False}, True, r"--do_lower_case must fit.*tokenizer_config.json says false, the flag true"),
+    [({"do_lower_case": False}, True, r"`do_lower_case` must fit.*tokenizer_config.json says false. Received: true"),
      ({"do_lower_case": "no"}, None, r"do_lower_case must be true or false. Received: 'no'"),
      ({"strip_accents": False}, None, r"strip_accents must be true or absent with do_lower_case true.*Received: false"),
      ({"do_lower_case": False, "strip_accents": True}, None, r"strip_accents must be false or absent"),
@@ -74,7 +74,7 @@ def test_another_vocabulary_and_broken_files(tmp_path):
     path = directory(tmp_path)
     (tmp_path / "other.txt").write_text("\n".join([*PIECES, "z"]), encoding="utf-8")
     assert Tokenizer.from_directory(path, vocab_file=tmp_path / "other.txt").vocab_size == 8
-    with pytest.raises(ValueError, match=r"There is none at .*gone.txt: --vocab_file"):
+    with pytest.raises(ValueError, match=r"There is none at .*gone.txt; correct `vocab_file`"):
         Tokenizer.from_directory(path, vocab_file=tmp_path / "gone.txt")
     (path / "tokenizer_config.json").write_text('{\n"do_lower_case": tru\n}')
     with pytest.raises(ValueError, match=r"tokenizer_config.json must hold JSON.*line 2"):
@@ -113,6 +113,6 @@ def test_names_that_say_nothing(tmp_path):
         check_case(path, True)
         check_case(path, False)
     path = directory(tmp_path, name="cased_L-12_H-768_A-12")
-    with pytest.raises(ValueError, match="--do_lower_case=false"):
+    with pytest.raises(ValueError, match="`do_lower_case=false`"):
         Tokenizer.from_directory(path)
     assert Tokenizer.from_directory(path, do_lower_case=False).do_lower_case is False

@@ -9,21 +9,21 @@ import sys
 import pytest
 
 from bert_tf.config import EncoderConfig
-from bert_tf.training.memory import Plan, estimate, largest_micro_batch
+from bert_tf.training.memory import StepShape, estimate, largest_micro_batch
 
 SMALL = EncoderConfig(vocab_size=8000, hidden_size=256, num_hidden_layers=4, num_attention_heads=4,
                       intermediate_size=1024)  # fmt: skip
-PLAN = Plan(SMALL, 5_479_746, batch_size=64, max_seq_length=128, max_predictions=20)
+STEP = StepShape(SMALL, 5_479_746, batch_size=64, max_seq_length=128, max_predictions=20)
 
 
 def _changed(**changes):
-    return estimate(dataclasses.replace(PLAN, **changes))
+    return estimate(dataclasses.replace(STEP, **changes))
 
 
 def test_the_peak_is_the_sum_of_the_parts():
-    parts = estimate(PLAN)
+    parts = estimate(STEP)
     assert parts.peak == parts.weights + parts.optimizer + parts.gradients + parts.activations + parts.runtime
-    assert parts.weights == 4 * PLAN.parameters and parts.optimizer == 8 * PLAN.parameters
+    assert parts.weights == 4 * STEP.parameters and parts.optimizer == 8 * STEP.parameters
     assert parts.gradients >= parts.weights
 
 
@@ -43,7 +43,7 @@ def test_the_peak_is_the_sum_of_the_parts():
     ids=lambda value: "-".join(value) if isinstance(value, dict) else "",
 )
 def test_what_changes_which_part(changes, less, more):
-    before, after = dataclasses.asdict(estimate(PLAN)), dataclasses.asdict(_changed(**changes))
+    before, after = dataclasses.asdict(estimate(STEP)), dataclasses.asdict(_changed(**changes))
     assert {name for name in before if after[name] < before[name]} == set(less)
     assert {name for name in before if after[name] > before[name]} == set(more)
 
@@ -54,13 +54,13 @@ def test_attention_grows_with_the_square_of_the_length():
 
 
 def test_the_micro_batch_that_fits_is_the_largest_that_divides_the_share_of_a_replica():
-    plan = dataclasses.replace(PLAN, batch_size=48, replicas=2)  # 24 rows each
+    step = dataclasses.replace(STEP, batch_size=48, replicas=2)  # 24 rows each
     for rows in (24, 12, 8, 6, 4, 3, 2, 1):
-        needed = estimate(plan.with_micro_batch(rows)).peak
-        assert plan.with_micro_batch(rows).micro_batch == rows
-        assert largest_micro_batch(plan, needed) == rows
-        assert largest_micro_batch(plan, needed - 1) < rows
-    assert largest_micro_batch(plan, estimate(plan.with_micro_batch(1)).peak - 1) == 0
+        needed = estimate(step.with_micro_batch(rows)).peak
+        assert step.with_micro_batch(rows).micro_batch == rows
+        assert largest_micro_batch(step, needed) == rows
+        assert largest_micro_batch(step, needed - 1) < rows
+    assert largest_micro_batch(step, estimate(step.with_micro_batch(1)).peak - 1) == 0
 
 
 _MEASURED = """
@@ -68,7 +68,7 @@ import json, sys
 import keras, numpy as np, tensorflow as tf
 from bert_tf.config import EncoderConfig
 from bert_tf.tasks.pretraining import PretrainingTask
-from bert_tf.training.memory import Plan, estimate
+from bert_tf.training.memory import StepShape, estimate
 from bert_tf.training.optimizers import OPTIMIZERS
 from bert_tf.training.step import StepConfig, TrainStep
 
@@ -91,8 +91,8 @@ for _ in range(2):
     float(step(batch | {"masked_lm_weights": tf.ones(masks)})["loss"])
 with open("/proc/self/status") as file:
     peak = next(int(line.split()[1]) * 1024 for line in file if line.startswith("VmHWM"))
-plan = Plan(config, model.count_params(), rows, length, predictions, 1, 1, precision, rematerialize)
-print(json.dumps([estimate(plan).peak, peak]))
+step = StepShape(config, model.count_params(), rows, length, predictions, 1, 1, precision, rematerialize)
+print(json.dumps([estimate(step).peak, peak]))
 """
 BASE = EncoderConfig(vocab_size=30522)
 

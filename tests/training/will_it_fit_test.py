@@ -8,15 +8,15 @@ import pytest
 
 from bert_tf.config import EncoderConfig
 from bert_tf.training import will_it_fit
-from bert_tf.training.memory import Plan, estimate
+from bert_tf.training.memory import StepShape, estimate
 from bert_tf.training.will_it_fit import available_memory, describe, warn_if_too_large
 
-PLAN = Plan(EncoderConfig(vocab_size=30522), 110_106_428, batch_size=32, max_seq_length=128, max_predictions=20)
+STEP = StepShape(EncoderConfig(vocab_size=30522), 110_106_428, batch_size=32, max_seq_length=128, max_predictions=20)
 GB = 2**30
 
 
 def test_the_lines_of_a_dry_run():
-    lines = describe(PLAN, 5 * GB).splitlines()
+    lines = describe(STEP, 5 * GB).splitlines()
     assert [line[:26].rstrip() for line in lines] == [
         *("does it fit?", "parameters", "peak memory, estimated", "  weights", "  optimizer", "  gradients"),
         "  activations",
@@ -25,8 +25,8 @@ def test_the_lines_of_a_dry_run():
     names = ("fits", "count", "peak", "weights", "optimizer")
     values = dict(zip(names, (line[26:] for line in lines), strict=False))
     assert values.pop("fits") == "no: see the last line"
-    assert describe(PLAN, 50 * GB).startswith("does it fit?              yes\n")
-    peak = estimate(PLAN).peak / GB
+    assert describe(STEP, 50 * GB).startswith("does it fit?              yes\n")
+    peak = estimate(STEP).peak / GB
     assert values == {"count": "110,106,428", "peak": f"{peak:.1f} GB", "weights": "420 MB", "optimizer": "840 MB"}
     assert lines[8:] == [
         "memory available          5.0 GB",
@@ -37,15 +37,15 @@ def test_the_lines_of_a_dry_run():
 
 
 def test_a_dry_run_says_if_nothing_fits():
-    assert describe(PLAN, GB).splitlines()[-1].startswith("micro-batch that fits     none, not even one row; `remat`")
+    assert describe(STEP, GB).splitlines()[-1].startswith("micro-batch that fits     none, not even one row; `remat`")
 
 
 def test_a_training_that_will_hardly_fit_is_warned_of(caplog):
     with caplog.at_level(logging.WARNING):
-        warn_if_too_large(PLAN, 64 * GB)
+        warn_if_too_large(STEP, 64 * GB)
         assert not caplog.records
-        warn_if_too_large(PLAN, 5 * GB)
-        warn_if_too_large(dataclasses.replace(PLAN, batch_size=1), GB)
+        warn_if_too_large(STEP, 5 * GB)
+        warn_if_too_large(dataclasses.replace(STEP, batch_size=1), GB)
     set_it, nothing_fits = (record.getMessage() for record in caplog.records)
     assert set_it.endswith("5.0 GB are available: Linux may kill this process. Set `gradient_accumulation_steps=4`.")
     assert nothing_fits.endswith("a smaller `max_seq_length` need less.")

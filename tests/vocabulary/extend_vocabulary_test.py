@@ -11,7 +11,7 @@ import pytest
 
 from bert_tf.checkpoints import tf1
 from bert_tf.checkpoints.readers import open_checkpoint
-from bert_tf.load import load, load_description, save_description
+from bert_tf.model_files import load, load_description, save_description
 from bert_tf.tokenization.wordpiece import Tokenizer
 from bert_tf.vocabulary import extension as extensions
 from bert_tf.vocabulary.extension import Extension

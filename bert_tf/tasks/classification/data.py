@@ -4,7 +4,7 @@ import dataclasses
 import os
 
 from bert_tf.data.tables import Examples
-from bert_tf.data.windowed import Windows
+from bert_tf.data.windowed import Windowing
 from bert_tf.settings import Settings
 from bert_tf.tasks.classification.source import Source, make_source
 from bert_tf.tasks.task import TrainedTask
@@ -76,7 +76,7 @@ def _check(settings, source):
         )
 
 
-def windows_of(settings: Settings) -> Windows | None:
+def windows_of(settings: Settings) -> Windowing | None:
     """Returns how long texts are read; None: they are cut.
 
     Raises:
@@ -89,12 +89,12 @@ def windows_of(settings: Settings) -> Windows | None:
                 "alone; add it, or leave them out."
             )
         return None
-    windows = Windows(settings.doc_stride or max(1, settings.max_seq_length // 2), settings.max_windows)
+    windows = Windowing(settings.doc_stride or max(1, settings.max_seq_length // 2), settings.max_windows)
     windows.check(settings.max_seq_length - 2)
     return windows
 
 
-def check_trained(settings: Settings, windows: Windows | None):
+def check_trained(settings: Settings, windows: Windowing | None):
     """Raises ValueError where settings ask a trained model, which reads through `windows`, for what it cannot do."""
     if "long_text" in settings.given and (asked := windows_of(settings)) != windows:
         raise ValueError(

@@ -7,23 +7,9 @@ from bert_tf.data import tables, windowed
 from bert_tf.data.dataset import Tokenized
 from bert_tf.data.ragged import splits_of
 from bert_tf.data.tables import Examples
+from bert_tf.tasks.classification.problems import PROBLEMS
 
 _CHUNK = 10_000  # examples tokenized at a time: few enough to keep memory small
-
-
-def tokenize_splits(
-    tokenizer,
-    texts: dict[str, Examples],
-    max_seq_length: int,
-    labels: list[str] | None,
-    problem: str = "single_label",
-    windows: windowed.Windows | None = None,
-) -> dict[str, Tokenized | windowed.Windowed]:
-    """Tokenizes every split, those without labels too; see `tokenize_examples`."""
-    return {
-        split: tokenize_examples(tokenizer, examples, max_seq_length, labels, problem, windows)
-        for split, examples in texts.items()
-    }
 
 
 def targets(examples: Examples, labels: list[str] | None, problem: str = "single_label") -> dict[str, np.ndarray]:
@@ -40,15 +26,16 @@ def targets(examples: Examples, labels: list[str] | None, problem: str = "single
     """
     if examples.labels is None:
         return {}
-    if problem == "regression":
-        return {"label_values": np.asarray(examples.labels, np.float32)}
+    kind = PROBLEMS[problem]
+    if not kind.has_labels:
+        return {kind.target: np.asarray(examples.labels, np.float32)}
     places = tables.check_labels(examples, labels)
-    if problem == "single_label":
-        return {"label_ids": np.asarray(places, np.int32)}
+    if not kind.has_several_labels:
+        return {kind.target: np.asarray(places, np.int32)}
     ids = np.zeros([len(examples), len(labels)], np.int32)
     for row, marked in zip(ids, places, strict=True):
         row[marked] = 1
-    return {"label_ids": ids}
+    return {kind.target: ids}
 
 
 def tokenize_examples(
@@ -57,7 +44,7 @@ def tokenize_examples(
     max_seq_length: int,
     labels: list[str] | None = None,
     problem: str = "single_label",
-    windows: windowed.Windows | None = None,
+    windows: windowed.Windowing | None = None,
 ) -> Tokenized | windowed.Windowed:
     """Turns texts into rows `[CLS] a [SEP]` or `[CLS] a [SEP] b [SEP]`, cut as google-research/bert cuts them.
 

@@ -7,6 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.evaluation import metrics
+from bert_tf.tasks.labels import cross_entropy
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,21 +43,6 @@ class Problem:
     choose: Callable
     has_labels: bool = True
     has_several_labels: bool = False
-
-
-def _one_label(logits, target, weights, smoothing):
-    """Cross-entropy as torch.nn.CrossEntropyLoss(weight=, label_smoothing=) has it.
-
-    The target is 1 - e + e/L for the label and e/L for each other (Szegedy et al. 2015, section 7). A weight belongs to
-    a term of the sum over the labels, so that of a smoothed target each label's part counts with that label's weight.
-    """
-    if weights is None and not smoothing:
-        return tf.nn.sparse_softmax_cross_entropy_with_logits(labels=target, logits=logits)
-    terms = -tf.nn.log_softmax(logits)
-    if weights is not None:
-        terms *= weights
-    own = tf.gather(terms, target, batch_dims=1)
-    return (1 - smoothing) * own + smoothing * tf.reduce_mean(terms, -1)
 
 
 def _several_labels(logits, target, weights, smoothing):
@@ -100,7 +86,7 @@ def _as_classes(served):
 PROBLEMS = {
     "single_label": Problem(
         "label_ids",
-        _one_label,
+        cross_entropy,
         lambda target, weights: tf.gather(weights, target),
         _softmax,
         lambda answers, target, names, n: metrics.classification(target, answers.argmax(-1), names, n),

@@ -10,7 +10,7 @@ from absl import logging
 from bert_tf.config import EncoderConfig
 from bert_tf.data import glue_tasks, windowed
 from bert_tf.data.features import ENCODER_INPUTS, keras_inputs
-from bert_tf.data.windowed import Windows
+from bert_tf.data.windowed import Windowing
 from bert_tf.evaluation import calibration
 from bert_tf.modeling.encoder import Encoder
 from bert_tf.modeling.heads import ClassificationHead
@@ -23,7 +23,8 @@ from bert_tf.tasks.classification.examples import tokenize_examples
 from bert_tf.tasks.classification.problems import PROBLEMS, check_options
 from bert_tf.tasks.classification.source import leaderboard
 from bert_tf.tasks.labels import class_weights
-from bert_tf.tasks.task import FineTuned, at_least_one, check_first_token, read_rows
+from bert_tf.tasks.task import FineTuned
+from bert_tf.tasks.texts import at_least_one, check_first_token, single_rows
 
 
 class ClassificationTask(FineTuned):
@@ -43,7 +44,7 @@ class ClassificationTask(FineTuned):
         label_smoothing: share of the training target that is spread over all labels, 0 to 1.
         temperature: what the logits are divided by before they become probabilities (Guo et al. 2017, section 4.2). It
             changes no label, and neither training nor the `loss` of an evaluation; "ece" is of the probabilities given.
-        windows: a `data.windowed.Windows`, or the dict that `to_dict` made of one: the model reads long texts through
+        windows: a `data.windowed.Windowing`, or the dict that `to_dict` made of one: the model reads long texts through
             windows, takes int32 [B, N, S] instead of [B, S], and averages the windows' logits. None: it reads one row.
         every_window: as in `modeling/windows.py`: the model shall be trained or asked with XLA.
 
@@ -72,7 +73,7 @@ class ClassificationTask(FineTuned):
         class_weights: tuple[float, ...] | None = None,
         label_smoothing: float = 0.0,
         temperature: float = 1.0,
-        windows: Windows | dict | None = None,
+        windows: Windowing | dict | None = None,
         every_window: bool = False,
     ):
         check_first_token(config, "A classifier")
@@ -89,7 +90,7 @@ class ClassificationTask(FineTuned):
         chosen = dict.fromkeys(metric_names or self.problem.default_metrics)
         self.metric_names = (*chosen, "ece") if self.problem.has_labels and "ece" not in chosen else tuple(chosen)
         self.rematerialize = rematerialize
-        self.windows = Windows(**windows) if isinstance(windows, dict) else windows
+        self.windows = Windowing(**windows) if isinstance(windows, dict) else windows
         self.every_window = every_window
 
     @classmethod
@@ -177,7 +178,7 @@ class ClassificationTask(FineTuned):
 
     def read(self, tokenizer, texts, max_seq_length):
         if self.windows is None:
-            return read_rows(tokenizer, texts, max_seq_length), None
+            return single_rows(tokenizer, texts, max_seq_length), None
         features = windowed.read(tokenizer, texts, max_seq_length, self.windows)
         return {name: at_least_one(values) for name, values in features.items()}, None
 

@@ -16,7 +16,8 @@ from bert_tf.tasks.squad import options
 from bert_tf.tasks.squad.answers import PREDICTIONS_FILES, Answers, merge, write_predictions
 from bert_tf.tasks.squad.rows import question_rows
 from bert_tf.tasks.squad.spans import best_spans, null_score
-from bert_tf.tasks.task import FineTuned, at_least_one
+from bert_tf.tasks.task import FineTuned
+from bert_tf.tasks.texts import at_least_one
 from bert_tf.tokenization.questions import question_windows
 
 _OPTIONS = ("n_best_size", "max_answer_length", "max_query_length", "doc_stride")

@@ -13,14 +13,14 @@ from bert_tf.evaluation import entities
 from bert_tf.modeling.encoder import Encoder
 from bert_tf.modeling.heads import ClassificationHead
 from bert_tf.settings import Settings
-from bert_tf.tasks.classification.problems import PROBLEMS
-from bert_tf.tasks.labels import class_weights
+from bert_tf.tasks.labels import class_weights, cross_entropy
 from bert_tf.tasks.tagging import options, writers
 from bert_tf.tasks.tagging.columns import TaggedExamples, read_columns
 from bert_tf.tasks.tagging.rows import sentence_rows
 from bert_tf.tasks.tagging.spans import entities_in
 from bert_tf.tasks.tagging.words import Words, word_rows
-from bert_tf.tasks.task import ACTIONS, FineTuned, at_least_one
+from bert_tf.tasks.task import ACTIONS, FineTuned
+from bert_tf.tasks.texts import at_least_one
 
 _SENTENCES = 1_000  # whose entities are gathered at a time
 
@@ -236,7 +236,7 @@ def _losses(logits, tag_ids, weights, smoothing):
     """Returns float32 [B]: the sum of the losses of the words that speak in each row."""
     flat = tf.reshape(logits, [-1, logits.shape[-1]])
     target = tf.reshape(tf.maximum(tag_ids, 0), [-1])
-    losses = tf.reshape(PROBLEMS["single_label"].losses(flat, target, weights, smoothing), tf.shape(tag_ids))
+    losses = tf.reshape(cross_entropy(flat, target, weights, smoothing), tf.shape(tag_ids))
     return tf.reduce_sum(tf.where(tag_ids >= 0, losses, 0.0), axis=1)
 
 

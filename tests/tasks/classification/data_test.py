@@ -2,7 +2,7 @@
 
 import pytest
 
-from bert_tf.data.windowed import Windows
+from bert_tf.data.windowed import Windowing
 from bert_tf.settings import Settings
 from bert_tf.tasks.classification import data
 from bert_tf.tasks.classification.options import FLAGS
@@ -63,9 +63,9 @@ def test_a_trained_model_for_other_texts_is_refused(path):
 
 def test_windows():
     assert data.windows_of(_settings()) is None
-    assert data.windows_of(_settings(long_text="window")) == Windows(64, 32)
+    assert data.windows_of(_settings(long_text="window")) == Windowing(64, 32)
     narrow = {"long_text": "window", "max_seq_length": 32}
-    assert data.windows_of(_settings(**narrow, doc_stride=30, max_windows=2)) == Windows(30, 2)
+    assert data.windows_of(_settings(**narrow, doc_stride=30, max_windows=2)) == Windowing(30, 2)
     with pytest.raises(ValueError, match=r"with `long_text=window`\. Received `doc_stride` and `max_windows` alone"):
         data.windows_of(_settings(doc_stride=4, max_windows=32))
 
@@ -76,10 +76,10 @@ def test_windows_with_gaps_are_refused():
 
 
 def test_a_trained_model_keeps_its_windows():
-    data.check_trained(_settings(), Windows(4, 8))
-    data.check_trained(_settings(long_text="window", doc_stride=4, max_windows=8), Windows(4, 8))
+    data.check_trained(_settings(), Windowing(4, 8))
+    data.check_trained(_settings(long_text="window", doc_stride=4, max_windows=8), Windowing(4, 8))
     with pytest.raises(ValueError, match="with, a stride of 4 and 8 windows. Received: no windows; leave them out"):
-        data.check_trained(_settings(long_text="truncate"), Windows(4, 8))
+        data.check_trained(_settings(long_text="truncate"), Windowing(4, 8))
 
 
 def test_a_temperature_is_fitted_to_the_model_in_the_folder(tmp_path):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from bert_tf.data import tables
-from bert_tf.data.windowed import Windows
+from bert_tf.data.windowed import Windowing
 from bert_tf.tasks.classification import examples as data
 from bert_tf.tokenization.wordpiece import Tokenizer
 from tests import tiny
@@ -44,7 +44,7 @@ def test_two_texts_picture_cut_to_the_longest(tokenizer):
     assert tokenized.targets == {}
 
 
-@pytest.mark.parametrize("windows", [None, Windows(3)])
+@pytest.mark.parametrize("windows", [None, Windowing(3)])
 def test_rows_are_padded_with_the_vocabulary_s_own_padding(windows):
     tokenizer = Tokenizer([*tiny.VOCAB[1:], "[PAD]"])
     tokenized = data.tokenize_examples(tokenizer, _examples(("the film", None), ("good", None)), 6, windows=windows)
@@ -87,7 +87,7 @@ def test_without_labels_there_is_nothing_to_aim_at(problem):
 
 def test_through_windows_a_long_text_has_several_rows(tokenizer):
     examples = _examples(("the film is a story of people", None), ("good", None), labels=["a", "b"])
-    tokenized = data.tokenize_examples(tokenizer, examples, 6, ["a", "b"], windows=Windows(3))
+    tokenized = data.tokenize_examples(tokenizer, examples, 6, ["a", "b"], windows=Windowing(3))
     assert len(tokenized) == 2 and tokenized.splits.tolist() == [0, 2, 3]
     assert _rows(tokenized.rows)[0] == _ids("[CLS]", "the", "film", "is", "a", "[SEP]")
     assert tokenized.targets["label_ids"].tolist() == [0, 1]

@@ -149,7 +149,7 @@ def test_many_texts_are_tokenized_in_parts_of_which_nothing_shows(tokenizer, mon
 
 
 def test_lengths_that_leave_no_room(tokenizer):
-    with pytest.raises(ValueError, match=r"--max_seq_length must be greater than --max_query_length \+ 3"):
+    with pytest.raises(ValueError, match=r"`max_seq_length` must be greater than `max_query_length` \+ 3"):
         question_rows(tokenizer, examples(("it", "a film", None)), 67, 128, 64, False)
 
 

@@ -47,7 +47,8 @@ def test_the_tag_stands_on_a_words_first_piece(tokenizer):
     assert pieces == ["[CLS]", "good", "##s", "film", "bad", "bad", ",", "bad", "[SEP]"]
     assert rows.pieces["tag_ids"].tolist() == [-1, 1, -1, 4, 0, 2, -1, -1, -1]
     assert rows.origin.take(rows.pieces["input_ids"][np.newaxis], "none") == [
-        [tiny.VOCAB.index("good"), tiny.VOCAB.index("film"), "none", tiny.VOCAB.index("bad"), tiny.VOCAB.index("bad")]]
+        [tiny.VOCAB.index("good"), tiny.VOCAB.index("film"), "none", tiny.VOCAB.index("bad"), tiny.VOCAB.index("bad")]
+    ]
 
 
 def test_each_word_has_its_tag_once_however_many_windows_there_are(tokenizer):

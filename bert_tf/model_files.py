@@ -1,9 +1,7 @@
-"""`bert_tf.load(path)`: a checkpoint of any format as config, tokenizer, encoder and head."""
+"""The files of a model: `load` reads a checkpoint of any format as config, tokenizer, encoder and head."""
 
 import dataclasses
 import os
-import sys
-import types
 
 from absl import logging
 
@@ -101,7 +99,7 @@ class Description:
         if max_seq_length > self.config.max_length:
             less = " - first_position" if self.config.first_position else ""
             raise ValueError(
-                f"--max_seq_length must be at most max_position_embeddings{less} of the checkpoint, "
+                f"`max_seq_length` must be at most max_position_embeddings{less} of the checkpoint, "
                 f"{self.config.max_length}. Received: {max_seq_length}."
             )
 
@@ -125,8 +123,8 @@ def load_description(
     directories = [directory_of(path) for path in paths if path]
     if not directories and not (config_file and vocab_file):
         raise ValueError(
-            "There must be a model to start from. Received no --init_checkpoint, no --output_dir that is there, and no "
-            "--bert_config_file with --vocab_file."
+            "There must be a model to start from. Received no `init_checkpoint`, no `output_dir` that is there, and no "
+            "`bert_config_file` with `vocab_file`."
         )
     here = next((d for d in directories if any(os.path.exists(os.path.join(d, f)) for f in CONFIG_FILES)), None)
     here = here or next(iter(directories), ".")
@@ -142,7 +140,7 @@ def check_vocabulary(tokenizer: Tokenizer, config: EncoderConfig):
     if tokenizer.vocab_size > config.vocab_size:
         raise ValueError(
             f"The vocabulary must fit the embedding table of {config.vocab_size} rows. Received {tokenizer.vocab_size} "
-            f"pieces in {tokenizer.vocab_file}; give the --vocab_file and the --bert_config_file of one checkpoint."
+            f"pieces in {tokenizer.vocab_file}; give the `vocab_file` and the `bert_config_file` of one checkpoint."
         )
     if tokenizer.vocab_size < config.vocab_size:
         logging.warning(
@@ -167,13 +165,3 @@ def save_description(directory: str, config: EncoderConfig, tokenizer: Tokenizer
     tokenizer.save(directory)
     if labels is not None:
         write_text(os.path.join(directory, LABELS_FILE), "".join(f"{label}\n" for label in labels))
-
-
-class _CallableModule(types.ModuleType):
-    """Python binds a package's submodule over its attribute of the same name; so this module is the function too."""
-
-    def __call__(self, path, do_lower_case=None):
-        return load(path, do_lower_case)
-
-
-sys.modules[__name__].__class__ = _CallableModule
