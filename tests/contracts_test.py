@@ -137,7 +137,7 @@ def _texts(path):
 
 # These still speak of flags.
 STILL_TO_REWORD = {
-    "bert_tf.load", *(f"bert_tf.data.{name}" for name in ("cells", "glue", "rows", "tables", "windowed")),
+    "bert_tf.load",
     *(f"bert_tf.tokenization.{name}" for name in ("mask_reader", "packing", "questions", "vocabulary")),
 }  # fmt: skip
 

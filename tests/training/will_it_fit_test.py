@@ -37,7 +37,7 @@ def test_the_lines_of_a_dry_run():
 
 
 def test_a_dry_run_says_if_nothing_fits():
-    assert describe(PLAN, GB).splitlines()[-1].startswith("micro-batch that fits     none, not even one row; `remat`")
+    assert describe(PLAN, GB).splitlines()[-1].startswith("micro-batch that fits     none, not even one row; `remat")
 
 
 def test_a_training_that_will_hardly_fit_is_warned_of(caplog):
