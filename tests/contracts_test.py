@@ -137,12 +137,6 @@ def _texts(path):
             yield node.lineno, node.value
 
 
-# These still speak of flags.
-STILL_TO_REWORD = {
-    *(f"bert_tf.data.{name}" for name in ("cells", "glue", "rows", "tables", "windowed")),
-}  # fmt: skip
-
-
 def test_the_library_names_parameters_and_not_flags():
     """A Python caller never typed a flag: `program.in_flags` turns `name` into --name."""
     names = {flag.name for program in _programs().values() for flag in program.FLAGS}
@@ -150,7 +144,6 @@ def test_the_library_names_parameters_and_not_flags():
         f"{_name(path)}:{line} {text}"
         for path in _modules()
         if _room(_name(path)) not in ("programs", "flags") and path.name != "options.py"  # a task's own flags
-        if _name(path) not in STILL_TO_REWORD
         for line, text in _texts(path)
         if names & set(re.findall(r"--(\w+)", text))
     ]

@@ -37,7 +37,7 @@ def check_others(others: Sequence[str]):
         if _name(flag) in _OURS or _name(flag).removeprefix("no") in _OURS:
             raise ValueError(
                 f"Flags behind `--` must be those that all runs have alike. Received: {flag}, which run_glue decides; "
-                "its own flags stand before the `--`, and --helpfull lists them."
+                "its own flags stand before the `--`, and --help lists them."
             )
 
 

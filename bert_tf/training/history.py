@@ -38,7 +38,7 @@ class History:
 
     Args:
         output_dir: of the run; it must be there when the run starts.
-        flags: {name: value} that the user gave; see `given`.
+        flags: {name: value} that the user gave: `Settings.given_values`.
     """
 
     def __init__(self, output_dir: str, flags: dict):
@@ -119,11 +119,6 @@ def read(path: str | os.PathLike) -> list[dict]:
     with open(path, "rb") as file:
         *whole, _ = file.read().split(b"\n")
     return [_parse(text, f"{path}, line {number}") for number, text in enumerate(whole, 1)]
-
-
-def given(flags) -> dict[str, object]:
-    """Returns {name: value} of those of absl's `FlagValues` that the command line or a --flagfile names."""
-    return {name: flags[name].value for name in sorted(flags) if flags[name].present}
 
 
 def _parse(text, place):

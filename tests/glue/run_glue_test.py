@@ -65,7 +65,7 @@ def test_tasks_are_those_that_are_there(tmp_path):
     for names, message in (
         (["rte"], "must hold the training examples of the tasks, such as RTE/train.tsv. Received a directory with"),
         (["ax"], "such as diagnostic/train.tsv"),
-        (["snli"], "--tasks must name some of cola, .*Received: 'snli'"),
+        (["snli"], "`tasks` must name some of cola, .*Received: 'snli'"),
     ):
         with pytest.raises(ValueError, match=message):
             glue_runs.find_tasks(names, folder)

@@ -67,7 +67,7 @@ def test_jsonl(path):
         ("[1]", r"a.txt:3 must be a JSON object. Received list"),
         (
             '{"id": 1, "body": ""}',
-            r"a.txt:3 must have the field 'text'. Received the fields 'id', 'body'; .*`text_col`",
+            r"a.txt:3 must have the field 'text'. Received the fields 'id', 'body'; .*`text_col",
         ),
         ("{}", r"a.txt:3 must have the field 'text'. Received the fields \(none\)"),
         ('{"text": null}', r"a.txt:3 must have text in the field 'text'. Received NoneType"),

@@ -9,11 +9,10 @@ import types
 import numpy as np
 import pytest
 import tensorflow as tf
-from absl import flags
 
 from bert_tf.checkpoints.store import Store
 from bert_tf.training.actions import KeepBest, Progress
-from bert_tf.training.history import History, given, read
+from bert_tf.training.history import History, read
 from bert_tf.training.loop import RunConfig
 
 STATE = types.SimpleNamespace(model=None, optimizer=types.SimpleNamespace(learning_rate=tf.constant(0.25)))
@@ -149,12 +148,3 @@ def test_a_history_that_was_not_started_does_nothing(tmp_path):
     history(1, None, STATE)
     history.write_page()
     assert os.listdir(tmp_path) == []
-
-
-def test_given_flags():
-    values = flags.FlagValues()
-    flags.DEFINE_integer("train_batch_size", 32, "", flag_values=values)
-    flags.DEFINE_list("input_file", None, "", flag_values=values)
-    flags.DEFINE_bool("do_eval", False, "", flag_values=values)
-    values(["program", "--input_file=a,b", "--nodo_eval"])
-    assert given(values) == {"do_eval": False, "input_file": ["a", "b"]}
