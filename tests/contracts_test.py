@@ -37,20 +37,20 @@ MAY_IMPORT = {
     "modeling": set(),
     "evaluation": set(),
     "checkpoints": set(),
-    "load": {"checkpoints", "modeling", "tokenization"},
+    "model_files": {"checkpoints", "modeling", "tokenization"},
     "tasks": {"data", "modeling", "evaluation", "tokenization"},
     # The loop feeds on the batches of data.dataset, compares scores, and opens modeling.layers.seed_scope.
     "training": {"checkpoints", "data", "evaluation", "modeling"},
-    "export": {"checkpoints", "tasks", "load"},
+    "export": {"checkpoints", "tasks", "model_files"},
     "serving": set(),  # any SavedModel: neither modeling nor training
     "corpus": {"data", "text", "tokenization"},
-    "vocabulary": {"checkpoints", "load", "text", "tokenization"},
+    "vocabulary": {"checkpoints", "model_files", "text", "tokenization"},
     "glue": {"data", "evaluation", "tasks"},
-    "inference": {"checkpoints", "export", "load", "tasks", "tokenization"},
+    "inference": {"checkpoints", "export", "model_files", "tasks", "tokenization"},
     "demo": set(),  # what it shows it starts as anybody would
     "programs": {
-        "corpus", "data", "demo", "evaluation", "export", "flags", "glue", "inference", "load", "serving", "tasks",
-        "text", "tokenization", "training", "vocabulary",
+        "corpus", "data", "demo", "evaluation", "export", "flags", "glue", "inference", "model_files", "serving",
+        "tasks", "text", "tokenization", "training", "vocabulary",
     },
 }  # fmt: skip
 FINER = {
