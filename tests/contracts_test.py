@@ -175,7 +175,8 @@ def _asked(node):
 def _asks_which_family_or_task(node):
     asked = set(_asked(node)) if isinstance(node, ast.Compare | ast.MatchValue) else set()
     text = {name for name in asked if name.startswith(("'", '"'))}
-    return asked & {repr(name) for name in (*FAMILIES, *PROBLEMS)} or text and asked & {"family", "task_name", "model_type", "problem"}
+    of_ours = {repr(name) for name in (*FAMILIES, *PROBLEMS)}
+    return asked & of_ours or text and asked & {"family", "task_name", "model_type", "problem"}
 
 
 def test_no_code_asks_which_family_or_task_it_is():

@@ -5,6 +5,7 @@ import zipfile
 import pytest
 
 from bert_tf.glue import submission
+from bert_tf.tasks.classification.writers import write_leaderboard
 
 ALL = ("CoLA.tsv", "SST-2.tsv", "MRPC.tsv", "STS-B.tsv", "QQP.tsv", "MNLI-m.tsv", "MNLI-mm.tsv", "QNLI.tsv", "RTE.tsv",
        "WNLI.tsv", "AX.tsv")  # fmt: skip
@@ -15,9 +16,9 @@ def test_these_are_the_files():
 
 
 def test_names_as_they_are_and_scores_cut_to_their_scale(tmp_path):
-    submission.write_answers(tmp_path, "RTE.tsv", ["0", "1"], ["entailment", "not_entailment"], None)
+    write_leaderboard(tmp_path, "RTE.tsv", ["0", "1"], ["entailment", "not_entailment"], None)
     assert (tmp_path / "RTE.tsv").read_text() == "index\tprediction\n0\tentailment\n1\tnot_entailment\n"
-    submission.write_answers(tmp_path, "STS-B.tsv", ["7", "8", "9"], [-0.25, 3.14159, 5.5], (0.0, 5.0))
+    write_leaderboard(tmp_path, "STS-B.tsv", ["7", "8", "9"], [-0.25, 3.14159, 5.5], (0.0, 5.0))
     assert (tmp_path / "STS-B.tsv").read_text() == "index\tprediction\n7\t0.000\n8\t3.142\n9\t5.000\n"
 
 
@@ -25,7 +26,7 @@ def _folders(tmp_path, names=ALL):
     folders = []
     for i, name in enumerate(names):
         (tmp_path / f"run{i}").mkdir()
-        submission.write_answers(tmp_path / f"run{i}", name, ["0"], [str(i)], None)
+        write_leaderboard(tmp_path / f"run{i}", name, ["0"], [str(i)], None)
         folders.append(tmp_path / f"run{i}")
     return folders
 

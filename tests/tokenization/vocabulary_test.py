@@ -103,7 +103,7 @@ CASED = ["cased_L-12_H-768_A-12", "wwm_cased_L-24_H-1024_A-16", "multi_cased_L-1
 def test_names_of_releases(name, lower, form):
     path = form.format(name)
     check_case(path, lower)
-    words = rf"--do_lower_case must fit.*{name}.*pass --do_lower_case={str(lower).lower()}"
+    words = rf"`do_lower_case` must fit.*{name}.*pass `do_lower_case={str(lower).lower()}`"
     with pytest.raises(ValueError, match=words):
         check_case(path, not lower)
 

@@ -37,7 +37,8 @@ def test_the_lines_of_a_dry_run():
 
 
 def test_a_dry_run_says_if_nothing_fits():
-    assert describe(STEP, GB).splitlines()[-1].startswith("micro-batch that fits     none, not even one row; `remat`")
+    last = describe(STEP, GB).splitlines()[-1]
+    assert last.startswith("micro-batch that fits     none, not even one row; `rematerialize`, ")
 
 
 def test_a_training_that_will_hardly_fit_is_warned_of(caplog):
