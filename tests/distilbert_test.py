@@ -1,5 +1,6 @@
 """A DistilBERT directory as Hugging Face writes it: loaded, fine-tuned to classify and to answer, asked, exported."""
 
+import contextlib
 import json
 import logging
 import pathlib
@@ -8,20 +9,18 @@ import shutil
 import numpy as np
 import pytest
 import tensorflow as tf
-from bert_tf.data.squad import read_squad
-from bert_tf.tasks.question_answering import QuestionAnsweringTask
-from bert_tf.tools.filler import Filler
+import tensorflow_text  # noqa: F401  (the exports' ops)
 from safetensors.numpy import load_file, save_file
 
 import bert_tf
-from bert_tf.export.trained import export_trained
-from bert_tf.model_files import load_description, save_description
-from bert_tf.tasks import squad
-from bert_tf.tasks.classification import ClassificationTask
-from bert_tf.tasks.registry import save_task
+from bert_tf.inference.filler import Filler
+from bert_tf.model_files import load_description
+from bert_tf.programs.main import start
+from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.training.job import Job
 from bert_tf.training.loop import RunConfig
 from tests import tiny
+from tests.tasks.squad.support import questions, write
 
 GOLDEN = pathlib.Path(__file__).parent / "goldens" / "distilbert"
 PIECES = [*tiny.VOCAB, *(f"word{n}" for n in range(200 - len(tiny.VOCAB)))]
@@ -73,56 +72,45 @@ def test_a_classifier_upon_a_layer_that_we_do_not_have_is_not_taken_for_ours(fol
     _change(folder, lambda tensors: tensors.update(below))
     assert bert_tf.load(folder).head is None
     job = Job(ClassificationTask(load_description([str(folder)]).config, 2), RunConfig("/nowhere", 8, 1, 0, 1e-3,
-              init_checkpoint=str(folder)), 16)  # fmt: skip
+              init_checkpoint=str(folder)))  # fmt: skip
     with pytest.raises(ValueError, match="which has no head for this task"):
         job.restore()
 
 
+RECIPE = ["--max_seq_length=16", "--learning_rate=3e-3", "--train_batch_size=16", "--do_train", "--do_predict",
+          "--do_export"]  # fmt: skip
+
+
+def _run(program, folder, out, *arguments):
+    """Runs a program as the command line would, and returns what it exported."""
+    with contextlib.suppress(SystemExit):
+        start(program, [*RECIPE, f"--init_checkpoint={folder}", f"--output_dir={out}", *map(str, arguments)])
+    return tf.saved_model.load(str(out / "export" / "1")).signatures["serving_default"]
+
+
 def test_classification(folder, tmp_path):
-    out, rows = str(tmp_path / "out"), tiny.tokenized(64)
-    model = load_description([str(folder)])
-    task = ClassificationTask(model.config, 2)
-    job = Job(task, RunConfig(out, 16, 150, 10, 3e-3, init_checkpoint=str(folder)), 16)
-    save_description(out, model.config, model.tokenizer, ["0", "1"])
-    save_task(out, task, ("text",), 16)
-    job.train(rows)
-    assert not [v.path for v in job.model.variables if "pooler" in v.path or "token_type" in v.path]
-    assert job.scores(rows, 16)["accuracy"] > 0.9
-    served = tf.saved_model.load(export_trained(out)).signatures["serving_default"]
-    text = ["the film is good", "bad music"]
-    inputs = model.tokenizer(text, max_seq_length=16)
-    np.testing.assert_allclose(
-        served(text=tf.constant(text))["probabilities"], task.answers(job.model(inputs).numpy()), atol=1e-5
-    )
-    assert bert_tf.load(out).config == model.config
+    out, texts = tmp_path / "out", [text for text, _ in tiny.texts(20, seed=1)]
+    tiny.write_tsv(tmp_path / "train.tsv", tiny.texts(96))
+    tiny.write_tsv(tmp_path / "test.tsv", [(text,) for text in texts], "text")
+    served = _run("run_classifier", folder, out, f"--train_file={tmp_path}/train.tsv", "--num_train_epochs=20",
+                  f"--predict_file={tmp_path}/test.tsv")  # fmt: skip
+    assert {v for v in tf.train.load_checkpoint(str(out)).get_variable_to_shape_map() if "pooler" in v} == set()
+    probabilities = np.loadtxt(out / "test_results.tsv", ndmin=2)
+    np.testing.assert_allclose(served(text=tf.constant(texts))["probabilities"], probabilities, atol=1e-5)
+    assert np.mean(probabilities.argmax(-1) == [int(label) for _, label in tiny.texts(20, seed=1)]) > 0.9
+    assert bert_tf.load(out).config == load_description([str(folder)]).config
 
 
 def test_question_answering(folder, tmp_path):
-    rng, paragraphs, out = np.random.default_rng(0), [], str(tmp_path / "out")
-    for i in range(48):
-        words = rng.choice(tiny.FILL, rng.integers(1, 8)).tolist()
-        words.insert(rng.integers(len(words) + 1), str(rng.choice(tiny.GOOD)))
-        context = " ".join(words)
-        word = next(word for word in words if word in tiny.GOOD)
-        answer = {"text": word, "answer_start": context.index(word)}
-        paragraphs.append({"context": context, "qas": [{"id": str(i), "question": "the film", "answers": [answer]}]})
-    path = tmp_path / "train.json"
-    path.write_text(json.dumps({"version": "1.1", "data": [{"title": "", "paragraphs": paragraphs}]}), encoding="utf-8")
-    model, texts = load_description([str(folder)]), dict.fromkeys(("train", "dev"), read_squad(str(path), True))
-    rows = squad.lay_out(model.tokenizer, texts, 16, 4, 4)
-    assert not rows["train"].tokenized.pieces["segment_ids"].any()
-    task = QuestionAnsweringTask(model.config, max_query_length=4, doc_stride=4)
-    job = Job(task, RunConfig(out, 16, 150, 10, 3e-3, init_checkpoint=str(folder)), 16)
-    save_description(out, model.config, model.tokenizer)
-    save_task(out, task, squad.TEXT_INPUTS, 16)
-    job.train(rows["train"].tokenized)
-    answers = squad.find_answers(task, rows["dev"], texts["dev"], job.outputs(rows["dev"].tokenized, 16))
-    right = [each.best.text == gold[0][0] for each, gold in zip(answers, texts["dev"].answers, strict=True)]
-    assert np.mean(right) > 0.8
-    served = tf.saved_model.load(export_trained(out)).signatures["serving_default"]
-    contexts = texts["dev"].contexts[:8]
-    said = served(question=tf.constant(["the film"] * 8), context=tf.constant(contexts))["answer"].numpy()
-    assert [text.decode() for text in said] == [each.best.text for each in answers[:8]]
+    out, asked = tmp_path / "out", questions(20, 1)
+    write(tmp_path / "train.json", questions(96))
+    write(tmp_path / "dev.json", asked)
+    served = _run("run_squad", folder, out, f"--train_file={tmp_path}/train.json", "--num_train_epochs=20",
+                  f"--predict_file={tmp_path}/dev.json", "--max_query_length=5", "--doc_stride=4")  # fmt: skip
+    answers = list(json.loads((out / "predictions.json").read_text(encoding="utf-8")).values())
+    texts = [tf.constant([row[place] for row in asked]) for place in (0, 1)]
+    assert [text.decode() for text in served(question=texts[0], context=texts[1])["answer"].numpy()] == answers
+    assert np.mean([answer == row[2] for answer, row in zip(answers, asked, strict=True)]) > 0.8
 
 
 def test_fill_mask(folder, tmp_path):
@@ -133,3 +121,24 @@ def test_fill_mask(folder, tmp_path):
     served = tf.saved_model.load(filler.export(str(tmp_path / "export"))).signatures["serving_default"]
     got = served(text=tf.constant(["the [MASK] is good"]))
     assert [token.decode() for token in got["token"].numpy()[0]] == answers[0]["token"]
+
+
+@pytest.mark.slow  # loads a model of 260 MB
+def test_a_real_tagger_tags_as_its_own_runtime_does():
+    place = pathlib.Path.home() / ".cache" / "bert_tf_data" / "distilbert-tagger"
+    if not (place / "model.safetensors").exists():
+        pytest.skip(f"needs distilbert-tagger in {place}; tests/goldens/onnx_distilbert_tagger.py converts it")
+    golden = json.loads((GOLDEN.parent / "distilbert_tagger.json").read_text(encoding="utf-8"))
+    bert = bert_tf.load(place)
+    rows = bert.tokenizer(golden["sentences"], max_seq_length=128)
+    lengths = rows["input_mask"].numpy().sum(-1)
+    assert [row[:n].tolist() for row, n in zip(rows["input_ids"].numpy(), lengths, strict=True)] == golden["ids"]
+    best = bert.head(bert.encoder(rows)["sequence_output"]).numpy().argmax(-1)
+    inner = [row[1 : n - 1].tolist() for row, n in zip(best, lengths, strict=True)]
+    assert len(inner) == 50 and inner == [row[1:-1] for row in golden["float_tags"]]
+    pairs = [
+        pair
+        for ours, theirs in zip(inner, golden["tags"], strict=True)
+        for pair in zip(ours, theirs[1:-1], strict=True)
+    ]
+    assert sum(a == b for a, b in pairs) >= 0.99 * len(pairs) and sum(b != 0 for _, b in pairs) > 50

@@ -228,7 +228,8 @@ def test_a_missing_file_points_to_the_folder_inside(tmp_path):
 def test_the_files_of_another_task_are_refused(tmp_path):
     (tmp_path / "train.tsv").write_text("sentence\tlabel\nfine\t1\n")
     with pytest.raises(
-        ValueError, match=r"train\.tsv:1: .*at least 4 columns.*`data_dir` holds GLUE's CoLA, which `task_name=cola` reads"
+        ValueError,
+        match=r"train\.tsv:1: .*at least 4 columns.*`data_dir` holds GLUE's CoLA, which `task_name=cola` reads",
     ):
         glue.read_split(tmp_path, "cola", "train")
     with pytest.raises(ValueError, match=r"train\.tsv:1: there must be a column '#1 String'.*; check that `data_dir`"):
