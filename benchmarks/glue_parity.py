@@ -7,9 +7,7 @@ command goes on where it was stopped.
 """
 
 import json
-import math
 import pathlib
-import statistics
 
 import scripts
 from absl import app, flags
@@ -36,16 +34,6 @@ def ours(task, theirs):
     return {str(run["seed"]): {name: run[f"eval_{name}"] for name in names} for run in runs}
 
 
-def compare(name, a, b):
-    """Returns one line about scores `a` of ours and `b` of torch's."""
-    error = math.sqrt(statistics.variance(a) / len(a) + statistics.variance(b) / len(b))
-    difference = statistics.mean(a) - statistics.mean(b)
-    return (
-        f"{name:9} {len(a):2} seeds: ours {statistics.mean(a):.4f}  torch {statistics.mean(b):.4f}  difference "
-        f"{difference:+.4f}  standard error {error:.4f} ({difference / error:+.1f} of them)"
-    )
-
-
 def main(_):
     for task, theirs in json.loads(KEPT.read_text(encoding="utf-8")).items():
         if FLAGS.tasks and task not in FLAGS.tasks:
@@ -55,7 +43,7 @@ def main(_):
             a, b = ([scores[seed][name] for seed in theirs] for scores in (runs, theirs))
             print(f"{task} {name}: ours {[round(x, 4) for x in a]}  torch {[round(x, 4) for x in b]}")
             for seeds in sorted({3, len(a)}):
-                print(f"{task:6} {compare(name, a[:seeds], b[:seeds])}", flush=True)
+                print(f"{task:6} {scripts.compare(name, a[:seeds], b[:seeds])}", flush=True)
 
 
 if __name__ == "__main__":
