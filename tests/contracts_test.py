@@ -341,7 +341,7 @@ PAGES = {
 }
 
 
-WITHOUT_PAGE = {"demo", "export", "run_tagger"}
+WITHOUT_PAGE = {"demo", "export"}
 
 
 @pytest.mark.parametrize("name", sorted(set(main.PROGRAMS) - WITHOUT_PAGE))
