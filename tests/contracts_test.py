@@ -355,3 +355,18 @@ def test_every_flag_is_explained(name):
 @pytest.mark.parametrize("script", ["run_classifier", "run_pretraining", "run_squad"])
 def test_scripts_are_short(script):
     assert len((ROOT / f"{script}.py").read_text(encoding="utf-8").splitlines()) < 80
+
+
+def _functions(path):
+    return [node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.FunctionDef)]
+
+
+def test_files_and_functions_are_short():
+    lengths = sorted(len(path.read_text(encoding="utf-8").splitlines()) for path in _modules())
+    assert lengths[len(lengths) // 2] <= 110
+    longest = max((node.end_lineno - node.lineno + 1, node.name) for path in _modules() for node in _functions(path))
+    assert longest[0] <= 60, longest
+    for path in (PACKAGE / "programs").glob("*.py"):
+        for node in _functions(path):
+            statements = sum(isinstance(each, ast.stmt) for each in ast.walk(node)) - 1
+            assert node.name != "main" or statements <= 30, (path, statements)
