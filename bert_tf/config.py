@@ -77,8 +77,8 @@ class EncoderConfig:
                 f"first_position must be below max_position_embeddings. Received: {self.first_position} and "
                 f"{self.max_position_embeddings}."
             )
-        said = {k: v for k, v in self.extra.items() if k not in _SETTINGS or getattr(self, k) == _SETTINGS[k]}
-        object.__setattr__(self, "extra", said)
+        extra = {k: v for k, v in self.extra.items() if k not in _SETTINGS or getattr(self, k) == _SETTINGS[k]}
+        object.__setattr__(self, "extra", extra)
 
     @property
     def max_length(self) -> int:

@@ -25,8 +25,8 @@ class Countdown:
 
     def __init__(self, doing: str, unit: str, total: float | None = None):
         self._doing, self._unit, self._total = doing, unit, total
-        self._done = 0.0
-        self._begin = self._said = time.monotonic()
+        self._amount = 0.0
+        self._begin = self._line_time = time.monotonic()
 
     def __enter__(self):
         return self
@@ -34,17 +34,17 @@ class Countdown:
     def __exit__(self, kind, *error):
         if kind is None:
             seconds = time.monotonic() - self._begin
-            logging.info("%s: %s %s in %s.", self._doing, f"{self._done:,.0f}", self._unit, clock(seconds))
+            logging.info("%s: %s %s in %s.", self._doing, f"{self._amount:,.0f}", self._unit, clock(seconds))
 
     def advance(self, amount: float = 1.0):
         """Adds to what is done."""
-        self._done += amount
+        self._amount += amount
         now = time.monotonic()
-        if now - self._said >= _EVERY:
-            self._said = now
-            rate = self._done / (now - self._begin)
+        if now - self._line_time >= _EVERY:
+            self._line_time = now
+            rate = self._amount / (now - self._begin)
             of = left = ""
             if self._total:
                 of = f" of {self._total:,.0f}"
-                left = f", {clock(max(0.0, self._total - self._done) / rate)} left" if rate else ""
-            logging.info("%s: %s%s %s, %.3g/s%s", self._doing, f"{self._done:,.0f}", of, self._unit, rate, left)
+                left = f", {clock(max(0.0, self._total - self._amount) / rate)} left" if rate else ""
+            logging.info("%s: %s%s %s, %.3g/s%s", self._doing, f"{self._amount:,.0f}", of, self._unit, rate, left)

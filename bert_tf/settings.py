@@ -87,5 +87,5 @@ class Settings:
         Args:
             values: {name: value}; None leaves a setting as it is.
         """
-        taken = {name: value for name, value in values.items() if name not in self.given and value is not None}
-        return Settings({**self._values, **taken}, self.given)
+        additions = {name: value for name, value in values.items() if name not in self.given and value is not None}
+        return Settings({**self._values, **additions}, self.given)

@@ -26,11 +26,11 @@ class Checkpoint:
         self.path, self.format = path, form
         self._file, self._map = OPENERS[form](path), name_map
         try:
-            found = name_map.sort(self._file.shapes)
+            groups = name_map.sort(self._file.shapes)
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from error
-        self.names, self.twins, self.unknown = found.known, found.twins, found.unknown
-        self.left_out = found.left_out + list(found.twins)
+        self.names, self.twins, self.unknown = groups.known, groups.twins, groups.unknown
+        self.left_out = groups.left_out + list(groups.twins)
 
     def shape(self, path: str) -> tuple[int, ...]:
         """Returns the shape of the weight at our `path`, in our orientation, without reading it."""
@@ -79,8 +79,8 @@ def open_checkpoint(path: str | os.PathLike, family: str | None = None) -> Check
     Raises:
         ValueError: there are no weights, or they are cut short, damaged or unsafe to read; or there is no such family.
     """
-    form, found = locate(path)
-    return Checkpoint(found, form, _name_map(form, found, family))
+    form, place = locate(path)
+    return Checkpoint(place, form, _name_map(form, place, family))
 
 
 def _name_map(form, path, family):

@@ -50,7 +50,7 @@ class Store:
 
     def steps(self) -> list[int]:
         """Returns the steps of all checkpoints that have both of their files, ascending."""
-        return sorted(step for step, kinds in self._found() if kinds >= {"index", "data"})
+        return sorted(step for step, kinds in self._entries() if kinds >= {"index", "data"})
 
     def save(self, step: int, tensors: Mapping[str, Any]) -> str:
         """Writes a checkpoint, names it in the file `checkpoint`, deletes those that are no longer kept.
@@ -68,9 +68,9 @@ class Store:
         os.makedirs(self.directory, exist_ok=True)
         self._clean()
         tf1.write(self.prefix(step), tensors)
-        kept = self._kept(step)
-        self._write_state(step, kept)
-        for old in set(self.steps()) - set(kept):
+        survivors = self._survivors(step)
+        self._write_state(step, survivors)
+        for old in set(self.steps()) - set(survivors):
             self._delete(old)
         return self.prefix(step)
 
@@ -92,7 +92,7 @@ class Store:
             strict: raise ValueError at a half one, instead of warning and taking the one before it.
             up_to: the highest step that is asked for; None: any.
         """
-        for step, _ in sorted(self._found(), reverse=True):
+        for step, _ in sorted(self._entries(), reverse=True):
             if up_to is not None and step > up_to:
                 continue
             try:
@@ -108,7 +108,7 @@ class Store:
 
     def delete_after(self, step: int):
         """Deletes the checkpoints of later steps, and the note of the best one if it is of them."""
-        for later in [s for s, _ in self._found() if s > step]:
+        for later in [s for s, _ in self._entries() if s > step]:
             self._delete(later)
         best = self.best()
         if best and best.step > step:
@@ -150,13 +150,13 @@ class Store:
                 f"{path} must hold step, metric and value as JSON. Received: {error}; delete it to go on without."
             ) from error
 
-    def _found(self):
+    def _entries(self):
         """Yields (step, kinds of files there) for every checkpoint, whole or not."""
         for prefix, kinds in tf1_files(self.directory):
             if match := _PREFIX.fullmatch(prefix):
                 yield int(match[1]), kinds
 
-    def _kept(self, step):
+    def _survivors(self, step):
         """Returns the steps that stay once `step` is written.
 
         Later ones stay too: they are of a run that was set back by hand, or are broken and will be written again.
@@ -167,11 +167,11 @@ class Store:
         last = [s for s in steps if s <= step][-self.keep :]
         return [s for s in steps if s in last or s > step or s in protected]
 
-    def _write_state(self, step, kept):
+    def _write_state(self, step, steps):
         import tensorflow as tf
 
         state = tf.compat.v1.train.generate_checkpoint_state_proto(
-            self.directory, self.prefix(step), [self.prefix(s) for s in kept if s != step] + [self.prefix(step)]
+            self.directory, self.prefix(step), [self.prefix(s) for s in steps if s != step] + [self.prefix(step)]
         )
         # Names relative to the directory, so that it can be moved.
         state.model_checkpoint_path = os.path.basename(state.model_checkpoint_path)
@@ -194,6 +194,6 @@ class Store:
         """Removes what a killed save left behind: it cannot be our own, since one process writes."""
         for path in glob.glob(os.path.join(glob.escape(self.directory), f"{tf1.TEMPORARY}*")):
             shutil.rmtree(path, ignore_errors=True)
-        for step, kinds in list(self._found()):
+        for step, kinds in list(self._entries()):
             if "index" not in kinds:
                 self._delete(step)

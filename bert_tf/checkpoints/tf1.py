@@ -57,8 +57,8 @@ class Tf1File:
             raise self._refusal(f"no file {os.path.basename(self._prefix)}.index")
         of = {int(match[1]) for s in shards if (match := re.search(r"\.data-\d{5}-of-(\d{5})$", s))}
         if len(of) != 1 or len(shards) != of.pop():
-            found = [os.path.basename(s) for s in shards] or "no file .data-00000-of-00001 beside the .index"
-            raise self._refusal(found)
+            files = [os.path.basename(s) for s in shards] or "no file .data-00000-of-00001 beside the .index"
+            raise self._refusal(files)
 
     def _refusal(self, why):
         return ValueError(

@@ -77,18 +77,18 @@ def build(pipeline, job: Job, output_files: list[str], report: str):
     )
     read = blocks | "Tokenize" >> beam.ParDo(_Tokenize(job)).with_outputs("counts", main="documents")
     dropped = _duplicates(pipeline, read.documents, job)
-    found = dropped | "Count duplicates" >> beam.Map(lambda places: Counter(duplicate_lines=len(places.part)))
-    counts = (read.counts, found) | "All counts" >> beam.Flatten() | "Count" >> beam.CombineGlobally(_total)
+    repeats = dropped | "Count duplicates" >> beam.Map(lambda places: Counter(duplicate_lines=len(places.part)))
+    counts = (read.counts, repeats) | "All counts" >> beam.Flatten() | "Count" >> beam.CombineGlobally(_total)
     of = counts | "Number of units" >> beam.Map(_number_of_units, job)
     units = {
         "documents": read.documents | "Documents by unit" >> beam.FlatMap(_by_unit, AsSingleton(of)),
         "dropped": dropped | "Duplicates by unit" >> beam.FlatMap(_by_unit, AsSingleton(of)),
     } | "Shuffle documents" >> beam.CoGroupByKey()
-    made = units | "Make" >> beam.ParDo(_Make(job)).with_outputs("statistics", main="records")
+    outputs = units | "Make" >> beam.ParDo(_Make(job)).with_outputs("statistics", main="records")
     each = pipeline | "Each output file" >> beam.Create([(number, None) for number in range(len(output_files))])
-    together = (made.records, each) | "All records" >> beam.Flatten() | "Shuffle records" >> beam.GroupByKey()
+    together = (outputs.records, each) | "All records" >> beam.Flatten() | "Shuffle records" >> beam.GroupByKey()
     _ = together | "Write" >> beam.Map(_write, output_files)
-    statistics = made.statistics | "Add up" >> beam.CombineGlobally(_added).without_defaults()
+    statistics = outputs.statistics | "Add up" >> beam.CombineGlobally(_added).without_defaults()
     _ = counts | "Report" >> beam.Map(_write_report, AsSingleton(statistics), report)
 
 
@@ -120,10 +120,10 @@ class _Make(_WithTokenizer):
     """(unit, its documents and duplicates) -> (output file, (keys, records)); and their statistics."""
 
     def process(self, unit):
-        number, found = unit
-        documents = arrays.concatenate(list(found["documents"]))
+        number, parts = unit
+        documents = arrays.concatenate(list(parts["documents"]))
         documents = documents.take(np.argsort(documents.keys, kind="stable"))
-        dropped = list(found["dropped"])
+        dropped = list(parts["dropped"])
         if dropped:
             documents = duplicates.drop(documents, duplicates.concatenate(dropped))
         options, pieces = self._job.options, Pieces.of(self._tokenizer.vocab)
@@ -187,11 +187,11 @@ def _number_of_units(counts, job):
 
 def _write(grouped, output_files):
     """Sorts the records of a file and writes it: here first, then where the file is to be."""
-    number, found = grouped
-    found = [each for each in found if each is not None]
+    number, pairs = grouped
+    pairs = [each for each in pairs if each is not None]
     path = output_files[number]
-    check_written(path.removesuffix(".tmp"), len(found), len(output_files))
-    keys, rows = np.concatenate([keys for keys, _ in found]), ragged.concatenate([rows for _, rows in found])
+    check_written(path.removesuffix(".tmp"), len(pairs), len(output_files))
+    keys, rows = np.concatenate([keys for keys, _ in pairs]), ragged.concatenate([rows for _, rows in pairs])
     with tempfile.TemporaryDirectory() as directory:
         here = os.path.join(directory, "records")
         records.write(here, rows.take(np.argsort(keys)), records.compression_of(path.removesuffix(".tmp")))

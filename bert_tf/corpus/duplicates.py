@@ -69,12 +69,12 @@ def drop(documents: Documents, dropped: Places) -> Documents:
         dropped: places in these documents.
     """
     sentences = documents.sentences
-    kept = np.ones(len(sentences.flat), bool)
-    kept[sentences.splits[np.searchsorted(documents.keys, dropped.part)] + dropped.sentence] = False
-    tokens = Ragged.of_lengths(documents.tokens.flat, sentences.flat).take(np.flatnonzero(kept))
-    counts = np.diff(ragged.splits_of(kept)[sentences.splits])
+    mask = np.ones(len(sentences.flat), bool)
+    mask[sentences.splits[np.searchsorted(documents.keys, dropped.part)] + dropped.sentence] = False
+    tokens = Ragged.of_lengths(documents.tokens.flat, sentences.flat).take(np.flatnonzero(mask))
+    counts = np.diff(ragged.splits_of(mask)[sentences.splits])
     left = np.flatnonzero(counts)
-    lengths = Ragged.of_lengths(sentences.flat[kept], counts[left])
+    lengths = Ragged.of_lengths(sentences.flat[mask], counts[left])
     return Documents(
         documents.keys[left], documents.ids[left], Ragged(tokens.flat, tokens.splits[lengths.splits]), lengths
     )

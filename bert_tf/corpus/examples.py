@@ -69,7 +69,7 @@ def next_sentence(documents: Documents, max_seq_length: int, short_seq_prob: flo
     """
     others, starts = _Others(documents.ids), documents.sentence_starts.tolist()
     uniform, target = _chance(rng, max_seq_length - 3, short_seq_prob)
-    parts, found = _parts(documents), []
+    parts, examples = _parts(documents), []
     for part, (i, end) in enumerate(parts):
         free = others.any(part)
         while i < end:
@@ -82,16 +82,16 @@ def next_sentence(documents: Documents, max_seq_length: int, short_seq_prob: flo
                 first, last = parts[others.draw(part, uniform)]
                 r = first + int(uniform() * (last - first))
                 stop = bisect_left(starts, starts[r] + goal - length, r + 1, last)
-                found.append(
+                examples.append(
                     (starts[i], length, starts[r], starts[stop] - starts[r], 1, FORCED_RANDOM if lone else CHOSEN)
                 )
                 i = middle
                 continue
             if not lone:
                 length_b = starts[after] - starts[middle]
-                found.append((starts[i], length, starts[middle], length_b, 0, CHOSEN if free else FORCED_ACTUAL))
+                examples.append((starts[i], length, starts[middle], length_b, 0, CHOSEN if free else FORCED_ACTUAL))
             i = after
-    return _truncated(_examples(found), max_seq_length - 3, rng)
+    return _truncated(_examples(examples), max_seq_length - 3, rng)
 
 
 def sentence_order(documents: Documents, max_seq_length: int, short_seq_prob: float, rng) -> Examples:
@@ -103,7 +103,7 @@ def sentence_order(documents: Documents, max_seq_length: int, short_seq_prob: fl
     """
     starts = documents.sentence_starts.tolist()
     uniform, target = _chance(rng, max_seq_length - 3, short_seq_prob)
-    found = []
+    examples = []
     for i, end in _parts(documents):
         while i < end:
             after = bisect_left(starts, starts[i] + target(), i + 1, end)
@@ -117,8 +117,8 @@ def sentence_order(documents: Documents, max_seq_length: int, short_seq_prob: fl
                 continue
             first, second = (begin, middle - begin), (middle, stop - middle)
             swapped = uniform() < 0.5
-            found.append((*second, *first, 1, CHOSEN) if swapped else (*first, *second, 0, CHOSEN))
-    return _truncated(_examples(found), max_seq_length - 3, rng)
+            examples.append((*second, *first, 1, CHOSEN) if swapped else (*first, *second, 0, CHOSEN))
+    return _truncated(_examples(examples), max_seq_length - 3, rng)
 
 
 def one_text(documents: Documents, max_seq_length: int, short_seq_prob: float, rng) -> Examples:
@@ -130,16 +130,16 @@ def one_text(documents: Documents, max_seq_length: int, short_seq_prob: float, r
     """
     starts = documents.sentence_starts.tolist()
     _, target = _chance(rng, max_seq_length - 2, short_seq_prob)
-    found = []
+    examples = []
     for i, end in _parts(documents):
         place, stop = starts[i], starts[end]
         while place < stop:
             goal = place + target()
             whole = starts[bisect_right(starts, goal, i, end + 1) - 1]  # where the last sentence that fits ends
             upto = whole if whole > place else goal
-            found.append((place, upto - place, 0, 0, 0, CHOSEN))
+            examples.append((place, upto - place, 0, 0, 0, CHOSEN))
             place = upto
-    return _examples(found)
+    return _examples(examples)
 
 
 # What --sentence_objective names. Each takes (documents, max_seq_length, short_seq_prob, rng): the texts, the pieces of
@@ -193,8 +193,8 @@ def _chance(rng, longest, short_seq_prob):
     return uniform, target
 
 
-def _examples(found):
-    fields = np.array(found, np.int64).reshape(-1, 6).T
+def _examples(examples):
+    fields = np.array(examples, np.int64).reshape(-1, 6).T
     return Examples(*fields[:4], fields[4].astype(np.int32), fields[5].astype(np.int8))
 
 

@@ -90,16 +90,16 @@ def read_text(job: Job, workers: Workers) -> Counter:
     counts = Counter(files=len(job.paths))
     tasks = enumerate(_tasks(read_blocks(job.paths, job.formats, job.options.text)))
     with Countdown("Tokenizing", "MB", _megabytes(job.paths)) as progress:
-        for found in workers.map("tokenize", tasks):
-            counts.update(found)
-            progress.advance(found["bytes"] / 1e6)
+        for block_counts in workers.map("tokenize", tasks):
+            counts.update(block_counts)
+            progress.advance(block_counts["bytes"] / 1e6)
     check_text(counts, job.options)
     warn_of_documents(counts, job)
     if job.options.drop_duplicate_lines:
         of = -(-counts["sentences"] // _HASHES)
         with Countdown("Looking for duplicates", "parts", of) as progress:
-            for found in workers.map("find_duplicates", ((number, of) for number in range(of))):
-                counts.update(found)
+            for part_counts in workers.map("find_duplicates", ((number, of) for number in range(of))):
+                counts.update(part_counts)
                 progress.advance()
     return counts
 
@@ -144,8 +144,8 @@ def _make(job, workers, counts) -> tuple[Statistics, int]:
     tasks = [(pass_number, unit, of) for pass_number in range(job.options.dupe_factor) for unit in range(of)]
     statistics, size = None, 0
     with Countdown("Making examples", "units", len(tasks)) as progress:
-        for made, its_size in workers.map("make_records", tasks):
-            statistics = made if statistics is None else statistics + made
+        for its_statistics, its_size in workers.map("make_records", tasks):
+            statistics = its_statistics if statistics is None else statistics + its_statistics
             size += its_size
             progress.advance()
     check_made(size, counts, job.options)

@@ -129,12 +129,12 @@ def _place(examples, length, predictions, rows, row):
             same = rows[room][free, left]
             while each and same:
                 number = min(len(same), len(examples) // each)
-                taken = same[-number:]
+                targets = same[-number:]
                 del same[-number:]
                 placed, examples = np.split(examples, [number * each])
-                row[placed] = np.repeat(taken, each)
+                row[placed] = np.repeat(targets, each)
                 after = rows[room - each * length].setdefault((free - each * predictions, left - each), [])
-                after.extend(taken)
+                after.extend(targets)
                 each = min(each, len(examples))
             if not same:
                 del rows[room][free, left]

@@ -60,14 +60,14 @@ def budgets(options: Options) -> np.ndarray:
 
 
 def _sections(statistics, options, pieces):
-    found = [_Section("Text", _text(statistics.text, options)), _examples(statistics)]
+    parts = [_Section("Text", _text(statistics.text, options)), _examples(statistics)]
     if options.sentence_objective in _SECOND:
-        found.append(_pairs(statistics.pairs, options.sentence_objective))
+        parts.append(_pairs(statistics.pairs, options.sentence_objective))
     if options.dynamic_masking:
-        found.append(_Section("Masks", [("predictions", "none", "they are drawn anew whenever the records are read")]))
+        parts.append(_Section("Masks", [("predictions", "none", "they are drawn anew whenever the records are read")]))
     else:
-        found += [_masks(statistics, options), _top(statistics, pieces)]
-    return [*found, _Section("Options", _options(options, pieces))]
+        parts += [_masks(statistics, options), _top(statistics, pieces)]
+    return [*parts, _Section("Options", _options(options, pieces))]
 
 
 def _text(text, options):
@@ -119,13 +119,13 @@ def _masks(statistics, options):
     wanted = np.bincount(law, statistics.lengths, len(counts))
     goals = 100 * np.array([options.masks.mask_rate, options.masks.random_rate, 0])
     goals[KEPT] = 100 - goals.sum()
-    hidden, swapped, kept = ((_percent(statistics.fates[i], chosen), f"goal {goals[i]:.4g} %") for i in range(3))
+    masks, swaps, originals = ((_percent(statistics.fates[i], chosen), f"goal {goals[i]:.4g} %") for i in range(3))
     rows = [
         ("predictions", _number(chosen)),
         ("mask rate", _percent(chosen, statistics.tokens), f"of the pieces; goal {100 * options.masked_lm_prob:.4g} %"),
-        ("  became [MASK]", *hidden),
-        ("  became a random piece", *swapped),
-        ("  kept", kept[0], f"{kept[1]}; with random pieces that are the original ones"),
+        ("  became [MASK]", *masks),
+        ("  became a random piece", *swaps),
+        ("  kept", originals[0], f"{originals[1]}; with random pieces that are the original ones"),
         *_spread("predictions of an example", counts),
         *_against(law, statistics.shapes, options),
     ]

@@ -59,8 +59,8 @@ def read_unsorted(directories: list[str], names: list[str], low: int, high: int)
     keys = np.concatenate([_load(directory, "keys", a, b) for directory, a, b in spans])
     columns = {}
     for name in names:
-        found = [_column(directory, name, a, b) for directory, a, b in spans]
-        columns[name] = ragged.concatenate(found) if isinstance(found[0], Ragged) else np.concatenate(found)
+        parts = [_column(directory, name, a, b) for directory, a, b in spans]
+        columns[name] = ragged.concatenate(parts) if isinstance(parts[0], Ragged) else np.concatenate(parts)
     return keys, columns, np.argsort(keys, kind="stable")
 
 

@@ -49,9 +49,9 @@ class Stages:
     def find_duplicates(self, number: int, of: int) -> Counter:
         """Writes the places of sentences to drop, found among those whose hashes lie in range `number`; counts them."""
         hashes, places = runs.read(self.context.runs("hashes"), ["part", "sentence"], *runs.bounds(number, of))
-        found = duplicates.find(hashes, duplicates.Places(**places))
-        runs.write(self.context.run("duplicates", number), found.part, {"sentence": found.sentence})
-        return Counter(duplicate_lines=len(found.part))
+        repeats = duplicates.find(hashes, duplicates.Places(**places))
+        runs.write(self.context.run("duplicates", number), repeats.part, {"sentence": repeats.sentence})
+        return Counter(duplicate_lines=len(repeats.part))
 
     def read_documents(self, unit: int, of: int) -> Documents:
         """Returns the documents of a unit, without the duplicates that were found."""
@@ -66,9 +66,9 @@ class Stages:
     def make_records(self, pass_number: int, unit: int, of: int) -> tuple[Statistics, int]:
         """Makes the records of a unit and writes them as a run. Returns their statistics and bytes."""
         documents, pieces = self.read_documents(unit, of), Pieces.of(self.tokenizer.vocab)
-        keys, made, statistics = make_records(documents, self.context.options, pieces, pass_number, unit)
-        runs.write(self.context.run("records", pass_number, unit), keys, {"records": made})
-        return statistics, len(made.flat)
+        keys, rows, statistics = make_records(documents, self.context.options, pieces, pass_number, unit)
+        runs.write(self.context.run("records", pass_number, unit), keys, {"records": rows})
+        return statistics, len(rows.flat)
 
     def write_part(self, path: str, number: int, of: int, compression: str) -> int:
         """Writes the records of range `number` of all keys to a record file. Returns how many."""

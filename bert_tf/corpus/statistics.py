@@ -120,8 +120,8 @@ class Statistics:
         row = chosen // rows["masked_lm_weights"].shape[1]
         place = row * rows["input_ids"].shape[1] + rows["masked_lm_positions"].ravel()[chosen]
         seen, original = rows["input_ids"].ravel()[place], rows["masked_lm_ids"].ravel()[chosen]
-        hidden, kept = np.count_nonzero(seen == pieces.mask_id), np.count_nonzero(seen == original)
-        self.fates += np.array([hidden, len(seen) - hidden - kept, kept])
+        num_hidden, num_kept = np.count_nonzero(seen == pieces.mask_id), np.count_nonzero(seen == original)
+        self.fates += np.array([num_hidden, len(seen) - num_hidden - num_kept, num_kept])
         self.masked_ids += np.bincount(original, minlength=len(self.masked_ids))
         return np.bincount(row, minlength=len(rows["input_ids"]))
 

@@ -38,8 +38,8 @@ def tokenize(texts, tokenizer, seed: int, longest_part: int = LONGEST_PART) -> D
     text, part = text_of[first], part_of[first]
     file, line, own = (np.array([getattr(t, name) for t in texts], np.int64) for name in ("file", "line", "first_line"))
     keys = random_keys(seed, file[text], own[text], part)
-    found = Documents(keys, (file << _LINE_BITS | line)[text], tokens, sentences)
-    return found.take(np.argsort(keys, kind="stable"))
+    documents = Documents(keys, (file << _LINE_BITS | line)[text], tokens, sentences)
+    return documents.take(np.argsort(keys, kind="stable"))
 
 
 def random_keys(seed: int, *numbers) -> np.ndarray:
@@ -68,8 +68,8 @@ def _pieces(sentences, tokenizer):
     """
     words = pc.split_pattern(pa.array(sentences, pa.large_string()), " ")
     encoded = words.flatten().dictionary_encode()
-    found = [tokenizer.tokenize(batch) for batch in batches(encoded.dictionary.to_pylist())]
-    distinct = ragged.concatenate([Ragged(ids.flat_values.numpy(), ids.row_splits.numpy()) for ids in found])
+    parts = [tokenizer.tokenize(batch) for batch in batches(encoded.dictionary.to_pylist())]
+    distinct = ragged.concatenate([Ragged(ids.flat_values.numpy(), ids.row_splits.numpy()) for ids in parts])
     pieces = distinct.take(encoded.indices.to_numpy())
     return Ragged(pieces.flat, pieces.splits[words.offsets.to_numpy()])
 

@@ -62,21 +62,21 @@ def make_records(documents, options, pieces, pass_number, unit) -> tuple[np.ndar
     The arguments are those of `batches`.
     """
     statistics = Statistics.empty(options, pieces.vocab_size)
-    made = [serialize(rows) for rows in batches(documents, options, pieces, pass_number, unit, statistics)]
-    found = ragged.concatenate(made) if made else ragged.NOTHING
+    parts = [serialize(rows) for rows in batches(documents, options, pieces, pass_number, unit, statistics)]
+    records = ragged.concatenate(parts) if parts else ragged.NOTHING
     rng = np.random.default_rng([options.random_seed, pass_number, unit, 1])
-    keys = rng.integers(0, np.iinfo(np.uint64).max, len(found.lengths), np.uint64, endpoint=True)
-    return np.sort(keys), found, statistics  # sorted for speed: the records themselves are in a random order
+    keys = rng.integers(0, np.iinfo(np.uint64).max, len(records.lengths), np.uint64, endpoint=True)
+    return np.sort(keys), records, statistics  # sorted for speed: the records themselves are in a random order
 
 
 def _masked_rows(documents, examples, options, pieces, rng):
     """The features of some examples. Masked a few thousand at a time, packed or not: it is faster so."""
-    made, number = [], len(examples.label)
+    parts, number = [], len(examples.label)
     for start in range(0, number, _ROWS):
         rows = ex.rows(documents, examples.take(slice(start, start + _ROWS)), options.max_seq_length, pieces)
         if options.sentence_objective == "none":
             del rows["next_sentence_labels"]
         if not options.dynamic_masking:
             rows |= mask(rows["input_ids"], options.masks, pieces, rng)
-        made.append(rows)
-    return made[0] if number <= _ROWS else {name: np.concatenate([rows[name] for rows in made]) for name in made[0]}
+        parts.append(rows)
+    return parts[0] if number <= _ROWS else {name: np.concatenate([rows[name] for rows in parts]) for name in parts[0]}

@@ -33,14 +33,14 @@ class Ragged(NamedTuple):
     def take(self, rows) -> "Ragged":
         """Returns the rows (int [k]) in the order asked for."""
         starts, lengths = self.splits[:-1][rows], self.lengths[rows]
-        taken = Ragged.of_lengths(np.empty(int(lengths.sum()), self.flat.dtype), lengths)
-        if len(taken.flat) < _LONG * len(lengths):
-            np.take(self.flat, ranges(starts, lengths), out=taken.flat, mode="clip")
-            return taken
+        selection = Ragged.of_lengths(np.empty(int(lengths.sum()), self.flat.dtype), lengths)
+        if len(selection.flat) < _LONG * len(lengths):
+            np.take(self.flat, ranges(starts, lengths), out=selection.flat, mode="clip")
+            return selection
         begin, end = starts.tolist(), (starts + lengths).tolist()  # an index for each value would cost more than a loop
-        for row, a, b in zip(taken.rows(), begin, end, strict=True):
+        for row, a, b in zip(selection.rows(), begin, end, strict=True):
             row[:] = self.flat[a:b]
-        return taken
+        return selection
 
     def rows(self) -> list:
         """Returns a view of each row."""

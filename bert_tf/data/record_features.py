@@ -39,11 +39,11 @@ def first_features(path: str) -> dict[str, tuple[str, int]]:
     import tensorflow as tf  # here, so that a program which only writes records need not wait for it
 
     try:
-        found = tf.train.Example.FromString(_first_record(path)).features.feature
+        features = tf.train.Example.FromString(_first_record(path)).features.feature
     except DecodeError:
-        found = {}
+        features = {}
     kinds = {"int64_list": "int64", "float_list": "float32", "bytes_list": "bytes"}
-    held = {name: (found[name], found[name].WhichOneof("kind")) for name in sorted(found)}
+    held = {name: (features[name], features[name].WhichOneof("kind")) for name in sorted(features)}
     held = {name: (kinds[kind], len(getattr(value, kind).value)) for name, (value, kind) in held.items() if kind}
     if not held:
         raise _no_records(path, "records of another kind, or without features; look at what wrote them")

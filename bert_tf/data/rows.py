@@ -161,8 +161,8 @@ def _read_parquet(path, wanted, header, skip_short):
     try:
         with parquet.ParquetFile(path) as file:
             names = file.schema_arrow.names
-            found = [names[column.find(names, path, header=False)] for column in wanted]
-            columns = [_plain_values(file.read(columns=[name]).column(name)) for name in found]
+            headings = [names[column.find(names, path, header=False)] for column in wanted]
+            columns = [_plain_values(file.read(columns=[name]).column(name)) for name in headings]
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         reason = " ".join(str(error).split())  # Arrow's own messages may run over several lines
         raise ValueError(f"{path} must be a whole Parquet file. Received: {reason}; write the file again.") from error

@@ -176,12 +176,12 @@ def _check_values(path, rows, kinds):
     """Returns the columns of `rows` as lists of what is kept of the values; kinds: a `Column` and a `Cell` of each."""
     columns = [[] for _ in kinds]
     for line, values in rows:
-        for (column, kind), value, kept in zip(kinds, values, columns, strict=True):
+        for (column, kind), value, contents in zip(kinds, values, columns, strict=True):
             read = kind.read(value)
             if read is None:
                 raise ValueError(
                     f"{where(path, line)}: {kind.must}. Received: {excerpt(value)} in column {column.name!r}; "
                     f"correct this line, or {column.remedy or f'check `{column.parameter}`'}."
                 )
-            kept.append(read)
+            contents.append(read)
     return columns

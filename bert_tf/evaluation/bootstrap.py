@@ -58,7 +58,7 @@ def paired_bootstrap(
     # Equal examples are one row that counts as often as they are there: a draw is a multinomial count of the rows,
     # and for classes there are few of them, however large the test set.
     rows, counts = np.unique(np.stack([labels, a, b]), axis=1, return_counts=True)
-    seen_a, seen_b = (float(score(counts[None], rows[0], said)[0]) for said in rows[1:])
+    seen_a, seen_b = (float(score(counts[None], rows[0], predictions)[0]) for predictions in rows[1:])
     seen = seen_a - seen_b
     drawn = np.concatenate([
         score(weights, rows[0], rows[1]) - score(weights, rows[0], rows[2])
@@ -79,8 +79,8 @@ def _draws(counts, samples, generator):
 def _by_function(metric):
     """Returns the score of every draw by a function that knows no weights."""
 
-    def score(weights, labels, said):
-        return np.array([metric(np.repeat(labels, row), np.repeat(said, row)) for row in weights], np.float64)
+    def score(weights, labels, predictions):
+        return np.array([metric(np.repeat(labels, row), np.repeat(predictions, row)) for row in weights], np.float64)
 
     return score
 
@@ -92,37 +92,37 @@ def _by_name(name, labels, a, b, num_classes):
         raise ValueError(f"A metric of the bootstrap must be one of {sorted(METRICS)}. Received: {name!r}.")
     classes = np.arange(max(2, num_classes or int(max(labels.max(), a.max(), b.max())) + 1))
 
-    def score(weights, labels, said):
-        true, told = (labels[:, None] == classes).astype(float), (said[:, None] == classes).astype(float)
-        return CLASS_SCORES[name](weights @ (true * told), weights @ true, weights @ told)
+    def score(weights, labels, predictions):
+        true, guesses = (labels[:, None] == classes).astype(float), (predictions[:, None] == classes).astype(float)
+        return CLASS_SCORES[name](weights @ (true * guesses), weights @ true, weights @ guesses)
 
     return score
 
 
-# Scores of classes, float64 [s], from float64 [s, classes]: how many of a class are right, there, and told.
+# Scores of classes, float64 [s], from float64 [s, classes]: how many of a class are right, there, and guessed.
 
 
-def _accuracy(right, true, told):
+def _accuracy(right, true, guesses):
     return right.sum(1) / true.sum(1)
 
 
-def _f1(right, true, told):
-    return _of_class_1_or_macro(2 * right, true + told, true + told)
+def _f1(right, true, guesses):
+    return _of_class_1_or_macro(2 * right, true + guesses, true + guesses)
 
 
-def _precision(right, true, told):
-    return _of_class_1_or_macro(right, told, true + told)
+def _precision(right, true, guesses):
+    return _of_class_1_or_macro(right, guesses, true + guesses)
 
 
-def _recall(right, true, told):
-    return _of_class_1_or_macro(right, true, true + told)
+def _recall(right, true, guesses):
+    return _of_class_1_or_macro(right, true, true + guesses)
 
 
-def _matthews(right, true, told):
+def _matthews(right, true, guesses):
     """Gorodkin 2004's R_K, for two classes Matthews' coefficient."""
     n = true.sum(1)
-    together = right.sum(1) * n - (true * told).sum(1)
-    return _ratio(together, np.sqrt((n**2 - (true**2).sum(1)) * (n**2 - (told**2).sum(1))))
+    together = right.sum(1) * n - (true * guesses).sum(1)
+    return _ratio(together, np.sqrt((n**2 - (true**2).sum(1)) * (n**2 - (guesses**2).sum(1))))
 
 
 def _of_class_1_or_macro(above, below, occurs):
@@ -133,12 +133,12 @@ def _of_class_1_or_macro(above, below, occurs):
     return ratios.sum(1) / np.count_nonzero(occurs, axis=1)  # a class that does not occur has a ratio of 0
 
 
-def _pearson(weights, labels, said):
-    return _correlation(weights, labels[None], said[None])
+def _pearson(weights, labels, predictions):
+    return _correlation(weights, labels[None], predictions[None])
 
 
-def _spearman(weights, labels, said):
-    return _correlation(weights, _ranks(weights, labels), _ranks(weights, said))
+def _spearman(weights, labels, predictions):
+    return _correlation(weights, _ranks(weights, labels), _ranks(weights, predictions))
 
 
 def _ranks(weights, values):

@@ -82,8 +82,8 @@ def _raw_scores(golds, predictions, version_2):
             continue
         if version_2:  # an answer of which nothing is left is none
             texts = [text for text in texts if normalize(text)] or [""]
-        said = normalize(predictions[name])
-        exact[name] = max(float(normalize(text) == said) for text in texts)
+        prediction = normalize(predictions[name])
+        exact[name] = max(float(normalize(text) == prediction) for text in texts)
         f1[name] = max(f1_of(text, predictions[name], version_2) for text in texts)
     return exact, f1
 

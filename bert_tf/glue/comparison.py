@@ -24,20 +24,20 @@ class Compared:
         what: the task, or the folder's name where that is not known.
         metric: as eval_results.txt names it.
         here, there: the folders of the runs.
-        found: what the bootstrap says; its difference is here - there.
+        comparison: what the bootstrap says; its difference is here - there.
     """
 
     what: str
     metric: str
     here: pathlib.Path
     there: pathlib.Path
-    found: bootstrap.Comparison
+    comparison: bootstrap.Comparison
 
     def __str__(self):
-        f = self.found
+        c = self.comparison
         return (
-            f"{self.what}, {self.metric.removeprefix('eval_')}: {100 * f.a:.2f} here, {100 * f.b:.2f} there: "
-            f"{100 * f.difference:+.2f} (95 % interval {100 * f.low:+.2f} to {100 * f.high:+.2f}), p = {f.p_value:.4f}"
+            f"{self.what}, {self.metric.removeprefix('eval_')}: {100 * c.a:.2f} here, {100 * c.b:.2f} there: "
+            f"{100 * c.difference:+.2f} (95 % interval {100 * c.low:+.2f} to {100 * c.high:+.2f}), p = {c.p_value:.4f}"
         )
 
 

@@ -57,13 +57,13 @@ class Grid:
         left = [run for run in self.runs if run not in there]
         logging.info("%d runs, %d of them finished already.", len(self.runs), len(self.runs) - len(left))
         sizes = {run: glue_runs.training_size(run.task, self.glue_dir) * run.settings.num_train_epochs for run in left}
-        begin, done = time.monotonic(), 0.0
+        begin, progress = time.monotonic(), 0.0
         for place, run in enumerate(left):
             spent, to_do = time.monotonic() - begin, sum(sizes[r] for r in left[place:])
-            remaining = f"; {clock(spent / done * to_do)} left" if done else ""
+            remaining = f"; {clock(spent / progress * to_do)} left" if progress else ""
             logging.info("Run %d of %d: %s%s", len(self.runs) - len(left) + place + 1, len(self.runs), run, remaining)
             self._make(run)
-            done += sizes[run]
+            progress += sizes[run]
             self.report()
 
     def _make(self, run):

@@ -103,8 +103,8 @@ def write(
         OSError: one cannot be written; it is unchanged.
     """
     folder, missing = pathlib.Path(output_dir), missing or {}
-    told = as_json(output_dir, results, missing, compared)
-    write_text(folder / "results.json", json.dumps(told, indent=2) + "\n")
+    contents = as_json(output_dir, results, missing, compared)
+    write_text(folder / "results.json", json.dumps(contents, indent=2) + "\n")
     write_text(folder / "results.tsv", as_table(results))
     write_text(folder / "report.html", page(results, missing, made_with or {}, compared, f"GLUE: {folder.name}"))
 
@@ -134,7 +134,7 @@ def as_json(output_dir, results, missing=None, compared=()) -> dict:
         "unfinished": [{**dataclasses.asdict(run), "why": why} for run, why in (missing or {}).items()],
         "compared": [
             {"what": c.what, "metric": c.metric, "here": str(c.here), "there": str(c.there),
-             **dataclasses.asdict(c.found)} for c in compared
+             **dataclasses.asdict(c.comparison)} for c in compared
         ],
     }  # fmt: skip
 
@@ -153,24 +153,24 @@ def as_table(results: Sequence[Result]) -> str:
 
 def page(results, missing, made_with, compared, title) -> str:
     """Returns the page as one HTML file. The same results make the same bytes."""
-    made, rows = Page(title), summary(results)
-    made.text(
+    document, rows = Page(title), summary(results)
+    document.text(
         "Scores on dev, times 100. A task's score is the mean of its metrics and files; ± is the standard deviation "
         "over seeds. What was chosen on dev is better there than elsewhere."
     )
-    made.table("So far", _overview(results, missing, rows))
+    document.table("So far", _overview(results, missing, rows))
     if compared:
-        made.table("Against the other", [_comparison(c) for c in compared])
+        document.table("Against the other", [_comparison(c) for c in compared])
     chosen = best(results)
     for task, group in rows.items():
-        made.table(task, [_setting(row, best_setting(group)) for row in group])
-        made.text(f"Best run: {chosen[task].run.settings}, seed {chosen[task].run.seed}.")
+        document.table(task, [_setting(row, best_setting(group)) for row in group])
+        document.text(f"Best run: {chosen[task].run.settings}, seed {chosen[task].run.seed}.")
         if len(group) > 1 or len(group[0].values) > 1:
-            made.figure(f"{task}: a dot for each seed", _strips(group), height=1 + 0.25 * len(group))
+            document.figure(f"{task}: a dot for each seed", _strips(group), height=1 + 0.25 * len(group))
     if missing:
-        made.table("Not finished", [(run, why) for run, why in missing.items()])
-    made.table("What all runs have alike", made_with.items())
-    return made.html()
+        document.table("Not finished", [(run, why) for run, why in missing.items()])
+    document.table("What all runs have alike", made_with.items())
+    return document.html()
 
 
 def _overview(results, missing, rows):
@@ -200,10 +200,10 @@ def _seeds(count):
 
 
 def _comparison(compared):
-    f = compared.found
-    interval = f"95 % interval {100 * f.low:+.2f} to {100 * f.high:+.2f}, p = {f.p_value:.4f}"
+    c = compared.comparison
+    interval = f"95 % interval {100 * c.low:+.2f} to {100 * c.high:+.2f}, p = {c.p_value:.4f}"
     name = f"{compared.what}: {compared.metric.removeprefix('eval_')}"
-    return name, f"{100 * f.difference:+.2f}", f"{interval}; {100 * f.a:.2f} here, {100 * f.b:.2f} in {compared.there}"
+    return name, f"{100 * c.difference:+.2f}", f"{interval}; {100 * c.a:.2f} here, {100 * c.b:.2f} in {compared.there}"
 
 
 def _strips(group):

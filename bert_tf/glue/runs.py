@@ -147,16 +147,16 @@ def finished(folder: str | os.PathLike) -> Result | None:
     note, scores = folder / FINISHED_FILE, read_scores(folder)
     if not note.exists() or scores is None:
         return None
-    told = json.loads(note.read_text(encoding="utf-8"))
-    run = Run(told["task"], Point(**told["settings"]), told["seed"])
-    return Result(run, folder, official(scores, glue.TASKS[run.task].metrics), told["seconds"])
+    values = json.loads(note.read_text(encoding="utf-8"))
+    run = Run(values["task"], Point(**values["settings"]), values["seed"])
+    return Result(run, folder, official(scores, glue.TASKS[run.task].metrics), values["seconds"])
 
 
 def all_finished(output_dir: str | os.PathLike) -> list[Result]:
     """Returns every finished run below `output_dir`, of earlier commands too, in the order of `grid`'s parts."""
-    found = map(finished, sorted(path.parent for path in pathlib.Path(output_dir).glob(f"*/*/*/{FINISHED_FILE}")))
+    results = map(finished, sorted(path.parent for path in pathlib.Path(output_dir).glob(f"*/*/*/{FINISHED_FILE}")))
     order = list(glue.TASKS)
-    return sorted(filter(None, found), key=lambda r: (order.index(r.run.task), r.run.settings, r.run.seed))
+    return sorted(filter(None, results), key=lambda r: (order.index(r.run.task), r.run.settings, r.run.seed))
 
 
 def mark_finished(folder: pathlib.Path, run: Run, seconds: float):
@@ -182,20 +182,20 @@ def official(scores: dict[str, float], metrics: Iterable[str]) -> dict[str, floa
 
 def best(results: Iterable[Result]) -> dict[str, Result]:
     """Returns the best run on dev of each task; of equal ones the first."""
-    found = {}
+    winners = {}
     for result in results:
-        before = found.get(result.run.task)
+        before = winners.get(result.run.task)
         if before is None or result.score > before.score:
-            found[result.run.task] = result
-    return found
+            winners[result.run.task] = result
+    return winners
 
 
 def drop_models(output_dir: str | os.PathLike, task: str):
     """Removes the checkpoints of all finished runs of a task but the best, which no later run can bring back."""
     results = [result for result in all_finished(output_dir) if result.run.task == task]
-    kept = best(results)
+    winners = best(results)
     for result in results:
-        if result != kept[task]:
+        if result != winners[task]:
             for path in [*result.folder.glob("model.ckpt-*"), result.folder / "checkpoint"]:
                 path.unlink(missing_ok=True)
 

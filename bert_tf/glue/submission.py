@@ -28,26 +28,26 @@ def write_submission(folders: Sequence[str | os.PathLike], path: str | os.PathLi
         ValueError: a file lies in two folders or is not as run_classifier writes it, or there is none at all.
         OSError: the zip cannot be written; an older one is unchanged.
     """
-    found = {}
+    paths = {}
     for folder in map(os.fspath, folders):
         for name in FILES:
             here = os.path.join(folder, name)
             if os.path.isfile(here):
-                if name in found:
+                if name in paths:
                     raise ValueError(
-                        f"A submission must have one {name}. Received {found[name]} and {here}; name one of them."
+                        f"A submission must have one {name}. Received {paths[name]} and {here}; name one of them."
                     )
-                found[name] = here
-    if not found:
+                paths[name] = here
+    if not paths:
         raise ValueError(
             f"A submission must have answers. Received {list(map(os.fspath, folders))}, none of which holds one of "
             f"{', '.join(FILES)}; write them by run_classifier with `task_name` and `do_predict`."
         )
-    contents = {name: _checked(found[name]) for name in FILES if name in found}
+    contents = {name: _checked(paths[name]) for name in FILES if name in paths}
     with atomic_open(path, "wb") as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, text in contents.items():
             archive.writestr(zipfile.ZipInfo(name), text, zipfile.ZIP_DEFLATED)
-    missing = tuple(name for name in FILES if name not in found)
+    missing = tuple(name for name in FILES if name not in paths)
     if missing:
         logging.warning("%s has no %s: GLUE's server wants all files.", path, ", ".join(missing))
     return missing

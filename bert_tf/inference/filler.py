@@ -79,8 +79,8 @@ class Filler:
 
     def _check(self, texts, ids):
         """Raises ValueError where a mask was cut off; warns of unknown words, which a wrong letter case makes."""
-        kept = tf.reduce_sum(tf.cast(ids == self.reader.mask_id, tf.int32), axis=1).numpy()
-        cut = [i for i, text in enumerate(texts) if text.count(MASK) > kept[i]]
+        counts = tf.reduce_sum(tf.cast(ids == self.reader.mask_id, tf.int32), axis=1).numpy()
+        cut = [i for i, text in enumerate(texts) if text.count(MASK) > counts[i]]
         if cut:
             last = self.max_seq_length - len(self.tokenizer.template.after)
             raise ValueError(

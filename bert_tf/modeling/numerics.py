@@ -141,8 +141,8 @@ def _hashed_dropout(rate):
         first = _hash(a + _hash(b, 0), 0)
         place = tf.cast(tf.range(x.shape[0]), tf.uint32)
         bits = _hash(tf.bitwise.bitwise_xor(place, first), _hash(first + b, 0))
-        kept = tf.cast(x, tf.float32) * np.float32(1 / (1 - rate))
-        return tf.cast(tf.where(bits >= np.uint32(rate * 2**32), kept, 0), x.dtype)
+        survivors = tf.cast(x, tf.float32) * np.float32(1 / (1 - rate))
+        return tf.cast(tf.where(bits >= np.uint32(rate * 2**32), survivors, 0), x.dtype)
 
     return _one_kernel(drop)
 

@@ -100,10 +100,10 @@ class FineTuning:
         """Writes eval_results.txt and what was said of each example, and the answers for the files to answer."""
         settings, task, scores = self.settings, self.task, {}
         if settings.do_eval:
-            kept, outcomes = task.to_dict(), self._outcomes("dev", settings.eval_batch_size)
+            description, outcomes = task.to_dict(), self._outcomes("dev", settings.eval_batch_size)
             scores = _with_prefix("eval_", task.evaluate(outcomes, settings))
             by_chief(task.write_scored, settings.output_dir, outcomes, settings)
-            if task.to_dict() != kept:  # it learned something from the examples, such as a temperature
+            if task.to_dict() != description:  # it learned something from the examples, such as a temperature
                 by_chief(save_task, settings.output_dir, self.trained)
         if settings.do_predict:
             for outcome in self._outcomes("test", settings.predict_batch_size):

@@ -7,28 +7,28 @@ ENTITIES = ("entity", "type", "start", "end", "score")  # those of a model that 
 _ORDER = ("label", "probabilities", "answer", "start", "end", "score", "null_score", "token", "probability")
 
 
-def rows(found: dict[str, np.ndarray], n: int) -> list[dict]:
+def rows(outputs: dict[str, np.ndarray], n: int) -> list[dict]:
     """Takes the answer to n texts apart.
 
     Args:
-        found: {output: array [n, ...]}, strings as objects of type bytes.
+        outputs: {output: array [n, ...]}, strings as objects of type bytes.
         n: how many rows each of them has.
 
     Returns:
         n dictionaries {output: value}: numbers, str, or lists of them. Those of a model that classifies have no
         `labels`, but `probabilities` as {label: float}; those of one that finds entities have `entities`, a list of
-        {"text", "type", "start", "end", "score"}. Outputs come in one order, whatever that of `found`.
+        {"text", "type", "start", "end", "score"}. Outputs come in one order, whatever that of `outputs`.
 
     Raises:
         ValueError: an output has not n rows.
     """
-    for name, array in found.items():
+    for name, array in outputs.items():
         if array.shape[:1] != (n,):
             raise ValueError(
                 f"Output {name!r} must have a row for each of the {n} texts. Received an array of shape "
                 f"{list(array.shape)}; Client.predict returns it as it is."
             )
-    columns = {name: _plain(found[name]) for name in sorted(found, key=_place)}
+    columns = {name: _plain(outputs[name]) for name in sorted(outputs, key=_place)}
     if set(CLASSES) <= set(columns):
         names = columns.pop("labels")
         pairs = zip(names, columns["probabilities"], strict=True)

@@ -20,19 +20,19 @@ def classify(version, request: classification_pb2.ClassificationRequest) -> clas
     name, signature = _signature(version, request)
     keys = _class_outputs(signature)
     examples = _examples(request.input)
-    found = _run(version, signature, examples, keys)
-    for key, array in found.items():
+    outputs = _run(version, signature, examples, keys)
+    for key, array in outputs.items():
         _check_classes(key, array, len(examples))
     response = classification_pb2.ClassificationResponse()
     set_spec(response.model_spec, version, name)
     for i in range(len(examples)):
         row = response.result.classifications.add()
-        for j in range(found[keys[0]].shape[1]):
+        for j in range(outputs[keys[0]].shape[1]):
             item = row.classes.add()
-            if "classes" in found:
-                item.label = found["classes"][i, j].decode("utf-8", "replace")
-            if "scores" in found:
-                item.score = found["scores"][i, j]
+            if "classes" in outputs:
+                item.label = outputs["classes"][i, j].decode("utf-8", "replace")
+            if "scores" in outputs:
+                item.score = outputs["scores"][i, j]
     return response
 
 

@@ -109,13 +109,13 @@ class Client:
         if not len(texts):
             return []
         parts = {"text": texts} if second_texts is None else dict(zip(PAIR, (texts, second_texts), strict=True))
-        found = self.predict(parts)
-        if missing := set(CLASSES) - set(found):
+        outputs = self.predict(parts)
+        if missing := set(CLASSES) - set(outputs):
             raise ValueError(
                 f"Model {self.model_name!r} must classify: give {', '.join(CLASSES)}. Received an answer without "
-                f"{', '.join(sorted(missing))} but with {', '.join(sorted(found))}; Client.ask asks such a model."
+                f"{', '.join(sorted(missing))} but with {', '.join(sorted(outputs))}; Client.ask asks such a model."
             )
-        return rows({name: found[name] for name in CLASSES}, len(texts))
+        return rows({name: outputs[name] for name in CLASSES}, len(texts))
 
     def close(self):
         self._channel.close()

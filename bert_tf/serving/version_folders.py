@@ -17,16 +17,16 @@ def find_versions(base_path: str) -> dict[int, str]:
     Raises:
         OSError: `base_path` cannot be listed.
     """
-    found = {}
+    folders = {}
     for name in sorted(os.listdir(base_path)):
         folder = os.path.join(base_path, name)
         if not re.fullmatch("[0-9]+", name) or int(name) > _LARGEST or not os.path.isdir(folder):
             continue
-        if int(name) in found:
-            logging.warning("%s and %s are the same version; the second is ignored.", found[int(name)], folder)
+        if int(name) in folders:
+            logging.warning("%s and %s are the same version; the second is ignored.", folders[int(name)], folder)
             continue
-        found[int(name)] = folder
-    return found
+        folders[int(name)] = folder
+    return folders
 
 
 def fingerprint(folder: str) -> frozenset:

@@ -125,8 +125,8 @@ class _Lines:
 
     def take(self, count):
         """Returns the first `count` bytes and forgets them."""
-        taken, self._data = self._data[:count], self._data[count:]
-        return taken
+        head, self._data = self._data[:count], self._data[count:]
+        return head
 
     def is_last(self, data):
         """Returns whether nothing comes after `data`, as of peek."""

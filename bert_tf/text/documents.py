@@ -84,11 +84,11 @@ def read_documents(block: Block, options: TextOptions, counts: collections.Count
         ValueError: a line of JSONL is no object with a text; names file and line.
     """
     documents = []
-    for line, first_line, found in _PARTS[block.format](block, _decode(block.data, counts), options):
+    for line, first_line, texts in _PARTS[block.format](block, _decode(block.data, counts), options):
         if options.drop_junk_lines:
-            found = _without_junk(found, counts)
-        if found:
-            documents.append(Document(block.file, line, first_line, found))
+            texts = _without_junk(texts, counts)
+        if texts:
+            documents.append(Document(block.file, line, first_line, texts))
     counts["documents"] += sum(document.line == document.first_line for document in documents)
     counts["sentences"] += sum(len(document.sentences) for document in documents)
     return documents
@@ -103,24 +103,24 @@ def _decode(data, counts):
         return text
 
 
-def _without_junk(found, counts):
-    kept = [sentence for sentence in found if not cleaning.is_junk(sentence)]
-    counts["junk_lines"] += len(found) - len(kept)
-    return kept
+def _without_junk(texts, counts):
+    rest = [sentence for sentence in texts if not cleaning.is_junk(sentence)]
+    counts["junk_lines"] += len(texts) - len(rest)
+    return rest
 
 
 def _sentence_parts(block, text, options):
     """Yields (line, first_line, sentences) of each part of a document, as the two functions below do."""
-    line, first_line, found, ended = block.document, block.line, [], False
+    line, first_line, texts, ended = block.document, block.line, [], False
     for number, sentence in enumerate(text.split("\n"), block.line):
         if sentence := sentence.strip():
             if ended:
                 line, first_line, ended = number, number, False
-            found.append(sentence)
+            texts.append(sentence)
         elif not ended:
-            yield line, first_line, found
-            found, ended = [], True
-    yield line, first_line, found
+            yield line, first_line, texts
+            texts, ended = [], True
+    yield line, first_line, texts
 
 
 def _prose_parts(block, text, options):

@@ -36,11 +36,11 @@ def find(patterns: list[str]) -> list[str]:
     Raises:
         ValueError: a pattern matches nothing; or files cannot be read, or are not UTF-8 text: the first three by name.
     """
-    found = {}
+    first_paths = {}
     for pattern in patterns:
         for path in _matches(pattern):
-            found.setdefault(os.path.realpath(path), path)
-    paths = list(found.values())
+            first_paths.setdefault(os.path.realpath(path), path)
+    paths = list(first_paths.values())
     _check(paths)
     return paths
 
@@ -116,8 +116,8 @@ def _open_unpacked(path):
 
 
 def _matches(pattern):
-    found = [pattern] if os.path.lexists(pattern) else glob.glob(pattern, recursive=True)
-    paths = {path for match in found for path in (_files_below(match) if os.path.isdir(match) else [match])}
+    matches = [pattern] if os.path.lexists(pattern) else glob.glob(pattern, recursive=True)
+    paths = {path for match in matches for path in (_files_below(match) if os.path.isdir(match) else [match])}
     if not paths:
         raise ValueError(
             f"Input must be files, folders or patterns that match some. Received {pattern!r}, which matches no file; "

@@ -48,7 +48,7 @@ def _without_quotes(text):
     sentencex cuts nowhere between two quotation marks or brackets. One mark that is not closed, and in dialogue one is
     (each paragraph of a long speech opens anew), makes a sentence of a page. "<" is rarely a bracket: it goes too.
     """
-    text = _SPEECH.sub(lambda found: " " * len(found[0]), text)
+    text = _SPEECH.sub(lambda match: " " * len(match[0]), text)
     for mark in _BLANKED:
         text = text.replace(mark, " ")
     text = text.replace("@.@", "   ")  # WikiText writes 4.5 as 4 @.@ 5

@@ -96,5 +96,5 @@ def _paged(flags, deltas):
     rows = np.concatenate([flags[:, None], deltas], axis=1).reshape(_CODE_POINTS // PAGE, -1)
     seen: dict[bytes, int] = {}
     pages = np.array([seen.setdefault(row.tobytes(), len(seen)) for row in rows], np.int32)
-    kept = np.frombuffer(b"".join(seen), np.int32).reshape(-1, 1 + LONGEST)
-    return CharacterTable(pages, kept[:, 0].copy(), kept[:, 1:].copy())
+    entries = np.frombuffer(b"".join(seen), np.int32).reshape(-1, 1 + LONGEST)
+    return CharacterTable(pages, entries[:, 0].copy(), entries[:, 1:].copy())

@@ -77,9 +77,9 @@ class WordSplitter(tf.Module):
         """Replaces each character by its lowercased canonical decomposition, one to four characters."""
         deltas = tf.gather(self._deltas, self._places(stream.chars))  # [characters, 4]
         deltas = tf.reshape(deltas, [-1])
-        found = tf.where(deltas != ch.NOTHING)[:, 0]
-        origin = found // ch.LONGEST
-        chars = tf.gather(stream.chars, origin) + tf.gather(deltas, found)
+        places = tf.where(deltas != ch.NOTHING)[:, 0]
+        origin = places // ch.LONGEST
+        chars = tf.gather(stream.chars, origin) + tf.gather(deltas, places)
         flags = tf.gather(self._flags_table, self._places(chars))
         return _Stream(chars, tf.gather(stream.starts, origin), tf.gather(stream.limits, origin), flags)
 
@@ -130,9 +130,9 @@ def _in_canonical_order(stream):
 
 def _strip_marks(stream):
     """Drops marks; the character before a run of marks takes over where the run ends."""
-    kept = _where_not(stream.flags, ch.MARK)
-    following = tf.concat([kept, tf.shape(stream.flags, tf.int64)], 0)[1:]
-    stayed, run_ends = stream.take(kept), tf.gather(stream.limits, following - 1)
+    places = _where_not(stream.flags, ch.MARK)
+    following = tf.concat([places, tf.shape(stream.flags, tf.int64)], 0)[1:]
+    stayed, run_ends = stream.take(places), tf.gather(stream.limits, following - 1)
     return stayed._replace(limits=tf.maximum(stayed.limits, run_ends))
 
 

@@ -49,7 +49,7 @@ class Progress:
         self.events = Events(run.output_dir, "train")
         self.why_skipped = "bad steps skipped" if run.step.guard else "steps skipped (gradients overflowed)"
         self.since = None  # (step, time) of the last line; the first step is not counted, for it builds the graph
-        self.skipped = self.told = 0  # steps, and those of them that the history knows of
+        self.skipped = self.history_skips = 0  # steps, and those of them that the history knows of
         self.examples = self.tokens = 0  # since the last line
 
     def __call__(self, step, results, state):
@@ -77,8 +77,8 @@ class Progress:
         )
         self.events.write(step, values)
         if self.history:
-            self.history.trained(step, {**values, "skipped": self.skipped - self.told})
-            self.told = self.skipped
+            self.history.trained(step, {**values, "skipped": self.skipped - self.history_skips})
+            self.history_skips = self.skipped
 
 
 class ScoreCheckpoints:

@@ -112,8 +112,8 @@ class LayerRates:
 
 def count_layers(paths: Iterable[str]) -> int:
     """Returns the number of the encoder's blocks that have variables among `paths`."""
-    found = (re.fullmatch(_LAYER.format(r"(\d+)"), path) for path in paths)
-    return len({match[1] for match in found if match})
+    matches = (re.fullmatch(_LAYER.format(r"(\d+)"), path) for path in paths)
+    return len({match[1] for match in matches if match})
 
 
 def top_layers(paths: Iterable[str], count: int) -> tuple[str, ...]:

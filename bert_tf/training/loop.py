@@ -141,39 +141,39 @@ def _make_optimizer(run, model):
 
 def _steps(state, run, start, batches, checkpoints, actions, interruption):
     """Makes the steps after `start`. Returns the step to go on from where the run went back, else None."""
-    done = saved = start
+    last_step = saved = start
     make = functools.partial(first_step, state.step)
 
     def save():
         nonlocal saved
         if run.rollback:
-            run.rollback.protect(done, state, checkpoints, run)
-        cluster.by_chief(checkpoints.save, done, state.tensors())
-        saved = done
+            run.rollback.protect(last_step, state, checkpoints, run)
+        cluster.by_chief(checkpoints.save, last_step, state.tensors())
+        saved = last_step
 
     if run.rollback and start == 0:
         save()  # there must be one to go back to
     try:
         for step, batch in zip(range(start + 1, run.num_train_steps + 1), batches, strict=False):
             with interruption.held():
-                results, done = make(batch), step
+                results, last_step = make(batch), step
                 make = state.step
                 back = run.rollback is not None and run.rollback.is_due(state)
                 if back:
-                    done = saved = run.rollback.go_back(step, state, checkpoints, run)
+                    last_step = saved = run.rollback.go_back(step, state, checkpoints, run)
                 elif run.saves_at(step):
                     save()
             interruption.check()
             if back:
-                return done
+                return last_step
             for action in actions:
                 action(step, results, state)
             if state.ended_at is not None:
                 break
     except Stopped as stopped:
-        if saved != done:
+        if saved != last_step:
             save()
         name = stopped.signal.name
-        logging.warning("%s: stopped after step %d. The same command goes on from there.", name, done)
+        logging.warning("%s: stopped after step %d. The same command goes on from there.", name, last_step)
         raise
     return None

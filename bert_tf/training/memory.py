@@ -92,14 +92,14 @@ def _activations(step):
     """
     c, S, half = step.config, step.max_seq_length, 2 if step.precision != "float32" else _FLOAT32
     hidden, inner, scores = S * c.hidden_size, S * c.intermediate_size, c.num_attention_heads * S * S
-    kept = _kept_by_block(c, hidden, inner, scores, half)
+    storage = _kept_by_block(c, hidden, inner, scores, half)
     # Of a block's backward pass: the gradients of its tensors; GELU and LayerNorm compute theirs in float32.
     backward = 2 * scores * half + (3 * inner + 4 * hidden) * _FLOAT32
     embeddings = 4 * hidden * _FLOAT32
     logits = 4 * step.max_predictions * c.vocab_size * _FLOAT32  # logits, softmax, their gradient and its share
     if step.rematerialize:
-        return embeddings + c.num_hidden_layers * hidden * half + max(logits, kept + backward)
-    return embeddings + c.num_hidden_layers * kept + max(logits, backward)
+        return embeddings + c.num_hidden_layers * hidden * half + max(logits, storage + backward)
+    return embeddings + c.num_hidden_layers * storage + max(logits, backward)
 
 
 def _kept_by_block(c, hidden, inner, scores, half):

@@ -28,17 +28,17 @@ def page(lines: Sequence[dict], title: str) -> str:
         title: of the page.
     """
     starts, train, held_out = ([line for line in lines if line["kind"] == kind] for kind in ("start", "train", "eval"))
-    made = Page(title)
-    made.table("So far", _summary(starts, train, held_out))
+    document = Page(title)
+    document.table("So far", _summary(starts, train, held_out))
     curves = {_TRAIN: _curves(_counted(train)), _HELD_OUT: _curves(held_out)}
     for name in _in_order(curves):
-        _add_figure(made, name, {kind: found[name] for kind, found in curves.items() if name in found}, starts)
+        _add_figure(document, name, {kind: group[name] for kind, group in curves.items() if name in group}, starts)
     origins = [(line["time"], f"after step {line['step']:,}", line["from"] or "random weights") for line in starts]
-    made.table("Starts", origins)
+    document.table("Starts", origins)
     flags = starts[-1]["flags"]
-    made.table("Flags that were given", [(f"--{name}", value) for name, value in flags.items()])
-    made.table("Versions", starts[-1]["versions"].items())
-    return made.html()
+    document.table("Flags that were given", [(f"--{name}", value) for name, value in flags.items()])
+    document.table("Versions", starts[-1]["versions"].items())
+    return document.html()
 
 
 def _summary(starts, train, held_out):
@@ -81,12 +81,12 @@ def _curves(lines):
 
 def _in_order(curves):
     """Returns the names of all curves: the loss, scores, then how the run went."""
-    names = list(dict.fromkeys(name for found in curves.values() for name in found))
+    names = list(dict.fromkeys(name for group in curves.values() for name in group))
     known = list(_HEADINGS)
     return sorted(names, key=lambda name: (name != known[0], known.index(name) if name in known else 0))
 
 
-def _add_figure(made, name, curves, starts):
+def _add_figure(document, name, curves, starts):
     """Adds the curves of one name in a plot, with a pale line where the run was taken up again."""
     if max(map(len, curves.values())) < 2:
         return  # the summary has the number
@@ -102,4 +102,4 @@ def _add_figure(made, name, curves, starts):
         if _HELD_OUT in curves:
             axes.legend()
 
-    made.figure(_HEADINGS.get(name, name), draw, height=2.2)
+    document.figure(_HEADINGS.get(name, name), draw, height=2.2)

@@ -105,8 +105,8 @@ def _load_initial(variables, path, task, reinit_layers):
     anew = top_layers([v.path for v in variables], reinit_layers) if reinit_layers else ()
     fresh = [v.path for v in variables if any(re.fullmatch(pattern, v.path) for pattern in anew)]
     excuse = (*heads.fresh(task), *heads.unused(task), *anew)
-    kept = [v for v in variables if v.path not in fresh]
-    logging.info("%s", convert.load(path, kept, excuse, task.config.model_type))
+    targets = [v for v in variables if v.path not in fresh]
+    logging.info("%s", convert.load(path, targets, excuse, task.config.model_type))
     if anew:
         logging.warning(
             "The top %d layers and the pooler start from random weights, not from %s: %d variables, %s.",

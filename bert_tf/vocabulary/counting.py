@@ -58,17 +58,17 @@ class WordCounter:
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string)], autograph=False)
     def _count(self, texts):
-        found = tf.unique_with_counts(self._split(texts)[0], tf.int64)
-        return found.y, found.count
+        words = tf.unique_with_counts(self._split(texts)[0], tf.int64)
+        return words.y, words.count
 
     def _forget(self):
-        kept = in_order(self.counts)[: self._most_words // 2]
+        survivors = in_order(self.counts)[: self._most_words // 2]
         logging.warning(
             "%d distinct words are more than memory shall hold: the rarer half, of %d or fewer so far, is forgotten.",
-            *(len(self.counts), kept[-1][1]),
+            *(len(self.counts), survivors[-1][1]),
         )
         before = self.counts.total()
-        self.counts = Counter(dict(kept))
+        self.counts = Counter(dict(survivors))
         self.forgotten += before - self.counts.total()
 
 

@@ -81,8 +81,8 @@ def read_words(path: str, tokenizer: Tokenizer) -> tuple[list[str], list[str]]:
     """
     lines = [(number, line) for number, line in enumerate(read_text(path).split("\n"), 1) if line.strip()]
     words, rows = WordCounter(tokenizer.do_lower_case).split([line for _, line in lines])
-    for row, found in enumerate(np.bincount(rows, minlength=len(lines))):
-        if found != 1:
+    for row, count in enumerate(np.bincount(rows, minlength=len(lines))):
+        if count != 1:
             number, line = lines[row]
             parts = " ".join(f"[{word}]" for word, of in zip(words, rows, strict=True) if of == row) or "none"
             raise ValueError(

@@ -84,14 +84,14 @@ def _usable(words, max_characters):
             seen[char] += number
     if not seen:
         raise ValueError("The text must hold words. Received none; look at `input_file`.")
-    kept = {char for char, _ in in_order(seen)[:max_characters]}
-    if len(kept) < len(seen):
+    alphabet = {char for char, _ in in_order(seen)[:max_characters]}
+    if len(alphabet) < len(seen):
         logging.warning(
             "The text has %d different characters, of which the rarest %d will be [UNK]: see `max_characters`.",
-            *(len(seen), len(seen) - len(kept)),
+            *(len(seen), len(seen) - len(alphabet)),
         )
-        usable = [(word, number) for word, number in usable if kept.issuperset(word)]
-    return usable, sorted(kept)
+        usable = [(word, number) for word, number in usable if alphabet.issuperset(word)]
+    return usable, sorted(alphabet)
 
 
 def _is_isolated(char):
@@ -111,20 +111,20 @@ def _search(words, room, known, min_count):
     threshold, best = max(words[min(room, len(words)) - 1][1], low), []
     while True:
         begin = time.monotonic()
-        found = learner.learn(words, len(known) + room, [], threshold, threshold, max_unique_chars=len(known))
-        size = sum(piece not in known for piece in found)
+        pieces = learner.learn(words, len(known) + room, [], threshold, threshold, max_unique_chars=len(known))
+        size = sum(piece not in known for piece in pieces)
         logging.info(
             "Pieces that occur %d times or more: %d, wanted %d (%.0f s).",
             *(threshold, size, room, time.monotonic() - begin),
         )
         if size >= room:
-            low, best = threshold + 1, found
+            low, best = threshold + 1, pieces
             if size <= room * _SPARE:
                 return best
         else:
             high = threshold - 1
         if low > high:
-            return best or found
+            return best or pieces
         threshold = _between(low, high, threshold * (max(size, 1) / room) ** (1 / _STEEPNESS))
 
 

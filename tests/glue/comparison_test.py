@@ -28,11 +28,11 @@ def test_best_against_best(grid, tmp_path):
     for place in (other, there):
         (found,) = glue_compare.compare(grid, place)
         assert (found.what, found.metric, found.there) == ("cola", "eval_matthews", there)
-        assert found.found.a == pytest.approx(1) and 0 < found.found.difference < 1
+        assert found.comparison.a == pytest.approx(1) and 0 < found.comparison.difference < 1
     assert str(found).startswith("cola, matthews: 100.00 here, ")
     glue_report.write(grid, glue_runs.all_finished(grid), compared=[found])
     assert "Against the other" in (grid / "report.html").read_text()
-    assert json.loads((grid / "results.json").read_text())["compared"][0]["difference"] == found.found.difference
+    assert json.loads((grid / "results.json").read_text())["compared"][0]["difference"] == found.comparison.difference
 
 
 def test_two_runs_that_run_glue_did_not_make(tmp_path):
@@ -47,7 +47,7 @@ def test_two_runs_that_run_glue_did_not_make(tmp_path):
         folders.append(folder)
     found = glue_compare.compare(*folders)
     assert [c.metric for c in found] == ["eval_pearson", "eval_pearson_b", "eval_spearman"]
-    assert all(c.found.a == pytest.approx(1) and c.found.difference > 0 for c in found)
+    assert all(c.comparison.a == pytest.approx(1) and c.comparison.difference > 0 for c in found)
     done = program(f"--output_dir={folders[0]}", f"--compare={folders[1]}")
     assert done.returncode == 0 and "pearson: 100.00 here, " in done.stderr, done.stderr
     assert not (folders[0] / "report.html").exists()

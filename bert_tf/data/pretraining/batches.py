@@ -48,7 +48,7 @@ class Records:
         Raises:
             ValueError: a pattern matches nothing, or the files are not such records, or not all alike.
         """
-        return cls._holding(_found(patterns), max_seq_length, max_predictions_per_seq)
+        return cls._holding(_paths(patterns), max_seq_length, max_predictions_per_seq)
 
     @classmethod
     def select(cls, patterns: list[str], max_seq_length: int) -> "Records":
@@ -57,7 +57,7 @@ class Records:
         Raises:
             ValueError: there are none; otherwise as `of`.
         """
-        lengths = {path: _length(path) for path in _found(patterns)}
+        lengths = {path: _length(path) for path in _paths(patterns)}
         paths = [path for path, length in lengths.items() if length == max_seq_length]
         if not paths:
             held = " and ".join(map(str, sorted(set(lengths.values()))))
@@ -152,8 +152,8 @@ class Records:
             faults.check(batch, limits)
             return masks(number, batch) if masks else batch
 
-        made = rows.enumerate(start).map(prepare, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
-        return Batches(made.prefetch(2), functools.partial(faults.find_fault, self.paths, parse, limits))
+        dataset = rows.enumerate(start).map(prepare, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
+        return Batches(dataset.prefetch(2), functools.partial(faults.find_fault, self.paths, parse, limits))
 
     def _limits(self):
         length, vocab_size = self.max_seq_length, self.vocab_size
@@ -163,18 +163,18 @@ class Records:
         return {name: limit for name, limit in limits.items() if limit is not None and name in self.lengths}
 
 
-def _found(patterns):
+def _paths(patterns):
     return [path for pattern in patterns for path in _matches(pattern)]
 
 
 def _matches(pattern):
-    found = [pattern] if os.path.exists(pattern) else sorted(glob.glob(pattern, recursive=True))
-    if not found:
+    paths = [pattern] if os.path.exists(pattern) else sorted(glob.glob(pattern, recursive=True))
+    if not paths:
         raise ValueError(
             f"Record files must be there. Received {pattern!r}, which matches none; make some with "
             "python -m bert_tf create_pretraining_data."
         )
-    return found
+    return paths
 
 
 def _length(path):

@@ -33,17 +33,17 @@ def masker(masks: Masking, pieces: Pieces, seed: int) -> Callable:
     """
 
     def draw(number, ids):
-        made = mask(ids, masks, pieces, np.random.default_rng([seed, int(number)]))
-        return [made[name] for name in _MASKED]
+        features = mask(ids, masks, pieces, np.random.default_rng([seed, int(number)]))
+        return [features[name] for name in _MASKED]
 
     draw(0, np.full([1, 1], pieces.pad_id))  # raises here what would otherwise be raised inside tf.data
 
     def masked(number, batch):
         ids = batch["input_ids"]
         types = [FEATURES[name].dtype for name in _MASKED]
-        made = tf.numpy_function(draw, [number, ids], types, stateful=False)
+        tensors = tf.numpy_function(draw, [number, ids], types, stateful=False)
         widths = [ids.shape[1] if name == "input_ids" else masks.max_predictions for name in _MASKED]
-        shaped = [tf.ensure_shape(v, [ids.shape[0], width]) for v, width in zip(made, widths, strict=True)]
+        shaped = [tf.ensure_shape(v, [ids.shape[0], width]) for v, width in zip(tensors, widths, strict=True)]
         return batch | dict(zip(_MASKED, shaped, strict=True))
 
     return masked

@@ -212,7 +212,7 @@ def _choose(starts, sizes, words, left, rows, rng):
     order, low = _random_order(starts[rows], rng)
     counts = np.count_nonzero(starts[rows], axis=1)
     cut_at = np.maximum.accumulate(np.where(words.ravel(), np.arange(words.size), 0))
-    at, found = np.arange(len(rows)), [np.zeros((2, 0), np.int64)]
+    at, groups = np.arange(len(rows)), [np.zeros((2, 0), np.int64)]
     for rank in range(counts.max(initial=0)):
         at = at[(left[rows[at]] > 0) & (counts[at] > rank)]
         if not len(at):
@@ -222,5 +222,5 @@ def _choose(starts, sizes, words, left, rows, rng):
         over = np.flatnonzero(length > room)
         length[over] = cut_at[start[over] + room[over]] - start[over]
         left[rows[at]] -= length
-        found.append((start, length))
-    return np.concatenate(found, axis=1)
+        groups.append((start, length))
+    return np.concatenate(groups, axis=1)

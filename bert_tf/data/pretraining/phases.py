@@ -77,8 +77,8 @@ class Phases:
         128x900,512x100   start 0 -> (128, 0), (512, 0)   start 950 -> (512, 50)   start 1000 -> nothing
         """
         ends = itertools.accumulate(phase.num_steps for phase in self.phases)
-        made = [max(0, start - end + phase.num_steps) for phase, end in zip(self.phases, ends, strict=True)]
-        return [(phase, done) for phase, done in zip(self.phases, made, strict=True) if done < phase.num_steps]
+        offsets = [max(0, start - end + phase.num_steps) for phase, end in zip(self.phases, ends, strict=True)]
+        return [(phase, offset) for phase, offset in zip(self.phases, offsets, strict=True) if offset < phase.num_steps]
 
     def for_model(self, vocab_size: int, type_vocab_size: int) -> "Phases":
         """Returns the same phases of `Records.for_model`."""
@@ -97,10 +97,10 @@ class Phases:
             start: how many steps are made.
             masks: from (`Records`, seed) to what `Records.batches` takes as `masks`; None: no masks are drawn.
         """
-        for phase, done in self.left(start):
+        for phase, offset in self.left(start):
             draw = masks(phase.records, seed) if masks else None
-            batches = phase.records.batches(phase.batch_size, seed, done, draw)
-            yield from itertools.islice(batches, phase.num_steps - done)
+            batches = phase.records.batches(phase.batch_size, seed, offset, draw)
+            yield from itertools.islice(batches, phase.num_steps - offset)
 
 
 def plan_of(settings: Settings) -> Phases:

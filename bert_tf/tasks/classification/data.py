@@ -98,8 +98,8 @@ def check_trained(settings: Settings, windows: Windowing | None):
     """Raises ValueError where settings ask a trained model, which reads through `windows`, for what it cannot do."""
     if "long_text" in settings.given and (asked := windows_of(settings)) != windows:
         raise ValueError(
-            f"`long_text`, `doc_stride` and `max_windows` must be what the model was trained with, {_told(windows)}. "
-            f"Received: {_told(asked)}; leave them out."
+            f"`long_text`, `doc_stride` and `max_windows` must be what the model was trained with, {_text(windows)}. "
+            f"Received: {_text(asked)}; leave them out."
         )
     if settings.fit_temperature and not os.path.exists(os.path.join(settings.output_dir, "task.json")):
         raise ValueError(
@@ -108,5 +108,5 @@ def check_trained(settings: Settings, windows: Windowing | None):
         )
 
 
-def _told(windows):
+def _text(windows):
     return f"a stride of {windows.stride} and {windows.max_windows} windows" if windows else "no windows"

@@ -102,13 +102,13 @@ def merge(
         part.flat[part.splits[:-1, None] + collected[name]]
         for part, name in ((origin.starts, "start"), (origin.limits, "end"))
     )
-    kept = [starts, limits, *(collected[name] for name in ("score", "start_logit", "end_logit"))]
+    spans = [starts, limits, *(collected[name] for name in ("score", "start_logit", "end_logit"))]
     null_logits = [collected[f"null_{side}_logit"] for side in ("start", "end")]
     nulls = [sum(null_logits), *null_logits]
     bounds = np.searchsorted(origin.example, np.arange(len(examples) + 1)).tolist()
     merged = []
     for context, first, limit in zip(examples.contexts, bounds, bounds[1:], strict=False):
-        answers = _distinct(context, [part[first:limit].reshape(-1) for part in kept], n_best_size)
+        answers = _distinct(context, [part[first:limit].reshape(-1) for part in spans], n_best_size)
         least = first + int(nulls[0][first:limit].argmin())
         null = Answer("", 0, 0, *(part[least].item() for part in nulls))
         answers = _with_null(answers, null, n_best_size) if with_null else answers or [_NO_SPAN]
@@ -148,14 +148,14 @@ def write_predictions(
 
 def _distinct(context, spans, n_best_size):
     """Returns the best `Answer`s of different texts; spans: starts, limits, scores and both logits, [all] each."""
-    found = {}
+    answers = {}
     for i in np.argsort(-spans[2], kind="stable"):
         start, limit, score, *logits = (part[i].item() for part in spans)
-        if len(found) == n_best_size or score == -np.inf:
+        if len(answers) == n_best_size or score == -np.inf:
             break
         text = context[start:limit]
-        found.setdefault(text, Answer(text, start, limit, score, *logits))
-    return list(found.values())
+        answers.setdefault(text, Answer(text, start, limit, score, *logits))
+    return list(answers.values())
 
 
 def _with_null(answers, null, n_best_size):

@@ -115,9 +115,9 @@ def _answer(answer, context, at):
 
 def _remedy(text, context):
     """Says where the text is instead."""
-    found = [match.start() for match in re.finditer(re.escape(text), context)]
-    if found:
-        return f"it occurs at {', '.join(map(str, found[:5]))}{', ...' if len(found) > 5 else ''}: correct answer_start"
+    spots = [match.start() for match in re.finditer(re.escape(text), context)]
+    if spots:
+        return f"it occurs at {', '.join(map(str, spots[:5]))}{', ...' if len(spots) > 5 else ''}: correct answer_start"
     return "it occurs nowhere in the context: correct the text, or take the question out"
 
 
@@ -130,13 +130,13 @@ _KINDS = {list: "a list", str: "a text", int: "a whole number", bool: "true or f
 
 def _get(value, key, kind, at):
     """Returns value[key], which must be of `kind`."""
-    found = value.get(key) if isinstance(value, dict) else None
-    if type(found) is kind:  # not isinstance: True is an int
-        return _SURROGATES.sub("\ufffd", found) if kind is str else found
+    item = value.get(key) if isinstance(value, dict) else None
+    if type(item) is kind:  # not isinstance: True is an int
+        return _SURROGATES.sub("\ufffd", item) if kind is str else item
     if not isinstance(value, dict):
         received = excerpt(value)
     else:
-        received = f"{key!r}: {excerpt(found)}" if key in value else f"the keys {excerpt(sorted(value), 200)}"
+        received = f"{key!r}: {excerpt(item)}" if key in value else f"the keys {excerpt(sorted(value), 200)}"
     raise ValueError(
         f"{at}: there must be an object in SQuAD's format, in which {key!r} is {_KINDS[kind]}. Received {received}; "
         "correct the file, or name another."

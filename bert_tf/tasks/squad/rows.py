@@ -64,16 +64,16 @@ def question_rows(
     context_of = np.array([distinct[context] for context in examples.contexts], np.int64)
     contexts = _in_parts(tokenizer.tokenize_with_offsets, list(distinct))
     (questions,) = _in_parts(lambda texts: [tokenizer.tokenize(texts)], examples.questions)
-    laid = windows_of_pieces(
+    cuts = windows_of_pieces(
         *(tokenizer, questions, [tf.gather(part, context_of) for part in contexts]),
         *(max_seq_length, doc_stride, max_query_length),
     )
-    example, pieces = laid.windows.rows.numpy(), {name: part.flat_values.numpy() for name, part in laid.packed.items()}
-    pieces["context_mask"] = (laid.starts.flat_values.numpy() >= 0).astype(np.int32)
+    example, pieces = cuts.windows.rows.numpy(), {name: part.flat_values.numpy() for name, part in cuts.packed.items()}
+    pieces["context_mask"] = (cuts.starts.flat_values.numpy() >= 0).astype(np.int32)
     after = len(tokenizer.template.after)
     spans = _answer_pieces(examples, *contexts[1:], context_of)[:, example] if with_answers else None
-    targets = {} if spans is None else _targets(spans, laid, after)
-    starts, limits = (Ragged(part.flat_values.numpy(), part.row_splits.numpy()) for part in (laid.starts, laid.limits))
+    targets = {} if spans is None else _targets(spans, cuts, after)
+    starts, limits = (Ragged(part.flat_values.numpy(), part.row_splits.numpy()) for part in (cuts.starts, cuts.limits))
     rows = Tokenized(pieces, starts.splits, targets, tokenizer.pad_id, QuestionOrigin(example, starts, limits))
     _log(examples, len(distinct), rows)
     return rows
@@ -102,10 +102,10 @@ def _answer_pieces(examples, starts, limits, context_of):
     return np.stack([before, until - 1]) - starts.row_splits.numpy()[context_of]
 
 
-def _targets(spans, laid, after):
+def _targets(spans, cuts, after):
     """Returns the columns of the answers' ends in the rows, 0 where a row does not hold all of its answer."""
-    window_starts, lengths = laid.windows.starts.numpy(), laid.windows.lengths.numpy()
-    before = laid.starts.row_lengths().numpy() - lengths - after  # what is before the window in its row
+    window_starts, lengths = cuts.windows.starts.numpy(), cuts.windows.lengths.numpy()
+    before = cuts.starts.row_lengths().numpy() - lengths - after  # what is before the window in its row
     first, last = spans - window_starts
     held = (first >= 0) & (first <= last) & (last < lengths)
     columns = (np.where(held, end + before, 0).astype(np.int32) for end in (first, last))

@@ -102,8 +102,8 @@ class QuestionAnsweringTask(FineTuned):
     def create(cls, model, data, settings, before, use_xla=False):
         threshold = None
         if settings.version_2_with_negative:
-            kept = before and before.task.null_score_diff_threshold
-            threshold = next((t for t in (settings.null_score_diff_threshold, kept) if t is not None), 0.0)
+            default = before and before.task.null_score_diff_threshold
+            threshold = next((t for t in (settings.null_score_diff_threshold, default) if t is not None), 0.0)
         options = {name: getattr(settings, name) for name in (*_OPTIONS, "rematerialize")}
         return cls(model.config, **options, null_score_diff_threshold=threshold)
 
@@ -160,11 +160,11 @@ class QuestionAnsweringTask(FineTuned):
         """
         questions, contexts = texts
         contexts = tf.strings.unicode_transcode(contexts, "UTF-8", "UTF-8", errors="ignore")
-        laid = question_windows(tokenizer, questions, contexts, max_seq_length, self.doc_stride, self.max_query_length)
-        features = {name: at_least_one(values) for name, values in tokenizer.pad(laid.packed).items()}
+        cuts = question_windows(tokenizer, questions, contexts, max_seq_length, self.doc_stride, self.max_query_length)
+        features = {name: at_least_one(values) for name, values in tokenizer.pad(cuts.packed).items()}
         shape = tf.shape(features["input_ids"], tf.int64)
-        offsets = [part.to_tensor(-1, shape=shape) for part in (laid.starts, laid.limits)]
-        return features, Origin(contexts, laid.windows.rows, *offsets)
+        offsets = [part.to_tensor(-1, shape=shape) for part in (cuts.starts, cuts.limits)]
+        return features, Origin(contexts, cuts.windows.rows, *offsets)
 
     def answer(self, outputs, origin=None):
         """Returns the answer to each question, the best span over all its rows.

@@ -39,13 +39,13 @@ class SentenceOrigin:
             default: for words without a piece, such as a lone control character.
         """
         words, bounds = self.words, np.searchsorted(self.words.of_text, np.arange(len(self.counts) + 1))
-        picked, taken = values[words.rows, words.columns].tolist(), []
+        picked, sentences = values[words.rows, words.columns].tolist(), []
         for count, first, limit in zip(self.counts, bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
             own = [default] * count
             for i in range(limit - 1, first - 1, -1):  # of several parts of a word the first one counts
                 own[self.tokens[i]] = picked[i]
-            taken.append(own)
-        return taken
+            sentences.append(own)
+        return sentences
 
 
 def sentence_rows(
@@ -113,8 +113,8 @@ def _tokens(words, spans):
     longest = 1 + max(limit for each in spans for _, limit in each)
     starts = np.array([start + i * longest for i, each in enumerate(spans) for start, _ in each])
     firsts = splits_of([len(each) for each in spans])
-    found = np.searchsorted(starts, words.starts + words.of_text * longest, "right") - 1
-    return found - firsts[words.of_text]
+    places = np.searchsorted(starts, words.starts + words.of_text * longest, "right") - 1
+    return places - firsts[words.of_text]
 
 
 def _log(examples, splits):

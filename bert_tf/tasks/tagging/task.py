@@ -165,9 +165,9 @@ class TaggingTask(FineTuned):
         return self._tags(outputs, outcome.rows.origin), answers
 
     def write_answers(self, directory, outcome, answers, settings):
-        tags, found = answers
+        tags, mentions = answers
         writers.write_tags(os.path.join(directory, writers.COLUMNS_FILE), outcome.examples, tags, scheme=self.scheme)
-        writers.write_entities(os.path.join(directory, writers.ENTITIES_FILE), outcome.examples, found)
+        writers.write_entities(os.path.join(directory, writers.ENTITIES_FILE), outcome.examples, mentions)
 
     def read(self, tokenizer, texts, max_seq_length):
         packed, words = word_rows(tokenizer, texts[0], max_seq_length, self.doc_stride)
@@ -197,19 +197,19 @@ class TaggingTask(FineTuned):
         return [entities.tags_of(entities.entities(each), len(each), "iob2") for each in tags]
 
     def _as_dicts(self, outputs, words):
-        found = {name: values.numpy() for name, values in entities_in(outputs, words, self.labels).items()}
+        columns = {name: values.numpy() for name, values in entities_in(outputs, words, self.labels).items()}
         return [
             [
                 {
-                    "text": found["entity"][i, k].decode("utf-8"),
-                    "type": found["type"][i, k].decode("utf-8"),
-                    "start": int(found["start"][i, k]),
-                    "end": int(found["end"][i, k]),
-                    "score": float(str(found["score"][i, k])),
+                    "text": columns["entity"][i, k].decode("utf-8"),
+                    "type": columns["type"][i, k].decode("utf-8"),
+                    "start": int(columns["start"][i, k]),
+                    "end": int(columns["end"][i, k]),
+                    "score": float(str(columns["score"][i, k])),
                 }
                 for k in range(count)
             ]
-            for i, count in enumerate(found["entity_count"])
+            for i, count in enumerate(columns["entity_count"])
         ]
 
 
