@@ -54,7 +54,7 @@ class Family:
 
     Attributes:
         name_map: key of `checkpoints.names.NAME_MAPS`, the names of its weights in Hugging Face's files.
-        tokenizer: key of `load.TOKENIZERS`.
+        tokenizer: key of `model_files.TOKENIZERS`.
         template: what stands around the texts of a row.
         keys: what its config.json calls the fields of `EncoderConfig`, where it has names of its own: theirs -> ours.
         defaults: our field -> value that its config.json means where it says nothing.

@@ -24,15 +24,16 @@ EXPORT = (
 )
 
 EXPORT_ALONE = (
-    Flag("model", None, "A trained model: what a script left in its --output_dir.", required=True),
+    Flag("model", None, "A trained model: what run_classifier, run_squad or run_tagger left in --output_dir.",
+         required=True),  # fmt: skip
     Flag("export_dir", None, "The model's directory as a server knows it; the export becomes its next version.",
          required=True),  # fmt: skip
     _EXPORT_DTYPE,
 )
 
 FILL_MASK = (
-    Flag("model", None, "A checkpoint with a masked-LM head: a Hugging Face directory, what run_pretraining.py left "
-         "in --output_dir, or a TF1 checkpoint's prefix.", required=True),  # fmt: skip
+    Flag("model", None, "A checkpoint with a masked-LM head: a Hugging Face directory, what run_pretraining left in "
+         "--output_dir, or a TF1 checkpoint's prefix.", required=True),  # fmt: skip
     Flag("vocab_file", None, "The vocabulary; default: the one beside the checkpoint."),
     Flag("do_lower_case", None, "Lowercase the text; default: what the checkpoint says, else true.", "bool"),
     Flag("max_seq_length", None, "Longest text in word pieces, special tokens included; default: as many as the model "

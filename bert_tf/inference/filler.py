@@ -1,4 +1,4 @@
-"""A pretrained model that fills in the blanks of texts; `fill_mask.py` is the program around it."""
+"""A pretrained model that fills in the blanks of texts; `programs/fill_mask.py` is the program around it."""
 
 import sys
 from collections.abc import Iterator, Sequence
