@@ -38,9 +38,9 @@ FILL_MASK = (
     Flag("do_lower_case", None, "Lowercase the text; default: what the checkpoint says, else true.", "bool"),
     Flag("max_seq_length", None, "Longest text in word pieces, special tokens included; default: as many as the model "
          "has positions.", "integer", low=3),  # fmt: skip
-    Flag("input_file", None, "Texts, one a line, also packed (.gz). Default: the arguments, else standard input."),
+    Flag("input_file", None, "Texts, one per line, also packed (.gz). Default: the arguments, else standard input."),
     Flag("top_k", 5, "Tokens to answer with for each [MASK].", "integer", low=1),
-    Flag("json", False, "Answer in JSON, one object a line for each [MASK].", "bool"),
+    Flag("json", False, "Answer in JSON, one object per line for each [MASK].", "bool"),
     Flag("export_dir", None, "Instead of answering: write the model as a SavedModel, the next version below this "
          "directory."),  # fmt: skip
     _EXPORT_DTYPE,
