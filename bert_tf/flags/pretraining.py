@@ -20,7 +20,7 @@ PRETRAINING = (
          choices=names.OBJECTIVES),  # fmt: skip
     Flag("skip_bad_steps", True, "Skip a step whose loss is not finite or leaps, count it, and go back to a "
          "checkpoint after 20 in a row.", "bool"),  # fmt: skip
-    Flag("dry_run", False, "Say whether it fits, and end: parameters, memory, tokens a step.", "bool"),
+    Flag("dry_run", False, "Say whether it fits, and end: parameters, memory, tokens per step.", "bool"),
     *with_attributes(
         MASKING,
         "max_predictions_per_seq",

@@ -2,7 +2,7 @@
 
     bert-tf train_vocabulary --input_file=corpus/ --vocab_size=30522 --output_file=vocab.txt
 
-writes vocab.txt, one piece a line, and vocab.txt.report.txt.
+writes vocab.txt, one piece per line, and vocab.txt.report.txt.
 """
 
 import os
