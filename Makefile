@@ -10,7 +10,7 @@ PYTHON ?=
 CANDIDATES := $(or $(PYTHON),python3 python3.13 python3.12 python3.11)
 FITS := import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))
 
-# Arguments for the program behind `make demo`, `make test` and `make bench`, as in: make test ARGS=tests/tools
+# Arguments for the program behind `make demo`, `make test` and `make bench`, as in: make test ARGS=tests/modeling
 ARGS ?=
 
 .DEFAULT_GOAL := help

@@ -18,7 +18,7 @@ from absl import app, flags
 sys.path.insert(0, str(scripts.ROOT))
 FLAGS = flags.FLAGS
 flags.DEFINE_string("model", None, "The encoder to start from.", required=True)
-flags.DEFINE_string("data_dir", None, "What fetch_data.py calls r8: its two files 20newsgroups-*.tab.", required=True)
+flags.DEFINE_string("data_dir", None, "20 Newsgroups: 20newsgroups-train.tab and -test.tab.", required=True)
 flags.DEFINE_string("output_dir", None, "Where the runs go.", required=True)
 flags.DEFINE_integer("longer_than", 256, "Word pieces of the shortest document, less one.")
 flags.DEFINE_integer("num_train", 1000, "Documents to train on, drawn at random; 0: all.", lower_bound=0)

@@ -1,4 +1,4 @@
-"""The file that holds a configuration: where it lies, and what it says before anyone reads it as one."""
+"""The file that holds a configuration: where it is, and its JSON as it stands, before `EncoderConfig` reads it."""
 
 import json
 import os
@@ -28,7 +28,7 @@ def read(path: str) -> dict[str, Any]:
     """Returns the JSON object in a file.
 
     Raises:
-        ValueError: there is no file, or none that holds one.
+        ValueError: there is no such file, or it does not hold one.
     """
     try:
         with open(path, encoding="utf-8") as file:
@@ -50,7 +50,7 @@ def read(path: str) -> dict[str, Any]:
 
 
 def model_type_in(directory: str | os.PathLike) -> str | None:
-    """Returns the `model_type` of the configuration in a directory, BERT's where it says none.
+    """Returns the `model_type` of the configuration in a directory, BERT's where it names none.
 
     Returns:
         a key of `families.FAMILIES`; None where the directory holds no configuration.

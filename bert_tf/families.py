@@ -20,7 +20,7 @@ class Template:
 
     Attributes:
         before, between, after: special pieces, any number of each.
-        second_segment: what `segment_ids` are for the second text and what is behind it; for all before it they are 0.
+        second_segment: what `segment_ids` are for the second text and what follows; before it they are 0.
         segments: how many segments the model tells apart; None: not known, and 0: it has no table of them.
     """
 
@@ -54,7 +54,7 @@ class Family:
 
     Attributes:
         name_map: key of `checkpoints.names.NAME_MAPS`, the names of its weights in Hugging Face's files.
-        tokenizer: key of `load.TOKENIZERS`.
+        tokenizer: key of `model_files.TOKENIZERS`.
         template: what stands around the texts of a row.
         keys: what its config.json calls the fields of `EncoderConfig`, where it has names of its own: theirs -> ours.
         defaults: our field -> value that its config.json means where it says nothing.
@@ -72,13 +72,13 @@ class Family:
     sizes: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
 
     def read(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Returns what a configuration file says, in the names of our fields; keys that nobody knows stay.
+        """Returns what a configuration file says, in the names of our fields; unknown keys stay.
 
         Args:
             values: of the file, in the family's names or in ours.
 
         Raises:
-            ValueError: one thing is said twice, differently, or is not what the family has.
+            ValueError: a field has two different values, or one that the family does not have.
         """
         ours = {}
         for key, value in values.items():
@@ -115,8 +115,8 @@ FAMILIES: dict[str, Family] = {  # the key is Hugging Face's `model_type`
         sizes={f"bert-{name}": _size(*size) for name, size in _BERT.items()}
         | {f"bert-L{layers}-H{hidden}": _size(layers, hidden) for layers, hidden in GRID},
     ),
-    # Sanh et al. 2019. Beside what stands here it has no dropout on the output of attention, so that training it goes
-    # a little otherwise than in Transformers; what it computes is the same.
+    # Sanh et al. 2019. Beside what stands here it has no dropout on the output of attention, so that training
+    # differs slightly from Transformers; what it computes is the same.
     "distilbert": Family(
         name_map="distilbert",
         template=Template(second_segment=0),
@@ -130,7 +130,7 @@ FAMILIES: dict[str, Family] = {  # the key is Hugging Face's `model_type`
             "activation": "hidden_act",
         },
         defaults={"num_hidden_layers": 6},
-        # With sinusoidal positions the table would have to stand still.
+        # With sinusoidal positions the table would have to stay fixed.
         fixed={"type_vocab_size": 0, "has_pooler": False, "layer_norm_eps": 1e-12, "sinusoidal_pos_embds": False},
         sizes={"distilbert-base": _size(6, 768) | {"hidden_act": "gelu"}},
     ),

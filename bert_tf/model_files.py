@@ -69,7 +69,7 @@ def load(path: str | os.PathLike, do_lower_case: bool | None = None) -> Bert:
 
 
 def _labels_of(head, labels, path):
-    """Returns the labels of the head; some configurations name labels without there being one."""
+    """Returns the labels of the head; some configurations name labels although there is no head."""
     if head is None or labels is None:
         return None
     if len(labels) != head.num_labels:
@@ -110,8 +110,8 @@ def load_description(
     """Reads configuration, vocabulary and labels from the first of `paths` that has a configuration.
 
     Args:
-        paths: checkpoints, or directories of them; None is passed over.
-        config_file, vocab_file: to be read instead of the ones found there.
+        paths: checkpoints, or directories of them; None is skipped.
+        config_file, vocab_file: read instead of the ones found there.
         do_lower_case: None: what the checkpoint says.
 
     Raises:
@@ -159,7 +159,7 @@ def read_labels(directory: str, config: EncoderConfig) -> list[str] | None:
 
 
 def save_description(directory: str, config: EncoderConfig, tokenizer: Tokenizer, labels: list[str] | None = None):
-    """Writes all that `load` reads but the weights: bert_config.json, vocab.txt, tokenizer_config.json, labels.txt."""
+    """Writes what `load` reads except the weights: bert_config.json, vocab.txt, tokenizer_config.json, labels.txt."""
     os.makedirs(directory, exist_ok=True)
     config.save(os.path.join(directory, "bert_config.json"))
     tokenizer.save(directory)

@@ -74,7 +74,7 @@ class Settings:
         return self._values.get(name, default)
 
     def where_given(self, name: str) -> Any:
-        """Returns the value where the user gave it, else None."""
+        """Returns the value if the user gave it, else None."""
         return self._values[name] if name in self.given else None
 
     def given_values(self) -> dict[str, Any]:

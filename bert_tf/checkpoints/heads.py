@@ -1,6 +1,6 @@
 """Which weights a checkpoint may lack, or have left over: the heads of all tasks, in one list.
 
-A task names its own head only (`Task.head`). All others are what a checkpoint of another task may have on top.
+A task names its own head only (`Model.head`). All others are what a checkpoint of another task may have on top.
 """
 
 # By our paths, and by the file's own names where no map of names knows them. A new head has its line here.

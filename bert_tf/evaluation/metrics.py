@@ -123,7 +123,7 @@ def spearman(labels: np.ndarray, scores: np.ndarray) -> float:
 CLASSIFICATION = {f.__name__: f for f in (accuracy, f1, precision, recall, matthews)}
 REGRESSION = {f.__name__: f for f in (pearson, spearman)}
 METRICS = {**CLASSIFICATION, **REGRESSION}
-# What others compute: the training loss, `calibration.py`, `squad.py`; whether more is better.
+# What others compute: the training loss, `calibration.py`, `squad_scores.py`; whether more is better.
 ELSEWHERE = {"loss": False, "ece": False, "exact": True}
 
 

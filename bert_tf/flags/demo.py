@@ -7,5 +7,5 @@ DEMO = (
     Flag("demo_dir", "demo", "Where everything is put."),
     Flag("precision", "float32", "Of the arithmetic in training.", choices=names.PRECISIONS),
     Flag("num_train_epochs", 2.0, "Passes over the text.", "float", low=0),
-    Flag("seed", 1, "Of the order and of dropout.", "integer", low=0),
+    Flag("seed", 1, "For the order and dropout.", "integer", low=0),
 )

@@ -6,26 +6,27 @@ from bert_tf.flags.training import RUN
 from bert_tf.settings import Flag
 
 LAYERS = (
-    Flag("freeze_layers", "0", "So many layers stay as they are, from the embeddings up; `all`: the whole encoder, "
-         "only what is on it is trained."),  # fmt: skip
+    Flag("freeze_layers", "0", "This many layers stay as they are, from the embeddings up; `all`: the whole encoder, "
+         "only the head is trained."),  # fmt: skip
     Flag("layerwise_lr_decay", 1.0, "Each layer's rate is that of the one above it times this; 1: all the same.",
          "float", low=0, high=1),  # fmt: skip
-    Flag("unfreeze_epochs", 0.0, "Gradual unfreezing: at first only the head moves, and after each so many epochs one "
-         "more layer from the top; 0: all from the start.", "float", low=0),  # fmt: skip
-    Flag("reinit_layers", 0, "So many layers at the top, and the pooler, begin with random weights instead of the "
+    Flag("unfreeze_epochs", 0.0, "Gradual unfreezing: at first only the head moves; each time this many epochs have "
+         "passed, one more layer from the top joins; 0: all from the start.", "float", low=0),  # fmt: skip
+    Flag("reinit_layers", 0, "This many layers at the top, and the pooler, start from random weights instead of the "
          "checkpoint's.", "integer", low=0),  # fmt: skip
 )
 
 LOSS = (
     Flag("class_weights", None, "How much the examples of each label weigh in the loss: `balanced`, or label:weight "
-         "pairs; labels that are not named have 1.", "list"),  # fmt: skip
+         "pairs; labels that are not named weigh 1.", "list"),  # fmt: skip
     Flag("label_smoothing", 0.0, "Share of the target that is spread over all labels.", "float", low=0, high=1),
 )
 
 STOPPING = (
     Flag("keep_best", None, "Score every checkpoint on --eval_file and keep the best by this metric: accuracy, f1, "
          "matthews, loss ..."),  # fmt: skip
-    Flag("early_stopping", 0, "With --keep_best: end after so many checkpoints in a row that were no better; 0: never.",
+    Flag("early_stopping", 0, "With --keep_best: stop after this many checkpoints in a row without improvement; 0: "
+         "never.",
          "integer", low=0),  # fmt: skip
 )
 

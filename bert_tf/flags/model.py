@@ -24,22 +24,23 @@ EXPORT = (
 )
 
 EXPORT_ALONE = (
-    Flag("model", None, "A trained model: what a script left in its --output_dir.", required=True),
+    Flag("model", None, "A trained model: what run_classifier, run_squad or run_tagger left in --output_dir.",
+         required=True),  # fmt: skip
     Flag("export_dir", None, "The model's directory as a server knows it; the export becomes its next version.",
          required=True),  # fmt: skip
     _EXPORT_DTYPE,
 )
 
 FILL_MASK = (
-    Flag("model", None, "A checkpoint with a masked-LM head: a Hugging Face directory, what run_pretraining.py left "
-         "in --output_dir, or a TF1 checkpoint's prefix.", required=True),  # fmt: skip
+    Flag("model", None, "A checkpoint with a masked-LM head: a Hugging Face directory, what run_pretraining left in "
+         "--output_dir, or a TF1 checkpoint's prefix.", required=True),  # fmt: skip
     Flag("vocab_file", None, "The vocabulary; default: the one beside the checkpoint."),
     Flag("do_lower_case", None, "Lowercase the text; default: what the checkpoint says, else true.", "bool"),
     Flag("max_seq_length", None, "Longest text in word pieces, special tokens included; default: as many as the model "
          "has positions.", "integer", low=3),  # fmt: skip
-    Flag("input_file", None, "Texts, one a line, also packed (.gz). Default: the arguments, else standard input."),
+    Flag("input_file", None, "Texts, one per line, also packed (.gz). Default: the arguments, else standard input."),
     Flag("top_k", 5, "Tokens to answer with for each [MASK].", "integer", low=1),
-    Flag("json", False, "Answer in JSON, one object a line for each [MASK].", "bool"),
+    Flag("json", False, "Answer in JSON, one object per line for each [MASK].", "bool"),
     Flag("export_dir", None, "Instead of answering: write the model as a SavedModel, the next version below this "
          "directory."),  # fmt: skip
     _EXPORT_DTYPE,

@@ -9,22 +9,22 @@ PRETRAINING = (
     Flag("eval_file", None, "Record files that are not trained on, to score on at each checkpoint and in --do_eval; "
          "default: none at checkpoints, --input_file in --do_eval.", "list"),  # fmt: skip
     Flag("phases", None, "Several kinds of rows, one after the other: LENGTHxSTEPS, or a share of --num_train_steps, "
-         "and @BATCH if it is another one, such as 128x90%,512x10%@8. Each phase reads those of --input_file whose "
+         "and @BATCH if that differs, such as 128x90%,512x10%@8. Each phase reads the files of --input_file whose "
          "rows have its length."),  # fmt: skip
     Flag("num_train_steps", 100_000, "Steps in all.", "integer", low=1),
     Flag("num_warmup_steps", 10_000, "Steps in which the rate rises.", "integer", low=0),
-    Flag("max_eval_steps", 100, "Batches of a scoring at most.", "integer", low=1),
+    Flag("max_eval_steps", 100, "Most batches per scoring.", "integer", low=1),
     Flag("optimizer", "adamw", "BERT's Adam, or LAMB for batches of thousands.", choices=names.OPTIMIZERS),
     Flag("schedule", "linear", "How the rate falls.", choices=names.SCHEDULES),
-    Flag("objective", "masked_lm", "What is foretold: masked pieces, or each next piece by those before it.",
+    Flag("objective", "masked_lm", "What is predicted: masked pieces, or each next piece from those before it.",
          choices=names.OBJECTIVES),  # fmt: skip
     Flag("skip_bad_steps", True, "Skip a step whose loss is not finite or leaps, count it, and go back to a "
-         "checkpoint where 20 come in a row.", "bool"),  # fmt: skip
-    Flag("dry_run", False, "Say whether it fits, and end: parameters, memory, tokens a step.", "bool"),
+         "checkpoint after 20 in a row.", "bool"),  # fmt: skip
+    Flag("dry_run", False, "Say whether it fits, and end: parameters, memory, tokens per step.", "bool"),
     *with_attributes(
         MASKING,
         "max_predictions_per_seq",
-        help="What records were made with; of those without masks (create_pretraining_data --dynamic_masking) masked "
-        "pieces of a row at most.",
+        help="What records were made with; for those without masks (create_pretraining_data --dynamic_masking), the "
+        "most masked pieces in one row.",
     ),
 )

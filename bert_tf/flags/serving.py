@@ -9,14 +9,14 @@ SERVE = (
     Flag("rest_api_port", 8501, "For REST; 0 takes any free one and says which.", "integer", low=0, high=65535),
     Flag("host", "127.0.0.1", "Address to listen on: this machine only, unless you say 0.0.0.0 (there is no "
          "password)."),  # fmt: skip
-    Flag("file_system_poll_wait_seconds", 1.0, "Between two looks for new versions; 0 looks once.", "float", low=0),
+    Flag("file_system_poll_wait_seconds", 1.0, "Seconds between checks for new versions; 0: once.", "float", low=0),
 )
 
 ASK = (
-    Flag("server", "localhost:8500", "host:port of the server's gRPC face."),
+    Flag("server", "localhost:8500", "host:port of the server, for gRPC."),
     Flag("model_name", "default", "Which of its models."),
     Flag("timeout", 10.0, "Seconds after which a request gives up.", "float", low=0),
-    Flag("inputs", ["text"], "Names of the texts that an example has, such as question,context: arguments come in "
-         "turn, lines have tabs.", "list"),  # fmt: skip
+    Flag("inputs", ["text"], "Names of the texts that an example has, such as question,context: arguments come "
+         "in this order, lines are tab-separated.", "list"),  # fmt: skip
     Flag("pair", False, "The same as --inputs=text_a,text_b: the model compares two texts.", "bool"),
 )

@@ -8,21 +8,21 @@ from bert_tf.settings import Flag
 TRAINING = (
     *DEVICES,
     Flag("output_dir", None, "Where checkpoints, scores and predictions go.", required=True),
-    Flag("overwrite_output_dir", False, "With --do_train: remove an earlier run there and begin anew. Without it, a "
-         "run that was interrupted goes on.", "bool"),  # fmt: skip
+    Flag("overwrite_output_dir", False, "With --do_train: remove an earlier run there and start over. Without it, "
+         "an interrupted run continues.", "bool"),  # fmt: skip
     Flag("do_train", False, "Train.", "bool"),
     Flag("do_eval", False, "Score on held-out examples.", "bool"),
-    Flag("train_batch_size", 32, "Examples a step, over all devices.", "integer", low=1),
+    Flag("train_batch_size", 32, "Examples per step, over all devices.", "integer", low=1),
     Flag("eval_batch_size", 8, "Examples at a time in --do_eval.", "integer", low=1),
     Flag("learning_rate", 5e-5, "The peak of Adam's rate.", "float", low=0),
     Flag("save_checkpoints_steps", 1000, "Steps between two checkpoints.", "integer", low=1),
-    Flag("keep_checkpoints", 5, "How many of the last checkpoints stay.", "integer", low=1),
-    Flag("gradient_accumulation_steps", 1, "Cut each batch into so many parts, to save memory; the result stays the "
-         "same.", "integer", low=1),  # fmt: skip
+    Flag("keep_checkpoints", 5, "How many of the last checkpoints are kept.", "integer", low=1),
+    Flag("gradient_accumulation_steps", 1, "Cut each batch into this many parts, to save memory; the result stays "
+         "the same.", "integer", low=1),  # fmt: skip
     Flag("rematerialize", False, "Compute activations again in the backward pass, to save memory.", "bool"),
     Flag("precision", "float32", "What layers compute in; weights stay float32.", choices=names.PRECISIONS),
     Flag("use_xla", "auto", "Compile with XLA; auto: with a GPU or TPU only.", choices=names.USE_XLA),
-    Flag("seed", 0, "Of the new weights, the order of the examples and dropout.", "integer", low=0),
+    Flag("seed", 0, "For new weights, the order of the examples and dropout.", "integer", low=0),
     Flag("deterministic", False, "The same command gives the same weights, bit for bit; may be slower.", "bool"),
 )
 

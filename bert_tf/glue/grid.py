@@ -28,7 +28,7 @@ class Grid:
         output_dir: where all of it lies.
         glue_dir: GLUE's folders.
         init_checkpoint: what every run starts from.
-        others: further flags of run_classifier.py.
+        others: further flags of run_classifier.
         runs: those that are wanted; others may be there from earlier commands.
         keep_all: whether the weights of all runs stay, not only those of each task's best.
         claim: of `glue_runs.claimed`.

@@ -48,7 +48,7 @@ class Point:
 
 @dataclasses.dataclass(frozen=True, order=True)
 class Run:
-    """One fine-tuning: a task of `glue.TASKS`, settings, a seed."""
+    """One fine-tuning: a task of `glue_tasks.TASKS`, settings, a seed."""
 
     task: str
     settings: Point
@@ -108,7 +108,7 @@ def grid(tasks: Iterable[str], seeds: Iterable[int], batches, rates, epochs) -> 
 
 
 def find_tasks(names: Sequence[str] | None, glue_dir: str) -> list[str]:
-    """Returns the names of the tasks as `glue.TASKS` has them; without `names`, all whose training examples are there.
+    """Returns the names of the tasks as in `glue_tasks.TASKS`; without `names`, all whose training examples are there.
 
     Raises:
         ValueError: no such task, no such folder, or no task at all.

@@ -1,4 +1,4 @@
-"""A pretrained model that fills in the blanks of texts; `fill_mask.py` is the program around it."""
+"""A pretrained model that fills in the blanks of texts; `programs/fill_mask.py` is the program around it."""
 
 import sys
 from collections.abc import Iterator, Sequence
@@ -43,7 +43,7 @@ class Filler:
         description = load_description([path], None, vocab_file, do_lower_case)
         if description.config.is_decoder:
             raise ValueError(
-                f"A model that fills in blanks must have learned by masked LM. Received {path}, which foretells the "
+                f"A model that fills in blanks must have learned by masked LM. Received {path}, which predicts the "
                 "next piece from those before it (is_decoder in its configuration); name another."
             )
         self.max_seq_length = max_seq_length or description.config.max_length

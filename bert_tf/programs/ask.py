@@ -3,11 +3,11 @@
     bert-tf ask --server=localhost:8500 --model_name=NAME "A fine film." "A dull one."
 
 prints one JSON line per text: {"text": ..., "label": ..., "probabilities": {label: p}}, or what else the model gives.
-A model that takes several texts for an answer is asked with their names, as
+A model that takes several texts for one answer is asked with their names:
 
     bert-tf ask --model_name=squad --inputs=question,context "Who wrote it?" "Jane Austen did."
 
-Without texts it reads them from standard input, an example a line, with tabs between its texts.
+Without texts it reads them from standard input, one example per line, with tabs between its texts.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Makes records for pretraining out of text.
+"""Makes records for pretraining from text.
 
     bert-tf create_pretraining_data --input_file=corpus/ --vocab_file=vocab.txt \\
       --output_file=records/train.tfrecord.gz --num_shards=8

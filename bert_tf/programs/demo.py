@@ -17,7 +17,7 @@ from bert_tf.flags.demo import DEMO
 
 FLAGS = DEMO
 TAKES_TEXTS = True
-ENOUGH = 0.84  # held-out accuracy below this means that something is broken, not that the dice fell badly
+ENOUGH = 0.84  # held-out accuracy below this means that something is broken, not just bad luck
 SENTENCES = {  # and what the answers must be
     "A warm, funny and beautifully acted film that I would gladly see again.": "positive",
     "A dull and lifeless film with a plot that makes no sense at all.": "negative",

@@ -16,7 +16,7 @@ def prepare(settings: Settings):
         the tf.distribute strategy, and whether to compile steps with XLA.
 
     Raises:
-        ValueError: the devices of the strategy cannot be had.
+        ValueError: the devices of the strategy are not available.
     """
     import keras
     import tensorflow as tf
@@ -33,5 +33,5 @@ def prepare(settings: Settings):
         tf.config.experimental.enable_op_determinism()
     keras.config.set_dtype_policy(settings.precision)
     if name == "tpu":
-        return strategy, False  # what runs on a TPU is compiled in any case, and as a whole
+        return strategy, False  # everything on a TPU is compiled anyway, and as a whole
     return strategy, distribution.xla_by_default() if settings.use_xla == "auto" else settings.use_xla == "true"

@@ -2,8 +2,8 @@
 
     bert-tf fill_mask --model=uncased_L-12_H-768_A-12 "The man went to the [MASK] ."
 
-Texts come as arguments, from --input_file or from standard input, one a line. With --export_dir the model is written as
-a SavedModel that answers the same way.
+Texts come as arguments, from --input_file or from standard input, one per line. With --export_dir the model is written
+as a SavedModel that answers the same way.
 """
 
 import json

@@ -85,7 +85,7 @@ class FineTuning:
         return self.trained.task
 
     def train_or_restore(self):
-        """Trains, or brings back what was trained."""
+        """Trains, or restores what was trained."""
         settings, batching = self.settings, self._batching()
         if not settings.do_train:
             self.job.restore()
@@ -97,7 +97,7 @@ class FineTuning:
         self.job.train(batches, self._begin, held_out, keep_best, settings.get("early_stopping", 0))
 
     def score_and_answer(self):
-        """Writes eval_results.txt and what was said of each example, and the answers for the files to answer."""
+        """Writes eval_results.txt, the answer for each scored example, and the answers for the files to answer."""
         settings, task, scores = self.settings, self.task, {}
         if settings.do_eval:
             description, outcomes = task.to_dict(), self._outcomes("dev", settings.eval_batch_size)
@@ -163,7 +163,7 @@ def fine_tuning_config(settings: Settings, num_layers: int, train, identity: dic
 
 
 def check_stopping(settings: Settings):
-    """Raises ValueError where the run shall end by a score, but nobody said which."""
+    """Raises ValueError where a score is to end the run, but none is named."""
     patience = settings.get("early_stopping")
     if patience and not settings.keep_best:
         raise ValueError(
@@ -192,14 +192,14 @@ def layer_rates(settings: Settings, num_layers: int, num_examples: int) -> Layer
         _check_reinit(settings, rates)
     if (rates.freeze_layers or rates.unfreeze_steps) and not settings.init_checkpoint:
         raise ValueError(
-            "`freeze_layers` and `unfreeze_epochs` must come with `init_checkpoint`. Received none, where the layers "
-            "that would stand still are random; leave them out."
+            "`freeze_layers` and `unfreeze_epochs` must come with `init_checkpoint`. Received none, where the "
+            "frozen layers would be random; leave them out."
         )
     return None if rates.is_default else rates
 
 
 def _check_reinit(settings, rates):
-    """Raises ValueError where layers would start from random weights and stay so, or there are no others."""
+    """Raises ValueError where layers would start from random weights and stay so, or all of them would anyway."""
     if not settings.init_checkpoint:
         raise ValueError(
             f"`reinit_layers` must come with `init_checkpoint`. Received `reinit_layers={settings.reinit_layers}` "

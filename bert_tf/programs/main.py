@@ -32,7 +32,7 @@ def main(argv: Sequence[str] | None = None):
     """Starts what the command line names.
 
     Args:
-        argv: the words behind `bert-tf`; None: this process's.
+        argv: the words after `bert-tf`; None: this process's.
     """
     words = sys.argv[1:] if argv is None else list(argv)
     if not words or words[0] in ("--help", "-h", "help"):

@@ -119,7 +119,7 @@ def _run_main(program, settings, words):
     except KeyboardInterrupt:
         resumes = settings.get("do_train")
         logging.error("Interrupted. The same command %s.", "goes on from the last checkpoint, if one was written"
-                      if resumes else "begins anew, what is half-made was removed")  # fmt: skip
+                      if resumes else "starts over; what was half-made is removed")  # fmt: skip
         sys.exit(130)
 
 
@@ -146,7 +146,7 @@ def check_actions(settings: Settings, table: Iterable[Flag]):
 
 
 def _tell(error, settings):
-    """Says in the log what the user can do about an error; returns False where that is nothing."""
+    """Logs what the user can do about an error; returns False where there is nothing to do."""
     tf = sys.modules.get("tensorflow")  # not imported here: some programs do without
     if tf and strategy_name(settings) == "multi_worker" and isinstance(error, _kinds(tf, _LOST)):
         logging.error("Error: another worker of this run has ended or cannot be reached; its own log says why.")

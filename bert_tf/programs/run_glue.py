@@ -3,8 +3,8 @@
     bert-tf run_glue --glue_dir=glue --tasks=cola,rte,sts-b --init_checkpoint=uncased_L-12_H-768_A-12 \\
         --output_dir=grid --seeds=1,2,3 --grid=paper -- --precision=mixed_bfloat16 --max_seq_length=128
 
-Behind `--` stand flags of run_classifier, which makes each run in a process of its own. The same command again goes
-on where it was. Scores of all runs: results.tsv, results.json and report.html in --output_dir. See docs/run_glue.md.
+After `--` come flags of run_classifier, which makes each run in a process of its own. The same command continues where
+it stopped. Scores of all runs: results.tsv, results.json and report.html in --output_dir. See docs/run_glue.md.
 """
 
 import os
@@ -16,7 +16,7 @@ from absl import logging
 from bert_tf.flags.glue import GLUE
 
 FLAGS = GLUE
-TAKES_TEXTS = True  # the flags behind `--`
+TAKES_TEXTS = True  # the flags after `--`
 
 
 def main(settings, others):

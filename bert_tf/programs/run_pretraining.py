@@ -104,7 +104,7 @@ def _streams(settings, plan, held_out, vocab):
 
 
 def _begin(settings, plan, model, built):
-    """Makes the output directory, once the model is built and nothing stands against training it."""
+    """Makes the output directory, once the model is built and nothing prevents training it."""
     from bert_tf.model_files import save_description
     from bert_tf.training.output import prepare
     from bert_tf.training.will_it_fit import available_memory, warn_if_too_large
@@ -118,7 +118,7 @@ def _run_config(settings, plan, model, use_xla):
     """Returns the `RunConfig` of a plan (`Phases`) and a model, in the scope of the strategy.
 
     Raises:
-        ValueError: the batch of a phase cannot be dealt out evenly.
+        ValueError: the batch of a phase cannot be divided evenly.
     """
     from bert_tf.training.distribution import check_batch_size
     from bert_tf.training.guard import GuardConfig, Rollback
@@ -152,7 +152,7 @@ def _identity(settings, plan, model):
 
 
 def _fingerprint(tokenizer):
-    """Returns what another vocabulary would not have, short enough for a message."""
+    """Returns what tells vocabularies apart, short enough for a message."""
     pieces = "\n".join(tokenizer.vocab).encode()
     return f"{tokenizer.vocab_size} pieces, SHA-256 {hashlib.sha256(pieces).hexdigest()[:16]}"
 

@@ -3,7 +3,7 @@
     bert-tf score_squad --data_file=dev-v1.1.json --predictions_file=predictions.json
     bert-tf score_squad --data_file=dev-v2.0.json --predictions_file=predictions.json --null_odds_file=null_odds.json
 
-What it says of the files goes to standard error.
+Messages about the files go to standard error.
 """
 
 import json

@@ -17,7 +17,7 @@ FLAGS = SERVE
 
 
 def main(settings):
-    """Serves until SIGTERM or Ctrl-C, and finishes the requests that run."""
+    """Serves until SIGTERM or Ctrl-C, and finishes the requests in progress."""
     from bert_tf.serving.server import serve
 
     standard_logging.getLogger("tensorflow").setLevel(standard_logging.ERROR)  # else a few lines for each version

@@ -2,7 +2,7 @@
 
     bert-tf train_vocabulary --input_file=corpus/ --vocab_size=30522 --output_file=vocab.txt
 
-writes vocab.txt, one piece a line, and vocab.txt.report.txt.
+writes vocab.txt, one piece per line, and vocab.txt.report.txt.
 """
 
 import os
@@ -96,7 +96,7 @@ def _report(pieces, do_lower_case, others, held_out, counts):
 
     about = "Measured on text that was not learned from."
     if not held_out:
-        about = "Measured on the text that was learned from, too short to hold out a part of it: better than is true."
+        about = "Measured on the text that was learned from, too short to hold out a part of it: too optimistic."
     fits = {}
     for name, tokenizer in {"this vocabulary": Tokenizer(pieces, do_lower_case), **others}.items():
         words = counting.count([held_out], tokenizer.do_lower_case) if held_out else counts

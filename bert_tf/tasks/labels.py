@@ -11,8 +11,8 @@ def cross_entropy(
 ) -> tf.Tensor:
     """Returns the loss of each of n choices among L labels, as torch.nn.CrossEntropyLoss(weight=, label_smoothing=).
 
-    The target is 1 - e + e/L for the label and e/L for each other (Szegedy et al. 2015, section 7). A weight belongs to
-    a term of the sum over the labels, so that of a smoothed target each label's part counts with that label's weight.
+    The target is 1 - e + e/L for the label and e/L for each other (Szegedy et al. 2015, section 7). Weights apply
+    to the terms of the sum over the labels, so that each label's part of a smoothed target has that label's weight.
 
     Args:
         logits: float32 [n, L].
@@ -37,14 +37,14 @@ def class_weights(
 ) -> tuple[float, ...] | None:
     """Returns a weight for each label; None where nothing was given, or nothing is trained.
 
-    `balanced` is n / (L * count) for each of the L labels of n examples, as scikit-learn has it: all labels then weigh
-    the same together. Of several labels, count is in how many examples the label holds.
+    `balanced` is n / (L * count) for each of the L labels of n examples, as in scikit-learn: each label then has
+    the same total weight. With several labels per example, count is the number of examples that have the label.
 
     Args:
         given: "balanced" alone, or "label:weight" each; labels that are not named have 1.
         labels: the L names.
         label_ids: of the training examples, int [n] or [n, L] of 0 and 1; None where nothing is trained.
-        all_occur: each label must have an example to be balanced; else one without has the weight 1, and the others
+        all_occur: each label must have an example to be balanced; otherwise one without has weight 1, and the others
             are balanced among themselves.
 
     Raises:

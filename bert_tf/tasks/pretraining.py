@@ -16,16 +16,16 @@ _LABELS = {"masked_lm": "masked_lm_ids", "next_sentence": "next_sentence_labels"
 
 
 class PretrainingTask:
-    """What run_pretraining.py trains; see `tasks/task.py` for what the methods mean.
+    """What run_pretraining trains; see `tasks/task.py` for what the methods mean.
 
     The two objectives on sentences have one head and one feature, `next_sentence_labels`: what 1 means there, a random
-    second text ("nsp") or swapped texts ("sop", Lan et al. 2019), whoever made the records decided.
+    second text ("nsp") or swapped texts ("sop", Lan et al. 2019), was decided when the records were made.
 
     Args:
         config: of the encoder; where it says `is_decoder`, attention goes to the left only, and the batches are those
             that `next_tokens` makes.
         sentence_objective: "nsp", "sop" or "none".
-        packed: rows hold several examples each, as `data/pretraining/packing.py` makes them.
+        packed: rows hold several examples each, as `corpus/packing.py` makes them.
         rematerialize: as in `Encoder`.
 
     Raises:
@@ -143,7 +143,7 @@ def _sums(part, logits, labels, weights):
 
 
 def next_tokens(batch):
-    """Turns a batch for masked LM into one for the left-to-right model: every token foretells the one after it.
+    """Turns a batch for masked LM into one for the left-to-right model: every token predicts the one after it.
 
         input_ids             [CLS]  the  [MASK] [SEP]  .          as in the records; masked_lm_ids: man
         input_ids             [CLS]  the   man   [SEP]  .          what stood there is put back

@@ -32,10 +32,10 @@ def read_task(directory: str, config: EncoderConfig, kinds: Iterable[type[FineTu
     Args:
         directory: of the model.
         config: of its encoder.
-        kinds: the classes of tasks that there are.
+        kinds: the classes of all tasks.
 
     Raises:
-        ValueError: the directory has no task.json, or one that is not right.
+        ValueError: the directory has no task.json, or an invalid one.
     """
     path, classes = os.path.join(directory, TASK_FILE), {kind.name: kind for kind in kinds}
     if not os.path.exists(path):

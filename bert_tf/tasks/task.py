@@ -35,7 +35,7 @@ class Model(Protocol):
         config: of the encoder.
         features: names of the model's inputs, from `data/features.py`.
         head: patterns of the paths of the task's own head; `checkpoints/heads.py` knows all others.
-        uses_pooler: whether anything comes of the encoder's pooler.
+        uses_pooler: whether the encoder's pooler is used.
     """
 
     config: EncoderConfig
@@ -65,20 +65,20 @@ class Trainable(Model, Protocol):
 
     @abc.abstractmethod
     def loss(self, outputs: Outputs, batch: Tensors, denominators: Tensors) -> tf.Tensor:
-        """Returns float32 []: the sum of the examples' losses over `denominators`, which may be of a greater batch."""
+        """Returns float32 []: the sum of the examples' losses over `denominators`, which may be of a larger batch."""
 
     @abc.abstractmethod
     def example_losses(self, outputs: Outputs, batch: Tensors) -> tuple[tf.Tensor, tf.Tensor] | None:
-        """Returns each example's loss and what it counts in the mean over examples, float32 [B] twice.
+        """Returns each example's loss and its weight in the mean over examples, float32 [B] each.
 
-        None where the loss is no such mean: then it is among the metrics.
+        None where the loss is not such a mean: then it is among the metrics.
         """
 
     @abc.abstractmethod
     def collected(self, outputs: Outputs, batch: Tensors) -> Outputs:
         """Returns what is kept of a batch when a file is scored or answered: a tensor [B, ...], or a dict of them.
 
-        In the graph. Where the batches have other shapes behind B, the narrower ones are filled up with 0.
+        In the graph. Where batches differ in shape after B, the narrower ones are padded with 0.
         """
 
     @abc.abstractmethod
@@ -100,12 +100,12 @@ class Served(Model, Protocol):
         """Turns texts into the model's inputs, in the graph.
 
         Args:
-            tokenizer: a `Tokenizer`, or what has its face.
+            tokenizer: a `Tokenizer`, or anything with its interface.
             texts: tensors of strings [n], one for each text that an example has.
             max_seq_length: longest row.
 
         Returns:
-            {name: tensor} for `features`, and what `answer` must know besides the outputs, or None.
+            {name: tensor} for `features`, and what `answer` needs besides the outputs, or None.
         """
 
     @abc.abstractmethod
@@ -141,7 +141,7 @@ class TaskData(Protocol):
 
     Attributes:
         examples: split -> its examples; splits are "train", "dev" and "test", and where there are several of a kind
-            "dev_<name>": what belongs to such a one ends in `_<name>`.
+            "dev_<name>": names of files and scores of such a split end in `_<name>`.
         text_inputs: names of the texts that an example has where the model is asked, such as ("text",).
     """
 
@@ -188,7 +188,7 @@ class TrainedTask:
 
 
 class FineTuned(Trainable, Served):
-    """A task that learns from files, answers for files, and is served: `Trainable` and `Served`, and what is below.
+    """A task that learns from files, answers for files, and is served: `Trainable`, `Served` and what follows.
 
     Attributes:
         name: in task.json.
@@ -213,8 +213,8 @@ class FineTuned(Trainable, Served):
 
         Args:
             settings: the flags.
-            kinds: of splits: some of "train", "dev" and "test"; the last without what is to be found.
-            trained: the model that is there already and is not trained now; None: there is none.
+            kinds: of splits: some of "train", "dev" and "test"; the last is read without targets.
+            trained: the existing model, which is not trained now; None: there is none.
 
         Raises:
             ValueError: settings contradict each other or the model, or a file is not as described.
@@ -231,7 +231,7 @@ class FineTuned(Trainable, Served):
             model: the `model_files.Description` of what it starts from.
             data: of `read_data`.
             settings: the flags.
-            before: the model that is there already, also where this run trained it and goes on; None: there is none.
+            before: the existing model, also one that this run trained earlier and continues; None: there is none.
             use_xla: the model will be compiled.
 
         Raises:
@@ -240,12 +240,12 @@ class FineTuned(Trainable, Served):
 
     @classmethod
     def adopted(cls, settings: Settings, trained: TrainedTask) -> Settings:
-        """Returns the settings with what a trained model was trained with, where the user says nothing else."""
+        """Returns the settings with the values that a trained model was trained with, where the user gave none."""
         return settings.adopt({"max_seq_length": trained.max_seq_length})
 
     @abc.abstractmethod
     def to_dict(self) -> dict[str, Any]:
-        """Returns the arguments, beside `config`, that make this task again; JSON values."""
+        """Returns the arguments, beside `config`, that recreate this task; JSON values."""
 
     def identity(self) -> dict[str, Any]:
         """Returns which of the task's options decide what training computes: a run continues only with the same."""
@@ -255,10 +255,10 @@ class FineTuned(Trainable, Served):
 
     @abc.abstractmethod
     def lay_out(self, tokenizer: Any, examples: Examples, max_seq_length: int, with_targets: bool) -> Rows:
-        """Lays examples out in rows, with what is aimed at where that is wanted and known."""
+        """Lays examples out in rows, with targets where they are wanted and known."""
 
     def example_weights(self, batch: Tensors) -> tf.Tensor:
-        """Returns float32 [B]: what each example counts in the loss; its own place in a batch that is full up aside."""
+        """Returns float32 [B]: each example's weight in the loss, to be multiplied by `is_real_example`."""
         return tf.ones_like(batch["is_real_example"])
 
     def denominators(self, batch):
@@ -272,7 +272,7 @@ class FineTuned(Trainable, Served):
         return outputs
 
     def evaluate(self, outcomes: Sequence[Outcome], settings: Settings) -> dict[str, float]:
-        """Returns the scores over all files to score on. What the task learns from them, such as a threshold, it keeps.
+        """Returns the scores over all files to score on; the task keeps what it learns from them, such as a threshold.
 
         Args:
             outcomes: of the splits of "dev", one at least.
@@ -285,19 +285,19 @@ class FineTuned(Trainable, Served):
         return scores
 
     def write_scored(self, directory: str, outcomes: Sequence[Outcome], settings: Settings):
-        """Writes, beside eval_results.txt, what was said of each example that was scored; here, nothing."""
+        """Writes, beside eval_results.txt, the answer for each scored example; here, nothing."""
         return
 
     @abc.abstractmethod
     def decode(self, outcome: Outcome) -> Any:
-        """Returns what is answered to each example of a file."""
+        """Returns the answer for each example of a file."""
 
     @abc.abstractmethod
     def write_answers(self, directory: str, outcome: Outcome, answers: Any, settings: Settings):
         """Writes the answers for a file to answer, as `decode` gave them."""
 
     def score_answers(self, outcome: Outcome, answers: Any) -> dict[str, float]:
-        """Returns the scores of such answers, where the file to answer tells what is right; else {}."""
+        """Returns the scores of such answers, where the file to answer holds the right ones; else {}."""
         return {}
 
     def example_answer(self, outputs, origin=None):

@@ -1,4 +1,4 @@
-"""What most tasks do with the texts that they are asked: one row for each, read from its first token on."""
+"""What most tasks do with the texts to answer: one row for each, read from its first token on."""
 
 import tensorflow as tf
 
@@ -9,7 +9,7 @@ def check_first_token(config: EncoderConfig, what: str):
     """Raises ValueError where the first token, which `what` reads, sees nothing of the texts."""
     if config.is_decoder:
         raise ValueError(
-            f"{what} must have an encoder that sees both sides, for it reads the first token, [CLS]. Received a "
+            f"{what} must have an encoder that sees both sides, since it reads the first token, [CLS]. Received a "
             "left-to-right model (is_decoder in its configuration), whose first token sees only itself; name another."
         )
 
@@ -21,7 +21,7 @@ def single_rows(tokenizer, texts, max_seq_length: int) -> dict[str, tf.Tensor]:
 
     Returns:
         what `tokenizer.pad` returns, int32 [n, S]; S is the longest row's, and 1 where there is no text at all, since a
-        pooler looks for a first token.
+        pooler needs a first token.
     """
     packed = tokenizer.pack(*map(tokenizer.tokenize, texts), max_seq_length=max_seq_length)
     return {name: at_least_one(values) for name, values in tokenizer.pad(packed).items()}

@@ -19,7 +19,7 @@ class Scoring:
         batches: returns the batches from the first one on, dicts of tensors [B, ...].
         order: int [steps, B], the example in each place of the batches, or -1; None: they come as they are, and a row
             whose `is_real_example` is 0 is none.
-        rows: what `Task.metrics` holds the outputs against, such as a `data.dataset.Tokenized`; None: what the task
+        rows: what `Trainable.metrics` holds the outputs against, such as a `dataset.Tokenized`; None: what the task
             keeps of the outputs says all.
     """
 
@@ -46,8 +46,8 @@ class Scorer:
     def outputs(self, scoring: Scoring) -> tuple[Any, tuple[np.ndarray, np.ndarray] | None]:
         """Returns what the task keeps of its outputs, and the losses; both in the examples' own order.
 
-        The first is what `Task.collected` gives, an array [n, ...] or a dict of them. The second is what
-        `Task.example_losses` gives, sums and weights, float32 [n] each; None where the batches have no targets.
+        The first is what `Trainable.collected` gives, an array [n, ...] or a dict of them. The second is what
+        `Trainable.example_losses` gives, sums and weights, float32 [n] each; None where the batches have no targets.
         """
         parts, real = [], []
         for batch in scoring.batches():

@@ -138,7 +138,7 @@ def test_ctrl_c_ends_all_workers_in_one_line(folder):
     os.killpg(process.pid, signal.SIGINT)
     said = process.communicate(timeout=40)[1]  # the workers have minutes of work in hand, for which nobody waits
     assert process.returncode == 130 and "Traceback" not in said
-    assert "Interrupted. The same command begins anew, what is half-made was removed." in said
+    assert "Interrupted. The same command starts over; what was half-made is removed." in said
     assert not os.listdir(folder / "out")
 
 

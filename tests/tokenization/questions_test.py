@@ -1,4 +1,4 @@
-"""Rows of questions with a template that is not BERT's; tests/data/squad_rows_test.py draws BERT's."""
+"""Rows of questions with a template that is not BERT's; tests/tasks/squad/rows_test.py draws BERT's."""
 
 import pytest
 import tensorflow as tf

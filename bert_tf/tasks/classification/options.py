@@ -6,7 +6,7 @@ from bert_tf.settings import Flag
 GLUE_TASK = (
     Flag("task_name", None, "A task whose official files lie in --data_dir: cola, sst-2, mrpc, sts-b, qqp, mnli, "
          "qnli, rte, wnli or ax of GLUE, or xnli."),  # fmt: skip
-    Flag("data_dir", None, "The folder of --task_name, with train.tsv, dev.tsv and test.tsv, or what else the task's "
+    Flag("data_dir", None, "The folder of --task_name, with train.tsv, dev.tsv and test.tsv, or whatever the task's "
          "files are called."),  # fmt: skip
     Flag("xnli_language", None, "The language of xnli, as its files call it; default: en."),
 )
@@ -33,7 +33,7 @@ LONG_TEXT = (
          "windows and average the answers.", choices=("truncate", "window")),  # fmt: skip
     Flag("doc_stride", None, "Word pieces from the start of one window to that of the next; default: half of "
          "--max_seq_length.", "integer", low=1),  # fmt: skip
-    Flag("max_windows", 32, "Windows of a text at most; what is behind them is cut.", "integer", low=1),
+    Flag("max_windows", 32, "Most windows of a text; the rest is cut.", "integer", low=1),
 )
 
 _EXAMPLES = "Examples as .tsv, .csv, .jsonl or .parquet, the first three also packed (.gz)"

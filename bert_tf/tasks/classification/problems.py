@@ -22,11 +22,11 @@ class Problem:
             mean; None where there are no labels.
         answers: logits as numpy [n, L] -> probabilities [n, L], or scores [n].
         score: (answers, target, names, L) -> {metric: score}.
-        default_metrics: what is reported where nobody chose.
+        default_metrics: what is reported where none are chosen.
         serve: (logits, label names) -> what is served, {name: tensor}; in the graph.
         example_method: TensorFlow Serving's request on tf.Examples that fits, "classify" or "regress".
         serve_example: what `serve` returned -> what that request answers with.
-        choose: (answers, label names) -> what is said of each example: a name, a tuple of names, or a float.
+        choose: (answers, label names) -> the answer for each example: a name, a tuple of names, or a float.
         has_labels: the numbers are logits of labels, which may be weighed, smoothed and calibrated; else it is a value.
         has_several_labels: an example may have any number of labels.
     """

@@ -17,7 +17,7 @@ class Source:
     """Texts, and what their labels are.
 
     Attributes:
-        task: row of `glue.TASKS`, or None for files.
+        task: row of `glue_tasks.TASKS`, or None for files.
         data_dir: the task's folder.
         language: of a task in several.
         files: "train", "dev" and "test" -> path or None.

@@ -46,7 +46,7 @@ class ClassificationTask(FineTuned):
             changes no label, and neither training nor the `loss` of an evaluation; "ece" is of the probabilities given.
         windows: a `data.windowed.Windowing`, or the dict that `to_dict` made of one: the model reads long texts through
             windows, takes int32 [B, N, S] instead of [B, S], and averages the windows' logits. None: it reads one row.
-        every_window: as in `modeling/windows.py`: the model shall be trained or asked with XLA.
+        every_window: as in `modeling/windows.py`: the model is to be trained or asked with XLA.
 
     Weights and smoothing change training alone: `example_losses`, and so the `loss` of an evaluation, is without them,
     that runs may be compared.

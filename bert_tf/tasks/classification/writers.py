@@ -43,7 +43,7 @@ def write_eval_predictions(directory: str, examples: Examples, answers: list, se
     Args:
         directory: where it goes.
         examples: the n examples that were scored.
-        answers: what is said of each: a name, a tuple of names, or a number.
+        answers: one for each: a name, a tuple of names, or a number.
         separator: what stands between several labels.
         suffix: of the name, before the extension: "_mismatched".
     """

@@ -46,7 +46,7 @@ def question_rows(
 
     Args:
         tokenizer: a `Tokenizer`.
-        examples: from `squad.read_squad`.
+        examples: from `files.read_squad`.
         max_seq_length: pieces in a row at most.
         doc_stride: pieces from one window's start to the next's.
         max_query_length: pieces of a question at most; the end is cut.

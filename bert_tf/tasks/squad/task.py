@@ -27,7 +27,7 @@ class Origin(NamedTuple):
     """Where the rows of n questions come from.
 
     Attributes:
-        contexts: strings [n], without the bytes that are no UTF-8, which the offsets do not count.
+        contexts: strings [n], without the bytes that are not UTF-8, which the offsets do not count.
         rows: int64 [w], the question that each row is of; ascending, and every question has one.
         starts, limits: int32 [w, S], the code points of its context that each piece came from; -1 where a piece is
             not of the context.
@@ -115,7 +115,7 @@ class QuestionAnsweringTask(FineTuned):
         inputs = keras_inputs(self.features)
         encoder = Encoder(self.config, rematerialize=self.rematerialize)
         if self.config.has_pooler:
-            encoder.pooler.trainable = False  # nothing comes of it here
+            encoder.pooler.trainable = False  # unused here
         head = QuestionAnsweringHead(self.config.initializer_range)
         with keras.name_scope("cls"):
             head.build((None, None, self.config.hidden_size))
@@ -174,7 +174,7 @@ class QuestionAnsweringTask(FineTuned):
             origin: what `read` gave; None: there are rows but no texts, and the logits are served as they are.
 
         Returns:
-            `answer` string [n], context[start:end] but for bytes that are no UTF-8, which do not count; `start`, `end`
+            `answer` string [n], context[start:end] except for bytes that are not UTF-8; `start`, `end`
             int32 [n], half-open, in code points of the context; `score`, `null_score` float32 [n]. Where there is no
             answer, by the threshold or since the context has no word, `answer` is "" and `start` and `end` are 0; where
             there is no word, so is `score`.

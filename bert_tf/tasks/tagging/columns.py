@@ -51,21 +51,21 @@ class TaggedExamples:
 def read_columns(
     path: str | os.PathLike, text_column: int = 0, tag_column: int | None = -1, tag_scheme: str = "auto"
 ) -> TaggedExamples:
-    """Reads sentences of words and tags; the extension tells the format, and a .gz behind it is unpacked.
+    """Reads sentences of words and tags; the extension tells the format; .gz files are unpacked.
 
-    .jsonl: one object a line for each sentence, with "tokens" and "tags", lists of as many texts; its ids are the
-    values of "id" if every line has one. Columns have names there, so that their indexes say nothing.
+    .jsonl: one object per line for each sentence, with "tokens" and "tags", lists of texts of equal length; its ids are
+    the values of "id" if every line has one. Columns have names there, so their indexes do not matter.
 
-    Any other name: CoNLL's columns. A word a line, spaces and tabs between the columns, blank lines between sentences;
-    all lines have as many columns. Lines that begin with the column -DOCSTART- only part sentences, those that begin
-    with "#" are words. Every other character is part of a word, also a no-break space and U+2028.
+    Any other name: CoNLL's columns. One word per line, spaces and tabs between the columns, blank lines between
+    sentences; all lines have the same number of columns. Lines that begin with the column -DOCSTART- only separate
+    sentences, those that begin with "#" are words. All other characters, a no-break space and U+2028 too, are text.
 
     Args:
         path: the file.
         text_column: index of the words' column; a negative one counts from the end.
-        tag_column: likewise of the tags'; None reads words alone, and tags are not looked at.
-        tag_scheme: "iob1", "iob2" or "bioes", to which the tags must keep. "auto" finds it as `find_scheme` of
-            `bert_tf.evaluation.entities` does. Where tags do not keep to what it finds, or a B- of "iob1" should be an
+        tag_column: likewise of the tags'; None reads only words and ignores tags.
+        tag_scheme: "iob1", "iob2" or "bioes", which the tags must follow. "auto" finds it as `find_scheme` of
+            `bert_tf.evaluation.entities` does. Where tags do not follow what it finds, or a B- of "iob1" should be an
             I-, the entities are those that conlleval sees, and the log names the first such line.
 
     Raises:
@@ -109,7 +109,7 @@ def write_columns(path: str | os.PathLike, sentences: Iterable[Sequence[Sequence
 
     Raises:
         ValueError: a sentence without rows, rows of unlike lengths, or a cell that is empty or holds a space, a tab or
-            a line's end, with which the file could not be read again. Nothing is written then.
+            a line break, with which the file could not be read again. Nothing is written then.
         OSError: the file cannot be written.
     """
     path, width = os.fspath(path), None
@@ -207,7 +207,7 @@ def _read_ids(path, count):
     """Returns the ids of a .jsonl file, or numbers where a line has none."""
     try:
         rows = read_rows(path, [Column("id", "its name")], header=False)
-    except ValueError:  # the only thing that can be wrong still: a line without id
+    except ValueError:  # the only thing that can still be wrong: a line without id
         return [str(i) for i in range(count)]
     first = {}
     for line, (value,) in rows:
@@ -264,7 +264,7 @@ def _unify(examples, tag_scheme):
     if faults:
         i, fault = faults[0]
         at, problem = examples.where(i, fault.index), f"{examples.tags[i][fault.index]!r}, {fault.reason}"
-        # A B- too many leaves no doubt what is meant in IOB1, and the training file of CoNLL-2003 has two
+        # An extra B- leaves no doubt what is meant in IOB1, and the training file of CoNLL-2003 has two
         if tag_scheme in ("iob2", "bioes"):
             raise _contradiction(at, scheme, problem)
         logging.warning("%s: sentences whose tags do not keep to %s: %d, first %s.", at, scheme, len(faults), problem)

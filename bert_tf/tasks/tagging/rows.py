@@ -21,9 +21,9 @@ class SentenceOrigin:
 
     Attributes:
         words: of the sentences' texts, as numpy arrays.
-        tokens: int64 [W], which word of its sentence, as the file has them, each of the words is or begins in.
-        counts: list of n, the words of each sentence in the file.
-        tags: of each sentence as the file has them, in IOB2; None where it has none.
+        tokens: int64 [W], index in the file's sentence of the word that each of the words is or begins in.
+        counts: list of n, the number of words of each sentence in the file.
+        tags: of each sentence in the file, in IOB2; None where it has none.
     """
 
     words: Words
@@ -51,7 +51,7 @@ class SentenceOrigin:
 def sentence_rows(
     tokenizer, examples: TaggedExamples, labels: Sequence[str], max_seq_length: int, stride: int, with_tags: bool
 ) -> Tokenized:
-    """Lays sentences out in rows; a sentence beyond a row is read through windows.
+    """Lays sentences out in rows; a sentence longer than a row is read through windows.
 
         words       Joan  Baez     sings
         tags        B-PER I-PER    O

@@ -1,4 +1,4 @@
-"""The entities in texts, of the tags of their words: in the graph, so that the script's answers are the server's."""
+"""The entities in texts, from the tags of their words: in the graph, so that program and server answer alike."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ from bert_tf.tasks.tagging.words import Words
 def entities_in(best, words: Words, labels: Sequence[str]) -> dict[str, tf.Tensor]:
     """Returns the entities of each text, as `TaggingTask.answer` describes them.
 
-    An entity begins at B-, and at I- behind a word outside or of another type, as conlleval has it. Its score is the
+    An entity begins at B-, and at I- after a word outside or of another type, as in conlleval. Its score is the
     mean probability of its words' tags.
 
     Args:

@@ -39,9 +39,9 @@ class TaggingTask(FineTuned):
     Args:
         config: of the encoder.
         labels: the tags, in IOB2: "B-PER", "I-PER", ..., "O".
-        scheme: in which columns of predictions are written: that of the training file.
+        scheme: of the tags in predictions.txt, "iob1", "iob2" or "bioes": that of the training file.
         doc_stride: word pieces from the start of one window of a long text to that of the next.
-        class_weights, label_smoothing: as of `ClassificationTask`, for each word.
+        class_weights, label_smoothing: as in `ClassificationTask`, for each word.
         rematerialize: as in `Encoder`.
     """
 
@@ -114,7 +114,7 @@ class TaggingTask(FineTuned):
         inputs = keras_inputs(self.features)
         encoder = Encoder(self.config, rematerialize=self.rematerialize)
         if self.config.has_pooler:
-            encoder.pooler.trainable = False  # nothing comes of it here
+            encoder.pooler.trainable = False  # unused here
         head = ClassificationHead(len(self.labels), self.config.hidden_dropout_prob, self.config.initializer_range)
         return keras.Model(inputs, head(encoder(inputs)["sequence_output"]), name="tagging")
 
@@ -122,7 +122,7 @@ class TaggingTask(FineTuned):
         return sentence_rows(tokenizer, examples, self.labels, max_seq_length, self.doc_stride, with_targets)
 
     def example_weights(self, batch):
-        """How many words speak in each row, or the sum of their tags' weights."""
+        """Returns how many words are tagged in each row, or the sum of their tags' weights."""
         tags = batch["tag_ids"]
         weights = tf.ones(tf.shape(tags))
         if self.class_weights is not None:
@@ -139,11 +139,11 @@ class TaggingTask(FineTuned):
         return _losses(outputs, batch["tag_ids"], None, 0.0), words
 
     def collected(self, outputs, batch):
-        """Returns of each piece its most probable tag, int32 [B, S], and that tag's probability, float32 [B, S]."""
+        """Returns each piece's most probable tag, int32 [B, S], and that tag's probability, float32 [B, S]."""
         return _best_tags(outputs)
 
     def metrics(self, outputs, rows):
-        """Returns conlleval's scores, of all entities and of each type; a type that does not occur has 0."""
+        """Returns conlleval's scores, overall and for each type; a type that does not occur has 0."""
         golds, predictions = rows.origin.tags, self._tags(outputs, rows.origin)
         return dict.fromkeys(self.metric_names, 0.0) | entities.score(golds, predictions)
 
@@ -182,8 +182,8 @@ class TaggingTask(FineTuned):
 
         Returns:
             `entity` and `type` string, `start` and `end` int32, `score` float32, each [n, E], E being the largest
-            number of entities in a text; "" and 0 behind a text's last, and `entity_count` int32 [n] says how many are
-            its own. `entity` is text[start:end], in code points, but for bytes that are no UTF-8, which do not count.
+            number of entities in a text; "" and 0 after a text's last, and `entity_count` int32 [n] says how many are
+            its own. `entity` is text[start:end], in code points, not counting bytes that are not UTF-8.
             Without origin `tag` string and `probability` float32 [w, S].
         """
         best = _best_tags(outputs)
@@ -216,7 +216,7 @@ class TaggingTask(FineTuned):
 def label_list(tags) -> list[str]:
     """Returns all tags that mark the types which occur in tags in IOB2, sorted as strings.
 
-    Each type has both of its tags, for an entity of one word in training may be one of two elsewhere.
+    Each type has both of its tags, since its entities may be one word long in training and longer elsewhere.
     """
     types = {entities.split_tag(tag)[1] for each in tags for tag in each if tag != "O"}
     return sorted({"O", *(f"{prefix}-{each}" if each else prefix for each in types for prefix in "BI")})
@@ -233,7 +233,7 @@ def _read(settings: Settings, split: str) -> TaggedExamples:
 
 
 def _losses(logits, tag_ids, weights, smoothing):
-    """Returns float32 [B]: the sum of the losses of the words that speak in each row."""
+    """Returns float32 [B]: the sum of the losses of the words tagged in each row."""
     flat = tf.reshape(logits, [-1, logits.shape[-1]])
     target = tf.reshape(tf.maximum(tag_ids, 0), [-1])
     losses = tf.reshape(cross_entropy(flat, target, weights, smoothing), tf.shape(tag_ids))

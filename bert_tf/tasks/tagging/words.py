@@ -17,13 +17,13 @@ _FULL_STOP = ord(".")
 
 
 class Words(NamedTuple):
-    """The W words of n texts, those of one text one after the other; a word without pieces is none.
+    """The W words of n texts, those of one text one after the other; a word without pieces does not count.
 
-    A word is what stands between white space. Its first piece speaks for it, in the window where that piece has most
-    around it.
+    A word is what stands between white space. Its first piece speaks for it, in the window where that piece has the
+    most pieces around it.
 
     Attributes:
-        texts: strings [n], without the bytes that are no UTF-8, which the offsets do not count.
+        texts: strings [n], without the bytes that are not UTF-8, which the offsets do not count.
         of_text: int64 [W], the text that each word is of; ascending.
         rows, columns: int64 [W], where the word's first piece stands in the rows.
         starts, limits: int32 [W], the word in its text, half-open, in code points.
@@ -117,7 +117,7 @@ class _Spans(NamedTuple):
 
 
 def _is_space(chars):
-    """bool [code points]: what parts words, for the tokenizer too."""
+    """bool [code points]: what separates words, for the tokenizer too."""
     table = character_table()
     places = tf.gather(tf.constant(table.pages), chars // PAGE) * PAGE + chars % PAGE
     return tf.gather(tf.constant(table.flags), places) & SPACE != 0

@@ -19,7 +19,7 @@ def write_tags(path: str, examples: TaggedExamples, *columns: Sequence[Sequence[
         path: the file.
         examples: the n sentences.
         columns: tags of all sentences, in IOB2; several stand side by side.
-        scheme: in which they are written.
+        scheme: that they are written in.
     """
     rows = []
     for words, *several in zip(examples.words, *columns, strict=True):
@@ -29,12 +29,12 @@ def write_tags(path: str, examples: TaggedExamples, *columns: Sequence[Sequence[
 
 
 def write_entities(path: str, examples: TaggedExamples, answers: Iterable[list[dict]]):
-    """Writes a JSON object a line for each sentence, in order: `id`, `text` and `entities`.
+    """Writes one JSON object per line for each sentence, in order: `id`, `text` and `entities`.
 
     Args:
         path: the file.
         examples: the n sentences; a text is their words with a space between them.
-        answers: of each its entities, {"text", "type", "start", "end", "score"}.
+        answers: the entities of each, {"text", "type", "start", "end", "score"}.
     """
     with atomic_open(path) as file:
         for name, words, each in zip(examples.ids, examples.words, answers, strict=True):
