@@ -5,12 +5,12 @@ import dataclasses
 import numpy as np
 import pytest
 import tensorflow as tf
-from bert_tf.tasks.question_answering import QuestionAnsweringTask
 
 from bert_tf.modeling.encoder import Encoder
 from bert_tf.modeling.pretrainer import Pretrainer
-from bert_tf.tasks.classification import ClassificationTask
+from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.tasks.pretraining import PretrainingTask
+from bert_tf.tasks.squad.task import QuestionAnsweringTask
 from tests import tiny
 from tests.harness import randomize
 
