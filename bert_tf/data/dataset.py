@@ -150,7 +150,14 @@ def batches(examples, order, max_seq_length, by_length=True, width_step=WIDTH_ST
 
     def generate():
         for rows in order:
-            chosen = {name: values[rows] for name, values in targets.items()}
-            yield {**examples.inputs(rows, width), **chosen, "is_real_example": (rows >= 0).astype(np.float32)}
+            real = rows >= 0
+            # Of a row of padding 0: a place such as `start_positions` of another example may lie beyond this batch.
+            chosen = {name: _of_real(values[rows], real) for name, values in targets.items()}
+            yield {**examples.inputs(rows, width), **chosen, "is_real_example": real.astype(np.float32)}
 
     return tf.data.Dataset.from_generator(generate, output_signature=signature).prefetch(2)
+
+
+def _of_real(values, real):
+    """Returns values [B, ...] with 0 in the rows that are not real."""
+    return np.where(real.reshape(-1, *[1] * (values.ndim - 1)), values, 0).astype(values.dtype)

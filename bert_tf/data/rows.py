@@ -49,8 +49,9 @@ class Column:
         """Returns the error that says which columns there are instead."""
         advice = f"choose one with `{self.parameter}`"
         advice += ", or say `header=false` if line 1 is already an example" if header else ""
+        what = f"`{self.parameter}`" if self.parameter.isidentifier() else self.parameter
         return ValueError(
-            f"{at}: there must be a column {self.name!r} (`{self.parameter}`). "
+            f"{at}: there must be a column {self.name!r} ({what}). "
             f"Received the columns {excerpt(list(names), 200)}; {self.remedy or advice}."
         )
 

@@ -159,7 +159,7 @@ def test_a_tf_config_that_says_nothing_is_refused(config, monkeypatch):
     monkeypatch.delenv("TF_CONFIG", raising=False)
     if config:
         monkeypatch.setenv("TF_CONFIG", config)
-    with pytest.raises(ValueError, match=r"multi_worker must know its cluster: .* Received TF_CONFIG="):
+    with pytest.raises(ValueError, match=r"multi_worker` must know its cluster: .* Received TF_CONFIG="):
         cluster.multi_worker()
 
 
