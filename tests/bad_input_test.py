@@ -184,7 +184,7 @@ BAD = {
         [*GLUE, "--xnli_language=de"],
         r"--xnli_language must be left out for a task in English alone\. Received: 'de' with --task_name=mrpc\.",
     ),
-    "an argument that is no flag": ([*TRAIN, "train.tsv"], r"Everything must be given as --flag=value\. Received: tr"),
+    "an argument that is no flag": ([*DONE, "train.tsv"], r"Everything must be given as --flag=value\. Received: tr"),
 }  # fmt: skip
 FULL = {  # name -> arguments; run with LIMIT on the size of a file
     "a full disk at the first checkpoint": [*TRAIN, "--output_dir=HOME/full"],

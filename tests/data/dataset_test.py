@@ -96,6 +96,7 @@ def test_a_row_that_fills_up_a_batch_keeps_one_token_and_does_not_count():
     assert drawn["input_ids"] == [[2, 3, 0, 0], [0, 0, 0, 0]]
     assert drawn["input_mask"] == [[1, 1, 0, 0], [1, 0, 0, 0]]  # no row may attend to nothing
     assert drawn["is_real_example"] == [1.0, 0.0]
+    assert drawn["label_ids"] == [_three().targets["label_ids"][2], 0]
 
 
 def test_batches_have_their_longest_width_each_and_the_dtypes_of_the_schema():

@@ -76,7 +76,7 @@ def resumed(folder):
 def uneven():
     try:
         with distribution.make_strategy("mirrored").scope():
-            distribution.check_batch_size(9, 1, "--train_batch_size")
+            distribution.check_batch_size(9, 1, "`train_batch_size`")
     except ValueError as error:
         return str(error)
 
