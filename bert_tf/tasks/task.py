@@ -69,10 +69,7 @@ class Trainable(Model, Protocol):
 
     @abc.abstractmethod
     def example_losses(self, outputs: Outputs, batch: Tensors) -> tuple[tf.Tensor, tf.Tensor] | None:
-        """Returns each example's loss and its weight in the mean over examples, float32 [B] each.
-
-        None where the loss is not such a mean: then it is among the metrics.
-        """
+        """Returns each example's loss and its weight in the mean over examples, float32 [B] each; or None."""
 
     @abc.abstractmethod
     def collected(self, outputs: Outputs, batch: Tensors) -> Outputs:
@@ -286,7 +283,6 @@ class FineTuned(Trainable, Served):
 
     def write_scored(self, directory: str, outcomes: Sequence[Outcome], settings: Settings):
         """Writes, beside eval_results.txt, the answer for each scored example; here, nothing."""
-        return
 
     @abc.abstractmethod
     def decode(self, outcome: Outcome) -> Any:
