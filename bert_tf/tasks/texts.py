@@ -24,6 +24,11 @@ def single_rows(tokenizer, texts, max_seq_length: int) -> dict[str, tf.Tensor]:
         pooler needs a first token.
     """
     packed = tokenizer.pack(*map(tokenizer.tokenize, texts), max_seq_length=max_seq_length)
+    return padded(tokenizer, packed)
+
+
+def padded(tokenizer, packed) -> dict[str, tf.Tensor]:
+    """Returns what `tokenizer.pad` makes of rows of any length, int32 [w, S], with S at least 1."""
     return {name: at_least_one(values) for name, values in tokenizer.pad(packed).items()}
 
 

@@ -17,7 +17,7 @@ from bert_tf.tasks.squad.answers import PREDICTIONS_FILES, Answers, merge, write
 from bert_tf.tasks.squad.rows import question_rows
 from bert_tf.tasks.squad.spans import best_spans, null_score
 from bert_tf.tasks.task import FineTuned
-from bert_tf.tasks.texts import at_least_one
+from bert_tf.tasks.texts import at_least_one, padded
 from bert_tf.tokenization.questions import question_windows
 
 _OPTIONS = ("n_best_size", "max_answer_length", "max_query_length", "doc_stride")
@@ -161,7 +161,7 @@ class QuestionAnsweringTask(FineTuned):
         questions, contexts = texts
         contexts = tf.strings.unicode_transcode(contexts, "UTF-8", "UTF-8", errors="ignore")
         cuts = question_windows(tokenizer, questions, contexts, max_seq_length, self.doc_stride, self.max_query_length)
-        features = {name: at_least_one(values) for name, values in tokenizer.pad(cuts.packed).items()}
+        features = padded(tokenizer, cuts.packed)
         shape = tf.shape(features["input_ids"], tf.int64)
         offsets = [part.to_tensor(-1, shape=shape) for part in (cuts.starts, cuts.limits)]
         return features, Origin(contexts, cuts.windows.rows, *offsets)

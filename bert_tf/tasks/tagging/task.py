@@ -20,7 +20,7 @@ from bert_tf.tasks.tagging.rows import sentence_rows
 from bert_tf.tasks.tagging.spans import entities_in
 from bert_tf.tasks.tagging.words import Words, word_rows
 from bert_tf.tasks.task import ACTIONS, FineTuned
-from bert_tf.tasks.texts import at_least_one
+from bert_tf.tasks.texts import padded
 
 _SENTENCES = 1_000  # whose entities are gathered at a time
 
@@ -171,7 +171,7 @@ class TaggingTask(FineTuned):
 
     def read(self, tokenizer, texts, max_seq_length):
         packed, words = word_rows(tokenizer, texts[0], max_seq_length, self.doc_stride)
-        return {name: at_least_one(values) for name, values in tokenizer.pad(packed).items()}, words
+        return padded(tokenizer, packed), words
 
     def answer(self, outputs, origin=None):
         """Returns the entities of each text.
