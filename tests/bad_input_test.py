@@ -4,13 +4,11 @@ import json
 import os
 import re
 import shutil
-import subprocess
-import sys
 
 import pytest
 
 from tests import glue_files, tiny
-from tests.conftest import ROOT
+from tests.scripts import Cases
 
 LIMIT = 40_000  # bytes a file may grow to: less than a checkpoint of the tiny model, more than what lies beside it
 
@@ -214,25 +212,22 @@ def _files(folder):
     return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
 
 
-def _run(home, cases):
-    """Runs all cases in one process; returns [{"status", "log"}]."""
-    cases = [
-        {**case, "arguments": [a.replace("HOME", str(home)) for a in case["arguments"]]
-         + ([] if any(a.startswith("--output_dir") for a in case["arguments"]) else [f"--output_dir={home}/out"])}
-        for case in cases
-    ]  # fmt: skip
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.run_cases", "run_classifier"], cwd=ROOT, input=json.dumps(cases), text=True,
-        check=False,
-        capture_output=True, env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2"})  # fmt: skip
-    assert done.returncode == 0, done.stderr[-4000:]
-    return json.loads(done.stdout)
+@pytest.fixture(scope="module")
+def run(home):
+    """Runs a command line, and returns {"status", "log"}; all of them in one process."""
+    with Cases("run_classifier") as program:
+
+        def run(arguments, limit=None):
+            out = [] if any(a.startswith("--output_dir") for a in arguments) else ["--output_dir=HOME/out"]
+            return program.run([a.replace("HOME", str(home)) for a in (*arguments, *out)], limit)
+
+        yield run
 
 
 @pytest.fixture(scope="module")
-def good(home):
+def good(home, run):
     """What good runs say; afterwards HOME/done is finished and HOME/stopped is what a kill after step 4 leaves."""
-    results = dict(zip(GOOD, _run(home, [{"arguments": arguments} for arguments in GOOD.values()]), strict=True))
+    results = {name: run(arguments) for name, arguments in GOOD.items()}
     stopped = home / "stopped"
     shutil.copytree(home / "done", stopped)
     for path in stopped.glob("model.ckpt-8.*"):
@@ -241,21 +236,19 @@ def good(home):
 
 
 @pytest.fixture(scope="module")
-def bad(home, good):
-    """Runs every bad case; returns its result, with the files of HOME that it changed."""
-    cases = {**BAD, **FLAGS}
+def bad(home, good, run):
+    """What every bad case says."""
     before = _files(home)
-    results = dict(zip(cases, _run(home, [{"arguments": arguments} for arguments, _ in cases.values()]), strict=True))
+    results = {name: run(arguments) for name, (arguments, _) in {**BAD, **FLAGS}.items()}
     assert _files(home) == before  # not one file was made, changed or lost
     assert not (home / "out").exists()
     return results
 
 
 @pytest.fixture(scope="module")
-def full(home, bad):
+def full(home, bad, run):
     before = {name: _files(home / name) for name in ("stopped", "done")}
-    cases = [{"arguments": arguments, "limit": LIMIT} for arguments in FULL.values()]
-    return before, dict(zip(FULL, _run(home, cases), strict=True))
+    return before, {name: run(arguments, LIMIT) for name, arguments in FULL.items()}
 
 
 def _check(result, message):

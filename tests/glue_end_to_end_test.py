@@ -1,9 +1,6 @@
 """run_classifier.py on every kind of task: trained, scored, asked, exported, and ready for GLUE's leaderboard."""
 
 import json
-import os
-import subprocess
-import sys
 import zipfile
 
 import numpy as np
@@ -11,7 +8,7 @@ import pytest
 
 from bert_tf.glue import submission
 from tests import glue_files, tiny
-from tests.conftest import ROOT
+from tests.scripts import run_programs
 
 TRAIN = ["--do_train", "--do_eval", "--init_checkpoint=HOME/init", "--train_batch_size=8", "--max_seq_length=24",
          "--learning_rate=2e-3", "--num_train_epochs=3"]  # fmt: skip
@@ -27,9 +24,6 @@ RUNS = {
     "mnli": _task("mnli", "--fit_temperature", "--keep_best=accuracy", "--early_stopping=9"),
     "mnli again": _task("mnli", "--keep_best=accuracy", "--early_stopping=9"),
     "ax": _task("ax", train=["--init_checkpoint=HOME/out/mnli"]),
-    "qqp": _task("qqp", "--num_train_epochs=0.05"),
-    "qnli": _task("qnli", "--label_smoothing=0.1", "--class_weights=balanced"),
-    "xnli": _task("xnli", "--xnli_language=de", "--freeze_layers=1"),
     "sts-b": _task("sts-b", "--do_export"),
     "topics": [
         "--train_file=HOME/topics.jsonl", "--eval_file=HOME/topics.tsv", "--predict_file=HOME/topics.tsv",
@@ -40,6 +34,11 @@ RUNS = {
         "--predict_file=HOME/topics.tsv", "--eval_file=HOME/topics.tsv", "--label_separator=;", "--do_predict",
         "--do_eval", "--output_dir=HOME/out/topics",
     ],
+}  # fmt: skip
+MORE = {  # for the slow tests
+    "qqp": _task("qqp", "--num_train_epochs=0.05"),
+    "qnli": _task("qnli", "--label_smoothing=0.1", "--class_weights=balanced"),
+    "xnli": _task("xnli", "--xnli_language=de", "--freeze_layers=1"),
     "scores": [
         "--train_file=HOME/scores.jsonl", "--eval_file=HOME/scores.jsonl", "--predict_file=HOME/scores.jsonl",
         "--problem_type=regression", "--do_predict", *TRAIN, "--output_dir=HOME/out/scores", "--long_text=window",
@@ -64,15 +63,32 @@ def home(tmp_path_factory):
     tiny.write_jsonl(home / "topics.jsonl", _topics(96, 1), ("text", "label"))
     tiny.write_tsv(home / "topics.tsv", [(text, "; ".join(topics)) for text, topics in _topics(20, 2)])
     tiny.write_jsonl(home / "scores.jsonl", [(t, 2 * int(x) - 0.5) for t, x in tiny.texts(32)], ("text", "label"))
-    cases = [{"arguments": [a.replace("HOME", str(home)) for a in arguments]} for arguments in RUNS.values()]
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.run_cases", "run_classifier"], cwd=ROOT, input=json.dumps(cases), text=True,
-        check=False, capture_output=True, env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2"})  # fmt: skip
-    assert done.returncode == 0, done.stderr[-4000:]
-    for name, result in zip(RUNS, json.loads(done.stdout), strict=True):
+    _run(home, RUNS)
+    return home
+
+
+def _run(home, runs):
+    cases = [[a.replace("HOME", str(home)) for a in arguments] for arguments in runs.values()]
+    for name, result in zip(runs, run_programs("run_classifier", cases), strict=True):
         assert result["status"] == 0, (name, result["log"])
         (home / f"{name}.log").write_text(result["log"], encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def more(home):
+    """The same folder, with what the runs of the slow tests left."""
+    _run(home, MORE)
     return home
+
+
+@pytest.fixture
+def out(request, task):
+    """The folder that the task's run left."""
+    return request.getfixturevalue("more" if task in MORE else "home") / "out" / task
+
+
+def _tasks(names):
+    return [pytest.param(name, marks=pytest.mark.slow) if name in MORE else name for name in names]
 
 
 def _scores(folder):
@@ -92,13 +108,13 @@ SPLITS = {"mnli": ("", "_mismatched"), "qqp": ("",), "qnli": ("",), "xnli": ("",
 METRICS = {"qqp": {"accuracy", "f1", "ece"}, "sts-b": {"pearson", "spearman"}}
 
 
-@pytest.mark.parametrize("task", SPLITS)
-def test_every_development_file_is_scored_and_its_answers_give_the_score(home, task):
-    scores, folder = _scores(home / "out" / task), home / "out" / task
+@pytest.mark.parametrize("task", _tasks(SPLITS))
+def test_every_development_file_is_scored_and_its_answers_give_the_score(out, task):
+    scores = _scores(out)
     names = METRICS.get(task, {"accuracy", "ece"}) | {"loss"}
     assert set(scores) == {f"eval_{name}{end}" for name in names for end in SPLITS[task]} | {"global_step"}
     for end, rows in zip(SPLITS[task], (10, 11), strict=False):
-        header, *lines = _table(folder / f"eval_predictions{end}.tsv")
+        header, *lines = _table(out / f"eval_predictions{end}.tsv")
         assert header == ["id", "label", "prediction"]
         assert [line[0] for line in lines] == [str(i) for i in range(12 if task == "sts-b" else rows)]
         if task != "sts-b":
@@ -113,13 +129,12 @@ FILES = {"mnli": ("MNLI-m.tsv", "MNLI-mm.tsv"), "ax": ("AX.tsv",), "qqp": ("QQP.
          "sts-b": ("STS-B.tsv",), "xnli": ()}  # fmt: skip
 
 
-@pytest.mark.parametrize("task", FILES)
-def test_the_leaderboard_s_files_say_what_the_predictions_say(home, task):
-    folder = home / "out" / task
-    assert [name for name in submission.FILES if (folder / name).exists()] == sorted(FILES[task])
+@pytest.mark.parametrize("task", _tasks(FILES))
+def test_the_leaderboard_s_files_say_what_the_predictions_say(out, task):
+    assert [name for name in submission.FILES if (out / name).exists()] == sorted(FILES[task])
     for name, end in zip(FILES[task], ("", "_mismatched"), strict=False):
-        header, *lines = _table(folder / name)
-        answers = _answers(folder, f"predictions{end}.jsonl")
+        header, *lines = _table(out / name)
+        answers = _answers(out, f"predictions{end}.jsonl")
         assert header == ["index", "prediction"] and [line[0] for line in lines] == [a["id"] for a in answers]
         if task == "sts-b":
             assert [line[1] for line in lines] == [f"{min(max(a['score'], 0), 5):.3f}" for a in answers]
@@ -132,18 +147,20 @@ def test_ids_of_the_test_files_are_asked_back(home):
     assert len(_table(home / "out/ax/AX.tsv")) == 7
 
 
-def test_the_zip_of_all_of_them(home, tmp_path):
-    folders = [home / "out" / task for task in FILES]
+@pytest.mark.slow
+def test_the_zip_of_all_of_them(more, tmp_path):
+    folders = [more / "out" / task for task in FILES]
     missing = submission.write_submission(folders, tmp_path / "submission.zip")
     assert set(missing) == {"CoLA.tsv", "SST-2.tsv", "MRPC.tsv", "RTE.tsv", "WNLI.tsv"}
     with zipfile.ZipFile(tmp_path / "submission.zip") as archive:
         assert archive.namelist() == [name for name in submission.FILES if name not in missing]
-        assert archive.read("AX.tsv") == (home / "out/ax/AX.tsv").read_bytes()
+        assert archive.read("AX.tsv") == (more / "out/ax/AX.tsv").read_bytes()
 
 
-def test_broken_rows_of_qqp_are_left_out_and_counted(home):
+@pytest.mark.slow
+def test_broken_rows_of_qqp_are_left_out_and_counted(more):
     assert (
-        "train.tsv: left out 2 rows of fewer than 6 columns, the first in line 2102." in (home / "qqp.log").read_text()
+        "train.tsv: left out 2 rows of fewer than 6 columns, the first in line 2102." in (more / "qqp.log").read_text()
     )
 
 
@@ -186,8 +203,9 @@ def test_several_labels_through_the_script_and_the_export(home):
     assert "Continuing" not in (home / "topics again.log").read_text()
 
 
-def test_numbers_of_one_s_own_through_windows(home):
-    folder = home / "out/scores"
+@pytest.mark.slow
+def test_numbers_of_one_s_own_through_windows(more):
+    folder = more / "out/scores"
     assert set(_scores(folder)) == {"eval_pearson", "eval_spearman", "eval_loss", "global_step"}
     assert not (folder / "labels.txt").exists()
     labels = np.array([row[1] for row in _table(folder / "eval_predictions.tsv")[1:]], float)

@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 
 import numpy as np
 
@@ -32,14 +33,43 @@ def run(arguments, script="run_classifier.py"):
     return log
 
 
+class Cases:
+    """A program in a process that takes one command line after the other: TensorFlow is started once for all.
+
+    To be used in a `with`, and seldom for what is about the process, such as signals: only the program's own state is
+    new in each case.
+    """
+
+    def __init__(self, name):
+        self.log = tempfile.TemporaryFile("w+")  # noqa: SIM115  (closed by __exit__)
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "tests.run_cases", name], cwd=ROOT, text=True, stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE, stderr=self.log, env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2"})  # fmt: skip
+
+    def run(self, arguments, limit=None):
+        """Returns {"status", "log", "written"}: see run_cases.py; no file grows beyond `limit` bytes."""
+        self.process.stdin.write(json.dumps({"arguments": list(arguments), "limit": limit}) + "\n")
+        self.process.stdin.flush()
+        line = self.process.stdout.readline()
+        if not line:
+            self.log.seek(0)
+            raise AssertionError(f"the process ended: {self.log.read()[-4000:]}")
+        return json.loads(line)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.stdin.close()
+        self.process.wait()
+        self.process.stdout.close()
+        self.log.close()
+
+
 def run_programs(name, cases):
-    """Runs a program with each list of arguments, all in one process; returns [{"status", "log"}]."""
-    ended = subprocess.run(
-        [sys.executable, "-m", "tests.run_cases", name], cwd=ROOT, text=True, check=False, capture_output=True,
-        input=json.dumps([{"arguments": arguments} for arguments in cases]),
-        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2"})  # fmt: skip
-    assert ended.returncode == 0, ended.stderr[-4000:]
-    return json.loads(ended.stdout)
+    """Runs a program with each list of arguments, all in one process; returns [{"status", "log", "written"}]."""
+    with Cases(name) as program:
+        return [program.run(arguments) for arguments in cases]
 
 
 def run_and_kill(arguments, step, script="run_classifier.py"):

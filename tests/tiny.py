@@ -15,8 +15,8 @@ VOCAB = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *GOOD, *BAD, *FILL, "##s"
 
 
 def config(dropout=0.0, **changes) -> EncoderConfig:
-    """Two layers of width 32 for `VOCAB`, 32 positions."""
-    shape = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64}
+    """One layer of width 32 for `VOCAB`, 32 positions: tracing, most of the work of a tiny model, goes by layers."""
+    shape = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 64}
     rates = {"hidden_dropout_prob": dropout, "attention_probs_dropout_prob": dropout}
     numbers = {"vocab_size": len(VOCAB), "max_position_embeddings": 32, "initializer_range": 0.1}
     return EncoderConfig(**{**numbers, **shape, **rates, **changes})

@@ -2,7 +2,6 @@
 
 import gzip
 import os
-import resource
 import signal
 import subprocess
 import sys
@@ -12,9 +11,16 @@ import pytest
 
 from tests.conftest import ROOT
 from tests.corpus import support
+from tests.scripts import Cases
 
 
-def _run(folder, *flags, **more):
+@pytest.fixture(scope="module")
+def program():
+    with Cases("create_pretraining_data") as program:
+        yield program
+
+
+def _run(program, folder, *flags, limit=None):
     """Runs the program on everything in folder/corpus, beside output of an earlier run. Returns what it said."""
     (folder / "out").mkdir()
     (folder / "out" / "a.tfrecord").write_bytes(b"old")
@@ -23,13 +29,11 @@ def _run(folder, *flags, **more):
         f"--input_file={folder}/corpus", f"--vocab_file={folder}/vocab.txt", f"--output_file={folder}/out/a.tfrecord",
         "--num_workers=1", "--dupe_factor=1",
     ]  # fmt: skip
-    command = [sys.executable, "-m", "bert_tf", "create_pretraining_data", *flags]
-    command += [flag for flag in default if flag.split("=")[0] not in given]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, **more)
-    assert done.returncode == 1 and done.stdout == "" and "Traceback" not in done.stderr, done.stderr
+    result = program.run([*flags, *(flag for flag in default if flag.split("=")[0] not in given)], limit)
+    assert result["status"] == 1 and "Traceback" not in result["log"], result["log"]
     assert os.listdir(folder / "out") == ["a.tfrecord"]
     assert (folder / "out" / "a.tfrecord").read_bytes() == b"old"
-    (message,) = (line for line in done.stderr.splitlines() if " Error: " in line)
+    (message,) = (line for line in result["log"].splitlines() if " Error: " in line)
     return message
 
 
@@ -48,76 +52,73 @@ def _write(folder, **files):
 GOOD = "wak wal .\nwam .\n\nwal .\nwak .\n"
 
 
-def test_an_empty_corpus(folder):
-    assert "must be files, folders or patterns that match some" in _run(folder)
+def test_an_empty_corpus(program, folder):
+    assert "must be files, folders or patterns that match some" in _run(program, folder)
 
 
-def test_a_corpus_of_empty_files(folder):
+def test_a_corpus_of_empty_files(program, folder):
     _write(folder, a="", b="\n\n")
-    assert "must hold a sentence at least. Received 2 file(s) without one" in _run(folder)
+    assert "must hold a sentence at least. Received 2 file(s) without one" in _run(program, folder)
 
 
-def test_one_document_only(folder):
+def test_one_document_only(program, folder):
     _write(folder, a="wak wal .\nwam .\n")
-    message = _run(folder)
+    message = _run(program, folder)
     assert "must have two documents at least" in message and "--sentence_objective=sop or none" in message
 
 
-def test_a_binary_file(folder):
+def test_a_binary_file(program, folder):
     _write(folder, a=GOOD, b=bytes(range(256)) * 10)
-    assert "corpus/b.txt (binary: it has NUL bytes)" in _run(folder)
+    assert "corpus/b.txt (binary: it has NUL bytes)" in _run(program, folder)
 
 
-def test_a_line_of_10_mb(folder):
+def test_a_line_of_10_mb(program, folder):
     _write(folder, a=GOOD, b="wak .\n" + "wal " * 2_500_000)
-    assert "corpus/b.txt:2 must be a line of at most 8 MiB" in _run(folder, "--input_format=sentences")
+    assert "corpus/b.txt:2 must be a line of at most 8 MiB" in _run(program, folder, "--input_format=sentences")
 
 
-def test_a_vocabulary_without_mask(folder):
+def test_a_vocabulary_without_mask(program, folder):
     _write(folder, a=GOOD)
     (folder / "vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\nwak\n")
-    assert "must hold [MASK]. Received" in _run(folder)
+    assert "must hold [MASK]. Received" in _run(program, folder)
 
 
-def test_an_unreadable_file_among_a_thousand(folder):
+def test_an_unreadable_file_among_a_thousand(program, folder):
     _write(folder, **{f"f{number}": GOOD for number in range(1000)})
     os.symlink(folder / "nowhere", folder / "corpus" / "f1000.txt")
-    message = _run(folder)
+    message = _run(program, folder)
     assert "Received 1 of 1001 that are not" in message and "f1000.txt (No such file or directory)" in message
 
 
-def test_a_file_that_breaks_off(folder):
+def test_a_file_that_breaks_off(program, folder):
     packed = gzip.compress(os.urandom(300_000).hex().encode())
     (folder / "corpus" / "a.txt.gz").write_bytes(packed[: len(packed) // 2])
-    assert "a.txt.gz must be a file that can be read to its end" in _run(folder, "--input_format=sentences")
+    assert "a.txt.gz must be a file that can be read to its end" in _run(program, folder, "--input_format=sentences")
 
 
 @pytest.mark.parametrize("workers", [pytest.param(1, marks=pytest.mark.slow), 2])
-def test_a_full_disk(folder, workers):
+def test_a_full_disk(program, folder, workers):
     _write(folder, a=GOOD * 3000)
-
-    def limit():
-        resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
-
-    message = _run(folder, f"--num_workers={workers}", preexec_fn=limit)
+    message = _run(program, folder, f"--num_workers={workers}", limit=20_000)
     assert "File too large: " in message and f"{folder}/out/" in message
 
 
-def test_masking_flags_that_contradict_each_other(folder):
+def test_masking_flags_that_contradict_each_other(program, folder):
     _write(folder, a=GOOD)
-    message = _run(folder, "--do_whole_word_mask", "--masking=span")
+    message = _run(program, folder, "--do_whole_word_mask", "--masking=span")
     assert "--do_whole_word_mask must not contradict --masking" in message
 
 
-def test_several_files_and_shards(folder):
+def test_several_files_and_shards(program, folder):
     _write(folder, a=GOOD)
     output = f"--output_file={folder}/out/a.tfrecord,{folder}/out/b.tfrecord"
-    assert "--num_shards must come with one --output_file. Received 2" in _run(folder, output, "--num_shards=2")
+    message = _run(program, folder, output, "--num_shards=2")
+    assert "--num_shards must come with one --output_file. Received 2" in message
 
 
-def test_a_folder_as_output(folder):
+def test_a_folder_as_output(program, folder):
     _write(folder, a=GOOD)
-    assert "--output_file must be a file. Received the folder" in _run(folder, f"--output_file={folder}/out")
+    assert "--output_file must be a file. Received the folder" in _run(program, folder, f"--output_file={folder}/out")
 
 
 def test_ctrl_c_ends_all_workers_in_one_line(folder):

@@ -129,6 +129,7 @@ def test_each_weight_is_there_once(exported):
     assert stored - sum(int(np.prod(v.shape)) for v in model.variables) <= 2  # the save counter, the object graph
 
 
+@pytest.mark.slow
 def test_a_real_model_is_hardly_larger_than_its_weights(minilm, tmp_path):
     bert = bert_tf.load(minilm)
     task = ClassificationTask(bert.config, 2)
@@ -152,6 +153,7 @@ def test_versions_rise_and_bfloat16_halves(tmp_path):
     np.testing.assert_allclose(got, _expected(task, model, tokenizer, TEXTS), atol=0.02)
 
 
+@pytest.mark.slow
 def test_a_full_disk_leaves_nothing(tmp_path):
     trained(str(tmp_path))
     code = (

@@ -34,6 +34,7 @@ def material(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_a_grid_is_made_once_and_answers(material):
     output = material / "small"
     command = [f"--tasks={TASKS[1]}", *_command(material, output)]

@@ -1,6 +1,5 @@
 """A corpus, a model and runs of run_pretraining.py, all small enough for tests."""
 
-import json
 import os
 import pathlib
 import subprocess
@@ -13,6 +12,7 @@ from bert_tf.corpus.job import Job, create_pretraining_data
 from bert_tf.corpus.options import Options
 from tests import tiny
 from tests.conftest import ROOT
+from tests.scripts import run_programs
 
 LENGTH, PREDICTIONS = 32, 5
 LIMIT_S = 300  # after which a run hangs
@@ -84,11 +84,7 @@ def run(flags: list[str], script="run_pretraining.py") -> str:
 
 def run_cases(cases: dict[str, list[str]]) -> dict[str, dict]:
     """Runs command lines by name in one process after another; returns {"status", "log", ...} of each."""
-    done = subprocess.run([sys.executable, "-m", "tests.pretraining.run_cases"], cwd=ROOT, env=_environment(),
-                          input=json.dumps(list(cases.values())), text=True, timeout=2 * LIMIT_S, capture_output=True,
-                          check=False)  # fmt: skip
-    assert done.returncode == 0, done.stderr[-4000:]
-    return dict(zip(cases, json.loads(done.stdout), strict=True))
+    return dict(zip(cases, run_programs("run_pretraining", cases.values()), strict=True))
 
 
 def _environment():

@@ -63,7 +63,7 @@ def test_rest_can_be_left_out(film_path):
         assert server.rest_port is None
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)])
 def test_the_program_serves_and_stops_at_a_signal(film_path, number):
     command = [sys.executable, "-m", "bert_tf", "serve", f"--model_base_path={film_path}", "--model_name=film",
                "--port=0", "--rest_api_port=0"]  # fmt: skip

@@ -96,6 +96,7 @@ def test_killed_on_the_way_it_ends_where_it_would_have(tmp_path, monkeypatch):
     assert job.global_step == 4 and left == [0.9] and Store(tmp_path).steps() == [2, 4, 6, 8]
 
 
+@pytest.mark.slow
 def test_with_more_patience_it_goes_on(tmp_path, monkeypatch):
     job, left = _train(monkeypatch, tmp_path, SCORES, 3)
     assert not left and job.global_step == 10
@@ -110,10 +111,14 @@ def test_of_a_loss_less_is_better(tmp_path, monkeypatch):
 
 def test_scores_that_are_no_numbers_are_never_better(tmp_path, monkeypatch):
     nan = float("nan")
-    job, left = _train(monkeypatch, tmp_path / "first", (nan, 0.5, nan, nan, 0.6))
+    job, left = _train(monkeypatch, tmp_path, (nan, 0.5, nan, nan, 0.6))
     assert job.global_step == 4 and left == [0.6]
-    job, _ = _train(monkeypatch, tmp_path / "all", (nan,) * 5)
-    assert job.global_step == 4 and Store(tmp_path / "all").best() is None
+
+
+@pytest.mark.slow
+def test_without_one_score_that_is_a_number_nothing_is_best(tmp_path, monkeypatch):
+    job, _ = _train(monkeypatch, tmp_path, (float("nan"),) * 5)
+    assert job.global_step == 4 and Store(tmp_path).best() is None
 
 
 def test_it_goes_on_with_the_same_patience_only(stopped, monkeypatch):

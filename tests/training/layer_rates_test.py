@@ -17,7 +17,7 @@ from bert_tf.training.optimizer import AdamW
 from bert_tf.training.step import StepConfig, TrainStep
 from tests import tiny
 
-TASK = ClassificationTask(tiny.config(), 2)  # two layers
+TASK = ClassificationTask(tiny.config(num_hidden_layers=2), 2)
 EXAMPLES = tiny.tokenized(40)
 RATE = 1e-3
 DEPTHS = ("bert/embeddings/", "bert/encoder/layer_0/", "bert/encoder/layer_1/", ("bert/pooler/", "classifier/"))
@@ -88,7 +88,7 @@ def test_no_gradient_is_computed_for_what_is_frozen(plain):
 
 
 def test_freezing_works_with_rematerialized_layers(plain):
-    task = ClassificationTask(tiny.config(), 2, rematerialize=True)
+    task = ClassificationTask(tiny.config(num_hidden_layers=2), 2, rematerialize=True)
     keras.utils.set_random_seed(0)
     model, rates = task.build_model(), LayerRates(2, 1)
     rates.freeze_in(model.variables)

@@ -54,7 +54,7 @@ def _end(folder, step=10):
     return read(os.path.join(folder, f"model.ckpt-{step}"))
 
 
-@pytest.mark.parametrize("accumulation", [1, 2])
+@pytest.mark.parametrize("accumulation", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_a_resumed_run_is_one_that_never_stopped_to_the_bit(tmp_path, accumulation):
     whole = _fit(_run(tmp_path / "whole", accumulation=accumulation))
     run = _run(tmp_path / "parts", accumulation=accumulation)

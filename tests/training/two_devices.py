@@ -1,5 +1,7 @@
 """Trains on one and on two virtual CPU devices, and prints as JSON what came out; `two_devices_test.py` runs it.
 
+    python -m tests.training.two_devices usual      or: options
+
 A process of its own, because virtual devices must be made before TensorFlow is first used.
 """
 
@@ -121,21 +123,30 @@ def guarded(strategy, optimizer):
     return {"losses": losses, "skipped": skipped, "unmoved": equal, "counts": counts}
 
 
-def main():
-    folder = tempfile.mkdtemp()
-    results = {
+def usual(folder):
+    return {
         "one": train("default", folder=folder),
         "two": train("mirrored"),
-        "two, accumulated": train("mirrored", accumulation=2, kill_after=3),
-        "two, XLA": train("mirrored", use_xla=True, kill_after=8),
-        "layers": [train(s, layers=LayerRates(1, 0, 0.5, 2), steps=8) for s in ("default", "mirrored")],
-        "float16": float16("mirrored"),
         "resumed": resumed(folder),
         "outputs": [outputs(strategy, folder) for strategy in ("default", "mirrored")],
         "replicas": distribution.make_strategy("mirrored").num_replicas_in_sync,
         "uneven": uneven(),
+    }
+
+
+def options(folder):
+    return {
+        "one": train("default", folder=folder),
+        "two, accumulated": train("mirrored", accumulation=2, kill_after=3),
+        "two, XLA": train("mirrored", use_xla=True, kill_after=8),
+        "layers": [train(s, layers=LayerRates(1, 0, 0.5, 2), steps=8) for s in ("default", "mirrored")],
+        "float16": float16("mirrored"),
         "guarded": [guarded(strategy, "lamb") for strategy in ("default", "mirrored")],
     }
+
+
+def main():
+    results = {"usual": usual, "options": options}[sys.argv[1]](tempfile.mkdtemp())
     json.dump(results, sys.stdout)
 
 

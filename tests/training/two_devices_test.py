@@ -11,14 +11,23 @@ import pytest
 from tests.conftest import ROOT
 
 
-@pytest.fixture(scope="module")
-def results():
+def _results(cases):
     environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2"}
     done = subprocess.run(
-        [sys.executable, "-m", "tests.training.two_devices"],
+        [sys.executable, "-m", "tests.training.two_devices", cases],
         cwd=ROOT, env=environment, capture_output=True, text=True, check=False)  # fmt: skip
     assert done.returncode == 0, done.stderr[-4000:]
     return json.loads(done.stdout)
+
+
+@pytest.fixture(scope="module")
+def results():
+    return _results("usual")
+
+
+@pytest.fixture(scope="module")
+def options():
+    return _results("options")
 
 
 def test_there_are_two(results):
@@ -30,22 +39,26 @@ def test_the_losses_of_two_are_those_of_one(results):
     np.testing.assert_allclose(results["two"], results["one"], rtol=0, atol=1e-5)
 
 
-def test_so_they_are_with_each_half_cut_in_two(results):
-    np.testing.assert_allclose(results["two, accumulated"], results["one"][:3], rtol=0, atol=1e-5)
+@pytest.mark.slow
+def test_so_they_are_with_each_half_cut_in_two(options):
+    np.testing.assert_allclose(options["two, accumulated"], options["one"][:3], rtol=0, atol=1e-5)
 
 
-def test_xla_changes_nothing(results):
-    np.testing.assert_allclose(results["two, XLA"], results["one"][:8], rtol=0, atol=1e-5)
+@pytest.mark.slow
+def test_xla_changes_nothing(options):
+    np.testing.assert_allclose(options["two, XLA"], options["one"][:8], rtol=0, atol=1e-5)
 
 
-def test_layers_have_their_rates_and_thaw_on_two_as_on_one(results):
-    one, two = results["layers"]
+@pytest.mark.slow
+def test_layers_have_their_rates_and_thaw_on_two_as_on_one(options):
+    one, two = options["layers"]
     np.testing.assert_allclose(two, one, rtol=0, atol=1e-5)
-    assert abs(one[-1] - results["one"][7]) > 1e-3
+    assert abs(one[-1] - options["one"][7]) > 1e-3
 
 
-def test_float16_on_two_devices(results):
-    np.testing.assert_allclose(results["float16"], results["one"][:3], rtol=0, atol=2e-3)
+@pytest.mark.slow
+def test_float16_on_two_devices(options):
+    np.testing.assert_allclose(options["float16"], options["one"][:3], rtol=0, atol=2e-3)
 
 
 def test_a_resumed_run_is_one_that_never_stopped_to_the_bit(results):
@@ -67,8 +80,9 @@ def test_a_batch_that_two_cannot_share_is_refused(results):
     )
 
 
-def test_a_batch_that_is_bad_on_one_device_moves_nothing_on_either(results):
-    one, two = results["guarded"]
+@pytest.mark.slow
+def test_a_batch_that_is_bad_on_one_device_moves_nothing_on_either(options):
+    one, two = options["guarded"]
     assert one["skipped"] == two["skipped"] == [0, 0, 0, 1, 0, 0]
     assert one["unmoved"] == two["unmoved"] == [False, False, True, False, False]  # from each step to the next
     assert one["counts"] == [[1], [5]] and two["counts"] == [[1, 1], [5, 5]]

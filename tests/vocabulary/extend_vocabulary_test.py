@@ -213,6 +213,7 @@ def test_the_program(old, tmp_path):
     assert Tokenizer.from_directory(tmp_path / "new").vocab == [*tiny.VOCAB, "films"]
 
 
+@pytest.mark.slow
 def test_50_medical_words_on_minilm(minilm, tmp_path):
     assert len(set(MEDICAL)) == 50
     words, known = extensions.read_words(words_file(tmp_path, "\n".join(MEDICAL)), load_description([minilm]).tokenizer)

@@ -23,8 +23,10 @@ CASES = {
     "finished": [*ONE, "--output_dir=HOME/one"],
     "two": TWO,
     "later": [*ASK, "--output_dir=HOME/later"],  # what it was trained with, it remembers
-    "never": [*LATER, "--version_2_with_negative", "--null_score_diff_threshold=-1000", "--output_dir=HOME/never"],
     "always": [*LATER, "--version_2_with_negative=false", "--output_dir=HOME/always"],
+}
+MORE = {  # for the slow tests
+    "never": [*LATER, "--version_2_with_negative", "--null_score_diff_threshold=-1000", "--output_dir=HOME/never"],
     "scored": [*LATER, "--version_2_with_negative", "--predict_file=HOME/dev2.json", "--output_dir=HOME/scored"],
 }
 
@@ -45,7 +47,16 @@ def home(tmp_path_factory):
 @pytest.fixture(scope="module")
 def logs(home):
     """Returns {case: its log}, of runs one after the other; each leaves its files in a folder of its name."""
-    results = dict(zip(CASES, run_cases(home, CASES.values()), strict=True))
+    return _run(home, CASES)
+
+
+@pytest.fixture(scope="module")
+def more(home, logs):
+    return _run(home, MORE)
+
+
+def _run(home, cases):
+    results = dict(zip(cases, run_cases(home, cases.values()), strict=True))
     for name, result in results.items():
         assert result["status"] == 0, (name, result["log"])
     return {name: result["log"] for name, result in results.items()}
@@ -89,9 +100,9 @@ def test_squad_2_finds_a_threshold_and_keeps_it(home, logs):
 
 
 def test_the_kept_threshold_is_used_unless_another_is_given(home, logs):
-    two, later, never, always = (_json(home / n / "predictions.json") for n in ("two", "later", "never", "always"))
+    two, later, always = (_json(home / n / "predictions.json") for n in ("two", "later", "always"))
     odds, threshold = _json(home / "two" / "null_odds.json"), _json(home / "two" / "task.json")
-    assert two == later and set(never.values()) == {""}
+    assert two == later
     blank = [f"q{20 + list(STRANGE).index('blank')}"]
     assert [name for name, text in always.items() if not text] == blank
     kept = threshold["null_score_diff_threshold"]
@@ -99,7 +110,13 @@ def test_the_kept_threshold_is_used_unless_another_is_given(home, logs):
     assert not (home / "always" / "null_odds.json").exists()
 
 
-def test_a_file_with_answers_is_scored_where_it_is_answered(home, logs):
+@pytest.mark.slow
+def test_by_a_threshold_that_nothing_reaches_there_is_no_answer(home, more):
+    assert set(_json(home / "never" / "predictions.json").values()) == {""}
+
+
+@pytest.mark.slow
+def test_a_file_with_answers_is_scored_where_it_is_answered(home, more):
     scores = _scores(home / "scored")
     assert scores["eval_f1"] == pytest.approx(_scores(home / "two")["eval_best_f1"])
 

@@ -1,15 +1,12 @@
 """Questions that a tiny model can learn to answer, and command lines of run_squad.py."""
 
 import json
-import os
 import pathlib
-import subprocess
-import sys
 
 import numpy as np
 
 from tests import tiny
-from tests.conftest import ROOT
+from tests.scripts import run_programs
 
 TRAIN = ["--init_checkpoint=HOME/init", "--do_train", "--train_batch_size=16", "--max_seq_length=24", "--doc_stride=8",
          "--max_query_length=5", "--max_answer_length=4", "--learning_rate=3e-3", "--deterministic"]  # fmt: skip
@@ -66,9 +63,4 @@ def at(home, arguments):
 
 def run_cases(home, cases):
     """Runs run_squad.py with each list of arguments, all in one process; returns [{"status", "log"}]."""
-    cases = [{"arguments": at(home, arguments)} for arguments in cases]
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.run_cases", "run_squad"], cwd=ROOT, input=json.dumps(cases), text=True,
-        check=False, capture_output=True, env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2"})  # fmt: skip
-    assert done.returncode == 0, done.stderr[-4000:]
-    return json.loads(done.stdout)
+    return run_programs("run_squad", [at(home, arguments) for arguments in cases])

@@ -43,7 +43,7 @@ BAD = {  # case -> arguments, what the message says
 @pytest.fixture(scope="module")
 def home(tmp_path_factory):
     folder = tmp_path_factory.mktemp("run_tagger")
-    tiny.checkpoint(folder / "init", dropout=0.1)
+    tiny.checkpoint(folder / "init", dropout=0.1, num_hidden_layers=2)
     tiny.checkpoint(folder / "classifier")
     (folder / "classifier" / "task.json").write_text(json.dumps(
         {"task": "classification", "num_labels": 2, "text_inputs": ["text"], "max_seq_length": 16}))  # fmt: skip
