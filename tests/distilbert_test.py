@@ -114,6 +114,7 @@ def test_question_answering(folder, tmp_path):
     assert np.mean([answer == row[2] for answer, row in zip(answers, asked, strict=True)]) > 0.8
 
 
+@pytest.mark.slow
 def test_fill_mask(folder, tmp_path):
     filler = Filler(folder, top_k=2)
     assert filler.max_seq_length == 20

@@ -122,7 +122,7 @@ def test_a_folder_as_output(program, folder):
 
 
 def test_ctrl_c_ends_all_workers_in_one_line(folder):
-    _write(folder, a=GOOD * 100_000)
+    _write(folder, a=GOOD * 30_000)
     (folder / "out").mkdir()
     command = [
         sys.executable, "-m", "bert_tf", "create_pretraining_data", f"--input_file={folder}/corpus",
@@ -144,7 +144,7 @@ def test_ctrl_c_ends_all_workers_in_one_line(folder):
 
 
 def test_sigterm_ends_the_run_and_removes_what_is_half_made(folder):
-    _write(folder, a=GOOD * 100_000)
+    _write(folder, a=GOOD * 30_000)
     (folder / "out").mkdir()
     command = [
         sys.executable, "-m", "bert_tf", "create_pretraining_data", f"--input_file={folder}/corpus",

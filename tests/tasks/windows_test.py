@@ -92,6 +92,7 @@ def _first_step(config, batch):
     return {n: float(results[n]) for n in ("loss", "gradient_norm")}, [v.numpy() for v in model.trainable_variables]
 
 
+@pytest.mark.slow
 def test_cut_into_micro_batches_and_compiled_a_step_is_the_same(tokenizer):
     batch = _batch(tokenizer, range(8))
     counts = (batch["input_mask"].numpy().any(2)).sum(1)

@@ -239,7 +239,8 @@ def test_killed_anywhere_the_end_is_the_same_to_the_bit(tmp_path, whole, kill_at
     _assert_equal(whole, _end(tmp_path))
 
 
-@pytest.mark.parametrize("function", [pytest.param("delete_after", marks=pytest.mark.slow), "save"])
+@pytest.mark.slow
+@pytest.mark.parametrize("function", ["delete_after", "save"])
 def test_killed_while_going_back_the_end_is_the_same_to_the_bit(tmp_path, whole, function, monkeypatch):
     real, kills = getattr(Store, function), []
 

@@ -60,7 +60,7 @@ def plain():
 FROZEN = {1: DEPTHS[:2], 2: DEPTHS[:3], "all": (*DEPTHS[:3], "bert/pooler/")}
 
 
-@pytest.mark.parametrize("freeze", FROZEN)
+@pytest.mark.parametrize("freeze", [1, pytest.param(2, marks=pytest.mark.slow), "all"])
 def test_frozen_layers_stay_to_the_bit_and_the_others_move_as_ever(plain, freeze):
     before, after, slots, step = _one_step(LayerRates(2, freeze))
     frozen = {path for path in before if path.startswith(FROZEN[freeze])}
@@ -200,14 +200,14 @@ def test_the_settings_of_older_runs_are_what_they_were(tmp_path):
 @pytest.fixture(scope="module")
 def init(tmp_path_factory):
     """A checkpoint in which no variable has the value that a new one has."""
-    folder = tiny.checkpoint(tmp_path_factory.mktemp("init"))
+    folder = tiny.checkpoint(tmp_path_factory.mktemp("init"), num_hidden_layers=2)
     prefix, rng = os.fspath(folder / "bert_model.ckpt"), np.random.default_rng(0)
     noisy = {n: (v + 0.02 * rng.normal(size=v.shape)).astype(np.float32) for n, v in tf1.read(prefix).items()}
     tf1.write(prefix, noisy)
     return folder
 
 
-@pytest.mark.parametrize("layers", [1, 2])
+@pytest.mark.parametrize("layers", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_the_top_layers_and_the_pooler_start_anew_and_the_others_do_not(tmp_path, init, layers, caplog):
     run = _run(tmp_path, steps=1, num_warmup_steps=1, reinit_layers=layers, init_checkpoint=os.fspath(init))
     with caplog.at_level(logging.WARNING):
@@ -222,6 +222,7 @@ def test_the_top_layers_and_the_pooler_start_anew_and_the_others_do_not(tmp_path
     assert (after["bert/encoder/layer_1/output/LayerNorm/gamma"] == 1).all()
 
 
+@pytest.mark.slow
 def test_a_resumed_run_starts_nothing_anew(tmp_path, init):
     values = {"steps": 4, "reinit_layers": 1, "init_checkpoint": os.fspath(init), "save_checkpoints_steps": 2}
     _fit(_run(tmp_path / "whole", **values))

@@ -74,7 +74,8 @@ def _end(folder):
 GUARDED = {"guard": GuardConfig(), "scale_loss": True}
 
 
-@pytest.mark.parametrize("extra", [{}, pytest.param(GUARDED, marks=pytest.mark.slow)], ids=["plain", "guarded"])
+@pytest.mark.slow
+@pytest.mark.parametrize("extra", [{}, GUARDED], ids=["plain", "guarded"])
 def test_a_run_that_had_to_be_cut_and_is_resumed_is_one_cut_from_the_start(tmp_path, caplog, extra):
     with caplog.at_level(logging.WARNING):
         cut = _fit(tmp_path / "cut", 4, kill_after=3, **extra)

@@ -66,7 +66,8 @@ def test_the_losses_of_parts_add_up_over_the_denominators_of_the_whole():
     assert sum(parts) == pytest.approx(expected.mean(), rel=1e-5)
 
 
-@pytest.mark.parametrize("problem", PROBLEMS)
+@pytest.mark.parametrize("problem", [
+    pytest.param(name, marks=[] if name == "single_label" else pytest.mark.slow) for name in PROBLEMS])  # fmt: skip
 def test_a_tiny_model_learns(problem, tmp_path):
     examples = tiny.tokenized(64)
     labels = examples.targets["label_ids"]

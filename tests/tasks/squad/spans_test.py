@@ -16,7 +16,7 @@ def _by_hand(start, end, is_context, longest, k):
     return sorted(spans, key=lambda span: (-span[0], span[1], span[2]))[:k]
 
 
-@pytest.mark.parametrize(("longest", "k"), [(1, 3), (4, 7), (30, 20), (500, 1)])
+@pytest.mark.parametrize(("longest", "k"), [(1, 3), (4, 7), (30, 20), pytest.param(500, 1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("compiled", [False, True])
 def test_every_pair_is_looked_at(longest, k, compiled):
     rng = np.random.default_rng(longest)
