@@ -1,13 +1,8 @@
 """Runs a program with several command lines in one process, since starting TensorFlow takes seconds.
 
-    python -m tests.run_cases run_squad
-
-Reads cases from stdin, a line each: {"arguments": [...], "limit": bytes or null}; with `limit` no file can grow beyond
-it, as on a full disk. Prints a line for each as soon as it has ended: {"status", "log", "written": the
-files in its --output_dir that it made, changed or took away}. `scripts.Cases` is the other end.
+`scripts.Cases` is the other end.
 """
 
-import json
 import os
 import pathlib
 import resource
@@ -36,7 +31,17 @@ def _files(arguments):
 
 
 def run(name, arguments, limit=None):
-    """Returns what a case came to; its log is all that came over stdout and stderr, from C++ too."""
+    """Returns what a case came to.
+
+    Args:
+        name: of the program.
+        arguments: its command line.
+        limit: bytes beyond which no file can grow, as on a full disk.
+
+    Returns:
+        {"status", "log": all that came over stdout and stderr, from C++ too, "written": the files in its --output_dir
+        that it made, changed or took away}.
+    """
     kept, before = [os.dup(1), os.dup(2)], _files(arguments)
     room = resource.getrlimit(resource.RLIMIT_FSIZE)
     with tempfile.TemporaryFile() as log:
@@ -57,7 +62,7 @@ def run(name, arguments, limit=None):
     return {"status": status, "log": text, "written": written}
 
 
-if __name__ == "__main__":
-    program = sys.argv[1]  # a case has its own sys.argv
-    for line in sys.stdin:
-        print(json.dumps(run(program, **json.loads(line))), flush=True)
+def serve(connection, name):
+    """Runs each case that comes over the pipe, (arguments, limit), until None comes; sends back what it came to."""
+    while (case := connection.recv()) is not None:
+        connection.send(run(name, *case))

@@ -1,16 +1,15 @@
 """Scripts as a user runs them, in processes of their own: to their end, or killed and started again."""
 
-import json
 import os
 import re
 import signal
 import subprocess
 import sys
-import tempfile
 
 import numpy as np
 
 from bert_tf.checkpoints.tf1 import read
+from tests import processes, run_cases
 from tests.conftest import ROOT
 
 STEP = re.compile(r"step (\d+)/(\d+)  loss")
@@ -27,10 +26,9 @@ def start(arguments, script="run_classifier.py"):
 
 def run(arguments, script="run_classifier.py"):
     """Returns the log of a run that must succeed."""
-    with start(arguments, script) as process:
-        log = process.stderr.read()
-    assert process.returncode == 0, log
-    return log
+    ended = processes.run(script, *arguments)
+    assert ended.returncode == 0, ended.stderr
+    return ended.stderr
 
 
 class Cases:
@@ -41,29 +39,21 @@ class Cases:
     """
 
     def __init__(self, name):
-        self.log = tempfile.TemporaryFile("w+")  # noqa: SIM115  (closed by __exit__)
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "tests.run_cases", name], cwd=ROOT, text=True, stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE, stderr=self.log, env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2"})  # fmt: skip
+        self.connection, other = processes.pipe()
+        self.process = processes.start(run_cases.serve, other, name)
+        other.close()
 
     def run(self, arguments, limit=None):
-        """Returns {"status", "log", "written"}: see run_cases.py; no file grows beyond `limit` bytes."""
-        self.process.stdin.write(json.dumps({"arguments": list(arguments), "limit": limit}) + "\n")
-        self.process.stdin.flush()
-        line = self.process.stdout.readline()
-        if not line:
-            self.log.seek(0)
-            raise AssertionError(f"the process ended: {self.log.read()[-4000:]}")
-        return json.loads(line)
+        """Returns {"status", "log", "written"}: see `run_cases.run`."""
+        self.connection.send((list(arguments), limit))
+        return self.connection.recv()
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
-        self.process.stdin.close()
-        self.process.wait()
-        self.process.stdout.close()
-        self.log.close()
+        self.connection.send(None)
+        self.process.join()
 
 
 def run_programs(name, cases):

@@ -3,8 +3,6 @@
 import dataclasses
 import logging
 import os
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -14,7 +12,7 @@ from bert_tf.corpus import stages, unit
 from bert_tf.corpus.options import Options
 from bert_tf.data import records
 from bert_tf.text.documents import TextOptions
-from tests.conftest import ROOT
+from tests import processes
 from tests.corpus import support
 
 
@@ -81,11 +79,10 @@ def test_one_and_several_workers_write_the_same_bytes(corpus, tmp_path, several)
 
 
 def _run(corpus, path, *flags):
-    command = [
-        sys.executable, "-m", "bert_tf", "create_pretraining_data", f"--input_file={corpus}/*.txt", "--dupe_factor=2",
+    processes.run(
+        "-m", "bert_tf", "create_pretraining_data", f"--input_file={corpus}/*.txt", "--dupe_factor=2",
         f"--vocab_file={corpus}/vocab.txt", f"--output_file={path}", *flags,
-    ]  # fmt: skip
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    ).check_returncode()  # fmt: skip
 
 
 def test_duplicates_are_dropped_but_for_one(corpus, tmp_path, small):

@@ -1,12 +1,10 @@
 """The program's own part: names of files, and flags that have no effect beside others."""
 
-import subprocess
-import sys
 
 import pytest
 
 from bert_tf.corpus import output
-from tests.conftest import ROOT
+from tests import processes
 
 
 @pytest.mark.parametrize(
@@ -36,8 +34,8 @@ def test_flags_without_effect_are_told(corpus, tmp_path):
         "--document_start=x", "--max_sentences_per_seq=3", "--beam_options=--x",
     ]  # fmt: skip
     (tmp_path / "a-00001-of-00004.tfrecord").write_bytes(b"of another run")
-    command = [sys.executable, "-m", "bert_tf", "create_pretraining_data", *flags]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    done = processes.run("-m", "bert_tf", "create_pretraining_data", *flags)
+    done.check_returncode()
     told = [line.split(" ", 1)[1] for line in done.stderr.splitlines() if "has no effect" in line]
     assert told == [
         "--max_sentences_per_seq has no effect without --packing.",

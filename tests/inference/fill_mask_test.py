@@ -17,8 +17,7 @@ from bert_tf.checkpoints import names
 from bert_tf.checkpoints.tf1 import write_tf1
 from bert_tf.inference.filler import Filler, as_text, read_texts
 from bert_tf.modeling.pretrainer import Pretrainer
-from tests import other_envs, tiny
-from tests.conftest import ROOT
+from tests import other_envs, processes, tiny
 
 GOLDENS = pathlib.Path(__file__).parents[1] / "goldens"
 # Variable parts of two antibodies, trastuzumab and adalimumab: heavy and light chain of each.
@@ -75,8 +74,8 @@ def test_a_hugging_face_masked_lm_without_a_pooler_is_the_same(path, tmp_path):
 
 
 def test_the_program(path):
-    command = [sys.executable, "-m", "bert_tf", "fill_mask", "the [MASK] is [MASK] .", f"--model={path}", "--json"]
-    done = subprocess.run([*command, "--top_k=2", "--", "--[MASK]"], cwd=ROOT, capture_output=True, text=True)
+    command = ["-m", "bert_tf", "fill_mask", "the [MASK] is [MASK] .", f"--model={path}", "--json"]
+    done = processes.run(*command, "--top_k=2", "--", "--[MASK]")
     assert done.returncode == 0, done.stderr
     answers = [json.loads(line) for line in done.stdout.splitlines()]
     assert answers == list(Filler(path, top_k=2)(["the [MASK] is [MASK] .", "--[MASK]"]))

@@ -10,7 +10,7 @@ import numpy as np
 from bert_tf.checkpoints.tf1 import read
 from bert_tf.corpus.job import Job, create_pretraining_data
 from bert_tf.corpus.options import Options
-from tests import tiny
+from tests import processes, tiny
 from tests.conftest import ROOT
 from tests.scripts import run_programs
 
@@ -76,8 +76,7 @@ def start(flags: list[str], **streams) -> subprocess.Popen:
 
 def run(flags: list[str], script="run_pretraining.py") -> str:
     """Returns the log of a run that must succeed."""
-    done = subprocess.run([sys.executable, script, *flags], cwd=ROOT, env=_environment(), text=True, timeout=LIMIT_S,
-                          capture_output=True, check=False)  # fmt: skip
+    done = processes.run(script, *flags)
     assert done.returncode == 0, done.stderr[-4000:]
     return done.stderr
 

@@ -16,6 +16,7 @@ import pytest
 from bert_tf.serving.client import Client
 from bert_tf.serving.saved_model import SavedModel
 from bert_tf.serving.server import serve
+from tests import processes
 
 
 def test_a_stop_finishes_what_runs_and_takes_nothing_new(film_path, monkeypatch):
@@ -88,8 +89,7 @@ def test_the_program_says_what_is_wrong(tmp_path):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        command = [sys.executable, "-m", "bert_tf", "serve", f"--model_base_path={tmp_path}",
-                   f"--port={taken.getsockname()[1]}"]  # fmt: skip
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        port = taken.getsockname()[1]
+        done = processes.run("-m", "bert_tf", "serve", f"--model_base_path={tmp_path}", f"--port={port}")
     assert done.returncode == 1
     assert "Error: The gRPC port must be free" in done.stderr and "Traceback" not in done.stderr

@@ -1,21 +1,15 @@
 """Two devices do what one does: MirroredStrategy on two virtual CPU devices, with and without XLA."""
 
 import json
-import os
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 
-from tests.conftest import ROOT
+from tests import processes
 
 
 def _results(cases):
-    environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2"}
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.training.two_devices", cases],
-        cwd=ROOT, env=environment, capture_output=True, text=True, check=False)  # fmt: skip
+    done = processes.run("-m", "tests.training.two_devices", cases)
     assert done.returncode == 0, done.stderr[-4000:]
     return json.loads(done.stdout)
 

@@ -2,8 +2,6 @@
 
 import os
 import resource
-import subprocess
-import sys
 from collections import Counter
 
 import numpy as np
@@ -15,8 +13,7 @@ from bert_tf.model_files import load, load_description, save_description
 from bert_tf.tokenization.wordpiece import Tokenizer
 from bert_tf.vocabulary import extension as extensions
 from bert_tf.vocabulary.extension import Extension
-from tests import tiny
-from tests.conftest import ROOT
+from tests import processes, tiny
 
 TABLE, BIAS = "bert/embeddings/word_embeddings", "cls/predictions/output_bias"
 MEDICAL = (
@@ -205,9 +202,8 @@ def test_weights_that_no_row_knows(old, tmp_path):
 def test_the_program(old, tmp_path):
     sentences = ["The films of storys.", "People see films and storys."] * 5
     (tmp_path / "text.txt").write_text("\n".join(sentences), encoding="utf-8")
-    command = [sys.executable, "-m", "bert_tf", "extend_vocabulary", f"--model={old}"]
     arguments = [f"--input_file={tmp_path / 'text.txt'}", "--num_words=1", f"--output_dir={tmp_path / 'new'}"]
-    done = subprocess.run([*command, *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
+    done = processes.run("-m", "bert_tf", "extend_vocabulary", f"--model={old}", *arguments)
     assert done.returncode == 0, done.stderr
     assert "films  =  film ##s" in done.stdout and "10 are the added ones" in done.stdout
     assert Tokenizer.from_directory(tmp_path / "new").vocab == [*tiny.VOCAB, "films"]

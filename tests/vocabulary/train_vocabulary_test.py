@@ -2,8 +2,6 @@
 
 import os
 import pathlib
-import subprocess
-import sys
 import time
 from collections import Counter
 
@@ -14,7 +12,7 @@ from bert_tf.text.documents import TextOptions
 from bert_tf.tokenization.wordpiece import Tokenizer
 from bert_tf.vocabulary import counting, learning
 from bert_tf.vocabulary.report import tokenize
-from tests.conftest import ROOT
+from tests import processes
 
 STEMS = ("walk", "talk", "jump", "paint", "print", "climb", "lift", "melt", "sail", "burn", "hunt", "mark", "plant")
 ENDINGS = ("", "s", "ed", "ing", "er", "ers")
@@ -34,8 +32,7 @@ def counts():
 
 
 def program(*arguments):
-    command = [sys.executable, "-m", "bert_tf", "train_vocabulary", *map(str, arguments)]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    return processes.run("-m", "bert_tf", "train_vocabulary", *map(str, arguments))
 
 
 def test_words_are_the_tokenizers():
