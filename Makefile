@@ -55,7 +55,7 @@ demo: $(STAMP) ## fine-tune a pretrained BERT on real sentences and ask it about
 	@$(VENV)/bin/bert-tf demo $(ARGS)
 
 test: $(STAMP) ## run the fast tests
-	$(PY) -m pytest -n 2 --dist loadfile -m "not slow" --durations=15 $(ARGS)
+	$(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not slow" --durations=15 $(ARGS)
 
 test-slow: $(STAMP) ## run the long tests; some take something from the network
 	$(PY) -m pytest -m slow --durations=0 $(ARGS)

@@ -89,3 +89,22 @@ def batches(examples, batch_size, steps=1, width=16):
 
     order = np.resize(np.arange(len(examples)), (steps, batch_size))
     return dataset.batches(examples, order, width, by_length=False)
+
+
+def shallow(task):
+    """Takes the blocks out of a class of tasks: for tests of training whose model is no matter, as tracing is slow."""
+
+    class Shallow(task):
+        def build_model(self):
+            import keras
+
+            from bert_tf.data.features import keras_inputs
+            from bert_tf.modeling.encoder import Encoder
+            from bert_tf.modeling.heads import ClassificationHead
+
+            inputs, encoder = keras_inputs(self.features), Encoder(self.config)
+            encoder.blocks = []
+            head = ClassificationHead(self.num_labels, self.config.hidden_dropout_prob, self.config.initializer_range)
+            return keras.Model(inputs, head(encoder(inputs)["pooled_output"]))
+
+    return Shallow

@@ -30,7 +30,7 @@ RECORDS = {
 
 def write_material(folder: pathlib.Path, names=("train", "held_out")) -> pathlib.Path:
     """Writes bert_config.json (dropout 0.1), vocab.txt and NAME.tfrecord of each of `names` in `RECORDS`."""
-    tiny.config(dropout=0.1, num_hidden_layers=1).save(folder / "bert_config.json")
+    tiny.config(dropout=0.1).save(folder / "bert_config.json")
     (folder / "vocab.txt").write_text("".join(f"{piece}\n" for piece in tiny.VOCAB), encoding="utf-8")
     for name in names:
         seed = 1 if name == "held_out" else 0

@@ -28,7 +28,7 @@ def squad(tmp_path_factory):
     """A server of an exported model for questions, of random weights, under the name "squad"."""
     base = tmp_path_factory.mktemp("squad")
     Tokenizer(tiny.VOCAB).save(base)
-    config = tiny.config(num_hidden_layers=1)
+    config = tiny.config()
     task = QuestionAnsweringTask(config, max_answer_length=6, max_query_length=5, doc_stride=8)
     keras.utils.set_random_seed(1)
     model, tokenizer = task.build_model(), Tokenizer.from_directory(base)

@@ -206,7 +206,7 @@ def test_left_to_right_sees_nothing_of_what_it_foretells():
     ids=str,
 )
 def test_a_tiny_model_learns(arguments):
-    config = tiny.config(num_hidden_layers=1, is_decoder=arguments.get("is_decoder", False))
+    config = tiny.config(is_decoder=arguments.get("is_decoder", False))
     task = PretrainingTask(config, **{k: v for k, v in arguments.items() if k != "is_decoder"})
     batch = _batch(batch_size=8)
     if task.packed:

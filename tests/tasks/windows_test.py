@@ -29,7 +29,7 @@ def tokenizer():
 
 
 def _task(windows=WINDOWS, dropout=0.0, every_window=False):
-    config = tiny.config(dropout, num_hidden_layers=1)
+    config = tiny.config(dropout)
     return ClassificationTask(config, 2, windows=windows, every_window=every_window)
 
 

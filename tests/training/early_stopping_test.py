@@ -17,7 +17,7 @@ from bert_tf.training.loop import RunConfig
 from bert_tf.training.scoring import Scorer
 from tests import tiny
 
-TASK = ClassificationTask(tiny.config(num_hidden_layers=1), 2)
+TASK = tiny.shallow(ClassificationTask)(tiny.config(), 2)
 EXAMPLES, BATCHING = tiny.tokenized(40), Batching(16)
 HELD_OUT = BATCHING.scoring(tiny.tokenized(30, seed=9), 8)
 SCORES = (0.5, 0.75, 0.7, 0.75, 0.9)  # of steps 2, 4, 6, 8, 10: 0.75 again is no better

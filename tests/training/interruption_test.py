@@ -20,7 +20,7 @@ from bert_tf.training.loop import RunConfig, fit
 from tests import tiny
 from tests.conftest import ROOT
 
-TASK = ClassificationTask(tiny.config(dropout=0.2, num_hidden_layers=1), 2)
+TASK = tiny.shallow(ClassificationTask)(tiny.config(dropout=0.2), 2)
 EXAMPLES = tiny.tokenized(40)
 STEP = re.compile(r"step (\d+)/\d+  loss")
 

@@ -17,7 +17,7 @@ from bert_tf.training.loop import RunConfig
 from bert_tf.training.output import prepare
 from tests import tiny
 
-TASK = ClassificationTask(tiny.config(num_hidden_layers=1), 2)
+TASK = tiny.shallow(ClassificationTask)(tiny.config(), 2)
 EXAMPLES, BATCHING = tiny.tokenized(40), Batching(16)
 HELD_OUT = BATCHING.scoring(tiny.tokenized(30, seed=9), 8)
 

@@ -80,7 +80,7 @@ def test_a_kernel_of_zeros_has_the_ratio_one():
 
 
 def test_it_survives_saving_and_trains_a_model(tmp_path):
-    task, examples = ClassificationTask(tiny.config(num_hidden_layers=1), 2), tiny.tokenized(64)
+    task, examples = ClassificationTask(tiny.config(), 2), tiny.tokenized(64)
     (batch,) = tiny.batches(examples, 64)
     x, y = {name: batch[name].numpy() for name in task.features}, batch["label_ids"].numpy()
     keras.utils.set_random_seed(0)

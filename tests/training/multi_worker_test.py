@@ -25,7 +25,7 @@ from tests import tiny
 from tests.conftest import ROOT
 from tests.training import pretraining_losses
 
-TASK = ClassificationTask(tiny.config(num_hidden_layers=1), 2)
+TASK = tiny.shallow(ClassificationTask)(tiny.config(), 2)
 EXAMPLES = tiny.tokenized(66)
 SCORING = Batching(16).scoring(EXAMPLES, 8)
 STEP = re.compile(r"step (\d+)/\d+  loss")

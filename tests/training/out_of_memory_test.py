@@ -49,7 +49,7 @@ class Narrow(ClassificationTask):
 def _fit(folder, fits, accumulation=1, kill_after=None, **step):
     """Trains four steps of 8 rows, and returns the `TrainingState` of the last one that was made."""
     keras.utils.set_random_seed(0)
-    task, states = Narrow(tiny.config(dropout=0.2, num_hidden_layers=1), 2), []
+    task, states = Narrow(tiny.config(dropout=0.2), 2), []
     task.fits = fits
     step = StepConfig(seed=3, accumulation=accumulation, **step)
     run = RunConfig(os.fspath(folder), 8, 4, learning_rate=1e-3, save_checkpoints_steps=2, step=step)
@@ -151,7 +151,7 @@ from tests import tiny
 
 def train(name, length, rows=32):  # the attention's tensors are nearly all of the memory: [B, 8, S, S]
     shape = {"hidden_size": 8, "num_attention_heads": 8, "intermediate_size": 8, "max_position_embeddings": length}
-    task = ClassificationTask(tiny.config(0.1, num_hidden_layers=1, **shape), 2)
+    task = ClassificationTask(tiny.config(0.1, **shape), 2)
     run = RunConfig(f"{sys.argv[1]}/{name}", rows, 1)
     return fit(task, run, lambda start: tiny.batches(tiny.tokenized(rows), rows, width=length))
 

@@ -12,7 +12,7 @@ from bert_tf.training.schedule import WarmupLinearDecay
 from bert_tf.training.step import StepConfig, TrainStep
 from tests import tiny
 
-TASK = ClassificationTask(tiny.config(num_hidden_layers=1), 2)
+TASK = ClassificationTask(tiny.config(), 2)
 
 
 def _make(config=StepConfig(), task=TASK, seed=0):  # noqa: B008  (frozen)
@@ -107,7 +107,7 @@ def test_small_gradients_are_left_alone():
 
 
 def test_dropout_is_a_function_of_seed_and_step():
-    task = ClassificationTask(tiny.config(dropout=0.3, num_hidden_layers=1), 2)
+    task = ClassificationTask(tiny.config(dropout=0.3), 2)
     (batch,) = tiny.batches(tiny.tokenized(16), 16)
     losses = [[float(step(batch)["loss"]) for _ in range(2)] for step in (
         _make(StepConfig(seed=1), task), _make(StepConfig(seed=1), task), _make(StepConfig(seed=2), task))]  # fmt: skip

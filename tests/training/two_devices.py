@@ -52,7 +52,7 @@ def train(strategy, dropout=0.0, folder=None, steps=20, kill_after=None, layers=
 
     with distribution.make_strategy(strategy).scope():
         keras.utils.set_random_seed(0)
-        task = ClassificationTask(tiny.config(dropout, num_hidden_layers=1), 2)
+        task = ClassificationTask(tiny.config(dropout), 2)
         with contextlib.suppress(Killed):
             fit(task, run, lambda start: dataset.batches(EXAMPLES, order[start:], 16, by_length=False), [watch])
     return losses
@@ -62,7 +62,7 @@ def outputs(strategy, folder):
     """Returns scores and outputs of the model that was trained in `folder`, over a number that leaves a rest."""
     run = RunConfig(folder, 16, 20)
     with distribution.make_strategy(strategy).scope():
-        job = Job(ClassificationTask(tiny.config(num_hidden_layers=1), 2), run)
+        job = Job(ClassificationTask(tiny.config(), 2), run)
         job.restore()
         scoring = Batching(16).scoring(EXAMPLES, 8)
         return job.scores(scoring), job.outputs(scoring).tolist()
@@ -105,7 +105,7 @@ def guarded(strategy, optimizer):
     with distribution.make_strategy(strategy).scope():
         strategy = tf.distribute.get_strategy()
         keras.utils.set_random_seed(0)
-        task = Poisoned(tiny.config(num_hidden_layers=1), 2)
+        task = Poisoned(tiny.config(), 2)
         model, optimizer = task.build_model(), OPTIMIZERS[optimizer](1e-3)
         optimizer.build(model.trainable_variables)
         step = TrainStep(task, model, optimizer, StepConfig(guard=GuardConfig()))
