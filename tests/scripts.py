@@ -32,11 +32,7 @@ def run(arguments, script="run_classifier.py"):
 
 
 class Cases:
-    """A program in a process that takes one command line after the other: TensorFlow is started once for all.
-
-    To be used in a `with`, and seldom for what is about the process, such as signals: only the program's own state is
-    new in each case.
-    """
+    """A program in a process of its own that runs one command line after the other; to be used in a `with`."""
 
     def __init__(self, name):
         self.connection, other = processes.pipe()
