@@ -16,7 +16,10 @@ ACTIVATIONS = ("gelu", "gelu_tanh", "relu", "tanh", "linear")
 # says which dialect it speaks by the keys that only Hugging Face writes.
 _HUGGING_FACE_KEYS = ("model_type", "architectures", "transformers_version", "layer_norm_eps")
 _HUGGING_FACE_ACTIVATIONS = {"gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh", "gelu_fast": "gelu_tanh"}
-_FROM_ZERO = ("type_vocab_size", "first_position")
+_FROM_ZERO = ("type_vocab_size", "first_position", "task_type_vocab_size")
+# The fields that bert_config.json did not know at first.
+_NEW = ("has_pooler", "first_position", "embedding_size", "num_hidden_groups", "task_type_vocab_size", "classifier_act",
+        "is_decoder", "model_type")  # fmt: skip
 _GOOGLE_DEFAULTS = {"type_vocab_size": 16}  # what modeling.py assumes when the key is absent; every release says 2
 
 
@@ -39,11 +42,18 @@ class EncoderConfig:
         layer_norm_eps: added to the variance in every LayerNorm.
         has_pooler: whether `pooled_output` is tanh of a linear map of the first token; else it is that token itself.
         first_position: the row of the position table that belongs to the first token; what is before it is not used.
+        embedding_size: width E of the embeddings, from which a linear map leads to H ("factorized", Lan et al. 2019,
+            section 3.1); None: H, without a map.
+        num_hidden_groups: how many blocks have weights of their own, which the layers in turn share ("cross-layer
+            parameter sharing", the same section); None: as many as there are layers.
+        task_type_vocab_size: rows of ERNIE's table of tasks, the first of which is added to every token; 0: no table.
+        classifier_act: the activation of a linear map H -> H between `pooled_output` and a classifier's logits; None:
+            there is none.
         is_decoder: whether a token sees itself and those before it only, as the left-to-right model that the paper
             compares with (section 5.1).
         model_type: the family, a key of `families.FAMILIES`; for what reads and writes files, never for the encoder.
-        extra: keys that this class does not know, kept as they came; and of the four fields above those that the file
-            says although they are BERT's, so that it is written as it was.
+        extra: keys that this class does not know, kept as they came; and of the fields from has_pooler on those that
+            the file says although they are BERT's, so that it is written as it was.
     """
 
     vocab_size: int
@@ -60,6 +70,10 @@ class EncoderConfig:
     layer_norm_eps: float = 1e-12
     has_pooler: bool = True
     first_position: int = 0
+    embedding_size: int | None = None
+    num_hidden_groups: int | None = None
+    task_type_vocab_size: int = 0
+    classifier_act: str | None = None
     is_decoder: bool = False
     model_type: str = families.DEFAULT
     extra: Mapping[str, Any] = dataclasses.field(default_factory=dict)
@@ -77,6 +91,11 @@ class EncoderConfig:
                 f"first_position must be below max_position_embeddings. Received: {self.first_position} and "
                 f"{self.max_position_embeddings}."
             )
+        if self.num_blocks > self.num_hidden_layers:
+            raise ValueError(
+                f"num_hidden_groups must be at most num_hidden_layers. Received: {self.num_hidden_groups} and "
+                f"{self.num_hidden_layers}."
+            )
         extra = {k: v for k, v in self.extra.items() if k not in _SETTINGS or getattr(self, k) == _SETTINGS[k]}
         object.__setattr__(self, "extra", extra)
 
@@ -84,6 +103,16 @@ class EncoderConfig:
     def max_length(self) -> int:
         """The longest sequence, in word pieces."""
         return self.max_position_embeddings - self.first_position
+
+    @property
+    def embedding_width(self) -> int:
+        """The width of the embeddings, H unless `embedding_size` says otherwise."""
+        return self.embedding_size or self.hidden_size
+
+    @property
+    def num_blocks(self) -> int:
+        """How many blocks have weights of their own: as many as there are layers, unless some share theirs."""
+        return self.num_hidden_groups or self.num_hidden_layers
 
     def to_dict(self) -> dict[str, Any]:
         """Returns one flat dict, unknown keys included; `from_dict` of it is equal to this config.
@@ -125,12 +154,8 @@ class EncoderConfig:
             raise ValueError(f"{path}: {error}") from error
 
 
-# The fields that bert_config.json did not know at first, with BERT's values.
-_SETTINGS = {
-    f.name: f.default
-    for f in dataclasses.fields(EncoderConfig)
-    if f.name in ("has_pooler", "first_position", "is_decoder", "model_type")
-}
+# The new fields with BERT's values.
+_SETTINGS = {f.name: f.default for f in dataclasses.fields(EncoderConfig) if f.name in _NEW}
 
 
 def config_for(name: str, vocab_size: int | None = None) -> EncoderConfig:
@@ -158,7 +183,9 @@ def _check_field(field, value):
     """Raises ValueError that names the field, what it must be, and what was received."""
     if field.name == "extra":
         return
-    if field.name == "hidden_act":
+    if field.default is None and value is None:
+        return
+    if field.name in ("hidden_act", "classifier_act"):
         good, must = value in ACTIVATIONS, f"one of {ACTIVATIONS}"
     elif field.name == "model_type":
         good, must = value in families.FAMILIES, f"one of {sorted(families.FAMILIES)}"
@@ -166,7 +193,7 @@ def _check_field(field, value):
         good, must = isinstance(value, bool), "true or false"
     elif field.name in _FROM_ZERO:
         good, must = isinstance(value, int) and not isinstance(value, bool) and value >= 0, "an integer from 0 up"
-    elif field.type in (int, "int"):
+    elif field.type in (int, "int") or field.name in ("embedding_size", "num_hidden_groups"):
         good, must = isinstance(value, int) and not isinstance(value, bool) and value > 0, "a positive integer"
     elif field.name.endswith("_prob"):
         good, must = isinstance(value, (int, float)) and 0 <= value < 1, "a number from 0 up to, not including, 1"

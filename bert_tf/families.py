@@ -58,6 +58,7 @@ class Family:
         template: what stands around the texts of a row.
         keys: what its config.json calls the fields of `EncoderConfig`, where it has names of its own: theirs -> ours.
         defaults: our field -> value that its config.json means where it says nothing.
+        switches: our field -> the key of its config.json that must be true, or else the field has BERT's value.
         fixed: our field, or other key -> the only value that the family has. Where positions start is here, too:
             `first_position`.
         sizes: name of a release -> its fields of `EncoderConfig`.
@@ -68,6 +69,7 @@ class Family:
     template: Template = Template()
     keys: Mapping[str, str] = dataclasses.field(default_factory=dict)
     defaults: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    switches: Mapping[str, str] = dataclasses.field(default_factory=dict)
     fixed: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     sizes: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
 
@@ -85,6 +87,8 @@ class Family:
             name = self.keys.get(key, key)
             if ours.setdefault(name, value) != value:
                 raise ValueError(f"{name} must be said once. Received {ours[name]!r} and {value!r}, also as {key!r}.")
+        for name in [name for name, switch in self.switches.items() if not ours.get(switch)]:
+            ours.pop(name, None)
         for name, value in self.fixed.items():
             if ours.setdefault(name, value) != value:
                 raise ValueError(
@@ -131,8 +135,34 @@ FAMILIES: dict[str, Family] = {  # the key is Hugging Face's `model_type`
         },
         defaults={"num_hidden_layers": 6},
         # With sinusoidal positions the table would have to stay fixed.
-        fixed={"type_vocab_size": 0, "has_pooler": False, "layer_norm_eps": 1e-12, "sinusoidal_pos_embds": False},
+        fixed={"type_vocab_size": 0, "has_pooler": False, "layer_norm_eps": 1e-12, "sinusoidal_pos_embds": False}
+        | {"classifier_act": "relu"},
         sizes={"distilbert-base": _size(6, 768) | {"hidden_act": "gelu"}},
+    ),
+    # Clark et al. 2020, table 6 of the appendix: embeddings of the small one are half as wide.
+    "electra": Family(
+        name_map="electra",
+        fixed={"has_pooler": False, "classifier_act": "gelu"},
+        sizes={
+            "electra-small": _size(12, 256) | {"embedding_size": 128, "hidden_act": "gelu"},
+            "electra-base": _size(12, 768) | {"embedding_size": 768, "hidden_act": "gelu"},
+            "electra-large": _size(24, 1024) | {"embedding_size": 1024, "hidden_act": "gelu"},
+        },
+    ),
+    # Sun et al. 2019 and 2020 (ERNIE 2: a table of tasks), Sun et al. 2021 (ERNIE 3).
+    "ernie": Family(name_map="ernie", switches={"task_type_vocab_size": "use_task_id"}),
+    # Lan et al. 2019, table 1 and appendix A.4: the releases' second version, without dropout.
+    "albert": Family(
+        name_map="albert",
+        defaults={"embedding_size": 128, "num_hidden_groups": 1},
+        fixed={"inner_group_num": 1},
+    ),
+    # Liu et al. 2019. One segment, and positions that start behind those of padding.
+    "roberta": Family(
+        name_map="roberta",
+        template=Template(("<s>",), ("</s>", "</s>"), ("</s>",), second_segment=0),
+        defaults={"has_pooler": False},
+        fixed={"first_position": 2, "classifier_act": "tanh"},
     ),
 }
 

@@ -17,6 +17,7 @@ from bert_tf.tokenization.wordpiece import Tokenizer
 
 LABELS_FILE = "labels.txt"
 _HEAD = "classifier/output_weights"
+_TRANSFORM = "classifier/dense/kernel"  # a head without it is one for every piece
 _EXCUSED = (*heads.others(("classifier/.*",)), heads.POOLER)
 TOKENIZERS = {"wordpiece": Tokenizer}  # by the names that the rows of `families.FAMILIES` give them
 
@@ -58,7 +59,9 @@ def load(path: str | os.PathLike, do_lower_case: bool | None = None) -> Bert:
     encoder.build()
     variables = list(encoder.variables)
     if _HEAD in checkpoint.names:
-        head = ClassificationHead(checkpoint.shape(_HEAD)[0], config.hidden_dropout_prob, config.initializer_range)
+        act = config.classifier_act if _TRANSFORM in checkpoint.names else None
+        rates = (config.hidden_dropout_prob, config.initializer_range)
+        head = ClassificationHead(checkpoint.shape(_HEAD)[0], *rates, act)
         head.build((None, config.hidden_size))
         variables += head.variables
     report = convert.load(checkpoint, variables, excuse=_EXCUSED)

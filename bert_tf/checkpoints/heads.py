@@ -7,7 +7,6 @@ A task names its own head only (`Model.head`). All others are what a checkpoint 
 HEADS = (
     r"cls[/.].*",  # pretraining's, and that of question answering
     r"classifier[/.].*",
-    r"pre_classifier\..*",  # the layer below DistilBERT's classifier
 )
 POOLER = "bert/pooler/dense/.*"
 

@@ -1,4 +1,4 @@
-"""Token + segment + position embeddings (Devlin et al. 2018, section 3.2, figure 2)."""
+"""Token + segment + position embeddings (Devlin et al. 2018, section 3.2, figure 2), and ERNIE's of tasks."""
 
 import keras
 import tensorflow as tf
@@ -8,16 +8,16 @@ from bert_tf.modeling.layers import Dropout, LayerNorm, initializer
 
 @keras.saving.register_keras_serializable("bert_tf")
 class Embeddings(keras.layers.Layer):
-    """Looks up three tables, adds them, normalizes, drops out.
+    """Looks up its tables, adds what it finds, normalizes, drops out.
 
     Args:
-        vocab_size, hidden_size, max_position_embeddings, type_vocab_size: the tables' shapes; without segments
-            (type_vocab_size 0) there are two tables.
+        vocab_size, hidden_size, max_position_embeddings, type_vocab_size, task_type_vocab_size: the tables' shapes; the
+            last two tables are not there where their number of rows is 0.
         dropout, initializer_range, epsilon, first_position: as in `EncoderConfig`.
 
     Inputs: `input_ids`, `segment_ids`, `position_ids`: int32 [B, S]. `segment_ids` None means 0, `position_ids` None
     means 0, 1, 2, ..., which count from `first_position` of the table. Without a table of segments their ids mean
-    nothing. Output: float [B, S, H] in the compute dtype.
+    nothing. The task is always the first. Output: float [B, S, H] in the compute dtype.
 
     Raises:
         ValueError: the row is longer than the table of positions; outside of graphs also: a segment id lies beyond its
@@ -34,6 +34,7 @@ class Embeddings(keras.layers.Layer):
         initializer_range=0.02,
         epsilon=1e-12,
         first_position=0,
+        task_type_vocab_size=0,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -45,6 +46,7 @@ class Embeddings(keras.layers.Layer):
         self.initializer_range = initializer_range
         self.epsilon = epsilon
         self.first_position = first_position
+        self.task_type_vocab_size = task_type_vocab_size
         self.norm = LayerNorm(epsilon, name="LayerNorm", dtype=self.dtype_policy)
         self.dropout = Dropout(dropout, name="dropout", dtype=self.dtype_policy)
 
@@ -60,6 +62,8 @@ class Embeddings(keras.layers.Layer):
         if self.type_vocab_size:
             self.token_type_embeddings = table("token_type_embeddings", self.type_vocab_size)
         self.position_embeddings = table("position_embeddings", self.max_position_embeddings)
+        if self.task_type_vocab_size:
+            self.task_type_embeddings = table("task_type_embeddings", self.task_type_vocab_size)
         self.norm.build((None, None, self.hidden_size))
         self.dropout.build((None, None, self.hidden_size))
 
@@ -72,6 +76,8 @@ class Embeddings(keras.layers.Layer):
             x += tf.gather(self.position_embeddings, position_ids + self.first_position)
         if self.type_vocab_size:
             x += self._segments(tf.zeros_like(input_ids) if segment_ids is None else segment_ids)
+        if self.task_type_vocab_size:
+            x += self.task_type_embeddings[0]
         return self.dropout(self.norm(x), training=training)
 
     def _check_length(self, input_ids, position_ids):
@@ -113,4 +119,5 @@ class Embeddings(keras.layers.Layer):
             "initializer_range": self.initializer_range,
             "epsilon": self.epsilon,
             "first_position": self.first_position,
+            "task_type_vocab_size": self.task_type_vocab_size,
         }

@@ -1,5 +1,8 @@
 """The encoder: embeddings, a stack of blocks, a pooler; all of `BertModel` in google-research/bert modeling.py."""
 
+import collections
+import contextlib
+
 import keras
 import tensorflow as tf
 
@@ -38,15 +41,19 @@ class Encoder(keras.Model):
         c, numbers = self.config, {"initializer_range": self.config.initializer_range, "dtype": self.dtype_policy}
         self.embeddings = Embeddings(
             c.vocab_size,
-            c.hidden_size,
+            c.embedding_width,
             c.max_position_embeddings,
             c.type_vocab_size,
             dropout=c.hidden_dropout_prob,
             epsilon=c.layer_norm_eps,
             first_position=c.first_position,
+            task_type_vocab_size=c.task_type_vocab_size,
             name="embeddings",
             **numbers,
         )
+        self.projection = None
+        if c.embedding_width != c.hidden_size:
+            self.projection = Linear(c.hidden_size, "linear", name="embedding_hidden_mapping_in", **numbers)
         self.blocks = [
             TransformerBlock(
                 c.num_attention_heads,
@@ -58,7 +65,7 @@ class Encoder(keras.Model):
                 name=f"layer_{n}",
                 **numbers,
             )
-            for n in range(c.num_hidden_layers)
+            for n in range(c.num_blocks)
         ]
         self.pooler = Linear(c.hidden_size, "tanh", name="dense", **numbers) if c.has_pooler else None
         self.trainable = trainable  # last: it is handed on to the parts that are there
@@ -67,6 +74,8 @@ class Encoder(keras.Model):
         tokens = (None, None, self.config.hidden_size)
         self.embeddings.build((None, None))
         with keras.name_scope("encoder"):
+            if self.projection:
+                self.projection.build((None, None, self.config.embedding_width))
             for block in self.blocks:
                 block.build(tokens)
         if self.pooler:
@@ -80,13 +89,28 @@ class Encoder(keras.Model):
         bias = attention_bias(mask, sentence_ids, self.compute_dtype, self.config.is_decoder)
         positions = None if sentence_ids is None else restarting_positions(sentence_ids)
         x = self.embeddings(ids, inputs.get("segment_ids"), positions, training=training)
+        if self.projection:
+            x = self.projection(x, training=training)
         layers, probs = [], []
-        for block in self.blocks:
-            x, p = self._run(block, x, bias, training, return_attention_probs)
+        for n, block in enumerate(self._stack()):
+            with self._seeds(n, training):
+                x, p = self._run(block, x, bias, training, return_attention_probs)
             layers.append(x)
             probs.append(p)
         outputs = {"sequence_output": x, "pooled_output": self.pooled(x[:, 0]), "encoder_outputs": layers}
         return outputs | ({"attention_probs": probs} if return_attention_probs else {})
+
+    def _stack(self):
+        """Returns the block of each layer, from the lowest on: the same several times in a row, where layers share."""
+        layers, blocks = self.config.num_hidden_layers, self.config.num_blocks
+        times = collections.Counter(n * blocks // layers for n in range(layers))
+        return [block for n, block in enumerate(self.blocks) for _ in range(times[n])]
+
+    def _seeds(self, n, training):
+        """Layers that share a block must not share its masks, which a seed and the block's path decide."""
+        if not training or self.config.num_blocks == self.config.num_hidden_layers:
+            return contextlib.nullcontext()
+        return seed_scope(current_seed() + tf.constant([0, n]))
 
     def pooled(self, first_token, training=None):
         """Returns what `pooled_output` is for first tokens, float [..., H]: the pooler's output, or themselves."""
@@ -111,7 +135,7 @@ class Encoder(keras.Model):
         H, A = self.config.hidden_size, self.config.num_attention_heads
 
         def each_block(*shape):
-            return [keras.KerasTensor(shape, self.compute_dtype) for _ in self.blocks]
+            return [keras.KerasTensor(shape, self.compute_dtype) for _ in range(self.config.num_hidden_layers)]
 
         outputs = {
             "sequence_output": keras.KerasTensor((B, S, H), self.compute_dtype),

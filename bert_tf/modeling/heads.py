@@ -3,7 +3,7 @@
 import keras
 import tensorflow as tf
 
-from bert_tf.modeling.layers import Dropout, initializer
+from bert_tf.modeling.layers import Dropout, Linear, initializer
 
 _NEVER = -1e30  # a logit whose exponential is 0, and which can be added to others
 
@@ -19,29 +19,42 @@ class ClassificationHead(keras.layers.Layer):
         num_labels: width of the output; 1 for regression.
         dropout: `EncoderConfig.hidden_dropout_prob`.
         initializer_range: standard deviation of the weights' start.
+        transform_act: `EncoderConfig.classifier_act`: the activation of a linear map H -> H before the last one, as
+            RoBERTa, ELECTRA and DistilBERT have it; None: there is none.
 
     Input: `pooled_output` [B, H], or `sequence_output` [B, S, H]. Output: float32 [B, num_labels], or [B, S,
     num_labels]: scores before softmax or sigmoid.
-    Weights: `output_weights` [num_labels, H], `output_bias` [num_labels].
+    Weights: `output_weights` [num_labels, H], `output_bias` [num_labels]; `dense/kernel`, `dense/bias`.
     """
 
-    def __init__(self, num_labels, dropout=0.1, initializer_range=0.02, **kwargs):
+    def __init__(self, num_labels, dropout=0.1, initializer_range=0.02, transform_act=None, **kwargs):
         kwargs.setdefault("name", "classifier")
         super().__init__(**kwargs)
         self.num_labels = num_labels
         self.dropout_rate = dropout
         self.initializer_range = initializer_range
+        self.transform_act = transform_act
         self.dropout = Dropout(dropout, name="dropout", dtype=self.dtype_policy)
+        if transform_act:
+            self.first_dropout = Dropout(dropout, name="first_dropout", dtype=self.dtype_policy)
 
     def build(self, input_shape):
         start = initializer(self.initializer_range)
+        if self.transform_act:
+            numbers = {"dtype": self.dtype_policy, "trainable": self.trainable}
+            self.dense = Linear(input_shape[-1], self.transform_act, self.initializer_range, name="dense", **numbers)
+            self.dense.build(input_shape)
+            self.first_dropout.build(input_shape)
         shape = (self.num_labels, input_shape[-1])
         self.output_weights = self.add_weight(name="output_weights", shape=shape, initializer=start)
         self.output_bias = self.add_weight(name="output_bias", shape=(self.num_labels,), initializer="zeros")
         self.dropout.build(input_shape)
 
     def call(self, pooled_output, training=None):
-        x = self.dropout(pooled_output, training=training)
+        x = pooled_output
+        if self.transform_act:
+            x = self.dense(self.first_dropout(x, training=training), training=training)
+        x = self.dropout(x, training=training)
         rows = tf.reshape(x, [-1, x.shape[-1]]) if x.shape.rank > 2 else x  # one product of matrices in any case
         logits = tf.matmul(rows, tf.cast(self.output_weights, x.dtype), transpose_b=True)
         logits = tf.cast(tf.nn.bias_add(logits, tf.cast(self.output_bias, x.dtype)), tf.float32)
@@ -55,6 +68,7 @@ class ClassificationHead(keras.layers.Layer):
             "num_labels": self.num_labels,
             "dropout": self.dropout_rate,
             "initializer_range": self.initializer_range,
+            "transform_act": self.transform_act,
         }
 
 

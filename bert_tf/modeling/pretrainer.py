@@ -31,7 +31,8 @@ class Pretrainer(keras.Model):
         self.rematerialize = rematerialize
         c, policy = self.config, {"dtype": self.dtype_policy}
         self.encoder = Encoder(c, rematerialize, **policy)
-        self.masked_lm = MaskedLMHead(c.vocab_size, c.hidden_act, c.initializer_range, c.layer_norm_eps, **policy)
+        numbers = (c.vocab_size, c.hidden_act, c.initializer_range, c.layer_norm_eps, c.embedding_size)
+        self.masked_lm = MaskedLMHead(*numbers, **policy)
         self.seq_relationship = NextSentenceHead(c.initializer_range, **policy) if next_sentence else None
         self._build_parts()
         self.trainable = trainable

@@ -20,26 +20,28 @@ class MaskedLMHead(keras.layers.Layer):
     Args:
         vocab_size: V, rows of the embedding table.
         hidden_act, initializer_range, epsilon: as in `EncoderConfig`.
+        width: `EncoderConfig.embedding_width` E; None: H.
 
-    Inputs: `sequence_output` float [B, S, H]; `word_embeddings` float [V, H], best in the compute dtype already: it is
+    Inputs: `sequence_output` float [B, S, H]; `word_embeddings` float [V, E], best in the compute dtype already: it is
     not the head's own; `masked_lm_positions` int32 [B, M], each from 0 to S - 1. Output: float32 [B, M, V], scores
     before softmax. The product with E is made in the compute dtype, the bias added in float32, so that its gradient is
     a sum of float32 numbers.
     """
 
-    def __init__(self, vocab_size, hidden_act="gelu_tanh", initializer_range=0.02, epsilon=1e-12, **kwargs):
+    def __init__(self, vocab_size, hidden_act="gelu_tanh", initializer_range=0.02, epsilon=1e-12, width=None, **kwargs):
         kwargs.setdefault("name", "predictions")
         super().__init__(**kwargs)
         self.vocab_size = vocab_size
         self.hidden_act = hidden_act
         self.initializer_range = initializer_range
         self.epsilon = epsilon
+        self.width = width
 
     def build(self, input_shape, *_):
-        width, numbers = input_shape[-1], {"dtype": self.dtype_policy, "trainable": self.trainable}
+        width, numbers = self.width or input_shape[-1], {"dtype": self.dtype_policy, "trainable": self.trainable}
         with keras.name_scope("transform"):
             self.dense = Linear(width, self.hidden_act, self.initializer_range, name="dense", **numbers)
-            self.dense.build((None, width))
+            self.dense.build((None, input_shape[-1]))
             self.norm = LayerNorm(self.epsilon, name="LayerNorm", **numbers)
             self.norm.build((None, width))
         self.output_bias = self.add_weight(
@@ -63,6 +65,7 @@ class MaskedLMHead(keras.layers.Layer):
             "hidden_act": self.hidden_act,
             "initializer_range": self.initializer_range,
             "epsilon": self.epsilon,
+            "width": self.width,
         }
 
 

@@ -1,11 +1,18 @@
 """The names of weights in files: one map for TF1 checkpoints, and for each family one of Hugging Face's names."""
 
 from bert_tf import families
-from bert_tf.checkpoints.names import bert, distilbert, tf1
+from bert_tf.checkpoints.names import albert, bert, distilbert, electra, ernie, roberta, tf1
 from bert_tf.checkpoints.names.table import NameMap
 
 TF1 = tf1.NAMES  # for every family
-NAME_MAPS: dict[str, NameMap] = {"bert": bert.NAMES, "distilbert": distilbert.NAMES}
+NAME_MAPS: dict[str, NameMap] = {
+    "albert": albert.NAMES,
+    "bert": bert.NAMES,
+    "distilbert": distilbert.NAMES,
+    "electra": electra.NAMES,
+    "ernie": ernie.NAMES,
+    "roberta": roberta.NAMES,
+}
 
 
 def hugging_face(model_type: str = families.DEFAULT) -> NameMap:

@@ -1,8 +1,6 @@
 """BERT's names in Hugging Face's files."""
 
-from bert_tf.checkpoints.names.table import NameMap, Row, Twin, dense, head, norm
-
-_LAYER, _THEIRS = "bert/encoder/layer_{n}", "bert.encoder.layer.{n}"
+from bert_tf.checkpoints.names.table import NameMap, Row, Twin, dense, head, layers, norm
 
 NAMES = NameMap(
     rows=(
@@ -10,14 +8,7 @@ NAMES = NameMap(
         Row("bert/embeddings/position_embeddings", "bert.embeddings.position_embeddings.weight"),
         Row("bert/embeddings/token_type_embeddings", "bert.embeddings.token_type_embeddings.weight"),
         *norm("bert/embeddings/LayerNorm", "bert.embeddings.LayerNorm"),
-        *dense(f"{_LAYER}/attention/self/query", f"{_THEIRS}.attention.self.query"),
-        *dense(f"{_LAYER}/attention/self/key", f"{_THEIRS}.attention.self.key"),
-        *dense(f"{_LAYER}/attention/self/value", f"{_THEIRS}.attention.self.value"),
-        *dense(f"{_LAYER}/attention/output/dense", f"{_THEIRS}.attention.output.dense"),
-        *norm(f"{_LAYER}/attention/output/LayerNorm", f"{_THEIRS}.attention.output.LayerNorm"),
-        *dense(f"{_LAYER}/intermediate/dense", f"{_THEIRS}.intermediate.dense"),
-        *dense(f"{_LAYER}/output/dense", f"{_THEIRS}.output.dense"),
-        *norm(f"{_LAYER}/output/LayerNorm", f"{_THEIRS}.output.LayerNorm"),
+        *layers("bert.encoder.layer.{n}"),
         *dense("bert/pooler/dense", "bert.pooler.dense"),
         *dense("cls/predictions/transform/dense", "cls.predictions.transform.dense"),
         *norm("cls/predictions/transform/LayerNorm", "cls.predictions.transform.LayerNorm"),

@@ -21,8 +21,8 @@ NAMES = NameMap(
         *norm("cls/predictions/transform/LayerNorm", "vocab_layer_norm"),
         Row("cls/predictions/output_bias", "vocab_projector.bias"),
         *head("cls/squad", "qa_outputs"),
-        # On top of a `pre_classifier` it reads other numbers than our head does.
-        *head("classifier", "classifier", unless="pre_classifier.weight"),
+        *dense("classifier/dense", "pre_classifier"),
+        *head("classifier", "classifier"),
     ),
     left_out=("distilbert.embeddings.position_ids",),
     twins=(Twin("vocab_projector.weight", "bert/embeddings/word_embeddings", "cls/predictions/output_bias"),),

@@ -22,13 +22,11 @@ class Row:
     Attributes:
         ours, theirs: our path and the dialect's name; `{n}` stands for the layer's number.
         transform: what leads from their array to ours and back.
-        unless: a name of theirs; in a file that has it, `theirs` is not the weight at `ours`.
     """
 
     ours: str
     theirs: str
     transform: str = KEEP
-    unless: str | None = None
 
 
 def dense(ours: str, theirs: str) -> list[Row]:
@@ -41,10 +39,25 @@ def norm(ours: str, theirs: str) -> list[Row]:
     return [Row(f"{ours}/gamma", f"{theirs}.weight"), Row(f"{ours}/beta", f"{theirs}.bias")]
 
 
-def head(ours: str, theirs: str, unless: str | None = None) -> list[Row]:
+def head(ours: str, theirs: str) -> list[Row]:
     """Returns the rows of a head [classes, H], which is no kernel: Google wrote them for matmul(transpose_b=True)."""
     ends = (("output_weights", "weight"), ("output_bias", "bias"))
-    return [Row(f"{ours}/{our}", f"{theirs}.{their}", unless=unless) for our, their in ends]
+    return [Row(f"{ours}/{our}", f"{theirs}.{their}") for our, their in ends]
+
+
+def layers(theirs: str) -> list[Row]:
+    """Returns the rows of a block whose parts are called as in Hugging Face's BERT; `theirs` is its own name."""
+    ours = "bert/encoder/layer_{n}"
+    return [
+        *dense(f"{ours}/attention/self/query", f"{theirs}.attention.self.query"),
+        *dense(f"{ours}/attention/self/key", f"{theirs}.attention.self.key"),
+        *dense(f"{ours}/attention/self/value", f"{theirs}.attention.self.value"),
+        *dense(f"{ours}/attention/output/dense", f"{theirs}.attention.output.dense"),
+        *norm(f"{ours}/attention/output/LayerNorm", f"{theirs}.attention.output.LayerNorm"),
+        *dense(f"{ours}/intermediate/dense", f"{theirs}.intermediate.dense"),
+        *dense(f"{ours}/output/dense", f"{theirs}.output.dense"),
+        *norm(f"{ours}/output/LayerNorm", f"{theirs}.output.LayerNorm"),
+    ]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,6 +102,16 @@ class NameMap:
     without_prefix: tuple[str, ...] = ()
     old_spellings: tuple[tuple[str, str], ...] = ()
 
+    def renamed(self, old: str, new: str) -> "NameMap":
+        """Returns the map of a family that differs in the encoder's name alone: prefix `new` in place of `old`."""
+
+        def change(name):
+            return new + name.removeprefix(old) if name.startswith(old) else name
+
+        rows = tuple(dataclasses.replace(row, theirs=change(row.theirs)) for row in self.rows)
+        left_out = tuple(map(change, self.left_out))
+        return dataclasses.replace(self, rows=rows, left_out=left_out, prefix=change(self.prefix))
+
     def to_ours(self, name: str) -> str | None:
         """Returns our path for a full name, or None if no row knows it."""
         row, n = _find(self._by_name, name)
@@ -119,10 +142,10 @@ class NameMap:
             ValueError: two names of the file mean the same variable.
         """
         full = {name: self._full(name) for name in sorted(names)}
-        result, there = Sorted({}, [], {}, []), set(full.values())
+        result = Sorted({}, [], {}, [])
         twins = {twin.theirs: twin for twin in self.twins}
         for name, whole in full.items():
-            path = self._path_in(whole, there)
+            path = self.to_ours(whole)
             if path in result.known:
                 both = f"{result.known[path]!r} and {name!r}"
                 raise ValueError(f"Only one name of a checkpoint may mean {path!r}. Received: {both}.")
@@ -139,10 +162,6 @@ class NameMap:
                 result.known[twin.of] = name
                 del result.twins[name]
         return result
-
-    def _path_in(self, name, there):
-        row, n = _find(self._by_name, name)
-        return None if row is None or row.unless in there else row.ours.replace("{n}", n)
 
     def _full(self, name):
         """Returns a name in its present spelling, with the prefix that some files leave out."""

@@ -21,8 +21,10 @@ def _head(path):
 
 _LAYER = "bert/encoder/layer_{n}"
 _PATHS = [
-    *_part("bert/embeddings", "word_embeddings", "position_embeddings", "token_type_embeddings"),
+    *_part("bert/embeddings", "word_embeddings", "position_embeddings", "token_type_embeddings",
+           "task_type_embeddings"),
     *_norm("bert/embeddings/LayerNorm"),
+    *_dense("bert/encoder/embedding_hidden_mapping_in"),
     *(path for part in ("query", "key", "value") for path in _dense(f"{_LAYER}/attention/self/{part}")),
     *_dense(f"{_LAYER}/attention/output/dense"),
     *_norm(f"{_LAYER}/attention/output/LayerNorm"),
@@ -35,6 +37,9 @@ _PATHS = [
     "cls/predictions/output_bias",
     *_head("cls/seq_relationship"),
     *_head("cls/squad"),
+    *_dense("cls/replaced_tokens/dense"),
+    *_head("cls/replaced_tokens"),
+    *_dense("classifier/dense"),
 ]
 
 NAMES = NameMap(

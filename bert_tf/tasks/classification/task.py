@@ -140,7 +140,8 @@ class ClassificationTask(FineTuned):
         inputs = keras_inputs(self.features, windows=self.windows is not None)
         rows = inputs if self.windows is None else TakeWindows(self.every_window, name="take_windows")(inputs)
         encoder = Encoder(self.config, rematerialize=self.rematerialize)
-        head = ClassificationHead(self.num_labels, self.config.hidden_dropout_prob, self.config.initializer_range)
+        c = self.config
+        head = ClassificationHead(self.num_labels, c.hidden_dropout_prob, c.initializer_range, c.classifier_act)
         logits = head(encoder(rows)["pooled_output"])
         if self.windows is not None:
             logits = MeanOfWindows(self.every_window, name="mean_of_windows")(logits, inputs["input_mask"])

@@ -1,0 +1,23 @@
+"""RoBERTa's names in Hugging Face's files: BERT's encoder, and heads of its own."""
+
+from bert_tf.checkpoints.names import bert
+from bert_tf.checkpoints.names.table import NameMap, Row, Twin, dense, head, norm
+
+NAMES = NameMap(
+    rows=(
+        *(row for row in bert.NAMES.renamed("bert.", "roberta.").rows if row.ours.startswith("bert/")),
+        *dense("cls/predictions/transform/dense", "lm_head.dense"),
+        *norm("cls/predictions/transform/LayerNorm", "lm_head.layer_norm"),
+        Row("cls/predictions/output_bias", "lm_head.bias"),
+        *head("cls/squad", "qa_outputs"),
+        *dense("classifier/dense", "classifier.dense"),
+        *head("classifier", "classifier.out_proj"),
+    ),
+    left_out=("roberta.embeddings.position_ids",),
+    twins=(
+        Twin("lm_head.decoder.weight", "bert/embeddings/word_embeddings", "cls/predictions/output_bias"),
+        Twin("lm_head.decoder.bias", "cls/predictions/output_bias", "cls/predictions/output_bias"),
+    ),
+    prefix="roberta.",  # RobertaModel saves without it
+    without_prefix=("embeddings.", "encoder.", "pooler."),
+)
