@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+import re
 
 from absl import logging
 
@@ -54,7 +55,7 @@ def load(path: str | os.PathLike, do_lower_case: bool | None = None) -> Bert:
     """
     checkpoint = open_checkpoint(path)  # first: it says best what is wrong with a path
     description = load_description([directory_of(path)], do_lower_case=do_lower_case)
-    config = description.config
+    config = _with_pooler(description.config, checkpoint)
     encoder, head = Encoder(config), None
     encoder.build()
     variables = list(encoder.variables)
@@ -69,6 +70,12 @@ def load(path: str | os.PathLike, do_lower_case: bool | None = None) -> Bert:
     if report.excused_missing:  # never where the configuration has none
         logging.warning("%s has no pooler: pooled_output comes from random weights.", report.path)
     return Bert(config, description.tokenizer, encoder, head, _labels_of(head, description.labels, report.path))
+
+
+def _with_pooler(config, checkpoint):
+    """Returns the configuration of what lies there: of families that can do without a pooler some files have one."""
+    there = any(re.fullmatch(heads.POOLER, name) for name in checkpoint.names)
+    return dataclasses.replace(config, has_pooler=True) if there else config
 
 
 def _labels_of(head, labels, path):

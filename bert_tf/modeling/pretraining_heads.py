@@ -1,4 +1,4 @@
-"""Pretraining's two heads (Devlin et al. 2018, section 3.1; google-research/bert run_pretraining.py).
+"""Pretraining's heads (Devlin et al. 2018, section 3.1, google-research/bert run_pretraining.py; Clark et al. 2020).
 
 Their weights bear the names that they have in Google's checkpoints once they are built in the scope `cls`, as
 `Pretrainer` does.
@@ -99,3 +99,40 @@ class NextSentenceHead(keras.layers.Layer):
 
     def get_config(self):
         return super().get_config() | {"initializer_range": self.initializer_range}
+
+
+@keras.saving.register_keras_serializable("bert_tf")
+class ReplacedTokenHead(keras.layers.Layer):
+    """A score for every piece: is it what the text had, or was it replaced (ELECTRA, Clark et al. 2020, section 2).
+
+    Args:
+        hidden_act, initializer_range: as in `EncoderConfig`.
+
+    Input: `sequence_output` float [B, S, H]. Output: float32 [B, S], scores before a sigmoid; above 0: replaced.
+    Weights: `dense/kernel` [H, H], `dense/bias`, `output_weights` [1, H], `output_bias` [1].
+    """
+
+    def __init__(self, hidden_act="gelu", initializer_range=0.02, **kwargs):
+        kwargs.setdefault("name", "replaced_tokens")
+        super().__init__(**kwargs)
+        self.hidden_act = hidden_act
+        self.initializer_range = initializer_range
+
+    def build(self, input_shape):
+        width, numbers = input_shape[-1], {"dtype": self.dtype_policy, "trainable": self.trainable}
+        self.dense = Linear(width, self.hidden_act, self.initializer_range, name="dense", **numbers)
+        self.dense.build(input_shape)
+        start = initializer(self.initializer_range)
+        self.output_weights = self.add_weight(name="output_weights", shape=(1, width), initializer=start)
+        self.output_bias = self.add_weight(name="output_bias", shape=(1,), initializer="zeros", autocast=False)
+
+    def call(self, sequence_output, training=None):
+        x = self.dense(sequence_output, training=training)
+        weights = tf.cast(self.output_weights[0], x.dtype)
+        return tf.cast(tf.linalg.matvec(x, weights), tf.float32) + self.output_bias
+
+    def compute_output_spec(self, sequence_output, training=None):
+        return keras.KerasTensor(sequence_output.shape[:-1], "float32")
+
+    def get_config(self):
+        return super().get_config() | {"hidden_act": self.hidden_act, "initializer_range": self.initializer_range}

@@ -1,0 +1,99 @@
+"""Writes the goldens of BERT's children: small seeded models of torch Transformers, and what they compute.
+
+    PYTHON_WITH_TORCH tests/goldens/torch_families.py FOLDER
+
+Each case becomes a directory FOLDER/families/CASE as Hugging Face writes it, its numbers in float16, with a file more,
+expected.safetensors: input_ids, attention_mask, token_type_ids, int32 [B, S]; float32 sequence_output [B, S, H];
+pooled_output [B, H] where there is a pooler; logits: of masked LM [B, P, V] at the first P places of each row, of
+classifiers [B, L], of replaced tokens [B, S]; sentence_logits [B, 2].
+"""
+
+import pathlib
+import sys
+
+import torch
+import transformers
+from make_goldens import random_inputs, randomized, save
+from safetensors.torch import save_file
+
+_SHAPE = {
+    "vocab_size": 200,
+    "hidden_size": 12,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 3,
+    "intermediate_size": 20,
+    "max_position_embeddings": 20,
+}
+_ONE = {"num_hidden_layers": 1, "num_attention_heads": 2, "hidden_size": 10}
+_PLACES = 3
+_ROBERTA = {"pad_token_id": 1, "type_vocab_size": 1}
+
+# Case -> the class, and what its configuration has beside `_SHAPE`.
+CASES = {
+    "albert": ("AlbertForPreTraining", {"embedding_size": 8}),
+    "albert-groups": (
+        "AlbertForSequenceClassification",
+        {"embedding_size": 8, "num_hidden_layers": 5, "num_hidden_groups": 2, "num_labels": 3},
+    ),
+    "electra-generator": ("ElectraForMaskedLM", {"embedding_size": 8}),
+    "electra-discriminator": ("ElectraForPreTraining", {"embedding_size": 12, **_ONE}),
+    "electra-classifier": ("ElectraForSequenceClassification", {"embedding_size": 8, "num_labels": 3}),
+    "ernie": ("ErnieForPreTraining", {"use_task_id": True, "task_type_vocab_size": 3, "type_vocab_size": 4}),
+    "ernie-without-tasks": ("ErnieForMaskedLM", {"use_task_id": False, "hidden_act": "gelu_new", **_ONE}),
+    "roberta": ("RobertaForMaskedLM", _ROBERTA),
+    "roberta-pooler": ("RobertaModel", {**_ROBERTA, **_ONE}),
+    "roberta-classifier": ("RobertaForSequenceClassification", {**_ROBERTA, "num_labels": 3}),
+    "distilbert-classifier": ("DistilBertForSequenceClassification", {"num_labels": 3}),
+}
+_DISTILBERT = {"hidden_size": "dim", "num_hidden_layers": "n_layers", "num_attention_heads": "n_heads",
+               "intermediate_size": "hidden_dim"}  # fmt: skip
+_TWINS = ("predictions.decoder.weight", "predictions.decoder.bias", "generator_lm_head.weight",
+          "cls.predictions.decoder.weight", "cls.predictions.decoder.bias", "lm_head.decoder.weight",
+          "lm_head.decoder.bias")  # fmt: skip
+
+
+def _model(name, changes):
+    kind = getattr(transformers, name)
+    shape = {**_SHAPE, **changes}
+    if name.startswith("DistilBert"):
+        shape = {_DISTILBERT.get(key, key): value for key, value in shape.items()}
+    return kind(kind.config_class(**shape, attn_implementation="eager")).eval()
+
+
+def _inputs(model, seed):
+    """Returns random rows, padded with the model's own id, in segments if it has some."""
+    inputs, pad = random_inputs(seed), model.config.pad_token_id
+    mask = inputs["attention_mask"]
+    inputs["input_ids"] = torch.where(mask > 0, inputs["input_ids"].clamp(min=pad + 1), pad).int()
+    if getattr(model.config, "type_vocab_size", 0) < 2:
+        inputs["token_type_ids"] = torch.zeros_like(mask)
+    return inputs
+
+
+def _expected(model, inputs):
+    if "DistilBert" in type(model).__name__:
+        inputs = {name: value for name, value in inputs.items() if name != "token_type_ids"}
+    with torch.inference_mode():
+        base = getattr(model, model.base_model_prefix, model)(**inputs)
+        outputs = model(**inputs)
+    found = {"sequence_output": base.last_hidden_state}
+    found |= {"pooled_output": base.pooler_output} if getattr(base, "pooler_output", None) is not None else {}
+    logits = outputs.get("logits", outputs.get("prediction_logits"))
+    if logits is not None:
+        found["logits"] = logits[:, :_PLACES] if logits.dim() == 3 else logits
+    sentence = outputs.get("sop_logits", outputs.get("seq_relationship_logits"))
+    return found | ({} if sentence is None else {"sentence_logits": sentence})
+
+
+def make(folder: pathlib.Path):
+    for seed, (case, (name, changes)) in enumerate(CASES.items()):
+        model = randomized(_model(name, changes), seed)
+        inputs = _inputs(model, seed)
+        expected = {name: value.contiguous() for name, value in _expected(model, inputs).items()}
+        model.config.architectures = [name]
+        save(model, folder / "families" / case, but=_TWINS)
+        save_file({**inputs, **expected}, folder / "families" / case / "expected.safetensors")
+
+
+if __name__ == "__main__":
+    make(pathlib.Path(sys.argv[1]))

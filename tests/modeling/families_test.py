@@ -1,0 +1,124 @@
+"""BERT's children against torch Transformers: committed goldens of seeded random models, read by name."""
+
+import dataclasses
+import pathlib
+import subprocess
+
+import keras
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+
+from bert_tf import config_files
+from bert_tf.checkpoints import convert, heads
+from bert_tf.config import EncoderConfig
+from bert_tf.modeling.encoder import Encoder
+from bert_tf.modeling.pretrainer import Pretrainer
+from bert_tf.modeling.pretraining_heads import ReplacedTokenHead
+from bert_tf.tasks.classification.task import ClassificationTask
+from tests import other_envs
+from tests.harness import relative_error
+
+GOLDENS = pathlib.Path(__file__).parents[1] / "goldens"
+CASES = sorted(path.name for path in (GOLDENS / "families").iterdir())
+TOLERANCE = 1e-5  # of the largest value, float32
+
+
+def _kind(case):
+    (name,) = config_files.read(str(GOLDENS / "families" / case / "config.json"))["architectures"]
+    return name
+
+
+def _of(*endings):
+    return [case for case in CASES if _kind(case).endswith(endings)]
+
+
+def _golden(case):
+    """Returns (folder, config, inputs, what torch gave)."""
+    folder = GOLDENS / "families" / case
+    expected = load_file(folder / "expected.safetensors")
+    names = {"input_ids": "input_ids", "attention_mask": "input_mask", "token_type_ids": "segment_ids"}
+    inputs = {ours: expected.pop(theirs) for theirs, ours in names.items()}
+    return folder, EncoderConfig.load(folder), inputs, expected
+
+
+def _assert_equal(ours, true, mask=None):
+    ours = np.array(ours)
+    if mask is not None:  # a place of padding means nothing
+        ours, true = ours[mask > 0], true[mask > 0]
+    assert relative_error(ours, true) < TOLERANCE
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_encoder(case):
+    folder, config, inputs, expected = _golden(case)
+    if "pooled_output" in expected:  # some families have one in some files: `model_files.load` looks
+        config = dataclasses.replace(config, has_pooler=True)
+    encoder = Encoder(config)
+    encoder.build()
+    report = convert.load(folder, encoder.variables, (*heads.others(()), heads.POOLER), config.model_type)
+    assert set(report.excused_missing) <= {"bert/pooler/dense/kernel", "bert/pooler/dense/bias"}
+    outputs = encoder(inputs)
+    _assert_equal(outputs["sequence_output"], expected["sequence_output"], inputs["input_mask"])
+    assert len(outputs["encoder_outputs"]) == config.num_hidden_layers
+    if "pooled_output" in expected:
+        assert not report.excused_missing
+        _assert_equal(outputs["pooled_output"], expected["pooled_output"])
+
+
+@pytest.mark.parametrize("case", _of("ForMaskedLM", "ernie", "albert", "ForPreTraining"))
+def test_pretraining_s_heads(case):
+    folder, config, inputs, expected = _golden(case)
+    if _kind(case).startswith("Electra") and _kind(case).endswith("ForPreTraining"):
+        pytest.skip("is a discriminator")
+    model = Pretrainer(config, next_sentence="sentence_logits" in expected)
+    report = convert.load(folder, model.variables, [heads.POOLER], config.model_type)
+    assert not report.excused_left_over
+    positions = np.tile(np.arange(expected["logits"].shape[1], dtype=np.int32), (len(inputs["input_ids"]), 1))
+    outputs = model(inputs | {"masked_lm_positions": positions})
+    _assert_equal(outputs["mlm_logits"], expected["logits"], inputs["input_mask"][:, : positions.shape[1]])
+    if "sentence_logits" in expected:
+        _assert_equal(outputs["nsp_logits"][:, 0], expected["sentence_logits"])
+
+
+@pytest.mark.parametrize("case", _of("ForSequenceClassification"))
+def test_the_classifier_s_head(case):
+    folder, config, inputs, expected = _golden(case)
+    task = ClassificationTask(config, 3)
+    model = task.build_model()
+    report = convert.load(folder, model.variables, family=config.model_type)
+    assert len(report.loaded) == len(model.variables)
+    _assert_equal(model(inputs), expected["logits"])
+
+
+def test_replaced_tokens():
+    folder, config, inputs, expected = _golden("electra-discriminator")
+    encoder = Encoder(config)
+    encoder.build()
+    with keras.name_scope("cls"):
+        head = ReplacedTokenHead(config.hidden_act)
+        head.build((None, None, config.hidden_size))
+    convert.load(folder, [*encoder.variables, *head.variables], family=config.model_type)
+    _assert_equal(head(encoder(inputs)["sequence_output"]), expected["logits"], inputs["input_mask"])
+
+
+def test_layers_that_share_a_block_do_not_share_its_masks():
+    _, config, inputs, _ = _golden("albert")
+    config = EncoderConfig(**{**config.__dict__, "hidden_dropout_prob": 0.5, "extra": {}})
+    keras.utils.set_random_seed(0)
+    encoder = Encoder(config)
+    first, second = encoder(inputs, training=True)["encoder_outputs"]
+    assert not np.allclose(first, second)
+
+
+@pytest.mark.slow
+def test_torch_makes_the_same_goldens_again(tmp_path):
+    command = [other_envs.torch_python(), GOLDENS / "torch_families.py", tmp_path]
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-4000:]
+    for case in CASES:
+        for file in ("model.safetensors", "expected.safetensors"):
+            new, old = (load_file(root / "families" / case / file) for root in (tmp_path, GOLDENS))
+            assert new.keys() == old.keys()
+            for key in old:
+                np.testing.assert_allclose(new[key], old[key], rtol=1e-5, atol=1e-5, err_msg=f"{case}: {file}: {key}")
