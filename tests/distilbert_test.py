@@ -64,17 +64,18 @@ def test_without_the_prefix(folder):
         np.testing.assert_array_equal(mine, theirs)
 
 
-def test_a_classifier_upon_a_layer_that_we_do_not_have_is_not_taken_for_ours(folder):
+def test_a_head_for_every_piece_is_not_taken_for_a_classifier_s(folder):
     head = {"classifier.weight": np.ones((2, 24), np.float32), "classifier.bias": np.ones(2, np.float32)}
     _change(folder, lambda tensors: tensors.update(head))
-    assert bert_tf.load(folder).head.num_labels == 2
-    below = {"pre_classifier.weight": np.ones((24, 24), np.float32), "pre_classifier.bias": np.ones(24, np.float32)}
-    _change(folder, lambda tensors: tensors.update(below))
-    assert bert_tf.load(folder).head is None
+    assert bert_tf.load(folder).head.num_labels == 2 and bert_tf.load(folder).head.transform_act is None
     job = Job(ClassificationTask(load_description([str(folder)]).config, 2), RunConfig("/nowhere", 8, 1, 0, 1e-3,
               init_checkpoint=str(folder)))  # fmt: skip
     with pytest.raises(ValueError, match="which has no head for this task"):
         job.restore()
+    below = {"pre_classifier.weight": np.ones((24, 24), np.float32), "pre_classifier.bias": np.ones(24, np.float32)}
+    _change(folder, lambda tensors: tensors.update(below))
+    assert bert_tf.load(folder).head.transform_act == "relu"
+    job.restore()
 
 
 RECIPE = ["--max_seq_length=16", "--learning_rate=3e-3", "--train_batch_size=16", "--do_train", "--do_predict",
