@@ -8,7 +8,7 @@ import shutil
 import pytest
 
 from tests import glue_files, tiny
-from tests.scripts import Cases
+from tests.scripts import Cases, files
 
 LIMIT = 40_000  # bytes a file may grow to: less than a checkpoint of the tiny model, more than what lies beside it
 
@@ -208,10 +208,6 @@ FLAGS = {
 }  # fmt: skip
 
 
-def _files(folder):
-    return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
-
-
 @pytest.fixture(scope="module")
 def run(home):
     """Runs a command line, and returns {"status", "log"}; all of them in one process."""
@@ -238,16 +234,16 @@ def good(home, run):
 @pytest.fixture(scope="module")
 def bad(home, good, run):
     """What every bad case says."""
-    before = _files(home)
+    before = files(home)
     results = {name: run(arguments) for name, (arguments, _) in {**BAD, **FLAGS}.items()}
-    assert _files(home) == before  # not one file was made, changed or lost
+    assert files(home) == before  # not one file was made, changed or lost
     assert not (home / "out").exists()
     return results
 
 
 @pytest.fixture(scope="module")
 def full(home, bad, run):
-    before = {name: _files(home / name) for name in ("stopped", "done")}
+    before = {name: files(home / name) for name in ("stopped", "done")}
     return before, {name: run(arguments, LIMIT) for name, arguments in FULL.items()}
 
 
@@ -277,7 +273,7 @@ def test_a_full_disk_before_anything_was_saved(full, home):
 def test_a_full_disk_leaves_the_older_checkpoints(full, home):
     before, results = full
     _check(results["a full disk on the way"], r"model\.ckpt-8 must be written whole\.")
-    after = _files(home / "stopped")
+    after = files(home / "stopped")
     assert "Continuing this run from step 4" in results["a full disk on the way"]["log"]
     # The first were only added to. The page is drawn anew where it fits, which hangs on how long the paths in it are.
     others = {name for name in after if name.startswith("train/")} | {"history.jsonl", "report.html"}
@@ -290,7 +286,7 @@ def test_a_full_disk_leaves_the_old_answers(full, home):
     before, results = full
     _check(results["a full disk at the answers"], r"Error: .*File too large: '.*done/test_results\.tsv'")
     assert {"test_results.tsv", "predictions.jsonl"} < before["done"].keys()
-    assert _files(home / "done") == before["done"]
+    assert files(home / "done") == before["done"]
 
 
 def test_the_good_runs_end_well(good):

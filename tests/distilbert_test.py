@@ -89,6 +89,7 @@ def _run(program, folder, out, *arguments):
     return tf.saved_model.load(str(out / "export" / "1")).signatures["serving_default"]
 
 
+@pytest.mark.slow
 def test_classification(folder, tmp_path):
     out, texts = tmp_path / "out", [text for text, _ in tiny.texts(20, seed=1)]
     tiny.write_tsv(tmp_path / "train.tsv", tiny.texts(96))
@@ -102,7 +103,7 @@ def test_classification(folder, tmp_path):
     assert bert_tf.load(out).config == load_description([str(folder)]).config
 
 
-@pytest.mark.slow  # fast tests train one classifier
+@pytest.mark.slow
 def test_question_answering(folder, tmp_path):
     out, asked = tmp_path / "out", questions(20, 1)
     write(tmp_path / "train.json", questions(96))

@@ -82,7 +82,13 @@ def check_continues(log, killed, every):
     assert int(STEP.findall(log)[0][0]) > begun
 
 
+def files(folder):
+    """Returns every file below a folder: {path from there: its bytes}."""
+    return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+
+
 def assert_same_tensors(one, other):
+    """Asserts that two checkpoints hold the same, to the bit."""
     one, other = read(os.fspath(one)), read(os.fspath(other))
     assert one.keys() == other.keys()
     for name in one:

@@ -18,11 +18,19 @@ _FIELD_LIMIT = 2**31 - 1  # Python's csv refuses fields over 128 KiB unless told
 
 @dataclasses.dataclass(frozen=True)
 class Column:
-    """A column that was asked for by name or index, the parameter it came by, and advice that ends errors about it."""
+    """A column that was asked for by name or index.
+
+    Attributes:
+        name: its name or index.
+        parameter: by which it came; None: files of this kind always have it.
+        remedy: advice that ends errors about it, needed where there is no parameter.
+        meaning: what it holds, where there is no parameter.
+    """
 
     name: str | int
-    parameter: str
+    parameter: str | None = None
     remedy: str | None = None
+    meaning: str | None = None
 
     def index(self) -> int | None:
         """Returns the column as an index from 0, or None where it is a name."""
@@ -49,7 +57,7 @@ class Column:
         """Returns the error that says which columns there are instead."""
         advice = f"choose one with `{self.parameter}`"
         advice += ", or say `header=false` if line 1 is already an example" if header else ""
-        what = f"`{self.parameter}`" if self.parameter.isidentifier() else self.parameter
+        what = self.meaning or f"`{self.parameter}`"
         return ValueError(
             f"{at}: there must be a column {self.name!r} ({what}). "
             f"Received the columns {excerpt(list(names), 200)}; {self.remedy or advice}."

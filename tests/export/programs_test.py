@@ -48,6 +48,7 @@ def _cli(*commands):
     return re.split(r"^END OF .*\n", done.stdout, flags=re.M)[:-1]
 
 
+@pytest.mark.slow
 def test_saved_model_cli_show_and_run(path):
     model = ["--dir", path, "--tag_set", "serve", "--signature_def", "serving_default"]
     shown, said = _cli(["show", *model], ["run", *model, "--input_exprs", 'text=["good film"]'])

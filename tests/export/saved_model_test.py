@@ -139,6 +139,7 @@ def test_a_real_model_is_hardly_larger_than_its_weights(minilm, tmp_path):
     assert size <= 1.05 * sum(4 * int(np.prod(v.shape)) for v in model.variables)
 
 
+@pytest.mark.slow
 def test_versions_rise_and_bfloat16_halves(tmp_path):
     task, model, tokenizer = trained(str(tmp_path))
     out = tmp_path / "models"

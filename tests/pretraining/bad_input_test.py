@@ -8,6 +8,7 @@ import pytest
 from tests import tiny
 from tests.pretraining import support
 from tests.pretraining.support import LENGTH, PREDICTIONS
+from tests.scripts import files
 
 FEW = len(tiny.VOCAB) - 4  # rows of an embedding table that is too short for the records
 
@@ -129,10 +130,10 @@ def _arguments(home, changes):
 def said(tmp_path_factory):
     """HOME, and what every case said, all in one process, of which none may make or change a file."""
     home = _make(tmp_path_factory.mktemp("bad_input"))
-    before = support.files(home)
+    before = files(home)
     cases = {name: _arguments(home, changes) for name, (changes, _) in BAD.items()}
     results = support.run_cases(cases)
-    assert support.files(home) == before
+    assert files(home) == before
     assert not (home / "out").exists()
     return home, results
 

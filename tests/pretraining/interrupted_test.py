@@ -13,6 +13,7 @@ import tensorflow as tf
 from bert_tf.checkpoints.store import Store
 from bert_tf.checkpoints.tf1 import TEMPORARY, read
 from bert_tf.training.history import read as read_history
+from tests import scripts
 from tests.pretraining import support
 
 STEPS, EVERY = 150, 7
@@ -102,12 +103,12 @@ def _check_continued(log, step):
 def whole(material, tmp_path_factory):
     """The output of a run that was left alone."""
     folder = tmp_path_factory.mktemp("interrupted")
-    support.run(_flags(material, folder / "whole"))
+    scripts.run(_flags(material, folder / "whole"), support.SCRIPT)
     return folder / "whole"
 
 
 def _check_same(output, whole):
-    support.assert_same_variables(whole / f"model.ckpt-{STEPS}", output / f"model.ckpt-{STEPS}")
+    scripts.assert_same_tensors(whole / f"model.ckpt-{STEPS}", output / f"model.ckpt-{STEPS}")
     assert (output / "eval_results.txt").read_bytes() == (whole / "eval_results.txt").read_bytes()
 
 
@@ -137,7 +138,7 @@ def test_ten_kills_and_three_sigterms(material, whole, tmp_path):
         assert saved < SAVES_S
     print(f"kills in the midst of a save: {sum(in_midst)} of 10; starts: {starts}")
     assert sum(in_midst) >= 1 and there < STEPS
-    _check_continued(support.run(flags), there)
+    _check_continued(scripts.run(flags, support.SCRIPT), there)
     _check_same(output, whole)
     assert not [path for path in output.iterdir() if path.name.startswith(TEMPORARY)]
     told = [line["step"] for line in read_history(output / "history.jsonl") if line["kind"] == "train"]
@@ -156,7 +157,7 @@ def test_checkpoints_cut_by_hand_are_refused_by_name_and_the_one_before_them_is_
     (data,) = output.glob(f"model.ckpt-{cut}.data-*")
     with data.open("r+b") as file:
         file.truncate(data.stat().st_size * 2 // 3)
-    log = support.run(_flags(material, output))
+    log = scripts.run(_flags(material, output), support.SCRIPT)
     for step in (cut, emptied):
         assert re.search(rf"Not used, because it is not whole: \S*model\.ckpt-{step} must be a whole TF1", log), log
     _check_continued(log, before)

@@ -13,7 +13,8 @@ from bert_tf.config import EncoderConfig
 from bert_tf.inference.filler import Filler
 from bert_tf.training.history import read as read_history
 from tests import tiny
-from tests.pretraining.support import arguments, files, results, run, run_cases
+from tests.pretraining.support import arguments, results, run_cases
+from tests.scripts import files, run
 
 KEYS = {  # of google-research/bert's eval_results.txt
     "global_step", "loss", "masked_lm_accuracy", "masked_lm_loss", "next_sentence_accuracy", "next_sentence_loss",

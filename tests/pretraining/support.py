@@ -7,13 +7,13 @@ import sys
 
 import numpy as np
 
-from bert_tf.checkpoints.tf1 import read
 from bert_tf.corpus.job import Job, create_pretraining_data
 from bert_tf.corpus.options import Options
-from tests import processes, tiny
+from tests import tiny
 from tests.conftest import ROOT
 from tests.scripts import run_programs
 
+SCRIPT = "run_pretraining.py"
 LENGTH, PREDICTIONS = 32, 5
 LIMIT_S = 300  # after which a run hangs
 
@@ -71,14 +71,7 @@ def arguments(folder, *changes: str, records="train") -> list[str]:
 
 def start(flags: list[str], **streams) -> subprocess.Popen:
     """Starts run_pretraining.py."""
-    return subprocess.Popen([sys.executable, "run_pretraining.py", *flags], cwd=ROOT, env=_environment(), **streams)
-
-
-def run(flags: list[str], script="run_pretraining.py") -> str:
-    """Returns the log of a run that must succeed."""
-    done = processes.run(script, *flags)
-    assert done.returncode == 0, done.stderr[-4000:]
-    return done.stderr
+    return subprocess.Popen([sys.executable, SCRIPT, *flags], cwd=ROOT, env=_environment(), **streams)
 
 
 def run_cases(cases: dict[str, list[str]]) -> dict[str, dict]:
@@ -95,16 +88,3 @@ def results(folder) -> dict[str, float]:
     lines = (pathlib.Path(folder) / "eval_results.txt").read_text().splitlines()
     assert lines == sorted(lines)
     return {name: float(value) for name, value in (line.split(" = ") for line in lines)}
-
-
-def assert_same_variables(one, other):
-    """Asserts that two checkpoints hold the same, to the bit."""
-    one, other = read(os.fspath(one)), read(os.fspath(other))
-    assert one.keys() == other.keys()
-    for name in one:
-        np.testing.assert_array_equal(one[name], other[name], err_msg=name)
-
-
-def files(folder: pathlib.Path) -> dict[str, bytes]:
-    """Returns every file below a folder."""
-    return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}

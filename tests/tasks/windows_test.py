@@ -128,6 +128,7 @@ def test_xla_can_drop_out(tokenizer):
     assert np.isfinite(_training_outputs(every, _batch(tokenizer, [0, 1]), xla=True)).all()
 
 
+@pytest.mark.slow
 def test_it_learns_what_stands_anywhere_in_a_text(tokenizer, tmp_path):
     before = keras.config.dtype_policy()
     keras.config.set_dtype_policy("mixed_bfloat16")

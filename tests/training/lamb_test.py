@@ -79,6 +79,7 @@ def test_a_kernel_of_zeros_has_the_ratio_one():
     np.testing.assert_allclose(kernel.numpy(), np.full(SHAPES[0], -1e-2), rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_it_survives_saving_and_trains_a_model(tmp_path):
     task, examples = ClassificationTask(tiny.config(), 2), tiny.tokenized(64)
     (batch,) = tiny.batches(examples, 64)

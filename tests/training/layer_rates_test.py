@@ -157,6 +157,7 @@ def test_layers_thaw_one_by_one_from_the_top_and_do_not_move_before(tmp_path):
                 assert (saved[step - 1][name] != saved[step - 2][name]).any(), (name, step)
 
 
+@pytest.mark.slow
 def test_until_they_thaw_it_is_as_if_they_were_frozen(tmp_path):
     """To the clipping: the gradients of what does not move must not shrink those of what does."""
     _fit(_run(tmp_path / "thawing", LayerRates(2, unfreeze_steps=3), 3))

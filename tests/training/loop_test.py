@@ -80,10 +80,10 @@ def test_a_finished_run_makes_no_step_and_gives_its_state(tmp_path):
 
 
 def test_a_checkpoint_holds_google_s_names_and_the_rest_of_the_run(tmp_path):
-    _fit(_run(tmp_path, steps=1))
+    _fit(_run(tmp_path, steps=1), WHOLE)
     names = set(_end(tmp_path, 1))
     weights = {n for n in names if not n.startswith("training/") and not n.endswith(("/adam_m", "/adam_v"))}
-    assert weights - {"global_step"} == {v.path.removeprefix("classifier/") for v in TASK.build_model().variables}
+    assert weights - {"global_step"} == {v.path.removeprefix("classifier/") for v in WHOLE.build_model().variables}
     assert {f"{name}/adam_m" for name in weights - {"global_step"}} < names
     assert _end(tmp_path, 1)["global_step"] == 1
 

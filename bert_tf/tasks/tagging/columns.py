@@ -183,9 +183,10 @@ def _places(at, cells, text_column, tag_column):
 
 
 def _read_jsonl(path, with_tags):
-    columns = [Column("tokens", "the words of a sentence", "write them there as a list of texts")]
+    columns = [Column("tokens", meaning="the words of a sentence", remedy="write them there as a list of texts")]
     if with_tags:
-        columns.append(Column("tags", "a tag for each word", "write them there, or read only words (no `tag_column`)"))
+        remedy = "write them there, or read only words (no `tag_column`)"
+        columns.append(Column("tags", meaning="a tag for each word", remedy=remedy))
     rows = read_rows(path, columns, header=False)
     ids, lines = _read_ids(path, len(rows)), [line for line, _ in rows]
     examples = TaggedExamples(ids, [], [] if with_tags else None, None, path, lines)
@@ -206,7 +207,7 @@ def _read_jsonl(path, with_tags):
 def _read_ids(path, count):
     """Returns the ids of a .jsonl file, or numbers where a line has none."""
     try:
-        rows = read_rows(path, [Column("id", "its name")], header=False)
+        rows = read_rows(path, [Column("id", meaning="its name")], header=False)
     except ValueError:  # the only thing that can still be wrong: a line without id
         return [str(i) for i in range(count)]
     first = {}

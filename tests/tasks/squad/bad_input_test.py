@@ -7,6 +7,7 @@ import re
 import pytest
 
 from tests import tiny
+from tests.scripts import files
 from tests.tasks.squad.support import TRAIN, questions, run_cases, write
 
 GOOD = [*TRAIN, "--train_file=HOME/train.json", "--num_train_epochs=1", "--output_dir=HOME/out"]
@@ -73,10 +74,6 @@ BAD = {
 }
 
 
-def _files(folder):
-    return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
-
-
 def _broken(folder, name, change):
     """Writes the good questions but for what `change` does to the file's "data"."""
     content = json.loads((folder / "train.json").read_text())
@@ -107,9 +104,9 @@ def home(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def results(home):
-    before = _files(home)
+    before = files(home)
     found = dict(zip(BAD, run_cases(home, [arguments for arguments, _ in BAD.values()]), strict=True))
-    assert _files(home) == before and not os.path.exists(home / "out")  # not one file was made, changed or lost
+    assert files(home) == before and not os.path.exists(home / "out")  # not one file was made, changed or lost
     return found
 
 

@@ -206,6 +206,7 @@ def test_bytes_that_are_no_utf_8_do_not_count(asked):
     assert context.decode()[dropped["start"] : dropped["end"]].encode() == dropped["answer"]
 
 
+@pytest.mark.slow
 def test_no_answer_by_the_threshold(asked):
     question, context = ["who"], [TEXTS["long"][1]]
     (answer,) = asked(question, context)
