@@ -6,7 +6,7 @@ import re
 
 from absl import logging
 
-from bert_tf import families
+from bert_tf import families, releases
 from bert_tf.checkpoints import convert, heads
 from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.config import EncoderConfig, template_for
@@ -129,7 +129,10 @@ def load_description(
     """
     for path in filter(None, paths):
         if not (os.path.exists(path) or os.path.exists(f"{path}.index")):
-            raise ValueError(f"A checkpoint must be there. Received {path}: no such directory, file or TF1 prefix.")
+            raise ValueError(
+                f"A checkpoint must be there. Received {path}: no such directory, file or TF1 prefix."
+                f"{releases.advice(path)}"
+            )
     directories = [directory_of(path) for path in paths if path]
     if not directories and not (config_file and vocab_file):
         raise ValueError(

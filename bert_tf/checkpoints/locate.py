@@ -4,6 +4,8 @@ import os
 import re
 from collections.abc import Iterator
 
+from bert_tf import releases
+
 # In the order of preference where a directory holds several; safetensors first, since it cannot carry code.
 _FILES = {
     "model.safetensors": "safetensors",
@@ -42,7 +44,7 @@ def locate(path: str | os.PathLike) -> tuple[str, str]:
     there = f"in {folder} there is {listing(folder)}" if os.path.isdir(folder) else f"{folder} is not a directory"
     raise ValueError(
         f"A checkpoint must be a directory, a .safetensors or .bin file, or the prefix of a TF1 checkpoint "
-        f"(without .index). Received: {path}; {there}."
+        f"(without .index). Received: {path}; {there}.{releases.advice(path)}"
     )
 
 
