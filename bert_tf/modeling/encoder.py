@@ -135,7 +135,7 @@ class Encoder(keras.Model):
         H, A = self.config.hidden_size, self.config.num_attention_heads
 
         def each_block(*shape):
-            return [keras.KerasTensor(shape, self.compute_dtype) for _ in range(self.config.num_hidden_layers)]
+            return [keras.KerasTensor(shape, self.compute_dtype) for _ in self._stack()]
 
         outputs = {
             "sequence_output": keras.KerasTensor((B, S, H), self.compute_dtype),
