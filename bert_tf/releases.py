@@ -90,10 +90,6 @@ RELEASES: dict[str, Release] = {
         "F1: BC5CDR 90.01, ACL-ARC 70.98, ChemProt 83.64", "Beltagy et al. 2019, arXiv:1903.10676, table 1",
         f"{_SCIBERT}/scibert_scivocab_uncased.tar.gz",
     ),
-    "scibert_scivocab_cased": Release(
-        "bert-base", 31116, False, "allenai/scibert_scivocab_cased",
-        archive=f"{_SCIBERT}/scibert_scivocab_cased.tar.gz",
-    ),
     "biobert-base-cased-v1.1": Release(
         "bert-base", 28996, False, "dmis-lab/biobert-base-cased-v1.1",
         "NCBI-disease test, entities, one run: precision 86.67, recall 88.75, F1 87.70", "dmis-lab/biobert README.md",

@@ -5,6 +5,7 @@ import pytest
 import bert_tf
 from bert_tf import families, model_files, releases
 from bert_tf.config import config_for
+from tests.conftest import ROOT
 
 
 @pytest.mark.parametrize("name", releases.RELEASES)
@@ -13,7 +14,7 @@ def test_each_release_is_whole(name):
     assert config_for(release.size, release.vocab_size).vocab_size == release.vocab_size
     assert bool(release.scores) == bool(release.source)
     assert name.split("/")[-1] == release.repository.split("/")[-1]
-    assert release.do_lower_case != ("-cased" in name or "_cased" in name or "BERT" in name)
+    assert release.do_lower_case != ("-cased" in name or "BERT" in name)
     assert releases.find(name) is releases.find(release.repository) is release
 
 
@@ -49,3 +50,10 @@ def test_a_path_that_is_no_name_gets_no_advice(tmp_path):
     with pytest.raises(ValueError, match="no such directory, file or TF1 prefix.$"):
         model_files.load_description([str(tmp_path / "none")])
     assert releases.advice("./models/of/mine") == releases.advice("/models") == ""
+
+
+def test_the_page_lists_them():
+    page = (ROOT / "docs" / "families.md").read_text(encoding="utf-8")
+    for name, release in releases.RELEASES.items():
+        line = next(line for line in page.splitlines() if f"[{name}](https://huggingface.co/{release.repository})" in line)
+        assert f"| {release.size} | {release.vocab_size:,} | " in line and release.scores in line
