@@ -55,5 +55,6 @@ def test_a_path_that_is_no_name_gets_no_advice(tmp_path):
 def test_the_page_lists_them():
     page = (ROOT / "docs" / "families.md").read_text(encoding="utf-8")
     for name, release in releases.RELEASES.items():
-        line = next(line for line in page.splitlines() if f"[{name}](https://huggingface.co/{release.repository})" in line)
+        link = f"[{name}](https://huggingface.co/{release.repository})"
+        line = next(line for line in page.splitlines() if link in line)
         assert f"| {release.size} | {release.vocab_size:,} | " in line and release.scores in line
