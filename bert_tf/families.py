@@ -8,6 +8,8 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
+from bert_tf import sizes
+
 DEFAULT = "bert"  # the family of configurations without `model_type`, such as google-research/bert's
 
 
@@ -97,28 +99,8 @@ class Family:
         return {**self.defaults, **ours}
 
 
-def _size(layers, hidden, vocab_size=30522, heads=None):
-    return {
-        "vocab_size": vocab_size,
-        "hidden_size": hidden,
-        "num_hidden_layers": layers,
-        "num_attention_heads": heads or hidden // 64,
-        "intermediate_size": 4 * hidden,
-    }
-
-
-# Devlin et al. 2018 (base, large) and Turc et al. 2019, "Well-Read Students Learn Better", table 1 (the small ones).
-_BERT = {"tiny": (2, 128), "mini": (4, 256), "small": (4, 512), "medium": (8, 512), "base": (12, 768)}
-_BERT["large"] = (24, 1024)
-# The 24 small releases: every depth with every width, 64 numbers a head, a feed-forward layer four times as wide.
-GRID = [(layers, hidden) for layers in (2, 4, 6, 8, 10, 12) for hidden in (128, 256, 512, 768)]
-
 FAMILIES: dict[str, Family] = {  # the key is Hugging Face's `model_type`
-    "bert": Family(
-        name_map="bert",
-        sizes={f"bert-{name}": _size(*size) for name, size in _BERT.items()}
-        | {f"bert-L{layers}-H{hidden}": _size(layers, hidden) for layers, hidden in GRID},
-    ),
+    "bert": Family(name_map="bert", sizes=sizes.BERT),
     # Sanh et al. 2019. Beside what stands here it has no dropout on the output of attention, so that training
     # differs slightly from Transformers; what it computes is the same.
     "distilbert": Family(
@@ -137,25 +119,22 @@ FAMILIES: dict[str, Family] = {  # the key is Hugging Face's `model_type`
         # With sinusoidal positions the table would have to stay fixed.
         fixed={"type_vocab_size": 0, "has_pooler": False, "layer_norm_eps": 1e-12, "sinusoidal_pos_embds": False}
         | {"classifier_act": "relu"},
-        sizes={"distilbert-base": _size(6, 768) | {"hidden_act": "gelu"}},
+        sizes=sizes.DISTILBERT,
     ),
-    # Clark et al. 2020, table 6 of the appendix: embeddings of the small one are half as wide.
+    # Clark et al. 2020.
     "electra": Family(
         name_map="electra",
         fixed={"has_pooler": False, "classifier_act": "gelu"},
-        sizes={
-            "electra-small": _size(12, 256) | {"embedding_size": 128, "hidden_act": "gelu"},
-            "electra-base": _size(12, 768) | {"embedding_size": 768, "hidden_act": "gelu"},
-            "electra-large": _size(24, 1024) | {"embedding_size": 1024, "hidden_act": "gelu"},
-        },
+        sizes=sizes.ELECTRA,
     ),
     # Sun et al. 2019 and 2020 (ERNIE 2: a table of tasks), Sun et al. 2021 (ERNIE 3).
-    "ernie": Family(name_map="ernie", switches={"task_type_vocab_size": "use_task_id"}),
+    "ernie": Family(name_map="ernie", switches={"task_type_vocab_size": "use_task_id"}, sizes=sizes.ERNIE),
     # Lan et al. 2019, table 1 and appendix A.4: the releases' second version, without dropout.
     "albert": Family(
         name_map="albert",
         defaults={"embedding_size": 128, "num_hidden_groups": 1},
         fixed={"inner_group_num": 1},
+        sizes=sizes.ALBERT,
     ),
     # Liu et al. 2019. One segment, and positions that start behind those of padding.
     "roberta": Family(
@@ -163,6 +142,7 @@ FAMILIES: dict[str, Family] = {  # the key is Hugging Face's `model_type`
         template=Template(("<s>",), ("</s>", "</s>"), ("</s>",), second_segment=0),
         defaults={"has_pooler": False},
         fixed={"first_position": 2, "classifier_act": "tanh"},
+        sizes=sizes.ROBERTA,
     ),
 }
 

@@ -6,20 +6,53 @@ import re
 
 import pytest
 
-from bert_tf import families
+from bert_tf import families, sizes
 from bert_tf.config import EncoderConfig, config_for, template_for
 from bert_tf.config_files import model_type_in
-from bert_tf.families import GRID, Family, Template, names
+from bert_tf.families import Family, Template, names
 
-# From the papers: layers, width, heads, feed-forward.
+# From the papers: layers, width, heads, feed-forward; rows of the vocabulary.
 PUBLISHED = {
-    "bert-tiny": (2, 128, 2, 512),
-    "bert-mini": (4, 256, 4, 1024),
-    "bert-small": (4, 512, 8, 2048),
-    "bert-medium": (8, 512, 8, 2048),
-    "bert-base": (12, 768, 12, 3072),
-    "bert-large": (24, 1024, 16, 4096),
-    "distilbert-base": (6, 768, 12, 3072),
+    "bert-tiny": (2, 128, 2, 512, 30522),
+    "bert-mini": (4, 256, 4, 1024, 30522),
+    "bert-small": (4, 512, 8, 2048, 30522),
+    "bert-medium": (8, 512, 8, 2048, 30522),
+    "bert-base": (12, 768, 12, 3072, 30522),
+    "bert-large": (24, 1024, 16, 4096, 30522),
+    "minilm-L6-H384": (6, 384, 12, 1536, 30522),
+    "minilm-L12-H384": (12, 384, 12, 1536, 30522),
+    "tinybert-4L-312": (4, 312, 12, 1200, 30522),
+    "tinybert-6L-768": (6, 768, 12, 3072, 30522),
+    "distilbert-base": (6, 768, 12, 3072, 30522),
+    "distilbert-base-multilingual": (6, 768, 12, 3072, 119547),
+    "electra-small": (12, 256, 4, 1024, 30522),
+    "electra-base": (12, 768, 12, 3072, 30522),
+    "electra-large": (24, 1024, 16, 4096, 30522),
+    "ernie-2.0-base-en": (12, 768, 12, 3072, 30522),
+    "ernie-2.0-large-en": (24, 1024, 16, 4096, 30522),
+    "ernie-3.0-base-zh": (12, 768, 12, 3072, 40000),
+    "ernie-3.0-medium-zh": (6, 768, 12, 3072, 40000),
+    "ernie-3.0-mini-zh": (6, 384, 12, 1536, 40000),
+    "ernie-3.0-micro-zh": (4, 384, 12, 1536, 40000),
+    "ernie-3.0-nano-zh": (4, 312, 12, 1248, 40000),
+    "albert-base-v2": (12, 768, 12, 3072, 30000),
+    "albert-large-v2": (24, 1024, 16, 4096, 30000),
+    "albert-xlarge-v2": (24, 2048, 16, 8192, 30000),
+    "albert-xxlarge-v2": (12, 4096, 64, 16384, 30000),
+    "roberta-base": (12, 768, 12, 3072, 50265),
+    "roberta-large": (24, 1024, 16, 4096, 50265),
+}
+# What else the configurations of one family say.
+BESIDE = {
+    "bert-": {"max_position_embeddings": 512, "type_vocab_size": 2, "hidden_act": "gelu_tanh", "has_pooler": True},
+    "minilm-": {"max_position_embeddings": 512, "type_vocab_size": 2, "hidden_act": "gelu", "layer_norm_eps": 1e-12},
+    "tinybert-": {"max_position_embeddings": 512, "type_vocab_size": 2, "hidden_act": "gelu"},
+    "distilbert-": {"max_position_embeddings": 512, "type_vocab_size": 0, "hidden_act": "gelu", "has_pooler": False},
+    "electra-": {"max_position_embeddings": 512, "type_vocab_size": 2, "hidden_act": "gelu", "has_pooler": False},
+    "ernie-2": {"max_position_embeddings": 512, "type_vocab_size": 4, "task_type_vocab_size": 3, "hidden_act": "gelu"},
+    "ernie-3": {"max_position_embeddings": 2048, "type_vocab_size": 4, "hidden_act": "gelu", "layer_norm_eps": 1e-12},
+    "albert-": {"embedding_size": 128, "num_hidden_groups": 1, "hidden_act": "gelu_tanh", "hidden_dropout_prob": 0.0},
+    "roberta-": {"max_length": 512, "type_vocab_size": 1, "layer_norm_eps": 1e-5, "hidden_act": "gelu"},
 }
 # The file of distilbert-base-uncased.
 DISTILBERT = {
@@ -47,8 +80,9 @@ DISTILBERT = {
 def test_published_sizes(name):
     config = config_for(name)
     shape = (config.num_hidden_layers, config.hidden_size, config.num_attention_heads, config.intermediate_size)
-    assert shape == PUBLISHED[name]
-    assert (config.vocab_size, config.max_position_embeddings) == (30522, 512)
+    assert (*shape, config.vocab_size) == PUBLISHED[name]
+    (beside,) = (fields for start, fields in BESIDE.items() if name.startswith(start))
+    assert {field: getattr(config, field) for field in beside} == beside
 
 
 def test_what_sets_the_published_ones_apart():
@@ -59,16 +93,18 @@ def test_what_sets_the_published_ones_apart():
 
 
 def test_the_grid_of_24():
-    assert len(set(GRID)) == 24
-    for layers, hidden in GRID:
+    assert len(set(sizes.GRID)) == 24
+    for layers, hidden in sizes.GRID:
         config = config_for(f"bert-L{layers}-H{hidden}")
         assert (config.num_hidden_layers, config.hidden_size) == (layers, hidden)
         assert hidden / config.num_attention_heads == 64 and config.intermediate_size == 4 * hidden
 
 
 def test_names():
-    assert len(names()) == len(set(names()))
-    assert set(PUBLISHED) < set(names())
+    grid = {f"bert-L{layers}-H{hidden}" for layers, hidden in sizes.GRID}
+    assert len(names()) == len(set(names())) and set(names()) == grid | set(PUBLISHED)
+    assert [config_for(f"ernie-3.0-{size}-zh").task_type_vocab_size for size in ("base", "nano")] == [3, 16]
+    assert [config_for(f"electra-{size}").embedding_width for size in ("small", "base", "large")] == [128, 768, 1024]
     same = {"bert-tiny": "bert-L2-H128", "bert-medium": "bert-L8-H512", "bert-base": "bert-L12-H768"}
     assert all(config_for(a) == config_for(b) for a, b in same.items())
 

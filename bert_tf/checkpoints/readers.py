@@ -26,7 +26,7 @@ class Checkpoint:
         self.path, self.format = path, form
         self._file, self._map = OPENERS[form](path), name_map
         try:
-            groups = name_map.sort(self._file.shapes)
+            groups = name_map.sort(self._file.shapes, names.prefixes(but=name_map))
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from error
         self.names, self.twins, self.unknown = groups.known, groups.twins, groups.unknown

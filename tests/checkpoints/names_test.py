@@ -100,6 +100,41 @@ def test_old_spellings_and_missing_prefix():
     assert (found.left_out, found.unknown) == (["embeddings.position_ids"], [])
 
 
+@pytest.mark.parametrize("outer", ["backbone.", "module.bert.", "model.encoder.bert.", "my_bert."])
+def test_the_name_of_a_part_is_peeled_off(outer):
+    found = BERT.sort([f"{outer}{name}" for name in ("embeddings.word_embeddings.weight", "pooler.dense.bias")])
+    assert found.known == {
+        "bert/embeddings/word_embeddings": f"{outer}embeddings.word_embeddings.weight",
+        "bert/pooler/dense/bias": f"{outer}pooler.dense.bias",
+    }
+
+
+def test_what_lies_beside_the_part():
+    words, beside = "embeddings.word_embeddings.weight", ["cls.predictions.bias", "norm.bias"]
+    found = BERT.sort([f"model.bert.{words}", *(f"model.{name}" for name in beside)])
+    assert found.known["cls/predictions/output_bias"] == "model.cls.predictions.bias"
+    assert found.unknown == ["model.norm.bias"]
+    found = BERT.sort([f"backbone.{words}", *beside])
+    assert (found.known["cls/predictions/output_bias"], found.unknown) == ("cls.predictions.bias", ["norm.bias"])
+
+
+def test_what_is_no_part():
+    words = "embeddings.word_embeddings.weight"
+    two = [f"queries.{words}", f"passages.{words}"]
+    assert BERT.sort(two).unknown == sorted(two)
+    assert "electra." in names.prefixes(but=BERT) and "bert." not in names.prefixes(but=BERT)
+    for name in (f"electra.{words}", f"model.distilbert.{words}"):
+        assert BERT.sort([name], names.prefixes(but=BERT)).unknown == [name]
+    assert DISTILBERT.sort([f"bert.{words}"], names.prefixes(but=DISTILBERT)).unknown == [f"bert.{words}"]
+
+
+@pytest.mark.parametrize("family", ["roberta", "electra"])
+def test_a_classifier_of_one_layer(family):
+    found = NAME_MAPS[family].sort(["classifier.weight", "classifier.bias"])
+    ours = {"classifier/output_weights": "classifier.weight", "classifier/output_bias": "classifier.bias"}
+    assert (found.known, found.unknown) == (ours, [])
+
+
 def test_what_the_table_does_not_know_is_said():
     found = BERT.sort(["bert.encoder.layer.03.output.dense.bias", "lm_head.bias"])
     assert found.unknown == ["bert.encoder.layer.03.output.dense.bias", "lm_head.bias"]

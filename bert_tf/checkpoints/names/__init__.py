@@ -22,3 +22,8 @@ def hugging_face(model_type: str = families.DEFAULT) -> NameMap:
         ValueError: there is no such family.
     """
     return NAME_MAPS[families.family(model_type).name_map]
+
+
+def prefixes(but: NameMap) -> set[str]:
+    """Returns the prefixes of the encoders' names in Hugging Face's files, without that of one map."""
+    return {name_map.prefix for name_map in NAME_MAPS.values()} - {but.prefix, ""}

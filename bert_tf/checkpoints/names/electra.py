@@ -20,7 +20,12 @@ NAMES = NameMap(
         *head("classifier", "classifier.out_proj"),
     ),
     left_out=("electra.embeddings.position_ids",),
-    twins=(Twin("generator_lm_head.weight", "bert/embeddings/word_embeddings", "cls/predictions/output_bias"),),
+    twins=(
+        Twin("generator_lm_head.weight", "bert/embeddings/word_embeddings", "cls/predictions/output_bias"),
+        # A head of one layer, for every piece: of another shape, so that no file has both.
+        Twin("classifier.weight", "classifier/output_weights", "classifier/output_weights"),
+        Twin("classifier.bias", "classifier/output_bias", "classifier/output_bias"),
+    ),
     prefix="electra.",  # ElectraModel saves without it
     without_prefix=("embeddings.", "embeddings_project.", "encoder."),
 )

@@ -12,6 +12,8 @@ from collections.abc import Iterable
 
 KEEP, TRANSPOSE = "keep", "transpose"  # Hugging Face keeps torch's [out, in] kernels; ours and TF1's are [in, out]
 
+WORDS = "bert/embeddings/word_embeddings"  # the one weight that every encoder has, and has once
+
 _HOLES = {r"\{n\}": r"(?P<n>0|[1-9][0-9]*)", r"\{any\}": ".*"}
 
 
@@ -90,7 +92,7 @@ class NameMap:
         rows: the weights.
         left_out: names that are mapped to nothing, on purpose; `{any}` stands for any text.
         twins: second names.
-        prefix: of the encoder's names; some files leave it out.
+        prefix: of the encoder's names; some files leave it out, or have another, which is peeled off: see `sort`.
         without_prefix: how such names begin then.
         old_spellings: (old, new): parts of names as old files have them.
     """
@@ -135,13 +137,22 @@ class NameMap:
         row, _ = _find(self._by_path, path)
         return row is not None and row.transform == TRANSPOSE
 
-    def sort(self, names: Iterable[str]) -> Sorted:
+    def sort(self, names: Iterable[str], foreign: Iterable[str] = ()) -> Sorted:
         """Sorts a file's names by what the table says about them.
+
+        A model that holds the encoder as one of its parts, such as "backbone.", "module.bert." or "model.bert.", puts
+        this before the encoder's names; what it is, the name of the word embeddings tells, if the file has one encoder.
+
+        Args:
+            names: of all weights in the file.
+            foreign: prefixes of other families' encoders, which are no such parts.
 
         Raises:
             ValueError: two names of the file mean the same variable.
         """
-        full = {name: self._full(name) for name in sorted(names)}
+        names = sorted(names)
+        outer, own = self._outer(names, tuple(foreign))
+        full = {name: self._full(own + name.removeprefix(outer) if name.startswith(outer) else name) for name in names}
         result = Sorted({}, [], {}, [])
         twins = {twin.theirs: twin for twin in self.twins}
         for name, whole in full.items():
@@ -168,6 +179,17 @@ class NameMap:
         for old, new in self.old_spellings:
             name = name.replace(old, new)
         return f"{self.prefix}{name}" if name.startswith(self.without_prefix) else name
+
+    def _outer(self, names, foreign):
+        """Returns what to take off the names' front, and what to put there."""
+        words = self.from_ours(WORDS) if self.prefix else ""
+        bare = words.removeprefix(self.prefix)
+        fronts = [name.removesuffix(bare) for name in names if bare and f".{name}".endswith(f".{bare}")]
+        if len(fronts) != 1 or fronts[0] in ("", self.prefix):
+            return "", ""
+        if f".{fronts[0]}".endswith(f".{self.prefix}"):
+            return fronts[0].removesuffix(self.prefix), ""
+        return ("", "") if fronts[0].endswith(foreign) else (fronts[0], self.prefix)
 
     @functools.cached_property
     def _by_name(self):
