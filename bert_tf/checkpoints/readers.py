@@ -3,12 +3,15 @@
 import os
 
 import numpy as np
+from absl import logging
 
 from bert_tf import config_files, families
 from bert_tf import lora as adapters
 from bert_tf.checkpoints import names
 from bert_tf.checkpoints.formats import OPENERS
 from bert_tf.checkpoints.locate import locate
+
+_EMBEDDINGS = "bert/embeddings/word_embeddings"
 
 
 class Checkpoint:
@@ -60,7 +63,7 @@ class Checkpoint:
         if not path.endswith("/kernel") or not self._adapters.keys() & set(pair):
             return array
         a, b = (self._read(self._adapters[part]) for part in pair)
-        return merged(array, a, b, self._lora)
+        return merged(array, a, b, self._lora.scale)
 
     def check_twins(self, loaded):
         """Checks second names of tied weights against the first, as far as the paths `loaded` use them.
@@ -81,9 +84,9 @@ class Checkpoint:
         return array.astype(np.float32, copy=False) if array.dtype.kind in "fV" else array
 
 
-def merged(kernel: np.ndarray, a: np.ndarray, b: np.ndarray, lora: adapters.Lora) -> np.ndarray:
-    """Returns float32 [in, out]: the kernel with its adapter, [in, r] and [r, out], in it; rounded once."""
-    return (kernel + lora.scale * (a.astype(np.float64) @ b)).astype(np.float32)
+def merged(kernel: np.ndarray, a: np.ndarray, b: np.ndarray, scale: float) -> np.ndarray:
+    """Returns float32 [in, out]: the kernel plus its adapter, `scale` times [in, r] [r, out]; rounded once."""
+    return (kernel + scale * (a.astype(np.float64) @ b)).astype(np.float32)
 
 
 def open_checkpoint(path: str | os.PathLike, family: str | None = None, merge: bool = True) -> Checkpoint:
@@ -103,6 +106,27 @@ def open_checkpoint(path: str | os.PathLike, family: str | None = None, merge: b
     form, place = locate(path)
     lora = config_files.lora_in(os.path.dirname(place) or ".") if merge else None
     return Checkpoint(place, form, _name_map(form, place, family), lora)
+
+
+def read_arrays(path: str | os.PathLike) -> dict[str, np.ndarray]:
+    """Returns our path -> array of every weight of an encoder and its heads; what is no weight is named in the log.
+
+    Args:
+        path: as `open_checkpoint` takes it.
+
+    Raises:
+        ValueError: as `open_checkpoint`, or the file has weights that the table of names does not know.
+    """
+    checkpoint = open_checkpoint(path)
+    if checkpoint.unknown or _EMBEDDINGS not in checkpoint.names:
+        raise ValueError(
+            f"{checkpoint.path} must hold the weights of a BERT and no others. Received "
+            f"{checkpoint.unknown[:5] or 'none of the word embeddings'}: they would be lost, or go unchecked."
+        )
+    checkpoint.check_twins(list(checkpoint.names))
+    if checkpoint.left_out:
+        logging.info("Not taken over, because it is no weight: %s.", ", ".join(checkpoint.left_out[:4]))
+    return {path: checkpoint.get(path) for path in checkpoint.names}
 
 
 def _name_map(form, path, family):
