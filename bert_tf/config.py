@@ -8,6 +8,7 @@ from typing import Any
 
 from bert_tf import config_files, families
 from bert_tf.files import write_text
+from bert_tf.lora import Lora
 
 ACTIVATIONS = ("gelu", "gelu_tanh", "relu", "tanh", "linear")
 
@@ -19,7 +20,7 @@ _HUGGING_FACE_ACTIVATIONS = {"gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu
 _FROM_ZERO = ("type_vocab_size", "first_position", "task_type_vocab_size")
 # The fields that bert_config.json did not know at first.
 _NEW = ("has_pooler", "first_position", "embedding_size", "num_hidden_groups", "task_type_vocab_size", "classifier_act",
-        "is_decoder", "model_type")  # fmt: skip
+        "is_decoder", "model_type", "pruned_heads", "lora")  # fmt: skip
 _GOOGLE_DEFAULTS = {"type_vocab_size": 16}  # what modeling.py assumes when the key is absent; every release says 2
 
 
@@ -52,6 +53,9 @@ class EncoderConfig:
         is_decoder: whether a token sees itself and those before it only, as the left-to-right model that the paper
             compares with (section 5.1).
         model_type: the family, a key of `families.FAMILIES`; for what reads and writes files, never for the encoder.
+        pruned_heads: layer -> the heads that it lacks (Michel et al. 2019), counted before any were taken out; the
+            others stay as wide as they were. None: every layer has all.
+        lora: the adapters that the encoder trains in place of its own weights; None: it has none.
         extra: keys that this class does not know, kept as they came; and of the fields from has_pooler on those that
             the file says although they are BERT's, so that it is written as it was.
     """
@@ -76,6 +80,8 @@ class EncoderConfig:
     classifier_act: str | None = None
     is_decoder: bool = False
     model_type: str = families.DEFAULT
+    pruned_heads: Mapping[int, tuple[int, ...]] | None = None
+    lora: Lora | None = None
     extra: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self):
@@ -98,6 +104,13 @@ class EncoderConfig:
             )
         extra = {k: v for k, v in self.extra.items() if k not in _SETTINGS or getattr(self, k) == _SETTINGS[k]}
         object.__setattr__(self, "extra", extra)
+        object.__setattr__(self, "lora", Lora.of(self.lora))
+        if self.pruned_heads is not None:
+            object.__setattr__(self, "pruned_heads", _checked_heads(self, self.pruned_heads))
+
+    def heads_of(self, layer: int) -> int:
+        """Returns how many attention heads a layer has."""
+        return self.num_attention_heads - len((self.pruned_heads or {}).get(layer, ()))
 
     @property
     def max_length(self) -> int:
@@ -121,6 +134,9 @@ class EncoderConfig:
         were.
         """
         values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name != "extra"}
+        values["lora"] = self.lora and self.lora.to_dict()
+        if self.pruned_heads is not None:
+            values["pruned_heads"] = {str(layer): list(heads) for layer, heads in self.pruned_heads.items()}
         usual = [name for name, value in _SETTINGS.items() if values[name] == value]
         return {**self.extra, **{name: value for name, value in values.items() if name not in usual}}
 
@@ -181,7 +197,7 @@ def template_for(config: EncoderConfig) -> families.Template:
 
 def _check_field(field, value):
     """Raises ValueError that names the field, what it must be, and what was received."""
-    if field.name == "extra":
+    if field.name in ("extra", "lora", "pruned_heads"):
         return
     if field.default is None and value is None:
         return
@@ -201,6 +217,27 @@ def _check_field(field, value):
         good, must = isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0, "a positive number"
     if not good:
         raise ValueError(f"{field.name} must be {must}. Received: {value!r}.")
+
+
+def _checked_heads(config, given):
+    """Returns {layer: heads, ascending} of what a file or a caller says of pruned heads; JSON has text for numbers."""
+    try:
+        pruned = {int(layer): tuple(sorted({int(head) for head in heads})) for layer, heads in given.items()}
+    except (AttributeError, TypeError, ValueError) as error:
+        raise ValueError(f"pruned_heads must map layers to lists of heads. Received: {given!r}.") from error
+    A, L = config.num_attention_heads, config.num_hidden_layers
+    known = all(0 <= layer < L and all(0 <= head < A for head in heads) for layer, heads in pruned.items())
+    if not known or any(len(heads) >= A for heads in pruned.values()):
+        raise ValueError(
+            f"pruned_heads must name layers from 0 to {L - 1}, and of each some heads from 0 to {A - 1}, not all. "
+            f"Received: {given!r}."
+        )
+    if pruned and config.num_blocks < L:
+        raise ValueError(
+            f"pruned_heads must be of layers that have weights of their own. Received: {given!r} for a model whose "
+            f"{L} layers share {config.num_blocks} blocks."
+        )
+    return dict(sorted(pruned.items()))
 
 
 def _translate(values):

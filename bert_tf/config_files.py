@@ -5,6 +5,7 @@ import os
 from typing import Any
 
 from bert_tf import families
+from bert_tf.lora import Lora
 
 CONFIG_FILES = ("bert_config.json", "config.json")
 
@@ -58,8 +59,7 @@ def model_type_in(directory: str | os.PathLike) -> str | None:
     Raises:
         ValueError: the file holds no JSON object, or there is no row for its `model_type`.
     """
-    paths = (os.path.join(os.fspath(directory), name) for name in CONFIG_FILES)
-    path = next(filter(os.path.isfile, paths), None)
+    path = _file_in(directory)
     if path is None:
         return None
     model_type = read(path).get("model_type", families.DEFAULT)
@@ -68,3 +68,22 @@ def model_type_in(directory: str | os.PathLike) -> str | None:
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
     return model_type
+
+
+def lora_in(directory: str | os.PathLike) -> Lora | None:
+    """Returns the adapters of the configuration in a directory; None where it has none, or there is no configuration.
+
+    Raises:
+        ValueError: the file holds no JSON object, or what it says of them is wrong.
+    """
+    path = _file_in(directory)
+    try:
+        return path and Lora.of(read(path).get("lora"))
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
+
+
+def _file_in(directory):
+    """Returns the first of CONFIG_FILES in a directory, or None."""
+    paths = (os.path.join(os.fspath(directory), name) for name in CONFIG_FILES)
+    return next(filter(os.path.isfile, paths), None)

@@ -5,6 +5,7 @@ import contextlib
 import gzip
 import json
 import os
+import shutil
 import zlib
 
 from absl import logging
@@ -87,6 +88,37 @@ def atomic_open(path: str | os.PathLike, mode: str = "w", durable: bool = True):
             error.filename = path  # Python does not name the file when it is a write that fails
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):  # it could not even be opened
             os.remove(aside)
+        raise
+
+
+def check_new_directory(path: str | os.PathLike):
+    """Raises ValueError where something is at `path`, an `output_dir`, that would be overwritten."""
+    path = os.path.realpath(path)
+    if os.path.lexists(path) and not (os.path.isdir(path) and not os.listdir(path)):
+        raise ValueError(
+            f"`output_dir` must not be there yet, or be an empty directory. Received {path}, which is in use; name "
+            "another one."
+        )
+
+
+@contextlib.contextmanager
+def new_directory(path: str | os.PathLike):
+    """Makes a directory beside `path`, which is yielded, and which becomes `path` when the block ends well.
+
+    Raises:
+        ValueError: something is at `path` already.
+        OSError: it cannot be made.
+    """
+    check_new_directory(path)
+    path = os.path.realpath(path)
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    aside = f"{path}.tmp-{os.getpid()}"
+    os.mkdir(aside)
+    try:
+        yield aside
+        os.rename(aside, path)
+    except BaseException:
+        shutil.rmtree(aside, ignore_errors=True)
         raise
 
 

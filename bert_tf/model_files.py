@@ -119,6 +119,8 @@ def load_description(
 ) -> Description:
     """Reads configuration, vocabulary and labels from the first of `paths` that has a configuration.
 
+    The configuration is of the model as `checkpoints` reads it: with adapters, if any, in its kernels (`lora` is None).
+
     Args:
         paths: checkpoints, or directories of them; None is skipped.
         config_file, vocab_file: read instead of the ones found there.
@@ -141,7 +143,7 @@ def load_description(
         )
     here = next((d for d in directories if any(os.path.exists(os.path.join(d, f)) for f in CONFIG_FILES)), None)
     here = here or next(iter(directories), ".")
-    config = EncoderConfig.load(config_file or here)
+    config = dataclasses.replace(EncoderConfig.load(config_file or here), lora=None)
     kind = TOKENIZERS[families.family(config.model_type).tokenizer]
     tokenizer = kind.from_directory(here, do_lower_case, vocab_file, template_for(config))
     check_vocabulary(tokenizer, config)

@@ -18,16 +18,17 @@ from tests.conftest import ROOT
 
 PACKAGE = ROOT / "bert_tf"
 # Modules that every room may import; among each other they do so as little as the table says.
-LEAVES = {"bert_tf", "config", "config_files", "families", "files", "names", "progress", "releases", "report",
-          "settings", "sizes"}  # fmt: skip
+LEAVES = {"bert_tf", "config", "config_files", "families", "files", "lora", "names", "progress", "releases",
+          "report", "settings", "sizes"}  # fmt: skip
 # Room (a folder, or a module beside the folders) -> what it may import of us, besides its own modules and LEAVES.
 MAY_IMPORT = {
     "__main__": {"programs"},
     "bert_tf": set(),
-    "config": {"config_files", "families", "files"},
-    "config_files": {"families"},
+    "config": {"config_files", "families", "files", "lora"},
+    "config_files": {"families", "lora"},
     "families": {"sizes"},
     "files": set(),
+    "lora": set(),
     "names": set(),
     "progress": set(),
     "releases": {"families"},
@@ -49,12 +50,13 @@ MAY_IMPORT = {
     "serving": set(),  # any SavedModel: neither modeling nor training
     "corpus": {"data", "text", "tokenization"},
     "vocabulary": {"checkpoints", "model_files", "text", "tokenization"},
+    "surgery": {"checkpoints", "model_files"},
     "glue": {"data", "evaluation", "tasks"},
     "inference": {"checkpoints", "export", "model_files", "tasks", "tokenization"},
     "demo": set(),  # what it shows it starts as anybody would
     "programs": {
         "corpus", "data", "demo", "evaluation", "export", "flags", "glue", "inference", "model_files", "serving",
-        "tasks", "text", "tokenization", "training", "vocabulary",
+        "surgery", "tasks", "text", "tokenization", "training", "vocabulary",
     },
 }  # fmt: skip
 FINER = {
@@ -261,7 +263,8 @@ OUR_FLAGS = {
     "bucket_by_length": True, "train_file": None, "eval_file": None, "predict_file": None, "header": True,
     "text_column": ["text"], "label_column": "label", "keep_best": None, "do_export": False, "export_dir": None,
     "export_dtype": "float32", "worker_hosts": [], "task_index": None, "xnli_language": None, "freeze_layers": "0",
-    "layerwise_lr_decay": 1.0, "unfreeze_epochs": 0.0, "reinit_layers": 0, "problem_type": "single_label",
+    "layerwise_lr_decay": 1.0, "unfreeze_epochs": 0.0, "reinit_layers": 0, "lora_rank": 0, "lora_alpha": None,
+    "lora_targets": ["query", "value"], "problem_type": "single_label",
     "label_separator": ",", "class_weights": None, "label_smoothing": 0.0, "early_stopping": 0,
     "fit_temperature": False, "long_text": "truncate", "doc_stride": None, "max_windows": 32,
 }  # fmt: skip
@@ -283,7 +286,8 @@ OUR_SQUAD_FLAGS = {
     "gradient_accumulation_steps": 1, "rematerialize": False, "keep_checkpoints": 5, "overwrite_output_dir": False,
     "bucket_by_length": True, "do_eval": False, "eval_file": None, "eval_batch_size": 8, "do_export": False,
     "export_dir": None, "export_dtype": "float32", "worker_hosts": [], "task_index": None, "freeze_layers": "0",
-    "layerwise_lr_decay": 1.0, "unfreeze_epochs": 0.0, "reinit_layers": 0,
+    "layerwise_lr_decay": 1.0, "unfreeze_epochs": 0.0, "reinit_layers": 0, "lora_rank": 0, "lora_alpha": None,
+    "lora_targets": ["query", "value"],
 }  # fmt: skip
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 
 from bert_tf.checkpoints.readers import Checkpoint, open_checkpoint
+from bert_tf.lora import is_adapter
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,6 +43,8 @@ def load(
 ) -> Report:
     """Assigns every variable from a checkpoint; all is read and checked before the first is assigned.
 
+    Adapters that the checkpoint has go into adapters where there are such variables, else into the kernels.
+
     Args:
         path: whatever `readers.open_checkpoint` takes, or a Checkpoint already open.
         variables: Keras or TensorFlow variables: `path` (one that `names.TF1` knows), `shape`, `assign`.
@@ -54,9 +57,10 @@ def load(
     Raises:
         ValueError: the sides differ in a name that no expression excuses, or in a shape; or the file is damaged.
     """
-    checkpoint = path if isinstance(path, Checkpoint) else open_checkpoint(path, family)
     variables = list(variables)
     here = {variable.path: variable for variable in variables}
+    merge = not any(map(is_adapter, here))
+    checkpoint = path if isinstance(path, Checkpoint) else open_checkpoint(path, family, merge)
     assert len(here) == len(variables), "two variables have one path"
     report = _compare(checkpoint, here, list(excuse))
     _check_shapes(checkpoint, {name: here[name] for name in report.loaded})

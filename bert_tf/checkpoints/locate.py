@@ -20,7 +20,7 @@ _ENDINGS = {
     ".bin.index.json": "sharded torch_bin",
 }
 _TF1_FILE = re.compile(r"(.+)\.(?:index|data-\d{5}-of-\d{5})")
-_GOOGLE_RELEASE = "bert_model.ckpt"
+RELEASE = "bert_model.ckpt"  # what Google's releases are called, so that every program finds it in a directory
 _STEP = re.compile(r"model\.ckpt-(\d+)")
 
 
@@ -62,7 +62,7 @@ def _in_directory(path):
     prefix = _latest_named(path) or _by_convention(path)
     if prefix:
         return "tf1", os.path.join(path, prefix)
-    looked_for = [*_FILES, f"{_GOOGLE_RELEASE}.index", "model.ckpt-<step>.index with .data"]
+    looked_for = [*_FILES, f"{RELEASE}.index", "model.ckpt-<step>.index with .data"]
     raise ValueError(f"{path} must hold weights: one of {looked_for}. Received: a directory with {listing(path)}.")
 
 
@@ -91,8 +91,8 @@ def _latest_named(path):
 def _by_convention(path):
     whole = [prefix for prefix, kinds in tf1_files(path) if kinds >= {"index", "data"}]
     steps = [prefix for prefix in whole if _STEP.fullmatch(prefix)]
-    if _GOOGLE_RELEASE in whole or not steps:
-        return _GOOGLE_RELEASE if any(p == _GOOGLE_RELEASE for p, _ in tf1_files(path)) else None
+    if RELEASE in whole or not steps:
+        return RELEASE if any(p == RELEASE for p, _ in tf1_files(path)) else None
     return max(steps, key=lambda prefix: int(_STEP.fullmatch(prefix)[1]))
 
 

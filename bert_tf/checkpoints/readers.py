@@ -3,11 +3,15 @@
 import os
 
 import numpy as np
+from absl import logging
 
 from bert_tf import config_files, families
+from bert_tf import lora as adapters
 from bert_tf.checkpoints import names
 from bert_tf.checkpoints.formats import OPENERS
 from bert_tf.checkpoints.locate import locate
+
+_EMBEDDINGS = "bert/embeddings/word_embeddings"
 
 
 class Checkpoint:
@@ -20,9 +24,14 @@ class Checkpoint:
         left_out: names that mean no weight, or a weight's second name.
         twins: those of left_out that are second names: the file's name -> names.table.Twin.
         unknown: names that the table of names does not know.
+
+    Args:
+        path, form, name_map: what is read, and how.
+        lora: of the adapters that lie there: `get` adds each to its kernel, and `names` has none. None: they are
+            weights like all others.
     """
 
-    def __init__(self, path: str, form: str, name_map: names.NameMap):
+    def __init__(self, path: str, form: str, name_map: names.NameMap, lora: adapters.Lora | None = None):
         self.path, self.format = path, form
         self._file, self._map = OPENERS[form](path), name_map
         try:
@@ -31,6 +40,10 @@ class Checkpoint:
             raise ValueError(f"{path}: {error}") from error
         self.names, self.twins, self.unknown = groups.known, groups.twins, groups.unknown
         self.left_out = groups.left_out + list(groups.twins)
+        self._lora, self._adapters = lora, {}
+        if lora:
+            self._adapters = {path: name for path, name in self.names.items() if adapters.is_adapter(path)}
+            self.names = {path: name for path, name in self.names.items() if path not in self._adapters}
 
     def shape(self, path: str) -> tuple[int, ...]:
         """Returns the shape of the weight at our `path`, in our orientation, without reading it."""
@@ -45,7 +58,12 @@ class Checkpoint:
             ValueError: the file is damaged.
         """
         array = self._read(self.names[path])
-        return np.ascontiguousarray(array.T) if self._map.transposed(path) else array
+        array = np.ascontiguousarray(array.T) if self._map.transposed(path) else array
+        pair = [f"{path.rpartition('/')[0]}/{name}" for name in adapters.NAMES]
+        if not path.endswith("/kernel") or not self._adapters.keys() & set(pair):
+            return array
+        a, b = (self._read(self._adapters[part]) for part in pair)
+        return merged(array, a, b, self._lora.scale)
 
     def check_twins(self, loaded):
         """Checks second names of tied weights against the first, as far as the paths `loaded` use them.
@@ -66,7 +84,12 @@ class Checkpoint:
         return array.astype(np.float32, copy=False) if array.dtype.kind in "fV" else array
 
 
-def open_checkpoint(path: str | os.PathLike, family: str | None = None) -> Checkpoint:
+def merged(kernel: np.ndarray, a: np.ndarray, b: np.ndarray, scale: float) -> np.ndarray:
+    """Returns float32 [in, out]: the kernel plus its adapter, `scale` times [in, r] [r, out]; rounded once."""
+    return (kernel + scale * (a.astype(np.float64) @ b)).astype(np.float32)
+
+
+def open_checkpoint(path: str | os.PathLike, family: str | None = None, merge: bool = True) -> Checkpoint:
     """Opens a Hugging Face or sentence-transformers directory, a file of one, or a TF1 checkpoint.
 
     Args:
@@ -75,12 +98,35 @@ def open_checkpoint(path: str | os.PathLike, family: str | None = None) -> Check
             bert_model.ckpt, else the model.ckpt-N with the highest N.
         family: whose names the file has, `model_type` of the configuration; None: of the one that lies beside the file,
             else BERT's.
+        merge: adapters that were trained (LoRA) are in the kernels, and not beside them.
 
     Raises:
         ValueError: there are no weights, or they are cut short, damaged or unsafe to read; or there is no such family.
     """
     form, place = locate(path)
-    return Checkpoint(place, form, _name_map(form, place, family))
+    lora = config_files.lora_in(os.path.dirname(place) or ".") if merge else None
+    return Checkpoint(place, form, _name_map(form, place, family), lora)
+
+
+def read_arrays(path: str | os.PathLike) -> dict[str, np.ndarray]:
+    """Returns our path -> array of every weight of an encoder and its heads; what is no weight is named in the log.
+
+    Args:
+        path: as `open_checkpoint` takes it.
+
+    Raises:
+        ValueError: as `open_checkpoint`, or the file has weights that the table of names does not know.
+    """
+    checkpoint = open_checkpoint(path)
+    if checkpoint.unknown or _EMBEDDINGS not in checkpoint.names:
+        raise ValueError(
+            f"{checkpoint.path} must hold the weights of a BERT and no others. Received "
+            f"{checkpoint.unknown[:5] or 'none of the word embeddings'}: they would be lost, or go unchecked."
+        )
+    checkpoint.check_twins(list(checkpoint.names))
+    if checkpoint.left_out:
+        logging.info("Not taken over, because it is no weight: %s.", ", ".join(checkpoint.left_out[:4]))
+    return {path: checkpoint.get(path) for path in checkpoint.names}
 
 
 def _name_map(form, path, family):

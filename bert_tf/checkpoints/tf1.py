@@ -144,3 +144,12 @@ def write_tf1(prefix: str, variables: Iterable):
         ValueError: a variable has no TF1 name, or the checkpoint cannot be written.
     """
     write(prefix, named(variables))
+
+
+def write_arrays(prefix: str, arrays: Mapping[str, np.ndarray]):
+    """Writes arrays, by our variables' paths, under the names of google-research/bert.
+
+    Raises:
+        ValueError: a path has no TF1 name, or the checkpoint cannot be written.
+    """
+    write(prefix, {names.TF1.from_ours(path): array for path, array in arrays.items()})

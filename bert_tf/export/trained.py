@@ -29,7 +29,7 @@ def export_trained(
     """
     description = load_description([directory])
     trained = trained or read_task(directory, description.config)
-    task = trained.task
+    task = type(trained.task)(description.config, **trained.task.to_dict())  # one that was trained may have adapters
     model = build_with(dtype, task)
     report = convert.load(directory, model.variables, excuse=heads.unused(task))
     served = ServedModel(task, model, description.tokenizer, trained.text_inputs, trained.max_seq_length)

@@ -16,6 +16,14 @@ LAYERS = (
          "checkpoint's.", "integer", low=0),  # fmt: skip
 )
 
+LORA = (
+    Flag("lora_rank", 0, "Train low-rank adapters (LoRA) of this rank, the pooler and the head, and nothing else; 0: "
+         "no adapters.", "integer", low=0),  # fmt: skip
+    Flag("lora_alpha", None, "Adapters are multiplied by this over --lora_rank; default: as much as --lora_rank.",
+         "float", low=0),  # fmt: skip
+    Flag("lora_targets", ["query", "value"], "Which maps of attention have one: query, key, value, output.", "list"),
+)
+
 LOSS = (
     Flag("class_weights", None, "How much the examples of each label weigh in the loss: `balanced`, or label:weight "
          "pairs; labels that are not named weigh 1.", "list"),  # fmt: skip
@@ -31,5 +39,5 @@ STOPPING = (
 )
 
 # What every task's program has beside the task's own flags; and what it has where each example, or word, has a label.
-FINE_TUNING = (*MODEL, *RUN, *LAYERS, *EXPORT, *GOOGLE_TPU)
+FINE_TUNING = (*MODEL, *RUN, *LAYERS, *LORA, *EXPORT, *GOOGLE_TPU)
 LABELS = (*LOSS, *STOPPING)

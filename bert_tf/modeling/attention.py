@@ -3,6 +3,7 @@
 import keras
 import tensorflow as tf
 
+from bert_tf.lora import Lora
 from bert_tf.modeling.layers import Dropout, LayerNorm, Linear
 
 MASKED = -10000.0  # added to a score that must not count; BERT's number, and float16 can hold it
@@ -40,19 +41,31 @@ class SelfAttention(keras.layers.Layer):
     """LayerNorm(x + dropout(W_o attend(x) + b_o)), every token attending to every token that the bias allows.
 
     Args:
-        num_heads: A; the width H of the input must be a multiple of it.
+        num_heads: A; the width H of the input must be a multiple of it, unless `head_width` is given.
         attention_dropout, hidden_dropout: on the probabilities and on the output.
         initializer_range, epsilon: as in `EncoderConfig`.
+        head_width: of a head; None: H / A.
+        lora: a `Lora`, or the dict that its `to_dict` made: which of the maps have an adapter. None: none has.
 
     Inputs: float [B, S, H]; bias [B, 1, 1 or S, S] of `attention_bias`. Output: float [B, S, H]; with
     `return_probs=True` a pair whose second is [B, A, S, S], after dropout as in the original.
     """
 
     def __init__(
-        self, num_heads, attention_dropout=0.1, hidden_dropout=0.1, initializer_range=0.02, epsilon=1e-12, **kwargs
+        self,
+        num_heads,
+        attention_dropout=0.1,
+        hidden_dropout=0.1,
+        initializer_range=0.02,
+        epsilon=1e-12,
+        head_width=None,
+        lora=None,
+        **kwargs,
     ):
         super().__init__(**kwargs)
         self.num_heads = num_heads
+        self.head_width = head_width
+        self.lora = Lora.of(lora)
         self.attention_dropout_rate = attention_dropout
         self.hidden_dropout_rate = hidden_dropout
         self.initializer_range = initializer_range
@@ -62,30 +75,34 @@ class SelfAttention(keras.layers.Layer):
         self.norm = LayerNorm(epsilon, name="LayerNorm", dtype=self.dtype_policy)
 
     def build(self, input_shape):
-        width = input_shape[-1]
+        H = input_shape[-1]
+        inner = self.num_heads * (self.head_width or H // self.num_heads)
 
-        def linear(name):
+        def linear(name, units, shape, target):
             layer = Linear(
-                width,
+                units,
                 initializer_range=self.initializer_range,
+                lora=self.lora if self.lora and target in self.lora.targets else None,
                 name=name,
                 dtype=self.dtype_policy,
                 trainable=self.trainable,  # a layer made after `encoder.trainable = False` must be frozen too
             )
-            layer.build(input_shape)
+            layer.build(shape)
             return layer
 
         with keras.name_scope("self"):
-            self.query, self.key, self.value = linear("query"), linear("key"), linear("value")
+            self.query, self.key, self.value = (
+                linear(name, inner, input_shape, name) for name in ("query", "key", "value")
+            )
             self.attention_dropout.build((None, self.num_heads, None, None))
         with keras.name_scope("output"):
-            self.dense = linear("dense")
+            self.dense = linear("dense", H, (*input_shape[:-1], inner), "output")
             self.hidden_dropout.build(input_shape)
             self.norm.build(input_shape)
 
     def call(self, x, bias, training=None, return_probs=False):
-        B, S, H = tf.shape(x)[0], tf.shape(x)[1], x.shape[-1]
-        A, D = self.num_heads, H // self.num_heads
+        B, S = tf.shape(x)[0], tf.shape(x)[1]
+        A, D = self.num_heads, self.head_width or x.shape[-1] // self.num_heads
 
         def heads(layer):
             return tf.transpose(tf.reshape(layer(x), [B, S, A, D]), [0, 2, 1, 3])  # [B, A, S, D]
@@ -93,7 +110,7 @@ class SelfAttention(keras.layers.Layer):
         scores = tf.matmul(heads(self.query), heads(self.key), transpose_b=True)  # [B, A, S, S]
         probs = tf.nn.softmax(scores * tf.cast(D**-0.5, scores.dtype) + tf.cast(bias, scores.dtype))
         probs = self.attention_dropout(probs, training=training)
-        mixed = tf.reshape(tf.transpose(tf.matmul(probs, heads(self.value)), [0, 2, 1, 3]), [B, S, H])
+        mixed = tf.reshape(tf.transpose(tf.matmul(probs, heads(self.value)), [0, 2, 1, 3]), [B, S, A * D])
         y = self.norm(x + self.hidden_dropout(self.dense(mixed), training=training))
         return (y, probs) if return_probs else y
 
@@ -109,4 +126,6 @@ class SelfAttention(keras.layers.Layer):
             "hidden_dropout": self.hidden_dropout_rate,
             "initializer_range": self.initializer_range,
             "epsilon": self.epsilon,
+            "head_width": self.head_width,
+            "lora": self.lora and self.lora.to_dict(),
         }

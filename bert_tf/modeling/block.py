@@ -2,6 +2,7 @@
 
 import keras
 
+from bert_tf.lora import Lora
 from bert_tf.modeling.attention import SelfAttention
 from bert_tf.modeling.layers import Dropout, LayerNorm, Linear
 
@@ -13,6 +14,7 @@ class TransformerBlock(keras.layers.Layer):
     Args:
         num_heads, intermediate_size, hidden_act, attention_dropout, hidden_dropout, initializer_range, epsilon: as in
             `EncoderConfig`.
+        head_width, lora: as in `SelfAttention`.
 
     Inputs: float [B, S, H]; bias of `attention_bias`. Output: float [B, S, H]; with `return_probs=True` a pair whose
     second is the attention's probabilities [B, A, S, S].
@@ -27,6 +29,8 @@ class TransformerBlock(keras.layers.Layer):
         hidden_dropout=0.1,
         initializer_range=0.02,
         epsilon=1e-12,
+        head_width=None,
+        lora=None,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -37,12 +41,16 @@ class TransformerBlock(keras.layers.Layer):
         self.hidden_dropout_rate = hidden_dropout
         self.initializer_range = initializer_range
         self.epsilon = epsilon
+        self.head_width = head_width
+        self.lora = Lora.of(lora)
         self.attention = SelfAttention(
             num_heads,
             attention_dropout,
             hidden_dropout,
             initializer_range,
             epsilon,
+            head_width,
+            self.lora,
             name="attention",
             dtype=self.dtype_policy,
         )
@@ -92,4 +100,6 @@ class TransformerBlock(keras.layers.Layer):
             "hidden_dropout": self.hidden_dropout_rate,
             "initializer_range": self.initializer_range,
             "epsilon": self.epsilon,
+            "head_width": self.head_width,
+            "lora": self.lora and self.lora.to_dict(),
         }

@@ -7,6 +7,7 @@ import keras
 import tensorflow as tf
 
 from bert_tf.config import EncoderConfig
+from bert_tf.lora import is_adapter
 from bert_tf.modeling.attention import attention_bias
 from bert_tf.modeling.block import TransformerBlock
 from bert_tf.modeling.embeddings import Embeddings
@@ -25,7 +26,8 @@ class Encoder(keras.Model):
     (absent: zeros); `sentence_ids` for packed rows (1, 2, ... for each sentence in the row, 0 = padding; absent: one
     sentence a row): then positions start again with each sentence and attention stays inside it.
 
-    Where the configuration says `is_decoder`, every token attends to itself and to those before it only.
+    Where the configuration says `is_decoder`, every token attends to itself and to those before it only. Where it has
+    adapters (`lora`), they and the pooler can be trained and all else cannot.
 
     Outputs: a dict of `sequence_output` [B, S, H]; `pooled_output` [B, H], tanh of a linear map of the first token, or
     without a pooler (`has_pooler`) the first token as it is;
@@ -56,12 +58,14 @@ class Encoder(keras.Model):
             self.projection = Linear(c.hidden_size, "linear", name="embedding_hidden_mapping_in", **numbers)
         self.blocks = [
             TransformerBlock(
-                c.num_attention_heads,
+                c.heads_of(n),
                 c.intermediate_size,
                 c.hidden_act,
                 attention_dropout=c.attention_probs_dropout_prob,
                 hidden_dropout=c.hidden_dropout_prob,
                 epsilon=c.layer_norm_eps,
+                head_width=c.hidden_size // c.num_attention_heads,
+                lora=c.lora,
                 name=f"layer_{n}",
                 **numbers,
             )
@@ -81,6 +85,14 @@ class Encoder(keras.Model):
         if self.pooler:
             with keras.name_scope("pooler"):
                 self.pooler.build((None, self.config.hidden_size))
+        if self.config.lora:
+            self._freeze_all_but_adapters()
+
+    def _freeze_all_but_adapters(self):
+        """The pooler stays free: many checkpoints lack it, and a frozen one of random weights would do harm."""
+        for part in filter(None, (self.embeddings, self.projection, *self.blocks)):
+            for variable in part.variables:
+                variable.trainable = variable.trainable and is_adapter(variable.path)
 
     def call(self, inputs, training=None, return_attention_probs=False):
         ids, sentence_ids = inputs["input_ids"], inputs.get("sentence_ids")
@@ -132,17 +144,18 @@ class Encoder(keras.Model):
 
     def compute_output_spec(self, inputs, training=None, return_attention_probs=False):
         B, S = inputs["input_ids"].shape
-        H, A = self.config.hidden_size, self.config.num_attention_heads
+        H, layers = self.config.hidden_size, range(len(self._stack()))
 
-        def each_block(*shape):
-            return [keras.KerasTensor(shape, self.compute_dtype) for _ in self._stack()]
+        def tensor(*shape):
+            return keras.KerasTensor(shape, self.compute_dtype)
 
         outputs = {
-            "sequence_output": keras.KerasTensor((B, S, H), self.compute_dtype),
-            "pooled_output": keras.KerasTensor((B, H), self.compute_dtype),
-            "encoder_outputs": each_block(B, S, H),
+            "sequence_output": tensor(B, S, H),
+            "pooled_output": tensor(B, H),
+            "encoder_outputs": [tensor(B, S, H) for _ in layers],
         }
-        return outputs | ({"attention_probs": each_block(B, A, S, S)} if return_attention_probs else {})
+        probs = [tensor(B, self.config.heads_of(n), S, S) for n in layers]
+        return outputs | ({"attention_probs": probs} if return_attention_probs else {})
 
     def get_config(self):
         return {

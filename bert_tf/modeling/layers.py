@@ -8,6 +8,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.lora import Lora
 from bert_tf.modeling import numerics
 
 _PACKAGE = "bert_tf"
@@ -42,29 +43,38 @@ class Linear(keras.layers.Layer):
         units: width of the output.
         activation: a name of `EncoderConfig.hidden_act`.
         initializer_range: standard deviation of the kernel's start.
+        lora: a `Lora`, or the dict that its `to_dict` made: an adapter x A B alpha / rank is added before the
+            activation. None: there is none.
 
     Input: float [..., in]. Output: float [..., units] in the compute dtype.
     """
 
-    def __init__(self, units, activation="linear", initializer_range=0.02, **kwargs):
+    def __init__(self, units, activation="linear", initializer_range=0.02, lora=None, **kwargs):
         super().__init__(**kwargs)
         self.units = units
         self.activation = activation
         self.initializer_range = initializer_range
+        self.lora = Lora.of(lora)
 
     def build(self, input_shape):
         shape = (input_shape[-1], self.units)
         self.kernel = self.add_weight(name="kernel", shape=shape, initializer=initializer(self.initializer_range))
         self.bias = self.add_weight(name="bias", shape=(self.units,), initializer="zeros")
+        if self.lora:
+            a, b = (input_shape[-1], self.lora.rank), (self.lora.rank, self.units)
+            self.lora_a = self.add_weight(name="lora_A", shape=a, initializer=_adapter_start())
+            self.lora_b = self.add_weight(name="lora_B", shape=b, initializer="zeros")
 
     def call(self, x, training=None):
         rows = tf.reshape(x, [-1, x.shape[-1]])
         if training:
-            rows = numerics.linear_for_training(rows, self.kernel, self.bias)
+            y = numerics.linear_for_training(rows, self.kernel, self.bias)
         else:
-            rows = tf.nn.bias_add(tf.matmul(rows, self.kernel), self.bias)
-        rows = activation(self.activation, training)(rows)
-        return tf.reshape(rows, tf.concat([tf.shape(x)[:-1], [self.units]], 0)) if x.shape.rank != 2 else rows
+            y = tf.nn.bias_add(tf.matmul(rows, self.kernel), self.bias)
+        if self.lora:
+            y += tf.matmul(tf.matmul(rows, self.lora_a), self.lora_b) * tf.cast(self.lora.scale, y.dtype)
+        y = activation(self.activation, training)(y)
+        return tf.reshape(y, tf.concat([tf.shape(x)[:-1], [self.units]], 0)) if x.shape.rank != 2 else y
 
     def compute_output_shape(self, input_shape):
         return (*input_shape[:-1], self.units)
@@ -74,7 +84,16 @@ class Linear(keras.layers.Layer):
             "units": self.units,
             "activation": self.activation,
             "initializer_range": self.initializer_range,
+            "lora": self.lora and self.lora.to_dict(),
         }
+
+
+def _adapter_start():
+    """A's start, with which B's zeros make an adapter that does nothing yet: uniform up to 1 / sqrt(in).
+
+    The paper (section 4.1) says "random Gaussian"; this is what its authors' code and PEFT do.
+    """
+    return keras.initializers.VarianceScaling(1 / 3, "fan_in", "uniform")
 
 
 @keras.saving.register_keras_serializable(_PACKAGE)

@@ -1,21 +1,24 @@
 """How every task is fine-tuned, scored, asked and exported: `run_task`. It knows no concrete task."""
 
 import dataclasses
+import os
 from typing import Any
 
 from bert_tf.evaluation.results import write_results
 from bert_tf.export.trained import export_trained
+from bert_tf.lora import Lora
 from bert_tf.model_files import Description, save_description
 from bert_tf.programs.devices import prepare as prepare_devices
 from bert_tf.programs.models import describe_model, task_paths
 from bert_tf.settings import Settings
+from bert_tf.surgery import adapters
 from bert_tf.tasks.registry import TASKS, find_task, save_task
 from bert_tf.tasks.task import ACTIONS, FineTuned, Outcome, TaskData, TrainedTask
 from bert_tf.training.batching import Batching
 from bert_tf.training.cluster import by_chief, is_chief
 from bert_tf.training.history import History
 from bert_tf.training.job import Job
-from bert_tf.training.layer_rates import LayerRates
+from bert_tf.training.layer_rates import ALL, LayerRates
 from bert_tf.training.loop import RunConfig
 from bert_tf.training.output import prepare as prepare_output
 from bert_tf.training.run_config import make_run_config
@@ -33,7 +36,7 @@ def run_task(kind: type[FineTuned], settings: Settings):
     """
     check_stopping(settings)
     strategy, use_xla = prepare_devices(settings)
-    model = describe_model(settings)
+    model = with_adapters(describe_model(settings), settings)
     before = find_task(task_paths(settings), model.config, kind)
     trained = None if settings.do_train else before
     if trained:
@@ -49,7 +52,9 @@ def run_task(kind: type[FineTuned], settings: Settings):
     }
     with strategy.scope():
         train, num_layers = rows.get("train"), model.config.num_hidden_layers
-        config = fine_tuning_config(settings, num_layers, train, task.identity(), use_xla)
+        lora = model.config.lora
+        identity = task.identity() | ({"lora": lora.to_dict()} if lora else {})
+        config = fine_tuning_config(settings, num_layers, train, identity, use_xla)
         job = Job(task, config, History(settings.output_dir, settings.given_values()))
         run = FineTuning(settings, model, data, rows, as_trained, job, use_xla)
         run.train_or_restore()
@@ -95,6 +100,8 @@ class FineTuning:
         held_out = batching.scoring(self.rows["dev"], settings.eval_batch_size) if keep_best else None
         batches = batching.training(self.rows["train"], self.job.run)
         self.job.train(batches, self._begin, held_out, keep_best, settings.get("early_stopping", 0))
+        if self.model.config.lora:
+            by_chief(self._write_adapters)
 
     def score_and_answer(self):
         """Writes eval_results.txt, the answer for each scored example, and the answers for the files to answer."""
@@ -123,6 +130,11 @@ class FineTuning:
         save_description(directory, self.model.config, self.model.tokenizer, self.task.labels)
         save_task(directory, self.trained)
 
+    def _write_adapters(self):
+        folder = os.path.join(self.settings.output_dir, "adapter")
+        variables, base = self.job.model.variables, self.settings.init_checkpoint
+        adapters.write(folder, variables, self.task, base, lambda aside: save_task(aside, self.trained))
+
     def _outcomes(self, kind, batch_size) -> list[Outcome]:
         splits = [split for split in self.rows if _kind_of(split) == kind]
         return [self._outcome(split, self.rows[split], batch_size) for split in splits]
@@ -133,6 +145,34 @@ class FineTuning:
 
     def _batching(self):
         return Batching(self.settings.max_seq_length, self.settings.bucket_by_length, self.use_xla)
+
+
+def with_adapters(model: Description, settings: Settings) -> Description:
+    """Returns the model with the adapters that are to be trained; those of a trained model are in its kernels.
+
+    Raises:
+        ValueError: settings contradict each other, or the frozen weights would be random.
+    """
+    if not settings.lora_rank:
+        for name in ("lora_alpha", "lora_targets"):
+            if name in settings.given:
+                raise ValueError(f"`{name}` must come with `lora_rank`. Received it alone; say how large adapters are.")
+        return model
+    if not settings.do_train:
+        return model
+    if not settings.init_checkpoint:
+        raise ValueError(
+            f"`lora_rank` must come with `init_checkpoint`. Received `lora_rank={settings.lora_rank}` alone, where the "
+            "frozen weights would be random."
+        )
+    if settings.reinit_layers or settings.freeze_layers == ALL:
+        name, value = ("reinit_layers", settings.reinit_layers) if settings.reinit_layers else ("freeze_layers", ALL)
+        raise ValueError(
+            f"`lora_rank` must not come with `{name}={value}`, with which adapters are of no use. Received both; pass "
+            "one of the two."
+        )
+    lora = Lora(settings.lora_rank, settings.lora_alpha or settings.lora_rank, tuple(settings.lora_targets))
+    return dataclasses.replace(model, config=dataclasses.replace(model.config, lora=lora))
 
 
 def fine_tuning_config(settings: Settings, num_layers: int, train, identity: dict, use_xla: bool) -> RunConfig:

@@ -21,6 +21,7 @@ PROGRAMS = (
     "fill_mask",
     "train_vocabulary",
     "extend_vocabulary",
+    "surgery",
     "create_pretraining_data",
     "export",
     "serve",

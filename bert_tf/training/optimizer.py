@@ -10,7 +10,7 @@ import tensorflow as tf
 DECAY_RULES = (
     (r".*/LayerNorm/(gamma|beta)", False),
     (r".*(/|_)bias", False),
-    (r".*/(kernel|output_weights|\w+_embeddings)", True),
+    (r".*/(kernel|output_weights|\w+_embeddings|lora_[AB])", True),
 )
 
 

@@ -19,6 +19,7 @@ _OWN = (
     "report.html",
     "train/events.out.tfevents.*",
     "eval/events.out.tfevents.*",
+    "adapter",
 )
 
 

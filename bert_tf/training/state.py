@@ -8,6 +8,7 @@ import tensorflow as tf
 from absl import logging
 
 from bert_tf.checkpoints import convert, heads, names, store
+from bert_tf.lora import is_adapter
 from bert_tf.training.layer_rates import top_layers
 
 _SETTINGS = "training/settings"
@@ -101,11 +102,14 @@ def begin(
 
 
 def _load_initial(variables, path, task, reinit_layers):
-    """Loads all but the top `reinit_layers` and the pooler, which keep the random weights that they were made with."""
+    """Loads all but the top `reinit_layers` and the pooler, which keep the random weights that they were made with.
+
+    Adapters begin anew: those of the checkpoint, if any, are in the kernels that they were made for.
+    """
     anew = top_layers([v.path for v in variables], reinit_layers) if reinit_layers else ()
     fresh = [v.path for v in variables if any(re.fullmatch(pattern, v.path) for pattern in anew)]
     excuse = (*heads.fresh(task), *heads.unused(task), *anew)
-    targets = [v for v in variables if v.path not in fresh]
+    targets = [v for v in variables if v.path not in fresh and not is_adapter(v.path)]
     logging.info("%s", convert.load(path, targets, excuse, task.config.model_type))
     if anew:
         logging.warning(

@@ -9,23 +9,20 @@ well (stenting was ste ##nting and is stent ##ing), and nothing else.
 
 import dataclasses
 import os
-import shutil
 from collections import Counter
 
 import numpy as np
 import tensorflow as tf
-from absl import logging
 
-from bert_tf.checkpoints import names as checkpoint_names
 from bert_tf.checkpoints import tf1
-from bert_tf.checkpoints.readers import open_checkpoint
-from bert_tf.files import read_text
+from bert_tf.checkpoints.locate import RELEASE
+from bert_tf.checkpoints.readers import read_arrays
+from bert_tf.files import new_directory, read_text
 from bert_tf.model_files import Description, save_description
 from bert_tf.tokenization.wordpiece import Tokenizer
 from bert_tf.vocabulary.counting import WordCounter, in_order
 from bert_tf.vocabulary.report import names, tokenize
 
-CHECKPOINT = "bert_model.ckpt"  # as in Google's releases, so that every program finds it in the directory
 _LONGEST_WORD = 200  # characters; a longer one is [UNK] in any case
 _BY_PIECE = ("bert/embeddings/word_embeddings", "cls/predictions/output_bias")  # a row, or a number, for each piece
 
@@ -162,44 +159,16 @@ def write(model: str, output_dir: str, extension: Extension, description: Descri
         ValueError: the checkpoint is damaged or holds weights that we cannot name, or output_dir is in use.
         OSError: it cannot be written.
     """
-    output_dir = os.path.realpath(output_dir)
-    check_output(output_dir)
     arrays = extended_arrays(model, extension)
     config = dataclasses.replace(description.config, vocab_size=len(arrays[_BY_PIECE[0]]))
-    os.makedirs(os.path.dirname(output_dir), exist_ok=True)
-    aside = f"{output_dir}.tmp-{os.getpid()}"
-    os.mkdir(aside)
-    try:
+    with new_directory(output_dir) as aside:
         save_description(aside, config, extension.tokenizer(), description.labels)
-        named = {checkpoint_names.TF1.from_ours(path): array for path, array in arrays.items()}
-        tf1.write(os.path.join(aside, CHECKPOINT), named)
-        os.rename(aside, output_dir)
-    except BaseException:
-        shutil.rmtree(aside, ignore_errors=True)
-        raise
-
-
-def check_output(output_dir: str):
-    """Raises ValueError where something is at output_dir that would be overwritten."""
-    if os.path.lexists(output_dir) and not (os.path.isdir(output_dir) and not os.listdir(output_dir)):
-        raise ValueError(
-            f"`output_dir` must not be there yet, or be an empty directory. Received {output_dir}, which is in use; "
-            "name another one."
-        )
+        tf1.write_arrays(os.path.join(aside, RELEASE), arrays)
 
 
 def extended_arrays(model: str, extension: Extension) -> dict[str, np.ndarray]:
     """Returns our path -> array of the checkpoint with the new words; only the arrays by piece differ from the old."""
-    checkpoint = open_checkpoint(model)
-    if checkpoint.unknown or _BY_PIECE[0] not in checkpoint.names:
-        raise ValueError(
-            f"{checkpoint.path} must hold the weights of a BERT and no others. Received "
-            f"{checkpoint.unknown[:5] or 'none of the word embeddings'}: they would be lost, or go unchecked."
-        )
-    checkpoint.check_twins(list(checkpoint.names))
-    if checkpoint.left_out:
-        logging.info("Not taken over, because it is no weight: %s.", ", ".join(checkpoint.left_out[:4]))
-    arrays = {path: checkpoint.get(path) for path in checkpoint.names}
+    arrays = read_arrays(model)
     for path in _BY_PIECE:
         if path in arrays:
             arrays[path] = _with_means(arrays[path], extension)

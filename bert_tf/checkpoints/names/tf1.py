@@ -1,5 +1,6 @@
 """The names in TF1 checkpoints, google-research/bert's and ours: our variable paths, of every family."""
 
+from bert_tf import lora
 from bert_tf.checkpoints.names.table import NameMap, Row
 
 
@@ -40,6 +41,7 @@ _PATHS = [
     *_dense("cls/replaced_tokens/dense"),
     *_head("cls/replaced_tokens"),
     *_dense("classifier/dense"),
+    *(path for part in lora.TARGETS.values() for path in _part(f"{_LAYER}/{part}", *lora.NAMES)),  # ours alone
 ]
 
 NAMES = NameMap(
