@@ -50,7 +50,7 @@ ROW = Family(
 _ROWS = NAME_MAPS["distilbert"].rows
 MAP = NameMap((
     Row("bert/embeddings/token_type_embeddings", "strange.segments"),
-    *(dataclasses.replace(row, theirs=f"strange.{row.theirs}", unless=None) for row in _ROWS),
+    *(dataclasses.replace(row, theirs=f"strange.{row.theirs}") for row in _ROWS),
 ))  # fmt: skip
 
 

@@ -104,8 +104,8 @@ def test_replaced_tokens():
 
 def test_an_encoder_that_is_a_part_of_another_model(tmp_path):
     folder, config, _, _ = _golden("electra-generator")
-    weights = {f"backbone.{name.removeprefix('electra.')}": value
-               for name, value in load_file(folder / "model.safetensors").items() if name.startswith("electra.")}  # fmt: skip
+    held = load_file(folder / "model.safetensors").items()
+    weights = {name.replace("electra.", "backbone."): held for name, held in held if name.startswith("electra.")}
     beside = {"task_heads.ner.classifier.0.weight": np.ones((3, 12), np.float32)}
     save_file(weights | beside, tmp_path / "model.safetensors")
     whole, part = Encoder(config), Encoder(config)
