@@ -103,6 +103,8 @@ class EncoderConfig:
                 f"{self.num_hidden_layers}."
             )
         extra = {k: v for k, v in self.extra.items() if k not in _SETTINGS or getattr(self, k) == _SETTINGS[k]}
+        for name, switch in families.family(self.model_type).switches.items():  # or `from_dict` would leave it out
+            extra |= {switch: True} if getattr(self, name) != _SETTINGS[name] else {}
         object.__setattr__(self, "extra", extra)
         object.__setattr__(self, "lora", Lora.of(self.lora))
         if self.pruned_heads is not None:
@@ -186,7 +188,8 @@ def config_for(name: str, vocab_size: int | None = None) -> EncoderConfig:
     """
     fields = families.size(name) | ({} if vocab_size is None else {"vocab_size": vocab_size})
     known = {f.name for f in dataclasses.fields(EncoderConfig)}
-    return EncoderConfig(**{name: value for name, value in fields.items() if name in known})
+    extra = {name: value for name, value in fields.items() if name not in known}
+    return EncoderConfig(**{name: value for name, value in fields.items() if name in known}, extra=extra)
 
 
 def template_for(config: EncoderConfig) -> families.Template:

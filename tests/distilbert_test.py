@@ -125,24 +125,3 @@ def test_fill_mask(folder, tmp_path):
     served = tf.saved_model.load(filler.export(str(tmp_path / "export"))).signatures["serving_default"]
     got = served(text=tf.constant(["the [MASK] is good"]))
     assert [token.decode() for token in got["token"].numpy()[0]] == answers[0]["token"]
-
-
-@pytest.mark.slow  # loads a model of 260 MB
-def test_a_real_tagger_tags_as_its_own_runtime_does():
-    place = pathlib.Path.home() / ".cache" / "bert_tf_data" / "distilbert-tagger"
-    if not (place / "model.safetensors").exists():
-        pytest.skip(f"needs distilbert-tagger in {place}; tests/goldens/onnx_distilbert_tagger.py converts it")
-    golden = json.loads((GOLDEN.parent / "distilbert_tagger.json").read_text(encoding="utf-8"))
-    bert = bert_tf.load(place)
-    rows = bert.tokenizer(golden["sentences"], max_seq_length=128)
-    lengths = rows["input_mask"].numpy().sum(-1)
-    assert [row[:n].tolist() for row, n in zip(rows["input_ids"].numpy(), lengths, strict=True)] == golden["ids"]
-    best = bert.head(bert.encoder(rows)["sequence_output"]).numpy().argmax(-1)
-    inner = [row[1 : n - 1].tolist() for row, n in zip(best, lengths, strict=True)]
-    assert len(inner) == 50 and inner == [row[1:-1] for row in golden["float_tags"]]
-    pairs = [
-        pair
-        for ours, theirs in zip(inner, golden["tags"], strict=True)
-        for pair in zip(ours, theirs[1:-1], strict=True)
-    ]
-    assert sum(a == b for a, b in pairs) >= 0.99 * len(pairs) and sum(b != 0 for _, b in pairs) > 50

@@ -89,7 +89,7 @@ def test_what_sets_the_published_ones_apart():
     bert, distilbert = config_for("bert-base"), config_for("distilbert-base")
     assert (bert.type_vocab_size, bert.has_pooler, bert.hidden_act, bert.model_type) == (2, True, "gelu_tanh", "bert")
     assert (distilbert.type_vocab_size, distilbert.has_pooler, distilbert.hidden_act) == (0, False, "gelu")
-    assert dataclasses.replace(EncoderConfig.from_dict(DISTILBERT), extra={}) == distilbert
+    assert dataclasses.replace(EncoderConfig.from_dict(DISTILBERT), extra=distilbert.extra) == distilbert
 
 
 def test_the_grid_of_24():
@@ -98,6 +98,13 @@ def test_the_grid_of_24():
         config = config_for(f"bert-L{layers}-H{hidden}")
         assert (config.num_hidden_layers, config.hidden_size) == (layers, hidden)
         assert hidden / config.num_attention_heads == 64 and config.intermediate_size == 4 * hidden
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_a_published_size_is_written_and_read_again(name, tmp_path):
+    config = config_for(name)
+    config.save(tmp_path / "config.json")
+    assert EncoderConfig.load(tmp_path) == config
 
 
 def test_names():

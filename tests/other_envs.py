@@ -10,11 +10,11 @@ import subprocess
 import sys
 
 _ROOT = pathlib.Path(__file__).resolve().parent.parent
-_TORCH = ("torch==2.13.0", "transformers==4.57.*", "numpy", "safetensors")
+_TORCH = ("torch==2.13.0", "transformers==4.57.*", "numpy", "safetensors", "onnx", "onnxruntime")
 
 
 def torch_python() -> str:
-    """Returns a Python with torch and transformers, without TensorFlow."""
+    """Returns a Python with torch and transformers, onnx and onnxruntime, without TensorFlow."""
     return os.environ.get("BERT_TF_TORCH_PYTHON") or _environment(".venv-torch", _TORCH)
 
 
@@ -39,8 +39,10 @@ def run(python: str, code: str, *arguments) -> str:
 def _environment(name, requirements):
     folder = _ROOT / name
     python, ready = str(folder / "bin" / "python"), folder / "ready"
-    if not ready.exists():  # written last: an installation that was broken off starts again
+    text = "\n".join(requirements) + "\n"
+    # Written last: an installation that was broken off starts again, and so does one of other requirements.
+    if not ready.exists() or ready.read_text(encoding="utf-8") != text:
         subprocess.run([sys.executable, "-m", "venv", "--clear", str(folder)], check=True)
         subprocess.run([python, "-m", "pip", "install", "--quiet", *requirements], check=True)
-        ready.write_text("\n".join(requirements) + "\n", encoding="utf-8")
+        ready.write_text(text, encoding="utf-8")
     return python

@@ -7,7 +7,7 @@ import subprocess
 import keras
 import numpy as np
 import pytest
-from safetensors.numpy import load_file
+from safetensors.numpy import load_file, save_file
 
 from bert_tf import config_files
 from bert_tf.checkpoints import convert, heads
@@ -100,6 +100,21 @@ def test_replaced_tokens():
         head.build((None, None, config.hidden_size))
     convert.load(folder, [*encoder.variables, *head.variables], family=config.model_type)
     _assert_equal(head(encoder(inputs)["sequence_output"]), expected["logits"], inputs["input_mask"])
+
+
+def test_an_encoder_that_is_a_part_of_another_model(tmp_path):
+    folder, config, _, _ = _golden("electra-generator")
+    held = load_file(folder / "model.safetensors").items()
+    weights = {name.replace("electra.", "backbone."): held for name, held in held if name.startswith("electra.")}
+    beside = {"task_heads.ner.classifier.0.weight": np.ones((3, 12), np.float32)}
+    save_file(weights | beside, tmp_path / "model.safetensors")
+    whole, part = Encoder(config), Encoder(config)
+    for encoder, path in ((whole, folder), (part, tmp_path)):
+        encoder.build()
+        report = convert.load(path, encoder.variables, heads.others(()), config.model_type)
+    assert report.excused_left_over == list(beside)
+    for mine, theirs in zip(part.get_weights(), whole.get_weights(), strict=True):
+        np.testing.assert_array_equal(mine, theirs)
 
 
 def test_layers_that_share_a_block_do_not_share_its_masks():
