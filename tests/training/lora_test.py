@@ -1,0 +1,100 @@
+"""Training with adapters: what is frozen stays to the bit, and a run that is continued is one that never stopped."""
+
+import dataclasses
+import os
+import shutil
+
+import keras
+import numpy as np
+import pytest
+
+from bert_tf.checkpoints import convert
+from bert_tf.checkpoints.readers import read_arrays
+from bert_tf.checkpoints.store import Store
+from bert_tf.checkpoints.tf1 import read
+from bert_tf.data import dataset
+from bert_tf.lora import Lora, is_adapter
+from bert_tf.tasks.classification.task import ClassificationTask
+from bert_tf.training.loop import RunConfig, fit
+from bert_tf.training.state import TrainingState, begin
+from tests import tiny
+from tests.scripts import assert_same_tensors
+
+CONFIG = tiny.config(dropout=0.2, lora=Lora(2, 4.0))
+EXAMPLES = tiny.tokenized(32)
+
+
+def _fit(folder, init, config=CONFIG):
+    keras.utils.set_random_seed(0)
+    run = RunConfig(os.fspath(folder), 8, 4, 1, 1e-2, init_checkpoint=os.fspath(init), save_checkpoints_steps=2)
+    order = dataset.training_order(EXAMPLES.lengths, 8, 4, 0)
+    task = ClassificationTask(config, 2)
+    state = fit(task, run, lambda start: dataset.batches(EXAMPLES, order[start:], 16, by_length=False))
+    config.save(folder / "bert_config.json")
+    return state.model
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """(the checkpoint to start from, the run's folder, its model)."""
+    folder = tmp_path_factory.mktemp("lora")
+    init = tiny.checkpoint(folder / "init")
+    return init, folder / "out", _fit(folder / "out", init)
+
+
+def _logits(model):
+    pieces = {name: EXAMPLES.pieces[name][:8][np.newaxis] for name in ("input_ids", "segment_ids")}
+    return model(pieces | {"input_mask": np.ones_like(pieces["input_ids"])}).numpy()
+
+
+def test_only_adapters_pooler_and_head_have_moved(runs):
+    init, out, _ = runs
+    before, after = read(f"{init}/bert_model.ckpt"), read(f"{out}/model.ckpt-4")
+    same = [name for name in before if np.array_equal(before[name], after[name])]
+    assert sorted(before.keys() - set(same)) == ["bert/pooler/dense/bias", "bert/pooler/dense/kernel"]
+    moved = {name.removesuffix("/adam_m") for name in after if name.endswith("/adam_m")}
+    assert moved == {"bert/pooler/dense/bias", "bert/pooler/dense/kernel", "output_weights", "output_bias"} | {
+        f"bert/encoder/layer_0/attention/self/{part}/lora_{m}" for part in ("query", "value") for m in "AB"
+    }
+    assert all(np.abs(after[name]).max() > 0 for name in after if is_adapter(name))
+
+
+def test_a_run_that_is_continued_is_one_that_never_stopped(runs, tmp_path):
+    init, out, _ = runs
+    parts = shutil.copytree(out, tmp_path / "parts")
+    Store(parts).delete_after(2)
+    assert Store(parts).steps() == [2]
+    _fit(parts, init)
+    assert_same_tensors(out / "model.ckpt-4", parts / "model.ckpt-4")
+
+
+def test_merged_is_unmerged(runs):
+    """A model without adapters is given them in its kernels; one with adapters gets them back as they were."""
+    _, out, model = runs
+    plain = ClassificationTask(dataclasses.replace(CONFIG, lora=None), 2).build_model()
+    convert.load(out, plain.variables)
+    np.testing.assert_allclose(_logits(plain), _logits(model), atol=1e-5)
+    again = ClassificationTask(CONFIG, 2).build_model()
+    convert.load(out, again.variables)
+    np.testing.assert_array_equal(_logits(again), _logits(model))
+
+
+def test_a_new_run_begins_with_new_adapters_on_the_merged_weights(runs, tmp_path):
+    _, out, _ = runs
+    task, merged = ClassificationTask(CONFIG, 2), read_arrays(out)
+    state = TrainingState(task.build_model(), None, None, {})
+    assert begin(state, Store(tmp_path), os.fspath(out), task) == 0
+    for variable in state.model.variables:
+        if variable.path.endswith("/lora_B"):
+            assert not np.any(variable)
+        elif variable.path in merged:
+            np.testing.assert_array_equal(variable, merged[variable.path])
+
+
+def test_adapters_without_a_configuration_are_refused(runs, tmp_path):
+    _, out, model = runs
+    os.symlink(out / "model.ckpt-4.index", tmp_path / "model.ckpt-4.index")
+    os.symlink(out / "model.ckpt-4.data-00000-of-00001", tmp_path / "model.ckpt-4.data-00000-of-00001")
+    plain = [v for v in model.variables if not is_adapter(v.path)]
+    with pytest.raises(ValueError, match="4 in the checkpoint but left over:\n.*query/lora_A"):
+        convert.load(tmp_path, plain)
