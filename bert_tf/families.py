@@ -181,8 +181,8 @@ def family(model_type: str) -> Family:
     """
     if not isinstance(model_type, str) or model_type not in FAMILIES:
         raise ValueError(
-            f"model_type must be one of {sorted(FAMILIES)}. Received: {brief(model_type)}; take a model of one of these "
-            "families."
+            f"model_type must be one of {sorted(FAMILIES)}. Received: {brief(model_type)}; take a model of one of "
+            "these families."
         )
     return FAMILIES[model_type]
 

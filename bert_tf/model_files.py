@@ -7,7 +7,7 @@ import re
 from absl import logging
 
 from bert_tf import families
-from bert_tf.checkpoints import convert, heads
+from bert_tf.checkpoints import convert, heads, sizes
 from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.config import EncoderConfig, template_for
 from bert_tf.config_files import CONFIG_FILES
@@ -56,6 +56,7 @@ def load(path: str | os.PathLike, do_lower_case: bool | None = None) -> Bert:
     checkpoint = open_checkpoint(path)  # first: it says best what is wrong with a path
     description = load_description([directory_of(path)], do_lower_case=do_lower_case)
     config = _with_pooler(description.config, checkpoint)
+    sizes.check(checkpoint, config)
     encoder, head = Encoder(config), None
     encoder.build()
     variables = list(encoder.variables)

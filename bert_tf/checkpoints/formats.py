@@ -82,7 +82,8 @@ class Shards:
         self._files = read_object(path, 'JSON with a "weight_map"', _REMEDY).get("weight_map")
         if not isinstance(self._files, dict) or not all(isinstance(file, str) for file in self._files.values()):
             raise ValueError(
-                f'{path} must be JSON with a "weight_map" of names and files. Received: {brief(self._files)}; {_REMEDY}.'
+                f'{path} must be JSON with a "weight_map" of names and files. Received: {brief(self._files)}; '
+                f"{_REMEDY}."
             )
         self._shards = {name: open_one(self._beside(name)) for name in sorted(set(self._files.values()))}
         missing = [name for name, file in self._files.items() if name not in self._shards[file].shapes]

@@ -60,7 +60,8 @@ def _read(path):
 def _check_entry(name, entry, sizes):
     """Checks that a tensor's bytes are there, and are as many as its type and shape say."""
     axes = [axis.size for axis in entry.shape.dim]
-    if entry.dtype not in _SIZES or entry.slices or entry.shape.unknown_rank or len(axes) > 32 or min(axes, default=0) < 0:
+    real = not entry.shape.unknown_rank and len(axes) <= 32 and min(axes, default=0) >= 0
+    if not real or entry.dtype not in _SIZES or entry.slices:
         raise ValueError(f"{name.decode('utf-8', 'replace'):.80} of type {entry.dtype} and shape {axes[:32]}")
     size = math.prod(axes) * _SIZES[entry.dtype]
     if size > entry.size or size < entry.size and entry.dtype != _STRING:

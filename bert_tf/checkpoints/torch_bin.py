@@ -53,7 +53,7 @@ class TorchBin:
                 content = self._open_zip(file) if is_zip else self._open_stream(file)
             self.tensors = _named_tensors(content)
             self._check_sizes()
-        except Exception as error:  # zipfile fails in many ways at a damaged directory: NotImplementedError, struct.error
+        except Exception as error:  # zipfile fails in many ways: NotImplementedError, struct.error
             raise self._refusal(error) from error
 
     def read(self, name: str) -> np.ndarray:
