@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from bert_tf import config_files, families
-from bert_tf.files import write_text
+from bert_tf.files import brief, write_text
 from bert_tf.lora import Lora
 
 ACTIVATIONS = ("gelu", "gelu_tanh", "relu", "tanh", "linear")
@@ -17,6 +17,8 @@ ACTIVATIONS = ("gelu", "gelu_tanh", "relu", "tanh", "linear")
 # says which dialect it speaks by the keys that only Hugging Face writes.
 _HUGGING_FACE_KEYS = ("model_type", "architectures", "transformers_version", "layer_norm_eps")
 _HUGGING_FACE_ACTIVATIONS = {"gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh", "gelu_fast": "gelu_tanh"}
+_MOST = {"num_hidden_layers": 10_000}  # the most of a field: layers that share weights leave no trace in them
+_MOST_OF_ALL = 2**31 - 1  # an id is an int32
 _FROM_ZERO = ("type_vocab_size", "first_position", "task_type_vocab_size")
 # The fields that bert_config.json did not know at first.
 _NEW = ("has_pooler", "first_position", "embedding_size", "num_hidden_groups", "task_type_vocab_size", "classifier_act",
@@ -152,7 +154,7 @@ class EncoderConfig:
         """
         values = _translate(dict(values))
         if "vocab_size" not in values:
-            raise ValueError(f"A BERT configuration must give vocab_size. Received the keys: {sorted(values)}.")
+            raise ValueError(f"A BERT configuration must give vocab_size. Received the keys: {brief(sorted(values))}.")
         known = {f.name for f in dataclasses.fields(cls)} - {"extra"}
         extra = {k: v for k, v in values.items() if k not in known or (k in _SETTINGS and v == _SETTINGS[k])}
         return cls(**{k: v for k, v in values.items() if k in known}, extra=extra)
@@ -219,7 +221,10 @@ def _check_field(field, value):
     else:
         good, must = isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0, "a positive number"
     if not good:
-        raise ValueError(f"{field.name} must be {must}. Received: {value!r}.")
+        raise ValueError(f"{field.name} must be {must}. Received: {brief(value)}.")
+    most = _MOST.get(field.name, _MOST_OF_ALL)
+    if not isinstance(value, str) and value > most:
+        raise ValueError(f"{field.name} must be at most {most:,}. Received: {brief(value)}.")
 
 
 def _checked_heads(config, given):
@@ -249,17 +254,17 @@ def _translate(values):
     values = families.family(values.get("model_type", families.DEFAULT)).read(values)
     act = values.get("hidden_act", "gelu")
     if not isinstance(act, str):
-        raise ValueError(f"hidden_act must be the name of an activation. Received: {act!r}.")
+        raise ValueError(f"hidden_act must be the name of an activation. Received: {brief(act)}.")
     act = act.lower()
     if act == "gelu" and not hugging_face:
         act = "gelu_tanh"
     values["hidden_act"] = _HUGGING_FACE_ACTIVATIONS.get(act, act)
     positions = values.get("position_embedding_type", "absolute")
     if positions != "absolute":
-        raise ValueError(f'position_embedding_type must be "absolute". Received: {positions!r}.')
+        raise ValueError(f'position_embedding_type must be "absolute". Received: {brief(positions)}.')
     if values.get("add_cross_attention"):
         raise ValueError(
             "add_cross_attention must be false, for the encoder attends to its own text only. Received: "
-            f"{values['add_cross_attention']!r}; take a model without cross-attention."
+            f"{brief(values['add_cross_attention'])}; take a model without cross-attention."
         )
     return values if hugging_face else {**_GOOGLE_DEFAULTS, **values}

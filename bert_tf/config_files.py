@@ -1,10 +1,10 @@
 """The file that holds a configuration: where it is, and its JSON as it stands, before `EncoderConfig` reads it."""
 
-import json
 import os
 from typing import Any
 
 from bert_tf import families
+from bert_tf.files import read_object
 from bert_tf.lora import Lora
 
 CONFIG_FILES = ("bert_config.json", "config.json")
@@ -31,23 +31,12 @@ def read(path: str) -> dict[str, Any]:
     Raises:
         ValueError: there is no such file, or it does not hold one.
     """
-    try:
-        with open(path, encoding="utf-8") as file:
-            values = json.load(file)
-    except json.JSONDecodeError as error:
-        raise ValueError(
-            f"{path} must be a BERT configuration in JSON, such as bert_config.json. Received: {error}; correct "
-            "the file, or `bert_config_file`."
-        ) from error
-    except FileNotFoundError as error:
+    if not os.path.exists(path):
         raise ValueError(
             f"A BERT configuration must be a file. There is none at {path}; name one, such as bert_config.json."
-        ) from error
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from error
-    if not isinstance(values, dict):
-        raise ValueError(f"{path}: A BERT configuration must be a JSON object. Received: {type(values).__name__}.")
-    return values
+        )
+    kind = "a BERT configuration in JSON, such as bert_config.json"
+    return read_object(path, kind, "correct the file, or `bert_config_file`")
 
 
 def model_type_in(directory: str | os.PathLike) -> str | None:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from bert_tf import sizes
+from bert_tf.files import brief
 
 DEFAULT = "bert"  # the family of configurations without `model_type`, such as google-research/bert's
 
@@ -87,14 +88,18 @@ class Family:
         ours = {}
         for key, value in values.items():
             name = self.keys.get(key, key)
-            if ours.setdefault(name, value) != value:
-                raise ValueError(f"{name} must be said once. Received {ours[name]!r} and {value!r}, also as {key!r}.")
+            there = ours.setdefault(name, value)
+            if there is not value and there != value:  # NaN is not even equal to itself
+                raise ValueError(
+                    f"{name} must be said once. Received {brief(there)} and {brief(value)}, "
+                    f"also as {brief(key)}."
+                )
         for name in [name for name, switch in self.switches.items() if not ours.get(switch)]:
             ours.pop(name, None)
         for name, value in self.fixed.items():
             if ours.setdefault(name, value) != value:
                 raise ValueError(
-                    f"{name} must be {value!r}, or be left out, for this model_type. Received: {ours[name]!r}."
+                    f"{name} must be {value!r}, or be left out, for this model_type. Received: {brief(ours[name])}."
                 )
         return {**self.defaults, **ours}
 
@@ -155,8 +160,8 @@ def family(model_type: str) -> Family:
     """
     if not isinstance(model_type, str) or model_type not in FAMILIES:
         raise ValueError(
-            f"model_type must be one of {sorted(FAMILIES)}. Received: {model_type!r}; take a model of one of these "
-            "families."
+            f"model_type must be one of {sorted(FAMILIES)}. Received: {brief(model_type)}; take a model of one of "
+            "these families."
         )
     return FAMILIES[model_type]
 

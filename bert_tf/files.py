@@ -5,6 +5,7 @@ import contextlib
 import gzip
 import json
 import os
+import reprlib
 import shutil
 import zlib
 
@@ -12,6 +13,10 @@ from absl import logging
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_LARGEST_OBJECT = 8 * 2**20  # bytes of a JSON object: the index of 50,000 weights has 5 MB
+_DEEPEST = 50  # levels of it
+_BRIEF = reprlib.Repr()
+_BRIEF.maxstring = _BRIEF.maxother = _BRIEF.maxlong = 200
 
 
 def read_text(path: str | os.PathLike) -> str:
@@ -53,6 +58,49 @@ def read_json(path: str | os.PathLike, kind: str = "JSON"):
             f"{os.fspath(path)} must be {kind}. Received {text[:60]!r}, which does not parse ({error}); name another "
             "file."
         ) from error
+
+
+def read_object(path: str | os.PathLike, kind: str, remedy: str) -> dict:
+    """Returns the JSON object that a model's file holds; of a file from anywhere, so that nothing in it can do harm.
+
+    Python's reader takes eight times the memory of the text, and what is nested deeply ends in a RecursionError, there
+    or where the values are compared and printed: both are bounded.
+
+    Args:
+        path: the file.
+        kind: what it must be, and `remedy`, what to do where it is not: for the message.
+
+    Raises:
+        ValueError: there is no such file, it is no UTF-8, no JSON object, too large or nested too deeply.
+    """
+    path = os.fspath(path)
+    try:
+        if not os.path.isfile(path):
+            raise ValueError("a directory" if os.path.isdir(path) else "no file")
+        if os.path.getsize(path) > _LARGEST_OBJECT:
+            raise ValueError(f"{os.path.getsize(path)} bytes, which is too long")
+        with open(path, encoding="utf-8-sig") as file:
+            value = json.load(file)
+        _check_object(value)
+    except (ValueError, OSError, RecursionError) as error:
+        raise ValueError(f"{path} must be {kind}. Received: {error}; {remedy}.") from error
+    return value
+
+
+def _check_object(value):
+    if not isinstance(value, dict):
+        raise ValueError(f"a {type(value).__name__} in place of an object")
+    level = [value]
+    for _ in range(_DEEPEST):
+        level = [item for each in level if isinstance(each, (dict, list))
+                 for item in (each.values() if isinstance(each, dict) else each)]  # fmt: skip
+    if level:
+        raise ValueError(f"JSON that is nested more than {_DEEPEST} levels deep")
+
+
+def brief(value) -> str:
+    """Returns `repr` of what a file held, short enough for a message."""
+    return _BRIEF.repr(value)
 
 
 def write_text(path: str | os.PathLike, text: str):

@@ -7,11 +7,11 @@ import re
 from absl import logging
 
 from bert_tf import families, releases
-from bert_tf.checkpoints import convert, heads
+from bert_tf.checkpoints import convert, heads, sizes
 from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.config import EncoderConfig, template_for
 from bert_tf.config_files import CONFIG_FILES
-from bert_tf.files import read_text, write_text
+from bert_tf.files import brief, read_text, write_text
 from bert_tf.modeling.encoder import Encoder
 from bert_tf.modeling.heads import ClassificationHead
 from bert_tf.tokenization.wordpiece import Tokenizer
@@ -56,6 +56,7 @@ def load(path: str | os.PathLike, do_lower_case: bool | None = None) -> Bert:
     checkpoint = open_checkpoint(path)  # first: it says best what is wrong with a path
     description = load_description([directory_of(path)], do_lower_case=do_lower_case)
     config = _with_pooler(description.config, checkpoint)
+    sizes.check(checkpoint, config)
     encoder, head = Encoder(config), None
     encoder.build()
     variables = list(encoder.variables)
@@ -170,7 +171,19 @@ def read_labels(directory: str, config: EncoderConfig) -> list[str] | None:
     if os.path.exists(path):
         return read_text(path).removesuffix("\n").split("\n")
     names = config.extra.get("id2label")
-    return [names[i] for i in sorted(names, key=int)] if names else None
+    return _labels_in(names, directory) if names else None
+
+
+def _labels_in(names, directory):
+    """Returns the labels that `id2label` gives to the numbers from 0 up."""
+    labels = [names.get(str(i)) for i in range(len(names))] if isinstance(names, dict) else [None]
+    wrong = [label for label in labels if not isinstance(label, str) or "\n" in label]
+    if wrong:
+        raise ValueError(
+            f'id2label of the configuration in {directory} must give every number from 0 up a name: {{"0": "no", "1": '
+            f'"yes"}}. Received: {brief(names)}; correct it, or write the names into {LABELS_FILE}, one a line.'
+        )
+    return labels
 
 
 def save_description(directory: str, config: EncoderConfig, tokenizer: Tokenizer, labels: list[str] | None = None):

@@ -148,8 +148,8 @@ def test_wrong_values_are_refused_by_name(tmp_path, change, message):
     [
         ('{"hidden_size": 4}', "{path}: A BERT configuration must give vocab_size. Received the keys: "),
         ("{", "{path} must be a BERT configuration in JSON, such as bert_config.json. Received: Expecting"),
-        ("[1, 2]", "{path}: A BERT configuration must be a JSON object. Received: list."),
-        ("null", "{path}: A BERT configuration must be a JSON object. Received: NoneType."),
+        ("[1, 2]", "bert_config.json. Received: a list in place of an object; correct the file, or `bert_con"),
+        ("null", "bert_config.json. Received: a NoneType in place of an object; correct the file"),
     ],
 )
 def test_files_that_are_no_configuration(tmp_path, text, message):

@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from bert_tf.checkpoints.readers import Checkpoint, open_checkpoint
 from bert_tf.lora import is_adapter
 
+_MOST_LINES = 400  # of a message: all weights of BERT-large
+
 
 @dataclasses.dataclass(frozen=True)
 class Report:
@@ -87,7 +89,9 @@ def _compare(checkpoint, here, excuse):
 
 def _difference(checkpoint, here, missing, left_over, excused):
     def lines(names):
-        return "".join(f"\n    {name}{' (excused)' if excused(name) else ''}" for name in names) or "\n    none"
+        rows = [f"{name}{' (excused)' if excused(name) else ''}" for name in names[:_MOST_LINES]] or ["none"]
+        rows += [f"and {len(names) - _MOST_LINES} more"] if len(names) > _MOST_LINES else []
+        return "".join(f"\n    {row}" for row in rows)
 
     both = len(here) - len(missing)
     return (
@@ -107,7 +111,7 @@ def _check_shapes(checkpoint, here):
     if wrong:
         raise ValueError(
             f"A variable must have the shape that it has in the checkpoint {checkpoint.path}. "
-            f"Received: {len(wrong)} of {len(here)} with another:{''.join(wrong)}"
+            f"Received: {len(wrong)} of {len(here)} with another:{''.join(wrong[:_MOST_LINES])}"
         )
 
 

@@ -3,7 +3,6 @@
 Opening reads names and shapes only; an array is read when it is asked for, in the dtype and orientation of the file.
 """
 
-import json
 import os
 
 import ml_dtypes  # noqa: F401  (registers bfloat16 with NumPy, which safetensors needs)
@@ -12,8 +11,12 @@ from safetensors import SafetensorError, safe_open
 
 from bert_tf.checkpoints import tf1
 from bert_tf.checkpoints.torch_bin import TorchBin
+from bert_tf.files import brief, read_object
 
-_REMEDY = "Download or copy it again"
+_REMEDY = "download or copy it again"
+_LONGEST_HEADER = 16 * 2**20  # bytes; that of BERT-large has 40,000
+# The types of safetensors that NumPy has. Numbers of 8 bits and less stand for weights only with scales beside them.
+_DTYPES = ("F64", "F32", "F16", "BF16", "I64", "I32", "I16", "I8", "U64", "U32", "U16", "U8", "BOOL")
 
 
 class SafetensorsFile:
@@ -26,20 +29,32 @@ class SafetensorsFile:
     def __init__(self, path: str):
         self._path = path
         try:
+            _check_header(path)
             self._file = safe_open(path, framework="np")
             names = self._file.keys()
             self.shapes = {name: tuple(self._file.get_slice(name).get_shape()) for name in names}
-        except (SafetensorError, OSError) as error:
+        except (SafetensorError, OSError, ValueError) as error:
             raise self._refusal(error) from error
 
     def read(self, name: str) -> np.ndarray:
         try:
+            dtype = self._file.get_slice(name).get_dtype()
+            if dtype not in _DTYPES:
+                raise ValueError(f"numbers of type {dtype}, which this reader does not know")
             return self._file.get_tensor(name)
-        except (SafetensorError, TypeError) as error:  # TypeError: a type that NumPy lacks, as float4
-            raise self._refusal(f"{name}: {error}") from error
+        except (SafetensorError, OSError, ValueError) as error:
+            raise self._refusal(f"{name:.200}: {error}") from error
 
     def _refusal(self, why):
-        return ValueError(f"{self._path} must be a whole safetensors file. Received: {why}. {_REMEDY}.")
+        return ValueError(f"{self._path} must be a whole safetensors file. Received: {str(why):.1000}; {_REMEDY}.")
+
+
+def _check_header(path):
+    """Refuses a header that is longer than weights need, of which safetensors' own reader takes 100 MB in."""
+    with open(path, "rb") as file:
+        size = int.from_bytes(file.read(8), "little")
+    if size > _LONGEST_HEADER:
+        raise ValueError(f"a header of {size} bytes")
 
 
 class TorchBinFile:
@@ -64,21 +79,26 @@ class Shards:
 
     def __init__(self, path: str, open_one):
         self._path = path
-        try:
-            with open(path, encoding="utf-8") as file:
-                self._files = dict(json.load(file)["weight_map"])
-        except (ValueError, KeyError, TypeError) as error:
-            raise ValueError(f'{path} must be JSON with a "weight_map". Received: {error!r}. {_REMEDY}.') from error
+        self._files = read_object(path, 'JSON with a "weight_map"', _REMEDY).get("weight_map")
+        if not isinstance(self._files, dict) or not all(isinstance(file, str) for file in self._files.values()):
+            raise ValueError(
+                f'{path} must be JSON with a "weight_map" of names and files. Received: {brief(self._files)}; '
+                f"{_REMEDY}."
+            )
         self._shards = {name: open_one(self._beside(name)) for name in sorted(set(self._files.values()))}
         missing = [name for name, file in self._files.items() if name not in self._shards[file].shapes]
         if missing:
-            raise ValueError(f"The files listed in {path} must hold all its weights. Received: none of {missing[:10]}.")
+            raise ValueError(
+                f"The files listed in {path} must hold all its weights. Received: none of {brief(missing)}; {_REMEDY}."
+            )
         self.shapes = {name: self._shards[file].shapes[name] for name, file in self._files.items()}
 
     def _beside(self, name):
         folder = os.path.dirname(self._path)
         if os.path.basename(name) != name or not os.path.isfile(os.path.join(folder, name)):
-            raise ValueError(f"Every file that {self._path} lists must be beside it. Received: no {name!r}. {_REMEDY}.")
+            raise ValueError(
+                f"Every file that {self._path} lists must be beside it. Received: no {brief(name)}; {_REMEDY}."
+            )
         return os.path.join(folder, name)
 
     def read(self, name: str) -> np.ndarray:

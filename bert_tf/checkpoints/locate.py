@@ -21,6 +21,7 @@ _ENDINGS = {
 }
 _TF1_FILE = re.compile(r"(.+)\.(?:index|data-\d{5}-of-\d{5})")
 RELEASE = "bert_model.ckpt"  # what Google's releases are called, so that every program finds it in a directory
+_LONGEST_STATE = 2**20  # bytes
 _STEP = re.compile(r"model\.ckpt-(\d+)")
 
 
@@ -70,22 +71,33 @@ def _latest_named(path):
     """Returns what the file `checkpoint` names, if there is one."""
     if not os.path.isfile(os.path.join(path, "checkpoint")):
         return None
-    import tensorflow as tf
-
-    state = tf.train.get_checkpoint_state(path)  # None if it cannot be parsed
-    if state is None or not state.model_checkpoint_path:
+    named = _state(os.path.join(path, "checkpoint"))
+    if not named:
         raise ValueError(
             f"{path}/checkpoint must name the latest checkpoint (model_checkpoint_path). Received: a file that does "
             "not; give the checkpoint's prefix instead of the directory."
         )
     # Only the last part counts: a directory may be moved, and the file may hold the absolute path of old.
-    prefix = os.path.basename(state.model_checkpoint_path)
+    prefix = os.path.basename(named)
     if not os.path.isfile(os.path.join(path, f"{prefix}.index")):
         raise ValueError(
             f"{path}/checkpoint names {prefix}, so that {prefix}.index must be there. Received: a directory with "
             f"{listing(path)}; give the prefix of another checkpoint instead of the directory."
         )
     return prefix
+
+
+def _state(path):
+    """Returns what TensorFlow's file `checkpoint` names, or None."""
+    import tensorflow as tf
+
+    if os.path.getsize(path) > _LONGEST_STATE:
+        return None
+    try:
+        state = tf.train.get_checkpoint_state(os.path.dirname(path))  # None if it cannot be parsed
+    except ValueError:  # it is not UTF-8
+        return None
+    return state and state.model_checkpoint_path
 
 
 def _by_convention(path):

@@ -12,6 +12,7 @@ from bert_tf.checkpoints.formats import OPENERS
 from bert_tf.checkpoints.locate import locate
 
 _EMBEDDINGS = "bert/embeddings/word_embeddings"
+_MOST_NAMES, _LONGEST_NAME = 50_000, 1000
 
 
 class Checkpoint:
@@ -34,6 +35,7 @@ class Checkpoint:
     def __init__(self, path: str, form: str, name_map: names.NameMap, lora: adapters.Lora | None = None):
         self.path, self.format = path, form
         self._file, self._map = OPENERS[form](path), name_map
+        _check_names(path, self._file.shapes)
         try:
             groups = name_map.sort(self._file.shapes, names.prefixes(but=name_map))
         except ValueError as error:
@@ -55,9 +57,14 @@ class Checkpoint:
 
         Raises:
             KeyError: the file has no such weight; `names` says what it has.
-            ValueError: the file is damaged.
+            ValueError: the file is damaged, or what it holds under this name is no floating-point number.
         """
         array = self._read(self.names[path])
+        if array.dtype != np.float32:
+            raise ValueError(
+                f"The weights in {self.path} must be floating-point numbers. Received: {self.names[path]} of "
+                f"{array.dtype}; take the checkpoint as it was before it was quantized."
+            )
         array = np.ascontiguousarray(array.T) if self._map.transposed(path) else array
         pair = [f"{path.rpartition('/')[0]}/{name}" for name in adapters.NAMES]
         if not path.endswith("/kernel") or not self._adapters.keys() & set(pair):
@@ -82,6 +89,16 @@ class Checkpoint:
         array = self._file.read(name)
         # kind "V" is how NumPy calls the types that ml_dtypes adds: bfloat16, and the 8-bit floats.
         return array.astype(np.float32, copy=False) if array.dtype.kind in "fV" else array
+
+
+def _check_names(path, names):
+    """A name is printed, and held against a hundred patterns."""
+    longest = max(map(len, names), default=0)
+    if len(names) > _MOST_NAMES or longest > _LONGEST_NAME:
+        raise ValueError(
+            f"A checkpoint must hold at most {_MOST_NAMES:,} weights with names of at most {_LONGEST_NAME:,} "
+            f"characters. Received {path} with {len(names):,} and a name of {longest:,}: is it one of a BERT?"
+        )
 
 
 def merged(kernel: np.ndarray, a: np.ndarray, b: np.ndarray, scale: float) -> np.ndarray:

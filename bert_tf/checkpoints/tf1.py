@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from bert_tf.checkpoints import names
+from bert_tf.checkpoints import names, tf1_index
 
 TEMPORARY = ".tmp-checkpoint-"  # begins the names of directories that an unfinished `write` leaves behind
 _OBJECT_GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
@@ -29,12 +29,14 @@ class Tf1File:
 
     def __init__(self, prefix: str):
         import tensorflow as tf
+        from google.protobuf import message
 
         self._prefix = prefix
-        self._check_files()
+        shards = self._shards()
         # TensorFlow reports a damaged file as OpError, IndexError or RuntimeError, depending on where it notices.
-        self._damage = (tf.errors.OpError, IndexError, RuntimeError, ValueError)
+        self._damage = (tf.errors.OpError, IndexError, RuntimeError, ValueError, OSError, message.DecodeError)
         try:
+            tf1_index.check(f"{prefix}.index", shards)
             self._reader = tf.train.load_checkpoint(prefix)
             self.shapes = {n: tuple(s) for n, s in self._reader.get_variable_to_shape_map().items()}
         except self._damage as error:
@@ -51,7 +53,8 @@ class Tf1File:
         except self._damage as error:  # TensorFlow checks each tensor's CRC
             raise self._refusal(f"{name}: {error}") from error
 
-    def _check_files(self):
+    def _shards(self):
+        """Returns the files of data."""
         shards = glob.glob(f"{glob.escape(self._prefix)}.data-*-of-*")
         if not os.path.isfile(f"{self._prefix}.index"):
             raise self._refusal(f"no file {os.path.basename(self._prefix)}.index")
@@ -59,10 +62,11 @@ class Tf1File:
         if len(of) != 1 or len(shards) != of.pop():
             files = [os.path.basename(s) for s in shards] or "no file .data-00000-of-00001 beside the .index"
             raise self._refusal(files)
+        return sorted(shards)
 
     def _refusal(self, why):
         return ValueError(
-            f"{self._prefix} must be a whole TF1 checkpoint, .index and .data. Received: {why}. "
+            f"{self._prefix} must be a whole TF1 checkpoint, .index and .data. Received: {str(why):.1000}. "
             "Copy it again, or name an older checkpoint."
         )
 

@@ -159,8 +159,9 @@ def _fingerprint(tokenizer):
 
 def _tell_whether_it_fits(settings, plan, task):
     from bert_tf.programs.program import in_flags
-    from bert_tf.training.will_it_fit import available_memory, describe
+    from bert_tf.training.will_it_fit import available_memory, check_weights, describe
 
+    check_weights(task.config, available_memory())
     step = _largest_step(settings, plan, task.config, task.build_model().count_params())
     print(in_flags(describe(step, available_memory()), (flag.name for flag in FLAGS)))
 

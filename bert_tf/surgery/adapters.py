@@ -19,10 +19,10 @@ from safetensors.numpy import save
 from bert_tf.checkpoints import heads, names
 from bert_tf.checkpoints.formats import SafetensorsFile
 from bert_tf.checkpoints.readers import merged
-from bert_tf.files import atomic_open, new_directory, read_json, write_text
+from bert_tf.files import atomic_open, new_directory, read_object, write_text
 from bert_tf.lora import NAMES, Lora, is_adapter
 from bert_tf.model_files import LABELS_FILE, read_labels
-from bert_tf.surgery.model import TASK_FILE, Model
+from bert_tf.surgery.model import Model, read_task_file
 
 CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 _FROZEN = "bert/(embeddings|encoder)/"  # what is never trained beside adapters
@@ -120,8 +120,8 @@ def _settings(lora: Lora, named: Mapping[str, np.ndarray], base) -> dict[str, An
 
 
 def _read_settings(path):
-    values = read_json(path, "the configuration of an adapter in JSON")
-    if not isinstance(values, dict) or values.get("peft_type") != "LORA":
+    values = read_object(path, "the configuration of an adapter in JSON", "take what PEFT or a run with adapters wrote")
+    if values.get("peft_type") != "LORA":
         raise ValueError(f"{path} must be of a LoRA adapter, peft_type LORA. Received: {str(values)[:80]}.")
     for name in _REFUSED:
         if values.get(name):
@@ -177,6 +177,6 @@ def _check_shapes(shapes, model, path):
 def _with_head(model, directory):
     """Takes labels and task from the adapters, whose head replaces the model's."""
     extra = {name: value for name, value in model.config.extra.items() if name not in ("id2label", "label2id")}
-    config, task = dataclasses.replace(model.config, extra=extra), os.path.join(directory, TASK_FILE)
-    task = read_json(task) if os.path.exists(task) else None
-    return dataclasses.replace(model, config=config, labels=read_labels(directory, config), task=task)
+    config = dataclasses.replace(model.config, extra=extra)
+    labels, task = read_labels(directory, config), read_task_file(directory)
+    return dataclasses.replace(model, config=config, labels=labels, task=task)

@@ -13,7 +13,7 @@ from bert_tf.checkpoints.locate import RELEASE
 from bert_tf.checkpoints.readers import read_arrays
 from bert_tf.config import EncoderConfig
 from bert_tf.config_files import CONFIG_FILES
-from bert_tf.files import new_directory, read_json, write_text
+from bert_tf.files import new_directory, read_object, write_text
 from bert_tf.model_files import LABELS_FILE, directory_of, load_description, save_description
 
 TASK_FILE = "task.json"  # what the model was trained for; see tasks/registry.py
@@ -49,12 +49,18 @@ def read(path: str, do_lower_case: bool | None = None) -> Model:
     """
     arrays = read_arrays(path)
     description, directory = load_description([path], do_lower_case=do_lower_case), directory_of(path)
-    task = os.path.join(directory, TASK_FILE)
     others = [name for name in sorted(os.listdir(directory)) if name not in _CARRIED and not _is_weights(name)]
     if others:
         logging.info("Not taken over from %s: %s.", directory, ", ".join(others))
-    task = read_json(task) if os.path.exists(task) else None
+    task = read_task_file(directory)
     return Model(path, arrays, description.config, description.tokenizer, description.labels, task)
+
+
+def read_task_file(directory: str) -> dict | None:
+    """Returns what the task.json of a directory says, or None where there is none."""
+    path = os.path.join(directory, TASK_FILE)
+    kind, remedy = "the description of a task", "take the task.json that training wrote"
+    return read_object(path, kind, remedy) if os.path.exists(path) else None
 
 
 def write(model: Model, output_dir: str):

@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterable
 
 from bert_tf.config import EncoderConfig
-from bert_tf.files import read_text, write_text
+from bert_tf.files import read_object, write_text
 from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.tasks.squad.task import QuestionAnsweringTask
 from bert_tf.tasks.tagging.task import TaggingTask
@@ -44,7 +44,7 @@ def read_task(directory: str, config: EncoderConfig, kinds: Iterable[type[FineTu
             f"{directory}, which has none."
         )
     try:
-        values = json.loads(read_text(path))
+        values = read_object(path, "the description of a task", "take the task.json that training wrote")
         name, inputs, length = (values.pop(key) for key in ("task", "text_inputs", "max_seq_length"))
         return TrainedTask(classes[name](config, **values), tuple(inputs), length)
     except (KeyError, TypeError, ValueError) as error:

@@ -8,9 +8,12 @@ import re
 import warnings
 from collections.abc import Iterable
 
-from bert_tf.files import write_text
+from bert_tf.files import brief, read_object, write_text
 from bert_tf.names import CLS, PAD, SEP, UNKNOWN
 
+_LARGEST, _MOST_PIECES = 32 * 2**20, 1_000_000  # bytes of a file; the largest vocabularies have half a million pieces
+_LONGEST = 256  # bytes of a piece, without ##, that FastWordpieceTokenizer takes
+LONGEST_WORD = 200  # characters; a longer word is one [UNK] (max_input_chars_per_word)
 VOCAB_FILE, CONFIG_FILE = "vocab.txt", "tokenizer_config.json"
 _NEEDED = (PAD, UNKNOWN, CLS, SEP)
 
@@ -49,12 +52,28 @@ class Vocabulary:
     def matchable(self) -> list[str]:
         """Returns the pieces with those replaced that no word can hold, so that all differ and none is empty.
 
-        A word holds no space, hence neither do the replacements stand for anything.
+        A word holds no space, hence neither do the replacements stand for anything; nor is a word longer than
+        LONGEST_WORD.
+
+        Raises:
+            ValueError: a piece which a word can hold is longer than the op that looks pieces up can take.
         """
         return [
-            piece if piece and self._ids[piece] == i and not re.search(r"[\0\s]", piece) else f" {i}"
+            piece if piece and self._ids[piece] == i and self._fits(i, piece) else f" {i}"
             for i, piece in enumerate(self.pieces)
         ]
+
+    def _fits(self, i, piece):
+        """Says whether a word can hold a piece."""
+        bare = piece.removeprefix("##")
+        if re.search(r"[\0\s]", piece) or len(bare) > LONGEST_WORD:
+            return False
+        if len(bare.encode("utf-8")) > _LONGEST:
+            raise ValueError(
+                f"A piece must have at most {_LONGEST} bytes, which is what tensorflow-text looks up. Received, in "
+                f"line {i + 1} of {self.source}, one of {len(bare.encode('utf-8'))}: {brief(piece)}; take it out."
+            )
+        return True
 
     @functools.cached_property
     def _ids(self):
@@ -81,8 +100,18 @@ class Vocabulary:
             raise ValueError(
                 f"The vocabulary must be a file, one piece a line. There is none at {path}; correct `vocab_file`."
             )
+        if os.path.getsize(path) > _LARGEST:
+            raise ValueError(
+                f"A vocabulary must have at most {_LARGEST:,} bytes. Received {path} of {os.path.getsize(path):,}: is "
+                "it one, with a piece a line?"
+            )
         with open(path, "rb") as file:  # bytes: a text file would take U+2028 and "\r" for line ends
             text = file.read().decode("utf-8", "ignore").rstrip()
+        if text.count("\n") >= _MOST_PIECES:
+            raise ValueError(
+                f"A vocabulary must have at most {_MOST_PIECES:,} pieces. Received {path} of "
+                f"{text.count(chr(10)) + 1:,} lines: is it one, with a piece a line?"
+            )
         return cls([line.strip() for line in text.split("\n")] if text else [], path)
 
     def save(self, path: str):
@@ -121,7 +150,7 @@ def resolve_case(directory: str, do_lower_case: bool | None) -> bool:
     config = _read_config(path) if os.path.exists(path) else {}
     stored = config.get("do_lower_case")
     if stored is not None and not isinstance(stored, bool):
-        raise ValueError(f"{path}: do_lower_case must be true or false. Received: {stored!r}.")
+        raise ValueError(f"{path}: do_lower_case must be true or false. Received: {brief(stored)}.")
     if None not in (stored, do_lower_case) and stored != do_lower_case:
         raise ValueError(
             f"`do_lower_case` must fit the checkpoint. {path} says {json.dumps(stored)}. Received: "
@@ -146,17 +175,10 @@ def _refuse_foreign_settings(path, config, do_lower_case):
         if config.get(key) not in (None, value):
             raise ValueError(
                 f"{path}: {key} must be {json.dumps(value)} or absent with do_lower_case {json.dumps(do_lower_case)}, "
-                f"as in google-research/bert's algorithm. Received: {json.dumps(config[key])}; "
+                f"as in google-research/bert's algorithm. Received: {json.dumps(config[key]):.200}; "
                 "remove the key to use Google's algorithm nevertheless."
             )
 
 
 def _read_config(path):
-    try:
-        with open(path, encoding="utf-8") as file:
-            config = json.load(file)
-    except ValueError as error:
-        raise ValueError(f"{path} must hold JSON. {error}") from error
-    if not isinstance(config, dict):
-        raise ValueError(f"{path} must hold a JSON object. Received: {type(config).__name__}.")
-    return config
+    return read_object(path, "the settings of a tokenizer in JSON", "correct the file, or remove it")

@@ -11,12 +11,11 @@ from bert_tf.families import Template
 from bert_tf.names import SPECIAL_PIECES, UNKNOWN
 from bert_tf.tokenization import packing
 from bert_tf.tokenization import vocabulary as vocabularies
-from bert_tf.tokenization.vocabulary import Vocabulary, check_case
+from bert_tf.tokenization.vocabulary import LONGEST_WORD, Vocabulary, check_case
 from bert_tf.tokenization.words import Words, WordSplitter
 
 __all__ = ["Tokenizer", "check_case"]
 
-_LONGEST_WORD = 200  # characters; a longer word is one [UNK] (max_input_chars_per_word)
 _MOST_BYTES = 4  # of a character in UTF-8
 
 
@@ -70,7 +69,7 @@ class Tokenizer(tf.Module):
             self._pieces = tf_text.FastWordpieceTokenizer(
                 vocab=self._vocabulary.matchable(),
                 unknown_token=UNKNOWN,
-                max_bytes_per_word=_MOST_BYTES * _LONGEST_WORD,
+                max_bytes_per_word=_MOST_BYTES * LONGEST_WORD,
                 token_out_type=tf.int32,
                 no_pretokenization=True,
             )
@@ -191,7 +190,7 @@ class Tokenizer(tf.Module):
         with tf.device("CPU:0"):  # a GPU has no string ops and would copy the rest to and fro
             words = self._splitter(texts)
             strings = tf.strings.unicode_encode(words.chars, "UTF-8")
-            too_long = words.chars.row_lengths() > _LONGEST_WORD
+            too_long = words.chars.row_lengths() > LONGEST_WORD
             ids, starts, ends = self._pieces.tokenize_with_offsets(tf.where(too_long, " ", strings))
             starts, limits = _to_characters(words, ids, starts.flat_values, ends.flat_values, self.unk_id)
             row_of_piece = tf.gather(words.rows, ids.value_rowids())

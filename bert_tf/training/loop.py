@@ -15,7 +15,7 @@ from bert_tf.training.layer_rates import LayerRates
 from bert_tf.training.optimizers import OPTIMIZERS
 from bert_tf.training.out_of_memory import first_step
 from bert_tf.training.schedule import SCHEDULES
-from bert_tf.training.state import TrainingState, begin
+from bert_tf.training.state import TrainingState, begin, check_model
 from bert_tf.training.step import StepConfig, TrainStep
 
 
@@ -104,10 +104,11 @@ def fit(task, run: RunConfig, batches: Callable, actions: Iterable[Callable] = (
             or on_begin, may end the run before its time, by `state.ended_at`.
     """
     distribution.check_batch_size(run.train_batch_size, run.step.accumulation, "`train_batch_size`")
+    checkpoints = Store(run.output_dir, keep=run.keep_checkpoints)
+    check_model(checkpoints, run.init_checkpoint, task, run.anew, run.reinit_layers)
     model = task.build_model()
     optimizer = _make_optimizer(run, model)
     state = TrainingState(model, optimizer, TrainStep(task, model, optimizer, run.step), run.identity())
-    checkpoints = Store(run.output_dir, keep=run.keep_checkpoints)
     start = begin(state, checkpoints, run.init_checkpoint, task, run.anew, run.reinit_layers)
     cluster.check_same(start, "step to begin at")
     if start == run.num_train_steps:

@@ -5,7 +5,7 @@ import dataclasses
 from bert_tf.config import EncoderConfig
 from bert_tf.training.out_of_memory import micro_batches
 
-_FLOAT32 = 4  # bytes
+FLOAT32 = 4  # bytes
 _MB = 2**20
 _RUNTIME = 900 * _MB  # TensorFlow on a CPU: a fresh process has 640 MB, and graph, threads and scratch come to it
 
@@ -68,14 +68,29 @@ class Estimate:
         return sum(dataclasses.astuple(self))
 
 
+def encoder_parameters(config: EncoderConfig) -> int:
+    """Returns how many numbers the variables of an encoder have, without building it."""
+    c, H, E = config, config.hidden_size, config.embedding_width
+    tables = c.vocab_size + c.max_position_embeddings + c.type_vocab_size + c.task_type_vocab_size
+    attention = 4 * _linear(H, H) + 2 * H
+    feed_forward = _linear(H, c.intermediate_size) + _linear(c.intermediate_size, H) + 2 * H
+    projection = _linear(E, H) if E != H else 0
+    pooler = _linear(H, H) if c.has_pooler else 0
+    return (tables + 2) * E + projection + c.num_blocks * (attention + feed_forward) + pooler
+
+
+def _linear(inputs, outputs):
+    return (inputs + 1) * outputs
+
+
 def estimate(step: StepShape) -> Estimate:
     """Returns the memory of one step, counted from `modeling/`; on a CPU real peaks were 0.87 to 1.02 times it.
 
     It is for steps without XLA, which keeps fewer tensors.
     """
     c, mixed = step.config, step.precision != "float32"
-    numbers = step.parameters * _FLOAT32
-    table = c.vocab_size * c.hidden_size * _FLOAT32  # its gradient: one of the look-up, one of the decoder, their sum
+    numbers = step.parameters * FLOAT32
+    table = c.vocab_size * c.hidden_size * FLOAT32  # its gradient: one of the look-up, one of the decoder, their sum
     return Estimate(
         weights=numbers + mixed * numbers // 2,
         optimizer=2 * numbers,
@@ -90,13 +105,13 @@ def _activations(step):
 
     The most is needed either where the gradient of the logits is computed or where that of the last block is.
     """
-    c, S, half = step.config, step.max_seq_length, 2 if step.precision != "float32" else _FLOAT32
+    c, S, half = step.config, step.max_seq_length, 2 if step.precision != "float32" else FLOAT32
     hidden, inner, scores = S * c.hidden_size, S * c.intermediate_size, c.num_attention_heads * S * S
     storage = _kept_by_block(c, hidden, inner, scores, half)
     # Of a block's backward pass: the gradients of its tensors; GELU and LayerNorm compute theirs in float32.
-    backward = 2 * scores * half + (3 * inner + 4 * hidden) * _FLOAT32
-    embeddings = 4 * hidden * _FLOAT32
-    logits = 4 * step.max_predictions * c.vocab_size * _FLOAT32  # logits, softmax, their gradient and its share
+    backward = 2 * scores * half + (3 * inner + 4 * hidden) * FLOAT32
+    embeddings = 4 * hidden * FLOAT32
+    logits = 4 * step.max_predictions * c.vocab_size * FLOAT32  # logits, softmax, their gradient and its share
     if step.rematerialize:
         return embeddings + c.num_hidden_layers * hidden * half + max(logits, storage + backward)
     return embeddings + c.num_hidden_layers * storage + max(logits, backward)
@@ -112,7 +127,7 @@ def _kept_by_block(c, hidden, inner, scores, half):
     """
     attention = (3 if c.attention_probs_dropout_prob else 1) * scores * half
     dropout = 2 if c.hidden_dropout_prob else 0
-    return attention + 6 * hidden * _FLOAT32 + ((6 + dropout) * hidden + 2 * inner) * half
+    return attention + 6 * hidden * FLOAT32 + ((6 + dropout) * hidden + 2 * inner) * half
 
 
 def largest_micro_batch(step: StepShape, available: int) -> int:

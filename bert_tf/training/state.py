@@ -7,9 +7,11 @@ import re
 import tensorflow as tf
 from absl import logging
 
-from bert_tf.checkpoints import convert, heads, names, store
+from bert_tf.checkpoints import convert, heads, names, sizes, store
+from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.lora import is_adapter
 from bert_tf.training.layer_rates import top_layers
+from bert_tf.training.will_it_fit import available_memory, check_weights
 
 _SETTINGS = "training/settings"
 
@@ -99,6 +101,22 @@ def begin(
         return 0
     logging.warning("No `init_checkpoint`: training starts from random weights.")
     return 0
+
+
+def check_model(
+    checkpoints: store.Store, init_checkpoint: str | None, task, anew: bool = False, reinit_layers: int = 0
+):
+    """Finds out what can be known of a run's model before it is built, which takes the memory that is asked for.
+
+    Args:
+        as `begin`.
+
+    Raises:
+        ValueError: the configuration does not describe the weights to start from, or the memory cannot hold it.
+    """
+    if init_checkpoint and (anew or not checkpoints.steps()):
+        sizes.check(open_checkpoint(init_checkpoint, task.config.model_type), task.config, reinit_layers)
+    check_weights(task.config, available_memory())
 
 
 def _load_initial(variables, path, task, reinit_layers):

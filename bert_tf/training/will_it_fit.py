@@ -7,7 +7,8 @@ import tensorflow as tf
 from absl import logging
 from tensorflow.python.client import device_lib
 
-from bert_tf.training.memory import StepShape, estimate, largest_micro_batch
+from bert_tf.config import EncoderConfig
+from bert_tf.training.memory import FLOAT32, StepShape, encoder_parameters, estimate, largest_micro_batch
 
 _LESS = "`rematerialize`, `precision=mixed_bfloat16` or a smaller `max_seq_length` need less"
 
@@ -103,6 +104,23 @@ def _fitting(step, available):
         return f"none, not even one row; {_LESS}"
     parts = step.with_micro_batch(rows).accumulation
     return f"{rows:,} rows: `gradient_accumulation_steps={parts}`"
+
+
+def check_weights(config: EncoderConfig, available: int):
+    """Raises ValueError where the encoder's weights alone are more than the memory, before anything is built.
+
+    Args:
+        config: of the encoder.
+        available: bytes on a device, of `available_memory`.
+    """
+    numbers = encoder_parameters(config)
+    if numbers * FLOAT32 > available:
+        fields = ("vocab_size", "hidden_size", "num_hidden_layers", "intermediate_size", "max_position_embeddings")
+        raise ValueError(
+            f"The weights of a model must fit the memory, of which {_size(available)} are available. Received a "
+            f"configuration of {numbers:,} numbers, {_size(numbers * FLOAT32)}: "
+            f"{', '.join(f'{name} {getattr(config, name)}' for name in fields)}; correct it, or take a larger machine."
+        )
 
 
 def warn_if_too_large(step: StepShape, available: int):

@@ -147,7 +147,7 @@ def test_safetensors_cut_short(tmp_path, weights, share):
     path = folder / "model.safetensors"
     os.truncate(path, int(path.stat().st_size * share))
     with pytest.raises(
-        ValueError, match="model.safetensors must be a whole safetensors file. .*Download or copy it again"
+        ValueError, match="model.safetensors must be a whole safetensors file. .*download or copy it again"
     ):
         open_checkpoint(folder)
 

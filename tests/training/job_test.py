@@ -96,7 +96,8 @@ def test_without_a_trained_model_there_is_an_error_and_no_directory(tmp_path):
 def test_an_initial_checkpoint_without_the_head_is_no_trained_model(tmp_path):
     init = tiny.checkpoint(tmp_path / "init")
     with pytest.raises(ValueError, match=r"init/bert_model\.ckpt, which has no head for this task; train one"):
-        _job(tmp_path / "out", init_checkpoint=os.fspath(init)).restore()
+        whole = ClassificationTask(tiny.config(), 2)
+        Job(whole, RunConfig(os.fspath(tmp_path / "out"), 8, 6, init_checkpoint=os.fspath(init))).restore()
 
 
 def test_random_weights_are_announced(tmp_path, caplog):

@@ -1,0 +1,90 @@
+"""What hostile files are refused with, and at which cost: 5 seconds, 500 MB."""
+
+import os
+import re
+import resource
+import time
+import warnings
+
+import pytest
+
+from tests import processes, tiny
+from tests.checkpoints.hostile_files import CASES, CONFIG, SETTINGS, VOCAB
+
+SECONDS, MEGABYTES = 5, 500
+
+
+def read(folder, name):
+    """Reads what a file of a model's folder is for, to the end."""
+    from bert_tf.checkpoints.readers import open_checkpoint
+    from bert_tf.config import EncoderConfig
+    from bert_tf.model_files import read_labels
+    from bert_tf.tokenization.wordpiece import Tokenizer
+
+    if name == CONFIG:
+        read_labels(folder, EncoderConfig.load(folder))
+    elif name in (VOCAB, SETTINGS):
+        Tokenizer.from_directory(folder)
+    else:
+        checkpoint = open_checkpoint(folder)
+        for path in checkpoint.names:
+            checkpoint.get(path)
+
+
+def _folder(parent, name, write):
+    """Makes a folder of the hostile file and what its reader needs beside it."""
+    os.mkdir(parent)
+    if name in (SETTINGS, VOCAB):
+        with open(os.path.join(parent, VOCAB), "w", encoding="utf-8") as file:
+            file.write("\n".join(tiny.VOCAB))
+    if name == VOCAB:
+        os.remove(os.path.join(parent, VOCAB))
+    write(os.path.join(parent, name))
+
+
+def _measure(parent, names, pipe):
+    """Sends for each case: its name, the message or the fault, seconds of the processor, megabytes of growth."""
+    warnings.simplefilter("ignore")
+    for i, case in enumerate(names):
+        name, folder = CASES[case][0], os.path.join(parent, str(i))
+        before, start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
+        try:
+            read(folder, name)
+            result = "it was read"
+        except ValueError as error:
+            result = f"ValueError: {error}"
+        except BaseException as error:  # whatever it is: that is the fault which is looked for
+            result = f"{type(error).__name__}: {error}"
+        growth = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+        pipe.send((case, result[:10_000], time.process_time() - start, growth / 1000))
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    """What each case ended in, in one process, that goes on where a case killed the one before."""
+    parent, names, found = os.fspath(tmp_path_factory.mktemp("hostile")), list(CASES), {}
+    for i, case in enumerate(names):
+        _folder(os.path.join(parent, str(i)), *CASES[case][:2])
+    there, here = processes.pipe()
+    process = processes.start(_measure, parent, names, here)
+    here.close()
+    try:
+        while there.poll(60):
+            case, *result = there.recv()
+            found[case] = result
+    except EOFError:
+        pass  # it has ended, at the last case or before: what is missing tells
+    finally:
+        process.kill()
+        process.join()
+    return found
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_it_is_refused_in_one_message_soon_and_cheaply(results, case):
+    assert case in results, "the process died of it, or of a case before"
+    message, seconds, megabytes = results[case]
+    words = CASES[case][2]
+    assert message.startswith("ValueError: ") and re.search(words, message), message
+    assert len(message) < 3000
+    assert seconds < SECONDS and megabytes < MEGABYTES, (seconds, megabytes)
