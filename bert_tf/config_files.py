@@ -1,4 +1,4 @@
-"""The file that holds a configuration: where it is, and its JSON as it stands, before `EncoderConfig` reads it."""
+"""The file that holds a configuration: where it is, and its JSON, before `EncoderConfig` reads it."""
 
 import json
 import os
@@ -25,7 +25,7 @@ def find(path: str) -> str:
 
 
 def read(path: str) -> dict[str, Any]:
-    """Returns the JSON object in a file.
+    """Returns the JSON object in a file; that of a KerasHub preset in our names.
 
     Raises:
         ValueError: there is no such file, or it does not hold one.
@@ -46,7 +46,12 @@ def read(path: str) -> dict[str, Any]:
         raise ValueError(f"{path}: {error}") from error
     if not isinstance(values, dict):
         raise ValueError(f"{path}: A BERT configuration must be a JSON object. Received: {type(values).__name__}.")
-    return values
+    if "registered_name" not in values:
+        return values
+    try:
+        return families.from_keras_hub(values)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
 
 
 def model_type_in(directory: str | os.PathLike) -> str | None:

@@ -7,16 +7,16 @@ import re
 from absl import logging
 
 from bert_tf import families
-from bert_tf.checkpoints import convert, heads
+from bert_tf.checkpoints import convert, heads, keras_hub
 from bert_tf.checkpoints.readers import open_checkpoint
+from bert_tf.checkpoints.writers.description import LABELS_FILE, write_labels
 from bert_tf.config import EncoderConfig, template_for
 from bert_tf.config_files import CONFIG_FILES
-from bert_tf.files import read_text, write_text
+from bert_tf.files import read_text
 from bert_tf.modeling.encoder import Encoder
 from bert_tf.modeling.heads import ClassificationHead
 from bert_tf.tokenization.wordpiece import Tokenizer
 
-LABELS_FILE = "labels.txt"
 _HEAD = "classifier/output_weights"
 _TRANSFORM = "classifier/dense/kernel"  # a head without it is one for every piece
 _EXCUSED = (*heads.others(("classifier/.*",)), heads.POOLER)
@@ -140,6 +140,8 @@ def load_description(
     here = here or next(iter(directories), ".")
     config = EncoderConfig.load(config_file or here)
     kind = TOKENIZERS[families.family(config.model_type).tokenizer]
+    if preset := keras_hub.tokenizer_of(here):
+        vocab_file, do_lower_case = vocab_file or preset[0], preset[1] if do_lower_case is None else do_lower_case
     tokenizer = kind.from_directory(here, do_lower_case, vocab_file, template_for(config))
     check_vocabulary(tokenizer, config)
     return Description(config, tokenizer, read_labels(here, config))
@@ -173,5 +175,4 @@ def save_description(directory: str, config: EncoderConfig, tokenizer: Tokenizer
     os.makedirs(directory, exist_ok=True)
     config.save(os.path.join(directory, "bert_config.json"))
     tokenizer.save(directory)
-    if labels is not None:
-        write_text(os.path.join(directory, LABELS_FILE), "".join(f"{label}\n" for label in labels))
+    write_labels(directory, labels)
