@@ -3,7 +3,9 @@
 import dataclasses
 import os
 import re
+from collections.abc import Mapping
 
+import numpy as np
 from absl import logging
 
 from bert_tf import families
@@ -33,6 +35,9 @@ class Bert:
         encoder: `Encoder` with the checkpoint's weights.
         head: `ClassificationHead` with its weights, or None.
         labels: the head's label names in the order of its outputs, or None.
+        others: our path -> array, the weights of heads that are no `head`: pretraining's, question answering's. So
+            `bert_tf.save` loses none.
+        path: where it was loaded from, or None.
     """
 
     config: EncoderConfig
@@ -40,10 +45,12 @@ class Bert:
     encoder: Encoder
     head: ClassificationHead | None = None
     labels: list[str] | None = None
+    others: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)
+    path: str | None = None
 
 
 def load(path: str | os.PathLike, do_lower_case: bool | None = None) -> Bert:
-    """Loads a Hugging Face, sentence-transformers, TF1 or bert_tf checkpoint.
+    """Loads a Hugging Face, sentence-transformers, KerasHub, TF1 or bert_tf checkpoint.
 
     Args:
         path: its directory, or a file or TF1 prefix in it; `bert_config.json` or `config.json` and `vocab.txt` must lie
@@ -69,7 +76,9 @@ def load(path: str | os.PathLike, do_lower_case: bool | None = None) -> Bert:
     logging.info("%s", report)
     if report.excused_missing:  # never where the configuration has none
         logging.warning("%s has no pooler: pooled_output comes from random weights.", report.path)
-    return Bert(config, description.tokenizer, encoder, head, _labels_of(head, description.labels, report.path))
+    labels = _labels_of(head, description.labels, report.path)
+    others = {path: checkpoint.get(path) for path in report.excused_left_over if path in checkpoint.names}
+    return Bert(config, description.tokenizer, encoder, head, labels, others, os.fspath(path))
 
 
 def _with_pooler(config, checkpoint):

@@ -22,6 +22,7 @@ PROGRAMS = (
     "train_vocabulary",
     "extend_vocabulary",
     "create_pretraining_data",
+    "convert",
     "export",
     "serve",
     "ask",

@@ -1,9 +1,14 @@
 """Writes a model in the form that another program reads: `write(directory, form, model)`, `form` a key of FORMATS."""
 
 from collections.abc import Callable
+from typing import Any
 
+from bert_tf import families
 from bert_tf.checkpoints.writers import google, hugging_face, keras_hub, own, sentence_transformers
 from bert_tf.checkpoints.writers.model import Model, Written
+from bert_tf.config import EncoderConfig
+
+__all__ = ["FORMATS", "Model", "Written", "implied", "write"]
 
 FORMATS: dict[str, Callable[[str, Model], Written]] = {
     "tf1": google.write,
@@ -13,6 +18,13 @@ FORMATS: dict[str, Callable[[str, Model], Written]] = {
     "bert_tf": own.write,
 }
 WITH_OPTIMIZER = ("tf1", "bert_tf")  # the formats that have a place for an optimizer's state
+WITH_TASK = ("bert_tf",)  # those that have one for all that a run of ours knows: task.json, its state
+
+
+def implied(form: str, config: EncoderConfig) -> dict[str, Any]:
+    """Returns field -> value of the settings that readers of a format take for given; {}: it says all of them."""
+    row = families.family(config.model_type).keras_hub
+    return dict(row.implied) if row and FORMATS.get(form) is keras_hub.write else {}
 
 
 def write(directory: str, form: str, model: Model) -> Written:

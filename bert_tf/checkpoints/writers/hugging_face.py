@@ -1,6 +1,7 @@
 """Hugging Face's directory: config.json, model.safetensors, the tokenizer's files."""
 
 import os
+import shutil
 
 import numpy as np
 from safetensors.numpy import save_file
@@ -35,8 +36,10 @@ def write_as(directory: str, model: Model, architecture: Architecture) -> Writte
     for path in held:
         theirs = name_map.transform(path).to_theirs(model.arrays[path], model.config.num_attention_heads)
         arrays[name_map.from_ours(path, model.arrays)] = np.ascontiguousarray(theirs)
-    save_file(arrays, os.path.join(directory, WEIGHTS), {"format": "pt"})  # which Transformers asks for
-    write_json(os.path.join(directory, "config.json"), config_values(model, architecture))
+    weights, config = os.path.join(directory, WEIGHTS), os.path.join(directory, "config.json")
+    save_file(arrays, weights, {"format": "pt"})  # which Transformers asks for
+    write_json(config, config_values(model, architecture))
+    shutil.copymode(config, weights)  # safetensors lets nobody else read it
     write_tokenizer(directory, model)
     lacks = model.config.has_pooler and architecture.reads_pooler and not any(p.startswith(POOLER) for p in held)
     remarks = ("Without a pooler: the class would start one from random weights.",) if lacks else ()
