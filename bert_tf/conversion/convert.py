@@ -12,6 +12,7 @@ from bert_tf.checkpoints.names import TF1
 from bert_tf.checkpoints.readers import Checkpoint, open_checkpoint
 from bert_tf.checkpoints.writers.architectures import ARCHITECTURES
 from bert_tf.checkpoints.writers.description import HEAD_CLASS
+from bert_tf.checkpoints.writers.sentence_transformers import MODULES
 from bert_tf.conversion.proof import Proof, prove, run
 from bert_tf.files import check_free, whole_directory
 from bert_tf.model_files import Bert, directory_of, load_description
@@ -100,9 +101,18 @@ def _write(model, target, form, choice, overwrite, source, without_meaning):
     adapted = dataclasses.replace(model, config=dataclasses.replace(model.config, **given_up))
     with whole_directory(target, overwrite) as aside:
         written = writers.write(aside, form, adapted)
+        written = dataclasses.replace(written, remarks=(*written.remarks, *_stays_behind(model, aside)))
         found = prove(aside, model, before, written, tuple(given_up))
     told = {"left_out": tuple(choice.dropped), "without_meaning": without_meaning}
     return Proof(source, os.fspath(target), form, **told, **found)
+
+
+def _stays_behind(model, directory):
+    """Returns remarks on files of the source that say something of the model, and that the format has no place for."""
+    files = (MODULES, TASK_FILE)
+    lost = [name for name in files if model.beside and os.path.exists(os.path.join(model.beside, name))
+            and not os.path.exists(os.path.join(directory, name))]  # fmt: skip
+    return [f"{name} of the source stays behind, and what it says." for name in lost]
 
 
 def _with_task(model, form, choice):

@@ -18,5 +18,5 @@ CONVERT = (
 
 SAVE = (
     Flag("save_format", [], "Leave the trained model in these forms too, each in a folder of --output_dir called like "
-         f"it: {', '.join(names.FORMATS)}.", "list"),  # fmt: skip
+         f"it: {', '.join(names.FORMATS)}.", "list", choices=names.FORMATS),  # fmt: skip
 )

@@ -8,7 +8,7 @@ from bert_tf.export.trained import export_trained
 from bert_tf.model_files import Description, save_description
 from bert_tf.programs.devices import prepare as prepare_devices
 from bert_tf.programs.models import describe_model, task_paths
-from bert_tf.programs.saving import check_formats, save_formats
+from bert_tf.programs.saving import save_formats
 from bert_tf.settings import Settings
 from bert_tf.tasks.registry import TASKS, find_task, save_task
 from bert_tf.tasks.task import ACTIONS, FineTuned, Outcome, TaskData, TrainedTask
@@ -33,7 +33,6 @@ def run_task(kind: type[FineTuned], settings: Settings):
         ValueError: settings, files or checkpoints are not as they must be.
     """
     check_stopping(settings)
-    check_formats(settings)
     strategy, use_xla = prepare_devices(settings)
     model = describe_model(settings)
     before = find_task(task_paths(settings), model.config, kind)
@@ -56,8 +55,7 @@ def run_task(kind: type[FineTuned], settings: Settings):
         run = FineTuning(settings, model, data, rows, as_trained, job, use_xla)
         run.train_or_restore()
         run.score_and_answer()
-    if is_chief(strategy):
-        save_formats(settings)
+    save_formats(settings, strategy)
     if settings.do_export and is_chief(strategy):
         export_trained(settings.output_dir, settings.export_dir, settings.export_dtype, as_trained)
 

@@ -2,24 +2,17 @@
 
 import os
 
-from bert_tf.names import FORMATS
 from bert_tf.settings import Settings
 
 
-def check_formats(settings: Settings):
-    """Raises ValueError where `save_format` names a form that there is not."""
-    for form in settings.save_format:
-        if form not in FORMATS:
-            raise ValueError(f"`save_format` must be of {', '.join(FORMATS)}. Received: {form!r}.")
-
-
-def save_formats(settings: Settings):
-    """Writes the model in `output_dir` in each form of `save_format`, into a folder that is called like the form.
+def save_formats(settings: Settings, strategy):
+    """Lets the chief write the model in `output_dir` in each form of `save_format`, into a folder called like it.
 
     Raises:
         ValueError: a form cannot hold the model; what was trained is as it was.
     """
     from bert_tf.conversion.convert import convert
+    from bert_tf.training.cluster import is_chief
 
-    for form in settings.save_format:
+    for form in settings.save_format if is_chief(strategy) else ():
         print(convert(settings.output_dir, os.path.join(settings.output_dir, form), form, overwrite=True))

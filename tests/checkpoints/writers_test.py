@@ -155,6 +155,12 @@ def test_what_a_format_cannot_hold_is_refused(case, kind, form, message, tmp_pat
         writers.write(tmp_path, form, models.model(case, kind))
 
 
+def test_padding_that_transformers_would_count_from(tmp_path):
+    model = dataclasses.replace(models.model("roberta", "encoder"), tokenizer=models.tokenizer(models.config("bert")))
+    with pytest.raises(ValueError, match="padding's id must be 1 .* positions start at 2. .* pads with 0"):
+        writers.write(tmp_path, "huggingface", model)
+
+
 def test_two_heads_that_no_class_has():
     paths = [*models.arrays(models.config("bert"), "text"), *models.arrays(models.config("bert"), "masked_lm")]
     with pytest.raises(ValueError, match="Received classifier and cls/predictions; say which shall stay behind"):

@@ -32,7 +32,7 @@ CASES = {
     "roberta": {"model_type": "roberta", "type_vocab_size": 1, "layer_norm_eps": 1e-5, "hidden_act": "gelu"},
     "roberta-odd": {"model_type": "roberta", "type_vocab_size": 1, "hidden_act": "gelu_new", **_ONE_LAYER},
     "albert": {"model_type": "albert", "embedding_size": 8, "hidden_act": "gelu_new"},
-    "albert-odd": {"model_type": "albert", "embedding_size": 12, "num_hidden_groups": 2, "num_hidden_layers": 5},
+    "albert-odd": {"model_type": "albert", "embedding_size": 6, "num_hidden_groups": 2, "num_hidden_layers": 5},
     "ernie": {"model_type": "ernie", "use_task_id": True, "task_type_vocab_size": 3, "hidden_act": "relu"},
     "ernie-odd": {"model_type": "ernie", "type_vocab_size": 4, "hidden_act": "gelu", **_ONE_LAYER},
 }
@@ -91,12 +91,13 @@ def _head(config, kind, name, size):
 
 
 @functools.cache
-def _tokenizer(template):
-    return Tokenizer(list(PIECES), template=template)
+def _tokenizer(template, pad):
+    pieces = [piece for piece in PIECES if piece != tiny.VOCAB[0]]
+    return Tokenizer([*pieces[:pad], tiny.VOCAB[0], *pieces[pad:]], template=template)
 
 
 def tokenizer(config) -> Tokenizer:
-    return _tokenizer(template_for(config))
+    return _tokenizer(template_for(config), max(0, config.first_position - 1))
 
 
 def model(case, kind, **options) -> Model:

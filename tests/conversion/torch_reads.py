@@ -35,7 +35,8 @@ def read(folder, given):
         inputs = tokenizer(*given["texts"], padding="max_length", max_length=given["length"], return_tensors="pt")
         if ending and "pipeline" in given:
             task, options = PIPELINES[ending]
-            found["pipeline"] = answers(transformers.pipeline(task, str(folder), device="cpu"), given["pipeline"], options)
+            pipeline = transformers.pipeline(task, str(folder), device="cpu")
+            found["pipeline"] = answers(pipeline, given["pipeline"], options)
     else:
         inputs = {"input_ids": torch.tensor(given["ids"])}
         inputs["attention_mask"] = torch.ones_like(inputs["input_ids"])

@@ -69,7 +69,8 @@ def read(tmp_path_factory):
         (place / "model").mkdir(parents=True)
         writers.write(place / "model", "huggingface", model)
         (place / "given.json").write_text(json.dumps(given), encoding="utf-8")
-        ours[f"{case}-{kind}"] = model, {"ids": rows["input_ids"].numpy(), **outputs(model.config, model.arrays, rows)}, rows
+        mine = {"ids": rows["input_ids"].numpy(), **outputs(model.config, model.arrays, rows)}
+        ours[f"{case}-{kind}"] = model, mine, rows
     code = (pathlib.Path(__file__).parent / "torch_reads.py").read_text(encoding="utf-8")
     other_envs.run(other_envs.torch_python(), code, folder)
     found = json.loads((folder / "found.json").read_text(encoding="utf-8"))

@@ -30,6 +30,7 @@ def write(directory: str, model: Model) -> Written:
 
 def write_as(directory: str, model: Model, architecture: Architecture) -> Written:
     """As `write`, for one class."""
+    _check_padding(model)
     held = [path for path in model.arrays if architecture.holds(path, model.arrays)]
     name_map = names.hugging_face(model.config.model_type)
     arrays = {}
@@ -41,9 +42,20 @@ def write_as(directory: str, model: Model, architecture: Architecture) -> Writte
     write_json(config, config_values(model, architecture))
     shutil.copymode(config, weights)  # safetensors lets nobody else read it
     write_tokenizer(directory, model)
-    lacks = model.config.has_pooler and architecture.reads_pooler and not any(p.startswith(POOLER) for p in held)
-    remarks = ("Without a pooler: the class would start one from random weights.",) if lacks else ()
+    has_pooler = any(path.startswith(POOLER) for path in held)
+    wants_pooler = name_map.knows(f"{POOLER}kernel") and architecture.holds(POOLER, model.arrays)
+    remarks = ("There is no pooler: Transformers starts one from random weights.",) if wants_pooler > has_pooler else ()
     return Written((WEIGHTS,), tuple(path for path in model.arrays if path not in held), remarks)
+
+
+def _check_padding(model):
+    """Where positions do not start at 0, Transformers counts them from the padding's id on, and leaves that id out."""
+    first, pad = model.config.first_position, model.tokenizer.pad_id
+    if first and pad != first - 1:
+        raise ValueError(
+            f"The padding's id must be {first - 1} in a model whose positions start at {first}. Received a tokenizer "
+            f"that pads with {pad}; take the model's own."
+        )
 
 
 def config_values(model: Model, architecture: Architecture) -> dict:
