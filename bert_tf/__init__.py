@@ -1,13 +1,14 @@
-"""BERT on Keras 3 and TensorFlow: `bert_tf.load(path)` gives config, tokenizer, encoder and head."""
+"""BERT on Keras 3 and TensorFlow: `bert_tf.load(path)` gives config, tokenizer, encoder, head; `save` writes them."""
 
 __version__ = "0.1.0"
-__all__ = ["EncoderConfig", "Encoder", "Tokenizer", "load"]
+__all__ = ["EncoderConfig", "Encoder", "Tokenizer", "load", "save"]
 
 _HOMES = {
     "EncoderConfig": "bert_tf.config",
     "Encoder": "bert_tf.modeling.encoder",
     "Tokenizer": "bert_tf.tokenization.wordpiece",
     "load": "bert_tf.model_files",
+    "save": "bert_tf.conversion.convert",
 }
 
 

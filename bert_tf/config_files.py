@@ -1,4 +1,4 @@
-"""The file that holds a configuration: where it is, and its JSON as it stands, before `EncoderConfig` reads it."""
+"""The file that holds a configuration: where it is, and its JSON, before `EncoderConfig` reads it."""
 
 import os
 from typing import Any
@@ -26,7 +26,7 @@ def find(path: str) -> str:
 
 
 def read(path: str) -> dict[str, Any]:
-    """Returns the JSON object in a file.
+    """Returns the JSON object in a file; that of a KerasHub preset in our names.
 
     Raises:
         ValueError: there is no such file, or it does not hold one.
@@ -36,7 +36,13 @@ def read(path: str) -> dict[str, Any]:
             f"A BERT configuration must be a file. There is none at {path}; name one, such as bert_config.json."
         )
     kind = "a BERT configuration in JSON, such as bert_config.json"
-    return read_object(path, kind, "correct the file, or `bert_config_file`")
+    values = read_object(path, kind, "correct the file, or `bert_config_file`")
+    if "registered_name" not in values:  # of a KerasHub preset
+        return values
+    try:
+        return families.from_keras_hub(values)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
 
 
 def model_type_in(directory: str | os.PathLike) -> str | None:

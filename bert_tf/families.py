@@ -52,6 +52,23 @@ class Template:
 
 
 @dataclasses.dataclass(frozen=True)
+class KerasHub:
+    """What KerasHub has of a family, read from its source, version 0.32.
+
+    Attributes:
+        classes: how the names of its classes begin: BertBackbone.
+        module: of its models: keras_hub.src.models.bert.
+        implied: our field -> what its backbone computes with, whatever the configuration; it has no key for that.
+        has_segments: its configuration has a key for type_vocab_size, else it is in `implied`.
+    """
+
+    classes: str
+    module: str
+    implied: Mapping[str, Any]
+    has_segments: bool = True
+
+
+@dataclasses.dataclass(frozen=True)
 class Family:
     """One row of FAMILIES.
 
@@ -65,6 +82,8 @@ class Family:
         fixed: our field, or other key -> the only value that the family has. Where positions start is here, too:
             `first_position`.
         sizes: name of a release -> its fields of `EncoderConfig`.
+        classes: how the names of its classes begin in Transformers: BertModel.
+        keras_hub: what KerasHub has of it; None: nothing that holds its weights.
     """
 
     name_map: str
@@ -75,6 +94,8 @@ class Family:
     switches: Mapping[str, str] = dataclasses.field(default_factory=dict)
     fixed: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     sizes: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
+    classes: str = "Bert"
+    keras_hub: KerasHub | None = None
 
     def read(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Returns what a configuration file says, in the names of our fields; unknown keys stay.
@@ -103,13 +124,39 @@ class Family:
                 )
         return {**self.defaults, **ours}
 
+    def write(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Returns our fields and other keys in the names of the family's config.json; `read` of it gives them back.
+
+        Args:
+            values: each of our fields that is not BERT's, and those that have a default here.
+        """
+        theirs = {ours: key for key, ours in self.keys.items()}
+        said = {name: value for name, value in values.items() if name not in self._implied}
+        switches = {switch: True for name, switch in self.switches.items() if values.get(name)}
+        return {theirs.get(name, name): value for name, value in said.items()} | switches
+
+    @property
+    def _implied(self):
+        """Fields that its config.json has no key for: `fixed` ones, without those that a file may repeat."""
+        return [name for name in self.fixed if name in _OURS_ALONE]
+
+
+# Fields of `EncoderConfig` that are no keys of Transformers' in any family.
+_OURS_ALONE = ("first_position", "classifier_act", "has_pooler")
+
 
 FAMILIES: dict[str, Family] = {  # the key is Hugging Face's `model_type`
-    "bert": Family(name_map="bert", sizes=sizes.BERT),
+    "bert": Family(
+        name_map="bert",
+        keras_hub=KerasHub("Bert", "bert", {"hidden_act": "gelu_tanh", "layer_norm_eps": 1e-12}),
+        sizes=sizes.BERT,
+    ),
     # Sanh et al. 2019. Beside what stands here it has no dropout on the output of attention, so that training
     # differs slightly from Transformers; what it computes is the same.
     "distilbert": Family(
         name_map="distilbert",
+        classes="DistilBert",
+        keras_hub=KerasHub("DistilBert", "distil_bert", {"hidden_act": "gelu", "layer_norm_eps": 1e-12}, False),
         template=Template(second_segment=0),
         keys={
             "n_layers": "num_hidden_layers",
@@ -129,14 +176,19 @@ FAMILIES: dict[str, Family] = {  # the key is Hugging Face's `model_type`
     # Clark et al. 2020.
     "electra": Family(
         name_map="electra",
+        classes="Electra",
+        defaults={"embedding_size": 128},
         fixed={"has_pooler": False, "classifier_act": "gelu"},
         sizes=sizes.ELECTRA,
     ),
     # Sun et al. 2019 and 2020 (ERNIE 2: a table of tasks), Sun et al. 2021 (ERNIE 3).
-    "ernie": Family(name_map="ernie", switches={"task_type_vocab_size": "use_task_id"}, sizes=sizes.ERNIE),
+    "ernie": Family(
+        name_map="ernie", classes="Ernie", switches={"task_type_vocab_size": "use_task_id"}, sizes=sizes.ERNIE
+    ),
     # Lan et al. 2019, table 1 and appendix A.4: the releases' second version, without dropout.
     "albert": Family(
         name_map="albert",
+        classes="Albert",
         defaults={"embedding_size": 128, "num_hidden_groups": 1},
         fixed={"inner_group_num": 1},
         sizes=sizes.ALBERT,
@@ -144,6 +196,7 @@ FAMILIES: dict[str, Family] = {  # the key is Hugging Face's `model_type`
     # Liu et al. 2019. One segment, and positions that start behind those of padding.
     "roberta": Family(
         name_map="roberta",
+        classes="Roberta",
         template=Template(("<s>",), ("</s>", "</s>"), ("</s>",), second_segment=0),
         defaults={"has_pooler": False},
         fixed={"first_position": 2, "classifier_act": "tanh"},
@@ -164,6 +217,39 @@ def family(model_type: str) -> Family:
             "these families."
         )
     return FAMILIES[model_type]
+
+
+# What KerasHub's backbones call our fields. They have one dropout for both places.
+KERAS_HUB_KEYS = {
+    "vocabulary_size": "vocab_size",
+    "num_layers": "num_hidden_layers",
+    "num_heads": "num_attention_heads",
+    "hidden_dim": "hidden_size",
+    "intermediate_dim": "intermediate_size",
+    "dropout": "hidden_dropout_prob",
+    "max_sequence_length": "max_position_embeddings",
+    "num_segments": "type_vocab_size",
+}
+
+
+def from_keras_hub(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns what the config.json of a KerasHub preset says, in our names.
+
+    Args:
+        values: of the file: {"class_name": "BertBackbone", "config": {...}}.
+
+    Raises:
+        ValueError: it is of no backbone that we know.
+    """
+    backbones = {f"{row.keras_hub.classes}Backbone": name for name, row in FAMILIES.items() if row.keras_hub}
+    given, name = values.get("config"), values.get("class_name")
+    if not isinstance(name, str) or name not in backbones or not isinstance(given, Mapping):
+        raise ValueError(f"A KerasHub preset must be one of {', '.join(backbones)}. Received: {name!r}.")
+    known = {ours: given[theirs] for theirs, ours in KERAS_HUB_KEYS.items() if theirs in given}
+    both = {"attention_probs_dropout_prob": known["hidden_dropout_prob"]} if "hidden_dropout_prob" in known else {}
+    row = FAMILIES[backbones[name]]
+    # The key layer_norm_eps says, among others, that "gelu" is the exact form.
+    return {"model_type": backbones[name], **row.keras_hub.implied, **known, **both}
 
 
 def names() -> list[str]:

@@ -1,4 +1,4 @@
-"""Whole text files: read forgivingly where Google's code does, written so that a reader never sees half of one."""
+"""Whole files and directories: text read forgivingly where Google's code does, written so that none is seen half."""
 
 import codecs
 import contextlib
@@ -139,35 +139,45 @@ def atomic_open(path: str | os.PathLike, mode: str = "w", durable: bool = True):
         raise
 
 
-def check_new_directory(path: str | os.PathLike):
-    """Raises ValueError where something is at `path`, an `output_dir`, that would be overwritten."""
-    path = os.path.realpath(path)
-    if os.path.lexists(path) and not (os.path.isdir(path) and not os.listdir(path)):
-        raise ValueError(
-            f"`output_dir` must not be there yet, or be an empty directory. Received {path}, which is in use; name "
-            "another one."
-        )
-
-
 @contextlib.contextmanager
-def new_directory(path: str | os.PathLike):
-    """Makes a directory beside `path`, which is yielded, and which becomes `path` when the block ends well.
+def whole_directory(path: str | os.PathLike, replace: bool = False):
+    """Makes a directory beside `path`, to be filled, that takes its place when the block ends well; else it vanishes.
+
+    Args:
+        path: nothing may be there, or an empty directory; or, to `replace` it, a directory with anything in it, which
+            stays as it was until the new one is whole.
+        replace: see there.
+
+    Yields:
+        the path of the directory to fill.
 
     Raises:
-        ValueError: something is at `path` already.
-        OSError: it cannot be made.
+        ValueError: something is at `path`.
+        OSError: the directory cannot be made.
     """
-    check_new_directory(path)
     path = os.path.realpath(path)
+    check_free(path, replace)
     os.makedirs(os.path.dirname(path), exist_ok=True)
-    aside = f"{path}.tmp-{os.getpid()}"
+    aside, old = f"{path}.tmp-{os.getpid()}", f"{path}.old-{os.getpid()}"
     os.mkdir(aside)
     try:
         yield aside
+        if os.path.isdir(path):
+            os.rename(path, old)
         os.rename(aside, path)
     except BaseException:
         shutil.rmtree(aside, ignore_errors=True)
+        if os.path.isdir(old):
+            os.rename(old, path)
         raise
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def check_free(path: str | os.PathLike, replace: bool = False):
+    """Raises ValueError where a file is at `path`, or a directory that is not empty and not to `replace`."""
+    path = os.fspath(path)
+    if os.path.lexists(path) and not (os.path.isdir(path) and (replace or not os.listdir(path))):
+        raise ValueError(f"{path} must not be there yet, or be an empty directory. Received a path that is in use.")
 
 
 def _read_bytes(path):

@@ -3,20 +3,22 @@
 import dataclasses
 import os
 import re
+from collections.abc import Mapping
 
+import numpy as np
 from absl import logging
 
 from bert_tf import families, releases
-from bert_tf.checkpoints import convert, heads, sizes
+from bert_tf.checkpoints import convert, heads, keras_hub, sizes
 from bert_tf.checkpoints.readers import open_checkpoint
+from bert_tf.checkpoints.writers.description import LABELS_FILE, write_labels
 from bert_tf.config import EncoderConfig, template_for
 from bert_tf.config_files import CONFIG_FILES
-from bert_tf.files import brief, read_text, write_text
+from bert_tf.files import brief, read_text
 from bert_tf.modeling.encoder import Encoder
 from bert_tf.modeling.heads import ClassificationHead
 from bert_tf.tokenization.wordpiece import Tokenizer
 
-LABELS_FILE = "labels.txt"
 _HEAD = "classifier/output_weights"
 _TRANSFORM = "classifier/dense/kernel"  # a head without it is one for every piece
 _EXCUSED = (*heads.others(("classifier/.*",)), heads.POOLER)
@@ -33,6 +35,9 @@ class Bert:
         encoder: `Encoder` with the checkpoint's weights.
         head: `ClassificationHead` with its weights, or None.
         labels: the head's label names in the order of its outputs, or None.
+        others: our path -> array, the weights of heads that are no `head`: pretraining's, question answering's. So
+            `bert_tf.save` loses none.
+        path: where it was loaded from, or None.
     """
 
     config: EncoderConfig
@@ -40,10 +45,12 @@ class Bert:
     encoder: Encoder
     head: ClassificationHead | None = None
     labels: list[str] | None = None
+    others: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)
+    path: str | None = None
 
 
 def load(path: str | os.PathLike, do_lower_case: bool | None = None) -> Bert:
-    """Loads a Hugging Face, sentence-transformers, TF1 or bert_tf checkpoint.
+    """Loads a Hugging Face, sentence-transformers, KerasHub, TF1 or bert_tf checkpoint.
 
     Args:
         path: its directory, or a file or TF1 prefix in it; `bert_config.json` or `config.json` and `vocab.txt` must lie
@@ -70,7 +77,9 @@ def load(path: str | os.PathLike, do_lower_case: bool | None = None) -> Bert:
     logging.info("%s", report)
     if report.excused_missing:  # never where the configuration has none
         logging.warning("%s has no pooler: pooled_output comes from random weights.", report.path)
-    return Bert(config, description.tokenizer, encoder, head, _labels_of(head, description.labels, report.path))
+    labels = _labels_of(head, description.labels, report.path)
+    others = {path: checkpoint.get(path) for path in report.excused_left_over if path in checkpoint.names}
+    return Bert(config, description.tokenizer, encoder, head, labels, others, os.fspath(path))
 
 
 def _with_pooler(config, checkpoint):
@@ -146,6 +155,8 @@ def load_description(
     here = here or next(iter(directories), ".")
     config = dataclasses.replace(EncoderConfig.load(config_file or here), lora=None)
     kind = TOKENIZERS[families.family(config.model_type).tokenizer]
+    if preset := keras_hub.tokenizer_of(here):
+        vocab_file, do_lower_case = vocab_file or preset[0], preset[1] if do_lower_case is None else do_lower_case
     tokenizer = kind.from_directory(here, do_lower_case, vocab_file, template_for(config))
     check_vocabulary(tokenizer, config)
     return Description(config, tokenizer, read_labels(here, config))
@@ -191,5 +202,4 @@ def save_description(directory: str, config: EncoderConfig, tokenizer: Tokenizer
     os.makedirs(directory, exist_ok=True)
     config.save(os.path.join(directory, "bert_config.json"))
     tokenizer.save(directory)
-    if labels is not None:
-        write_text(os.path.join(directory, LABELS_FILE), "".join(f"{label}\n" for label in labels))
+    write_labels(directory, labels)

@@ -11,6 +11,7 @@ SENTENCE_OBJECTIVES = ("nsp", "sop", "none")
 MASKINGS = ("token", "whole_word", "span")
 TEXT_FORMATS = ("sentences", "prose", "jsonl")
 PROBLEMS = ("single_label", "multi_label", "regression")
+FORMATS = ("bert_tf", "huggingface", "keras_hub", "sentence_transformers", "tf1")
 EXPORT_DTYPES = ("float32", "bfloat16")
 
 # The pieces of a BERT vocabulary that stand for no text.

@@ -14,7 +14,7 @@ class Flag:
         default: its value where it is left out; None: none.
         help: one or two sentences for --help.
         kind: "string", "bool", "integer", "float" or "list" (texts with commas between them).
-        choices: the values of a string that are allowed; () allows all.
+        choices: the values of a string, or of each text in a list, that are allowed; () allows all.
         low, high: bounds of a number, both allowed; None: no bound.
         required: it cannot be left out.
     """

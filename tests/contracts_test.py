@@ -47,6 +47,7 @@ MAY_IMPORT = {
     # The loop feeds on the batches of data.dataset, compares scores, and opens modeling.layers.seed_scope.
     "training": {"checkpoints", "data", "evaluation", "modeling"},
     "export": {"checkpoints", "tasks", "model_files"},
+    "conversion": {"checkpoints", "model_files", "modeling", "tasks"},
     "serving": set(),  # any SavedModel: neither modeling nor training
     "corpus": {"data", "text", "tokenization"},
     "vocabulary": {"checkpoints", "model_files", "text", "tokenization"},
@@ -55,8 +56,8 @@ MAY_IMPORT = {
     "inference": {"checkpoints", "export", "model_files", "tasks", "tokenization"},
     "demo": set(),  # what it shows it starts as anybody would
     "programs": {
-        "corpus", "data", "demo", "evaluation", "export", "flags", "glue", "inference", "model_files", "serving",
-        "surgery", "tasks", "text", "tokenization", "training", "vocabulary",
+        "conversion", "corpus", "data", "demo", "evaluation", "export", "flags", "glue", "inference", "model_files",
+        "serving", "surgery", "tasks", "text", "tokenization", "training", "vocabulary",
     },
 }  # fmt: skip
 FINER = {
@@ -158,10 +159,12 @@ def test_the_library_names_parameters_and_not_flags():
 
 def test_names_stand_once():
     from bert_tf import names
+    from bert_tf.checkpoints.writers import FORMATS
     from bert_tf.corpus.examples import OBJECTIVES
     from bert_tf.training.optimizers import OPTIMIZERS
     from bert_tf.training.schedule import SCHEDULES
 
+    assert set(FORMATS) == set(names.FORMATS)
     assert tuple(OBJECTIVES) == names.SENTENCE_OBJECTIVES
     assert tuple(OPTIMIZERS) == names.OPTIMIZERS and tuple(SCHEDULES) == names.SCHEDULES
 
@@ -262,7 +265,8 @@ OUR_FLAGS = {
     "gradient_accumulation_steps": 1, "rematerialize": False, "keep_checkpoints": 5, "overwrite_output_dir": False,
     "bucket_by_length": True, "train_file": None, "eval_file": None, "predict_file": None, "header": True,
     "text_column": ["text"], "label_column": "label", "keep_best": None, "do_export": False, "export_dir": None,
-    "export_dtype": "float32", "worker_hosts": [], "task_index": None, "xnli_language": None, "freeze_layers": "0",
+    "export_dtype": "float32", "save_format": [],
+    "worker_hosts": [], "task_index": None, "xnli_language": None, "freeze_layers": "0",
     "layerwise_lr_decay": 1.0, "unfreeze_epochs": 0.0, "reinit_layers": 0, "lora_rank": 0, "lora_alpha": None,
     "lora_targets": ["query", "value"], "problem_type": "single_label",
     "label_separator": ",", "class_weights": None, "label_smoothing": 0.0, "early_stopping": 0,
@@ -285,7 +289,8 @@ OUR_SQUAD_FLAGS = {
     "precision": "float32", "use_xla": "auto", "distribution_strategy": "default", "seed": 0, "deterministic": False,
     "gradient_accumulation_steps": 1, "rematerialize": False, "keep_checkpoints": 5, "overwrite_output_dir": False,
     "bucket_by_length": True, "do_eval": False, "eval_file": None, "eval_batch_size": 8, "do_export": False,
-    "export_dir": None, "export_dtype": "float32", "worker_hosts": [], "task_index": None, "freeze_layers": "0",
+    "export_dir": None, "export_dtype": "float32", "save_format": [],
+    "worker_hosts": [], "task_index": None, "freeze_layers": "0",
     "layerwise_lr_decay": 1.0, "unfreeze_epochs": 0.0, "reinit_layers": 0, "lora_rank": 0, "lora_alpha": None,
     "lora_targets": ["query", "value"],
 }  # fmt: skip
@@ -302,7 +307,8 @@ GOOGLE_PRETRAINING_FLAGS = {
 OUR_PRETRAINING_FLAGS = {
     "precision": "float32", "use_xla": "auto", "distribution_strategy": "default", "seed": 0, "deterministic": False,
     "gradient_accumulation_steps": 1, "rematerialize": False, "keep_checkpoints": 5, "overwrite_output_dir": False,
-    "worker_hosts": [], "task_index": None, "vocab_file": None, "do_lower_case": None, "eval_file": None,
+    "worker_hosts": [], "task_index": None,
+    "save_format": [], "vocab_file": None, "do_lower_case": None, "eval_file": None,
     "phases": None, "optimizer": "adamw", "schedule": "linear", "objective": "masked_lm", "skip_bad_steps": True,
     "dry_run": False, "masked_lm_prob": 0.15, "masking": "token",
 }  # fmt: skip

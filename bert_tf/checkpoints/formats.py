@@ -9,7 +9,7 @@ import ml_dtypes  # noqa: F401  (registers bfloat16 with NumPy, which safetensor
 import numpy as np
 from safetensors import SafetensorError, safe_open
 
-from bert_tf.checkpoints import tf1
+from bert_tf.checkpoints import keras_hub, tf1
 from bert_tf.checkpoints.torch_bin import TorchBin
 from bert_tf.files import brief, read_object
 
@@ -111,4 +111,5 @@ OPENERS = {
     "sharded safetensors": lambda path: Shards(path, SafetensorsFile),
     "sharded torch_bin": lambda path: Shards(path, TorchBinFile),
     "tf1": tf1.Tf1File,
+    "keras_hub": keras_hub.Preset,
 }

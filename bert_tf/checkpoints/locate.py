@@ -12,12 +12,14 @@ _FILES = {
     "model.safetensors.index.json": "sharded safetensors",
     "pytorch_model.bin": "torch_bin",
     "pytorch_model.bin.index.json": "sharded torch_bin",
+    "model.weights.h5": "keras_hub",
 }
 _ENDINGS = {
     ".safetensors": "safetensors",
     ".safetensors.index.json": "sharded safetensors",
     ".bin": "torch_bin",
     ".bin.index.json": "sharded torch_bin",
+    ".weights.h5": "keras_hub",
 }
 _TF1_FILE = re.compile(r"(.+)\.(?:index|data-\d{5}-of-\d{5})")
 RELEASE = "bert_model.ckpt"  # what Google's releases are called, so that every program finds it in a directory

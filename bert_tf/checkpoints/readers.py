@@ -20,7 +20,7 @@ class Checkpoint:
 
     Attributes:
         path: the file, index file or TF1 prefix that is read.
-        format: a key of formats.OPENERS: "safetensors", "torch_bin", "sharded ...", "tf1".
+        format: a key of formats.OPENERS: "safetensors", "torch_bin", "sharded ...", "tf1", "keras_hub".
         names: our path -> the file's name.
         left_out: names that mean no weight, or a weight's second name.
         twins: those of left_out that are second names: the file's name -> names.table.Twin.
@@ -49,8 +49,7 @@ class Checkpoint:
 
     def shape(self, path: str) -> tuple[int, ...]:
         """Returns the shape of the weight at our `path`, in our orientation, without reading it."""
-        shape = self._file.shapes[self.names[path]]
-        return shape[::-1] if self._map.transposed(path) else shape
+        return self._map.transform(path).shape(self._file.shapes[self.names[path]])
 
     def get(self, path: str) -> np.ndarray:
         """Reads the weight at our `path`: float32 (whatever floating type the file has), in our orientation.
@@ -59,18 +58,29 @@ class Checkpoint:
             KeyError: the file has no such weight; `names` says what it has.
             ValueError: the file is damaged, or what it holds under this name is no floating-point number.
         """
-        array = self._read(self.names[path])
+        array = _widened(self.stored(path))
         if array.dtype != np.float32:
             raise ValueError(
                 f"The weights in {self.path} must be floating-point numbers. Received: {self.names[path]} of "
                 f"{array.dtype}; take the checkpoint as it was before it was quantized."
             )
-        array = np.ascontiguousarray(array.T) if self._map.transposed(path) else array
+        return array
+
+    def stored(self, path: str) -> np.ndarray:
+        """Reads the weight at our `path` in the type that the file has, in our orientation; raises as `get`.
+
+        A kernel that an adapter is added to is float32.
+        """
+        array = np.ascontiguousarray(self._map.transform(path).to_ours(self._file.read(self.names[path])))
         pair = [f"{path.rpartition('/')[0]}/{name}" for name in adapters.NAMES]
         if not path.endswith("/kernel") or not self._adapters.keys() & set(pair):
             return array
-        a, b = (self._read(self._adapters[part]) for part in pair)
-        return merged(array, a, b, self._lora.scale)
+        a, b = (_widened(self._file.read(self._adapters[part])) for part in pair)
+        return merged(_widened(array), a, b, self._lora.scale)
+
+    def read_left_out(self, name: str) -> np.ndarray:
+        """Reads what is no weight, one of `left_out`, such as an optimizer's moments."""
+        return self._file.read(name)
 
     def check_twins(self, loaded):
         """Checks second names of tied weights against the first, as far as the paths `loaded` use them.
@@ -79,16 +89,16 @@ class Checkpoint:
             ValueError: they differ, so that the model is not the one that we would build.
         """
         for name, twin in self.twins.items():
-            if twin.needed_by in loaded and not np.array_equal(self._read(name), self.get(twin.of)):
+            if twin.needed_by in loaded and not np.array_equal(_widened(self._file.read(name)), self.get(twin.of)):
                 raise ValueError(
                     f"{name} in {self.path} must be equal to {self.names[twin.of]}, to which the model ties it. "
                     "Received: other values; a model with an output layer of its own cannot be loaded."
                 )
 
-    def _read(self, name):
-        array = self._file.read(name)
-        # kind "V" is how NumPy calls the types that ml_dtypes adds: bfloat16, and the 8-bit floats.
-        return array.astype(np.float32, copy=False) if array.dtype.kind in "fV" else array
+
+def _widened(array):
+    # kind "V" is how NumPy calls the types that ml_dtypes adds: bfloat16, and the 8-bit floats.
+    return array.astype(np.float32, copy=False) if array.dtype.kind in "fV" else array
 
 
 def _check_names(path, names):
@@ -107,7 +117,7 @@ def merged(kernel: np.ndarray, a: np.ndarray, b: np.ndarray, scale: float) -> np
 
 
 def open_checkpoint(path: str | os.PathLike, family: str | None = None, merge: bool = True) -> Checkpoint:
-    """Opens a Hugging Face or sentence-transformers directory, a file of one, or a TF1 checkpoint.
+    """Opens a Hugging Face or sentence-transformers directory, a KerasHub preset, a file of one, or a TF1 checkpoint.
 
     Args:
         path: a directory; a .safetensors or .bin file or the .index.json of a sharded one; a TF1 prefix such as
@@ -149,4 +159,5 @@ def read_arrays(path: str | os.PathLike) -> dict[str, np.ndarray]:
 def _name_map(form, path, family):
     if form == "tf1":
         return names.TF1
-    return names.hugging_face(family or config_files.model_type_in(os.path.dirname(path) or ".") or families.DEFAULT)
+    model_type = family or config_files.model_type_in(os.path.dirname(path) or ".") or families.DEFAULT
+    return names.of_keras_hub(model_type) if form == "keras_hub" else names.hugging_face(model_type)

@@ -1,6 +1,7 @@
 """Flags of training: what is done, where it goes, and how a step is made."""
 
 from bert_tf import names
+from bert_tf.flags.conversion import SAVE
 from bert_tf.flags.devices import DEVICES
 from bert_tf.settings import Flag
 
@@ -24,6 +25,7 @@ TRAINING = (
     Flag("use_xla", "auto", "Compile with XLA; auto: with a GPU or TPU only.", choices=names.USE_XLA),
     Flag("seed", 0, "For new weights, the order of the examples and dropout.", "integer", low=0),
     Flag("deterministic", False, "The same command gives the same weights, bit for bit; may be slower.", "bool"),
+    *SAVE,
 )
 
 # Of fine-tuning.

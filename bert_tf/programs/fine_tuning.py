@@ -10,6 +10,7 @@ from bert_tf.lora import Lora
 from bert_tf.model_files import Description, save_description
 from bert_tf.programs.devices import prepare as prepare_devices
 from bert_tf.programs.models import describe_model, task_paths
+from bert_tf.programs.saving import save_formats
 from bert_tf.settings import Settings
 from bert_tf.surgery import adapters
 from bert_tf.tasks.registry import TASKS, find_task, save_task
@@ -59,6 +60,7 @@ def run_task(kind: type[FineTuned], settings: Settings):
         run = FineTuning(settings, model, data, rows, as_trained, job, use_xla)
         run.train_or_restore()
         run.score_and_answer()
+    save_formats(settings, strategy)
     if settings.do_export and is_chief(strategy):
         export_trained(settings.output_dir, settings.export_dir, settings.export_dtype, as_trained)
 

@@ -23,6 +23,7 @@ PROGRAMS = (
     "extend_vocabulary",
     "surgery",
     "create_pretraining_data",
+    "convert",
     "export",
     "serve",
     "ask",

@@ -45,11 +45,19 @@ def define(values: flags.FlagValues, table: Iterable[Flag]):
         if flag.kind in ("integer", "float"):
             more |= {"lower_bound": flag.low, "upper_bound": flag.high}
             make = flags.DEFINE_integer if flag.kind == "integer" else flags.DEFINE_float
-        elif flag.choices:
+        elif flag.choices and flag.kind == "string":
             make, more["enum_values"] = flags.DEFINE_enum, flag.choices
         else:
             make = {"string": flags.DEFINE_string, "bool": flags.DEFINE_bool, "list": flags.DEFINE_list}[flag.kind]
         make(flag.name, flag.default, help=flag.help, **more)
+        if flag.choices and flag.kind == "list":
+            _check_choices(values, flag)
+
+
+def _check_choices(values, flag):
+    """Has absl refuse a list with a text in it that the flag does not allow."""
+    message = f"each must be one of {', '.join(flag.choices)}"
+    flags.register_validator(flag.name, lambda texts: set(texts) <= set(flag.choices), message, values)
 
 
 def read_settings(values: flags.FlagValues, names: Iterable[str]) -> Settings:

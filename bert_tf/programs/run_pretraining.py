@@ -18,6 +18,7 @@ from bert_tf.flags.pretraining import PRETRAINING
 from bert_tf.flags.training import TRAINING
 from bert_tf.programs import devices
 from bert_tf.programs.models import describe_model
+from bert_tf.programs.saving import save_formats
 
 FLAGS = (*MODEL, *TRAINING, *PRETRAINING, *GOOGLE_TPU)
 
@@ -25,8 +26,6 @@ FLAGS = (*MODEL, *TRAINING, *PRETRAINING, *GOOGLE_TPU)
 def main(settings):
     """Trains and scores, or says whether the training would fit."""
     from bert_tf.data.pretraining import phases
-    from bert_tf.evaluation.results import write_results
-    from bert_tf.training.cluster import by_chief
     from bert_tf.training.history import History
     from bert_tf.training.job import Job
     from bert_tf.training.scoring import Scoring
@@ -52,9 +51,17 @@ def main(settings):
         else:
             job.restore()
         if settings.do_eval:
-            scores = job.scores(scoring)
-            by_chief(write_results, settings.output_dir, scores, job.global_step, "")
-            history.concluded(job.global_step, scores)
+            _score(settings, job, scoring)
+    save_formats(settings, strategy)
+
+
+def _score(settings, job, scoring):
+    from bert_tf.evaluation.results import write_results
+    from bert_tf.training.cluster import by_chief
+
+    scores = job.scores(scoring)
+    by_chief(write_results, settings.output_dir, scores, job.global_step, "")
+    job.history.concluded(job.global_step, scores)
 
 
 def _causal(settings):

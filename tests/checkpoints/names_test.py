@@ -67,8 +67,7 @@ def test_kernels_alone_are_transposed():
 
 @pytest.mark.parametrize("name_map", [TF1, *NAME_MAPS.values()], ids=["tf1", *NAME_MAPS])
 def test_no_two_rows_meet(name_map):
-    for side in ("ours", "theirs"):
-        found = [getattr(row, side) for row in name_map.rows]
+    for found in ([row.theirs for row in name_map.rows], [(row.ours, row.beside) for row in name_map.rows]):
         assert len(set(found)) == len(found)
     assert all(TF1.from_ours(row.ours.replace("{n}", "0")) for row in name_map.rows)  # of every family
 
@@ -147,6 +146,14 @@ def test_a_classifier_of_two_layers():
     found = DISTILBERT.sort(["classifier.weight", "classifier.bias", "pre_classifier.weight", "pre_classifier.bias"])
     ours = {"output_weights", "output_bias", "dense/kernel", "dense/bias"}
     assert found.known.keys() == {f"classifier/{name}" for name in ours}
+
+
+@pytest.mark.parametrize("family", ["electra", "roberta"])
+def test_a_classifier_of_tokens_has_one_layer_and_other_names(family):
+    name_map, path, two = NAME_MAPS[family], "classifier/output_bias", {"classifier/dense/kernel"}
+    assert name_map.from_ours(path, two) == "classifier.out_proj.bias" == name_map.from_ours(path)
+    assert name_map.from_ours(path, set()) == "classifier.bias"
+    assert name_map.to_ours("classifier.bias") == name_map.to_ours("classifier.out_proj.bias") == path
 
 
 def test_two_names_for_one_variable_are_refused():

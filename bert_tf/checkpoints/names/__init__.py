@@ -1,7 +1,7 @@
-"""The names of weights in files: one map for TF1 checkpoints, and for each family one of Hugging Face's names."""
+"""The names of weights in files: of TF1 checkpoints, of each family in Hugging Face's and in KerasHub's."""
 
 from bert_tf import families
-from bert_tf.checkpoints.names import albert, bert, distilbert, electra, ernie, roberta, tf1
+from bert_tf.checkpoints.names import albert, bert, distilbert, electra, ernie, keras_hub, roberta, tf1
 from bert_tf.checkpoints.names.table import NameMap
 
 TF1 = tf1.NAMES  # for every family
@@ -13,6 +13,7 @@ NAME_MAPS: dict[str, NameMap] = {
     "ernie": ernie.NAMES,
     "roberta": roberta.NAMES,
 }
+KERAS_HUB_MAPS: dict[str, NameMap] = {"bert": keras_hub.BERT, "distilbert": keras_hub.DISTILBERT}
 
 
 def hugging_face(model_type: str = families.DEFAULT) -> NameMap:
@@ -27,3 +28,18 @@ def hugging_face(model_type: str = families.DEFAULT) -> NameMap:
 def prefixes(but: NameMap) -> set[str]:
     """Returns the prefixes of the encoders' names in Hugging Face's files, without that of one map."""
     return {name_map.prefix for name_map in NAME_MAPS.values()} - {but.prefix, ""}
+
+
+def of_keras_hub(model_type: str) -> NameMap:
+    """Returns the map of a family's names in KerasHub.
+
+    Raises:
+        ValueError: there is no such family, or none of its models can be a preset.
+    """
+    if families.family(model_type).keras_hub is None:
+        there = sorted(name for name, row in families.FAMILIES.items() if row.keras_hub)
+        raise ValueError(
+            f"A KerasHub preset must be of a family that KerasHub computes as its own code does: one of {there}. "
+            f"Received: {model_type!r}; take another format."
+        )
+    return KERAS_HUB_MAPS[families.family(model_type).name_map]

@@ -1,6 +1,6 @@
 """ELECTRA's names in Hugging Face's files: the encoder's, the generator's head and the tasks'."""
 
-from bert_tf.checkpoints.names.table import NameMap, Row, Twin, dense, head, layers, norm
+from bert_tf.checkpoints.names.table import NameMap, Row, Twin, classifier_of_two_layers, dense, head, layers, norm
 
 NAMES = NameMap(
     rows=(
@@ -16,8 +16,7 @@ NAMES = NameMap(
         *dense("cls/replaced_tokens/dense", "discriminator_predictions.dense"),
         *head("cls/replaced_tokens", "discriminator_predictions.dense_prediction"),
         *head("cls/squad", "qa_outputs"),
-        *dense("classifier/dense", "classifier.dense"),
-        *head("classifier", "classifier.out_proj"),
+        *classifier_of_two_layers("classifier"),
     ),
     left_out=("electra.embeddings.position_ids",),
     twins=(

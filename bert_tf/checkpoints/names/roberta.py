@@ -1,7 +1,7 @@
 """RoBERTa's names in Hugging Face's files: BERT's encoder, and heads of its own."""
 
 from bert_tf.checkpoints.names import bert
-from bert_tf.checkpoints.names.table import NameMap, Row, Twin, dense, head, norm
+from bert_tf.checkpoints.names.table import NameMap, Row, Twin, classifier_of_two_layers, dense, head, norm
 
 NAMES = NameMap(
     rows=(
@@ -10,8 +10,7 @@ NAMES = NameMap(
         *norm("cls/predictions/transform/LayerNorm", "lm_head.layer_norm"),
         Row("cls/predictions/output_bias", "lm_head.bias"),
         *head("cls/squad", "qa_outputs"),
-        *dense("classifier/dense", "classifier.dense"),
-        *head("classifier", "classifier.out_proj"),
+        *classifier_of_two_layers("classifier"),
     ),
     left_out=("roberta.embeddings.position_ids",),
     twins=(

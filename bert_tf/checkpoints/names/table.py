@@ -8,9 +8,9 @@ and that we drop on purpose is in the table too: whatever it does not know is re
 import dataclasses
 import functools
 import re
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 
-KEEP, TRANSPOSE = "keep", "transpose"  # Hugging Face keeps torch's [out, in] kernels; ours and TF1's are [in, out]
+from bert_tf.checkpoints.names.transforms import KEEP, TRANSPOSE, Transform
 
 WORDS = "bert/embeddings/word_embeddings"  # the one weight that every encoder has, and has once
 
@@ -24,11 +24,14 @@ class Row:
     Attributes:
         ours, theirs: our path and the dialect's name; `{n}` stands for the layer's number.
         transform: what leads from their array to ours and back.
+        beside: our path of a weight without which a model does not have this row's, so that another row for our path
+            is meant; "": the row holds in any case.
     """
 
     ours: str
     theirs: str
-    transform: str = KEEP
+    transform: Transform = KEEP
+    beside: str = ""
 
 
 def dense(ours: str, theirs: str) -> list[Row]:
@@ -41,10 +44,20 @@ def norm(ours: str, theirs: str) -> list[Row]:
     return [Row(f"{ours}/gamma", f"{theirs}.weight"), Row(f"{ours}/beta", f"{theirs}.bias")]
 
 
-def head(ours: str, theirs: str) -> list[Row]:
+def head(ours: str, theirs: str, beside: str = "") -> list[Row]:
     """Returns the rows of a head [classes, H], which is no kernel: Google wrote them for matmul(transpose_b=True)."""
     ends = (("output_weights", "weight"), ("output_bias", "bias"))
-    return [Row(f"{ours}/{our}", f"{theirs}.{their}") for our, their in ends]
+    return [Row(f"{ours}/{our}", f"{theirs}.{their}", beside=beside) for our, their in ends]
+
+
+def classifier_of_two_layers(theirs: str) -> list[Row]:
+    """Returns the rows of a text classifier with a layer before the last one, and of a tokens' classifier without."""
+    dense_, last = f"{theirs}.dense", f"{theirs}.out_proj"
+    return [
+        *dense("classifier/dense", dense_),
+        *head("classifier", last, beside="classifier/dense/kernel"),
+        *head("classifier", theirs),
+    ]
 
 
 def layers(theirs: str) -> list[Row]:
@@ -119,23 +132,39 @@ class NameMap:
         row, n = _find(self._by_name, name)
         return row and row.ours.replace("{n}", n)
 
-    def from_ours(self, path: str) -> str:
+    def from_ours(self, path: str, among: Container[str] | None = None) -> str:
         """Returns the name that our `path` bears.
+
+        Args:
+            path: one of ours.
+            among: the paths of the whole model, which decides where several names stand for one path; None: the first.
 
         Raises:
             ValueError: no row knows the path.
         """
-        row, n = _find(self._by_path, path)
+        row, n = self._row_of(path, among)
         if row is None:
             raise ValueError(
                 f"A variable must have a row in the table of names, bert_tf/checkpoints/names. Received: {path!r}."
             )
         return row.theirs.replace("{n}", n)
 
+    def knows(self, path: str) -> bool:
+        """Says whether our `path` has a name here."""
+        return self._row_of(path, None)[0] is not None
+
+    def transform(self, path: str) -> Transform:
+        """Returns what leads to the array under our `path` from the one in the file; KEEP for a path without a row."""
+        row, _ = self._row_of(path, None)
+        return row.transform if row else KEEP
+
     def transposed(self, path: str) -> bool:
         """Says whether the array under our `path` lies transposed in the file."""
-        row, _ = _find(self._by_path, path)
-        return row is not None and row.transform == TRANSPOSE
+        return self.transform(path) is TRANSPOSE
+
+    def _row_of(self, path, among):
+        rows = self._by_path if among is None else [(r, row) for r, row in self._by_path if _holds(row, among)]
+        return _find(rows, path)
 
     def sort(self, names: Iterable[str], foreign: Iterable[str] = ()) -> Sorted:
         """Sorts a file's names by what the table says about them.
@@ -209,6 +238,10 @@ def _regex(pattern):
     for hole, regex in _HOLES.items():
         pattern = pattern.replace(hole, regex)
     return re.compile(pattern)
+
+
+def _holds(row, among):
+    return not row.beside or row.beside in among
 
 
 def _find(table, name):

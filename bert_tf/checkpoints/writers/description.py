@@ -1,0 +1,30 @@
+"""The small files beside weights: configuration, tokenizer, labels."""
+
+import json
+import os
+
+from bert_tf.checkpoints.writers.architectures import architecture_of
+from bert_tf.checkpoints.writers.model import Model
+from bert_tf.files import write_text
+
+LABELS_FILE = "labels.txt"
+HEAD_CLASS = "head_class"  # the key of bert_config.json that says what a classifier classifies: Google's has none
+
+
+def write_json(path: str, values):
+    """Writes values as JSON that people can read."""
+    write_text(path, json.dumps(values, indent=2, ensure_ascii=False) + "\n")
+
+
+def write_labels(directory: str, labels: list[str] | None):
+    """Writes labels.txt, if there are labels."""
+    if labels is not None:
+        write_text(os.path.join(directory, LABELS_FILE), "".join(f"{label}\n" for label in labels))
+
+
+def with_head_class(values: dict, model: Model) -> dict:
+    """Returns a configuration's values with the class of the head, where only that tells what it is for."""
+    values = {name: value for name, value in values.items() if name != HEAD_CLASS}
+    if "architectures" in values or not any(path.startswith("classifier/") for path in model.arrays):
+        return values
+    return values | {HEAD_CLASS: architecture_of(model.arrays, model.architectures).ending}

@@ -1,0 +1,75 @@
+"""The directory of a release of google-research/bert: bert_model.ckpt, bert_config.json, vocab.txt."""
+
+import dataclasses
+import os
+
+from bert_tf.checkpoints import names, tf1
+from bert_tf.checkpoints.writers.description import with_head_class, write_json, write_labels
+from bert_tf.checkpoints.writers.model import Model, Written
+from bert_tf.config import EncoderConfig
+
+CHECKPOINT = "bert_model.ckpt"
+# The keys of its bert_config.json; what else an encoder of ours may be, its code does not know.
+_KEYS = (
+    "attention_probs_dropout_prob", "hidden_act", "hidden_dropout_prob", "hidden_size", "initializer_range",
+    "intermediate_size", "max_position_embeddings", "num_attention_heads", "num_hidden_layers", "type_vocab_size",
+    "vocab_size",
+)  # fmt: skip
+_OTHER_DIALECT = ("model_type", "architectures", "transformers_version")
+_EPSILON = 1e-12  # of every LayerNorm in its modeling.py
+_NOT_GOOGLES = ("classifier/dense/", "cls/replaced_tokens/", "bert/encoder/embedding_hidden_mapping_in/")
+
+
+def write(directory: str, model: Model) -> Written:
+    """Writes the files into a directory that is there.
+
+    Raises:
+        ValueError: google-research/bert has no such model; or the disk is full.
+        OSError: a file cannot be written.
+    """
+    _check(model)
+    values, remarks = config_values(model.config)
+    named = float32_by_name(model)
+    tf1.write(os.path.join(directory, CHECKPOINT), named | dict(model.optimizer))
+    write_json(os.path.join(directory, "bert_config.json"), with_head_class(values, model))
+    model.tokenizer.save(directory)
+    write_labels(directory, model.labels)
+    return Written(tuple(f"{CHECKPOINT}.{end}" for end in ("data-00000-of-00001", "index")), (), remarks)
+
+
+def float32_by_name(model: Model) -> dict:
+    """Returns the name in a TF1 checkpoint -> float32 array, which is what all programs that read them expect."""
+    return {names.TF1.from_ours(path): array.astype("float32", copy=False) for path, array in model.arrays.items()}
+
+
+def config_values(config: EncoderConfig) -> tuple[dict, tuple[str, ...]]:
+    """Returns what bert_config.json says, and remarks on what its reader must know.
+
+    The word "gelu" is the tanh form in Google's files. So a model of the exact form keeps a key that Google's files
+    lack, by which `EncoderConfig` and Transformers know that it means that; Google's own code would compute the other.
+    """
+    extra = {name: value for name, value in config.extra.items() if name not in _OTHER_DIALECT}
+    values = {name: getattr(config, name) for name in _KEYS}
+    if config.hidden_act == "gelu_tanh" and config.layer_norm_eps == _EPSILON:
+        return {**extra, **values, "hidden_act": "gelu"}, ()
+    if config.hidden_act not in ("gelu", "gelu_tanh") and config.layer_norm_eps == _EPSILON:
+        return {**extra, **values}, ()
+    remark = (
+        f"google-research/bert's own code computes gelu by tanh and LayerNorm with {_EPSILON}; this model has "
+        f"{config.hidden_act} and {config.layer_norm_eps}, which Transformers and bert_tf read from bert_config.json."
+    )
+    return {**extra, **values, "layer_norm_eps": config.layer_norm_eps}, (remark,)
+
+
+def _check(model):
+    plain = EncoderConfig(**{name: getattr(model.config, name) for name in _KEYS})
+    fields = [f.name for f in dataclasses.fields(plain) if f.name not in (*_KEYS, "extra", "layer_norm_eps")]
+    other = [f"{name}={getattr(model.config, name)!r}" for name in fields
+             if getattr(model.config, name) != getattr(plain, name)]  # fmt: skip
+    strange = [path for path in model.arrays if path.startswith(_NOT_GOOGLES)]
+    other += [] if model.config.type_vocab_size else ["type_vocab_size=0"]
+    if other or strange:
+        raise ValueError(
+            "A checkpoint of google-research/bert must be one of a BERT as its modeling.py has it. Received: "
+            f"{', '.join(other + strange[:5])}; take the format bert_tf."
+        )

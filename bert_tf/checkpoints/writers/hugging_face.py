@@ -1,0 +1,101 @@
+"""Hugging Face's directory: config.json, model.safetensors, the tokenizer's files."""
+
+import os
+import shutil
+
+import numpy as np
+from safetensors.numpy import save_file
+
+from bert_tf import families
+from bert_tf.checkpoints import names
+from bert_tf.checkpoints.writers.architectures import POOLER, Architecture, architecture_of
+from bert_tf.checkpoints.writers.description import HEAD_CLASS, write_json
+from bert_tf.checkpoints.writers.model import Model, Written
+from bert_tf.files import read_json
+
+WEIGHTS = "model.safetensors"
+_SPECIAL = ("unk", "sep", "pad", "cls", "mask")
+_CLASSIFIER = "classifier/output_bias"
+
+
+def write(directory: str, model: Model) -> Written:
+    """Writes the files into a directory that is there.
+
+    Raises:
+        ValueError: the family has no name for a weight, or no class has the model's heads.
+        OSError: a file cannot be written.
+    """
+    return write_as(directory, model, architecture_of(model.arrays, model.architectures))
+
+
+def write_as(directory: str, model: Model, architecture: Architecture) -> Written:
+    """As `write`, for one class."""
+    _check_padding(model)
+    held = [path for path in model.arrays if architecture.holds(path, model.arrays)]
+    name_map = names.hugging_face(model.config.model_type)
+    arrays = {}
+    for path in held:
+        theirs = name_map.transform(path).to_theirs(model.arrays[path], model.config.num_attention_heads)
+        arrays[name_map.from_ours(path, model.arrays)] = np.ascontiguousarray(theirs)
+    weights, config = os.path.join(directory, WEIGHTS), os.path.join(directory, "config.json")
+    save_file(arrays, weights, {"format": "pt"})  # which Transformers asks for
+    write_json(config, config_values(model, architecture))
+    shutil.copymode(config, weights)  # safetensors lets nobody else read it
+    write_tokenizer(directory, model)
+    has_pooler = any(path.startswith(POOLER) for path in held)
+    wants_pooler = name_map.knows(f"{POOLER}kernel") and architecture.holds(POOLER, model.arrays)
+    remarks = ("There is no pooler: Transformers starts one from random weights.",) if wants_pooler > has_pooler else ()
+    return Written((WEIGHTS,), tuple(path for path in model.arrays if path not in held), remarks)
+
+
+def _check_padding(model):
+    """Where positions do not start at 0, Transformers counts them from the padding's id on, and leaves that id out."""
+    first, pad = model.config.first_position, model.tokenizer.pad_id
+    if first and pad != first - 1:
+        raise ValueError(
+            f"The padding's id must be {first - 1} in a model whose positions start at {first}. Received a tokenizer "
+            f"that pads with {pad}; take the model's own."
+        )
+
+
+def config_values(model: Model, architecture: Architecture) -> dict:
+    """Returns what config.json says: the family's own names, the class, the labels; unknown keys stay."""
+    config, family = model.config, families.family(model.config.model_type)
+    values = config.to_dict()
+    if "embedding_size" in family.defaults:
+        values["embedding_size"] = config.embedding_width
+    if "num_hidden_groups" in family.defaults:
+        values["num_hidden_groups"] = config.num_blocks
+    values = family.write(values | {"hidden_act": _ACTIVATIONS.get(config.hidden_act, config.hidden_act)})
+    values |= {"model_type": config.model_type, "architectures": [f"{family.classes}{architecture.ending}"]}
+    values["pad_token_id"] = model.tokenizer.pad_id
+    for key in ("id2label", "label2id", "num_labels", HEAD_CLASS):
+        values.pop(key, None)
+    if "classifier" in architecture.heads and architecture.ending != "ForMultipleChoice":
+        values |= _labels(model)
+    return dict(sorted(values.items()))
+
+
+# Ours -> theirs, where "gelu" is the exact form too.
+_ACTIVATIONS = {"gelu_tanh": "gelu_new"}
+
+
+def _labels(model):
+    """Returns the names of the outputs, or their number where they have none."""
+    if model.labels is None:
+        return {"num_labels": len(model.arrays[_CLASSIFIER])}
+    return {"id2label": dict(enumerate(model.labels)), "label2id": {name: n for n, name in enumerate(model.labels)}}
+
+
+def write_tokenizer(directory: str, model: Model):
+    """Writes the vocabulary and what AutoTokenizer asks for: the class, the longest text, the special pieces."""
+    tokenizer = model.tokenizer
+    tokenizer.save(directory)
+    path = os.path.join(directory, "tokenizer_config.json")
+    ids = {f"{name}_token": getattr(tokenizer, f"{name}_id") for name in _SPECIAL}
+    special = {name: tokenizer.vocab[n] for name, n in ids.items() if n is not None}
+    inputs = ["input_ids", *(["token_type_ids"] if model.config.type_vocab_size else []), "attention_mask"]
+    settings = {**special, "model_max_length": model.config.max_length, "model_input_names": inputs}
+    written = read_json(path) if os.path.exists(path) else {}
+    write_json(path, {**settings, **written})
+    write_json(os.path.join(directory, "special_tokens_map.json"), special)

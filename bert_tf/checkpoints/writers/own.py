@@ -1,0 +1,32 @@
+"""Our own directory, as the programs that train leave it: model.ckpt-<step>, bert_config.json, vocab.txt, task.json."""
+
+import os
+import shutil
+
+from bert_tf.checkpoints.store import Store
+from bert_tf.checkpoints.writers.description import with_head_class, write_json, write_labels
+from bert_tf.checkpoints.writers.google import float32_by_name
+from bert_tf.checkpoints.writers.model import Model, Written
+
+_STEP = "global_step"
+_TASK_FILE = "task.json"
+_SERVED = ("classifier/", "cls/squad/")  # the heads that task.json may be about
+
+
+def write(directory: str, model: Model) -> Written:
+    """Writes the files into a directory that is there.
+
+    Raises:
+        ValueError: the disk is full.
+        OSError: a file cannot be written.
+    """
+    step = int(model.optimizer.get(_STEP, 0))
+    prefix = Store(directory).save(step, float32_by_name(model) | dict(model.optimizer))
+    write_json(os.path.join(directory, "bert_config.json"), with_head_class(model.config.to_dict(), model))
+    model.tokenizer.save(directory)
+    write_labels(directory, model.labels)
+    task = os.path.join(model.beside or directory, _TASK_FILE)
+    if model.beside and os.path.exists(task) and any(path.startswith(_SERVED) for path in model.arrays):
+        shutil.copyfile(task, os.path.join(directory, _TASK_FILE))
+    name = os.path.basename(prefix)
+    return Written((f"{name}.data-00000-of-00001", f"{name}.index"))

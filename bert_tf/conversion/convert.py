@@ -1,0 +1,194 @@
+"""From one format to another: a checkpoint is read, written in the other form, read again and compared."""
+
+import dataclasses
+import os
+import re
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from bert_tf.checkpoints import keras_hub, writers
+from bert_tf.checkpoints.names import TF1
+from bert_tf.checkpoints.readers import Checkpoint, open_checkpoint
+from bert_tf.checkpoints.writers.architectures import ARCHITECTURES
+from bert_tf.checkpoints.writers.description import HEAD_CLASS
+from bert_tf.checkpoints.writers.sentence_transformers import MODULES
+from bert_tf.conversion.proof import Proof, prove, run
+from bert_tf.files import check_free, whole_directory
+from bert_tf.model_files import Bert, directory_of, load_description
+from bert_tf.tasks.registry import TASK_FILE, read_task
+
+# What a task may do to the head's numbers that no other program knows of; in task.json.
+_OF_TASK = ("temperature", "windows")
+_PROBLEM_TYPES = {"single_label": "single_label_classification", "multi_label": "multi_label_classification",
+                  "regression": "regression"}  # fmt: skip
+
+
+def convert(
+    source: str | os.PathLike,
+    target: str | os.PathLike,
+    form: str,
+    leave_out: Sequence[str] = (),
+    with_optimizer: bool = False,
+    overwrite: bool = False,
+    do_lower_case: bool | None = None,
+) -> Proof:
+    """Writes the model at `source` in another format: the whole directory, proven, or nothing.
+
+    Args:
+        source: a checkpoint, as `bert_tf.load` takes it.
+        target: a directory that is not there yet, or empty.
+        form: a key of `writers.FORMATS`.
+        leave_out: regular expressions, each matched against the whole of our path of a weight, of the source's name
+            where we know none, and of a setting: what matches need not come along.
+        with_optimizer: Adam's moments and the step too; a bert_tf directory also gets the rest of the run's state.
+        overwrite: replace what is at `target`, once the new directory is whole.
+        do_lower_case: None: what the source says.
+
+    Raises:
+        ValueError: the source is not whole, the format cannot hold all of it, or what was written is not what it was.
+        OSError: a file cannot be written.
+    """
+    check_free(target, overwrite)
+    checkpoint, description = open_checkpoint(source), load_description([source], do_lower_case=do_lower_case)
+    choice = _Choice(leave_out)
+    arrays = {path: checkpoint.stored(path) for path in checkpoint.names if not choice.drops(path)}
+    if unknown := [name for name in checkpoint.unknown if not choice.drops(name)]:
+        raise ValueError(
+            f"Every name in a checkpoint must be known, or be left out by `leave_out`. Received {len(unknown)} in "
+            f"{checkpoint.path} that are not: {', '.join(unknown[:10])}."
+        )
+    checkpoint.check_twins(arrays)
+    parts = description.config, arrays, description.tokenizer, description.labels
+    model = _with_task(writers.Model(*parts, beside=directory_of(source)), form, choice)
+    model = dataclasses.replace(model, optimizer=_optimizer(checkpoint, form, arrays) if with_optimizer else {})
+    without_meaning = tuple(name for name in checkpoint.left_out if name not in model.optimizer)
+    return _write(model, target, form, choice, overwrite, checkpoint.path, without_meaning)
+
+
+def save(bert: Bert, path: str | os.PathLike, format: str = "bert_tf", leave_out: Sequence[str] = ()) -> Proof:
+    """Writes a model of `bert_tf.load`, as it is now: encoder, head and the heads in `others`; proven, or nothing.
+
+    Args:
+        bert: the model.
+        path: a directory that is not there yet, or empty.
+        format: "bert_tf", "tf1", "huggingface", "sentence_transformers" or "keras_hub".
+        leave_out: as in `convert`.
+
+    Returns:
+        the proof, of which `str` is a report.
+
+    Raises:
+        ValueError: the format cannot hold all of it, or something is at `path`.
+        OSError: a file cannot be written.
+    """
+    check_free(path)
+    choice = _Choice(leave_out)
+    variables = [*bert.encoder.variables, *(bert.head.variables if bert.head else [])]
+    arrays = {variable.path: np.asarray(variable) for variable in variables} | dict(bert.others)
+    arrays = {name: array for name, array in arrays.items() if not choice.drops(name)}
+    beside = bert.path and directory_of(bert.path)
+    model = _with_task(writers.Model(bert.config, arrays, bert.tokenizer, bert.labels, beside=beside), format, choice)
+    return _write(model, path, format, choice, False, "a model in memory", ())
+
+
+def _write(model, target, form, choice, overwrite, source, without_meaning):
+    implied = writers.implied(form, model.config)
+    given_up = {name: value for name, value in implied.items()
+                if getattr(model.config, name) != value and choice.drops(name)}  # fmt: skip
+    choice.check()
+    before = run(model.config, model.arrays, model.tokenizer)
+    adapted = dataclasses.replace(model, config=dataclasses.replace(model.config, **given_up))
+    with whole_directory(target, overwrite) as aside:
+        written = writers.write(aside, form, adapted)
+        written = dataclasses.replace(written, remarks=(*written.remarks, *_stays_behind(model, aside)))
+        found = prove(aside, model, before, written, tuple(given_up))
+    told = {"left_out": tuple(choice.dropped), "without_meaning": without_meaning}
+    return Proof(source, os.fspath(target), form, **told, **found)
+
+
+def _stays_behind(model, directory):
+    """Returns remarks on files of the source that say something of the model, and that the format has no place for."""
+    files = (MODULES, TASK_FILE)
+    lost = [name for name in files if model.beside and os.path.exists(os.path.join(model.beside, name))
+            and not os.path.exists(os.path.join(directory, name))]  # fmt: skip
+    return [f"{name} of the source stays behind, and what it says." for name in lost]
+
+
+def _with_task(model, form, choice):
+    """Returns the model with what its configuration, or task.json beside it, says about its head."""
+    extra = model.config.extra
+    said = [*_texts(extra.get("architectures")), *_texts([extra.get(HEAD_CLASS)])]
+    task = _task_of(model)
+    if task is None:
+        return dataclasses.replace(model, architectures=tuple(said))
+    options = task.to_dict()
+    lost = [name for name in _OF_TASK if name in options and form not in writers.WITH_TASK and not choice.drops(name)]
+    if lost:
+        raise ValueError(
+            f"A model must give the same answers in the other format. Received {lost[0]} in {TASK_FILE}, which only "
+            f"bert_tf knows of; give it up with `leave_out={lost[0]}`."
+        )
+    own = [each.ending for each in ARCHITECTURES if _is_for(each, task)]
+    problem = _PROBLEM_TYPES.get(options.get("problem"))
+    extra = {**extra, **({"problem_type": problem} if problem else {})}
+    config = dataclasses.replace(model.config, extra=extra)
+    return dataclasses.replace(model, config=config, architectures=(*own, *said))
+
+
+def _task_of(model):
+    """Returns the task that the model was trained for, if that is known and its head comes along."""
+    path = model.beside and os.path.join(model.beside, TASK_FILE)
+    if not path or not os.path.exists(path) or keras_hub.tokenizer_of(model.beside):  # KerasHub has such a file too
+        return None
+    task = read_task(model.beside, model.config).task
+    return task if any(_matches(task.head, path) for path in model.arrays) else None
+
+
+def _is_for(architecture, task):
+    heads = [_matches(task.head, f"{head}/output_weights") for head in architecture.heads]
+    return bool(heads) and all(heads) and architecture.reads_pooler == task.uses_pooler
+
+
+def _matches(patterns, path):
+    return any(re.fullmatch(pattern, path) for pattern in patterns)
+
+
+def _texts(values):
+    return [value for value in values if isinstance(value, str)] if isinstance(values, list) else []
+
+
+def _optimizer(checkpoint: Checkpoint, form, paths):
+    """Returns what lies beside the weights that come along: the optimizer's moments, the step; for us, all of it."""
+    of = {TF1.from_ours(path) for path in paths}
+    slots = [name for name in checkpoint.left_out if name.rpartition("/adam_")[0] in of]
+    if not slots:
+        raise ValueError(
+            "`with_optimizer` must come with a checkpoint that holds an optimizer's state. Received "
+            f"{checkpoint.path}, which holds none."
+        )
+    rest = [name for name in checkpoint.left_out if name == "global_step" or name.startswith("training/")]
+    rest = rest if form in writers.WITH_TASK else ["global_step"]
+    return {name: checkpoint.read_left_out(name) for name in [*slots, *rest]}
+
+
+class _Choice:
+    """What shall stay behind, by patterns of which each must mean something."""
+
+    def __init__(self, patterns: Iterable[str]):
+        self._unused, self._patterns, self.dropped = list(patterns), list(patterns), []
+
+    def drops(self, name: str) -> bool:
+        """Says whether a weight or setting shall stay behind, and remembers it."""
+        fitting = [pattern for pattern in self._patterns if re.fullmatch(pattern, name)]
+        self._unused = [pattern for pattern in self._unused if pattern not in fitting]
+        self.dropped += [name] if fitting else []
+        return bool(fitting)
+
+    def check(self):
+        """Raises ValueError where a pattern means nothing that is there."""
+        if self._unused:
+            raise ValueError(
+                f"Every pattern of `leave_out` must match a weight or a setting that the format lacks. Received "
+                f"{self._unused[0]!r}, which matches none; leave it out."
+            )

@@ -1,0 +1,153 @@
+"""The proof that a conversion lost nothing: what was written is read again and held against what was to be written."""
+
+import dataclasses
+import hashlib
+import os
+from collections.abc import Mapping
+
+import numpy as np
+
+from bert_tf.checkpoints.readers import open_checkpoint
+from bert_tf.checkpoints.writers import Model, Written
+from bert_tf.conversion.outputs import outputs
+from bert_tf.model_files import load_description
+
+TEXT = "Unaffable as ever, Zoë paid 3.50 € for a café crème in 東京 -- didn't she?"
+_TOLERANCE = 1e-5  # of outputs, as a share of the largest
+_LONGEST = 64
+# Fields that change no output: what training starts from and drops.
+_OF_TRAINING = ("hidden_dropout_prob", "attention_probs_dropout_prob", "initializer_range")
+
+
+@dataclasses.dataclass(frozen=True)
+class Proof:
+    """What a conversion did, and what it was found to be.
+
+    Attributes:
+        source, target: where from and where to.
+        form: the format of the target.
+        matched: how many weights were written; each is, read again, the same to the bit.
+        not_held: our paths of weights that the target's class does not read, and that were not written.
+        left_out: what was to stay behind: our paths, or the source's names where we know none.
+        without_meaning: names in the source that mean no weight.
+        settings: field of the configuration -> (before, after), where they differ.
+        differences: output -> the largest difference before and after, on `TEXT`.
+        hashes: file of weights -> its SHA-256.
+        remarks: what a reader of the files should know.
+    """
+
+    source: str
+    target: str
+    form: str
+    matched: int
+    not_held: tuple[str, ...]
+    left_out: tuple[str, ...]
+    without_meaning: tuple[str, ...]
+    settings: Mapping[str, tuple]
+    differences: Mapping[str, float]
+    hashes: Mapping[str, str]
+    remarks: tuple[str, ...]
+
+    def __str__(self):
+        lines = [
+            f"Converted {self.source} to {self.target} ({self.form})",
+            f"  weights     {self.matched} matched, each read again the same to the bit",
+            _names("not read by the target's class, not written", self.not_held),
+            _names("left out, as was asked", self.left_out),
+            _names("names in the source that mean no weight", self.without_meaning),
+            *(f"  setting     {name}: {old!r} before, {new!r} after" for name, (old, new) in self.settings.items()),
+            f"  outputs     largest differences on {TEXT!r}:",
+            *(f"              {name} {difference:.3g}" for name, difference in self.differences.items()),
+            *(f"  sha256      {digest}  {name}" for name, digest in self.hashes.items()),
+            *(f"  note        {remark}" for remark in self.remarks),
+        ]
+        return "\n".join(line for line in lines if line)
+
+
+def _names(words, names):
+    shown = ", ".join(names[:6]) + (", ..." if len(names) > 6 else "")
+    return f"              {len(names)} {words}: {shown}" if names else ""
+
+
+def prove(directory: str, model: Model, before, written: Written, given_up: tuple[str, ...] = ()) -> dict:
+    """Reads what was written and compares it.
+
+    Args:
+        directory: where it lies.
+        model: what was to be written.
+        before: what `run` returned for it.
+        written: what the writer said.
+        given_up: fields of the configuration that may change what is computed.
+
+    Returns:
+        the fields `matched`, `not_held`, `settings`, `differences`, `hashes` and `remarks` of a `Proof`.
+
+    Raises:
+        ValueError: something is not what it was.
+    """
+    checkpoint, description = open_checkpoint(directory), load_description([directory])
+    held = {path: array for path, array in model.arrays.items() if path not in written.not_held}
+    _same_arrays(checkpoint, held)
+    if lost := [name for name in model.optimizer if name not in checkpoint.left_out]:
+        raise _failure(f"the optimizer's {lost[0]} is not in it")
+    if "classifier/output_bias" in held and description.labels != model.labels:
+        raise _failure(f"the labels are {description.labels} and were {model.labels}")
+    settings = _changed(settings_of(model.config), settings_of(description.config))
+    computing = [name for name in settings if name not in (*_OF_TRAINING, *given_up)]
+    if computing:
+        raise _failure(f"{computing[0]} is {settings[computing[0]][1]!r} and was {settings[computing[0]][0]!r}")
+    arrays = {path: checkpoint.get(path) for path in checkpoint.names}
+    after = run(description.config, arrays, description.tokenizer)
+    if not np.array_equal(before["input_ids"], after["input_ids"]):
+        raise _failure("its tokenizer makes other ids of a text")
+    differences = _differences(before, after, allowed=bool(given_up))
+    hashes = {name: _sha256(os.path.join(directory, name)) for name in written.weights}
+    return {"matched": len(held), "not_held": written.not_held, "settings": settings, "differences": differences,
+            "hashes": hashes, "remarks": written.remarks}  # fmt: skip
+
+
+def run(config, arrays, tokenizer) -> dict[str, np.ndarray]:
+    """Returns what a model computes from `TEXT`, and the `input_ids`."""
+    inputs = tokenizer([TEXT], max_seq_length=min(config.max_length, _LONGEST))
+    return {"input_ids": inputs["input_ids"].numpy(), **outputs(config, arrays, inputs)}
+
+
+def settings_of(config) -> dict:
+    """Returns the fields that say what is computed; whether there is a pooler, the weights say."""
+    names = [f.name for f in dataclasses.fields(config) if f.name not in ("extra", "has_pooler")]
+    values = {name: getattr(config, name) for name in names}
+    return values | {"embedding_size": config.embedding_width, "num_hidden_groups": config.num_blocks}
+
+
+def _changed(before, after):
+    return {name: (value, after[name]) for name, value in before.items() if value != after[name]}
+
+
+def _same_arrays(checkpoint, held):
+    if names := checkpoint.names.keys() ^ held.keys() | set(checkpoint.unknown):
+        raise _failure(f"{sorted(names)[0]} is on one side only")
+    for path, array in held.items():
+        there = checkpoint.stored(path)
+        if there.shape != array.shape or there.tobytes() != array.astype(there.dtype).tobytes():
+            raise _failure(f"{path} holds other numbers")
+
+
+def _differences(before, after, allowed):
+    both = [name for name in before if name in after and name != "input_ids"]
+    found = {name: float(np.abs(before[name] - after[name]).max()) for name in both}
+    for name, difference in found.items():
+        if not allowed and not difference <= _TOLERANCE * max(1.0, float(np.abs(before[name]).max())):
+            raise _failure(f"{name} differs by {difference:.3g}")
+    return found
+
+
+def _failure(why):
+    return ValueError(
+        f"What was converted must be, read again, what it was before. Received a difference: {why}; nothing was kept. "
+        "Take another format, or report this."
+    )
+
+
+def _sha256(path):
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

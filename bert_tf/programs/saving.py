@@ -1,0 +1,18 @@
+"""What training programs leave beside their own files: the model in other programs' forms."""
+
+import os
+
+from bert_tf.settings import Settings
+
+
+def save_formats(settings: Settings, strategy):
+    """Lets the chief write the model in `output_dir` in each form of `save_format`, into a folder called like it.
+
+    Raises:
+        ValueError: a form cannot hold the model; what was trained is as it was.
+    """
+    from bert_tf.conversion.convert import convert
+    from bert_tf.training.cluster import is_chief
+
+    for form in settings.save_format if is_chief(strategy) else ():
+        print(convert(settings.output_dir, os.path.join(settings.output_dir, form), form, overwrite=True))

@@ -1,0 +1,173 @@
+"""Writers: every format gives back the same bytes of every tensor, and refuses what it cannot hold."""
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+
+from bert_tf.checkpoints import writers
+from bert_tf.checkpoints.names import TF1
+from bert_tf.checkpoints.readers import open_checkpoint
+from bert_tf.checkpoints.tf1 import read
+from bert_tf.checkpoints.writers.architectures import architecture_of
+from bert_tf.config import EncoderConfig
+from bert_tf.model_files import read_labels
+from tests.conversion import models
+
+_WITH_TEXT_HEADS = ("encoder", "text", "regression")
+
+
+def _formats(case, kind):
+    """Returns the formats that can hold such a model."""
+    family, config = models.CASES[case]["model_type"], models.config(case)
+    tanh = config.hidden_act == "gelu_tanh"
+    google = family == "bert"
+    keras_hub = family == "bert" and tanh or family == "distilbert" and not tanh
+    held = {
+        "bert_tf": True,
+        "huggingface": True,
+        "tf1": google,
+        "sentence_transformers": kind == "encoder",
+        "keras_hub": keras_hub and kind in _WITH_TEXT_HEADS,
+    }
+    return [form for form, holds in held.items() if holds]
+
+
+def _settings(config):
+    names = [f.name for f in dataclasses.fields(config) if f.name not in ("extra", "has_pooler")]
+    values = {name: getattr(config, name) for name in names}
+    return values | {"embedding_size": config.embedding_width, "num_hidden_groups": config.num_blocks}
+
+
+def _same(one, other):
+    return one.keys() == other.keys() and all(one[path].tobytes() == other[path].tobytes() for path in one)
+
+
+@pytest.mark.parametrize("case", models.CASES)
+def test_round_trips_through_every_format(case, tmp_path):
+    """Each model goes from one format to the next, and back to the first."""
+    for kind in models.kinds(case):
+        model = models.model(case, kind)
+        forms = _formats(case, kind)
+        for n, form in enumerate([*forms, forms[0]]):
+            folder = tmp_path / f"{kind} {n} {form}"
+            folder.mkdir()
+            written = writers.write(folder, form, model)
+            checkpoint, config = open_checkpoint(folder), EncoderConfig.load(folder)
+            assert written.not_held == () and checkpoint.unknown == [] == checkpoint.left_out, (kind, form)
+            arrays = {path: checkpoint.stored(path) for path in checkpoint.names}
+            assert _same(arrays, model.arrays), (kind, form)
+            changed = _settings(config).items() - _settings(model.config).items()
+            assert {name for name, _ in changed} <= {"initializer_range"}, (kind, form)
+            assert read_labels(folder, config) == model.labels
+            model = dataclasses.replace(model, config=config, arrays=arrays)
+
+
+def test_what_the_formats_are_tried_with():
+    """The list above is not empty by mistake."""
+    assert _formats("bert", "text") == ["bert_tf", "huggingface", "tf1", "keras_hub"]
+    assert _formats("distilbert", "encoder") == ["bert_tf", "huggingface", "sentence_transformers", "keras_hub"]
+    assert sum(len(models.kinds(case)) for case in models.CASES) == 80
+
+
+@pytest.mark.parametrize("kind", ["text", "pretraining", "spans"])
+def test_a_tf1_checkpoint_has_google_s_names_and_shapes(kind, tmp_path):
+    model = models.model("bert", kind)
+    writers.write(tmp_path, "tf1", model)
+    found = {name: array.shape for name, array in read(str(tmp_path / "bert_model.ckpt")).items()}
+    assert found == {TF1.from_ours(path): array.shape for path, array in model.arrays.items()}
+    heads = {"text": {"output_weights": (3, 12), "output_bias": (3,)},
+             "spans": {"cls/squad/output_weights": (2, 12), "cls/squad/output_bias": (2,)},
+             "pretraining": {"cls/predictions/transform/dense/kernel": (12, 12),
+                             "cls/predictions/transform/dense/bias": (12,),
+                             "cls/predictions/transform/LayerNorm/gamma": (12,),
+                             "cls/predictions/transform/LayerNorm/beta": (12,),
+                             "cls/predictions/output_bias": (len(models.PIECES) + 3,),
+                             "cls/seq_relationship/output_weights": (2, 12),
+                             "cls/seq_relationship/output_bias": (2,)}}  # fmt: skip
+    assert {name: shape for name, shape in found.items() if not name.startswith("bert/")} == heads[kind]
+    values = json.loads((tmp_path / "bert_config.json").read_text(encoding="utf-8"))
+    assert values["hidden_act"] == "gelu" and "layer_norm_eps" not in values  # Google's word for the tanh form
+
+
+def test_google_s_dialect_keeps_the_exact_gelu(tmp_path):
+    written = writers.write(tmp_path, "tf1", models.model("bert-odd", "encoder"))
+    assert EncoderConfig.load(tmp_path).hidden_act == "gelu"
+    assert "google-research/bert's own code computes gelu by tanh" in written.remarks[0]
+
+
+def test_half_precision_stays_where_the_format_has_it(tmp_path):
+    model = models.model("bert", "text")
+    model = dataclasses.replace(model, arrays={path: a.astype(np.float16) for path, a in model.arrays.items()})
+    for form, dtype in (("huggingface", np.float16), ("tf1", np.float32), ("keras_hub", np.float32)):
+        (tmp_path / form).mkdir()
+        writers.write(tmp_path / form, form, model)
+        checkpoint = open_checkpoint(tmp_path / form)
+        assert all(checkpoint.stored(path).dtype == dtype for path in checkpoint.names)
+        assert _same({path: checkpoint.get(path).astype(np.float16) for path in checkpoint.names}, model.arrays)
+
+
+def test_the_pooler_stays_behind_where_a_class_has_none(tmp_path):
+    model = models.model("bert", "tokens")
+    pooler = {path: a for path, a in models.arrays(model.config, "encoder").items() if "/pooler/" in path}
+    written = writers.write(tmp_path, "huggingface", dataclasses.replace(model, arrays=model.arrays | pooler))
+    assert written.not_held == ("bert/pooler/dense/kernel", "bert/pooler/dense/bias")
+    assert open_checkpoint(tmp_path).names.keys() == model.arrays.keys()
+
+
+CLASSES = [
+    ("bert", "encoder", "BertModel"),
+    ("bert", "text", "BertForSequenceClassification"),
+    ("electra", "tokens", "ElectraForTokenClassification"),
+    ("distilbert", "spans", "DistilBertForQuestionAnswering"),
+    ("roberta", "masked_lm", "RobertaForMaskedLM"),
+    ("albert", "pretraining", "AlbertForPreTraining"),
+    ("electra", "discriminator", "ElectraForPreTraining"),
+    ("ernie", "regression", "ErnieForSequenceClassification"),
+]
+
+
+@pytest.mark.parametrize("case, kind, name", CLASSES, ids=[name for *_, name in CLASSES])
+def test_classes_of_transformers(case, kind, name, tmp_path):
+    model = models.model(case, kind)
+    writers.write(tmp_path, "huggingface", model)
+    values = json.loads((tmp_path / "config.json").read_text(encoding="utf-8"))
+    assert values["architectures"] == [name]
+    outputs = len(model.arrays.get("classifier/output_bias", ()))
+    assert len(values.get("id2label", {})) or values.get("num_labels", 0) == outputs
+
+
+@pytest.mark.parametrize(
+    "case, kind, form, message",
+    [
+        ("distilbert", "encoder", "tf1", "must be one of a BERT as its modeling.py has it. Received: has_pooler=False"),
+        ("bert", "text", "sentence_transformers", "must have no head. Received classifier; say that it shall stay beh"),
+        ("bert-odd", "encoder", "keras_hub", "Received hidden_act='gelu'; take another format"),
+        ("bert", "spans", "keras_hub", "must be an encoder or a classifier of texts. Received a model for QuestionAns"),
+        ("bert", "masked_lm", "keras_hub", "must be an encoder or a classifier of texts. Received a model for Masked"),
+        ("roberta", "encoder", "keras_hub", "one of \\['bert', 'distilbert'\\]. Received: 'roberta'"),
+        ("bert", "encoder", "onnx", "`format` must be one of tf1, huggingface, .* Received: 'onnx'"),
+    ],
+)
+def test_what_a_format_cannot_hold_is_refused(case, kind, form, message, tmp_path):
+    with pytest.raises(ValueError, match=message):
+        writers.write(tmp_path, form, models.model(case, kind))
+
+
+def test_padding_that_transformers_would_count_from(tmp_path):
+    model = dataclasses.replace(models.model("roberta", "encoder"), tokenizer=models.tokenizer(models.config("bert")))
+    with pytest.raises(ValueError, match="padding's id must be 1 .* positions start at 2. .* pads with 0"):
+        writers.write(tmp_path, "huggingface", model)
+
+
+def test_two_heads_that_no_class_has():
+    paths = [*models.arrays(models.config("bert"), "text"), *models.arrays(models.config("bert"), "masked_lm")]
+    with pytest.raises(ValueError, match="Received classifier and cls/predictions; say which shall stay behind"):
+        architecture_of(paths)
+
+
+def test_an_optimizer_needs_a_place():
+    model = models.model("bert", "text", optimizer={"global_step": np.int64(3)})
+    with pytest.raises(ValueError, match="`with_optimizer` must come with .*, tf1 or bert_tf. Received: huggingface."):
+        writers.write("", "huggingface", model)
