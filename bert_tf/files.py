@@ -173,11 +173,19 @@ def whole_directory(path: str | os.PathLike, replace: bool = False):
     shutil.rmtree(old, ignore_errors=True)
 
 
-def check_free(path: str | os.PathLike, replace: bool = False):
-    """Raises ValueError where a file is at `path`, or a directory that is not empty and not to `replace`."""
+def check_free(path: str | os.PathLike, replace: bool = False, parameter: str = "output_dir"):
+    """Raises ValueError where a file is at `path`, or a directory that is not empty and not to `replace`.
+
+    Args:
+        path, replace: as in `whole_directory`.
+        parameter: what the caller calls the path.
+    """
     path = os.fspath(path)
     if os.path.lexists(path) and not (os.path.isdir(path) and (replace or not os.listdir(path))):
-        raise ValueError(f"{path} must not be there yet, or be an empty directory. Received a path that is in use.")
+        raise ValueError(
+            f"`{parameter}` must not be there yet, or be an empty directory. Received {path}, which is in use; name "
+            "another one."
+        )
 
 
 def _read_bytes(path):

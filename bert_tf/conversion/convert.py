@@ -49,7 +49,7 @@ def convert(
         ValueError: the source is not whole, the format cannot hold all of it, or what was written is not what it was.
         OSError: a file cannot be written.
     """
-    check_free(target, overwrite)
+    check_free(target, overwrite, "target")
     checkpoint, description = open_checkpoint(source), load_description([source], do_lower_case=do_lower_case)
     choice = _Choice(leave_out)
     arrays = {path: checkpoint.stored(path) for path in checkpoint.names if not choice.drops(path)}
@@ -82,7 +82,7 @@ def save(bert: Bert, path: str | os.PathLike, format: str = "bert_tf", leave_out
         ValueError: the format cannot hold all of it, or something is at `path`.
         OSError: a file cannot be written.
     """
-    check_free(path)
+    check_free(path, parameter="path")
     choice = _Choice(leave_out)
     variables = [*bert.encoder.variables, *(bert.head.variables if bert.head else [])]
     arrays = {variable.path: np.asarray(variable) for variable in variables} | dict(bert.others)

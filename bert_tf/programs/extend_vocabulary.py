@@ -8,7 +8,7 @@ Each new word starts as the mean of the pieces it had before; every other weight
 
 from absl import logging
 
-from bert_tf.files import check_new_directory
+from bert_tf.files import check_free
 from bert_tf.flags.vocabulary import EXTEND_VOCABULARY
 from bert_tf.programs.texts import text_options
 
@@ -24,7 +24,7 @@ def main(settings):
         raise ValueError("There must be words to add. Received neither --words_file nor --input_file.")
     if settings.words_file and "num_words" in settings.given:
         logging.warning("--num_words has no effect with --words_file.")
-    check_new_directory(settings.output_dir)
+    check_free(settings.output_dir)
     description = load_description([settings.model], do_lower_case=settings.do_lower_case)
     tokenizer = description.tokenizer
     words = _read_words(settings, tokenizer) if settings.words_file else None  # first: a mistake there shows at once

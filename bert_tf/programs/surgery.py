@@ -14,7 +14,7 @@ import dataclasses
 
 from absl import logging
 
-from bert_tf.files import check_new_directory
+from bert_tf.files import check_free
 from bert_tf.flags.surgery import SURGERY
 
 FLAGS = SURGERY
@@ -28,7 +28,7 @@ def main(settings):
     if not any(settings.get(name) for name in _OPERATIONS):
         wanted = ", ".join(f"--{name}" for name in _OPERATIONS)
         raise ValueError(f"There must be something to change. Received none of {wanted}.")
-    check_new_directory(settings.output_dir)
+    check_free(settings.output_dir)
     heads = read_heads(settings.prune_heads) if settings.prune_heads else None
     layers = [_number(text, "layers", settings.layers) for text in settings.layers]
     before = models.read(settings.model, settings.do_lower_case)

@@ -8,7 +8,6 @@ import dataclasses
 import json
 import os
 import re
-import shutil
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -19,7 +18,7 @@ from safetensors.numpy import save
 from bert_tf.checkpoints import heads, names
 from bert_tf.checkpoints.formats import SafetensorsFile
 from bert_tf.checkpoints.readers import merged
-from bert_tf.files import atomic_open, new_directory, read_object, write_text
+from bert_tf.files import atomic_open, read_object, whole_directory, write_text
 from bert_tf.lora import NAMES, Lora, is_adapter
 from bert_tf.model_files import LABELS_FILE, read_labels
 from bert_tf.surgery.model import Model, read_task_file
@@ -52,17 +51,13 @@ def write(directory: str, variables: Iterable, task: Any, base: str | None, also
     trained = [v for v in trained if not any(re.fullmatch(pattern, v.path) for pattern in unused)]
     named = dict(_peft(name_map, v.path, np.asarray(v)) for v in trained)
     settings = json.dumps(_settings(task.config.lora, named, base), indent=2) + "\n"
-    aside = f"{os.path.realpath(directory)}.new"
-    shutil.rmtree(aside, ignore_errors=True)  # of a run that was killed
-    with new_directory(aside) as folder:
+    with whole_directory(directory, replace=True) as folder:
         write_text(os.path.join(folder, CONFIG), settings)
         with atomic_open(os.path.join(folder, WEIGHTS), "wb") as file:
             file.write(save(named, {"format": "pt"}))
         if task.labels is not None:
             write_text(os.path.join(folder, LABELS_FILE), "".join(f"{label}\n" for label in task.labels))
         also(folder)
-    shutil.rmtree(directory, ignore_errors=True)
-    os.rename(aside, directory)
 
 
 def merge(model: Model, directory: str) -> Model:

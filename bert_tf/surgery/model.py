@@ -13,7 +13,7 @@ from bert_tf.checkpoints.locate import RELEASE
 from bert_tf.checkpoints.readers import read_arrays
 from bert_tf.config import EncoderConfig
 from bert_tf.config_files import CONFIG_FILES
-from bert_tf.files import new_directory, read_object, write_text
+from bert_tf.files import read_object, whole_directory, write_text
 from bert_tf.model_files import LABELS_FILE, directory_of, load_description, save_description
 
 TASK_FILE = "task.json"  # what the model was trained for; see tasks/registry.py
@@ -71,7 +71,7 @@ def write(model: Model, output_dir: str):
         OSError: it cannot be written.
     """
     _check_length(model)
-    with new_directory(output_dir) as aside:
+    with whole_directory(output_dir) as aside:
         save_description(aside, model.config, model.tokenizer, model.labels)
         tf1.write_arrays(os.path.join(aside, RELEASE), model.arrays)
         if model.task is not None:

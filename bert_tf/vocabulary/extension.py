@@ -17,7 +17,7 @@ import tensorflow as tf
 from bert_tf.checkpoints import tf1
 from bert_tf.checkpoints.locate import RELEASE
 from bert_tf.checkpoints.readers import read_arrays
-from bert_tf.files import new_directory, read_text
+from bert_tf.files import read_text, whole_directory
 from bert_tf.model_files import Description, save_description
 from bert_tf.tokenization.wordpiece import Tokenizer
 from bert_tf.vocabulary.counting import WordCounter, in_order
@@ -161,7 +161,7 @@ def write(model: str, output_dir: str, extension: Extension, description: Descri
     """
     arrays = extended_arrays(model, extension)
     config = dataclasses.replace(description.config, vocab_size=len(arrays[_BY_PIECE[0]]))
-    with new_directory(output_dir) as aside:
+    with whole_directory(output_dir) as aside:
         save_description(aside, config, extension.tokenizer(), description.labels)
         tf1.write_arrays(os.path.join(aside, RELEASE), arrays)
 
