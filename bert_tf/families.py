@@ -22,6 +22,8 @@ class Template:
         before, between, after: special pieces, any number of each.
         second_segment: what `segment_ids` are for the second text and what follows; before it they are 0.
         segments: how many segments the model tells apart; None: not known, and 0: it has no table of them.
+        pad, unknown, mask: the pieces for padding, for what no other piece stands for, and for a blank. Vocabularies of
+            WordPiece have BERT's in every family.
     """
 
     before: tuple[str, ...] = ("[CLS]",)
@@ -29,6 +31,9 @@ class Template:
     after: tuple[str, ...] = ("[SEP]",)
     second_segment: int = 1
     segments: int | None = None
+    pad: str = "[PAD]"
+    unknown: str = "[UNK]"
+    mask: str = "[MASK]"
 
     def special(self, texts: int) -> int:
         """Returns how many special pieces a row of so many texts, 1 or 2, has."""
@@ -54,7 +59,9 @@ class Family:
 
     Attributes:
         name_map: key of `checkpoints.names.NAME_MAPS`, the names of its weights in Hugging Face's files.
-        tokenizer: key of `model_files.TOKENIZERS`.
+        tokenizer: key of `tokenization.kinds.TOKENIZERS`; a model whose directory has the files of another kind only
+            is read with that one.
+        tokenizing: settings of that tokenizer, as its constructor names them, where tokenizer_config.json says nothing.
         template: what stands around the texts of a row.
         keys: what its config.json calls the fields of `EncoderConfig`, where it has names of its own: theirs -> ours.
         defaults: our field -> value that its config.json means where it says nothing.
@@ -66,12 +73,17 @@ class Family:
 
     name_map: str
     tokenizer: str = "wordpiece"
+    tokenizing: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     template: Template = Template()
     keys: Mapping[str, str] = dataclasses.field(default_factory=dict)
     defaults: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     switches: Mapping[str, str] = dataclasses.field(default_factory=dict)
     fixed: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     sizes: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
+
+    def tokenizing_by(self, kind: str) -> Mapping[str, Any]:
+        """Returns `tokenizing` where the tokenizer is the family's own, {} where a model has another one."""
+        return self.tokenizing if kind == self.tokenizer else {}
 
     def read(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Returns what a configuration file says, in the names of our fields; unknown keys stay.
@@ -154,13 +166,19 @@ FAMILIES: dict[str, Family] = {  # the key is Hugging Face's `model_type`
     # Lan et al. 2019, table 1 and appendix A.4: the releases' second version, without dropout.
     "albert": Family(
         name_map="albert",
+        tokenizer="unigram",
+        template=Template(pad="<pad>", unknown="<unk>"),
+        tokenizing={"do_lower_case": True, "keep_accents": False, "straight_quotes": True, "split_digit_comma": True},
         defaults={"embedding_size": 128, "num_hidden_groups": 1},
         fixed={"inner_group_num": 1},
     ),
     # Liu et al. 2019. One segment, and positions that start behind those of padding.
     "roberta": Family(
         name_map="roberta",
-        template=Template(("<s>",), ("</s>", "</s>"), ("</s>",), second_segment=0),
+        tokenizer="byte_bpe",
+        template=Template(
+            *(("<s>",), ("</s>", "</s>"), ("</s>",)), second_segment=0, pad="<pad>", unknown="<unk>", mask="<mask>"
+        ),
         defaults={"has_pooler": False},
         fixed={"first_position": 2, "classifier_act": "tanh"},
     ),
@@ -179,6 +197,11 @@ def family(model_type: str) -> Family:
             "families."
         )
     return FAMILIES[model_type]
+
+
+def with_tokenizer(kind: str) -> Family:
+    """Returns the first row with that tokenizer."""
+    return next(row for row in FAMILIES.values() if row.tokenizer == kind)
 
 
 def names() -> list[str]:

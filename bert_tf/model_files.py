@@ -14,13 +14,13 @@ from bert_tf.config_files import CONFIG_FILES
 from bert_tf.files import read_text, write_text
 from bert_tf.modeling.encoder import Encoder
 from bert_tf.modeling.heads import ClassificationHead
-from bert_tf.tokenization.wordpiece import Tokenizer
+from bert_tf.tokenization.base import BaseTokenizer
+from bert_tf.tokenization.kinds import read_tokenizer
 
 LABELS_FILE = "labels.txt"
 _HEAD = "classifier/output_weights"
 _TRANSFORM = "classifier/dense/kernel"  # a head without it is one for every piece
 _EXCUSED = (*heads.others(("classifier/.*",)), heads.POOLER)
-TOKENIZERS = {"wordpiece": Tokenizer}  # by the names that the rows of `families.FAMILIES` give them
 
 
 @dataclasses.dataclass
@@ -29,14 +29,14 @@ class Bert:
 
     Attributes:
         config: `EncoderConfig`.
-        tokenizer: `Tokenizer`.
+        tokenizer: a `BaseTokenizer`.
         encoder: `Encoder` with the checkpoint's weights.
         head: `ClassificationHead` with its weights, or None.
         labels: the head's label names in the order of its outputs, or None.
     """
 
     config: EncoderConfig
-    tokenizer: Tokenizer
+    tokenizer: BaseTokenizer
     encoder: Encoder
     head: ClassificationHead | None = None
     labels: list[str] | None = None
@@ -46,8 +46,8 @@ def load(path: str | os.PathLike, do_lower_case: bool | None = None) -> Bert:
     """Loads a Hugging Face, sentence-transformers, TF1 or bert_tf checkpoint.
 
     Args:
-        path: its directory, or a file or TF1 prefix in it; `bert_config.json` or `config.json` and `vocab.txt` must lie
-            beside it.
+        path: its directory, or a file or TF1 prefix in it; `bert_config.json` or `config.json` and the vocabulary must
+            lie beside it.
         do_lower_case: None: what the checkpoint says.
 
     Raises:
@@ -101,7 +101,7 @@ class Description:
     """A model without its weights: what `save_description` wrote, or the same files of another dialect."""
 
     config: EncoderConfig
-    tokenizer: Tokenizer
+    tokenizer: BaseTokenizer
     labels: list[str] | None
 
     def check_length(self, max_seq_length: int):
@@ -139,13 +139,13 @@ def load_description(
     here = next((d for d in directories if any(os.path.exists(os.path.join(d, f)) for f in CONFIG_FILES)), None)
     here = here or next(iter(directories), ".")
     config = EncoderConfig.load(config_file or here)
-    kind = TOKENIZERS[families.family(config.model_type).tokenizer]
-    tokenizer = kind.from_directory(here, do_lower_case, vocab_file, template_for(config))
+    family = families.family(config.model_type)
+    tokenizer = read_tokenizer(here, family, template_for(config), do_lower_case, vocab_file)
     check_vocabulary(tokenizer, config)
     return Description(config, tokenizer, read_labels(here, config))
 
 
-def check_vocabulary(tokenizer: Tokenizer, config: EncoderConfig):
+def check_vocabulary(tokenizer: BaseTokenizer, config: EncoderConfig):
     """Raises ValueError where the vocabulary has ids for which the embedding table has no row."""
     if tokenizer.vocab_size > config.vocab_size:
         raise ValueError(
@@ -168,8 +168,8 @@ def read_labels(directory: str, config: EncoderConfig) -> list[str] | None:
     return [names[i] for i in sorted(names, key=int)] if names else None
 
 
-def save_description(directory: str, config: EncoderConfig, tokenizer: Tokenizer, labels: list[str] | None = None):
-    """Writes what `load` reads except the weights: bert_config.json, vocab.txt, tokenizer_config.json, labels.txt."""
+def save_description(directory: str, config: EncoderConfig, tokenizer: BaseTokenizer, labels: list[str] | None = None):
+    """Writes what `load` reads except the weights: bert_config.json, labels.txt, the tokenizer's files."""
     os.makedirs(directory, exist_ok=True)
     config.save(os.path.join(directory, "bert_config.json"))
     tokenizer.save(directory)
