@@ -16,7 +16,7 @@ from bert_tf.tokenization.hugging_face import WHOLE_FILE, special_tokens
 
 VOCAB_FILE, MERGES_FILE = "vocab.json", "merges.txt"
 _HEAD = "#version"  # of merges.txt: its first line may be a comment that begins so
-_BLANK = r"^[^\t-\r \x{85}\p{Z}]"  # a text that begins with something else than white space
+_NO_SPACE = r"(?s)[^ ].*"  # a text that begins with something else than a space
 
 
 class ByteBpeTokenizer(BaseTokenizer):
@@ -26,7 +26,7 @@ class ByteBpeTokenizer(BaseTokenizer):
         tokenizer.tokenize(["Hello world"])             # [[31414, 232]]     Hello Ġworld
 
     Attributes:
-        add_prefix_space: whether a text that does not begin with white space is read as if a space stood before it.
+        add_prefix_space: whether a text that does not begin with a space is read as if one stood before it.
     """
 
     KIND: ClassVar = "byte_bpe"
@@ -131,10 +131,10 @@ class ByteBpeTokenizer(BaseTokenizer):
         if not self.add_prefix_space:
             return self._pairs(texts)
         texts = tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8", errors="ignore")
-        spaced = tf.strings.regex_full_match(texts, f"{_BLANK}(?s:.*)")
+        spaced = tf.strings.regex_full_match(texts, _NO_SPACE)
         ids, starts, limits = self._pairs(tf.strings.join([tf.where(spaced, " ", ""), texts]))
         moved = tf.gather(tf.cast(spaced, tf.int32), ids.value_rowids())
-        return ids, *(tf.maximum(offsets - moved, 0) for offsets in (starts.flat_values, limits.flat_values))
+        return ids, *(ids.with_flat_values(tf.maximum(each.flat_values - moved, 0)) for each in (starts, limits))
 
 
 def _by_id(vocab, source):

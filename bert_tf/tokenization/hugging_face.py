@@ -15,14 +15,13 @@ def special_tokens(tokenizer) -> dict[str, str]:
     return names | ({} if tokenizer.mask_id is None else {"mask_token": tokenizer.mask})
 
 
-def tokenizer_json(tokenizer, scores: Sequence[tuple[str, float]], character_map: bytes, straight_quotes: bool):
+def tokenizer_json(tokenizer, scores: Sequence[tuple[str, float]], character_map: bytes):
     """Returns what tokenizer.json says of a unigram tokenizer, as the published ones of ALBERT and XLM-RoBERTa do.
 
     Args:
         tokenizer: a `UnigramTokenizer`.
         scores: its pieces and their scores, in the order of the ids.
         character_map: `precompiled_charsmap` of the model.
-        straight_quotes: whether `` and '' become ".
     """
     names = dict.fromkeys(special_tokens(tokenizer).values())
     ids = {name: tokenizer.vocab.index(name) for name in names}
@@ -37,7 +36,7 @@ def tokenizer_json(tokenizer, scores: Sequence[tuple[str, float]], character_map
         "truncation": None,
         "padding": None,
         "added_tokens": added,
-        "normalizer": {"type": "Sequence", "normalizers": _normalizers(tokenizer, character_map, straight_quotes)},
+        "normalizer": {"type": "Sequence", "normalizers": _normalizers(tokenizer, character_map)},
         "pre_tokenizer": {"type": "Sequence", "pretokenizers": [{"type": "WhitespaceSplit"}, metaspace]},
         "post_processor": _post_processor(tokenizer.template, ids),
         "decoder": metaspace,
@@ -46,9 +45,9 @@ def tokenizer_json(tokenizer, scores: Sequence[tuple[str, float]], character_map
     }
 
 
-def _normalizers(tokenizer, character_map, straight_quotes):
+def _normalizers(tokenizer, character_map):
     quotes = [{"type": "Replace", "pattern": {"String": quote}, "content": '"'} for quote in ("``", "''")]
-    steps = quotes if straight_quotes else []
+    steps = quotes if tokenizer.straight_quotes else []
     steps = steps + ([] if tokenizer.keep_accents else [{"type": "NFKD"}, {"type": "StripAccents"}])
     steps = steps + ([{"type": "Lowercase"}] if tokenizer.do_lower_case else [])
     blob = base64.b64encode(character_map).decode()

@@ -33,6 +33,7 @@ class UnigramTokenizer(BaseTokenizer):
 
     Attributes:
         keep_accents: whether text is spared decomposition (NFKD) and the loss of its marks.
+        straight_quotes: whether `` and '' become ".
     """
 
     KIND: ClassVar = "unigram"
@@ -57,7 +58,7 @@ class UnigramTokenizer(BaseTokenizer):
             template: the family's.
             do_lower_case: whether each character is lowercased.
             keep_accents: see above.
-            straight_quotes: whether `` and '' become ".
+            straight_quotes: see above.
             split_digit_comma: whether a comma after a digit is a piece of its own.
             front: pieces that take the places of the control pieces with which the model begins; () leaves them.
             behind: pieces behind the model's.
@@ -76,11 +77,11 @@ class UnigramTokenizer(BaseTokenizer):
         vocabulary = Pieces(pieces, {piece: i for i, piece in reversed(list(enumerate(pieces)))})
         super().__init__(vocabulary, vocab_file, template, (template.pad, template.unknown, template.mask))
         self.do_lower_case, self.keep_accents = bool(do_lower_case), bool(keep_accents)
-        self._tokenizer_class = tokenizer_class
+        self.straight_quotes, self._tokenizer_class = bool(straight_quotes), tokenizer_class
         blob = model.normalizer_spec.precompiled_charsmap
         mapping = models.character_map(blob, self.vocab_file)
-        self._normalizer = Normalizer(mapping, self.do_lower_case, self.keep_accents, straight_quotes)
-        self._whole = functools.partial(tokenizer_json, self, scores, blob, straight_quotes)
+        self._normalizer = Normalizer(mapping, self.do_lower_case, self.keep_accents, self.straight_quotes)
+        self._whole = functools.partial(tokenizer_json, self, scores, blob)
         ids = np.arange(len(model.pieces), dtype=np.int32) + len(front) - first
         ids[:first] = self.unk_id
         with tf.init_scope(), tf.device("CPU:0"):
