@@ -52,7 +52,8 @@ NAMES = ("byte_bpe", "byte_bpe_with_space", "unigram", "unigram_cased", "unigram
 
 
 LITERALS = ("<s>", "</s>", "<mask>", "[CLS]", "[MASK]")
-DELETED = "\x07"  # a character that the model's map deletes
+# A character that the model's map deletes, and a letter that it drops with a fraction, which has more letters then.
+SLIPS = ("\x07", "\u00bd\u0e33")
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -68,11 +69,11 @@ def test_ids_and_offsets_are_those_of_the_rust_tokenizers(name, rust, tmp_path):
 
 
 def _on_purpose(tokenizer, difference):
-    """Special pieces in a text stay text; and offsets do not slip at a character that goes (theirs do)."""
+    """Special pieces in a text stay text; and offsets do not slip where characters go (theirs do)."""
     if difference.of_ids:
         special = {i for i, piece in enumerate(tokenizer.vocab) if piece in LITERALS}
         return not special & {*difference.ours[0]} and bool(special & {*difference.theirs[0]})
-    return DELETED in difference.text
+    return any(text in difference.text for text in SLIPS)
 
 
 def test_pairs_have_their_familys_pieces():

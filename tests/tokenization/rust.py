@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 _QUOTES = ("``", "''")
+_SARA_AM = "\u0e33"  # a letter of Thai that counts as an accent where graphemes are told apart
 _BATCH = 2000
 
 
@@ -50,7 +51,7 @@ def _same(text, ours, theirs):
     starts, limits = {start}, {limit}
     if text[start : start + 2] in _QUOTES:
         starts.add(start + 1)
-    while limit > start + 1 and unicodedata.category(text[limit - 1])[0] == "M":
+    while limit > start + 1 and (unicodedata.category(text[limit - 1])[0] == "M" or text[limit - 1] == _SARA_AM):
         limit -= 1
         limits.add(limit)
     return theirs[0] in starts and theirs[1] in limits
