@@ -22,7 +22,7 @@ CHILDREN = {
     "byte_bpe": ({**ROBERTA, "classifier_act": "tanh", "vocab_size": 601}, ("vocab.json", "merges.txt")),
     "unigram": ({**ALBERT, "vocab_size": 301}, ("spiece.model", "tokenizer.json")),
 }
-TEXTS = ["", "The old lighthouse, 9,500 waves!", "une cr\u00eape ``\u56fe\u4e66''", "<s> [CLS] \U0001f600", "good " * 40]
+TEXTS = ["", "The old lighthouse, 9,500 waves!", "une cr\u00eape ``\u56fe''", "<s> [CLS] \U0001f600", "good " * 40]
 
 
 def _checkpoint(folder, kind):

@@ -65,8 +65,8 @@ class BaseTokenizer(tf.Module):
         missing = [piece for piece in needed if vocabulary.id_of(piece) is None]
         if missing:
             raise ValueError(
-                f"The vocabulary must hold the special pieces of its model, {' '.join(dict.fromkeys(needed))}. Received "
-                f"{self.vocab_size} pieces without {missing[0]}: is it another model's vocabulary?"
+                f"The vocabulary must hold the special pieces of its model, {' '.join(dict.fromkeys(needed))}. "
+                f"Received {self.vocab_size} pieces without {missing[0]}: is it another model's vocabulary?"
             )
 
     @classmethod
@@ -169,7 +169,7 @@ class BaseTokenizer(tf.Module):
             return self._ids_and_offsets(texts)
 
     def _ids_and_offsets(self, texts):
-        """The one way from texts to ids, starts, limits; a graph that does not use the offsets does not compute them."""
+        """The one way from texts to ids, starts, limits; a graph that does not use offsets does not compute them."""
         raise NotImplementedError
 
 

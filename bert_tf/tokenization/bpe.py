@@ -1,4 +1,4 @@
-"""Byte-level BPE in graph ops, as GPT-2 and RoBERTa have it (Radford et al. 2019, section 2.2; openai/gpt-2 encoder.py).
+"""Byte-level BPE in graph ops, as GPT-2 and RoBERTa have it (Radford et al. 2019, section 2.2; openai/gpt-2).
 
 A text is cut into words, with the space before a word as its first character; a word's bytes are pieces, and of two
 neighbours that a merge names those merged first in training are merged first.
@@ -62,7 +62,7 @@ class BytePairs(tf.Module):
         lacking = [a + b for a, b in merges if not {a, b, a + b} <= vocab.keys()]
         if None in bytes_ or lacking:
             lacks = f"the merge of {lacking[0]!r}" if lacking else f"byte {bytes_.index(None)}"
-            raise ValueError(f"A vocabulary of bytes must hold every byte and every merge. Received one without {lacks}.")
+            raise ValueError(f"A vocabulary of bytes must hold each byte and each merge. Received one without {lacks}.")
         self._width = max(vocab.values(), default=0) + 1
         pairs = np.array([[vocab[a], vocab[b], vocab[a + b]] for a, b in merges], np.int64).reshape(-1, 3)
         keys, values = pairs[:, 0] * self._width + pairs[:, 1], np.arange(len(pairs)) * self._width + pairs[:, 2]
@@ -111,12 +111,12 @@ class BytePairs(tf.Module):
     def _contractions(self, codes, first, before, after_blank):
         """bool [characters] thrice: an apostrophe that begins 's or the like, the rest of it, and what follows it."""
         can = (codes == _APOSTROPHE) & (first | ((before != _OTHER) & ~after_blank))
+        inner = tf.where(first, 0, codes)  # 0: no letter, another text begins
+        after = shifted(inner, -1), tf.where(shifted(inner, -1) == 0, 0, shifted(inner, -2))
         lengths = tf.zeros_like(codes)
         for text in reversed(_CONTRACTIONS):
-            here = can
-            for n, letter in enumerate(text[1:], 1):
-                here &= (shifted(codes, -n) == ord(letter)) & ~shifted(first, -n)
-            lengths = tf.where(here, len(text), lengths)
+            same = [letters == ord(letter) for letters, letter in zip(after, text[1:], strict=False)]
+            lengths = tf.where(functools.reduce(tf.logical_and, same, can), len(text), lengths)
         short = lengths > 0
         inside = shifted(short, 1) | shifted(lengths == 3, 2)
         behind = shifted(lengths == 2, 2) | shifted(lengths == 3, 3)

@@ -117,7 +117,7 @@ class ByteBpeTokenizer(BaseTokenizer):
         return [written(piece) for piece in self.vocab]
 
     def save(self, directory: str | os.PathLike):
-        """Writes `vocab.json`, `merges.txt` and `tokenizer_config.json`, as Hugging Face's RobertaTokenizer reads them."""
+        """Writes `vocab.json`, `merges.txt`, `tokenizer_config.json`, as Hugging Face's RobertaTokenizer reads them."""
         directory = os.fspath(directory)
         os.makedirs(directory, exist_ok=True)
         ids = {piece: i for i, piece in enumerate(self.vocab)}
@@ -179,8 +179,8 @@ def _read_whole(path):
     if not isinstance(model, dict) or model.get("type", "BPE") != "BPE" or not isinstance(model.get("merges"), list):
         kind = model.get("type") if isinstance(model, dict) else "none"
         raise ValueError(
-            f"{path} must hold a model of the type BPE with its merges. Received the type {kind!r}; name the files of a "
-            "model with byte-level BPE."
+            f"{path} must hold a model of the type BPE with its merges. Received the type {kind!r}; name the files "
+            "of a model with byte-level BPE."
         )
     before = values.get("pre_tokenizer")
     if not isinstance(before, dict) or before.get("type") != "ByteLevel" or values.get("normalizer"):

@@ -8,7 +8,8 @@ from bert_tf.tokenization.byte_bpe import ByteBpeTokenizer
 from bert_tf.tokenization.unigram import UnigramTokenizer
 from bert_tf.tokenization.wordpiece import Tokenizer
 
-TOKENIZERS: dict[str, type[BaseTokenizer]] = {kind.KIND: kind for kind in (Tokenizer, ByteBpeTokenizer, UnigramTokenizer)}
+_KINDS = (Tokenizer, ByteBpeTokenizer, UnigramTokenizer)
+TOKENIZERS: dict[str, type[BaseTokenizer]] = {kind.KIND: kind for kind in _KINDS}
 _BY_ENDING = {".json": ByteBpeTokenizer.KIND, ".model": UnigramTokenizer.KIND, ".txt": Tokenizer.KIND}
 
 

@@ -18,7 +18,7 @@ class MaskReader(tf.Module):
         masked_lm_positions              3
 
     Only the tokenizer's own spelling is the mask, as in Hugging Face's tokenizers: "[mask]" and "[ MASK ]" are text,
-    and so is "[MASK]" where the mask is "<mask>". White space before a mask is the mask's, as it is of a word of RoBERTa.
+    and so is "[MASK]" where the mask is "<mask>". White space before a mask is the mask's, as it is a word's of RoBERTa.
 
     Args:
         tokenizer: a `BaseTokenizer`.
@@ -36,7 +36,8 @@ class MaskReader(tf.Module):
         if tokenizer.mask_id is None:
             raise ValueError(
                 f"The vocabulary of a model that fills in blanks must hold {tokenizer.mask}. Received: "
-                f"{tokenizer.vocab_size} pieces from {tokenizer.vocab_file}, none of them {tokenizer.mask}; name the model's own `vocab_file`."
+                f"{tokenizer.vocab_size} pieces from {tokenizer.vocab_file}, none of them {tokenizer.mask}; "
+                "name the model's own `vocab_file`."
             )
         self.tokenizer, self.most = tokenizer, most
         self.vocab_file, self.vocab = tokenizer.vocab_file, tokenizer.vocab

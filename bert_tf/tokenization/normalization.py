@@ -18,8 +18,8 @@ _CODE_POINTS, _PAGE = 0x110000, 128
 _PAIR = 1 << 21  # more than there are code points
 _QUOTES, _DOUBLE = (0x60, 0x27), 0x22
 MARKER = "\u2581"  # stands for the space before a word
-# What joins the character before it to one grapheme, beside marks (Unicode's UAX 29, as far as characters of up to three
-# bytes are concerned).
+# What joins the character before it to one grapheme, beside marks (Unicode's UAX 29, for characters of up to three
+# bytes).
 _JOINERS = (0x0E33, 0x0EB3, 0x200C, 0x200D, 0xFF9E, 0xFF9F)
 _CR, _LF = 0x0D, 0x0A
 _LONGEST_CLUSTER = 6  # bytes: Hugging Face's tokenizers map shorter graphemes as a whole, others by characters
@@ -178,8 +178,10 @@ def _folded(do_lower_case: bool, strip: bool) -> dict[int, str]:
         category = unicodedata.category(char)
         if category in ("Cn", "Co", "Cs") or strip and category[0] == "M":
             continue
-        text = unicodedata.normalize("NFKD", char) if strip else char
-        text = "".join(c.lower() if do_lower_case else c for c in text if not (strip and unicodedata.category(c)[0] == "M"))
+        text = char
+        if strip:
+            text = [c for c in unicodedata.normalize("NFKD", char) if unicodedata.category(c)[0] != "M"]
+        text = "".join(c.lower() if do_lower_case else c for c in text)
         if text != char:
             folded[code] = text
     return folded
@@ -187,13 +189,11 @@ def _folded(do_lower_case: bool, strip: bool) -> dict[int, str]:
 
 def _with_straight_quotes(stream):
     """Two grave accents or two apostrophes become one double quotation mark, from a run's left."""
-    for quote in _QUOTES:
-        at = tf.range(tf.size(stream.chars))
-        here = stream.chars == quote
-        first = here & ~shifted(here, 1)
-        runs = tf.concat([[0], tf.boolean_mask(at, first)], 0)
-        since = at - tf.gather(runs, tf.cumsum(tf.cast(first, tf.int32)))  # the run's beginning
-        left = here & shifted(here, -1) & (since % 2 == 0)
-        chars, limits = tf.where(left, _DOUBLE, stream.chars), tf.where(left, stream.limits + 1, stream.limits)
-        stream = stream._replace(chars=chars, limits=limits).take(tf.where(~shifted(left, 1))[:, 0])
-    return stream
+    chars = stream.chars
+    quote = (chars == _QUOTES[0]) | (chars == _QUOTES[1])
+    at, first = tf.range(tf.size(chars)), quote & (chars != shifted(chars, 1))
+    runs = tf.concat([[0], tf.boolean_mask(at, first)], 0)
+    since = at - tf.gather(runs, tf.cumsum(tf.cast(first, tf.int32)))  # the run's beginning
+    left = quote & (chars == shifted(chars, -1)) & (since % 2 == 0)
+    made = stream._replace(chars=tf.where(left, _DOUBLE, chars), limits=stream.limits + tf.cast(left, tf.int32))
+    return made.take(tf.where(~shifted(left, 1))[:, 0])

@@ -159,9 +159,8 @@ class UnigramTokenizer(BaseTokenizer):
         spans = (tf.cast(offsets.flat_values, tf.int32) - ahead for offsets in (starts, ends))
         starts, limits = _to_characters(stream, words, word, *spans)
         origin = tf.cast(tf.gather(splits, tf.gather(row, word)), tf.int32)
-        rows = tf.RaggedTensor.from_value_rowids(
-            *(tf.gather(self._ids, ids.flat_values), tf.gather(row, word)), nrows=tf.size(texts, tf.int64), validate=False
-        )
+        ids, nrows = tf.gather(self._ids, ids.flat_values), tf.size(texts, tf.int64)
+        rows = tf.RaggedTensor.from_value_rowids(ids, tf.gather(row, word), nrows=nrows, validate=False)
         return rows, rows.with_flat_values(starts - origin), rows.with_flat_values(limits - origin)
 
 

@@ -36,18 +36,20 @@ El niño pequeño soñó con un pingüino que bailaba en la montaña.
 
 # Characters, and runs of them, that tokenizers trip over.
 ATOMS = (
-    "a", "b", "the", "ing", " ", "  ", "\t", "\n", "\r\n", "\u00a0", "\u3000", "\u200b", "\u200d", "'", "'s", "'ll", "``",
-    "''", '"', "1", "23", "9,", "12,5", "(", ")", "!", "\u2026", "\u2014", "\uff0c", "\u00e9", "e\u0301", "\u0301", "\u00bd",
-    "\u00b2", "\ufb01", "\u2167", "\u00df", "\u0130", "\u03a3", "\u03c2", "\u0416", "\u4e2d", "\u6587", "\ud55c", "\u0915\u093c",
-    "\u0e33", "\u0627\u0653", "\U0001f600", "\U0001f468\u200d\U0001f469", "\u2581", "\ue000", "\x00", "\x07", "\ufffd", "<s>", "</s>",
-    "<mask>", "[CLS]", "[MASK]", "A", "\u2460", "\u2460\u0301",
+    "a", "b", "the", "ing", " ", "  ", "\t", "\n", "\r\n", "\u00a0", "\u3000", "\u200b", "\u200d", "'", "'s", "'ll",
+    "``", "''", '"', "1", "23", "9,", "12,5", "(", ")", "!", "\u2026", "\u2014", "\uff0c", "\u00e9", "e\u0301",
+    "\u0301", "\u00bd", "\u00b2", "\ufb01", "\u2167", "\u00df", "\u0130", "\u03a3", "\u03c2", "\u0416", "\u4e2d",
+    "\u6587", "\ud55c", "\u0915\u093c", "\u0e33", "\u0627\u0653", "\U0001f600", "\U0001f468\u200d\U0001f469",
+    "\u2581", "\ue000", "\x00", "\x07", "\ufffd", "<s>", "</s>", "<mask>", "[CLS]", "[MASK]", "A", "\u2460",
+    "\u2460\u0301",
 )  # fmt: skip
 
 # A small character map in place of nmt_nfkc, whose table alone would have 240 kB: what has a rule there, of some kinds.
-SPACES = (0x09, 0x0A, 0x0C, 0x0D, 0xA0, 0x1680, 0x200B, 0x200E, 0x2028, 0x2029, 0x202F, 0x205F, 0x2581, 0x3000, 0xFEFF, 0xFFFD)
+SPACES = (0x09, 0x0A, 0x0C, 0x0D, 0xA0, 0x1680, 0x200B, 0x200E, 0x2028, 0x2029, 0x202F, 0x205F, 0x2581, 0x3000,
+          0xFEFF, 0xFFFD)  # fmt: skip
 DELETED = (*range(0x01, 0x09), 0x0B, *range(0x0E, 0x20), 0x7F, 0x8F, 0x9F)
-OTHERS = {"\u00bd": "1\u20442", "\u00b2": "2", "\ufb01": "fi", "\u2167": "VIII", "\uff0c": ",", "\u2026": "...", "\u2460": "1",
-          "e\u0301": "\u00e9", "a\u0300": "\u00e0", "\u0627\u0653": "\u0622", "\u0915\u093c": "\u0958"}  # fmt: skip
+OTHERS = {"\u00bd": "1\u20442", "\u00b2": "2", "\ufb01": "fi", "\u2167": "VIII", "\uff0c": ",", "\u2026": "...",
+          "\u2460": "1", "e\u0301": "\u00e9", "a\u0300": "\u00e0", "\u0627\u0653": "\u0622", "\u0915\u093c": "\u0958"}  # fmt: skip
 
 
 def main(folder):

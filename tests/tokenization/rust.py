@@ -32,7 +32,8 @@ def differences(tokenizer, texts: Sequence[str], expected: Sequence) -> Iterator
     for begin in range(0, len(texts), _BATCH):
         part = texts[begin : begin + _BATCH]
         ids, starts, limits = tokenizer.tokenize_with_offsets([text.encode("utf-8") for text in part])
-        rows = zip(part, ids.to_list(), starts.to_list(), limits.to_list(), expected[begin : begin + _BATCH], strict=True)
+        found = (ids.to_list(), starts.to_list(), limits.to_list())
+        rows = zip(part, *found, expected[begin : begin + _BATCH], strict=True)
         for text, own, first, last, (theirs, offsets) in rows:
             ours = list(zip(first, last, strict=True))
             spans = list(zip(offsets[::2], offsets[1::2], strict=True))
