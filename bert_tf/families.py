@@ -25,6 +25,8 @@ class Template:
         before, between, after: special pieces, any number of each.
         second_segment: what `segment_ids` are for the second text and what follows; before it they are 0.
         segments: how many segments the model tells apart; None: not known, and 0: it has no table of them.
+        pad, unknown, mask: the pieces for padding, for what no other piece stands for, and for a blank. Vocabularies of
+            WordPiece have BERT's in every family.
     """
 
     before: tuple[str, ...] = ("[CLS]",)
@@ -32,6 +34,9 @@ class Template:
     after: tuple[str, ...] = ("[SEP]",)
     second_segment: int = 1
     segments: int | None = None
+    pad: str = "[PAD]"
+    unknown: str = "[UNK]"
+    mask: str = "[MASK]"
 
     def special(self, texts: int) -> int:
         """Returns how many special pieces a row of so many texts, 1 or 2, has."""
@@ -74,7 +79,9 @@ class Family:
 
     Attributes:
         name_map: key of `checkpoints.names.NAME_MAPS`, the names of its weights in Hugging Face's files.
-        tokenizer: key of `model_files.TOKENIZERS`.
+        tokenizer: key of `tokenization.kinds.TOKENIZERS`; a model whose directory has the files of another kind only
+            is read with that one.
+        tokenizing: settings of that tokenizer, as its constructor names them, where tokenizer_config.json says nothing.
         template: what stands around the texts of a row.
         keys: what its config.json calls the fields of `EncoderConfig`, where it has names of its own: theirs -> ours.
         defaults: our field -> value that its config.json means where it says nothing.
@@ -88,6 +95,7 @@ class Family:
 
     name_map: str
     tokenizer: str = "wordpiece"
+    tokenizing: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     template: Template = Template()
     keys: Mapping[str, str] = dataclasses.field(default_factory=dict)
     defaults: Mapping[str, Any] = dataclasses.field(default_factory=dict)
@@ -96,6 +104,10 @@ class Family:
     sizes: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
     classes: str = "Bert"
     keras_hub: KerasHub | None = None
+
+    def tokenizing_by(self, kind: str) -> Mapping[str, Any]:
+        """Returns `tokenizing` where the tokenizer is the family's own, {} where a model has another one."""
+        return self.tokenizing if kind == self.tokenizer else {}
 
     def read(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Returns what a configuration file says, in the names of our fields; unknown keys stay.
@@ -189,6 +201,9 @@ FAMILIES: dict[str, Family] = {  # the key is Hugging Face's `model_type`
     "albert": Family(
         name_map="albert",
         classes="Albert",
+        tokenizer="unigram",
+        template=Template(pad="<pad>", unknown="<unk>"),
+        tokenizing={"do_lower_case": True, "keep_accents": False, "straight_quotes": True, "split_digit_comma": True},
         defaults={"embedding_size": 128, "num_hidden_groups": 1},
         fixed={"inner_group_num": 1},
         sizes=sizes.ALBERT,
@@ -197,7 +212,10 @@ FAMILIES: dict[str, Family] = {  # the key is Hugging Face's `model_type`
     "roberta": Family(
         name_map="roberta",
         classes="Roberta",
-        template=Template(("<s>",), ("</s>", "</s>"), ("</s>",), second_segment=0),
+        tokenizer="byte_bpe",
+        template=Template(
+            *(("<s>",), ("</s>", "</s>"), ("</s>",)), second_segment=0, pad="<pad>", unknown="<unk>", mask="<mask>"
+        ),
         defaults={"has_pooler": False},
         fixed={"first_position": 2, "classifier_act": "tanh"},
         sizes=sizes.ROBERTA,
@@ -250,6 +268,9 @@ def from_keras_hub(values: Mapping[str, Any]) -> dict[str, Any]:
     row = FAMILIES[backbones[name]]
     # The key layer_norm_eps says, among others, that "gelu" is the exact form.
     return {"model_type": backbones[name], **row.keras_hub.implied, **known, **both}
+def with_tokenizer(kind: str) -> Family:
+    """Returns the first row with that tokenizer."""
+    return next(row for row in FAMILIES.values() if row.tokenizer == kind)
 
 
 def names() -> list[str]:

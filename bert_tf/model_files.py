@@ -17,12 +17,12 @@ from bert_tf.config_files import CONFIG_FILES
 from bert_tf.files import brief, read_text
 from bert_tf.modeling.encoder import Encoder
 from bert_tf.modeling.heads import ClassificationHead
-from bert_tf.tokenization.wordpiece import Tokenizer
+from bert_tf.tokenization.base import BaseTokenizer
+from bert_tf.tokenization.kinds import read_tokenizer
 
 _HEAD = "classifier/output_weights"
 _TRANSFORM = "classifier/dense/kernel"  # a head without it is one for every piece
 _EXCUSED = (*heads.others(("classifier/.*",)), heads.POOLER)
-TOKENIZERS = {"wordpiece": Tokenizer}  # by the names that the rows of `families.FAMILIES` give them
 
 
 @dataclasses.dataclass
@@ -31,7 +31,7 @@ class Bert:
 
     Attributes:
         config: `EncoderConfig`.
-        tokenizer: `Tokenizer`.
+        tokenizer: a `BaseTokenizer`.
         encoder: `Encoder` with the checkpoint's weights.
         head: `ClassificationHead` with its weights, or None.
         labels: the head's label names in the order of its outputs, or None.
@@ -41,7 +41,7 @@ class Bert:
     """
 
     config: EncoderConfig
-    tokenizer: Tokenizer
+    tokenizer: BaseTokenizer
     encoder: Encoder
     head: ClassificationHead | None = None
     labels: list[str] | None = None
@@ -53,8 +53,8 @@ def load(path: str | os.PathLike, do_lower_case: bool | None = None) -> Bert:
     """Loads a Hugging Face, sentence-transformers, KerasHub, TF1 or bert_tf checkpoint.
 
     Args:
-        path: its directory, or a file or TF1 prefix in it; `bert_config.json` or `config.json` and `vocab.txt` must lie
-            beside it.
+        path: its directory, or a file or TF1 prefix in it; `bert_config.json` or `config.json` and the vocabulary must
+            lie beside it.
         do_lower_case: None: what the checkpoint says.
 
     Raises:
@@ -111,7 +111,7 @@ class Description:
     """A model without its weights: what `save_description` wrote, or the same files of another dialect."""
 
     config: EncoderConfig
-    tokenizer: Tokenizer
+    tokenizer: BaseTokenizer
     labels: list[str] | None
 
     def check_length(self, max_seq_length: int):
@@ -154,15 +154,15 @@ def load_description(
     here = next((d for d in directories if any(os.path.exists(os.path.join(d, f)) for f in CONFIG_FILES)), None)
     here = here or next(iter(directories), ".")
     config = dataclasses.replace(EncoderConfig.load(config_file or here), lora=None)
-    kind = TOKENIZERS[families.family(config.model_type).tokenizer]
+    family = families.family(config.model_type)
     if preset := keras_hub.tokenizer_of(here):
         vocab_file, do_lower_case = vocab_file or preset[0], preset[1] if do_lower_case is None else do_lower_case
-    tokenizer = kind.from_directory(here, do_lower_case, vocab_file, template_for(config))
+    tokenizer = read_tokenizer(here, family, template_for(config), do_lower_case, vocab_file)
     check_vocabulary(tokenizer, config)
     return Description(config, tokenizer, read_labels(here, config))
 
 
-def check_vocabulary(tokenizer: Tokenizer, config: EncoderConfig):
+def check_vocabulary(tokenizer: BaseTokenizer, config: EncoderConfig):
     """Raises ValueError where the vocabulary has ids for which the embedding table has no row."""
     if tokenizer.vocab_size > config.vocab_size:
         raise ValueError(
@@ -197,8 +197,8 @@ def _labels_in(names, directory):
     return labels
 
 
-def save_description(directory: str, config: EncoderConfig, tokenizer: Tokenizer, labels: list[str] | None = None):
-    """Writes what `load` reads except the weights: bert_config.json, vocab.txt, tokenizer_config.json, labels.txt."""
+def save_description(directory: str, config: EncoderConfig, tokenizer: BaseTokenizer, labels: list[str] | None = None):
+    """Writes what `load` reads except the weights: bert_config.json, labels.txt, the tokenizer's files."""
     os.makedirs(directory, exist_ok=True)
     config.save(os.path.join(directory, "bert_config.json"))
     tokenizer.save(directory)

@@ -13,8 +13,9 @@ from bert_tf.export.saved_model import export
 from bert_tf.export.served import ServedModel
 from bert_tf.files import read_text
 from bert_tf.model_files import load_description
+from bert_tf.names import MASK
 from bert_tf.tasks.fill_mask import FillMaskTask
-from bert_tf.tokenization.mask_reader import MASK, MaskReader
+from bert_tf.tokenization.mask_reader import MaskReader
 
 _BATCH = 32
 _HEAD = "cls/predictions/output_bias"
@@ -51,7 +52,7 @@ class Filler:
         sizes.check(checkpoint, description.config)
         self.tokenizer = description.tokenizer
         self.reader = MaskReader(self.tokenizer)
-        self.task = FillMaskTask(description.config, self.tokenizer.vocab, top_k)
+        self.task = FillMaskTask(description.config, self.tokenizer.written_pieces, top_k)
         self.model = _with_weights(self.task, checkpoint, dtype)
 
     def __call__(self, texts: Sequence[str]) -> Iterator[dict]:
@@ -74,25 +75,25 @@ class Filler:
             features = self.reader.pad({name: row[start : start + _BATCH] for name, row in rows.items()})
             filled = {name: value.numpy() for name, value in fill(features).items()}
             for i, text in enumerate(texts[start : start + _BATCH]):
-                for mask in range(text.count(MASK)):
+                for mask in range(text.count(self.reader.mask)):
                     answer = _plain(filled["token"][i, mask], filled["probability"][i, mask])
                     yield {"id": start + i, "text": text, "mask": mask, **answer}
 
     def _check(self, texts, ids):
         """Raises ValueError where a mask was cut off; warns of unknown words, which a wrong letter case makes."""
         counts = tf.reduce_sum(tf.cast(ids == self.reader.mask_id, tf.int32), axis=1).numpy()
-        cut = [i for i, text in enumerate(texts) if text.count(MASK) > counts[i]]
+        cut = [i for i, text in enumerate(texts) if text.count(self.reader.mask) > counts[i]]
         if cut:
             last = self.max_seq_length - len(self.tokenizer.template.after)
             raise ValueError(
-                f"Each {MASK} must lie within the first {last} word pieces of a text. Received one "
+                f"Each {self.reader.mask} must lie within the first {last} word pieces of a text. Received one "
                 f"beyond in {len(cut)} of {len(texts)} texts, text {cut[0] + 1} first: cut from the front of it."
             )
         unknown = int((ids.flat_values.numpy() == self.reader.unk_id).sum())
         if unknown:
             pieces = ids.flat_values.shape[0] - self.tokenizer.template.special(1) * len(texts)
             logging.warning(
-                "%d of %d word pieces are [UNK], not in the vocabulary. Is `do_lower_case`, %s here, as in training?",
+                "%d of %d pieces stand for what the vocabulary does not know. Is `do_lower_case`, %s here, as in training?",
                 *(unknown, pieces, str(self.tokenizer.do_lower_case).lower()),
             )
 
@@ -127,11 +128,11 @@ def _with_weights(task, checkpoint, dtype):
     return model
 
 
-def read_texts(arguments: Sequence[str], input_file: str | None) -> list[str]:
+def read_texts(arguments: Sequence[str], input_file: str | None, mask: str = MASK) -> list[str]:
     """Returns the texts: the arguments, else the lines of `input_file`, else those of standard input; no blank ones.
 
     Raises:
-        ValueError: texts come from two places, there are none, or one has no [MASK].
+        ValueError: texts come from two places, there are none, or one has no `mask`.
     """
     if arguments and input_file:
         raise ValueError("Texts must come as arguments or from `input_file`. Received both; leave one out.")
@@ -141,19 +142,20 @@ def read_texts(arguments: Sequence[str], input_file: str | None) -> list[str]:
         text = read_text(input_file) if input_file else sys.stdin.buffer.read().decode("utf-8", "ignore")
         texts = [line.rstrip("\r") for line in text.split("\n") if line.strip()]
     if not texts:
-        raise ValueError('There must be a text with a blank to fill. Received none; give one, such as "It is [MASK] ."')
-    without = [i for i, text in enumerate(texts) if MASK not in text]
+        raise ValueError('There must be a text with a blank to fill. Received none; give one, such as '
+                         f'"It is {mask} ."')
+    without = [i for i, text in enumerate(texts) if mask not in text]
     if without:
         raise ValueError(
-            f"Each text must say {MASK} where its blank is, in capitals. Received {len(without)} of {len(texts)} "
+            f"Each text must say {mask} where its blank is, spelled so. Received {len(without)} of {len(texts)} "
             f"without, text {without[0] + 1} first: {texts[without[0]][:80]!r}."
         )
     return texts
 
 
-def as_text(answer: dict) -> str:
+def as_text(answer: dict, mask: str = MASK) -> str:
     """Returns one answer for the eye: the text, then a probability and a token a line."""
-    several = answer["text"].count(MASK) > 1
-    head = answer["text"] + (f"   ({MASK} {answer['mask'] + 1})" if several else "")
+    several = answer["text"].count(mask) > 1
+    head = answer["text"] + (f"   ({mask} {answer['mask'] + 1})" if several else "")
     rows = zip(answer["probability"], answer["token"], strict=True)
     return "\n".join([head, *(f"  {probability:.4f}  {token}" for probability, token in rows)])

@@ -27,6 +27,7 @@ def main(settings):
     check_free(settings.output_dir)
     description = load_description([settings.model], do_lower_case=settings.do_lower_case)
     tokenizer = description.tokenizer
+    extensions.check_kind(tokenizer)
     words = _read_words(settings, tokenizer) if settings.words_file else None  # first: a mistake there shows at once
     counts = _count_words(settings, tokenizer) if settings.input_file else None
     if words is None:

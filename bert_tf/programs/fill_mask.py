@@ -23,12 +23,12 @@ def main(settings, texts):
     exports = settings.export_dir is not None
     if exports and (texts or settings.input_file):
         raise ValueError("--export_dir must come without texts. Received both; ask in a run of its own.")
-    texts = [] if exports else read_texts(texts, settings.input_file)
     tokenizing = settings.vocab_file, settings.do_lower_case, settings.max_seq_length
     dtype = settings.export_dtype if exports else "float32"
     filler = Filler(settings.model, settings.top_k, *tokenizing, dtype)
     if exports:
         logging.info("Exported %s as %s", settings.model, filler.export(settings.export_dir))
         return
-    for answer in filler(texts):
-        print(json.dumps(answer, ensure_ascii=False) if settings.json else as_text(answer), flush=True)
+    mask = filler.reader.mask
+    for answer in filler(read_texts(texts, settings.input_file, mask)):
+        print(json.dumps(answer, ensure_ascii=False) if settings.json else as_text(answer, mask), flush=True)

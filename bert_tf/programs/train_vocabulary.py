@@ -33,7 +33,8 @@ def main(settings):
     report = _report(pieces, do_lower_case, others, held_out, counts)
     Vocabulary(pieces, settings.output_file).save(settings.output_file)
     if not os.path.exists(os.path.join(folder, CONFIG_FILE)):
-        write_config(folder, do_lower_case)  # so that whoever uses the vocabulary splits words as it was learned
+        # So that whoever uses the vocabulary splits words as it was learned.
+        write_config(folder, "BertTokenizer", {"do_lower_case": do_lower_case})
     write_text(f"{settings.output_file}.report.txt", report)
     print(report, end="")
     logging.info("Wrote %d pieces to %s, and the report beside it.", len(pieces), settings.output_file)

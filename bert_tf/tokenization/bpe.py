@@ -1,4 +1,4 @@
-"""Byte-level BPE in graph ops, as GPT-2 and RoBERTa have it (Radford et al. 2019, section 2.2; openai/gpt-2 encoder.py).
+"""Byte-level BPE in graph ops, as GPT-2 and RoBERTa have it (Radford et al. 2019, section 2.2; openai/gpt-2).
 
 A text is cut into words, with the space before a word as its first character; a word's bytes are pieces, and of two
 neighbours that a merge names those merged first in training are merged first.
@@ -14,7 +14,7 @@ import tensorflow as tf
 _LETTER, _NUMBER, _SPACE, _OTHER = range(4)
 _BLANK, _APOSTROPHE = 0x20, 0x27
 _CONTRACTIONS = ("'s", "'t", "'re", "'ve", "'m", "'ll", "'d")
-_WHITE = (*range(0x09, 0x0E), 0x20, 0x85, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x2028, 0x2029, 0x202F, 0x205F, 0x3000)
+WHITE = (*range(0x09, 0x0E), 0x20, 0x85, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x2028, 0x2029, 0x202F, 0x205F, 0x3000)
 _CODE_POINTS = 0x110000
 _NEVER = np.int64(1) << 62
 
@@ -33,7 +33,7 @@ def _classes() -> np.ndarray:
     classes = np.full(_CODE_POINTS, _OTHER, np.uint8)
     for code in range(_CODE_POINTS):
         classes[code] = {"L": _LETTER, "N": _NUMBER}.get(unicodedata.category(chr(code))[0], _OTHER)
-    classes[list(_WHITE)] = _SPACE
+    classes[list(WHITE)] = _SPACE
     return classes
 
 
@@ -62,7 +62,7 @@ class BytePairs(tf.Module):
         lacking = [a + b for a, b in merges if not {a, b, a + b} <= vocab.keys()]
         if None in bytes_ or lacking:
             lacks = f"the merge of {lacking[0]!r}" if lacking else f"byte {bytes_.index(None)}"
-            raise ValueError(f"A vocabulary of bytes must hold every byte and every merge. Received one without {lacks}.")
+            raise ValueError(f"A vocabulary of bytes must hold each byte and each merge. Received one without {lacks}.")
         self._width = max(vocab.values(), default=0) + 1
         pairs = np.array([[vocab[a], vocab[b], vocab[a + b]] for a, b in merges], np.int64).reshape(-1, 3)
         keys, values = pairs[:, 0] * self._width + pairs[:, 1], np.arange(len(pairs)) * self._width + pairs[:, 2]
@@ -91,17 +91,18 @@ class BytePairs(tf.Module):
         starts, limits = self._extents(codes, tf.gather(char_of_byte, pieces.begins), tf.gather(char_of_byte, ends - 1))
         row = tf.gather(rows, tf.gather(char_of_byte, pieces.begins))
         origin = tf.gather(tf.cast(chars.row_starts(), tf.int32), row)
-        ids = tf.RaggedTensor.from_value_rowids(pieces.ids, row, nrows=tf.size(texts, tf.int32), validate=False)
+        row, nrows = tf.cast(row, tf.int64), tf.size(texts, tf.int64)
+        ids = tf.RaggedTensor.from_value_rowids(pieces.ids, row, nrows=nrows, validate=False)
         return ids, ids.with_flat_values(starts - origin), ids.with_flat_values(limits - origin)
 
     def _begins(self, codes, rows):
         """bool [characters]: where a word begins; what GPT-2's regular expression does, one character at a time."""
         kinds = tf.cast(tf.gather(self._kinds, codes), tf.int32)
         first = tf.concat([[True], rows[1:] != rows[:-1]], 0)[: tf.size(codes)]
-        before = tf.where(first, -1, _shifted(kinds, 1))
-        after_blank = ~first & (_shifted(codes, 1) == _BLANK)
+        before = tf.where(first, -1, shifted(kinds, 1))
+        after_blank = ~first & (shifted(codes, 1) == _BLANK)
         space = kinds == _SPACE
-        lonely = space & ~_shifted(tf.concat([space & ~first, [False]], 0)[: tf.size(codes)], -1)  # none follows it
+        lonely = space & ~shifted(tf.concat([space & ~first, [False]], 0)[: tf.size(codes)], -1)  # none follows it
         short, inside, behind = self._contractions(codes, first, before, after_blank)
         last_space = lonely & ~_is_last(rows) & (before == _SPACE)
         begins = first | (kinds != before) & ~(after_blank & ~space) | last_space
@@ -110,15 +111,15 @@ class BytePairs(tf.Module):
     def _contractions(self, codes, first, before, after_blank):
         """bool [characters] thrice: an apostrophe that begins 's or the like, the rest of it, and what follows it."""
         can = (codes == _APOSTROPHE) & (first | ((before != _OTHER) & ~after_blank))
+        inner = tf.where(first, 0, codes)  # 0: no letter, another text begins
+        after = shifted(inner, -1), tf.where(shifted(inner, -1) == 0, 0, shifted(inner, -2))
         lengths = tf.zeros_like(codes)
         for text in reversed(_CONTRACTIONS):
-            here = can
-            for n, letter in enumerate(text[1:], 1):
-                here &= (_shifted(codes, -n) == ord(letter)) & ~_shifted(first, -n)
-            lengths = tf.where(here, len(text), lengths)
+            same = [letters == ord(letter) for letters, letter in zip(after, text[1:], strict=False)]
+            lengths = tf.where(functools.reduce(tf.logical_and, same, can), len(text), lengths)
         short = lengths > 0
-        inside = _shifted(short, 1) | _shifted(lengths == 3, 2)
-        behind = _shifted(lengths == 2, 2) | _shifted(lengths == 3, 3)
+        inside = shifted(short, 1) | shifted(lengths == 3, 2)
+        behind = shifted(lengths == 2, 2) | shifted(lengths == 3, 3)
         return short, inside, behind
 
     def _merged(self, pieces):
@@ -126,17 +127,17 @@ class BytePairs(tf.Module):
 
         def candidates(pieces):
             same = tf.concat([pieces.words[1:] == pieces.words[:-1], [False]], 0)[: tf.size(pieces.ids)]
-            left, right = tf.cast(pieces.ids, tf.int64), tf.cast(_shifted(pieces.ids, -1), tf.int64)
+            left, right = tf.cast(pieces.ids, tf.int64), tf.cast(shifted(pieces.ids, -1), tf.int64)
             return tf.where(same, self._merges.lookup(left * self._width + right), _NEVER)
 
         def merge(ids, words, begins, ranks):
             best = tf.gather(tf.math.segment_min(ranks, words), words)
             chosen = (ranks == best) & (ranks != _NEVER)
             at = tf.range(tf.size(ids))
-            begun = tf.where(chosen & ~_shifted(chosen, 1), at, 0)  # where three alike meet, the first two merge
+            begun = tf.where(chosen & ~shifted(chosen, 1), at, 0)  # where three alike meet, the first two merge
             chosen &= (at - _latest(begun)) % 2 == 0
             made = tf.cast(ranks % self._width, ids.dtype)
-            kept = tf.where(~_shifted(chosen, 1))[:, 0]
+            kept = tf.where(~shifted(chosen, 1))[:, 0]
             merged = _Pieces(*(tf.gather(x, kept) for x in (tf.where(chosen, made, ids), words, begins)))
             return *merged, candidates(merged)
 
@@ -163,7 +164,7 @@ def _latest(places):
     return tf.gather(tf.concat([[0], tf.boolean_mask(places, there)], 0), tf.cumsum(tf.cast(there, tf.int32)))
 
 
-def _shifted(values, by):
+def shifted(values, by):
     """Returns values moved `by` places to the right, to the left below zero, with zeros where none comes from."""
     count = tf.minimum(abs(by), tf.size(values))
     fill = tf.zeros([count], values.dtype)

@@ -49,8 +49,12 @@ class CharacterTable(NamedTuple):
 
 
 @functools.cache
-def character_table() -> CharacterTable:
-    """Returns the tables of this Python's Unicode version; takes about a second the first time, nothing later."""
+def character_table(decompose: bool = True) -> CharacterTable:
+    """Returns the tables of this Python's Unicode version; takes about a second the first time, nothing later.
+
+    Args:
+        decompose: False: `deltas` has the character's lower case as it is, not decomposed.
+    """
     flags = np.zeros(_CODE_POINTS, np.int32)
     deltas = np.full((_CODE_POINTS, LONGEST), NOTHING, np.int32)
     deltas[:, 0] = 0
@@ -60,7 +64,7 @@ def character_table() -> CharacterTable:
         if category in ("Cn", "Co", "Cs"):  # unassigned, private: ordinary letters to BERT
             continue
         flags[code] = _flags(char, category)
-        form = unicodedata.normalize("NFD", char.lower())
+        form = unicodedata.normalize("NFD", char.lower()) if decompose else char.lower()
         if form != char:
             deltas[code, : len(form)] = [ord(c) - code for c in form]
     for first, last in _CJK:

@@ -1,11 +1,13 @@
-"""Texts in which "[MASK]" is the mask, for fill-mask alone: everywhere else special tokens in a text stay text."""
+"""Texts in which the mask is the mask, for fill-mask alone: everywhere else special tokens in a text stay text."""
 
+import re
 from collections.abc import Mapping
 
 import tensorflow as tf
 
-from bert_tf.names import MASK
-from bert_tf.tokenization.wordpiece import Tokenizer
+from bert_tf.tokenization.base import BaseTokenizer
+
+_WHITE = r"[\t-\r \x{85}\p{Z}]"  # white space of Unicode
 
 
 class MaskReader(tf.Module):
@@ -15,33 +17,36 @@ class MaskReader(tf.Module):
         input_ids            [CLS] i saw [MASK] . [ cls ] [SEP]
         masked_lm_positions              3
 
-    Only this spelling is the mask, as in Hugging Face's tokenizers: "[mask]" and "[ MASK ]" are text.
+    Only the tokenizer's own spelling is the mask, as in Hugging Face's tokenizers: "[mask]" and "[ MASK ]" are text,
+    and so is "[MASK]" where the mask is "<mask>". White space before a mask is the mask's, as it is a word's of RoBERTa.
 
     Args:
-        tokenizer: a `Tokenizer`.
+        tokenizer: a `BaseTokenizer`.
         most: positions of a text that are given at most, the first ones; None: all.
 
     Attributes:
-        vocab_file, vocab, unk_id, mask_id: the tokenizer's.
+        vocab_file, vocab, unk_id, mask_id, mask: the tokenizer's.
 
     Raises:
-        ValueError: the vocabulary has no [MASK].
+        ValueError: the vocabulary has no mask.
     """
 
-    def __init__(self, tokenizer: Tokenizer, most: int | None = None):
+    def __init__(self, tokenizer: BaseTokenizer, most: int | None = None):
         super().__init__()
         if tokenizer.mask_id is None:
             raise ValueError(
-                f"The vocabulary of a model that fills in blanks must hold {MASK}. Received: {len(tokenizer.vocab)} "
-                f"pieces from {tokenizer.vocab_file}, none of them {MASK}; name the model's own `vocab_file`."
+                f"The vocabulary of a model that fills in blanks must hold {tokenizer.mask}. Received: "
+                f"{tokenizer.vocab_size} pieces from {tokenizer.vocab_file}, none of them {tokenizer.mask}; "
+                "name the model's own `vocab_file`."
             )
         self.tokenizer, self.most = tokenizer, most
         self.vocab_file, self.vocab = tokenizer.vocab_file, tokenizer.vocab
-        self.unk_id, self.mask_id = tokenizer.unk_id, tokenizer.mask_id
+        self.unk_id, self.mask_id, self.mask = tokenizer.unk_id, tokenizer.mask_id, tokenizer.mask
 
     def tokenize(self, texts) -> tf.RaggedTensor:
         """Returns the ids of the pieces and masks of each text (strings [n]): RaggedTensor of int32 [n, (pieces)]."""
-        parts = tf.strings.split(tf.convert_to_tensor(texts, tf.string), MASK)
+        texts = tf.strings.regex_replace(texts, f"{_WHITE}+{re.escape(self.mask)}", self.mask)
+        parts = tf.strings.split(texts, self.mask)
         ids = self.tokenizer.tokenize(parts.flat_values)
         masks = tf.fill([ids.nrows(), 1], tf.constant(self.mask_id, tf.int32))
         ids = tf.concat([ids, masks], axis=1)  # a mask after each part, also after a text's last one: that one goes

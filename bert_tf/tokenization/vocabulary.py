@@ -6,7 +6,8 @@ import json
 import os
 import re
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from bert_tf.files import brief, read_object, write_text
 from bert_tf.names import CLS, PAD, SEP, UNKNOWN
@@ -146,8 +147,31 @@ def resolve_case(directory: str, do_lower_case: bool | None) -> bool:
     Raises:
         ValueError: file and request contradict each other, or the file asks for what Google's algorithm does not do.
     """
+    return resolve_case_and_accents(directory, do_lower_case)[0]
+
+
+def resolve_case_and_accents(directory: str, do_lower_case: bool | None) -> tuple[bool, bool]:
+    """Returns do_lower_case as `resolve_case` does, and whether accents are stripped: where text is lowercased, unless
+    `tokenizer_config.json` says that they stay.
+
+    Raises:
+        ValueError: as `resolve_case`.
+    """
     path = os.path.join(directory, CONFIG_FILE)
-    config = _read_config(path) if os.path.exists(path) else {}
+    config = read_config(directory)
+    chosen = case_setting(path, config, do_lower_case, True)
+    strip = config.get("strip_accents")
+    _refuse_foreign_settings(path, config, chosen)
+    check_case(directory, chosen)
+    return chosen, chosen and strip is not False
+
+
+def case_setting(path: str, config, do_lower_case: bool | None, default: bool) -> bool:
+    """Returns do_lower_case as asked, else as `config`, which was read from `path`, says, else `default`.
+
+    Raises:
+        ValueError: the two contradict each other.
+    """
     stored = config.get("do_lower_case")
     if stored is not None and not isinstance(stored, bool):
         raise ValueError(f"{path}: do_lower_case must be true or false. Received: {brief(stored)}.")
@@ -156,21 +180,19 @@ def resolve_case(directory: str, do_lower_case: bool | None) -> bool:
             f"`do_lower_case` must fit the checkpoint. {path} says {json.dumps(stored)}. Received: "
             f"{json.dumps(do_lower_case)}; leave `do_lower_case` out."
         )
-    chosen = next(value for value in (do_lower_case, stored, True) if value is not None)
-    _refuse_foreign_settings(path, config, chosen)
-    check_case(directory, chosen)
-    return chosen
+    return next(value for value in (do_lower_case, stored, default) if value is not None)
 
 
-def write_config(directory: str, do_lower_case: bool):
-    """Writes `tokenizer_config.json`, aside and then renamed."""
-    config = {"do_lower_case": do_lower_case, "tokenizer_class": "BertTokenizer"}
+def write_config(directory: str, tokenizer_class: str, settings: Mapping[str, Any]):
+    """Writes `tokenizer_config.json`, aside and then renamed; `tokenizer_class` is Hugging Face's name."""
+    config = {**settings, "tokenizer_class": tokenizer_class}
     write_text(os.path.join(directory, CONFIG_FILE), json.dumps(config, indent=2) + "\n")
 
 
 def _refuse_foreign_settings(path, config, do_lower_case):
     """Other ids than those which the model was trained on would be silent; so would ignoring the key be."""
-    ours = {"strip_accents": do_lower_case, "tokenize_chinese_chars": True, "do_basic_tokenize": True}
+    ours = {"tokenize_chinese_chars": True, "do_basic_tokenize": True}
+    ours |= {} if do_lower_case else {"strip_accents": False}  # what only lowercases is a model of another language
     for key, value in ours.items():
         if config.get(key) not in (None, value):
             raise ValueError(
@@ -180,5 +202,12 @@ def _refuse_foreign_settings(path, config, do_lower_case):
             )
 
 
-def _read_config(path):
-    return read_object(path, "the settings of a tokenizer in JSON", "correct the file, or remove it")
+def read_config(directory: str) -> dict[str, Any]:
+    """Returns what `tokenizer_config.json` of a directory says, {} where there is none.
+
+    Raises:
+        ValueError: it does not hold a JSON object.
+    """
+    path = os.path.join(directory, CONFIG_FILE)
+    remedy = "correct the file, or remove it"
+    return read_object(path, "the settings of a tokenizer in JSON", remedy) if os.path.exists(path) else {}

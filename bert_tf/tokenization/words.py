@@ -51,10 +51,14 @@ class WordSplitter(tf.Module):
         limits   1  2  3  5     6  7          the mark belongs to the e before it
     """
 
-    def __init__(self, do_lower_case: bool):
+    def __init__(self, do_lower_case: bool, strip_accents: bool | None = None):
         super().__init__()
         self._do_lower_case = do_lower_case
-        table = ch.character_table()
+        self._strip_accents = do_lower_case if strip_accents is None else strip_accents
+        if self._strip_accents and not do_lower_case:
+            raise ValueError("Accents must stay where text is not lowercased. Received: `strip_accents=True`; drop it.")
+        only_lower = do_lower_case and not self._strip_accents
+        table = ch.character_table(decompose=False) if only_lower else ch.character_table()
         with tf.init_scope(), tf.device("CPU:0"):
             self._pages, self._flags_table = tf.constant(table.pages), tf.constant(table.flags)
             self._deltas = tf.constant(table.deltas) if do_lower_case else None
@@ -67,14 +71,16 @@ class WordSplitter(tf.Module):
         stream = _Stream(chars, at, at + 1, tf.gather(self._flags_table, self._places(chars)))
         stream = stream.take(_where_not(stream.flags, ch.DELETED))
         if self._do_lower_case:
-            stream = _strip_marks(_in_canonical_order(self._decompose(_with_final_sigma(stream))))
+            stream = self._lowered(_with_final_sigma(stream))
+        if self._strip_accents:
+            stream = _strip_marks(_in_canonical_order(stream))
         return _words(stream, decoded.row_splits)
 
     def _places(self, chars):
         return tf.gather(self._pages, chars // ch.PAGE) * ch.PAGE + chars % ch.PAGE
 
-    def _decompose(self, stream):
-        """Replaces each character by its lowercased canonical decomposition, one to four characters."""
+    def _lowered(self, stream):
+        """Replaces each character by its lower case, decomposed where accents are stripped: one to four characters."""
         deltas = tf.gather(self._deltas, self._places(stream.chars))  # [characters, 4]
         deltas = tf.reshape(deltas, [-1])
         places = tf.where(deltas != ch.NOTHING)[:, 0]

@@ -53,7 +53,8 @@ class Extension:
 
     def tokenizer(self) -> Tokenizer:
         """Returns the tokenizer with the words."""
-        return Tokenizer([*self.old.vocab, *self.words], self.old.do_lower_case)
+        old = self.old
+        return Tokenizer([*old.vocab, *self.words], old.do_lower_case, old.template, old.strip_accents)
 
     def unknown(self) -> list[str]:
         """Returns those of the words that were [UNK]."""
@@ -65,6 +66,15 @@ class Extension:
         return [
             f"  {word}  =  {' '.join(names(self.old, ids))}" for word, ids in zip(self.words, self.ids, strict=True)
         ]
+
+
+def check_kind(tokenizer):
+    """Raises ValueError where the tokenizer is not WordPiece's, to whose vocabulary alone words can be added."""
+    if not isinstance(tokenizer, Tokenizer):
+        raise ValueError(
+            f"Words can be added to a WordPiece vocabulary only, such as vocab.txt. Received {tokenizer.vocab_file}, "
+            f"read by {type(tokenizer).__name__}; take a model with such a vocabulary."
+        )
 
 
 def read_words(path: str, tokenizer: Tokenizer) -> tuple[list[str], list[str]]:

@@ -60,7 +60,6 @@ def test_case_of_a_directory(tmp_path, config, asked, want):
     "config, asked, words",
     [({"do_lower_case": False}, True, r"`do_lower_case` must fit.*tokenizer_config.json says false. Received: true"),
      ({"do_lower_case": "no"}, None, r"do_lower_case must be true or false. Received: 'no'"),
-     ({"strip_accents": False}, None, r"strip_accents must be true or absent with do_lower_case true.*Received: false"),
      ({"do_lower_case": False, "strip_accents": True}, None, r"strip_accents must be false or absent"),
      ({"tokenize_chinese_chars": False}, None, r"tokenize_chinese_chars must be true.*remove the key"),
      ([1], None, r"must be the settings of a tokenizer in JSON. Received: a list in place of an object")],

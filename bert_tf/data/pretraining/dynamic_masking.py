@@ -67,7 +67,8 @@ def masks_for(settings: Settings, vocab: list[str], several: list) -> Callable:
             f"masked already, such as {several[0].paths[0]}; make them by create_pretraining_data with "
             "`dynamic_masking`."
         )
-    shortest, pieces = min(records.max_seq_length for records in several), Pieces.of(vocab)
+    shortest = min(records.max_seq_length for records in several)
+    pieces = None if all(records.masked for records in several) else Pieces.of(vocab)
 
     def masks(records, seed):
         if records.masked:

@@ -32,8 +32,18 @@ class Pieces:
 
     @classmethod
     def of(cls, names: list[str]) -> "Pieces":
-        """Reads them off a BERT vocabulary, the pieces in the order of their ids."""
+        """Reads them off a BERT vocabulary, the pieces in the order of their ids.
+
+        Raises:
+            ValueError: it is no BERT vocabulary.
+        """
         ids = {name: i for i, name in enumerate(names)}
+        lacking = [name for name in (CLS, SEP, PAD) if name not in ids]
+        if lacking:
+            raise ValueError(
+                f"Examples for pretraining must be made and masked with a WordPiece vocabulary, with {lacking[0]} in it. "
+                f"Received one of {len(names)} pieces without it; make records of other vocabularies elsewhere, masked."
+            )
         return cls(
             ids[CLS],
             ids[SEP],

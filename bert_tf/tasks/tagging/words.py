@@ -67,16 +67,18 @@ def word_rows(tokenizer, texts, max_seq_length: int, stride: int) -> tuple[dict[
             f"Received: {stride}; with a greater one, pieces would fall between two windows."
         )
     texts = tf.strings.unicode_transcode(tf.convert_to_tensor(texts, tf.string), "UTF-8", "UTF-8", errors="ignore")
-    ids, starts, _ = tokenizer.tokenize_with_offsets(texts)
+    ids, starts, limits = tokenizer.tokenize_with_offsets(texts)
     windows = windows_of(ids.row_lengths(), room, stride)
     packed = tokenizer.pack(windows.take(ids), max_seq_length=max_seq_length)
     chars = tf.strings.unicode_decode(texts, "UTF-8")
     spans = _Spans.of(chars)
     base = tf.gather(chars.row_starts(), ids.value_rowids())
-    word = tf.gather(spans.word_of_char, base + tf.cast(starts.flat_values, tf.int64))  # [pieces]
-    first = tf.where(tf.concat([[True], word[1:] != word[:-1]], 0)[: tf.size(word)])[:, 0]
+    solid = tf.where(starts.flat_values < limits.flat_values)[:, 0]  # a piece of a space alone is of no word
+    word = tf.gather(spans.word_of_char, tf.gather(base + tf.cast(starts.flat_values, tf.int64), solid))
+    begins = tf.where(tf.concat([[True], word[1:] != word[:-1]], 0)[: tf.size(word)])[:, 0]
+    word, first = tf.gather(word, begins), tf.gather(solid, begins)
     row, place = _best_windows(windows, ids)
-    word, of_text = tf.gather(word, first), tf.gather(ids.value_rowids(), first)
+    of_text = tf.gather(ids.value_rowids(), first)
     origin = tf.gather(chars.row_starts(), of_text)
     columns = tf.gather(place, first) + len(tokenizer.template.before)
     spans = [tf.cast(tf.gather(part, word) - origin, tf.int32) for part in spans.extents()]

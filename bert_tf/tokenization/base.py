@@ -1,0 +1,180 @@
+"""What all tokenizers have in common: special pieces, rows, and the two functions from text to ids."""
+
+import os
+from collections.abc import Mapping
+from typing import ClassVar, NamedTuple
+
+import tensorflow as tf
+
+from bert_tf import config_files, families
+from bert_tf.families import Family, Template
+from bert_tf.tokenization import packing
+
+
+class Pieces(NamedTuple):
+    """The pieces of a vocabulary in the order of their ids, all different."""
+
+    pieces: list[str]
+    ids: Mapping[str, int]
+
+    def id_of(self, piece: str) -> int | None:
+        """Returns the id of a piece, None if there is none."""
+        return self.ids.get(piece)
+
+
+class BaseTokenizer(tf.Module):
+    """Text to the ids of pieces and on to the rows that a model reads; eager, in tf.data and in a SavedModel alike.
+
+    A subclass reads its files, and turns texts into ids and offsets in `_ids_and_offsets`. Special tokens that are
+    written in a text stay text.
+
+    Attributes:
+        KIND: the name by which the rows of `families.FAMILIES` say it.
+        FILES: names under which `from_directory` looks for the vocabulary, the best first.
+        vocab: list of str, the pieces in the order of their ids.
+        vocab_size: how many.
+        vocab_file: the file's path, None when the vocabulary did not come from a file.
+        do_lower_case: whether text is lowercased.
+        pad_id, unk_id, mask_id: ids of the special pieces; mask_id may be None.
+        mask: the piece that stands for a blank.
+        template: what stands around the texts of a row, a `families.Template`.
+    """
+
+    KIND: ClassVar[str]
+    FILES: ClassVar[tuple[str, ...]]
+
+    def __init__(self, vocabulary, vocab_file, template: Template | None, special: tuple[str, str, str]):
+        """Takes what the subclass has read.
+
+        Args:
+            vocabulary: has `pieces` and `id_of`.
+            vocab_file: its file.
+            template: None: BERT's.
+            special: the pieces for padding, for what is unknown, and for a blank.
+
+        Raises:
+            ValueError: a piece of the template, that of padding or that of unknown text is missing.
+        """
+        super().__init__()
+        self._vocabulary = vocabulary
+        self.vocab_file = None if vocab_file is None else os.fspath(vocab_file)
+        self.template = Template() if template is None else template
+        self.mask = special[2]
+        self.pad_id, self.unk_id, self.mask_id = map(vocabulary.id_of, special)
+        needed = (*self.template.pieces(2), *special[:2])
+        missing = [piece for piece in needed if vocabulary.id_of(piece) is None]
+        if missing:
+            raise ValueError(
+                f"The vocabulary must hold the special pieces of its model, {' '.join(dict.fromkeys(needed))}. "
+                f"Received {self.vocab_size} pieces without {missing[0]}: is it another model's vocabulary?"
+            )
+
+    @classmethod
+    def file_in(cls, directory: str | os.PathLike) -> str:
+        """Returns the path of the vocabulary in a directory; that of the first of FILES where there is none."""
+        paths = [os.path.join(os.fspath(directory), name) for name in cls.FILES]
+        return next(filter(os.path.isfile, paths), paths[0])
+
+    @classmethod
+    def family_of(cls, directory: str | os.PathLike) -> Family:
+        """Returns the row of a directory's configuration; where there is none, the first row with this tokenizer."""
+        model_type = config_files.model_type_in(directory)
+        return families.family(model_type) if model_type else families.with_tokenizer(cls.KIND)
+
+    @property
+    def vocab(self) -> list[str]:
+        return self._vocabulary.pieces
+
+    @property
+    def vocab_size(self) -> int:
+        return len(self._vocabulary.pieces)
+
+    @property
+    def written_pieces(self) -> list[str]:
+        """The pieces as a reader would write them; `vocab` has them as the vocabulary's file does."""
+        return self.vocab
+
+    def save(self, directory: str | os.PathLike):
+        """Writes the files that `from_directory` reads, under the names that Hugging Face gives them."""
+        raise NotImplementedError
+
+    def tokenize(self, texts) -> tf.RaggedTensor:
+        """Returns the ids of the pieces of each text, without special tokens.
+
+        Args:
+            texts: strings [n], UTF-8; bytes that are no UTF-8 are dropped, as google-research/bert does.
+
+        Returns:
+            RaggedTensor of int32 [n, (pieces)].
+        """
+        return self._tokenize(_strings(texts))
+
+    def tokenize_with_offsets(self, texts) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
+        """Returns the ids of the pieces of each text and where in it they came from.
+
+        Args:
+            texts: strings [n], UTF-8.
+
+        Returns:
+            ids, starts, limits: RaggedTensors of int32 [n, (pieces)]. A piece came from text[start:limit], counted in
+            Unicode code points of the text as it came (after bytes that are no UTF-8 were dropped), without the white
+            space around it. Accents that were stripped count to the letter before them; pieces of one character, such
+            as the three of a Hangul syllable, share its extent; one that stands for white space alone has none.
+        """
+        return self._tokenize_with_offsets(_strings(texts))
+
+    def pack(self, ids_a, ids_b=None, max_seq_length: int = 128) -> dict[str, tf.RaggedTensor]:
+        """Joins ids of one or two texts a row with the template's special pieces; see `packing.pack`.
+
+        Args:
+            ids_a, ids_b: RaggedTensors of int32 [n, (pieces)], as from `tokenize`.
+            max_seq_length: pieces in a row at most, special tokens included.
+
+        Returns:
+            "input_ids" and "segment_ids", RaggedTensors of int32 [n, (length)].
+
+        Raises:
+            ValueError: max_seq_length has no room for the special tokens, or the model has no segment for a second
+                text.
+        """
+        return packing.pack(ids_a, ids_b, max_seq_length, self.template, self._vocabulary.id_of)
+
+    def pad(self, packed: Mapping[str, tf.RaggedTensor], seq_length: int | None = None) -> dict[str, tf.Tensor]:
+        """Returns "input_ids", "input_mask" and "segment_ids", int32 [n, seq_length]; see `packing.pad`.
+
+        Args:
+            packed: what `pack` returned.
+            seq_length: None: the longest row's.
+
+        Raises:
+            tf.errors.InvalidArgumentError: a row is longer than seq_length.
+        """
+        return packing.pad(packed, seq_length, self.pad_id)
+
+    def __call__(self, text_a, text_b=None, max_seq_length: int = 128) -> dict[str, tf.Tensor]:
+        """Returns the model's inputs for texts (strings [n]) or pairs of them: three int32 [n, max_seq_length]."""
+        ids_b = None if text_b is None else self.tokenize(text_b)
+        return self.pad(self.pack(self.tokenize(text_a), ids_b, max_seq_length), max_seq_length)
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string)], autograph=False)
+    def _tokenize(self, texts):
+        return self._on_cpu(texts)[0]
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string)], autograph=False)
+    def _tokenize_with_offsets(self, texts):
+        return self._on_cpu(texts)
+
+    def _on_cpu(self, texts):
+        with tf.device("CPU:0"):  # a GPU has no string ops and would copy the rest to and fro
+            return self._ids_and_offsets(texts)
+
+    def _ids_and_offsets(self, texts):
+        """The one way from texts to ids, starts, limits; a graph that does not use offsets does not compute them."""
+        raise NotImplementedError
+
+
+def _strings(texts):
+    texts = tf.convert_to_tensor(texts, tf.string)
+    if texts.shape.rank not in (None, 1):
+        raise ValueError(f"The texts must be strings [n]. Received the shape {texts.shape}; put one text into a list.")
+    return texts

@@ -1,0 +1,222 @@
+"""RoBERTa's tokenizer in graph ops: byte-level BPE, read from vocab.json and merges.txt or from tokenizer.json."""
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+import tensorflow as tf
+
+from bert_tf.families import Family, Template
+from bert_tf.files import read_json, read_text, write_text
+from bert_tf.tokenization import vocabulary as vocabularies
+from bert_tf.tokenization.base import BaseTokenizer, Pieces
+from bert_tf.tokenization.bpe import BytePairs, byte_symbols
+from bert_tf.tokenization.hugging_face import WHOLE_FILE, special_tokens
+
+VOCAB_FILE, MERGES_FILE = "vocab.json", "merges.txt"
+_HEAD = "#version"  # of merges.txt: its first line may be a comment that begins so
+_NO_SPACE = r"(?s)[^ ].*"  # a text that begins with something else than a space
+
+
+class ByteBpeTokenizer(BaseTokenizer):
+    """Text to the ids of byte-level BPE: equal to GPT-2's and RoBERTa's, see `bpe.BytePairs`.
+
+        tokenizer = ByteBpeTokenizer.from_directory("roberta-base")
+        tokenizer.tokenize(["Hello world"])             # [[31414, 232]]     Hello Ġworld
+
+    Attributes:
+        add_prefix_space: whether a text that does not begin with a space is read as if one stood before it.
+    """
+
+    KIND: ClassVar = "byte_bpe"
+    FILES: ClassVar = (VOCAB_FILE,)
+
+    def __init__(
+        self,
+        vocab: Mapping[str, int],
+        merges: Sequence[tuple[str, str]],
+        template: Template,
+        add_prefix_space: bool = False,
+        vocab_file: str | os.PathLike | None = None,
+    ):
+        """Takes a vocabulary and its merges.
+
+        Args:
+            vocab: piece -> id, from 0 without gaps; in the characters of `bpe.byte_symbols`.
+            merges: pairs of pieces, the first learned first.
+            template: the family's.
+            add_prefix_space: see above.
+            vocab_file: where they came from.
+
+        Raises:
+            ValueError: an id, a byte, a special piece or what a merge makes is missing.
+        """
+        source = vocab_file or "The vocabulary"
+        super().__init__(
+            *(Pieces(_by_id(vocab, source), dict(vocab)), vocab_file, template),
+            special=(template.pad, template.unknown, template.mask),
+        )
+        self.do_lower_case, self.add_prefix_space = False, bool(add_prefix_space)
+        self._merges = tuple(tuple(merge) for merge in merges)
+        self._pairs = BytePairs(vocab, merges)
+
+    @classmethod
+    def from_directory(
+        cls,
+        path,
+        do_lower_case: bool | None = None,
+        vocab_file=None,
+        template: Template | None = None,
+        family: Family | None = None,
+    ) -> "ByteBpeTokenizer":
+        """Makes the tokenizer of a checkpoint's directory.
+
+        Args:
+            path: directory with `vocab.json` and `merges.txt`, or `tokenizer.json`, and perhaps
+                `tokenizer_config.json`.
+            do_lower_case: None or False: byte-level BPE takes text as it is.
+            vocab_file: another vocab.json, beside which its merges.txt lies, or another tokenizer.json.
+            template: None: the family's.
+            family: None: that of the directory's configuration.
+
+        Raises:
+            ValueError: a file is missing or is not what its name says; a setting that byte-level BPE does not have.
+        """
+        directory, family = os.fspath(path), family or cls.family_of(path)
+        config_path, config = os.path.join(directory, vocabularies.CONFIG_FILE), vocabularies.read_config(directory)
+        if vocabularies.case_setting(config_path, config, do_lower_case, False):
+            raise ValueError(
+                "`do_lower_case` must be false for a model with byte-level BPE, whose vocabulary tells letter case "
+                "apart. Received: true; leave `do_lower_case` out."
+            )
+        found, whole = cls.file_in(directory), os.path.join(directory, WHOLE_FILE)
+        found = whole if not os.path.isfile(found) and os.path.isfile(whole) else found
+        vocab_file = os.fspath(vocab_file or found)
+        read = _read_whole if os.path.basename(vocab_file) == WHOLE_FILE else _read_pair
+        vocab, merges, settings = read(vocab_file)
+        settings = {**family.tokenizing_by(cls.KIND), **settings}
+        if "add_prefix_space" in config:
+            settings["add_prefix_space"] = config["add_prefix_space"]
+        if not isinstance(settings.get("add_prefix_space", False), bool):
+            raise ValueError(
+                f"{config_path}: add_prefix_space must be true or false. Received: {settings['add_prefix_space']!r}."
+            )
+        return cls(vocab, merges, template or family.template, vocab_file=vocab_file, **settings)
+
+    @property
+    def written_pieces(self) -> list[str]:
+        byte_of = {symbol: byte for byte, symbol in enumerate(byte_symbols())}
+        special = {*self.template.pieces(2), self.template.pad, self.template.unknown, self.template.mask}
+
+        def written(piece):
+            if piece in special or not byte_of.keys() >= set(piece):
+                return piece
+            return bytes(byte_of[symbol] for symbol in piece).decode("utf-8", "replace")
+
+        return [written(piece) for piece in self.vocab]
+
+    def save(self, directory: str | os.PathLike):
+        """Writes `vocab.json`, `merges.txt`, `tokenizer_config.json`, as Hugging Face's RobertaTokenizer reads them."""
+        directory = os.fspath(directory)
+        os.makedirs(directory, exist_ok=True)
+        ids = {piece: i for i, piece in enumerate(self.vocab)}
+        write_text(os.path.join(directory, VOCAB_FILE), json.dumps(ids, ensure_ascii=False) + "\n")
+        lines = [f"{_HEAD}: 0.2", *(" ".join(merge) for merge in self._merges)]
+        write_text(os.path.join(directory, MERGES_FILE), "".join(f"{line}\n" for line in lines))
+        settings = {"add_prefix_space": self.add_prefix_space, **special_tokens(self)}
+        vocabularies.write_config(directory, "RobertaTokenizer", settings)
+
+    def _ids_and_offsets(self, texts):
+        if not self.add_prefix_space:
+            return self._pairs(texts)
+        texts = tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8", errors="ignore")
+        spaced = tf.strings.regex_full_match(texts, _NO_SPACE)
+        ids, starts, limits = self._pairs(tf.strings.join([tf.where(spaced, " ", ""), texts]))
+        moved = tf.gather(tf.cast(spaced, tf.int32), ids.value_rowids())
+        return ids, *(ids.with_flat_values(tf.maximum(each.flat_values - moved, 0)) for each in (starts, limits))
+
+
+def _by_id(vocab, source):
+    """Returns the pieces in the order of their ids."""
+    pieces = sorted(vocab, key=vocab.get)
+    wrong = next((i for i, piece in enumerate(pieces) if vocab[piece] != i), None)
+    if wrong is not None:
+        raise ValueError(
+            f"{source}: ids must be 0, 1, 2 and so on, each once. Received {vocab[pieces[wrong]]} for "
+            f"{pieces[wrong]!r}, where {wrong} was expected; is it a part of a vocabulary?"
+        )
+    return pieces
+
+
+def _read_pair(vocab_file):
+    """Returns what vocab.json and the merges.txt beside it say, and no settings."""
+    if not os.path.isfile(vocab_file):
+        raise ValueError(
+            f"A vocabulary of byte-level BPE must be {VOCAB_FILE} with {MERGES_FILE} beside it, or {WHOLE_FILE}. There "
+            f"is none at {vocab_file}; correct `vocab_file`."
+        )
+    vocab = _checked_vocab(read_json(vocab_file, "a vocabulary in JSON"), vocab_file)
+    path = os.path.join(os.path.dirname(vocab_file), MERGES_FILE)
+    if not os.path.isfile(path):
+        raise ValueError(
+            f"{MERGES_FILE} must lie beside {vocab_file}. There is none at {path}; copy it there from where the "
+            "vocabulary came."
+        )
+    merges = []
+    for number, line in enumerate(read_text(path).split("\n"), 1):
+        line = line.removesuffix("\r")
+        if not line or (number == 1 and line.startswith(_HEAD)):
+            continue
+        merges.append(_checked_merge(line, vocab, f"{path}, line {number}"))
+    return vocab, merges, {}
+
+
+def _read_whole(path):
+    """Returns what tokenizer.json says: vocabulary, merges, and settings."""
+    values = read_json(path, "a tokenizer in JSON") if os.path.isfile(path) else None
+    model = values.get("model") if isinstance(values, dict) else None
+    if not isinstance(model, dict) or model.get("type", "BPE") != "BPE" or not isinstance(model.get("merges"), list):
+        kind = model.get("type") if isinstance(model, dict) else "none"
+        raise ValueError(
+            f"{path} must hold a model of the type BPE with its merges. Received the type {kind!r}; name the files "
+            "of a model with byte-level BPE."
+        )
+    before = values.get("pre_tokenizer")
+    if not isinstance(before, dict) or before.get("type") != "ByteLevel" or values.get("normalizer"):
+        raise ValueError(
+            f"{path}: the pre_tokenizer must be ByteLevel, and the normalizer null, as RoBERTa has them. Received: "
+            f"{json.dumps(before)[:80]} and {json.dumps(values.get('normalizer'))[:80]}; such text is read in no other "
+            "way here."
+        )
+    vocab = model.get("vocab")
+    added = [token for token in values.get("added_tokens") or [] if isinstance(token, dict)]
+    if isinstance(vocab, dict):
+        vocab = {**vocab, **{token.get("content"): token.get("id") for token in added}}
+    vocab = _checked_vocab(vocab, path)
+    merges = [_checked_merge(merge, vocab, f"{path}, merge {n}") for n, merge in enumerate(model["merges"], 1)]
+    return vocab, merges, {"add_prefix_space": before.get("add_prefix_space", False)}
+
+
+def _checked_vocab(vocab, path):
+    good = isinstance(vocab, dict) and all(isinstance(i, int) and i >= 0 for i in vocab.values())
+    if not good or not all(isinstance(piece, str) for piece in vocab):
+        raise ValueError(
+            f"{path} must hold a JSON object with an id from 0 up for each piece. Received: {json.dumps(vocab)[:80]}; "
+            "name a vocabulary of byte-level BPE."
+        )
+    return vocab
+
+
+def _checked_merge(merge, vocab, place):
+    """Returns the two pieces of "a b", or of ["a", "b"]."""
+    pair = tuple(merge.split(" ")) if isinstance(merge, str) else tuple(merge) if isinstance(merge, list) else ()
+    if len(pair) != 2 or not all(isinstance(piece, str) and piece for piece in pair):
+        raise ValueError(f"{place}: a merge must be two pieces with a space between. Received: {str(merge)[:80]!r}.")
+    lacking = [piece for piece in (*pair, "".join(pair)) if piece not in vocab]
+    if lacking:
+        raise ValueError(
+            f"{place}: the pieces of a merge, and what it makes, must be in the vocabulary. Received {merge!r} without "
+            f"{lacking[0]!r} there; take both files from one model."
+        )
+    return pair

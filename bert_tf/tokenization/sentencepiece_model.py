@@ -1,0 +1,142 @@
+"""The file of a SentencePiece model (sentencepiece_model.proto of google/sentencepiece), as far as it concerns us."""
+
+import functools
+import os
+
+import numpy as np
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from google.protobuf.message import DecodeError
+
+NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = range(1, 7)  # types of pieces
+UNIGRAM = 1  # trainer_spec.model_type
+_LONGEST_KEY, _MOST_STEPS = 64, 1_000_000  # bytes of a key of the character map, and of all: far more than any has
+
+# Message -> field -> its number, and its type or message; all others pass through as they are.
+_MESSAGES = {
+    "Piece": {"piece": (1, "STRING"), "score": (2, "FLOAT"), "type": (3, "INT32")},
+    "Trainer": {"model_type": (3, "INT32"), "byte_fallback": (35, "BOOL")},
+    "Normalizer": {
+        "precompiled_charsmap": (2, "BYTES"), "add_dummy_prefix": (3, "BOOL"), "remove_extra_whitespaces": (4, "BOOL"),
+        "escape_whitespaces": (5, "BOOL"),
+    },
+    "SelfTest": {},
+    "Model": {
+        "pieces": (1, "Piece"), "trainer_spec": (2, "Trainer"), "normalizer_spec": (3, "Normalizer"),
+        "self_test_data": (4, "SelfTest"),
+    },
+}  # fmt: skip
+
+
+@functools.cache
+def _model_class():
+    """The class of the whole message; made here, as the generated one wants a protobuf newer than TensorFlow's."""
+    field = descriptor_pb2.FieldDescriptorProto
+    file = descriptor_pb2.FileDescriptorProto(name="bert_tf_sentencepiece.proto", package="bert_tf", syntax="proto2")
+    for name, fields in _MESSAGES.items():
+        message = file.message_type.add(name=name)
+        for key, (number, kind) in fields.items():
+            label = field.LABEL_REPEATED if key == "pieces" else field.LABEL_OPTIONAL
+            if kind in _MESSAGES:
+                message.field.add(
+                    name=key, number=number, label=label, type=field.TYPE_MESSAGE, type_name=f".bert_tf.{kind}"
+                )
+            else:
+                message.field.add(name=key, number=number, label=label, type=field.Type.Value(f"TYPE_{kind}"))
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName("bert_tf.Model"))
+
+
+def read_model(path: str | os.PathLike):
+    """Returns the message in a file, with `pieces`, `trainer_spec` and `normalizer_spec`, and the file's bytes.
+
+    Raises:
+        ValueError: there is no such file, it is no SentencePiece model, or one of another kind than unigram.
+    """
+    path = os.fspath(path)
+    if not os.path.isfile(path):
+        raise ValueError(
+            f"A SentencePiece vocabulary must be a file, such as spiece.model. There is none at {path}; correct "
+            "`vocab_file`."
+        )
+    with open(path, "rb") as file:
+        data = file.read()
+    model = _model_class()()
+    try:
+        model.ParseFromString(data)
+        unknown = [piece.type for piece in model.pieces].count(UNKNOWN)
+    except DecodeError as error:
+        raise ValueError(f"{path} must be a SentencePiece model. Received {len(data)} bytes: {error}.") from error
+    if unknown != 1:
+        raise ValueError(
+            f"{path} must be a SentencePiece model, with one piece for what is unknown. Received {len(model.pieces)} "
+            f"pieces, {unknown} of them such; is the file whole?"
+        )
+    spec = model.trainer_spec
+    if (spec.model_type or UNIGRAM) != UNIGRAM or spec.byte_fallback:
+        raise ValueError(
+            f"{path} must be a unigram model without byte_fallback. Received model_type {spec.model_type}, "
+            f"byte_fallback {spec.byte_fallback}; a model trained with it cannot be read here."
+        )
+    return model, data
+
+
+def without_normalization(model):
+    """Returns a copy that takes words as they are: normalized, and with the mark of the space before them."""
+    copy = type(model)()
+    copy.CopyFrom(model)
+    spec = copy.normalizer_spec
+    spec.precompiled_charsmap, spec.add_dummy_prefix, spec.remove_extra_whitespaces = b"", False, False
+    spec.escape_whitespaces = True
+    copy.ClearField("self_test_data")  # it was made with the normalization
+    return copy
+
+
+def first_ordinary(model) -> int:
+    """Returns the place of the first piece that stands for text."""
+    kinds = [piece.type for piece in model.pieces]
+    return next((i for i, kind in enumerate(kinds) if kind not in (UNKNOWN, CONTROL)), len(kinds))
+
+
+def character_map(blob: bytes, path: str) -> dict[str, str]:
+    """Returns what a model's `precompiled_charsmap` replaces: one or more characters -> none or more.
+
+    The blob is the length of a double-array trie (darts-clone) in bytes, the trie, and strings that end in NUL, into
+    which the trie's values point.
+
+    Raises:
+        ValueError: it is none of that.
+    """
+    if not blob:
+        return {}
+    size = int.from_bytes(blob[:4], "little")
+    if len(blob) < 4 or size % 4 or not 0 < size <= len(blob) - 4:
+        raise ValueError(f"{path}: precompiled_charsmap must hold a trie. Received {len(blob)} bytes; is it whole?")
+    units = np.frombuffer(blob, "<u4", size // 4, 4).astype(np.int64)
+    texts, pairs = blob[4 + size :], {}
+    try:
+        for key, at in _keys(units):
+            pairs[key.decode("utf-8")] = texts[at : texts.index(b"\0", at)].decode("utf-8")
+    except (ValueError, IndexError) as error:
+        raise ValueError(f"{path}: precompiled_charsmap must hold a trie of UTF-8. Received: {error}.") from error
+    return pairs
+
+
+def _keys(units):
+    """Yields (key, value) of a trie; IndexError or ValueError where it is damaged."""
+    labels, leaf = units & (1 << 31 | 0xFF), units >> 8 & 1
+    offsets = units >> 10 << ((units & 1 << 9) >> 6)
+    letters, left = np.arange(1, 256), _MOST_STEPS  # ends that are alike are shared, so there are more keys than units
+    stack = [(b"", int(offsets[0]))]
+    while stack:
+        key, base = stack.pop()
+        places = base ^ letters
+        places = places[places < len(units)]
+        for place in places[labels[places] == places ^ base].tolist():
+            left -= 1
+            if left < 0 or len(key) == _LONGEST_KEY:
+                raise ValueError("a trie without end")
+            child, longer = place ^ int(offsets[place]), key + bytes([place ^ base])
+            if leaf[place]:
+                yield longer, int(units[child]) & (1 << 31) - 1
+            stack.append((longer, child))

@@ -1,0 +1,183 @@
+"""Tokenizers of SentencePiece's unigram models in graph ops (Kudo 2018), as ALBERT and XLM-RoBERTa have them."""
+
+import functools
+import json
+import os
+from collections.abc import Sequence
+from typing import ClassVar
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_text as tf_text
+
+from bert_tf.families import Family, Template
+from bert_tf.files import atomic_open, write_text
+from bert_tf.tokenization import sentencepiece_model as models
+from bert_tf.tokenization import vocabulary as vocabularies
+from bert_tf.tokenization.base import BaseTokenizer, Pieces
+from bert_tf.tokenization.bpe import shifted
+from bert_tf.tokenization.hugging_face import WHOLE_FILE, special_tokens, tokenizer_json
+from bert_tf.tokenization.normalization import MARKER, Normalizer
+
+_PENALTY = 100.0  # what keeps "9," from being one piece, as in Hugging Face's tokenizers for ALBERT
+
+
+class UnigramTokenizer(BaseTokenizer):
+    """Text to the ids of the pieces of a SentencePiece model.
+
+        tokenizer = UnigramTokenizer.from_directory("albert-base-v2")
+        tokenizer.tokenize(["Hello world"])             # [[10975, 126]]     ▁hello ▁world
+
+    Text is normalized as the settings say, then by the model's character map, cut at white space, and each word, with
+    the mark "▁" before it, is cut into the pieces that are likeliest together.
+
+    Attributes:
+        keep_accents: whether text is spared decomposition (NFKD) and the loss of its marks.
+        straight_quotes: whether `` and '' become ".
+    """
+
+    KIND: ClassVar = "unigram"
+    FILES: ClassVar = ("spiece.model", "sentencepiece.bpe.model", "tokenizer.model")
+
+    def __init__(
+        self,
+        vocab_file: str | os.PathLike,
+        template: Template,
+        do_lower_case: bool = False,
+        keep_accents: bool = True,
+        straight_quotes: bool = False,
+        split_digit_comma: bool = False,
+        front: Sequence[str] = (),
+        behind: Sequence[str] = (),
+        tokenizer_class: str = "AlbertTokenizer",
+    ):
+        """Reads a SentencePiece model.
+
+        Args:
+            vocab_file: the file.
+            template: the family's.
+            do_lower_case: whether each character is lowercased.
+            keep_accents: see above.
+            straight_quotes: see above.
+            split_digit_comma: whether a comma after a digit is a piece of its own.
+            front: pieces that take the places of the control pieces with which the model begins; () leaves them.
+            behind: pieces behind the model's.
+            tokenizer_class: Hugging Face's name of all that.
+
+        Raises:
+            ValueError: it is no unigram model, or a special piece is missing.
+        """
+        model, self._data = models.read_model(vocab_file)
+        if split_digit_comma:
+            _penalize_digit_commas(model)
+        first = models.first_ordinary(model) if front else 0
+        scores = [(piece.piece, piece.score) for piece in model.pieces[first:]]
+        scores = [*((piece, 0.0) for piece in front), *scores, *((piece, 0.0) for piece in behind)]
+        pieces = [piece for piece, _ in scores]
+        vocabulary = Pieces(pieces, {piece: i for i, piece in reversed(list(enumerate(pieces)))})
+        super().__init__(vocabulary, vocab_file, template, (template.pad, template.unknown, template.mask))
+        self.do_lower_case, self.keep_accents = bool(do_lower_case), bool(keep_accents)
+        self.straight_quotes, self._tokenizer_class = bool(straight_quotes), tokenizer_class
+        blob = model.normalizer_spec.precompiled_charsmap
+        mapping = models.character_map(blob, self.vocab_file)
+        self._normalizer = Normalizer(mapping, self.do_lower_case, self.keep_accents, self.straight_quotes)
+        self._whole = functools.partial(tokenizer_json, self, scores, blob)
+        ids = np.arange(len(model.pieces), dtype=np.int32) + len(front) - first
+        ids[:first] = self.unk_id
+        with tf.init_scope(), tf.device("CPU:0"):
+            self._ids = tf.constant(ids)
+            words = models.without_normalization(model).SerializeToString()
+            self._words = tf_text.SentencepieceTokenizer(words, out_type=tf.int32)
+
+    @classmethod
+    def from_directory(
+        cls,
+        path,
+        do_lower_case: bool | None = None,
+        vocab_file=None,
+        template: Template | None = None,
+        family: Family | None = None,
+    ) -> "UnigramTokenizer":
+        """Makes the tokenizer of a checkpoint's directory.
+
+        Args:
+            path: directory with one of FILES and perhaps `tokenizer_config.json`.
+            do_lower_case: None: what `tokenizer_config.json` says, else what the family's row says.
+            vocab_file: another model than the directory's.
+            template: None: the family's.
+            family: None: that of the directory's configuration.
+
+        Raises:
+            ValueError: there is no unigram model; a letter case that contradicts the directory's; a setting in
+                `tokenizer_config.json` that is not known.
+        """
+        directory, family = os.fspath(path), family or cls.family_of(path)
+        config_path, config = os.path.join(directory, vocabularies.CONFIG_FILE), vocabularies.read_config(directory)
+        settings = dict(family.tokenizing_by(cls.KIND))
+        usual = settings.get("do_lower_case", False)
+        settings["do_lower_case"] = vocabularies.case_setting(config_path, config, do_lower_case, usual)
+        settings["keep_accents"] = config.get("keep_accents", settings.get("keep_accents", True))
+        for key, values in (("keep_accents", (True, False)), ("remove_space", (None, True))):
+            if settings.get(key, config.get(key)) not in values:
+                raise ValueError(
+                    f"{config_path}: {key} must be {' or '.join(json.dumps(v) for v in values if v is not None)}. "
+                    f"Received: {json.dumps(config.get(key))}; such text is read in no other way here."
+                )
+        return cls(vocab_file or cls.file_in(directory), template or family.template, **settings)
+
+    @property
+    def written_pieces(self) -> list[str]:
+        return [piece.replace(MARKER, " ") for piece in self.vocab]
+
+    def save(self, directory: str | os.PathLike):
+        """Writes the SentencePiece model, `tokenizer.json`, which says the same to Hugging Face's tokenizers, and
+        `tokenizer_config.json`."""
+        directory = os.fspath(directory)
+        os.makedirs(directory, exist_ok=True)
+        name = os.path.basename(self.vocab_file)
+        with atomic_open(os.path.join(directory, name if name in self.FILES else self.FILES[0]), "wb") as file:
+            file.write(self._data)
+        write_text(os.path.join(directory, WHOLE_FILE), json.dumps(self._whole(), ensure_ascii=False) + "\n")
+        settings = {"do_lower_case": self.do_lower_case, "keep_accents": self.keep_accents}
+        vocabularies.write_config(directory, self._tokenizer_class, settings | special_tokens(self))
+
+    def _ids_and_offsets(self, texts):
+        stream, white, splits = self._normalizer(texts)
+        solid = tf.where(~white)[:, 0]
+        marker = stream.chars == ord(MARKER)
+        row = tf.searchsorted(splits, tf.cast(stream.starts, tf.int64), "right", tf.int64) - 1
+        new = shifted(white, 1) | (row != shifted(row, 1)) | marker | (tf.range(tf.size(row)) == 0)
+        first = tf.where(tf.gather(new, solid))[:, 0]
+        stream, ends = stream.take(solid), tf.size(solid, tf.int64)[None]
+        words = tf.RaggedTensor.from_row_splits(stream.chars, tf.concat([first, ends], 0), validate=False)
+        row = tf.gather(row, tf.gather(solid, first))
+        bare = tf.gather(stream.chars, first) != ord(MARKER)
+        strings = tf.strings.join([tf.where(bare, MARKER, ""), tf.strings.unicode_encode(words, "UTF-8")])
+        ids, starts, ends = self._words.tokenize_with_offsets(strings)
+        word = ids.value_rowids()
+        ahead = tf.where(tf.gather(bare, word), len(MARKER.encode()), 0)
+        spans = (tf.cast(offsets.flat_values, tf.int32) - ahead for offsets in (starts, ends))
+        starts, limits = _to_characters(stream, words, word, *spans)
+        origin = tf.cast(tf.gather(splits, tf.gather(row, word)), tf.int32)
+        ids, nrows = tf.gather(self._ids, ids.flat_values), tf.size(texts, tf.int64)
+        rows = tf.RaggedTensor.from_value_rowids(ids, tf.gather(row, word), nrows=nrows, validate=False)
+        return rows, rows.with_flat_values(starts - origin), rows.with_flat_values(limits - origin)
+
+
+def _to_characters(stream, words, word, starts, ends):
+    """Turns bytes of words into code points of all texts: int32 [pieces] twice; "▁" alone has its first letter's."""
+    chars = stream.chars
+    lengths = 1 + sum(tf.cast(chars >= longer, tf.int32) for longer in (0x80, 0x800, 0x10000))  # in UTF-8
+    byte_of_char = tf.cumsum(lengths, exclusive=True)
+    base = tf.gather(byte_of_char, tf.gather(words.row_starts(), word))
+
+    def char_at(byte):
+        return tf.searchsorted(byte_of_char, base + tf.maximum(byte, 0), "right") - 1
+
+    return tf.gather(stream.starts, char_at(starts)), tf.gather(stream.limits, char_at(ends - 1))
+
+
+def _penalize_digit_commas(model):
+    for piece in model.pieces:
+        if len(piece.piece) > 1 and piece.piece[-1] == "," and piece.piece[-2].isdigit():
+            piece.score -= _PENALTY

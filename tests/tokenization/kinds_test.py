@@ -1,0 +1,104 @@
+"""The tokenizers of BERT's children against Hugging Face's: a committed golden of ordinary and of hostile texts."""
+
+import dataclasses
+import json
+import pathlib
+import shutil
+
+import pytest
+
+from bert_tf import families
+from bert_tf.tokenization.byte_bpe import ByteBpeTokenizer
+from bert_tf.tokenization.mask_reader import MaskReader
+from bert_tf.tokenization.unigram import UnigramTokenizer
+from tests.tokenization.rust import differences
+
+GOLDENS = pathlib.Path(__file__).parents[1] / "goldens" / "tokenizers"
+ALBERT, ROBERTA = (families.with_tokenizer(kind) for kind in ("unigram", "byte_bpe"))
+# What a row for a family with pieces in front of the SentencePiece model's would say, as XLM-RoBERTa's.
+IN_FRONT = dataclasses.replace(
+    ROBERTA,
+    tokenizer="unigram",
+    tokenizing={"front": ("<s>", "<pad>", "</s>", "<unk>"), "behind": ("<mask>",)},
+)
+
+
+@pytest.fixture(scope="module")
+def rust():
+    return json.loads((GOLDENS / "rust.json").read_text(encoding="utf-8"))
+
+
+def _folder(tmp_path, kind, **config):
+    folder = tmp_path / kind
+    shutil.copytree(GOLDENS / kind, folder)
+    (folder / "tokenizer_config.json").write_text(json.dumps(config), encoding="utf-8")
+    return folder
+
+
+def _make(name, tmp_path):
+    if name == "byte_bpe":
+        return ByteBpeTokenizer.from_directory(GOLDENS / "byte_bpe")
+    if name == "byte_bpe_with_space":
+        return ByteBpeTokenizer.from_directory(_folder(tmp_path, "byte_bpe", add_prefix_space=True))
+    if name == "unigram":
+        return UnigramTokenizer.from_directory(GOLDENS / "unigram")
+    if name == "unigram_cased":
+        folder = _folder(tmp_path, "unigram", do_lower_case=False, keep_accents=True)
+        return UnigramTokenizer.from_directory(folder)
+    return UnigramTokenizer.from_directory(GOLDENS / "unigram", family=IN_FRONT)
+
+
+NAMES = ("byte_bpe", "byte_bpe_with_space", "unigram", "unigram_cased", "unigram_in_front")
+
+
+LITERALS = ("<s>", "</s>", "<mask>", "[CLS]", "[MASK]")
+# A character that the model's map deletes, and a letter that it drops with a fraction, which has more letters then.
+SLIPS = ("\x07", "\u00bd\u0e33")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_ids_and_offsets_are_those_of_the_rust_tokenizers(name, rust, tmp_path):
+    tokenizer = _make(name, tmp_path)
+    assert len(rust["texts"]) > 200
+    other = [each for each in differences(tokenizer, rust["texts"], rust[name]) if not _on_purpose(tokenizer, each)]
+    assert other == []
+    tokenizer.save(tmp_path / "saved")
+    again = type(tokenizer).from_directory(tmp_path / "saved", family=IN_FRONT if name.endswith("front") else None)
+    assert again.vocab == tokenizer.vocab
+    assert again.tokenize(rust["texts"]).to_list() == tokenizer.tokenize(rust["texts"]).to_list()
+
+
+def _on_purpose(tokenizer, difference):
+    """Special pieces in a text stay text; and offsets do not slip where characters go (theirs do)."""
+    if difference.of_ids:
+        special = {i for i, piece in enumerate(tokenizer.vocab) if piece in LITERALS}
+        return not special & {*difference.ours[0]} and bool(special & {*difference.theirs[0]})
+    return any(text in difference.text for text in SLIPS)
+
+
+def test_pairs_have_their_familys_pieces():
+    bpe, unigram = _make("byte_bpe", None), _make("unigram", None)
+    rows = bpe(["the ship"], ["rain"], 16)
+    pieces = "".join(bpe.vocab[i] for i in rows["input_ids"].numpy()[0])
+    assert pieces.startswith("<s>the") and "</s></s>" in pieces and pieces.endswith("<pad>")
+    assert not rows["segment_ids"].numpy().any()
+    rows = unigram(["the ship"], ["rain"], 24)
+    pieces = [unigram.vocab[i] for i in rows["input_ids"].numpy()[0]]
+    assert pieces[0] == "[CLS]" and pieces.count("[SEP]") == 2 and pieces[-1] == "<pad>"
+    assert rows["segment_ids"].numpy().max() == 1 and (unigram.unk_id, unigram.pad_id) == (1, 0)
+    assert unigram.mask == "[MASK]" and bpe.mask == "<mask>" and bpe.vocab[bpe.mask_id] == "<mask>"
+
+
+def test_pieces_as_a_reader_writes_them():
+    bpe, unigram = _make("byte_bpe", None), _make("unigram", None)
+    assert bpe.written_pieces[bpe.vocab.index("\u0120the")] == " the" and "<mask>" in bpe.written_pieces
+    assert unigram.written_pieces[unigram.vocab.index("\u2581the")] == " the"
+
+
+@pytest.mark.parametrize("name, mask", [("byte_bpe", "<mask>"), ("unigram", "[MASK]")])
+def test_a_mask_takes_the_space_before_it(name, mask):
+    reader = MaskReader(_make(name, None))
+    one, other = reader.tokenize([f"the {mask} sea", f"the\u00a0 {mask} sea"]).to_list()
+    assert one == other and one.count(reader.mask_id) == 1
+    assert one[: one.index(reader.mask_id)] == reader.tokenizer.tokenize(["the"]).to_list()[0]
+    assert one[one.index(reader.mask_id) + 1 :] == reader.tokenizer.tokenize([" sea"]).to_list()[0]

@@ -1,0 +1,64 @@
+"""Comparing ids and offsets with those of Hugging Face's tokenizers, which are written in Rust."""
+
+import unicodedata
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+_QUOTES = ("``", "''")
+_SARA_AM = "\u0e33"  # a letter of Thai that counts as an accent where graphemes are told apart
+_BATCH = 2000
+
+
+class Difference(NamedTuple):
+    """A text of which we make something else: ids, and (start, limit) of each."""
+
+    text: str
+    ours: tuple[list, list]
+    theirs: tuple[list, list]
+
+    @property
+    def of_ids(self) -> bool:
+        return self.ours[0] != self.theirs[0]
+
+
+def differences(tokenizer, texts: Sequence[str], expected: Sequence) -> Iterator[Difference]:
+    """Yields the texts with other ids, or with offsets that mean something else (see `_same`).
+
+    Args:
+        tokenizer: ours.
+        texts: the texts.
+        expected: of each the ids, and the offsets in a flat list: start, limit, start, and so on.
+    """
+    for begin in range(0, len(texts), _BATCH):
+        part = texts[begin : begin + _BATCH]
+        ids, starts, limits = tokenizer.tokenize_with_offsets([text.encode("utf-8") for text in part])
+        found = (ids.to_list(), starts.to_list(), limits.to_list())
+        rows = zip(part, *found, expected[begin : begin + _BATCH], strict=True)
+        for text, own, first, last, (theirs, offsets) in rows:
+            ours = list(zip(first, last, strict=True))
+            spans = list(zip(offsets[::2], offsets[1::2], strict=True))
+            if own != theirs or not all(_same(text, *pair) for pair in zip(ours, spans, strict=True)):
+                yield Difference(text, (own, ours), (theirs, spans))
+
+
+def _same(text, ours, theirs):
+    """Whether a span of ours is one of theirs, but for what we do otherwise on purpose.
+
+    A span of spaces alone is nowhere, by whichever end it is named; no span has spaces before it. Accents that were
+    stripped or composed count to the letter before them. Of two quotation marks that became one, both count.
+    """
+    ours, theirs = _plain(text, *ours), _plain(text, *theirs)
+    start, limit = ours
+    starts, limits = {start}, {limit}
+    if text[start : start + 2] in _QUOTES:
+        starts.add(start + 1)
+    while limit > start + 1 and (unicodedata.category(text[limit - 1])[0] == "M" or text[limit - 1] == _SARA_AM):
+        limit -= 1
+        limits.add(limit)
+    return theirs[0] in starts and theirs[1] in limits
+
+
+def _plain(text, start, limit):
+    while start < limit and text[start] == " ":
+        start += 1
+    return (start, limit) if start < limit else (0, 0)
