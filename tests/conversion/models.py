@@ -69,7 +69,8 @@ def arrays(config, kind, seed=0) -> dict[str, np.ndarray]:
     for name, size in HEADS[kind]:
         shapes |= _head(config, kind, name, size)
     rng = np.random.default_rng(seed)
-    return {path: rng.normal(0, 0.2, shape).astype(np.float32) for path, shape in shapes.items()}
+    drawn = {path: rng.normal(0, 0.2, shape).astype(np.float32) for path, shape in shapes.items()}
+    return {path: array + np.float32(path.endswith("/gamma")) for path, array in drawn.items()}
 
 
 @functools.cache
