@@ -48,8 +48,8 @@ USE_OURS = TINY + """
 import peft
 base = transformers.BertForSequenceClassification.from_pretrained(folder)
 model = peft.PeftModel.from_pretrained(base, sys.argv[3]).eval()
-alone = peft.utils.load_peft_weights(sys.argv[3])
-assert set(peft.get_peft_model_state_dict(model)) == set(alone), set(peft.get_peft_model_state_dict(model)) ^ set(alone)
+alone, whole = set(peft.utils.load_peft_weights(sys.argv[3])), set(peft.get_peft_model_state_dict(model))
+assert alone == whole, alone ^ whole
 save_file({"logits": model(ids).logits.detach().numpy()}, out)
 """
 MAKE_PEFTS = TINY + """
@@ -57,7 +57,6 @@ import peft
 base = transformers.BertForSequenceClassification.from_pretrained(folder)
 config = peft.LoraConfig(task_type="SEQ_CLS", r=3, lora_alpha=5, target_modules=["query", "value", "output.dense"])
 model = randomized(peft.get_peft_model(base, config))
-base.save_pretrained(sys.argv[3] + "/unused")
 model.save_pretrained(sys.argv[3])
 state = {name.replace("base_model.model.", "").replace(".base_layer", ""): tensor
          for name, tensor in model.state_dict().items() if "lora_" not in name and "modules_to_save" not in name}
@@ -77,7 +76,7 @@ def _torch(code, *arguments):
 
 @pytest.fixture
 def base(tmp_path):
-    """A directory of torch's with three layers of four heads; `pruned.safetensors` beside it is from its pruned self."""
+    """A directory of torch's, three layers of four heads; `pruned.safetensors` beside it is of its pruned self."""
     (tmp_path / "base").mkdir()
     vocab = "".join(f"{piece}\n" for piece in tiny.VOCAB)
     _torch(MAKE, tmp_path / "base", tmp_path / "pruned.safetensors", vocab)
@@ -109,13 +108,14 @@ def test_torch_prunes_the_same_heads(base, tmp_path):
     values = json.loads((base / "config.json").read_text(encoding="utf-8"))
     values["pruned_heads"] = config.to_dict()["pruned_heads"]
     (theirs / "config.json").write_text(json.dumps(values), encoding="utf-8")
-    named = {name_map.from_ours(p): np.ascontiguousarray(a.T if name_map.transposed(p) else a) for p, a in arrays.items()}
+    turned = {path: array.T if name_map.transposed(path) else array for path, array in arrays.items()}
+    named = {name_map.from_ours(path): np.ascontiguousarray(array) for path, array in turned.items()}
     save_file(named, theirs / "model.safetensors", {"format": "pt"})
     np.testing.assert_allclose(_torch(LOAD, theirs, tmp_path / "loaded.safetensors"), expected, atol=1e-5)
 
 
 def test_peft_loads_the_adapters_of_a_run(base, peft, tmp_path):
-    train = tiny.write_tsv(tmp_path / "train.tsv", tiny.texts(32, names=("a", "b", "c")[:2]) + [("the film", "c")])
+    train = tiny.write_tsv(tmp_path / "train.tsv", [*tiny.texts(32, names=("a", "b")), ("the film", "c")])
     run([f"--init_checkpoint={base}", f"--train_file={train}", "--do_train", "--train_batch_size=8", "--lora_rank=2",
          "--lora_alpha=3", "--lora_targets=query,key,output", "--learning_rate=0.01", "--max_seq_length=20",
          "--num_train_epochs=2", f"--output_dir={tmp_path}/run"])  # fmt: skip

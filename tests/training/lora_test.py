@@ -18,7 +18,6 @@ from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.training.loop import RunConfig, fit
 from bert_tf.training.state import TrainingState, begin
 from tests import tiny
-from tests.scripts import assert_same_tensors
 
 CONFIG = tiny.config(dropout=0.2, lora=Lora(2, 4.0))
 EXAMPLES = tiny.tokenized(32)
@@ -65,7 +64,10 @@ def test_a_run_that_is_continued_is_one_that_never_stopped(runs, tmp_path):
     Store(parts).delete_after(2)
     assert Store(parts).steps() == [2]
     _fit(parts, init)
-    assert_same_tensors(out / "model.ckpt-4", parts / "model.ckpt-4")
+    whole, again = read(f"{out}/model.ckpt-4"), read(f"{parts}/model.ckpt-4")
+    assert whole.keys() == again.keys()
+    for name in whole:
+        np.testing.assert_array_equal(again[name], whole[name], err_msg=name)
 
 
 def test_merged_is_unmerged(runs):
