@@ -19,7 +19,7 @@ _HUGGING_FACE_ACTIVATIONS = {"gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu
 _FROM_ZERO = ("type_vocab_size", "first_position", "task_type_vocab_size")
 # The fields that bert_config.json did not know at first.
 _NEW = ("has_pooler", "first_position", "embedding_size", "num_hidden_groups", "task_type_vocab_size", "classifier_act",
-        "is_decoder", "model_type")  # fmt: skip
+        "is_decoder", "model_type", "tie_word_embeddings")  # fmt: skip
 _GOOGLE_DEFAULTS = {"type_vocab_size": 16}  # what modeling.py assumes when the key is absent; every release says 2
 
 
@@ -51,6 +51,8 @@ class EncoderConfig:
             there is none.
         is_decoder: whether a token sees itself and those before it only, as the left-to-right model that the paper
             compares with (section 5.1).
+        tie_word_embeddings: whether the masked-LM head's output layer is the table of word embeddings, as in
+            google-research/bert's run_pretraining.py; else it has one of its own.
         model_type: the family, a key of `families.FAMILIES`; for what reads and writes files, never for the encoder.
         extra: keys that this class does not know, kept as they came; and of the fields from has_pooler on those that
             the file says although they are BERT's, so that it is written as it was.
@@ -75,6 +77,7 @@ class EncoderConfig:
     task_type_vocab_size: int = 0
     classifier_act: str | None = None
     is_decoder: bool = False
+    tie_word_embeddings: bool = True
     model_type: str = families.DEFAULT
     extra: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 

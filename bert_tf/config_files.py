@@ -58,8 +58,7 @@ def model_type_in(directory: str | os.PathLike) -> str | None:
     Raises:
         ValueError: the file holds no JSON object, or there is no row for its `model_type`.
     """
-    paths = (os.path.join(os.fspath(directory), name) for name in CONFIG_FILES)
-    path = next(filter(os.path.isfile, paths), None)
+    path = _path_in(directory)
     if path is None:
         return None
     model_type = read(path).get("model_type", families.DEFAULT)
@@ -68,3 +67,19 @@ def model_type_in(directory: str | os.PathLike) -> str | None:
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
     return model_type
+
+
+def tied_in(directory: str | os.PathLike) -> bool:
+    """Returns whether the output layer is the table of word embeddings: yes, unless a configuration there says no.
+
+    Raises:
+        ValueError: the file holds no JSON object.
+    """
+    path = _path_in(directory)
+    return path is None or read(path).get("tie_word_embeddings") is not False
+
+
+def _path_in(directory):
+    """Returns the first configuration file in a directory, None if there is none."""
+    paths = (os.path.join(os.fspath(directory), name) for name in CONFIG_FILES)
+    return next(filter(os.path.isfile, paths), None)

@@ -57,7 +57,8 @@ class Checkpoint:
             if twin.needed_by in loaded and not np.array_equal(self._read(name), self.get(twin.of)):
                 raise ValueError(
                     f"{name} in {self.path} must be equal to {self.names[twin.of]}, to which the model ties it. "
-                    "Received: other values; a model with an output layer of its own cannot be loaded."
+                    "Received: other values; a model with an output layer of its own says so in config.json: "
+                    '"tie_word_embeddings": false.'
                 )
 
     def _read(self, name):
@@ -86,4 +87,6 @@ def open_checkpoint(path: str | os.PathLike, family: str | None = None) -> Check
 def _name_map(form, path, family):
     if form == "tf1":
         return names.TF1
-    return names.hugging_face(family or config_files.model_type_in(os.path.dirname(path) or ".") or families.DEFAULT)
+    folder = os.path.dirname(path) or "."
+    model_type = family or config_files.model_type_in(folder) or families.DEFAULT
+    return names.hugging_face(model_type, config_files.tied_in(folder))
