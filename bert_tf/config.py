@@ -22,7 +22,7 @@ _MOST_OF_ALL = 2**31 - 1  # an id is an int32
 _FROM_ZERO = ("type_vocab_size", "first_position", "task_type_vocab_size")
 # The fields that bert_config.json did not know at first.
 _NEW = ("has_pooler", "first_position", "embedding_size", "num_hidden_groups", "task_type_vocab_size", "classifier_act",
-        "is_decoder", "model_type", "pruned_heads", "lora")  # fmt: skip
+        "is_decoder", "model_type", "tie_word_embeddings", "pruned_heads", "lora")  # fmt: skip
 _GOOGLE_DEFAULTS = {"type_vocab_size": 16}  # what modeling.py assumes when the key is absent; every release says 2
 
 
@@ -54,6 +54,8 @@ class EncoderConfig:
             there is none.
         is_decoder: whether a token sees itself and those before it only, as the left-to-right model that the paper
             compares with (section 5.1).
+        tie_word_embeddings: whether the masked-LM head's output layer is the table of word embeddings, as in
+            google-research/bert's run_pretraining.py; else it has one of its own.
         model_type: the family, a key of `families.FAMILIES`; for what reads and writes files, never for the encoder.
         pruned_heads: layer -> the heads that it lacks (Michel et al. 2019), counted before any were taken out; the
             others stay as wide as they were. None: every layer has all.
@@ -81,6 +83,7 @@ class EncoderConfig:
     task_type_vocab_size: int = 0
     classifier_act: str | None = None
     is_decoder: bool = False
+    tie_word_embeddings: bool = True
     model_type: str = families.DEFAULT
     pruned_heads: Mapping[int, tuple[int, ...]] | None = None
     lora: Lora | None = None

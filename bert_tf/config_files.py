@@ -78,6 +78,16 @@ def lora_in(directory: str | os.PathLike) -> Lora | None:
         raise ValueError(f"{path}: {error}") from error
 
 
+def tied_in(directory: str | os.PathLike) -> bool:
+    """Returns whether the output layer is the table of word embeddings: yes, unless a configuration there says no.
+
+    Raises:
+        ValueError: the file holds no JSON object.
+    """
+    path = _file_in(directory)
+    return path is None or read(path).get("tie_word_embeddings") is not False
+
+
 def _file_in(directory):
     """Returns the first of CONFIG_FILES in a directory, or None."""
     paths = (os.path.join(os.fspath(directory), name) for name in CONFIG_FILES)

@@ -92,7 +92,8 @@ class Checkpoint:
             if twin.needed_by in loaded and not np.array_equal(_widened(self._file.read(name)), self.get(twin.of)):
                 raise ValueError(
                     f"{name} in {self.path} must be equal to {self.names[twin.of]}, to which the model ties it. "
-                    "Received: other values; a model with an output layer of its own cannot be loaded."
+                    "Received: other values; a model with an output layer of its own says so in config.json: "
+                    '"tie_word_embeddings": false.'
                 )
 
 
@@ -159,5 +160,8 @@ def read_arrays(path: str | os.PathLike) -> dict[str, np.ndarray]:
 def _name_map(form, path, family):
     if form == "tf1":
         return names.TF1
-    model_type = family or config_files.model_type_in(os.path.dirname(path) or ".") or families.DEFAULT
-    return names.of_keras_hub(model_type) if form == "keras_hub" else names.hugging_face(model_type)
+    folder = os.path.dirname(path) or "."
+    model_type = family or config_files.model_type_in(folder) or families.DEFAULT
+    if form == "keras_hub":
+        return names.of_keras_hub(model_type)
+    return names.hugging_face(model_type, config_files.tied_in(folder))

@@ -10,7 +10,7 @@ from bert_tf.modeling.pretraining_heads import MaskedLMHead, NextSentenceHead
 
 @keras.saving.register_keras_serializable("bert_tf")
 class Pretrainer(keras.Model):
-    """`Encoder`, `MaskedLMHead` tied to its word embeddings and, unless it is left out, `NextSentenceHead`.
+    """`Encoder`, `MaskedLMHead`, mostly tied to its word embeddings, and, unless it is left out, `NextSentenceHead`.
 
     Args:
         config: an `EncoderConfig`, or the dict that `to_dict` made of one.
@@ -32,7 +32,7 @@ class Pretrainer(keras.Model):
         c, policy = self.config, {"dtype": self.dtype_policy}
         self.encoder = Encoder(c, rematerialize, **policy)
         numbers = (c.vocab_size, c.hidden_act, c.initializer_range, c.layer_norm_eps, c.embedding_size)
-        self.masked_lm = MaskedLMHead(*numbers, **policy)
+        self.masked_lm = MaskedLMHead(*numbers, c.tie_word_embeddings, **policy)
         self.seq_relationship = NextSentenceHead(c.initializer_range, **policy) if next_sentence else None
         self._build_parts()
         self.trainable = trainable

@@ -21,6 +21,7 @@ class MaskedLMHead(keras.layers.Layer):
         vocab_size: V, rows of the embedding table.
         hidden_act, initializer_range, epsilon: as in `EncoderConfig`.
         width: `EncoderConfig.embedding_width` E; None: H.
+        tied: `EncoderConfig.tie_word_embeddings`; if not, `output_weights` [V, E] stands in for `word_embeddings`.
 
     Inputs: `sequence_output` float [B, S, H]; `word_embeddings` float [V, E], best in the compute dtype already: it is
     not the head's own; `masked_lm_positions` int32 [B, M], each from 0 to S - 1. Output: float32 [B, M, V], scores
@@ -28,7 +29,16 @@ class MaskedLMHead(keras.layers.Layer):
     a sum of float32 numbers.
     """
 
-    def __init__(self, vocab_size, hidden_act="gelu_tanh", initializer_range=0.02, epsilon=1e-12, width=None, **kwargs):
+    def __init__(
+        self,
+        vocab_size,
+        hidden_act="gelu_tanh",
+        initializer_range=0.02,
+        epsilon=1e-12,
+        width=None,
+        tied=True,
+        **kwargs,
+    ):
         kwargs.setdefault("name", "predictions")
         super().__init__(**kwargs)
         self.vocab_size = vocab_size
@@ -36,6 +46,7 @@ class MaskedLMHead(keras.layers.Layer):
         self.initializer_range = initializer_range
         self.epsilon = epsilon
         self.width = width
+        self.tied = tied
 
     def build(self, input_shape, *_):
         width, numbers = self.width or input_shape[-1], {"dtype": self.dtype_policy, "trainable": self.trainable}
@@ -44,6 +55,11 @@ class MaskedLMHead(keras.layers.Layer):
             self.dense.build((None, input_shape[-1]))
             self.norm = LayerNorm(self.epsilon, name="LayerNorm", **numbers)
             self.norm.build((None, width))
+        if not self.tied:
+            start = initializer(self.initializer_range)
+            self.output_weights = self.add_weight(
+                name="output_weights", shape=(self.vocab_size, width), initializer=start
+            )
         self.output_bias = self.add_weight(
             name="output_bias", shape=(self.vocab_size,), initializer="zeros", autocast=False
         )
@@ -52,7 +68,8 @@ class MaskedLMHead(keras.layers.Layer):
         x = tf.gather(sequence_output, masked_lm_positions, batch_dims=1)  # [B, M, H]
         rows = tf.reshape(x, [-1, x.shape[-1]])  # one product of matrices, not one for every row of the batch
         rows = self.norm(self.dense(rows, training=training))
-        logits = tf.matmul(rows, tf.cast(word_embeddings, rows.dtype), transpose_b=True)  # [B * M, V]
+        table = word_embeddings if self.tied else self.output_weights
+        logits = tf.matmul(rows, tf.cast(table, rows.dtype), transpose_b=True)  # [B * M, V]
         logits = tf.nn.bias_add(tf.cast(logits, tf.float32), self.output_bias)
         return tf.reshape(logits, tf.concat([tf.shape(masked_lm_positions), [self.vocab_size]], 0))
 
@@ -66,6 +83,7 @@ class MaskedLMHead(keras.layers.Layer):
             "initializer_range": self.initializer_range,
             "epsilon": self.epsilon,
             "width": self.width,
+            "tied": self.tied,
         }
 
 

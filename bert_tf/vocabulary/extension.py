@@ -24,7 +24,8 @@ from bert_tf.vocabulary.counting import WordCounter, in_order
 from bert_tf.vocabulary.report import names, tokenize
 
 _LONGEST_WORD = 200  # characters; a longer one is [UNK] in any case
-_BY_PIECE = ("bert/embeddings/word_embeddings", "cls/predictions/output_bias")  # a row, or a number, for each piece
+# A row, or a number, for each piece.
+_BY_PIECE = ("bert/embeddings/word_embeddings", "cls/predictions/output_weights", "cls/predictions/output_bias")
 
 
 @dataclasses.dataclass(frozen=True)

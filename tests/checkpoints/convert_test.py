@@ -105,6 +105,11 @@ def test_an_untied_output_layer(tmp_path, weights):
     assert _loaded(variables) == {}
     encoder = [v for v in variables if v.path.startswith("bert/")]
     assert len(load(folder, encoder, excuse=["cls/.*"]).loaded) == 39  # without that layer it does not matter
+    (folder / "config.json").write_text('{"tie_word_embeddings": false}', encoding="utf-8")
+    own = fakes.FakeVariable("cls/predictions/output_weights", (11, 4))
+    assert own.path in load(folder, [*variables, own]).loaded
+    with pytest.raises(ValueError, match="left over:\n    cls/predictions/output_weights"):
+        load(folder, variables)
 
 
 def test_a_head_of_another_size_stays_fresh_where_it_may(tmp_path):

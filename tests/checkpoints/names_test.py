@@ -171,6 +171,15 @@ def test_a_twin_stands_in_for_a_missing_first_name():
     assert found.known == {"bert/embeddings/word_embeddings": "vocab_projector.weight"}
 
 
+@pytest.mark.parametrize("family", NAME_MAPS)
+def test_an_output_layer_of_its_own(family):
+    tied, own = names.hugging_face(family), names.hugging_face(family, tied=False)
+    theirs = own.from_ours("cls/predictions/output_weights")
+    assert theirs in {twin.theirs for twin in tied.twins} and not own.transposed("cls/predictions/output_weights")
+    assert tied.sort([theirs]).known == {"bert/embeddings/word_embeddings": theirs}
+    assert own.sort([theirs]).known == {"cls/predictions/output_weights": theirs}
+
+
 def test_a_variable_without_a_row():
     for name_map in (TF1, BERT, DISTILBERT):
         with pytest.raises(ValueError, match="must have a row .* 'bert/rotary/kernel'"):

@@ -5,7 +5,8 @@
 Each case becomes a directory FOLDER/families/CASE as Hugging Face writes it, its numbers in float16, with a file more,
 expected.safetensors: input_ids, attention_mask, token_type_ids, int32 [B, S]; float32 sequence_output [B, S, H];
 pooled_output [B, H] where there is a pooler; logits: of masked LM [B, P, V] at the first P places of each row, of
-classifiers [B, L], of replaced tokens [B, S]; sentence_logits [B, 2].
+classifiers [B, L], of replaced tokens [B, S], of tokens [B, S, L]; sentence_logits [B, 2]; start_logits and end_logits
+[B, S].
 """
 
 import pathlib
@@ -25,6 +26,7 @@ _SHAPE = {
     "max_position_embeddings": 20,
 }
 _ONE = {"num_hidden_layers": 1, "num_attention_heads": 2, "hidden_size": 10}
+_SMALL = {**_ONE, "vocab_size": 50, "intermediate_size": 12, "num_labels": 3}
 _PLACES = 3
 _ROBERTA = {"pad_token_id": 1, "type_vocab_size": 1}
 
@@ -44,6 +46,30 @@ CASES = {
     "roberta-pooler": ("RobertaModel", {**_ROBERTA, **_ONE}),
     "roberta-classifier": ("RobertaForSequenceClassification", {**_ROBERTA, "num_labels": 3}),
     "distilbert-classifier": ("DistilBertForSequenceClassification", {"num_labels": 3}),
+    "albert-tokens": (
+        "AlbertForTokenClassification",
+        {**_SMALL, "embedding_size": 6, "type_vocab_size": 1, "hidden_act": "gelu", "classifier_dropout_prob": 0.1},
+    ),
+    "albert-questions": ("AlbertForQuestionAnswering", {**_SMALL, "embedding_size": 6, "type_vocab_size": 4}),
+    "bert-classifier": ("BertForSequenceClassification", {**_SMALL, "type_vocab_size": 1}),
+    "bert-tokens": ("BertForTokenClassification", {**_SMALL, "type_vocab_size": 4, "hidden_act": "gelu_new"}),
+    "distilbert-tokens": ("DistilBertForTokenClassification", {**_SMALL, "activation": "gelu_new"}),
+    "distilbert-questions": ("DistilBertForQuestionAnswering", _SMALL),
+    "electra-tokens": (
+        "ElectraForTokenClassification",
+        {**_SMALL, "embedding_size": 6, "type_vocab_size": 4, "hidden_act": "gelu_new"},
+    ),
+    "electra-questions": ("ElectraForQuestionAnswering", {**_SMALL, "embedding_size": 10, "type_vocab_size": 1}),
+    "ernie-tokens": (
+        "ErnieForTokenClassification",
+        {**_SMALL, "use_task_id": True, "task_type_vocab_size": 2, "type_vocab_size": 1},
+    ),
+    "ernie-questions": ("ErnieForQuestionAnswering", {**_SMALL, "use_task_id": False, "type_vocab_size": 4}),
+    "roberta-tokens": ("RobertaForTokenClassification", {**_SMALL, **_ROBERTA, "hidden_act": "gelu_new"}),
+    "roberta-questions": ("RobertaForQuestionAnswering", {**_SMALL, **_ROBERTA, "type_vocab_size": 4}),
+    "albert-untied": ("AlbertForMaskedLM", {**_SMALL, "embedding_size": 6, "tie_word_embeddings": False}),
+    "electra-untied": ("ElectraForMaskedLM", {**_SMALL, "embedding_size": 6, "tie_word_embeddings": False}),
+    "roberta-untied": ("RobertaForMaskedLM", {**_SMALL, **_ROBERTA, "tie_word_embeddings": False}),
 }
 _DISTILBERT = {"hidden_size": "dim", "num_hidden_layers": "n_layers", "num_attention_heads": "n_heads",
                "intermediate_size": "hidden_dim"}  # fmt: skip
@@ -54,7 +80,7 @@ _TWINS = ("predictions.decoder.weight", "predictions.decoder.bias", "generator_l
 
 def _model(name, changes):
     kind = getattr(transformers, name)
-    shape = {**_SHAPE, **changes}
+    shape = {**_SHAPE, **changes} | ({"num_labels": 2} if name.endswith("ForQuestionAnswering") else {})
     if name.startswith("DistilBert"):
         shape = {_DISTILBERT.get(key, key): value for key, value in shape.items()}
     return kind(kind.config_class(**shape, attn_implementation="eager")).eval()
@@ -64,9 +90,13 @@ def _inputs(model, seed):
     """Returns random rows, padded with the model's own id, in segments if it has some."""
     inputs, pad = random_inputs(seed), model.config.pad_token_id
     mask = inputs["attention_mask"]
-    inputs["input_ids"] = torch.where(mask > 0, inputs["input_ids"].clamp(min=pad + 1), pad).int()
-    if getattr(model.config, "type_vocab_size", 0) < 2:
+    ids = inputs["input_ids"] % model.config.vocab_size
+    inputs["input_ids"] = torch.where(mask > 0, ids.clamp(min=pad + 1), pad).int()
+    segments = getattr(model.config, "type_vocab_size", 0)
+    if segments < 2:
         inputs["token_type_ids"] = torch.zeros_like(mask)
+    elif model.config.vocab_size == _SMALL["vocab_size"]:  # all segments, not the first two alone
+        inputs["token_type_ids"] = torch.arange(mask.shape[1]).expand_as(mask).remainder(segments).int() * mask
     return inputs
 
 
@@ -80,7 +110,9 @@ def _expected(model, inputs):
     found |= {"pooled_output": base.pooler_output} if getattr(base, "pooler_output", None) is not None else {}
     logits = outputs.get("logits", outputs.get("prediction_logits"))
     if logits is not None:
-        found["logits"] = logits[:, :_PLACES] if logits.dim() == 3 else logits
+        found["logits"] = logits[:, :_PLACES] if logits.shape[-1] == model.config.vocab_size else logits
+    for name in ("start_logits", "end_logits"):
+        found |= {name: outputs[name]} if name in outputs else {}
     sentence = outputs.get("sop_logits", outputs.get("seq_relationship_logits"))
     return found | ({} if sentence is None else {"sentence_logits": sentence})
 
@@ -91,7 +123,8 @@ def make(folder: pathlib.Path):
         inputs = _inputs(model, seed)
         expected = {name: value.contiguous() for name, value in _expected(model, inputs).items()}
         model.config.architectures = [name]
-        save(model, folder / "families" / case, but=_TWINS)
+        but = _TWINS if model.config.tie_word_embeddings else [name for name in _TWINS if name.endswith(".bias")]
+        save(model, folder / "families" / case, but=but)
         save_file({**inputs, **expected}, folder / "families" / case / "expected.safetensors")
 
 

@@ -14,9 +14,11 @@ TABLE = RNG.standard_normal((V, 8)).astype(np.float32)
 POSITIONS = np.array([[1, 4, 0], [0, 1, 2], [3, 0, 0], [4, 3, 2], [2, 2, 2], [0, 0, 0]], np.int32)
 
 
-def test_masked_lm_head(tmp_path):
-    arguments = {"vocab_size": V, "hidden_act": "relu", "initializer_range": 0.5, "epsilon": 1e-5}
-    weights = {
+@pytest.mark.parametrize("tied", [True, False])
+def test_masked_lm_head(tmp_path, tied):
+    arguments = {"vocab_size": V, "hidden_act": "relu", "initializer_range": 0.5, "epsilon": 1e-5, "tied": tied}
+    own = {} if tied else {"predictions/output_weights": (V, 8)}
+    weights = own | {
         "predictions/transform/dense/kernel": (8, 8),
         "predictions/transform/dense/bias": (8,),
         "predictions/transform/LayerNorm/gamma": (8,),
@@ -24,11 +26,12 @@ def test_masked_lm_head(tmp_path):
         "predictions/output_bias": (V,),
     }
     layer = check_layer(MaskedLMHead, arguments, (X, TABLE, POSITIONS), weights, tmp_path, half_dtype="float32")
-    kernel, bias, gamma, beta, output_bias = (layer_weight(layer, path) for path in weights)
+    *own, kernel, bias, gamma, beta, output_bias = (layer_weight(layer, path) for path in weights)
+    table = own[0] if own else TABLE
     x = np.stack([row[places] for row, places in zip(X, POSITIONS, strict=True)])
     x = np.maximum(x @ kernel + bias, 0)
     x = (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + 1e-5) * gamma + beta
-    np.testing.assert_allclose(layer(X, TABLE, POSITIONS), x @ TABLE.T + output_bias, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(layer(X, TABLE, POSITIONS), x @ table.T + output_bias, rtol=1e-4, atol=1e-4)
 
 
 def layer_weight(layer, path):

@@ -16,13 +16,18 @@ NAME_MAPS: dict[str, NameMap] = {
 KERAS_HUB_MAPS: dict[str, NameMap] = {"bert": keras_hub.BERT, "distilbert": keras_hub.DISTILBERT}
 
 
-def hugging_face(model_type: str = families.DEFAULT) -> NameMap:
+def hugging_face(model_type: str = families.DEFAULT, tied: bool = True) -> NameMap:
     """Returns the map of a family, a key of `families.FAMILIES`.
+
+    Args:
+        model_type: the family.
+        tied: `EncoderConfig.tie_word_embeddings`.
 
     Raises:
         ValueError: there is no such family.
     """
-    return NAME_MAPS[families.family(model_type).name_map]
+    name_map = NAME_MAPS[families.family(model_type).name_map]
+    return name_map if tied else name_map.without_ties()
 
 
 def prefixes(but: NameMap) -> set[str]:

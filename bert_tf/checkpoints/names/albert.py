@@ -1,6 +1,6 @@
 """ALBERT's names in Hugging Face's files."""
 
-from bert_tf.checkpoints.names.table import NameMap, Row, Twin, dense, head, norm
+from bert_tf.checkpoints.names.table import NameMap, Row, Twin, dense, head, norm, output_layer
 
 _LAYER, _THEIRS = "bert/encoder/layer_{n}", "albert.encoder.albert_layer_groups.{n}.albert_layers.0"
 
@@ -29,7 +29,7 @@ NAMES = NameMap(
     ),
     left_out=("albert.embeddings.position_ids",),
     twins=(
-        Twin("predictions.decoder.weight", "bert/embeddings/word_embeddings", "cls/predictions/output_bias"),
+        output_layer("predictions.decoder.weight"),
         Twin("predictions.decoder.bias", "cls/predictions/output_bias", "cls/predictions/output_bias"),
     ),
     prefix="albert.",  # AlbertModel saves without it

@@ -1,6 +1,6 @@
 """BERT's names in Hugging Face's files."""
 
-from bert_tf.checkpoints.names.table import NameMap, Row, Twin, dense, head, layers, norm
+from bert_tf.checkpoints.names.table import NameMap, Row, Twin, dense, head, layers, norm, output_layer
 
 NAMES = NameMap(
     rows=(
@@ -19,7 +19,7 @@ NAMES = NameMap(
     ),
     left_out=("bert.embeddings.position_ids",),  # the buffer 0, 1, 2, ... that old versions saved
     twins=(
-        Twin("cls.predictions.decoder.weight", "bert/embeddings/word_embeddings", "cls/predictions/output_bias"),
+        output_layer("cls.predictions.decoder.weight"),
         Twin("cls.predictions.decoder.bias", "cls/predictions/output_bias", "cls/predictions/output_bias"),
     ),
     prefix="bert.",  # sentence-transformers and BertModel save without it

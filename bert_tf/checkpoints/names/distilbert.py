@@ -1,6 +1,6 @@
 """DistilBERT's names in Hugging Face's files."""
 
-from bert_tf.checkpoints.names.table import NameMap, Row, Twin, dense, head, norm
+from bert_tf.checkpoints.names.table import NameMap, Row, dense, head, norm, output_layer
 
 _LAYER, _THEIRS = "bert/encoder/layer_{n}", "distilbert.transformer.layer.{n}"
 
@@ -25,7 +25,7 @@ NAMES = NameMap(
         *head("classifier", "classifier"),
     ),
     left_out=("distilbert.embeddings.position_ids",),
-    twins=(Twin("vocab_projector.weight", "bert/embeddings/word_embeddings", "cls/predictions/output_bias"),),
+    twins=(output_layer("vocab_projector.weight"),),
     prefix="distilbert.",  # DistilBertModel saves without it
     without_prefix=("embeddings.", "transformer."),
     old_spellings=(("LayerNorm.gamma", "LayerNorm.weight"), ("LayerNorm.beta", "LayerNorm.bias")),

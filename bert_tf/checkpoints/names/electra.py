@@ -1,6 +1,16 @@
 """ELECTRA's names in Hugging Face's files: the encoder's, the generator's head and the tasks'."""
 
-from bert_tf.checkpoints.names.table import NameMap, Row, Twin, classifier_of_two_layers, dense, head, layers, norm
+from bert_tf.checkpoints.names.table import (
+    NameMap,
+    Row,
+    Twin,
+    classifier_of_two_layers,
+    dense,
+    head,
+    layers,
+    norm,
+    output_layer,
+)
 
 NAMES = NameMap(
     rows=(
@@ -20,7 +30,7 @@ NAMES = NameMap(
     ),
     left_out=("electra.embeddings.position_ids",),
     twins=(
-        Twin("generator_lm_head.weight", "bert/embeddings/word_embeddings", "cls/predictions/output_bias"),
+        output_layer("generator_lm_head.weight"),
         # A head of one layer, for every piece: of another shape, so that no file has both.
         Twin("classifier.weight", "classifier/output_weights", "classifier/output_weights"),
         Twin("classifier.bias", "classifier/output_bias", "classifier/output_bias"),

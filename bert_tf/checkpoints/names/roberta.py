@@ -1,7 +1,16 @@
 """RoBERTa's names in Hugging Face's files: BERT's encoder, and heads of its own."""
 
 from bert_tf.checkpoints.names import bert
-from bert_tf.checkpoints.names.table import NameMap, Row, Twin, classifier_of_two_layers, dense, head, norm
+from bert_tf.checkpoints.names.table import (
+    NameMap,
+    Row,
+    Twin,
+    classifier_of_two_layers,
+    dense,
+    head,
+    norm,
+    output_layer,
+)
 
 NAMES = NameMap(
     rows=(
@@ -17,7 +26,7 @@ NAMES = NameMap(
         # A head of one layer, for every piece: of another shape, so that no file has both.
         Twin("classifier.weight", "classifier/output_weights", "classifier/output_weights"),
         Twin("classifier.bias", "classifier/output_bias", "classifier/output_bias"),
-        Twin("lm_head.decoder.weight", "bert/embeddings/word_embeddings", "cls/predictions/output_bias"),
+        output_layer("lm_head.decoder.weight"),
         Twin("lm_head.decoder.bias", "cls/predictions/output_bias", "cls/predictions/output_bias"),
     ),
     prefix="roberta.",  # RobertaModel saves without it

@@ -79,12 +79,19 @@ def layers(theirs: str) -> list[Row]:
 class Twin:
     """A second name of a tied weight. It stands in for `of` where that is not in the file; else it must be equal.
 
-    Equality matters, and is checked, only where the variable `needed_by` is loaded.
+    Equality matters, and is checked, only where the variable `needed_by` is loaded. In a model in which this weight is
+    not tied it is a variable of its own, at our path `untied`.
     """
 
     theirs: str
     of: str
     needed_by: str
+    untied: str | None = None
+
+
+def output_layer(theirs: str) -> Twin:
+    """Returns what a masked-LM head's output layer is: the word embeddings again, or a weight of its own."""
+    return Twin(theirs, WORDS, "cls/predictions/output_bias", untied="cls/predictions/output_weights")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -126,6 +133,12 @@ class NameMap:
         rows = tuple(dataclasses.replace(row, theirs=change(row.theirs)) for row in self.rows)
         left_out = tuple(map(change, self.left_out))
         return dataclasses.replace(self, rows=rows, left_out=left_out, prefix=change(self.prefix))
+
+    def without_ties(self) -> "NameMap":
+        """Returns the map of models whose output layer is their own."""
+        rows = tuple(Row(twin.untied, twin.theirs) for twin in self.twins if twin.untied)
+        twins = tuple(twin for twin in self.twins if not twin.untied)
+        return dataclasses.replace(self, rows=self.rows + rows, twins=twins)
 
     def to_ours(self, name: str) -> str | None:
         """Returns our path for a full name, or None if no row knows it."""

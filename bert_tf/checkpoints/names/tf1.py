@@ -35,7 +35,7 @@ _PATHS = [
     *_dense("bert/pooler/dense"),
     *_dense("cls/predictions/transform/dense"),
     *_norm("cls/predictions/transform/LayerNorm"),
-    "cls/predictions/output_bias",
+    *_part("cls/predictions", "output_weights", "output_bias"),  # the first only where it is not tied
     *_head("cls/seq_relationship"),
     *_head("cls/squad"),
     *_dense("cls/replaced_tokens/dense"),
