@@ -8,6 +8,7 @@ import shutil
 import pytest
 
 from tests import glue_files, tiny
+from tests.checkpoints import hostile_files
 from tests.scripts import Cases, files
 
 LIMIT = 40_000  # bytes a file may grow to: less than a checkpoint of the tiny model, more than what lies beside it
@@ -23,6 +24,17 @@ def _glue(folder):
     tiny.write_tsv(folder / "test.tsv", rows, "index\t#1 ID\t#2 ID\t#1 String\t#2 String")
 
 
+def _hostile(folder):
+    """Models that would take all memory, or end in a traceback."""
+    tiny.checkpoint(folder / "hostile")
+    for path in (folder / "hostile").glob("bert_model.ckpt*"):
+        path.unlink()
+    hostile_files.CASES["a stride of 0"][1](folder / "hostile" / hostile_files.BIN)
+    (folder / "nested").mkdir()
+    hostile_files.CASES["a configuration nested deeply"][1](folder / "nested" / hostile_files.CONFIG)
+    tiny.config(num_hidden_layers=9999).save(folder / "layers.json")
+
+
 @pytest.fixture(scope="module")
 def home(tmp_path_factory):
     """A folder with good and with broken files; the good ones are what the cases differ from."""
@@ -32,6 +44,7 @@ def home(tmp_path_factory):
     data = folder / "cut" / "bert_model.ckpt.data-00000-of-00001"
     os.truncate(data, data.stat().st_size // 2)
     tiny.checkpoint(folder / "vocab", vocab=(*tiny.VOCAB, "far", "near"))
+    _hostile(folder)
     rows = tiny.texts(32)
     tiny.write_tsv(folder / "train.tsv", rows)
     tiny.write_tsv(folder / "ask.tsv", [(text,) for text, _ in tiny.texts(1500, 3)], "text")
@@ -83,6 +96,17 @@ BAD = {
     "a half-written checkpoint": (
         _but("--init_checkpoint=HOME/cut"),
         r"cut/bert_model\.ckpt must be a whole TF1 checkpoint, \.index and \.data\. Received: .*Copy it again, or name",
+    ),
+    "a checkpoint made to do harm": (
+        _but("--init_checkpoint=HOME/hostile"),
+        r"hostile/pytorch_model\.bin must be a whole torch file .*more numbers than the 4 of its storage\. Download it",
+    ),
+    "a configuration nested deeply": (
+        _but("--init_checkpoint=HOME/nested"), r"nested/config\.json must be a BERT configuration .*maximum recursion"
+    ),
+    "a configuration that is not that of the weights": (
+        _but("--init_checkpoint=HOME/init", "--bert_config_file=HOME/layers.json"),
+        r"must describe the weights in HOME/init.*Received: num_hidden_layers 9999, but layers \[0\] in the weights;",
     ),
     "no checkpoint where it should be": (_but("--init_checkpoint=HOME/no/bert_model.ckpt"), r"HOME/no"),
     "no checkpoint and no shape": (

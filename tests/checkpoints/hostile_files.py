@@ -16,7 +16,7 @@ VOCAB, SETTINGS, CKPT = "vocab.txt", "tokenizer_config.json", "bert_model.ckpt"
 _GIGABYTES = 1900  # megabytes that a member of the archive inflates to
 
 
-def _zip(content, **members):
+def zip_of(content, **members):
     def write(path):
         with zipfile.ZipFile(path, "w") as archive:
             archive.writestr("archive/data.pkl", content)
@@ -52,15 +52,16 @@ def _int(value):
 
 
 def storage(size=4, kind="FloatStorage"):
-    return b"(" + _text("storage") + b"ctorch\n" + kind.encode() + b"\n" + _text("0") + _text("cpu") + _int(size) + b"tQ"
+    label = b"ctorch\n" + kind.encode() + b"\n"
+    return b"(" + _text("storage") + label + _text("0") + _text("cpu") + _int(size) + b"tQ"
 
 
-def _tensor(offset, shape, stride, stored=None):
+def tensor(offset, shape, stride, stored=None):
     sizes = b"".join(b"(" + b"".join(map(_int, each)) + b"t" for each in (shape, stride))
     return b"ctorch._utils\n_rebuild_tensor_v2\n(" + (stored or storage()) + _int(offset) + sizes + b"\x89)tR"
 
 
-def _state(*values):
+def state(*values):
     names = ["pooler.dense.bias", *(f"w{i}" for i in range(1, len(values)))]
     return b"\x80\x02}(" + b"".join(_text(name) + value for name, value in zip(names, values, strict=True)) + b"u."
 
@@ -75,7 +76,7 @@ def _inflating(path):
     packed = (packer.compress(bytes(2**20)) + packer.flush(zlib.Z_FULL_FLUSH)) * _GIGABYTES + packer.flush()
     size = _GIGABYTES * 2**20
     with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("archive/data.pkl", _state(_tensor(0, [size // 4], [1], storage(size // 4))))
+        archive.writestr("archive/data.pkl", state(tensor(0, [size // 4], [1], storage(size // 4))))
         archive.writestr("archive/data/0", packed)
     with open(path, "rb") as file:
         data = bytearray(file.read())
@@ -89,7 +90,7 @@ def _of_method(method):
     """A zip archive whose storage is packed by another method than Python knows."""
 
     def write(path):
-        _zip(_state(_tensor(0, [4], [1])), **_SIXTEEN)(path)
+        zip_of(state(tensor(0, [4], [1])), **_SIXTEEN)(path)
         with open(path, "rb") as file:
             data = bytearray(file.read())
         struct.pack_into("<H", data, data.rfind(b"PK\3\4") + 8, method)
@@ -100,7 +101,7 @@ def _of_method(method):
 
 
 def _long_directory(path):
-    _zip(_state(_tensor(0, [4], [1])), **_SIXTEEN)(path)
+    zip_of(state(tensor(0, [4], [1])), **_SIXTEEN)(path)
     with open(path, "rb") as file:
         data = file.read()
     at = data.index(b"PK\1\2")
@@ -145,50 +146,50 @@ def _texts(path):
 
 CASES = {
     # Pickles: what is small and asks for much.
-    "2^26 places of the memo": (BIN, _zip(b"\x80\x02Nr\x00\x00\x00\x04."), "a NoneType in place of a dict"),
+    "2^26 places of the memo": (BIN, zip_of(b"\x80\x02Nr\x00\x00\x00\x04."), "a NoneType in place of a dict"),
     "2^31 places of the memo": (BIN, _stream(b"\x80\x02Nr\xff\xff\xff\x7f."), "a NoneType in place of a dict"),
     "a plain pickle of ten bytes": (BIN, _bytes(b"\x80\x02Nr\xff\xff\xff\x7f0."), "which no file of tensors needs"),
-    "tuples shared sixty times": (BIN, _zip(_state(_SHARED)), r"no tensors, under the names \['pooler"),
-    "the same as a key": (BIN, _zip(b"\x80\x02}" + _SHARED + b"Ns."), "whose keys are not text or integers"),
-    "the same as a storage": (BIN, _zip(b"\x80\x02" + _SHARED + b"Q."), "not described as torch does"),
+    "tuples shared sixty times": (BIN, zip_of(state(_SHARED)), r"no tensors, under the names \['pooler"),
+    "the same as a key": (BIN, zip_of(b"\x80\x02}" + _SHARED + b"Ns."), "whose keys are not text or integers"),
+    "the same as a storage": (BIN, zip_of(b"\x80\x02" + _SHARED + b"Q."), "not described as torch does"),
     "the same as a shape": (
         BIN,
-        _zip(b"\x80\x02ctorch._utils\n_rebuild_tensor_v2\n(" + storage() + b"K\0" + _SHARED + b"K\1\x85tR."),
+        zip_of(b"\x80\x02ctorch._utils\n_rebuild_tensor_v2\n(" + storage() + b"K\0" + _SHARED + b"K\1\x85tR."),
         "not what torch writes",
     ),
-    "lists in lists": (BIN, _zip(b"\x80\x02" + b"]" * 400_000 + b"a" * 399_999 + b"."), "a list in place of a dict"),
-    "marks upon marks": (BIN, _zip(b"\x80\x02" + b"(" * 900_000), "cut short"),
-    "a million instructions": (BIN, _zip(b"\x80\x02" + b"N" * 2_000_000), "more than 1,000,000 instructions"),
-    "a text of 4 GB": (BIN, _zip(b"\x80\x02X\xff\xff\xff\xff."), "cut short"),
-    "bytes of 2^60": (BIN, _zip(b"\x80\x04\x8e" + struct.pack("<Q", 2**60)), "which no file of tensors needs"),
-    "an integer of 2 GB": (BIN, _zip(b"\x80\x02\x8b\xff\xff\xff\x7f."), "which no file of tensors needs"),
-    "a pickle of 17 MB": (BIN, _zip(b"\x80\x02" + b"N" * 17 * 2**20), "a pickle of 17825794 bytes"),
-    "a name never to be called": (BIN, _zip(b"\x80\x02cos\nsystem\n" + _text("true") + b"\x85R."), "run os.system"),
+    "lists in lists": (BIN, zip_of(b"\x80\x02" + b"]" * 400_000 + b"a" * 399_999 + b"."), "a list in place of a dict"),
+    "marks upon marks": (BIN, zip_of(b"\x80\x02" + b"(" * 900_000), "cut short"),
+    "a million instructions": (BIN, zip_of(b"\x80\x02" + b"N" * 2_000_000), "more than 1,000,000 instructions"),
+    "a text of 4 GB": (BIN, zip_of(b"\x80\x02X\xff\xff\xff\xff."), "cut short"),
+    "bytes of 2^60": (BIN, zip_of(b"\x80\x04\x8e" + struct.pack("<Q", 2**60)), "which no file of tensors needs"),
+    "an integer of 2 GB": (BIN, zip_of(b"\x80\x02\x8b\xff\xff\xff\x7f."), "which no file of tensors needs"),
+    "a pickle of 17 MB": (BIN, zip_of(b"\x80\x02" + b"N" * 17 * 2**20), "a pickle of 17825794 bytes"),
+    "a name never to be called": (BIN, zip_of(b"\x80\x02cos\nsystem\n" + _text("true") + b"\x85R."), "run os.system"),
     # Tensors: more numbers than their bytes.
-    "a stride of 0": (BIN, _zip(_state(_tensor(0, [2**28], [0])), **_SIXTEEN), "more numbers than the 4 of its"),
+    "a stride of 0": (BIN, zip_of(state(tensor(0, [2**28], [0])), **_SIXTEEN), "more numbers than the 4 of its"),
     "strides that overlap": (
-        BIN, _zip(_state(_tensor(0, [16000, 16000], [1, 1], storage(2**15))), _0=bytes(2**17)), "more numbers than"
+        BIN, zip_of(state(tensor(0, [16000, 16000], [1, 1], storage(2**15))), _0=bytes(2**17)), "more numbers than"
     ),
     "a shape of nothing, and huge": (
-        BIN, _zip(_state(_tensor(0, [0, 2**47, 2**47], [1, 1, 1])), **_SIXTEEN), "must be a whole torch file"
+        BIN, zip_of(state(tensor(0, [0, 2**47, 2**47], [1, 1, 1])), **_SIXTEEN), "must be a whole torch file"
     ),
-    "a negative stride": (BIN, _zip(_state(_tensor(3, [4], [-1])), **_SIXTEEN), "not what torch writes"),
-    "a negative offset": (BIN, _zip(_state(_tensor(-1, [4], [1])), **_SIXTEEN), "not what torch writes"),
-    "a negative size": (BIN, _zip(_state(_tensor(0, [-4], [1])), **_SIXTEEN), "not what torch writes"),
+    "a negative stride": (BIN, zip_of(state(tensor(3, [4], [-1])), **_SIXTEEN), "not what torch writes"),
+    "a negative offset": (BIN, zip_of(state(tensor(-1, [4], [1])), **_SIXTEEN), "not what torch writes"),
+    "a negative size": (BIN, zip_of(state(tensor(0, [-4], [1])), **_SIXTEEN), "not what torch writes"),
     "a type that torch has and NumPy has not": (
-        BIN, _zip(_state(_tensor(0, [4], [1], storage(4, "QInt8Storage"))), **_SIXTEEN), "run torch.QInt8Storage"
+        BIN, zip_of(state(tensor(0, [4], [1], storage(4, "QInt8Storage"))), **_SIXTEEN), "run torch.QInt8Storage"
     ),
     "one storage under 20,000 names": (
         BIN,
-        _zip(_state(_tensor(0, [4096], [1], storage(4096) + b"q\1") + b"q\2", *[b"h\2"] * 20_000), _0=bytes(2**14)),
+        zip_of(state(tensor(0, [4096], [1], storage(4096) + b"q\1") + b"q\2", *[b"h\2"] * 20_000), _0=bytes(2**14)),
         r"tensors of 327\d+ bytes in a file of",
     ),
-    "a storage that is not there": (BIN, _zip(_state(_tensor(0, [4], [1]))), "no data for the storage 0"),
+    "a storage that is not there": (BIN, zip_of(state(tensor(0, [4], [1]))), "no data for the storage 0"),
     "a stream's storage of -1": (
-        BIN, _stream(_state(_tensor(0, [4], [1])), "0", struct.pack("<q", -1)), "with -4 bytes, of which"
+        BIN, _stream(state(tensor(0, [4], [1])), "0", struct.pack("<q", -1)), "with -4 bytes, of which"
     ),
     "a stream's storage of 2^60": (
-        BIN, _stream(_state(_tensor(0, [4], [1])), "0", struct.pack("<q", 2**60)), r"of which 0 are there"
+        BIN, _stream(state(tensor(0, [4], [1])), "0", struct.pack("<q", 2**60)), r"of which 0 are there"
     ),
     "a member that inflates to 1.9 GB": (BIN, _inflating, "compressed or encrypted, which torch never writes"),
     "a member that is packed by no known method": (BIN, _of_method(99), "compressed or encrypted"),
@@ -231,8 +232,8 @@ CASES = {
     "an index nested 60 deep": (
         SAFE_INDEX, _bytes(b'{"weight_map": ' + b"[" * 60 + b"]" * 60 + b"}"), "nested more than 50 levels deep"
     ),
-    "a list in place of a file": (SAFE_INDEX, _json({"weight_map": {"a": ["b"]}}), "of names and files. Received: {'a'"),
-    "a number in place of a file": (SAFE_INDEX, _json({"weight_map": {"a": 5}}), "of names and files. Received: {'a': 5}"),
+    "a list in place of a file": (SAFE_INDEX, _json({"weight_map": {"a": ["b"]}}), "names and files. Received: {'a'"),
+    "a number in place of a file": (SAFE_INDEX, _json({"weight_map": {"a": 5}}), "and files. Received: {'a': 5}"),
     "a list in place of the map": (SAFE_INDEX, _json({"weight_map": [["a", "b"]]}), r"names and files. Received: \[\["),
     "no map": (SAFE_INDEX, _json({"metadata": {}}), "of names and files. Received: None"),
     "a file elsewhere": (SAFE_INDEX, _json({"weight_map": {"a": "../a.safetensors"}}), "must be beside it"),
@@ -245,13 +246,13 @@ CASES = {
     "a configuration nested deeply": (CONFIG, _config('"a": ' + "[" * 100_000), "maximum recursion"),
     "a directory in its place": (CONFIG, os.mkdir, "Received: a directory; correct the file"),
     "no UTF-8": (CONFIG, _bytes(b'{"a": "\xff"}'), "'utf-8' codec can't decode"),
-    "1e400": (CONFIG, _config('"layer_norm_eps": 1e400'), "layer_norm_eps must be at most 2,147,483,647. Received: inf"),
+    "1e400": (CONFIG, _config('"layer_norm_eps": 1e400'), "layer_norm_eps must be at most 2,147,483,647"),
     "NaN": (CONFIG, _config('"layer_norm_eps": NaN'), "layer_norm_eps must be a positive number. Received: nan"),
     "NaN in a fixed place": (CONFIG, _config('"is_decoder": NaN'), "is_decoder must be true or false. Received: nan"),
-    "10^4000": (CONFIG, _config('"vocab_size": 1' + "0" * 4000), "vocab_size must be at most 2,147,483,647. Received: 1"),
+    "10^4000": (CONFIG, _config('"vocab_size": 1' + "0" * 4000), "vocab_size must be at most 2,147,483,647"),
     "10^5000": (CONFIG, _config('"vocab_size": 1' + "0" * 5000), "Exceeds the limit"),
     "10^9 layers": (CONFIG, _config('"num_hidden_layers": 1000000000'), "num_hidden_layers must be at most 10,000"),
-    "a family that is a list": (CONFIG, _config('"model_type": [[]]'), r"model_type must be one of .* Received: \[\[\]\]"),
+    "a family that is a list": (CONFIG, _config('"model_type": [[]]'), r"model_type must be one of .*: \[\[\]\]"),
     "labels that are a number": (CONFIG, _config('"id2label": 5'), r"id2label .* must give .* Received: 5; correct it"),
     "labels with a gap": (CONFIG, _config('"id2label": {"0": "a", "2": "b"}'), "every number from 0 up a name"),
     "labels that are numbers": (CONFIG, _config('"id2label": {"0": 0, "1": 1}'), "every number from 0 up a name"),

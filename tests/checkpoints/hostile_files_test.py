@@ -16,6 +16,7 @@ SECONDS, MEGABYTES = 5, 500
 
 def read(folder, name):
     """Reads what a file of a model's folder is for, to the end."""
+    from bert_tf.checkpoints.formats import OPENERS
     from bert_tf.checkpoints.readers import open_checkpoint
     from bert_tf.config import EncoderConfig
     from bert_tf.model_files import read_labels
@@ -29,6 +30,9 @@ def read(folder, name):
         checkpoint = open_checkpoint(folder)
         for path in checkpoint.names:
             checkpoint.get(path)
+        file = OPENERS[checkpoint.format](checkpoint.path)
+        for name in file.shapes:  # also what the model has no use for
+            file.read(name)
 
 
 def _folder(parent, name, write):

@@ -52,7 +52,19 @@ BAD = {
     ),
     "a configuration that contradicts the checkpoint": (
         ["--init_checkpoint=HOME/init", "--bert_config_file=HOME/wide.json"],
-        r"(?s)HOME/init.*layer_0/output/dense/bias: \(64,\) in the model, \(32,\) in the checkpoint",
+        r"must describe the weights in HOME/init.*Received: hidden_size 64, but bert/embeddings/word_embeddings of",
+    ),
+    "a model that no memory holds": (
+        ["--bert_config_file=HOME/deep.json"],
+        r"must fit the memory, of which .* are available\. Received a configuration of .*num_hidden_layers 9999",
+    ),
+    "a model that no memory holds, in a dry run": (
+        ["--bert_config_file=HOME/deep.json", "-do_train", "--dry_run"],
+        r"must fit the memory, of which .* are available\. Received a configuration of .*num_hidden_layers 9999",
+    ),
+    "more layers than anybody has": (
+        ["--bert_config_file=HOME/layers.json"],
+        r"layers\.json: num_hidden_layers must be at most 10,000\. Received: 1000000000\.",
     ),
     "a vocabulary that contradicts the configuration": (
         ["--bert_config_file=HOME/few.json"],
@@ -106,6 +118,10 @@ def _make(folder):
     (folder / "half.tfrecord").write_bytes(whole[: len(whole) // 2])
     shape = {"num_hidden_layers": 1}
     tiny.config(hidden_size=64, **shape).save(folder / "wide.json")
+    deep = tiny.config(hidden_size=8192, num_hidden_layers=9999)
+    deep.save(folder / "deep.json")
+    text = (folder / "deep.json").read_text(encoding="utf-8").replace("9999", "1000000000")
+    (folder / "layers.json").write_text(text, encoding="utf-8")
     tiny.config(vocab_size=FEW, **shape).save(folder / "few.json")
     tiny.config(is_decoder=True, **shape).save(folder / "left.json")
     tiny.config(max_position_embeddings=16, **shape).save(folder / "positions.json")

@@ -69,6 +69,16 @@ def test_settings_that_are_refused(tmp_path, config, asked, words):
         Tokenizer.from_directory(directory(tmp_path, config), asked)
 
 
+def test_pieces_that_are_longer_than_the_op_can_take(tmp_path):
+    words = ["w" * 256, "w" * 201, "##" + "é" * 128, "##" + "é" * 201]
+    tokenizer = Tokenizer([*PIECES, *words])
+    ids = tokenizer.tokenize([words[0], "w" * 200, words[1], "w" * 255]).to_list()
+    assert ids == [[tokenizer.unk_id]] * 4  # Google's algorithm takes no word of more than 200 characters
+    path = directory(tmp_path, vocab="\n".join([*PIECES, "##" + "好" * 86]))
+    with pytest.raises(ValueError, match=r"at most 256 bytes.* Received, in line 8 of .*vocab.txt, one of 258: '##好"):
+        Tokenizer.from_directory(path)
+
+
 def test_another_vocabulary_and_broken_files(tmp_path):
     path = directory(tmp_path)
     (tmp_path / "other.txt").write_text("\n".join([*PIECES, "z"]), encoding="utf-8")

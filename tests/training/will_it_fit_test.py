@@ -9,7 +9,7 @@ import pytest
 from bert_tf.config import EncoderConfig
 from bert_tf.training import will_it_fit
 from bert_tf.training.memory import StepShape, estimate
-from bert_tf.training.will_it_fit import available_memory, describe, warn_if_too_large
+from bert_tf.training.will_it_fit import available_memory, check_weights, describe, warn_if_too_large
 
 STEP = StepShape(EncoderConfig(vocab_size=30522), 110_106_428, batch_size=32, max_seq_length=128, max_predictions=20)
 GB = 2**30
@@ -39,6 +39,13 @@ def test_the_lines_of_a_dry_run():
 def test_a_dry_run_says_if_nothing_fits():
     last = describe(STEP, GB).splitlines()[-1]
     assert last.startswith("micro-batch that fits     none, not even one row; `rematerialize`, ")
+
+
+def test_weights_that_no_memory_holds_are_refused():
+    check_weights(STEP.config, GB)
+    deep = dataclasses.replace(STEP.config, num_hidden_layers=9999)
+    with pytest.raises(ValueError, match=r"must fit the memory, of which 1.0 GB are .* GB: .*num_hidden_layers 9999"):
+        check_weights(deep, GB)
 
 
 def test_a_training_that_will_hardly_fit_is_warned_of(caplog):
