@@ -73,7 +73,8 @@ def _in_cls(head, config):
 
 def _masked_lm(config, arrays):
     numbers = (config.vocab_size, config.hidden_act, config.initializer_range, config.layer_norm_eps)
-    head = _in_cls(MaskedLMHead(*numbers, config.embedding_size, **_FLOAT32), config)
+    numbers += (config.embedding_size, config.tie_word_embeddings)
+    head = _in_cls(MaskedLMHead(*numbers, **_FLOAT32), config)
 
     def call(head, x, encoder):
         places = tf.tile(tf.range(tf.shape(x)[1])[tf.newaxis], [tf.shape(x)[0], 1])

@@ -46,7 +46,7 @@ def write(directory: str, variables: Iterable, task: Any, base: str | None, also
         ValueError: a variable has no name in the family's files.
         OSError: it cannot be written.
     """
-    name_map, unused = names.hugging_face(task.config.model_type), heads.unused(task)
+    name_map, unused = _name_map(task.config), heads.unused(task)
     trained = [v for v in variables if is_adapter(v.path) or not re.match(_FROZEN, v.path)]
     trained = [v for v in trained if not any(re.fullmatch(pattern, v.path) for pattern in unused)]
     named = dict(_peft(name_map, v.path, np.asarray(v)) for v in trained)
@@ -72,7 +72,7 @@ def merge(model: Model, directory: str) -> Model:
     """
     settings = _read_settings(os.path.join(directory, CONFIG))
     path, scale = os.path.join(directory, WEIGHTS), settings["lora_alpha"] / settings["r"]
-    pairs, others = _sorted(SafetensorsFile(path), path, names.hugging_face(model.config.model_type))
+    pairs, others = _sorted(SafetensorsFile(path), path, _name_map(model.config))
     shapes = {kernel: _shape_of(pair, settings["r"]) for kernel, pair in pairs.items()}
     shapes |= {name: array.shape for name, array in others.items() if name.startswith("bert/") and name in model.arrays}
     _check_shapes(shapes, model, path)
@@ -82,6 +82,10 @@ def merge(model: Model, directory: str) -> Model:
     logging.info("Merged %d adapters from %s; took %d other weights from there.", len(pairs), path, len(others))
     model = dataclasses.replace(model, arrays=arrays)
     return model if all(name.startswith("bert/") for name in others) else _with_head(model, directory)
+
+
+def _name_map(config):
+    return names.hugging_face(config.model_type, config.tie_word_embeddings)
 
 
 def _peft(name_map, path, array):

@@ -1,16 +1,6 @@
 """ELECTRA's names in Hugging Face's files: the encoder's, the generator's head and the tasks'."""
 
-from bert_tf.checkpoints.names.table import (
-    NameMap,
-    Row,
-    Twin,
-    classifier_of_two_layers,
-    dense,
-    head,
-    layers,
-    norm,
-    output_layer,
-)
+from bert_tf.checkpoints.names.table import NameMap, Row, classifier_of_two_layers, dense, head, layers, norm, output_layer
 
 NAMES = NameMap(
     rows=(
@@ -29,12 +19,7 @@ NAMES = NameMap(
         *classifier_of_two_layers("classifier"),
     ),
     left_out=("electra.embeddings.position_ids",),
-    twins=(
-        output_layer("generator_lm_head.weight"),
-        # A head of one layer, for every piece: of another shape, so that no file has both.
-        Twin("classifier.weight", "classifier/output_weights", "classifier/output_weights"),
-        Twin("classifier.bias", "classifier/output_bias", "classifier/output_bias"),
-    ),
+    twins=(output_layer("generator_lm_head.weight"),),
     prefix="electra.",  # ElectraModel saves without it
     without_prefix=("embeddings.", "embeddings_project.", "encoder."),
 )

@@ -23,9 +23,6 @@ NAMES = NameMap(
     ),
     left_out=("roberta.embeddings.position_ids",),
     twins=(
-        # A head of one layer, for every piece: of another shape, so that no file has both.
-        Twin("classifier.weight", "classifier/output_weights", "classifier/output_weights"),
-        Twin("classifier.bias", "classifier/output_bias", "classifier/output_bias"),
         output_layer("lm_head.decoder.weight"),
         Twin("lm_head.decoder.bias", "cls/predictions/output_bias", "cls/predictions/output_bias"),
     ),

@@ -32,7 +32,7 @@ def write_as(directory: str, model: Model, architecture: Architecture) -> Writte
     """As `write`, for one class."""
     _check_padding(model)
     held = [path for path in model.arrays if architecture.holds(path, model.arrays)]
-    name_map = names.hugging_face(model.config.model_type)
+    name_map = names.hugging_face(model.config.model_type, model.config.tie_word_embeddings)
     arrays = {}
     for path in held:
         theirs = name_map.transform(path).to_theirs(model.arrays[path], model.config.num_attention_heads)
