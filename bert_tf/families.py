@@ -157,6 +157,19 @@ class Family:
 _OURS_ALONE = ("first_position", "classifier_act", "has_pooler")
 
 
+# Liu et al. 2019. One segment, and positions that start behind those of padding.
+_ROBERTA = Family(
+    name_map="roberta",
+    classes="Roberta",
+    tokenizer="byte_bpe",
+    template=Template(
+        *(("<s>",), ("</s>", "</s>"), ("</s>",)), second_segment=0, pad="<pad>", unknown="<unk>", mask="<mask>"
+    ),
+    defaults={"has_pooler": False},
+    fixed={"first_position": 2, "classifier_act": "tanh"},
+    sizes=sizes.ROBERTA,
+)
+
 FAMILIES: dict[str, Family] = {  # the key is Hugging Face's `model_type`
     "bert": Family(
         name_map="bert",
@@ -208,17 +221,15 @@ FAMILIES: dict[str, Family] = {  # the key is Hugging Face's `model_type`
         fixed={"inner_group_num": 1},
         sizes=sizes.ALBERT,
     ),
-    # Liu et al. 2019. One segment, and positions that start behind those of padding.
-    "roberta": Family(
-        name_map="roberta",
-        classes="Roberta",
-        tokenizer="byte_bpe",
-        template=Template(
-            *(("<s>",), ("</s>", "</s>"), ("</s>",)), second_segment=0, pad="<pad>", unknown="<unk>", mask="<mask>"
-        ),
-        defaults={"has_pooler": False},
-        fixed={"first_position": 2, "classifier_act": "tanh"},
-        sizes=sizes.ROBERTA,
+    "roberta": _ROBERTA,
+    # Conneau et al. 2019: RoBERTa with the vocabulary of a hundred languages, in the places that fairseq gave its pieces.
+    "xlm-roberta": dataclasses.replace(
+        _ROBERTA,
+        classes="XLMRoberta",
+        tokenizer="unigram",
+        tokenizing={"front": ("<s>", "<pad>", "</s>", "<unk>"), "behind": ("<mask>",)}
+        | {"tokenizer_class": "XLMRobertaTokenizer"},
+        sizes=sizes.XLM_ROBERTA,
     ),
 }
 

@@ -91,3 +91,7 @@ ALBERT = {
 # those of padding.
 _ROBERTA = {"vocab_size": 50265, "max_position_embeddings": 514, "type_vocab_size": 1, "layer_norm_eps": 1e-5, **_ERF}
 ROBERTA = {"roberta-base": _size(12, 768, **_ROBERTA), "roberta-large": _size(24, 1024, **_ROBERTA)}
+
+# Conneau et al. 2019, table 8 of the appendix: config.json of xlm-roberta-base and of xlm-roberta-large.
+_XLM = {**_ROBERTA, "vocab_size": 250002}
+XLM_ROBERTA = {"xlm-roberta-base": _size(12, 768, **_XLM), "xlm-roberta-large": _size(24, 1024, **_XLM)}

@@ -41,6 +41,8 @@ PUBLISHED = {
     "albert-xxlarge-v2": (12, 4096, 64, 16384, 30000),
     "roberta-base": (12, 768, 12, 3072, 50265),
     "roberta-large": (24, 1024, 16, 4096, 50265),
+    "xlm-roberta-base": (12, 768, 12, 3072, 250002),
+    "xlm-roberta-large": (24, 1024, 16, 4096, 250002),
 }
 # What else the configurations of one family say.
 BESIDE = {
@@ -53,6 +55,7 @@ BESIDE = {
     "ernie-3": {"max_position_embeddings": 2048, "type_vocab_size": 4, "hidden_act": "gelu", "layer_norm_eps": 1e-12},
     "albert-": {"embedding_size": 128, "num_hidden_groups": 1, "hidden_act": "gelu_tanh", "hidden_dropout_prob": 0.0},
     "roberta-": {"max_length": 512, "type_vocab_size": 1, "layer_norm_eps": 1e-5, "hidden_act": "gelu"},
+    "xlm-roberta-": {"max_length": 512, "type_vocab_size": 1, "layer_norm_eps": 1e-5, "hidden_act": "gelu"},
 }
 # The file of distilbert-base-uncased.
 DISTILBERT = {

@@ -70,6 +70,7 @@ CASES = {
     "albert-untied": ("AlbertForMaskedLM", {**_SMALL, "embedding_size": 6, "tie_word_embeddings": False}),
     "electra-untied": ("ElectraForMaskedLM", {**_SMALL, "embedding_size": 6, "tie_word_embeddings": False}),
     "roberta-untied": ("RobertaForMaskedLM", {**_SMALL, **_ROBERTA, "tie_word_embeddings": False}),
+    "xlm-roberta-classifier": ("XLMRobertaForSequenceClassification", {**_SMALL, **_ROBERTA, "hidden_act": "gelu_new"}),
 }
 _DISTILBERT = {"hidden_size": "dim", "num_hidden_layers": "n_layers", "num_attention_heads": "n_heads",
                "intermediate_size": "hidden_dim"}  # fmt: skip

@@ -1,6 +1,5 @@
 """The tokenizers of BERT's children against Hugging Face's: a committed golden of ordinary and of hostile texts."""
 
-import dataclasses
 import json
 import pathlib
 import shutil
@@ -14,13 +13,7 @@ from bert_tf.tokenization.unigram import UnigramTokenizer
 from tests.tokenization.rust import differences
 
 GOLDENS = pathlib.Path(__file__).parents[1] / "goldens" / "tokenizers"
-ALBERT, ROBERTA = (families.with_tokenizer(kind) for kind in ("unigram", "byte_bpe"))
-# What a row for a family with pieces in front of the SentencePiece model's would say, as XLM-RoBERTa's.
-IN_FRONT = dataclasses.replace(
-    ROBERTA,
-    tokenizer="unigram",
-    tokenizing={"front": ("<s>", "<pad>", "</s>", "<unk>"), "behind": ("<mask>",)},
-)
+IN_FRONT = families.family("xlm-roberta")  # its pieces stand in front of the SentencePiece model's
 
 
 @pytest.fixture(scope="module")
