@@ -7,10 +7,8 @@ import pytest
 
 from bert_tf.checkpoints import tensor_pickle
 
-CONTENT = collections.OrderedDict(
-    [("state_dict", {"a": [1, -2, 300, 70_000, 2**40, 2.5, None, True, False], "ü" * 300: ("x", ("y", "z"), [], {}, ())}),
-     (5, ["same"] * 3)]
-)  # fmt: skip
+STATE = {"a": [1, -2, 300, 70_000, 2**40, 2.5, None, True, False], "ü" * 300: ("x", ("y", "z"), [], {}, ())}
+CONTENT = collections.OrderedDict([("state_dict", STATE), (5, ["same"] * 3)])
 
 
 @pytest.mark.parametrize("protocol", [2, 3, 4, 5])
