@@ -17,6 +17,8 @@ _LARGEST_OBJECT = 8 * 2**20  # bytes of a JSON object: the index of 50,000 weigh
 _DEEPEST = 50  # levels of it
 _BRIEF = reprlib.Repr()
 _BRIEF.maxstring = _BRIEF.maxother = _BRIEF.maxlong = 200
+_BRIEF.maxlist = _BRIEF.maxtuple = _BRIEF.maxdict = 20
+_BRIEF.maxlevel = 3
 
 
 def read_text(path: str | os.PathLike) -> str:
@@ -100,7 +102,7 @@ def _check_object(value):
 
 def brief(value) -> str:
     """Returns `repr` of what a file held, short enough for a message."""
-    return _BRIEF.repr(value)
+    return f"{_BRIEF.repr(value):.600}"
 
 
 def write_text(path: str | os.PathLike, text: str):

@@ -94,7 +94,7 @@ class Job:
         init = path and open_checkpoint(path, self.task.config.model_type)
         if init:
             sizes.check(init, self.task.config)
-        self.model = self.task.build_model()
+            self.model = self.task.build_model()
         if not init or any(v.path not in init.names and not self._is_unused(v.path) for v in self.model.variables):
             raise ValueError(
                 f"There must be a trained model. Received {self.run.output_dir}, which holds no checkpoint, and "

@@ -108,8 +108,7 @@ def check_model(
 ):
     """Finds out what can be known of a run's model before it is built, which takes the memory that is asked for.
 
-    Args:
-        as `begin`.
+    Takes what `begin` takes.
 
     Raises:
         ValueError: the configuration does not describe the weights to start from, or the memory cannot hold it.

@@ -9,7 +9,9 @@ import sys
 import pytest
 
 from bert_tf.config import EncoderConfig
-from bert_tf.training.memory import StepShape, estimate, largest_micro_batch
+from bert_tf.modeling.encoder import Encoder
+from bert_tf.training.memory import StepShape, encoder_parameters, estimate, largest_micro_batch
+from tests import tiny
 
 SMALL = EncoderConfig(vocab_size=8000, hidden_size=256, num_hidden_layers=4, num_attention_heads=4,
                       intermediate_size=1024)  # fmt: skip
@@ -118,3 +120,17 @@ def test_a_real_step_takes_what_is_estimated(config, rows, length, precision, re
     assert made.returncode == 0, made.stderr[-2000:]
     estimated, measured = json.loads(made.stdout.splitlines()[-1])
     assert 0.85 * measured < estimated < 1.35 * measured
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"num_hidden_layers": 2},
+        {"embedding_size": 8, "num_hidden_layers": 4, "num_hidden_groups": 2},
+        {"task_type_vocab_size": 3, "type_vocab_size": 0, "has_pooler": False},
+    ],
+)
+def test_the_numbers_of_an_encoder_are_counted_without_building_it(changes):
+    encoder = Encoder(tiny.config(**changes))
+    encoder.build()
+    assert encoder_parameters(encoder.config) == encoder.count_params()
