@@ -113,3 +113,18 @@ def test_a_full_disk_keeps_the_old_file(tmp_path, size):
     )
     assert done.stdout.startswith("OSError"), done.stderr
     assert path.read_text() == "old" and os.listdir(tmp_path) == ["out.txt"]
+
+
+def test_a_new_directory_appears_whole_or_not_at_all(tmp_path):
+    with files.new_directory(tmp_path / "a" / "b") as aside:
+        assert os.listdir(tmp_path / "a") == [os.path.basename(aside)] != ["b"]
+        files.write_text(os.path.join(aside, "x"), "text")
+    assert os.listdir(tmp_path / "a") == ["b"] and os.listdir(tmp_path / "a" / "b") == ["x"]
+    with pytest.raises(KeyboardInterrupt), files.new_directory(tmp_path / "c") as aside:
+        raise KeyboardInterrupt
+    with pytest.raises(ValueError, match="must not be there yet, or be an empty directory. Received .*/b, which is in"):
+        files.new_directory(tmp_path / "a" / "b").__enter__()
+    (tmp_path / "empty").mkdir()
+    with files.new_directory(tmp_path / "empty"):
+        pass
+    assert sorted(os.listdir(tmp_path)) == ["a", "empty"]

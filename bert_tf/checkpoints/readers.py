@@ -62,8 +62,13 @@ class Checkpoint:
         pair = [f"{path.rpartition('/')[0]}/{name}" for name in adapters.NAMES]
         if not path.endswith("/kernel") or not self._adapters.keys() & set(pair):
             return array
-        a, b = (self._read(self._adapters[part]) for part in pair)
-        return merged(array, a, b, self._lora.scale)
+        shapes = [self._file.shapes.get(self._adapters.get(part)) for part in pair]
+        if shapes != [(array.shape[0], self._lora.rank), (self._lora.rank, array.shape[1])]:
+            raise ValueError(
+                f"{self.path} must hold whole adapters of the rank in the configuration beside it, {self._lora.rank}. "
+                f"Received for {path}, {array.shape}: {shapes}."
+            )
+        return merged(array, *(self._read(self._adapters[part]) for part in pair), self._lora.scale)
 
     def check_twins(self, loaded):
         """Checks second names of tied weights against the first, as far as the paths `loaded` use them.

@@ -22,7 +22,7 @@ from bert_tf.checkpoints.readers import merged
 from bert_tf.files import atomic_open, new_directory, read_json, write_text
 from bert_tf.lora import NAMES, Lora, is_adapter
 from bert_tf.model_files import LABELS_FILE, read_labels
-from bert_tf.surgery.model import TASK_FILE, Model
+from bert_tf.surgery.model import Model, read_task
 
 CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 _FROZEN = "bert/(embeddings|encoder)/"  # what is never trained beside adapters
@@ -78,7 +78,7 @@ def merge(model: Model, directory: str) -> Model:
     settings = _read_settings(os.path.join(directory, CONFIG))
     path, scale = os.path.join(directory, WEIGHTS), settings["lora_alpha"] / settings["r"]
     pairs, others = _sorted(SafetensorsFile(path), path, names.hugging_face(model.config.model_type))
-    shapes = {kernel: _shape_of(pair, settings["r"]) for kernel, pair in pairs.items()}
+    shapes = {name: _shape_of(name, pair, settings["r"]) for name, pair in pairs.items()}
     shapes |= {name: array.shape for name, array in others.items() if name.startswith("bert/") and name in model.arrays}
     _check_shapes(shapes, model, path)
     arrays = model.arrays | others
@@ -155,9 +155,9 @@ def _sorted(file, path, name_map):
     return pairs, others
 
 
-def _shape_of(pair, rank):
-    """Returns the shape of the kernel that an adapter is for; None: it is not whole."""
-    if set(pair) != set(NAMES):
+def _shape_of(name, pair, rank):
+    """Returns the shape of the kernel that an adapter is for; None: it is not whole, or for something else."""
+    if set(pair) != set(NAMES) or not name.endswith("/kernel"):
         return None
     a, b = (pair[name] for name in NAMES)
     return (a.shape[0], b.shape[1]) if a.shape[1:] == b.shape[:1] == (rank,) else None
@@ -177,6 +177,5 @@ def _check_shapes(shapes, model, path):
 def _with_head(model, directory):
     """Takes labels and task from the adapters, whose head replaces the model's."""
     extra = {name: value for name, value in model.config.extra.items() if name not in ("id2label", "label2id")}
-    config, task = dataclasses.replace(model.config, extra=extra), os.path.join(directory, TASK_FILE)
-    task = read_json(task) if os.path.exists(task) else None
-    return dataclasses.replace(model, config=config, labels=read_labels(directory, config), task=task)
+    config = dataclasses.replace(model.config, extra=extra)
+    return dataclasses.replace(model, config=config, labels=read_labels(directory, config), task=read_task(directory))

@@ -49,12 +49,23 @@ def read(path: str, do_lower_case: bool | None = None) -> Model:
     """
     arrays = read_arrays(path)
     description, directory = load_description([path], do_lower_case=do_lower_case), directory_of(path)
-    task = os.path.join(directory, TASK_FILE)
     others = [name for name in sorted(os.listdir(directory)) if name not in _CARRIED and not _is_weights(name)]
     if others:
         logging.info("Not taken over from %s: %s.", directory, ", ".join(others))
-    task = read_json(task) if os.path.exists(task) else None
-    return Model(path, arrays, description.config, description.tokenizer, description.labels, task)
+    return Model(path, arrays, description.config, description.tokenizer, description.labels, read_task(directory))
+
+
+def read_task(directory: str) -> dict | None:
+    """Returns what task.json says, as it stands; None: there is none.
+
+    Raises:
+        ValueError: it is no JSON object.
+    """
+    path = os.path.join(directory, TASK_FILE)
+    values = read_json(path) if os.path.exists(path) else None
+    if not isinstance(values, dict | None):
+        raise ValueError(f"{path} must hold a JSON object. Received: {str(values)[:60]}; take the file away.")
+    return values
 
 
 def write(model: Model, output_dir: str):
@@ -111,7 +122,7 @@ def _is_weights(name):
 
 def _check_length(model):
     length = model.task and model.task.get("max_seq_length")
-    if length and length > model.config.max_length:
+    if isinstance(length, int) and length > model.config.max_length:
         raise ValueError(
             f"`max_position_embeddings` must leave a position for each piece of the rows that the model was trained "
             f"for, {length} by {TASK_FILE} in {model.path}. Received: {model.config.max_position_embeddings}."
