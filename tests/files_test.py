@@ -146,3 +146,18 @@ def test_what_a_message_says_of_a_value_is_short():
     assert files.brief([1, "two", {"three": None}]) == "[1, 'two', {'three': None}]"
     assert len(files.brief([["x" * 10_000] * 1000] * 1000)) == 600
     assert files.brief(10**4000).startswith("1000") and len(files.brief(10**4000)) < 250
+
+
+def test_a_new_directory_appears_whole_or_not_at_all(tmp_path):
+    with files.whole_directory(tmp_path / "a" / "b") as aside:
+        assert os.listdir(tmp_path / "a") == [os.path.basename(aside)] != ["b"]
+        files.write_text(os.path.join(aside, "x"), "text")
+    assert os.listdir(tmp_path / "a") == ["b"] and os.listdir(tmp_path / "a" / "b") == ["x"]
+    with pytest.raises(KeyboardInterrupt), files.whole_directory(tmp_path / "c") as aside:
+        raise KeyboardInterrupt
+    with pytest.raises(ValueError, match="must not be there yet, or be an empty directory. Received .*/b, which is in"):
+        files.whole_directory(tmp_path / "a" / "b").__enter__()
+    (tmp_path / "empty").mkdir()
+    with files.whole_directory(tmp_path / "empty"):
+        pass
+    assert sorted(os.listdir(tmp_path)) == ["a", "empty"]

@@ -75,6 +75,12 @@ class Checkpoint:
         pair = [f"{path.rpartition('/')[0]}/{name}" for name in adapters.NAMES]
         if not path.endswith("/kernel") or not self._adapters.keys() & set(pair):
             return array
+        shapes = [self._file.shapes.get(self._adapters.get(part)) for part in pair]
+        if shapes != [(array.shape[0], self._lora.rank), (self._lora.rank, array.shape[1])]:
+            raise ValueError(
+                f"{self.path} must hold whole adapters of the rank in the configuration beside it, {self._lora.rank}. "
+                f"Received for {path}, {array.shape}: {shapes}."
+            )
         a, b = (_widened(self._file.read(self._adapters[part])) for part in pair)
         return merged(_widened(array), a, b, self._lora.scale)
 

@@ -15,6 +15,6 @@ SURGERY = (
          "those of --model and start from 0."),  # fmt: skip
     Flag("layers", [], "Keep these layers and no others, as in 0,2,4; the lowest is 0.", "list"),
     Flag("max_position_embeddings", None, "Rows of the position table: more are copies of the old ones, fewer are the "
-         "first.", "integer", low=1),  # fmt: skip
+         "first.", "integer", low=1, high=2**20),  # fmt: skip
     Flag("do_lower_case", None, "Lowercase the text; default: what the checkpoint says, else true.", "bool"),
 )

@@ -21,7 +21,7 @@ from bert_tf.checkpoints.readers import merged
 from bert_tf.files import atomic_open, read_object, whole_directory, write_text
 from bert_tf.lora import NAMES, Lora, is_adapter
 from bert_tf.model_files import LABELS_FILE, read_labels
-from bert_tf.surgery.model import Model, read_task_file
+from bert_tf.surgery.model import Model, read_task
 
 CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 _FROZEN = "bert/(embeddings|encoder)/"  # what is never trained beside adapters
@@ -73,7 +73,7 @@ def merge(model: Model, directory: str) -> Model:
     settings = _read_settings(os.path.join(directory, CONFIG))
     path, scale = os.path.join(directory, WEIGHTS), settings["lora_alpha"] / settings["r"]
     pairs, others = _sorted(SafetensorsFile(path), path, _name_map(model.config))
-    shapes = {kernel: _shape_of(pair, settings["r"]) for kernel, pair in pairs.items()}
+    shapes = {name: _shape_of(name, pair, settings["r"]) for name, pair in pairs.items()}
     shapes |= {name: array.shape for name, array in others.items() if name.startswith("bert/") and name in model.arrays}
     _check_shapes(shapes, model, path)
     arrays = model.arrays | others
@@ -154,9 +154,9 @@ def _sorted(file, path, name_map):
     return pairs, others
 
 
-def _shape_of(pair, rank):
-    """Returns the shape of the kernel that an adapter is for; None: it is not whole."""
-    if set(pair) != set(NAMES):
+def _shape_of(name, pair, rank):
+    """Returns the shape of the kernel that an adapter is for; None: it is not whole, or for something else."""
+    if set(pair) != set(NAMES) or not name.endswith("/kernel"):
         return None
     a, b = (pair[name] for name in NAMES)
     return (a.shape[0], b.shape[1]) if a.shape[1:] == b.shape[:1] == (rank,) else None
@@ -177,5 +177,4 @@ def _with_head(model, directory):
     """Takes labels and task from the adapters, whose head replaces the model's."""
     extra = {name: value for name, value in model.config.extra.items() if name not in ("id2label", "label2id")}
     config = dataclasses.replace(model.config, extra=extra)
-    labels, task = read_labels(directory, config), read_task_file(directory)
-    return dataclasses.replace(model, config=config, labels=labels, task=task)
+    return dataclasses.replace(model, config=config, labels=read_labels(directory, config), task=read_task(directory))

@@ -52,14 +52,17 @@ def read(path: str, do_lower_case: bool | None = None) -> Model:
     others = [name for name in sorted(os.listdir(directory)) if name not in _CARRIED and not _is_weights(name)]
     if others:
         logging.info("Not taken over from %s: %s.", directory, ", ".join(others))
-    task = read_task_file(directory)
-    return Model(path, arrays, description.config, description.tokenizer, description.labels, task)
+    return Model(path, arrays, description.config, description.tokenizer, description.labels, read_task(directory))
 
 
-def read_task_file(directory: str) -> dict | None:
-    """Returns what the task.json of a directory says, or None where there is none."""
+def read_task(directory: str) -> dict | None:
+    """Returns what task.json says, as it stands; None: there is none.
+
+    Raises:
+        ValueError: it is no JSON object.
+    """
     path = os.path.join(directory, TASK_FILE)
-    kind, remedy = "the description of a task", "take the task.json that training wrote"
+    kind, remedy = "the description of a task", "take the file away"
     return read_object(path, kind, remedy) if os.path.exists(path) else None
 
 
@@ -117,7 +120,7 @@ def _is_weights(name):
 
 def _check_length(model):
     length = model.task and model.task.get("max_seq_length")
-    if length and length > model.config.max_length:
+    if isinstance(length, int) and length > model.config.max_length:
         raise ValueError(
             f"`max_position_embeddings` must leave a position for each piece of the rows that the model was trained "
             f"for, {length} by {TASK_FILE} in {model.path}. Received: {model.config.max_position_embeddings}."

@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
+from bert_tf.config import EncoderConfig
 from bert_tf.lora import Lora, is_adapter
 from bert_tf.modeling.attention import SelfAttention, attention_bias
 from bert_tf.modeling.encoder import Encoder
@@ -77,3 +78,12 @@ def test_probabilities_of_layers_with_fewer_heads():
 def test_adapters_out_of_range(values):
     with pytest.raises(ValueError, match="must be .* Received: "):
         Lora(*values)
+
+
+def test_a_configuration_keeps_them(tmp_path):
+    config = tiny.config(lora=Lora(2, 4, ("key", "output")))
+    config.save(tmp_path / "bert_config.json")
+    assert EncoderConfig.load(tmp_path) == config and config.lora.scale == 2
+    for wrong in (2, {"rank": 2}, {"rank": 2, "alpha": 1, "dropout": 0.1}):
+        with pytest.raises(ValueError, match="lora must hold .'rank', 'alpha', 'targets'.. Received: "):
+            tiny.config(lora=wrong)

@@ -101,7 +101,7 @@ def test_merged_is_unmerged(kept, tmp_path):
                {"model_type": "albert", "num_hidden_groups": 1, "embedding_size": 16}], ids=lambda f: f["model_type"]
 )  # fmt: skip
 def test_names_of_other_families(tmp_path, family):
-    base = tiny.checkpoint(tmp_path / "base", num_hidden_layers=2, **family)
+    base = tiny.checkpoint(tmp_path / "base", **family)
     encoder, _ = _write(tmp_path / "adapter", base)
     merged = adapters.merge(model.read(os.fspath(base)), os.fspath(tmp_path / "adapter"))
     plain = bert_tf.Encoder(merged.config)

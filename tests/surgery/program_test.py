@@ -24,14 +24,12 @@ def place(tmp_path_factory):
     tiny.checkpoint(folder / "wide", intermediate_size=48)
     tiny.checkpoint(folder / "deep", num_hidden_layers=2)
     train = tiny.write_tsv(folder / "train.tsv", tiny.texts(24, names=LABELS))
-    common = [f"--train_file={train}", f"--eval_file={train}", "--max_seq_length=20", f"--init_checkpoint={base}"]
+    common = [f"--train_file={train}", "--max_seq_length=20", f"--init_checkpoint={base}"]
     random = [f"--bert_config_file={base}/bert_config.json", f"--vocab_file={base}/vocab.txt"]
     learn = ["--train_batch_size=8", "--num_train_epochs=1", "--learning_rate=0.01", "--lora_rank=2", "--lora_alpha=4"]
-    out = f"--output_dir={folder}/run"
     cases = run_programs("run_classifier", [
-        [*common, *learn, "--do_train", "--do_eval", "--do_export", out],
-        [*common, "--do_eval", out],
-        [*common[:3], *random, *learn, "--do_train", f"--output_dir={folder}/x"],
+        [*common, *learn, "--do_train", "--do_export", f"--output_dir={folder}/run"],
+        [*common[:2], *random, *learn, "--do_train", f"--output_dir={folder}/x"],
         [*common, "--lora_alpha=3", "--do_train", f"--output_dir={folder}/x"],
         [*common, *learn, "--do_train", "--reinit_layers=1", f"--output_dir={folder}/x"],
         [*common, *learn, "--do_train", "--lora_targets=query,words", f"--output_dir={folder}/x"],
@@ -57,24 +55,21 @@ def results(place):
     return dict(zip(table, cases, strict=True))
 
 
-def test_a_run_keeps_its_adapters_and_is_scored_alike_once_they_are_merged(place):
+def test_a_run_keeps_its_adapters(place):
     folder, cases = place
-    assert [case["status"] for case in cases[:2]] == [0, 0], cases[0]["log"] + cases[1]["log"]
+    assert cases[0]["status"] == 0, cases[0]["log"]
     assert sorted(os.listdir(folder / "run" / "adapter")) == [
         "adapter_config.json", "adapter_model.safetensors", "labels.txt", "task.json"
     ]  # fmt: skip
-    scores = [[float(line.split()[-1]) for line in case["log"].splitlines() if " eval_loss = " in line]
-              for case in cases[:2]]  # fmt: skip
-    assert len(scores[0]) == 1 and scores[0] == pytest.approx(scores[1], abs=1e-5)
 
 
 @pytest.mark.parametrize(
     ("case", "message"),
     [
-        (2, "--lora_rank must come with --init_checkpoint. Received --lora_rank=2 alone"),
-        (3, "--lora_alpha must come with --lora_rank. Received it alone; say how large adapters are."),
-        (4, "--lora_rank must not come with --reinit_layers=1, with which adapters are of no use."),
-        (5, "--lora_targets must be some of ['query', 'key', 'value', 'output'], each of them once. Received: "),
+        (1, "--lora_rank must come with --init_checkpoint. Received --lora_rank=2 alone"),
+        (2, "--lora_alpha must come with --lora_rank. Received it alone; say how large adapters are."),
+        (3, "--lora_rank must not come with --reinit_layers=1, with which adapters are of no use."),
+        (4, "--lora_targets must be some of ['query', 'key', 'value', 'output'], each of them once. Received: "),
     ],
 )
 def test_flags_that_contradict_each_other(place, case, message):
@@ -133,7 +128,7 @@ def test_several_operations_at_once(place, results):
 def test_the_mean_of_a_model_with_itself_is_the_model(place, results):
     folder, _ = place
     assert results["mean"]["status"] == 0, results["mean"]["log"]
-    assert f"Not taken over from {folder}/run: adapter, eval_predictions.tsv," in results["mean"]["log"]
+    assert f"Not taken over from {folder}/run: adapter, export, history.jsonl, " in results["mean"]["log"]
     mean, run = read_arrays(folder / "mean"), read_arrays(folder / "run")
     for name in run:
         np.testing.assert_array_equal(mean[name], run[name], err_msg=name)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 
 import numpy as np
 import pytest
@@ -111,6 +112,8 @@ def test_torch_prunes_the_same_heads(base, tmp_path):
     turned = {path: array.T if name_map.transposed(path) else array for path, array in arrays.items()}
     named = {name_map.from_ours(path): np.ascontiguousarray(array) for path, array in turned.items()}
     save_file(named, theirs / "model.safetensors", {"format": "pt"})
+    shutil.copy(base / "vocab.txt", theirs)
+    np.testing.assert_allclose(_logits(theirs), expected, atol=1e-5)
     np.testing.assert_allclose(_torch(LOAD, theirs, tmp_path / "loaded.safetensors"), expected, atol=1e-5)
 
 

@@ -11,7 +11,7 @@ import pytest
 from bert_tf.checkpoints import convert
 from bert_tf.checkpoints.readers import read_arrays
 from bert_tf.checkpoints.store import Store
-from bert_tf.checkpoints.tf1 import read
+from bert_tf.checkpoints.tf1 import read, write
 from bert_tf.data import dataset
 from bert_tf.lora import Lora, is_adapter
 from bert_tf.tasks.classification.task import ClassificationTask
@@ -100,3 +100,14 @@ def test_adapters_without_a_configuration_are_refused(runs, tmp_path):
     plain = [v for v in model.variables if not is_adapter(v.path)]
     with pytest.raises(ValueError, match="4 in the checkpoint but left over:\n.*query/lora_A"):
         convert.load(tmp_path, plain)
+
+
+def test_adapters_that_are_not_whole_are_refused(runs, tmp_path):
+    _, out, _ = runs
+    CONFIG.save(tmp_path / "bert_config.json")
+    tensors, path = read(f"{out}/model.ckpt-4"), "bert/encoder/layer_0/attention/self/query"
+    for wrong in ({}, {f"{path}/lora_B": np.zeros((3, 32), np.float32)}):
+        kept = {name: array for name, array in tensors.items() if not name.startswith(f"{path}/lora_B")}
+        write(f"{tmp_path}/model.ckpt-4", kept | wrong)
+        with pytest.raises(ValueError, match=r"must hold whole adapters of the rank .*, 2. Received for .*/query"):
+            read_arrays(tmp_path)
