@@ -92,7 +92,7 @@ class Filler:
         if unknown:
             pieces = ids.flat_values.shape[0] - self.tokenizer.template.special(1) * len(texts)
             logging.warning(
-                "%d of %d pieces stand for what the vocabulary does not know. Is `do_lower_case`, %s here, as in training?",
+                "%d of %d pieces are of what the vocabulary does not know. Is `do_lower_case`, %s, as in training?",
                 *(unknown, pieces, str(self.tokenizer.do_lower_case).lower()),
             )
 
