@@ -10,6 +10,7 @@ import shutil
 import pytest
 
 from bert_tf import families
+from bert_tf.data.pretraining.pieces import Pieces as PretrainingPieces
 from bert_tf.families import Template
 from bert_tf.tokenization import sentencepiece_model
 from bert_tf.tokenization.byte_bpe import ByteBpeTokenizer
@@ -149,3 +150,9 @@ def test_lowercase_with_accents(tmp_path):
     assert tokenizer.unk_id in Tokenizer(tmp_path / "vocab.txt").tokenize([text]).to_list()[0]
     with pytest.raises(ValueError, match=re.escape("Accents must stay where text is not lowercased.")):
         Tokenizer(tmp_path / "vocab.txt", False, strip_accents=True)
+
+
+def test_pretraining_data_need_word_pieces(bpe):
+    tokenizer = ByteBpeTokenizer.from_directory(bpe)
+    with pytest.raises(ValueError, match=r"with a WordPiece vocabulary, with \[CLS\]. Received one of 601 pieces"):
+        PretrainingPieces.of(tokenizer.vocab)
