@@ -93,8 +93,8 @@ class Filler:
         if unknown:
             pieces = ids.flat_values.shape[0] - self.tokenizer.template.special(1) * len(texts)
             logging.warning(
-                "%d of %d pieces stand for what the vocabulary does not know. Is `do_lower_case`, %s here, as in training?",
-                *(unknown, pieces, str(self.tokenizer.do_lower_case).lower()),
+                "%d of %d word pieces are %s, not in the vocabulary. Is `do_lower_case`, %s here, as in training?",
+                *(unknown, pieces, self.reader.vocab[self.reader.unk_id], str(self.tokenizer.do_lower_case).lower()),
             )
 
     def export(self, export_dir: str) -> str:

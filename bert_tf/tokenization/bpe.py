@@ -65,6 +65,7 @@ class BytePairs(tf.Module):
             raise ValueError(f"A vocabulary of bytes must hold each byte and each merge. Received one without {lacks}.")
         self._width = max(vocab.values(), default=0) + 1
         pairs = np.array([[vocab[a], vocab[b], vocab[a + b]] for a, b in merges], np.int64).reshape(-1, 3)
+        pairs = pairs if len(pairs) else np.array([[-1, 0, 0]])  # a table must not be empty
         keys, values = pairs[:, 0] * self._width + pairs[:, 1], np.arange(len(pairs)) * self._width + pairs[:, 2]
         _, first = np.unique(keys, return_index=True)  # of a merge that stands twice the first counts
         with tf.init_scope(), tf.device("CPU:0"):

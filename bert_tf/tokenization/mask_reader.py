@@ -18,7 +18,7 @@ class MaskReader(tf.Module):
         masked_lm_positions              3
 
     Only the tokenizer's own spelling is the mask, as in Hugging Face's tokenizers: "[mask]" and "[ MASK ]" are text,
-    and so is "[MASK]" where the mask is "<mask>". White space before a mask is the mask's, as it is a word's of RoBERTa.
+    and so is "[MASK]" where the mask is "<mask>". White space before a mask is the mask's, as RoBERTa has it.
 
     Args:
         tokenizer: a `BaseTokenizer`.

@@ -97,9 +97,9 @@ class Normalizer(tf.Module):
         singles = {ord(key): text for key, text in mapping.items() if len(key) == 1}
         codes = {key: _CODE_POINTS + n for n, key in enumerate(pairs)}  # a pair is looked up like a character
         self._mapping = Replacements(singles | {codes[key]: mapping[key] for key in pairs})
-        keys = np.array([ord(a) * _PAIR + ord(b) for a, b in pairs], np.int64)
+        keys = [-1, *(ord(a) * _PAIR + ord(b) for a, b in pairs)]  # a table must not be empty
         with tf.init_scope(), tf.device("CPU:0"):
-            rows = tf.lookup.KeyValueTensorInitializer(keys, np.array(list(codes.values()), np.int32))
+            rows = tf.lookup.KeyValueTensorInitializer(keys, [0, *codes.values()], tf.int64, tf.int32)
             self._pairs = tf.lookup.StaticHashTable(rows, 0)
             self._joins, self._white = tf.constant(_joins()), tf.constant(WHITE)
 

@@ -49,7 +49,8 @@ SPACES = (0x09, 0x0A, 0x0C, 0x0D, 0xA0, 0x1680, 0x200B, 0x200E, 0x2028, 0x2029, 
           0xFEFF, 0xFFFD)  # fmt: skip
 DELETED = (*range(0x01, 0x09), 0x0B, *range(0x0E, 0x20), 0x7F, 0x8F, 0x9F)
 OTHERS = {"\u00bd": "1\u20442", "\u00b2": "2", "\ufb01": "fi", "\u2167": "VIII", "\uff0c": ",", "\u2026": "...",
-          "\u2460": "1", "e\u0301": "\u00e9", "a\u0300": "\u00e0", "\u0627\u0653": "\u0622", "\u0915\u093c": "\u0958"}  # fmt: skip
+          "\u2460": "1", "e\u0301": "\u00e9",
+          "a\u0300": "\u00e0", "\u0627\u0653": "\u0622", "\u0915\u093c": "\u0958"}  # fmt: skip
 
 
 def main(folder):

@@ -4,12 +4,14 @@ import io
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 from absl import logging
 from safetensors.numpy import save_file
 
@@ -57,6 +59,25 @@ def test_each_mask_is_answered_in_order(path):
     alone = list(Filler(path, top_k=4)(texts[1:2]))[0]  # not padded
     assert alone["token"] == answers[2]["token"]
     np.testing.assert_allclose(alone["probability"], answers[2]["probability"], rtol=1e-4)
+
+
+def test_the_mask_of_another_vocabulary(tmp_path):
+    changes = {"model_type": "roberta", "first_position": 2, "type_vocab_size": 1, "has_pooler": False}
+    path = pretrained(tmp_path / "model", vocab_size=601, classifier_act="tanh", **changes)
+    os.remove(os.path.join(path, "vocab.txt"))
+    for name in ("vocab.json", "merges.txt"):
+        shutil.copy(GOLDENS / "tokenizers" / "byte_bpe" / name, path)
+    texts = ["the <mask> ship", "[MASK] <s> the\u00a0<mask>,"]
+    filler = Filler(path, top_k=601)
+    answers = list(filler(texts))
+    assert [answer["id"] for answer in answers] == [0, 1] and " the" in answers[0]["token"]  # as a reader writes it
+    assert as_text(answers[0], "<mask>").startswith("the <mask> ship\n") and read_texts(texts, None, "<mask>") == texts
+    with pytest.raises(ValueError, match="Each text must say <mask> where its blank is"):
+        read_texts(["a [MASK]"], None, "<mask>")
+    served = tf.saved_model.load(filler.export(str(tmp_path / "export"))).signatures["serving_default"]
+    given = served(text=tf.constant(texts))
+    np.testing.assert_allclose(given["probability"], [answer["probability"] for answer in answers], atol=1e-5)
+    assert given["token"].numpy()[0, 0].decode() == answers[0]["token"][0]
 
 
 def test_a_hugging_face_masked_lm_without_a_pooler_is_the_same(path, tmp_path):

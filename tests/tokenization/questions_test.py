@@ -1,13 +1,18 @@
 """Rows of questions with a template that is not BERT's; tests/tasks/squad/rows_test.py draws BERT's."""
 
+import pathlib
+
 import pytest
 import tensorflow as tf
 
+from bert_tf import families
 from bert_tf.families import Template
+from bert_tf.tokenization.kinds import read_tokenizer
 from bert_tf.tokenization.questions import check_lengths, question_windows
 from bert_tf.tokenization.wordpiece import Tokenizer
 from tests import tiny
 
+GOLDENS = pathlib.Path(__file__).parents[1] / "goldens" / "tokenizers"
 STRANGE = Template(("[CLS]",), ("[SEP]", "[SEP]"), ("[SEP]", "[CLS]"), second_segment=0)
 
 
@@ -21,6 +26,28 @@ def test_rows_and_where_their_pieces_came_from():
     assert laid.starts.to_list()[0] == [-1] * 5 + [0, 4, -1, -1]
     assert laid.limits.to_list()[2] == [-1] * 5 + [11, 16, -1, -1]
     assert not laid.packed["segment_ids"].flat_values.numpy().any()
+
+
+@pytest.mark.parametrize("kind", ["byte_bpe", "unigram"])
+def test_rows_of_other_tokenizers(kind):
+    path = GOLDENS / kind
+    family = families.with_tokenizer(kind)
+    tokenizer = read_tokenizer(path, family, family.template)
+    context = "  The caf\u00e9 ``and''  the se\u0301a "
+    laid = question_windows(tokenizer, tf.constant(["the sea"]), tf.constant([context]), 18, 4, 3)
+    template, pieces = tokenizer.template, tokenizer.tokenize([context]).to_list()[0]
+    rows = laid.packed["input_ids"].to_list()
+    assert len(rows) > 1
+    question = tokenizer.tokenize(["the sea"]).to_list()[0][:3]
+    between = [tokenizer.vocab.index(piece) for piece in template.between]
+    covered = set()
+    for row, starts, limits in zip(rows, laid.starts.to_list(), laid.limits.to_list(), strict=True):
+        head = [tokenizer.vocab.index(template.before[0]), *question, *between]
+        assert row[: len(head)] == head and starts[: len(head)] == [-1] * len(head) and starts[-1] == -1
+        inside = row[len(head) : -1]
+        assert any(inside == pieces[i : i + len(inside)] for i in range(len(pieces)))
+        covered |= {n for a, b in zip(starts, limits, strict=True) if a >= 0 for n in range(a, b)}
+    assert {i for i, char in enumerate(context) if char != " "} == covered  # every letter, and no space
 
 
 def test_lengths_count_the_template():

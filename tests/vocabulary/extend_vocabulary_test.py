@@ -10,10 +10,12 @@ import pytest
 from bert_tf.checkpoints import tf1
 from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.model_files import load, load_description, save_description
+from bert_tf.tokenization.byte_bpe import ByteBpeTokenizer
 from bert_tf.tokenization.wordpiece import Tokenizer
 from bert_tf.vocabulary import extension as extensions
 from bert_tf.vocabulary.extension import Extension
 from tests import processes, tiny
+from tests.conftest import ROOT
 
 TABLE, BIAS = "bert/embeddings/word_embeddings", "cls/predictions/output_bias"
 MEDICAL = (
@@ -228,3 +230,9 @@ def test_50_medical_words_on_minilm(minilm, tmp_path):
         np.testing.assert_array_equal(np.array(one), np.array(other))
     lengths = [bert.tokenizer.tokenize(medical).row_lengths().numpy() for bert in (before, after)]
     assert (lengths[1] < lengths[0]).all()
+
+
+def test_other_vocabularies_than_word_pieces_are_refused():
+    tokenizer = ByteBpeTokenizer.from_directory(ROOT / "tests" / "goldens" / "tokenizers" / "byte_bpe")
+    with pytest.raises(ValueError, match=r"added to a WordPiece vocabulary only.*vocab.json, read by ByteBpeTokenizer"):
+        extensions.check_kind(tokenizer)

@@ -41,7 +41,7 @@ class Pieces:
         lacking = [name for name in (CLS, SEP, PAD) if name not in ids]
         if lacking:
             raise ValueError(
-                f"Examples for pretraining must be made and masked with a WordPiece vocabulary, with {lacking[0]} in it. "
+                f"Examples for pretraining must be made and masked with a WordPiece vocabulary, with {lacking[0]}. "
                 f"Received one of {len(names)} pieces without it; make records of other vocabularies elsewhere, masked."
             )
         return cls(

@@ -1,10 +1,14 @@
 """Words and the rows they stand in: pictures, windows, and what surrounds a word in running text."""
 
+import pathlib
+
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from bert_tf import families
 from bert_tf.tasks.tagging.words import word_rows
+from bert_tf.tokenization.kinds import read_tokenizer
 from bert_tf.tokenization.wordpiece import Tokenizer
 from tests import tiny
 
@@ -89,3 +93,18 @@ def test_a_stride_that_leaves_gaps_is_refused(tokenizer):
     message = r"`doc_stride` must be from 1 to .* 4 pieces here\. Received: 5; with a greater one"
     with pytest.raises(ValueError, match=message):
         word_rows(tokenizer, ["the film"], 6, 5)
+
+
+@pytest.mark.parametrize("kind", ["byte_bpe", "unigram"])
+def test_words_of_other_tokenizers(kind):
+    path, family = pathlib.Path(__file__).parents[2] / "goldens" / "tokenizers" / kind, families.with_tokenizer(kind)
+    tokenizer = read_tokenizer(path, family, family.template)
+    texts = ["  The  caf\u00e9,\t(U.S.) se\u0301a  ", " ", "", "\u4e2d\u6587"]
+    packed, words = word_rows(tokenizer, texts, 12, 5)
+    found = [texts[of][a:b] for of, a, b in zip(words.of_text, words.starts, words.limits, strict=True)]
+    assert found == ["The", "caf\u00e9,", "(U.S.)", "se\u0301a", "\u4e2d\u6587"]
+    ids, starts, limits = tokenizer.tokenize_with_offsets(texts)
+    for row, column, of, start in zip(words.rows, words.columns, words.of_text, words.starts, strict=True):
+        here = zip(ids[of].numpy(), starts[of].numpy(), limits[of].numpy(), strict=True)
+        first = next(piece for piece, a, b in here if a == start and b > a)
+        assert packed["input_ids"][row][column].numpy() == first  # the piece at which the word begins
