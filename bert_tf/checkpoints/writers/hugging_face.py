@@ -30,7 +30,7 @@ def write(directory: str, model: Model) -> Written:
 
 def write_as(directory: str, model: Model, architecture: Architecture) -> Written:
     """As `write`, for one class."""
-    _check_padding(model)
+    check(model)
     held = [path for path in model.arrays if architecture.holds(path, model.arrays)]
     name_map = names.hugging_face(model.config.model_type)
     arrays = {}
@@ -48,8 +48,14 @@ def write_as(directory: str, model: Model, architecture: Architecture) -> Writte
     return Written((WEIGHTS,), tuple(path for path in model.arrays if path not in held), remarks)
 
 
-def _check_padding(model):
-    """Where positions do not start at 0, Transformers counts them from the padding's id on, and leaves that id out."""
+def check(model: Model):
+    """Raises ValueError where the family has no name for a weight, no class the heads, or another id is the padding."""
+    name_map = names.hugging_face(model.config.model_type)
+    architecture = architecture_of(model.arrays, model.architectures)
+    for path in model.arrays:
+        if architecture.holds(path, model.arrays):
+            name_map.from_ours(path, model.arrays)
+    # Where positions do not start at 0, Transformers counts them from the padding's id on, and leaves that id out.
     first, pad = model.config.first_position, model.tokenizer.pad_id
     if first and pad != first - 1:
         raise ValueError(
