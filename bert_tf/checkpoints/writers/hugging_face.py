@@ -66,14 +66,14 @@ def check(model: Model):
 
 def config_values(model: Model, architecture: Architecture) -> dict:
     """Returns what config.json says: the family's own names, the class, the labels; unknown keys stay."""
-    config, family = model.config, families.family(model.config.model_type)
+    config, row = model.config, families.family(model.config.model_type)
     values = config.to_dict()
-    if "embedding_size" in family.defaults:
+    if "embedding_size" in row.defaults:
         values["embedding_size"] = config.embedding_width
-    if "num_hidden_groups" in family.defaults:
+    if "num_hidden_groups" in row.defaults:
         values["num_hidden_groups"] = config.num_blocks
-    values = family.write(values | {"hidden_act": _ACTIVATIONS.get(config.hidden_act, config.hidden_act)})
-    values |= {"model_type": config.model_type, "architectures": [f"{family.classes}{architecture.ending}"]}
+    values = row.write(values | {"hidden_act": _ACTIVATIONS.get(config.hidden_act, config.hidden_act)})
+    values |= {"model_type": config.model_type, "architectures": [f"{row.classes}{architecture.ending}"]}
     values["pad_token_id"] = model.tokenizer.pad_id
     for key in ("id2label", "label2id", "num_labels", HEAD_CLASS):
         values.pop(key, None)
