@@ -13,7 +13,7 @@ from bert_tf.checkpoints.readers import Checkpoint, open_checkpoint
 from bert_tf.checkpoints.writers.architectures import ARCHITECTURES
 from bert_tf.checkpoints.writers.description import HEAD_CLASS
 from bert_tf.checkpoints.writers.sentence_transformers import MODULES
-from bert_tf.conversion.proof import Proof, prove, run
+from bert_tf.conversion.proof import Proof, prove
 from bert_tf.files import check_free, whole_directory
 from bert_tf.model_files import Bert, Description, directory_of, load_description
 from bert_tf.tasks.registry import TASK_FILE, read_task
@@ -115,12 +115,11 @@ def _write(model, target, form, choice, overwrite, source, without_meaning):
     given_up = {name: value for name, value in implied.items()
                 if getattr(model.config, name) != value and choice.drops(name)}  # fmt: skip
     choice.check()
-    before = run(model.config, model.arrays, model.tokenizer)
     adapted = dataclasses.replace(model, config=dataclasses.replace(model.config, **given_up))
     with whole_directory(target, overwrite) as aside:
         written = writers.write(aside, form, adapted)
         written = dataclasses.replace(written, remarks=(*written.remarks, *_stays_behind(model, aside)))
-        found = prove(aside, model, before, written, tuple(given_up))
+        found = prove(aside, model, written, tuple(given_up))
     told = {"left_out": tuple(choice.dropped), "without_meaning": without_meaning}
     return Proof(source, os.fspath(target), form, **told, **found)
 
