@@ -13,9 +13,9 @@ from bert_tf.checkpoints.readers import Checkpoint, open_checkpoint
 from bert_tf.checkpoints.writers.architectures import ARCHITECTURES
 from bert_tf.checkpoints.writers.description import HEAD_CLASS
 from bert_tf.checkpoints.writers.sentence_transformers import MODULES
-from bert_tf.conversion.proof import Proof, prove, run
+from bert_tf.conversion.proof import Proof, prove
 from bert_tf.files import check_free, whole_directory
-from bert_tf.model_files import Bert, directory_of, load_description
+from bert_tf.model_files import Bert, Description, directory_of, load_description
 from bert_tf.tasks.registry import TASK_FILE, read_task
 
 # What a task may do to the head's numbers that no other program knows of; in task.json.
@@ -92,17 +92,34 @@ def save(bert: Bert, path: str | os.PathLike, format: str = "bert_tf", leave_out
     return _write(model, path, format, choice, False, "a model in memory", ())
 
 
+def check(form: str, description: Description, variables: Iterable, task=None):
+    """Says, before a model is trained, whether a format can hold it.
+
+    Args:
+        form: a key of `writers.FORMATS`.
+        description: of the model.
+        variables: its own.
+        task: what it is to be trained for, a `tasks.task.FineTuned`; None: nothing that task.json describes.
+
+    Raises:
+        ValueError: it cannot.
+    """
+    arrays = {variable.path: variable for variable in variables}
+    model = writers.Model(description.config, arrays, description.tokenizer)
+    model = model if task is None else _for_task(model, task, form, _Choice(()))
+    writers.CHECKS[form](model)
+
+
 def _write(model, target, form, choice, overwrite, source, without_meaning):
     implied = writers.implied(form, model.config)
     given_up = {name: value for name, value in implied.items()
                 if getattr(model.config, name) != value and choice.drops(name)}  # fmt: skip
     choice.check()
-    before = run(model.config, model.arrays, model.tokenizer)
     adapted = dataclasses.replace(model, config=dataclasses.replace(model.config, **given_up))
     with whole_directory(target, overwrite) as aside:
         written = writers.write(aside, form, adapted)
         written = dataclasses.replace(written, remarks=(*written.remarks, *_stays_behind(model, aside)))
-        found = prove(aside, model, before, written, tuple(given_up))
+        found = prove(aside, model, written, tuple(given_up))
     told = {"left_out": tuple(choice.dropped), "without_meaning": without_meaning}
     return Proof(source, os.fspath(target), form, **told, **found)
 
@@ -119,9 +136,11 @@ def _with_task(model, form, choice):
     """Returns the model with what its configuration, or task.json beside it, says about its head."""
     extra = model.config.extra
     said = [*_texts(extra.get("architectures")), *_texts([extra.get(HEAD_CLASS)])]
-    task = _task_of(model)
-    if task is None:
-        return dataclasses.replace(model, architectures=tuple(said))
+    model, task = dataclasses.replace(model, architectures=tuple(said)), _task_of(model)
+    return model if task is None else _for_task(model, task, form, choice)
+
+
+def _for_task(model, task, form, choice):
     options = task.to_dict()
     lost = [name for name in _OF_TASK if name in options and form not in writers.WITH_TASK and not choice.drops(name)]
     if lost:
@@ -131,9 +150,9 @@ def _with_task(model, form, choice):
         )
     own = [each.ending for each in ARCHITECTURES if _is_for(each, task)]
     problem = _PROBLEM_TYPES.get(options.get("problem"))
-    extra = {**extra, **({"problem_type": problem} if problem else {})}
+    extra = {**model.config.extra, **({"problem_type": problem} if problem else {})}
     config = dataclasses.replace(model.config, extra=extra)
-    return dataclasses.replace(model, config=config, architectures=(*own, *said))
+    return dataclasses.replace(model, config=config, architectures=(*own, *model.architectures))
 
 
 def _task_of(model):

@@ -69,13 +69,12 @@ def _names(words, names):
     return f"              {len(names)} {words}: {shown}" if names else ""
 
 
-def prove(directory: str, model: Model, before, written: Written, given_up: tuple[str, ...] = ()) -> dict:
+def prove(directory: str, model: Model, written: Written, given_up: tuple[str, ...] = ()) -> dict:
     """Reads what was written and compares it.
 
     Args:
         directory: where it lies.
         model: what was to be written.
-        before: what `run` returned for it.
         written: what the writer said.
         given_up: fields of the configuration that may change what is computed.
 
@@ -85,8 +84,9 @@ def prove(directory: str, model: Model, before, written: Written, given_up: tupl
     Raises:
         ValueError: something is not what it was.
     """
-    checkpoint, description = open_checkpoint(directory), load_description([directory])
     held = {path: array for path, array in model.arrays.items() if path not in written.not_held}
+    before = run(model.config, held, model.tokenizer)  # first: it says best what is wrong with the source
+    checkpoint, description = open_checkpoint(directory), load_description([directory])
     _same_arrays(checkpoint, held)
     if lost := [name for name in model.optimizer if name not in checkpoint.left_out]:
         raise _failure(f"the optimizer's {lost[0]} is not in it")

@@ -10,7 +10,7 @@ from bert_tf.lora import Lora
 from bert_tf.model_files import Description, save_description
 from bert_tf.programs.devices import prepare as prepare_devices
 from bert_tf.programs.models import describe_model, task_paths
-from bert_tf.programs.saving import save_formats
+from bert_tf.programs.saving import check_formats, save_formats
 from bert_tf.settings import Settings
 from bert_tf.surgery import adapters
 from bert_tf.tasks.registry import TASKS, find_task, save_task
@@ -127,6 +127,7 @@ class FineTuning:
 
     def _begin(self, model):
         settings, directory = self.settings, self.settings.output_dir
+        check_formats(settings, self.model, model, self.task)
         files = [pattern for task in {*TASKS, type(self.task)} for pattern in task.files]
         prepare_output(directory, settings.overwrite_output_dir, files)
         save_description(directory, self.model.config, self.model.tokenizer, self.task.labels)

@@ -18,7 +18,7 @@ from bert_tf.flags.pretraining import PRETRAINING
 from bert_tf.flags.training import TRAINING
 from bert_tf.programs import devices
 from bert_tf.programs.models import describe_model
-from bert_tf.programs.saving import save_formats
+from bert_tf.programs.saving import check_formats, save_formats
 
 FLAGS = (*MODEL, *TRAINING, *PRETRAINING, *GOOGLE_TPU)
 
@@ -116,6 +116,7 @@ def _begin(settings, plan, model, built):
     from bert_tf.training.output import prepare
     from bert_tf.training.will_it_fit import available_memory, warn_if_too_large
 
+    check_formats(settings, model, built)
     warn_if_too_large(_largest_step(settings, plan, model.config, built.count_params()), available_memory())
     prepare(settings.output_dir, anew=settings.overwrite_output_dir)
     save_description(settings.output_dir, model.config, model.tokenizer)

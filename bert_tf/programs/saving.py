@@ -5,6 +5,24 @@ import os
 from bert_tf.settings import Settings
 
 
+def check_formats(settings: Settings, model, built, task=None):
+    """Says, before training, whether each form of `save_format` can hold the result.
+
+    Args:
+        settings: the flags.
+        model: the `model_files.Description` of what is trained.
+        built: the Keras model.
+        task: a `tasks.task.FineTuned`, or None.
+
+    Raises:
+        ValueError: one cannot.
+    """
+    from bert_tf.conversion.convert import check
+
+    for form in settings.save_format:
+        check(form, model, built.variables, task)
+
+
 def save_formats(settings: Settings, strategy):
     """Lets the chief write the model in `output_dir` in each form of `save_format`, into a folder called like it.
 

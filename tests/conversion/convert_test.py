@@ -102,6 +102,16 @@ def test_the_optimizer_comes_where_it_is_asked_for(source, tmp_path):
         convert(source, tmp_path / "no", "huggingface", with_optimizer=True)
 
 
+def test_a_pooler_that_a_tagger_does_not_read_is_named(tmp_path):
+    model = models.model("bert", "tokens")
+    pooler = {path: a for path, a in models.arrays(model.config, "encoder").items() if "/pooler/" in path}
+    (tmp_path / "run").mkdir()
+    writers.write(tmp_path / "run", "bert_tf", dataclasses.replace(model, arrays=model.arrays | pooler))
+    proof = convert(tmp_path / "run", tmp_path / "hf", "huggingface")
+    assert set(proof.not_held) == pooler.keys() and set(proof.differences.values()) == {0}
+    assert "2 not read by the target's class, not written: bert/pooler/dense/" in str(proof)
+
+
 def test_names_that_nobody_knows(source, tmp_path):
     convert(source, tmp_path / "hf", "huggingface")
     file = tmp_path / "hf" / "model.safetensors"

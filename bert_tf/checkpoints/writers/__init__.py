@@ -8,7 +8,7 @@ from bert_tf.checkpoints.writers import google, hugging_face, keras_hub, own, se
 from bert_tf.checkpoints.writers.model import Model, Written
 from bert_tf.config import EncoderConfig
 
-__all__ = ["FORMATS", "Model", "Written", "implied", "write"]
+__all__ = ["CHECKS", "FORMATS", "Model", "Written", "implied", "write"]
 
 FORMATS: dict[str, Callable[[str, Model], Written]] = {
     "tf1": google.write,
@@ -17,6 +17,13 @@ FORMATS: dict[str, Callable[[str, Model], Written]] = {
     "keras_hub": keras_hub.write,
     "bert_tf": own.write,
 }
+CHECKS: dict[str, Callable[[Model], Any]] = {
+    "tf1": google.check,
+    "huggingface": hugging_face.check,
+    "sentence_transformers": sentence_transformers.check,
+    "keras_hub": keras_hub.check,
+    "bert_tf": own.check,
+}  # of the same formats: raise ValueError where one cannot hold a model, of whose arrays only shapes are looked at
 WITH_OPTIMIZER = ("tf1", "bert_tf")  # the formats that have a place for an optimizer's state
 WITH_TASK = ("bert_tf",)  # those that have one for all that a run of ours knows: task.json, its state
 

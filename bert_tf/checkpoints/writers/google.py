@@ -27,7 +27,7 @@ def write(directory: str, model: Model) -> Written:
         ValueError: google-research/bert has no such model; or the disk is full.
         OSError: a file cannot be written.
     """
-    _check(model)
+    check(model)
     values, remarks = config_values(model.config)
     named = float32_by_name(model)
     tf1.write(os.path.join(directory, CHECKPOINT), named | dict(model.optimizer))
@@ -61,7 +61,8 @@ def config_values(config: EncoderConfig) -> tuple[dict, tuple[str, ...]]:
     return {**extra, **values, "layer_norm_eps": config.layer_norm_eps}, (remark,)
 
 
-def _check(model):
+def check(model: Model):
+    """Raises ValueError where google-research/bert has no such model."""
     plain = EncoderConfig(**{name: getattr(model.config, name) for name in _KEYS})
     fields = [f.name for f in dataclasses.fields(plain) if f.name not in (*_KEYS, "extra", "layer_norm_eps")]
     other = [f"{name}={getattr(model.config, name)!r}" for name in fields

@@ -30,7 +30,7 @@ def write(directory: str, model: Model) -> Written:
 
 def write_as(directory: str, model: Model, architecture: Architecture) -> Written:
     """As `write`, for one class."""
-    _check_padding(model)
+    check(model)
     held = [path for path in model.arrays if architecture.holds(path, model.arrays)]
     name_map = names.hugging_face(model.config.model_type, model.config.tie_word_embeddings)
     arrays = {}
@@ -48,8 +48,14 @@ def write_as(directory: str, model: Model, architecture: Architecture) -> Writte
     return Written((WEIGHTS,), tuple(path for path in model.arrays if path not in held), remarks)
 
 
-def _check_padding(model):
-    """Where positions do not start at 0, Transformers counts them from the padding's id on, and leaves that id out."""
+def check(model: Model):
+    """Raises ValueError where the family has no name for a weight, no class the heads, or another id is the padding."""
+    name_map = names.hugging_face(model.config.model_type)
+    architecture = architecture_of(model.arrays, model.architectures)
+    for path in model.arrays:
+        if architecture.holds(path, model.arrays):
+            name_map.from_ours(path, model.arrays)
+    # Where positions do not start at 0, Transformers counts them from the padding's id on, and leaves that id out.
     first, pad = model.config.first_position, model.tokenizer.pad_id
     if first and pad != first - 1:
         raise ValueError(
@@ -60,14 +66,14 @@ def _check_padding(model):
 
 def config_values(model: Model, architecture: Architecture) -> dict:
     """Returns what config.json says: the family's own names, the class, the labels; unknown keys stay."""
-    config, family = model.config, families.family(model.config.model_type)
+    config, row = model.config, families.family(model.config.model_type)
     values = config.to_dict()
-    if "embedding_size" in family.defaults:
+    if "embedding_size" in row.defaults:
         values["embedding_size"] = config.embedding_width
-    if "num_hidden_groups" in family.defaults:
+    if "num_hidden_groups" in row.defaults:
         values["num_hidden_groups"] = config.num_blocks
-    values = family.write(values | {"hidden_act": _ACTIVATIONS.get(config.hidden_act, config.hidden_act)})
-    values |= {"model_type": config.model_type, "architectures": [f"{family.classes}{architecture.ending}"]}
+    values = row.write(values | {"hidden_act": _ACTIVATIONS.get(config.hidden_act, config.hidden_act)})
+    values |= {"model_type": config.model_type, "architectures": [f"{row.classes}{architecture.ending}"]}
     values["pad_token_id"] = model.tokenizer.pad_id
     for key in ("id2label", "label2id", "num_labels", HEAD_CLASS):
         values.pop(key, None)

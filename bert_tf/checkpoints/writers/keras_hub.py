@@ -26,8 +26,7 @@ def write(directory: str, model: Model) -> Written:
         ValueError: KerasHub has no such model.
         OSError: a file cannot be written.
     """
-    name_map = names.of_keras_hub(model.config.model_type)
-    task = _check(model)
+    task, name_map = check(model), names.of_keras_hub(model.config.model_type)
     by_name = {}
     for path, array in model.arrays.items():
         theirs = name_map.transform(path).to_theirs(array, model.config.num_attention_heads)
@@ -43,8 +42,13 @@ def write(directory: str, model: Model) -> Written:
     return Written(tuple(files))
 
 
-def _check(model):
-    """Returns the ending of the task's class, or None."""
+def check(model: Model) -> str | None:
+    """Returns the ending of the task's class; None: there is no task.
+
+    Raises:
+        ValueError: KerasHub has no such model.
+    """
+    name_map = names.of_keras_hub(model.config.model_type)
     config, family = model.config, families.family(model.config.model_type).keras_hub
     architecture = architecture_of(model.arrays, model.architectures)
     if architecture.ending not in _TASKS:
@@ -64,6 +68,8 @@ def _check(model):
             f"A model for KerasHub's {family.classes}Backbone must have {dict(family.implied)}, which it computes "
             f"with. Received {found}; take another format, or give a setting up with `leave_out`."
         )
+    for path in model.arrays:
+        name_map.from_ours(path)
     return _TASKS[architecture.ending]
 
 

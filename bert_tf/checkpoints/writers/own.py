@@ -3,6 +3,7 @@
 import os
 import shutil
 
+from bert_tf.checkpoints import names
 from bert_tf.checkpoints.store import Store
 from bert_tf.checkpoints.writers.description import with_head_class, write_json, write_labels
 from bert_tf.checkpoints.writers.google import float32_by_name
@@ -13,6 +14,12 @@ _TASK_FILE = "task.json"
 _SERVED = ("classifier/", "cls/squad/")  # the heads that task.json may be about
 
 
+def check(model: Model):
+    """Raises ValueError where a weight has no name."""
+    for path in model.arrays:
+        names.TF1.from_ours(path)
+
+
 def write(directory: str, model: Model) -> Written:
     """Writes the files into a directory that is there.
 
@@ -20,6 +27,7 @@ def write(directory: str, model: Model) -> Written:
         ValueError: the disk is full.
         OSError: a file cannot be written.
     """
+    check(model)
     step = int(model.optimizer.get(_STEP, 0))
     prefix = Store(directory).save(step, float32_by_name(model) | dict(model.optimizer))
     write_json(os.path.join(directory, "bert_config.json"), with_head_class(model.config.to_dict(), model))

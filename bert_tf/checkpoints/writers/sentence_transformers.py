@@ -21,18 +21,24 @@ def write(directory: str, model: Model) -> Written:
         ValueError: the model has a head, which a sentence encoder does not.
         OSError: a file cannot be written.
     """
+    check(model)
+    written = hugging_face.write_as(directory, model, architecture_of(model.arrays))
+    if model.beside and os.path.exists(os.path.join(model.beside, MODULES)):
+        _copy_modules(model.beside, directory)
+    else:
+        _write_mean(directory, model.config)
+    return written
+
+
+def check(model: Model):
+    """Raises ValueError where the model has a head, or its family no name for a weight."""
     architecture = architecture_of(model.arrays)
     if architecture.heads:
         raise ValueError(
             f"A sentence encoder must have no head. Received {' and '.join(architecture.heads)}; say that it shall "
             f"stay behind: `leave_out={','.join(f'{head}/.*' for head in architecture.heads)}`."
         )
-    written = hugging_face.write_as(directory, model, architecture)
-    if model.beside and os.path.exists(os.path.join(model.beside, MODULES)):
-        _copy_modules(model.beside, directory)
-    else:
-        _write_mean(directory, model.config)
-    return written
+    hugging_face.check(model)
 
 
 def _write_mean(directory, config):
