@@ -222,7 +222,7 @@ FAMILIES: dict[str, Family] = {  # the key is Hugging Face's `model_type`
         sizes=sizes.ALBERT,
     ),
     "roberta": _ROBERTA,
-    # Conneau et al. 2019: RoBERTa with the vocabulary of a hundred languages, in the places that fairseq gave its pieces.
+    # Conneau et al. 2019: RoBERTa in a hundred languages; its pieces are in the places that fairseq gave them.
     "xlm-roberta": dataclasses.replace(
         _ROBERTA,
         classes="XLMRoberta",

@@ -1,6 +1,15 @@
 """ELECTRA's names in Hugging Face's files: the encoder's, the generator's head and the tasks'."""
 
-from bert_tf.checkpoints.names.table import NameMap, Row, classifier_of_two_layers, dense, head, layers, norm, output_layer
+from bert_tf.checkpoints.names.table import (
+    NameMap,
+    Row,
+    classifier_of_two_layers,
+    dense,
+    head,
+    layers,
+    norm,
+    output_layer,
+)
 
 NAMES = NameMap(
     rows=(
