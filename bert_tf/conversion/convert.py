@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from bert_tf.checkpoints import keras_hub, writers
+from bert_tf.checkpoints.locate import locate
 from bert_tf.checkpoints.names import TF1
 from bert_tf.checkpoints.readers import Checkpoint, open_checkpoint
 from bert_tf.checkpoints.writers.architectures import ARCHITECTURES
@@ -42,14 +43,14 @@ def convert(
         leave_out: regular expressions, each matched against the whole of our path of a weight, of the source's name
             where we know none, and of a setting: what matches need not come along.
         with_optimizer: Adam's moments and the step too; a bert_tf directory also gets the rest of the run's state.
-        overwrite: replace what is at `target`, once the new directory is whole.
+        overwrite: replace the model at `target`, once the new directory is whole.
         do_lower_case: None: what the source says.
 
     Raises:
         ValueError: the source is not whole, the format cannot hold all of it, or what was written is not what it was.
         OSError: a file cannot be written.
     """
-    check_free(target, overwrite, "target")
+    _check_target(source, target, overwrite)
     checkpoint, description = open_checkpoint(source), load_description([source], do_lower_case=do_lower_case)
     choice = _Choice(leave_out)
     arrays = {path: checkpoint.stored(path) for path in checkpoint.names if not choice.drops(path)}
@@ -64,6 +65,17 @@ def convert(
     model = dataclasses.replace(model, optimizer=_optimizer(checkpoint, form, arrays) if with_optimizer else {})
     without_meaning = tuple(name for name in checkpoint.left_out if name not in model.optimizer)
     return _write(model, target, form, choice, overwrite, checkpoint.path, without_meaning)
+
+
+def _check_target(source, target, overwrite):
+    """Raises ValueError where something is at `target` that no conversion wrote, or that is still needed."""
+    check_free(target, overwrite, "target")
+    if not (overwrite and os.path.isdir(target) and os.listdir(target)):
+        return
+    locate(target)  # whatever holds no weights is no model
+    old, needed = os.path.realpath(target), os.path.realpath(directory_of(source))
+    if os.path.commonpath([old, needed]) == old:
+        raise ValueError(f"A model must not replace what it comes from. Received {source} to convert to {target}.")
 
 
 def save(bert: Bert, path: str | os.PathLike, format: str = "bert_tf", leave_out: Sequence[str] = ()) -> Proof:

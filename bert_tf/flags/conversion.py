@@ -12,7 +12,7 @@ CONVERT = (
          "settings that may change: regular expressions, such as cls/.* or hidden_act.", "list"),  # fmt: skip
     Flag("with_optimizer", False, "Adam's moments and the step too; with --format=bert_tf all that a run needs to go "
          "on.", "bool"),  # fmt: skip
-    Flag("overwrite", False, "Replace the directory --to, once the new one is whole.", "bool"),
+    Flag("overwrite", False, "Replace the model in --to, once the new one is whole.", "bool"),
     Flag("do_lower_case", None, "Lowercase the text; default: what the checkpoint says, else true.", "bool"),
 )
 

@@ -112,6 +112,28 @@ def test_a_pooler_that_a_tagger_does_not_read_is_named(tmp_path):
     assert "2 not read by the target's class, not written: bert/pooler/dense/" in str(proof)
 
 
+TASK = {"task": "classification", "num_labels": 1, "text_inputs": ["text"], "max_seq_length": 16}
+
+
+def test_task_json_says_what_a_head_is_for(tmp_path):
+    (tmp_path / "run").mkdir()
+    writers.write(tmp_path / "run", "bert_tf", models.model("bert", "regression"))
+    (tmp_path / "run" / "task.json").write_text(json.dumps(TASK | {"problem": "regression"}), encoding="utf-8")
+    proof = convert(tmp_path / "run", tmp_path / "hf", "huggingface")
+    values = json.loads((tmp_path / "hf" / "config.json").read_text(encoding="utf-8"))
+    assert (values["problem_type"], values["num_labels"], values.get("id2label")) == ("regression", 1, None)
+    assert proof.remarks == ("task.json of the source stays behind, and what it says.",)
+    convert(tmp_path / "run", tmp_path / "again", "bert_tf")
+    assert (tmp_path / "again" / "task.json").exists()
+    told = TASK | {"problem": "multi_label", "temperature": 2.0}
+    (tmp_path / "run" / "task.json").write_text(json.dumps(told), encoding="utf-8")
+    with pytest.raises(ValueError, match="Received temperature in task.json, .* with `leave_out=temperature`"):
+        convert(tmp_path / "run", tmp_path / "no", "huggingface")
+    proof = convert(tmp_path / "run", tmp_path / "yes", "huggingface", leave_out=["temperature"])
+    values = json.loads((tmp_path / "yes" / "config.json").read_text(encoding="utf-8"))
+    assert values["problem_type"] == "multi_label_classification" and proof.left_out == ("temperature",)
+
+
 def test_names_that_nobody_knows(source, tmp_path):
     convert(source, tmp_path / "hf", "huggingface")
     file = tmp_path / "hf" / "model.safetensors"
@@ -153,7 +175,12 @@ def test_what_is_there_is_replaced_only_when_that_is_said(source, tmp_path):
     (tmp_path / "to" / "mine.txt").write_text("mine", encoding="utf-8")
     with pytest.raises(ValueError, match="`target` must not be there yet.*Received .*, which is in use"):
         convert(source, tmp_path / "to", "tf1")
+    with pytest.raises(ValueError, match="to must hold weights: one of .* Received: a directory with .'mine.txt'"):
+        convert(source, tmp_path / "to", "tf1", overwrite=True)
     assert (tmp_path / "to" / "mine.txt").exists()
+    shutil.copytree(source, tmp_path / "to", dirs_exist_ok=True)
+    with pytest.raises(ValueError, match="must not replace what it comes from. Received "):
+        convert(tmp_path / "to", tmp_path / "to", "tf1", overwrite=True)
     convert(source, tmp_path / "to", "tf1", overwrite=True)
     assert _same(source, tmp_path / "to") and not (tmp_path / "to" / "mine.txt").exists()
 
