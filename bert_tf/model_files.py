@@ -9,7 +9,7 @@ import numpy as np
 from absl import logging
 
 from bert_tf import families, releases
-from bert_tf.checkpoints import convert, heads, keras_hub, sizes
+from bert_tf.checkpoints import convert, heads, keras_hub, shapes
 from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.checkpoints.writers.description import LABELS_FILE, write_labels
 from bert_tf.config import EncoderConfig, template_for
@@ -63,7 +63,7 @@ def load(path: str | os.PathLike, do_lower_case: bool | None = None) -> Bert:
     checkpoint = open_checkpoint(path)  # first: it says best what is wrong with a path
     description = load_description([directory_of(path)], do_lower_case=do_lower_case)
     config = _with_pooler(description.config, checkpoint)
-    sizes.check(checkpoint, config)
+    shapes.check(checkpoint, config)
     encoder, head = Encoder(config), None
     encoder.build()
     variables = list(encoder.variables)

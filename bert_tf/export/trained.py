@@ -5,7 +5,7 @@ import os
 import keras
 from absl import logging
 
-from bert_tf.checkpoints import convert, heads, sizes
+from bert_tf.checkpoints import convert, heads, shapes
 from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.export.saved_model import export
 from bert_tf.export.served import ServedModel
@@ -32,7 +32,7 @@ def export_trained(
     trained = trained or read_task(directory, description.config)
     task = type(trained.task)(description.config, **trained.task.to_dict())  # one that was trained may have adapters
     checkpoint = open_checkpoint(directory)
-    sizes.check(checkpoint, task.config)
+    shapes.check(checkpoint, task.config)
     model = build_with(dtype, task)
     report = convert.load(checkpoint, model.variables, excuse=heads.unused(task))
     served = ServedModel(task, model, description.tokenizer, trained.text_inputs, trained.max_seq_length)

@@ -7,7 +7,7 @@ import keras
 import tensorflow as tf
 from absl import logging
 
-from bert_tf.checkpoints import convert, heads, sizes
+from bert_tf.checkpoints import convert, heads, shapes
 from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.export.saved_model import export
 from bert_tf.export.served import ServedModel
@@ -49,7 +49,7 @@ class Filler:
             )
         self.max_seq_length = max_seq_length or description.config.max_length
         description.check_length(self.max_seq_length)
-        sizes.check(checkpoint, description.config)
+        shapes.check(checkpoint, description.config)
         self.tokenizer = description.tokenizer
         self.reader = MaskReader(self.tokenizer)
         self.task = FillMaskTask(description.config, self.tokenizer.written_pieces, top_k)

@@ -8,7 +8,7 @@ from typing import Any
 
 from absl import logging
 
-from bert_tf.checkpoints import convert, heads, sizes
+from bert_tf.checkpoints import convert, heads, shapes
 from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.checkpoints.store import Store
 from bert_tf.training import cluster
@@ -86,14 +86,14 @@ class Job:
             best = self.checkpoints.best()
             self.global_step = best.step if best else latest[0]
             own = open_checkpoint(self.checkpoints.prefix(self.global_step))
-            sizes.check(own, self.task.config)
+            shapes.check(own, self.task.config)
             self.model = self.task.build_model()
             self._load(own)
             return
         path = self.run.init_checkpoint
         init = path and open_checkpoint(path, self.task.config.model_type)
         if init:
-            sizes.check(init, self.task.config)
+            shapes.check(init, self.task.config)
             self.model = self.task.build_model()
         if not init or any(v.path not in init.names and not self._is_unused(v.path) for v in self.model.variables):
             raise ValueError(

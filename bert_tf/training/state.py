@@ -7,7 +7,7 @@ import re
 import tensorflow as tf
 from absl import logging
 
-from bert_tf.checkpoints import convert, heads, names, sizes, store
+from bert_tf.checkpoints import convert, heads, names, shapes, store
 from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.lora import is_adapter
 from bert_tf.training.layer_rates import top_layers
@@ -114,7 +114,7 @@ def check_model(
         ValueError: the configuration does not describe the weights to start from, or the memory cannot hold it.
     """
     if init_checkpoint and (anew or not checkpoints.steps()):
-        sizes.check(open_checkpoint(init_checkpoint, task.config.model_type), task.config, reinit_layers)
+        shapes.check(open_checkpoint(init_checkpoint, task.config.model_type), task.config, reinit_layers)
     check_weights(task.config, available_memory())
 
 

@@ -10,7 +10,7 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 import bert_tf
-from bert_tf.checkpoints import names, sizes, tf1
+from bert_tf.checkpoints import names, shapes, tf1
 from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.modeling.encoder import Encoder
 from tests import tiny
@@ -45,7 +45,7 @@ def saved(request, tmp_path_factory):
 
 
 def test_an_encoder_is_described_by_its_own_configuration(saved):
-    sizes.check(saved[1], saved[0])
+    shapes.check(saved[1], saved[0])
 
 
 def test_every_field_that_shapes_a_variable_is_compared(saved):
@@ -58,16 +58,16 @@ def test_every_field_that_shapes_a_variable_is_compared(saved):
         if field == "num_hidden_groups" and config.num_hidden_layers == 1:
             continue  # one layer is one group
         with pytest.raises(ValueError, match=rf"must describe the weights in .*\. Received: .*{value}"):
-            sizes.check(checkpoint, dataclasses.replace(config, **{field: value}))
+            shapes.check(checkpoint, dataclasses.replace(config, **{field: value}))
 
 
 def test_layers_that_start_anew_need_not_be_there(saved):
     config, checkpoint = saved
     more = config.num_blocks + 1
     deeper = dataclasses.replace(config, num_hidden_layers=more, num_hidden_groups=None)
-    sizes.check(checkpoint, deeper, new_layers=1)
+    shapes.check(checkpoint, deeper, new_layers=1)
     with pytest.raises(ValueError, match=f"num_hidden_layers {more}, but layers"):
-        sizes.check(checkpoint, deeper)
+        shapes.check(checkpoint, deeper)
 
 
 @pytest.fixture(scope="module")
