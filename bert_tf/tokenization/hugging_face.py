@@ -3,8 +3,9 @@
 import base64
 from collections.abc import Sequence
 
+from bert_tf.tokenization.normalization import MARKER
+
 WHOLE_FILE = "tokenizer.json"
-_MARKER = "\u2581"
 
 
 def special_tokens(tokenizer) -> dict[str, str]:
@@ -30,7 +31,7 @@ def tokenizer_json(tokenizer, scores: Sequence[tuple[str, float]], character_map
         | {"normalized": False, "special": True}
         for name in sorted(names, key=ids.get)
     ]
-    metaspace = {"type": "Metaspace", "replacement": _MARKER, "prepend_scheme": "always", "split": True}
+    metaspace = {"type": "Metaspace", "replacement": MARKER, "prepend_scheme": "always", "split": True}
     return {
         "version": "1.0",
         "truncation": None,
