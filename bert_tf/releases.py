@@ -51,6 +51,16 @@ def _electra(size, test, dev):
     return Release(f"electra-{size}", 30522, True, repository, scores, "google-research/electra README.md", archive)
 
 
+def _roberta(size, dev):
+    name = f"roberta-{size}"
+    return Release(name, 50265, False, f"FacebookAI/{name}", f"GLUE dev: {dev}", "fairseq examples/roberta/README.md")
+
+
+def _albert(size, scores):
+    name = f"albert-{size}-v2"
+    return Release(name, 30000, True, f"albert/{name}", scores, "google-research/albert README.md")
+
+
 RELEASES: dict[str, Release] = {
     "bert-base-uncased": _google(
         "bert-base", 30522, True, "2018_10_18/uncased_L-12_H-768_A-12", "bert-base-uncased",
@@ -117,6 +127,26 @@ RELEASES: dict[str, Release] = {
     "electra-large-discriminator": _electra(
         "large", 85.2, "CoLA 69.1 SST-2 96.9 MRPC 90.8 STS-B 92.6 QQP 92.4 MNLI 90.9 QNLI 95.0 RTE 88.0"
     ),
+    "roberta-base": _roberta(
+        "base", "MNLI 87.6 QNLI 92.8 QQP 91.9 RTE 78.7 SST-2 94.8 MRPC 90.2 CoLA 63.6 STS-B 91.2"
+    ),
+    "roberta-large": _roberta(
+        "large", "MNLI 90.2 QNLI 94.7 QQP 92.2 RTE 86.6 SST-2 96.4 MRPC 90.9 CoLA 68.0 STS-B 92.4"
+    ),
+    "xlm-roberta-base": Release("xlm-roberta-base", 250002, False, "FacebookAI/xlm-roberta-base"),
+    "xlm-roberta-large": Release("xlm-roberta-large", 250002, False, "FacebookAI/xlm-roberta-large"),
+    "albert-base-v2": _albert("base", "SQuAD 1.1 F1 90.2 exact 83.2; MNLI 84.6 SST-2 92.9 RACE 66.8"),
+    "albert-large-v2": _albert("large", "SQuAD 1.1 F1 91.8 exact 85.2; MNLI 86.5 SST-2 94.9 RACE 75.2"),
+    "albert-xlarge-v2": _albert("xlarge", "SQuAD 1.1 F1 92.9 exact 86.4; MNLI 87.9 SST-2 95.4 RACE 80.7"),
+    "albert-xxlarge-v2": _albert("xxlarge", "SQuAD 1.1 F1 94.6 exact 89.1; MNLI 90.6 SST-2 96.8 RACE 86.8"),
+    "all-MiniLM-L6-v2": Release("minilm-L6-H384", 30522, True, "sentence-transformers/all-MiniLM-L6-v2"),
+    "MiniLM-L12-H384-uncased": Release("minilm-L12-H384", 30522, True, "microsoft/MiniLM-L12-H384-uncased"),
+    "TinyBERT_General_4L_312D": Release("tinybert-4L-312", 30522, True, "huawei-noah/TinyBERT_General_4L_312D"),
+    "TinyBERT_General_6L_768D": Release("tinybert-6L-768", 30522, True, "huawei-noah/TinyBERT_General_6L_768D"),
+    "ernie-2.0-base-en": Release("ernie-2.0-base-en", 30522, True, "nghuyong/ernie-2.0-base-en"),
+    "ernie-2.0-large-en": Release("ernie-2.0-large-en", 30522, True, "nghuyong/ernie-2.0-large-en"),
+    "ernie-3.0-base-zh": Release("ernie-3.0-base-zh", 40000, True, "nghuyong/ernie-3.0-base-zh"),
+    "ernie-3.0-nano-zh": Release("ernie-3.0-nano-zh", 40000, True, "nghuyong/ernie-3.0-nano-zh"),
 }  # fmt: skip
 
 

@@ -14,7 +14,8 @@ def test_each_release_is_whole(name):
     assert config_for(release.size, release.vocab_size).vocab_size == release.vocab_size
     assert bool(release.scores) == bool(release.source)
     assert name.split("/")[-1] == release.repository.split("/")[-1]
-    assert release.do_lower_case != ("-cased" in name or "BERT" in name)
+    cased = ("-cased", "Bio_ClinicalBERT", "roberta")
+    assert release.do_lower_case != any(word in name for word in cased)
     assert releases.find(name) is releases.find(release.repository) is release
 
 
