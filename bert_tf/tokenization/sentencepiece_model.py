@@ -2,6 +2,7 @@
 
 import functools
 import os
+from collections import Counter
 
 import numpy as np
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
@@ -71,6 +72,13 @@ def read_model(path: str | os.PathLike):
         raise ValueError(
             f"{path} must be a SentencePiece model, with one piece for what is unknown. Received {len(model.pieces)} "
             f"pieces, {unknown} of them such; is the file whole?"
+        )
+    counts = Counter(piece.piece for piece in model.pieces)
+    wrong = next((piece for piece, count in counts.items() if count > 1 or not piece), None)
+    if wrong is not None:
+        raise ValueError(
+            f"{path}: the pieces must all differ, and none be empty. Received {wrong!r} {counts[wrong]} times; take "
+            "the file anew from where the model came."
         )
     spec = model.trainer_spec
     if (spec.model_type or UNIGRAM) != UNIGRAM or spec.byte_fallback:

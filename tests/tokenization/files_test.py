@@ -109,6 +109,7 @@ def test_models_of_sentencepiece_that_are_refused(unigram):
         (b"", "Received 0 pieces, 0 of them such; is the file whole"),
         (b"not a model at all", "must be a SentencePiece model. Received 18 bytes"),
         (data[: len(data) // 2], "must be a SentencePiece model"),
+        (data + b"\x0a\x03\x0a\x01a", "the pieces must all differ, and none be empty. Received 'a' 2 times"),
         (data + b"\x12\x02\x18\x02", "must be a unigram model .* Received model_type 2"),
         (data + b"\x12\x03\x98\x02\x01", "byte_fallback True"),
         (data + b"\x1a\x05\x12\x03abc", "precompiled_charsmap must hold a trie. Received 3 bytes"),
