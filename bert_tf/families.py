@@ -81,6 +81,7 @@ class Family:
         sizes: name of a release -> its fields of `EncoderConfig`.
         classes: how the names of its classes begin in Transformers: BertModel.
         keras_hub: what KerasHub has of it; None: nothing that holds its weights.
+        masked_lm_act: what Transformers' masked-LM head computes with, whatever `hidden_act` says; None: with that.
     """
 
     name_map: str
@@ -93,6 +94,7 @@ class Family:
     sizes: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
     classes: str = "Bert"
     keras_hub: KerasHub | None = None
+    masked_lm_act: str | None = None
 
     def read(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Returns what a configuration file says, in the names of our fields; unknown keys stay.
@@ -187,6 +189,7 @@ FAMILIES: dict[str, Family] = {  # the key is Hugging Face's `model_type`
     "electra": Family(
         name_map="electra",
         classes="Electra",
+        masked_lm_act="gelu",
         defaults={"embedding_size": 128},
         fixed={"has_pooler": False, "classifier_act": "gelu"},
         sizes={
@@ -208,6 +211,7 @@ FAMILIES: dict[str, Family] = {  # the key is Hugging Face's `model_type`
     "roberta": Family(
         name_map="roberta",
         classes="Roberta",
+        masked_lm_act="gelu",
         template=Template(("<s>",), ("</s>", "</s>"), ("</s>",), second_segment=0),
         defaults={"has_pooler": False},
         fixed={"first_position": 2, "classifier_act": "tanh"},
