@@ -91,6 +91,7 @@ class Family:
         sizes: name of a release -> its fields of `EncoderConfig`.
         classes: how the names of its classes begin in Transformers: BertModel.
         keras_hub: what KerasHub has of it; None: nothing that holds its weights.
+        masked_lm_act: what Transformers' masked-LM head computes with, whatever `hidden_act` says; None: with that.
     """
 
     name_map: str
@@ -104,6 +105,7 @@ class Family:
     sizes: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
     classes: str = "Bert"
     keras_hub: KerasHub | None = None
+    masked_lm_act: str | None = None
 
     def tokenizing_by(self, kind: str) -> Mapping[str, Any]:
         """Returns `tokenizing` where the tokenizer is the family's own, {} where a model has another one."""
@@ -161,6 +163,7 @@ _OURS_ALONE = ("first_position", "classifier_act", "has_pooler")
 _ROBERTA = Family(
     name_map="roberta",
     classes="Roberta",
+    masked_lm_act="gelu",
     tokenizer="byte_bpe",
     template=Template(
         *(("<s>",), ("</s>", "</s>"), ("</s>",)), second_segment=0, pad="<pad>", unknown="<unk>", mask="<mask>"
@@ -202,6 +205,7 @@ FAMILIES: dict[str, Family] = {  # the key is Hugging Face's `model_type`
     "electra": Family(
         name_map="electra",
         classes="Electra",
+        masked_lm_act="gelu",
         defaults={"embedding_size": 128},
         fixed={"has_pooler": False, "classifier_act": "gelu"},
         sizes=sizes.ELECTRA,

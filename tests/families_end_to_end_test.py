@@ -18,7 +18,7 @@ TOKENIZERS = ROOT / "tests" / "goldens" / "tokenizers"
 _WORDS = 1500  # the most frequent ones of the training file get a piece each
 _SHAPE = {
     "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 128, "hidden_act": "gelu",
-    "max_position_embeddings": 130, "layer_norm_eps": 1e-6, "hidden_dropout_prob": 0.1,
+    "max_position_embeddings": 130, "layer_norm_eps": 1e-6, "initializer_range": 0.1,
 }  # fmt: skip
 
 

@@ -2,27 +2,21 @@
 
 import dataclasses
 import os
-import re
 from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from bert_tf.checkpoints import keras_hub, writers
+from bert_tf.checkpoints import writers
 from bert_tf.checkpoints.locate import locate
 from bert_tf.checkpoints.names import TF1
 from bert_tf.checkpoints.readers import Checkpoint, open_checkpoint
-from bert_tf.checkpoints.writers.architectures import ARCHITECTURES
-from bert_tf.checkpoints.writers.description import HEAD_CLASS
 from bert_tf.checkpoints.writers.sentence_transformers import MODULES
+from bert_tf.conversion.choice import Choice
 from bert_tf.conversion.proof import Proof, prove
+from bert_tf.conversion.purpose import for_task, with_task
 from bert_tf.files import check_free, whole_directory
 from bert_tf.model_files import Bert, Description, directory_of, load_description
-from bert_tf.tasks.registry import TASK_FILE, read_task
-
-# What a task may do to the head's numbers that no other program knows of; in task.json.
-_OF_TASK = ("temperature", "windows")
-_PROBLEM_TYPES = {"single_label": "single_label_classification", "multi_label": "multi_label_classification",
-                  "regression": "regression"}  # fmt: skip
+from bert_tf.tasks.registry import TASK_FILE
 
 
 def convert(
@@ -52,7 +46,7 @@ def convert(
     """
     _check_target(source, target, overwrite)
     checkpoint, description = open_checkpoint(source), load_description([source], do_lower_case=do_lower_case)
-    choice = _Choice(leave_out)
+    choice = Choice(leave_out)
     arrays = {path: checkpoint.stored(path) for path in checkpoint.names if not choice.drops(path)}
     if unknown := [name for name in checkpoint.unknown if not choice.drops(name)]:
         raise ValueError(
@@ -61,7 +55,7 @@ def convert(
         )
     checkpoint.check_twins(arrays)
     parts = description.config, arrays, description.tokenizer, description.labels
-    model = _with_task(writers.Model(*parts, beside=directory_of(source)), form, choice)
+    model = with_task(writers.Model(*parts, beside=directory_of(source)), form, choice)
     model = dataclasses.replace(model, optimizer=_optimizer(checkpoint, form, arrays) if with_optimizer else {})
     without_meaning = tuple(name for name in checkpoint.left_out if name not in model.optimizer)
     return _write(model, target, form, choice, overwrite, checkpoint.path, without_meaning)
@@ -95,12 +89,12 @@ def save(bert: Bert, path: str | os.PathLike, format: str = "bert_tf", leave_out
         OSError: a file cannot be written.
     """
     check_free(path, parameter="path")
-    choice = _Choice(leave_out)
+    choice = Choice(leave_out)
     variables = [*bert.encoder.variables, *(bert.head.variables if bert.head else [])]
     arrays = {variable.path: np.asarray(variable) for variable in variables} | dict(bert.others)
     arrays = {name: array for name, array in arrays.items() if not choice.drops(name)}
     beside = bert.path and directory_of(bert.path)
-    model = _with_task(writers.Model(bert.config, arrays, bert.tokenizer, bert.labels, beside=beside), format, choice)
+    model = with_task(writers.Model(bert.config, arrays, bert.tokenizer, bert.labels, beside=beside), format, choice)
     return _write(model, path, format, choice, False, "a model in memory", ())
 
 
@@ -118,7 +112,7 @@ def check(form: str, description: Description, variables: Iterable, task=None):
     """
     arrays = {variable.path: variable for variable in variables}
     model = writers.Model(description.config, arrays, description.tokenizer)
-    model = model if task is None else _for_task(model, task, form, _Choice(()))
+    model = model if task is None else for_task(model, task, form, Choice(()))
     writers.CHECKS[form](model)
 
 
@@ -144,51 +138,6 @@ def _stays_behind(model, directory):
     return [f"{name} of the source stays behind, and what it says." for name in lost]
 
 
-def _with_task(model, form, choice):
-    """Returns the model with what its configuration, or task.json beside it, says about its head."""
-    extra = model.config.extra
-    said = [*_texts(extra.get("architectures")), *_texts([extra.get(HEAD_CLASS)])]
-    model, task = dataclasses.replace(model, architectures=tuple(said)), _task_of(model)
-    return model if task is None else _for_task(model, task, form, choice)
-
-
-def _for_task(model, task, form, choice):
-    options = task.to_dict()
-    lost = [name for name in _OF_TASK if name in options and form not in writers.WITH_TASK and not choice.drops(name)]
-    if lost:
-        raise ValueError(
-            f"A model must give the same answers in the other format. Received {lost[0]} in {TASK_FILE}, which only "
-            f"bert_tf knows of; give it up with `leave_out={lost[0]}`."
-        )
-    own = [each.ending for each in ARCHITECTURES if _is_for(each, task)]
-    problem = _PROBLEM_TYPES.get(options.get("problem"))
-    extra = {**model.config.extra, **({"problem_type": problem} if problem else {})}
-    config = dataclasses.replace(model.config, extra=extra)
-    return dataclasses.replace(model, config=config, architectures=(*own, *model.architectures))
-
-
-def _task_of(model):
-    """Returns the task that the model was trained for, if that is known and its head comes along."""
-    path = model.beside and os.path.join(model.beside, TASK_FILE)
-    if not path or not os.path.exists(path) or keras_hub.tokenizer_of(model.beside):  # KerasHub has such a file too
-        return None
-    task = read_task(model.beside, model.config).task
-    return task if any(_matches(task.head, path) for path in model.arrays) else None
-
-
-def _is_for(architecture, task):
-    heads = [_matches(task.head, f"{head}/output_weights") for head in architecture.heads]
-    return bool(heads) and all(heads) and architecture.reads_pooler == task.uses_pooler
-
-
-def _matches(patterns, path):
-    return any(re.fullmatch(pattern, path) for pattern in patterns)
-
-
-def _texts(values):
-    return [value for value in values if isinstance(value, str)] if isinstance(values, list) else []
-
-
 def _optimizer(checkpoint: Checkpoint, form, paths):
     """Returns what lies beside the weights that come along: the optimizer's moments, the step; for us, all of it."""
     of = {TF1.from_ours(path) for path in paths}
@@ -199,27 +148,5 @@ def _optimizer(checkpoint: Checkpoint, form, paths):
             f"{checkpoint.path}, which holds none."
         )
     rest = [name for name in checkpoint.left_out if name == "global_step" or name.startswith("training/")]
-    rest = rest if form in writers.WITH_TASK else ["global_step"]
+    rest = [name for name in rest if form in writers.WITH_TASK or name == "global_step"]
     return {name: checkpoint.read_left_out(name) for name in [*slots, *rest]}
-
-
-class _Choice:
-    """What shall stay behind, by patterns of which each must mean something."""
-
-    def __init__(self, patterns: Iterable[str]):
-        self._unused, self._patterns, self.dropped = list(patterns), list(patterns), []
-
-    def drops(self, name: str) -> bool:
-        """Says whether a weight or setting shall stay behind, and remembers it."""
-        fitting = [pattern for pattern in self._patterns if re.fullmatch(pattern, name)]
-        self._unused = [pattern for pattern in self._unused if pattern not in fitting]
-        self.dropped += [name] if fitting else []
-        return bool(fitting)
-
-    def check(self):
-        """Raises ValueError where a pattern means nothing that is there."""
-        if self._unused:
-            raise ValueError(
-                f"Every pattern of `leave_out` must match a weight or a setting that the format lacks. Received "
-                f"{self._unused[0]!r}, which matches none; leave it out."
-            )

@@ -161,6 +161,13 @@ def test_padding_that_transformers_would_count_from(tmp_path):
         writers.write(tmp_path, "huggingface", model)
 
 
+def test_a_head_that_transformers_computes_otherwise(tmp_path):
+    model = models.model("roberta", "masked_lm")
+    model = dataclasses.replace(model, config=dataclasses.replace(model.config, hidden_act="relu"))
+    with pytest.raises(ValueError, match="must compute with gelu in Transformers. Received hidden_act='relu'"):
+        writers.write(tmp_path, "huggingface", model)
+
+
 def test_two_heads_that_no_class_has():
     paths = [*models.arrays(models.config("bert"), "text"), *models.arrays(models.config("bert"), "masked_lm")]
     with pytest.raises(ValueError, match="Received classifier and cls/predictions; say which shall stay behind"):

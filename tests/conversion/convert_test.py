@@ -153,6 +153,8 @@ def test_a_head_stays_behind_only_when_that_is_said(source, tmp_path):
     assert pooling["pooling_mode_mean_tokens"] is True and pooling["word_embedding_dimension"] == 12
     with pytest.raises(ValueError, match="Every pattern of `leave_out` must match .* Received 'lassifier/.*', which"):
         convert(source, tmp_path / "no", "tf1", leave_out=["lassifier/.*"])
+    with pytest.raises(ValueError, match=r"must be a regular expression. Received '\*': nothing to repeat"):
+        convert(source, tmp_path / "no", "tf1", leave_out=["*"])
     assert not (tmp_path / "no").exists()
 
 

@@ -30,7 +30,7 @@ CASES = {
     "electra": {"model_type": "electra", "embedding_size": 8, "hidden_act": "gelu"},
     "electra-odd": {"model_type": "electra", "embedding_size": 10, "hidden_act": "gelu", **_ONE_LAYER},
     "roberta": {"model_type": "roberta", "type_vocab_size": 1, "layer_norm_eps": 1e-5, "hidden_act": "gelu"},
-    "roberta-odd": {"model_type": "roberta", "type_vocab_size": 1, "hidden_act": "gelu_new", **_ONE_LAYER},
+    "roberta-odd": {"model_type": "roberta", "type_vocab_size": 1, "hidden_act": "gelu", **_ONE_LAYER},
     "albert": {"model_type": "albert", "embedding_size": 8, "hidden_act": "gelu_new"},
     "albert-odd": {"model_type": "albert", "embedding_size": 6, "num_hidden_groups": 2, "num_hidden_layers": 5},
     "ernie": {"model_type": "ernie", "use_task_id": True, "task_type_vocab_size": 3, "hidden_act": "relu"},

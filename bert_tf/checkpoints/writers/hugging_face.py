@@ -49,12 +49,18 @@ def write_as(directory: str, model: Model, architecture: Architecture) -> Writte
 
 
 def check(model: Model):
-    """Raises ValueError where the family has no name for a weight, no class the heads, or another id is the padding."""
+    """Raises ValueError where Transformers has no name for a weight, no class for the heads, or computes otherwise."""
     name_map = names.hugging_face(model.config.model_type)
     architecture = architecture_of(model.arrays, model.architectures)
     for path in model.arrays:
         if architecture.holds(path, model.arrays):
             name_map.from_ours(path, model.arrays)
+    act = families.family(model.config.model_type).masked_lm_act or model.config.hidden_act
+    if "cls/predictions" in architecture.heads and act != model.config.hidden_act:
+        raise ValueError(
+            f"The masked-LM head of this model_type must compute with {act} in Transformers. Received hidden_act="
+            f"{model.config.hidden_act!r}; take another format."
+        )
     # Where positions do not start at 0, Transformers counts them from the padding's id on, and leaves that id out.
     first, pad = model.config.first_position, model.tokenizer.pad_id
     if first and pad != first - 1:

@@ -1,0 +1,66 @@
+"""What a model's head is for: its configuration and task.json say it, and the class in the other format follows."""
+
+import dataclasses
+import os
+import re
+
+from bert_tf.checkpoints import keras_hub, writers
+from bert_tf.checkpoints.writers.architectures import ARCHITECTURES
+from bert_tf.checkpoints.writers.description import HEAD_CLASS
+from bert_tf.conversion.choice import Choice
+from bert_tf.tasks.registry import TASK_FILE, read_task
+
+# What a task may do to the head's numbers that no other program knows of; in task.json.
+_OF_TASK = ("temperature", "windows")
+_PROBLEM_TYPES = {"single_label": "single_label_classification", "multi_label": "multi_label_classification",
+                  "regression": "regression"}  # fmt: skip
+
+
+def with_task(model: writers.Model, form: str, choice: Choice) -> writers.Model:
+    """Returns the model with what its configuration, or task.json beside it, says about its head; raises as below."""
+    extra = model.config.extra
+    said = [*_texts(extra.get("architectures")), *_texts([extra.get(HEAD_CLASS)])]
+    model, task = dataclasses.replace(model, architectures=tuple(said)), _task_of(model)
+    return model if task is None else for_task(model, task, form, choice)
+
+
+def for_task(model: writers.Model, task, form: str, choice: Choice) -> writers.Model:
+    """Returns the model with what a task, a `tasks.task.FineTuned`, says about its head.
+
+    Raises:
+        ValueError: the task does something with the head's numbers that the format has no place for.
+    """
+    options = task.to_dict()
+    lost = [name for name in _OF_TASK if name in options and form not in writers.WITH_TASK and not choice.drops(name)]
+    if lost:
+        raise ValueError(
+            f"A model must give the same answers in the other format. Received {lost[0]} in {TASK_FILE}, which only "
+            f"bert_tf knows of; give it up with `leave_out={lost[0]}`."
+        )
+    own = [each.ending for each in ARCHITECTURES if _is_for(each, task)]
+    problem = _PROBLEM_TYPES.get(options.get("problem"))
+    extra = {**model.config.extra, **({"problem_type": problem} if problem else {})}
+    config = dataclasses.replace(model.config, extra=extra)
+    return dataclasses.replace(model, config=config, architectures=(*own, *model.architectures))
+
+
+def _task_of(model):
+    """Returns the task that the model was trained for, if that is known and its head comes along."""
+    path = model.beside and os.path.join(model.beside, TASK_FILE)
+    if not path or not os.path.exists(path) or keras_hub.tokenizer_of(model.beside):  # KerasHub has such a file too
+        return None
+    task = read_task(model.beside, model.config).task
+    return task if any(_matches(task.head, path) for path in model.arrays) else None
+
+
+def _is_for(architecture, task):
+    heads = [_matches(task.head, f"{head}/output_weights") for head in architecture.heads]
+    return bool(heads) and all(heads) and architecture.reads_pooler == task.uses_pooler
+
+
+def _matches(patterns, path):
+    return any(re.fullmatch(pattern, path) for pattern in patterns)
+
+
+def _texts(values):
+    return [value for value in values if isinstance(value, str)] if isinstance(values, list) else []
