@@ -1,4 +1,7 @@
-"""BERT's children from random weights to an answer: trained on film reviews, exported, served, asked."""
+"""BERT's children from random weights to an answer: trained on film reviews, exported, served, asked.
+
+What they leave for Transformers answers there as here, by its `pipeline` and its own tokenizers.
+"""
 
 import collections
 import json
@@ -10,7 +13,7 @@ import pytest
 from bert_tf.serving.client import Client
 from bert_tf.serving.server import serve
 from bert_tf.tokenization.sentencepiece_model import read_model
-from tests import tiny
+from tests import other_envs, tiny
 from tests.conftest import ROOT
 from tests.scripts import run
 
@@ -52,11 +55,19 @@ def _wordpiece(folder, words):
     return path, len(dict.fromkeys(pieces))
 
 
+def _many_languages(folder, words):
+    """As `_unigram`, with the pieces that XLM-RoBERTa has around the model's: four for five, and one more."""
+    path, size = _unigram(folder, words)
+    path.rename(folder / "sentencepiece.bpe.model")
+    return folder / "sentencepiece.bpe.model", size
+
+
 # The family -> what its configuration says beside the shape, and what makes its vocabulary.
 CASES = {
     "roberta": ({"type_vocab_size": 1}, _byte_bpe),
     "albert": ({"embedding_size": 32, "num_hidden_groups": 1}, _unigram),
     "electra": ({"embedding_size": 32}, _wordpiece),
+    "xlm-roberta": ({"type_vocab_size": 1}, _many_languages),
 }
 
 
@@ -71,6 +82,14 @@ def _model(folder, data, family):
     return path
 
 
+_PIPELINE = """
+import json, sys, transformers
+classify = transformers.pipeline("text-classification", sys.argv[1], device="cpu", top_k=None)
+answers = [classify([text])[0] for text in json.load(open(sys.argv[2]))]
+print(json.dumps([{each["label"]: each["score"] for each in answer} for answer in answers]))
+"""
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("family", CASES)
 def test_reviews(family, shared_data, tmp_path):
@@ -80,8 +99,8 @@ def test_reviews(family, shared_data, tmp_path):
         f"--train_file={data}/train.tsv", f"--eval_file={data}/dev.tsv", f"--predict_file={data}/test.tsv",
         "--header=false", "--text_column=0", "--label_column=1", f"--bert_config_file={tmp_path}/config.json",
         f"--vocab_file={vocabulary}", f"--output_dir={output}", "--do_train", "--do_eval", "--do_predict",
-        "--do_export", "--max_seq_length=96", "--train_batch_size=32", "--learning_rate=1e-3",
-        "--num_train_epochs=3", "--seed=1",
+        "--do_export", "--save_format=huggingface", "--max_seq_length=96", "--train_batch_size=32",
+        "--learning_rate=1e-3", "--num_train_epochs=3", "--seed=1",
     ])  # fmt: skip
     scores = dict(line.split(" = ") for line in (output / "eval_results.txt").read_text().splitlines())
     print(f"{family}: accuracy {scores['eval_accuracy']} of the dev file, from random weights")
@@ -92,3 +111,13 @@ def test_reviews(family, shared_data, tmp_path):
     assert [answer["label"] for answer in answers] == [row["label"] for row in written]
     ours, theirs = ([list(a["probabilities"].values()) for a in answers], [row["probabilities"] for row in written])
     np.testing.assert_allclose(ours, theirs, atol=1e-5)
+    _check_transformers(output / "huggingface", [row for row in written if len(row["text"]) < 80][:100], tmp_path)
+
+
+def _check_transformers(folder, rows, tmp_path):
+    texts = tmp_path / "ask.json"
+    texts.write_text(json.dumps([row["text"] for row in rows]), encoding="utf-8")
+    found = json.loads(other_envs.run(other_envs.torch_python(), _PIPELINE, folder, texts).splitlines()[-1])
+    for row, answer in zip(rows, found, strict=True):
+        assert set(answer) == set(row["labels"])
+        np.testing.assert_allclose([answer[label] for label in row["labels"]], row["probabilities"], atol=1e-5)

@@ -94,6 +94,14 @@ class BaseTokenizer(tf.Module):
         """The pieces as a reader would write them; `vocab` has them as the vocabulary's file does."""
         return self.vocab
 
+    @property
+    def special_tokens(self) -> dict[str, str]:
+        """The special pieces under Hugging Face's names for them: "cls_token" and so on."""
+        first, last = self.template.before[0], self.template.after[-1]
+        names = {"bos_token": first, "cls_token": first, "eos_token": last, "sep_token": last}
+        names |= {"pad_token": self.template.pad, "unk_token": self.template.unknown}
+        return names | ({} if self.mask_id is None else {"mask_token": self.mask})
+
     def save(self, directory: str | os.PathLike):
         """Writes the files that `from_directory` reads, under the names that Hugging Face gives them."""
         raise NotImplementedError

@@ -12,7 +12,7 @@ from bert_tf.files import read_json, read_text, write_text
 from bert_tf.tokenization import vocabulary as vocabularies
 from bert_tf.tokenization.base import BaseTokenizer, Pieces
 from bert_tf.tokenization.bpe import BytePairs, byte_symbols
-from bert_tf.tokenization.hugging_face import WHOLE_FILE, special_tokens
+from bert_tf.tokenization.hugging_face import WHOLE_FILE
 
 VOCAB_FILE, MERGES_FILE = "vocab.json", "merges.txt"
 _HEAD = "#version"  # of merges.txt: its first line may be a comment that begins so
@@ -124,7 +124,7 @@ class ByteBpeTokenizer(BaseTokenizer):
         write_text(os.path.join(directory, VOCAB_FILE), json.dumps(ids, ensure_ascii=False) + "\n")
         lines = [f"{_HEAD}: 0.2", *(" ".join(merge) for merge in self._merges)]
         write_text(os.path.join(directory, MERGES_FILE), "".join(f"{line}\n" for line in lines))
-        settings = {"add_prefix_space": self.add_prefix_space, **special_tokens(self)}
+        settings = {"add_prefix_space": self.add_prefix_space, **self.special_tokens}
         vocabularies.write_config(directory, "RobertaTokenizer", settings)
 
     def _ids_and_offsets(self, texts):

@@ -8,14 +8,6 @@ from bert_tf.tokenization.normalization import MARKER
 WHOLE_FILE = "tokenizer.json"
 
 
-def special_tokens(tokenizer) -> dict[str, str]:
-    """Returns the special pieces as tokenizer_config.json has them."""
-    template = tokenizer.template
-    names = {"bos_token": template.before[0], "cls_token": template.before[0], "eos_token": template.after[-1]}
-    names |= {"sep_token": template.after[-1], "pad_token": template.pad, "unk_token": template.unknown}
-    return names | ({} if tokenizer.mask_id is None else {"mask_token": tokenizer.mask})
-
-
 def tokenizer_json(tokenizer, scores: Sequence[tuple[str, float]], character_map: bytes):
     """Returns what tokenizer.json says of a unigram tokenizer, as the published ones of ALBERT and XLM-RoBERTa do.
 
@@ -24,7 +16,7 @@ def tokenizer_json(tokenizer, scores: Sequence[tuple[str, float]], character_map
         scores: its pieces and their scores, in the order of the ids.
         character_map: `precompiled_charsmap` of the model.
     """
-    names = dict.fromkeys(special_tokens(tokenizer).values())
+    names = dict.fromkeys(tokenizer.special_tokens.values())
     ids = {name: tokenizer.vocab.index(name) for name in names}
     added = [
         {"id": ids[name], "content": name, "single_word": False, "lstrip": name == tokenizer.mask, "rstrip": False}

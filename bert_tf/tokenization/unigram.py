@@ -16,7 +16,7 @@ from bert_tf.tokenization import sentencepiece_model as models
 from bert_tf.tokenization import vocabulary as vocabularies
 from bert_tf.tokenization.base import BaseTokenizer, Pieces
 from bert_tf.tokenization.bpe import shifted
-from bert_tf.tokenization.hugging_face import WHOLE_FILE, special_tokens, tokenizer_json
+from bert_tf.tokenization.hugging_face import WHOLE_FILE, tokenizer_json
 from bert_tf.tokenization.normalization import MARKER, Normalizer
 
 _PENALTY = 100.0  # what keeps "9," from being one piece, as in Hugging Face's tokenizers for ALBERT
@@ -139,7 +139,7 @@ class UnigramTokenizer(BaseTokenizer):
             file.write(self._data)
         write_text(os.path.join(directory, WHOLE_FILE), json.dumps(self._whole(), ensure_ascii=False) + "\n")
         settings = {"do_lower_case": self.do_lower_case, "keep_accents": self.keep_accents}
-        vocabularies.write_config(directory, self._tokenizer_class, settings | special_tokens(self))
+        vocabularies.write_config(directory, self._tokenizer_class, settings | self.special_tokens)
 
     def _ids_and_offsets(self, texts):
         stream, white, splits = self._normalizer(texts)

@@ -100,6 +100,11 @@ class Tokenizer(BaseTokenizer):
         template = template or (family or cls.family_of(directory)).template
         return cls(vocab_file or cls.file_in(directory), do_lower_case, template, strip_accents)
 
+    @property
+    def special_tokens(self) -> dict[str, str]:
+        """As for all tokenizers; but nothing begins or ends a text of BERT's."""
+        return {name: piece for name, piece in super().special_tokens.items() if name not in ("bos_token", "eos_token")}
+
     def save(self, directory: str | os.PathLike):
         """Writes `vocab.txt` and `tokenizer_config.json`, which `from_directory` reads."""
         directory = os.fspath(directory)

@@ -14,7 +14,6 @@ from bert_tf.checkpoints.writers.model import Model, Written
 from bert_tf.files import read_json
 
 WEIGHTS = "model.safetensors"
-_SPECIAL = ("unk", "sep", "pad", "cls", "mask")
 _CLASSIFIER = "classifier/output_bias"
 
 
@@ -104,8 +103,7 @@ def write_tokenizer(directory: str, model: Model):
     tokenizer = model.tokenizer
     tokenizer.save(directory)
     path = os.path.join(directory, "tokenizer_config.json")
-    ids = {f"{name}_token": getattr(tokenizer, f"{name}_id") for name in _SPECIAL}
-    special = {name: tokenizer.vocab[n] for name, n in ids.items() if n is not None}
+    special = tokenizer.special_tokens
     inputs = ["input_ids", *(["token_type_ids"] if model.config.type_vocab_size else []), "attention_mask"]
     settings = {**special, "model_max_length": model.config.max_length, "model_input_names": inputs}
     written = read_json(path) if os.path.exists(path) else {}
