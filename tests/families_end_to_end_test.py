@@ -6,6 +6,7 @@ What they leave for Transformers answers there as here, by its `pipeline` and it
 import collections
 import json
 import math
+import sys
 
 import numpy as np
 import pytest
@@ -111,7 +112,15 @@ def test_reviews(family, shared_data, tmp_path):
     assert [answer["label"] for answer in answers] == [row["label"] for row in written]
     ours, theirs = ([list(a["probabilities"].values()) for a in answers], [row["probabilities"] for row in written])
     np.testing.assert_allclose(ours, theirs, atol=1e-5)
+    if sys.version_info < (3, 12):  # the old TensorFlow is for Python up to 3.11
+        _check_old_tensorflow(output / "export" / "1", written[:100])
     _check_transformers(output / "huggingface", [row for row in written if len(row["text"]) < 80][:100], tmp_path)
+
+
+def _check_old_tensorflow(path, rows):
+    """The TensorFlow that TensorFlow Serving 2.12 to 2.19 link has all ops, and gives the same answers."""
+    got = other_envs.old_tensorflow_answers(path, [row["text"].encode() for row in rows])
+    np.testing.assert_allclose(got, [row["probabilities"] for row in rows], atol=1e-5)
 
 
 def _check_transformers(folder, rows, tmp_path):

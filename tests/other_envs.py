@@ -4,12 +4,19 @@ BERT_TF_TORCH_PYTHON and BERT_TF_TORCH_TF_PYTHON name interpreters that are read
 once at the root of the repository, which takes some minutes and a package index.
 """
 
+import json
 import os
 import pathlib
 import subprocess
 import sys
 
 _ROOT = pathlib.Path(__file__).resolve().parent.parent
+_OLD = """
+import json, sys, tensorflow as tf, tensorflow_text
+serve = tf.saved_model.load(sys.argv[1]).signatures["serving_default"]
+texts = [bytes.fromhex(text) for text in json.loads(sys.argv[2])]
+print(json.dumps([tf.__version__, serve(text=tf.constant(texts))["probabilities"].numpy().tolist()]))
+"""
 _TORCH = ("torch==2.13.0", "transformers==4.57.*", "numpy", "safetensors", "onnx", "onnxruntime")
 
 
@@ -34,6 +41,14 @@ def run(python: str, code: str, *arguments) -> str:
     done = subprocess.run([python, "-c", code, *map(str, arguments)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"{python} ended with {done.returncode}:\n{done.stderr[-4000:]}"
     return done.stdout
+
+
+def old_tensorflow_answers(path: str | os.PathLike, texts: list[bytes]) -> list[list[float]]:
+    """Returns the probabilities that the SavedModel of a classifier gives under the old TensorFlow."""
+    out = run(old_tensorflow_python(), _OLD, path, json.dumps([text.hex() for text in texts]))
+    version, answers = json.loads(out.splitlines()[-1])
+    assert version.startswith("2.12.")
+    return answers
 
 
 def _environment(name, requirements):
