@@ -62,7 +62,7 @@ def read_json(path: str | os.PathLike, kind: str = "JSON"):
         ) from error
 
 
-def read_object(path: str | os.PathLike, kind: str, remedy: str) -> dict:
+def read_object(path: str | os.PathLike, kind: str, remedy: str, largest: int = _LARGEST_OBJECT) -> dict:
     """Returns the JSON object that a model's file holds; of a file from anywhere, so that nothing in it can do harm.
 
     Python's reader takes eight times the memory of the text, and what is nested deeply ends in a RecursionError, there
@@ -71,27 +71,38 @@ def read_object(path: str | os.PathLike, kind: str, remedy: str) -> dict:
     Args:
         path: the file.
         kind: what it must be, and `remedy`, what to do where it is not: for the message.
+        largest: bytes of the file at most.
 
     Raises:
         ValueError: there is no such file, it is no UTF-8, no JSON object, too large or nested too deeply.
     """
+    return _read_bounded(path, kind, remedy, largest, dict)
+
+
+def read_list(path: str | os.PathLike, kind: str, remedy: str) -> list:
+    """Returns the JSON list that a model's file holds; otherwise as `read_object`."""
+    return _read_bounded(path, kind, remedy, _LARGEST_OBJECT, list)
+
+
+def _read_bounded(path, kind, remedy, largest, expected):
     path = os.fspath(path)
     try:
         if not os.path.isfile(path):
             raise ValueError("a directory" if os.path.isdir(path) else "no file")
-        if os.path.getsize(path) > _LARGEST_OBJECT:
+        if os.path.getsize(path) > largest:
             raise ValueError(f"{os.path.getsize(path)} bytes, which is too long")
         with open(path, encoding="utf-8-sig") as file:
             value = json.load(file)
-        _check_object(value)
+        _check_value(value, expected)
     except (ValueError, OSError, RecursionError) as error:
         raise ValueError(f"{path} must be {kind}. Received: {error}; {remedy}.") from error
     return value
 
 
-def _check_object(value):
-    if not isinstance(value, dict):
-        raise ValueError(f"a {type(value).__name__} in place of an object")
+def _check_value(value, expected):
+    if not isinstance(value, expected):
+        name = "an object" if expected is dict else "a list"
+        raise ValueError(f"a {type(value).__name__} in place of {name}")
     level = [value]
     for _ in range(_DEEPEST):
         level = [item for each in level if isinstance(each, (dict, list))
