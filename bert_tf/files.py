@@ -15,6 +15,7 @@ _GZIP_MAGIC = b"\x1f\x8b"
 _UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _LARGEST_OBJECT = 8 * 2**20  # bytes of a JSON object: the index of 50,000 weights has 5 MB
 _DEEPEST = 50  # levels of it
+_MOST_CONTAINERS = 1_000_000  # lists and objects, for which Python takes twenty times their text
 _BRIEF = reprlib.Repr()
 _BRIEF.maxstring = _BRIEF.maxother = _BRIEF.maxlong = 200
 _BRIEF.maxlist = _BRIEF.maxtuple = _BRIEF.maxdict = 20
@@ -65,7 +66,7 @@ def read_json(path: str | os.PathLike, kind: str = "JSON"):
 def read_object(path: str | os.PathLike, kind: str, remedy: str, largest: int = _LARGEST_OBJECT) -> dict:
     """Returns the JSON object that a model's file holds; of a file from anywhere, so that nothing in it can do harm.
 
-    Python's reader takes eight times the memory of the text, and what is nested deeply ends in a RecursionError, there
+    Python's reader takes many times the memory of the text, and what is nested deeply ends in a RecursionError, there
     or where the values are compared and printed: both are bounded.
 
     Args:
@@ -92,7 +93,10 @@ def _read_bounded(path, kind, remedy, largest, expected):
         if os.path.getsize(path) > largest:
             raise ValueError(f"{os.path.getsize(path)} bytes, which is too long")
         with open(path, encoding="utf-8-sig") as file:
-            value = json.load(file)
+            text = file.read()
+        if text.count("[") + text.count("{") > _MOST_CONTAINERS:
+            raise ValueError(f"more than {_MOST_CONTAINERS:,} lists and objects")
+        value = json.loads(text)
         _check_value(value, expected)
     except (ValueError, OSError, RecursionError) as error:
         raise ValueError(f"{path} must be {kind}. Received: {error}; {remedy}.") from error

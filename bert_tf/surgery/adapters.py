@@ -121,7 +121,8 @@ def _settings(lora: Lora, named: Mapping[str, np.ndarray], base) -> dict[str, An
 def _read_settings(path):
     values = read_object(path, "the configuration of an adapter in JSON", "take what PEFT or a run with adapters wrote")
     if values.get("peft_type") != "LORA":
-        raise ValueError(f"{path} must be of a LoRA adapter, peft_type LORA. Received: {brief(values.get('peft_type'))}.")
+        kind = brief(values.get("peft_type"))
+        raise ValueError(f"{path} must be of a LoRA adapter, peft_type LORA. Received: {kind}.")
     for name in _REFUSED:
         if values.get(name):
             raise ValueError(f"{path} must not set {name}, which changes what an adapter computes. Received: "
@@ -144,7 +145,7 @@ def _sorted(file, path, name_map):
         groups = name_map.sort(plain)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
-    if groups.unknown or not all(name.startswith(_PREFIX) for name in file.shapes):
+    if groups.unknown or not file.shapes or not all(name.startswith(_PREFIX) for name in file.shapes):
         raise ValueError(
             f"{path} must hold adapters and heads that the family of the model knows. Received also: "
             f"{(groups.unknown or list(file.shapes))[:5]}."

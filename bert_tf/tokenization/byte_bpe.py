@@ -16,7 +16,7 @@ from bert_tf.tokenization.bpe import BytePairs, byte_symbols
 from bert_tf.tokenization.hugging_face import WHOLE_FILE, special_tokens
 
 VOCAB_FILE, MERGES_FILE = "vocab.json", "merges.txt"
-_LARGEST = 16 * 2**20  # bytes of a file, for which Python takes twenty times as many: 300,000 pieces and merges
+_LARGEST = 16 * 2**20  # bytes of a file: 300,000 pieces and their merges
 _REMEDY = "take the files of a model with byte-level BPE"
 _HEAD = "#version"  # of merges.txt: its first line may be a comment that begins so
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -192,8 +192,8 @@ def _read_whole(path):
     if not isinstance(model, dict) or model.get("type", "BPE") != "BPE" or not isinstance(model.get("merges"), list):
         kind = model.get("type") if isinstance(model, dict) else "none"
         raise ValueError(
-            f"{path} must hold a model of the type BPE with its merges. Received the type {brief(kind)}; name the files "
-            "of a model with byte-level BPE."
+            f"{path} must hold a model of the type BPE with its merges. Received the type {brief(kind)}; "
+            f"{_REMEDY}."
         )
     before = values.get("pre_tokenizer")
     if not isinstance(before, dict) or before.get("type") != "ByteLevel" or values.get("normalizer"):
@@ -222,7 +222,9 @@ def _checked_vocab(vocab, path):
             f"{path} must hold a JSON object with an id from 0 up for each piece. Received: {brief(vocab)}; {_REMEDY}."
         )
     if broken := next((piece for piece in vocab if _SURROGATE.search(piece)), None):
-        raise ValueError(f"{path}: a piece must be whole text. Received half a character in {brief(broken)}; {_REMEDY}.")
+        raise ValueError(
+            f"{path}: a piece must be whole text. Received half a character in {brief(broken)}; {_REMEDY}."
+        )
     return vocab
 
 

@@ -11,12 +11,23 @@ import numpy as np
 import pytest
 
 from tests import processes, tiny
+from tests.checkpoints import hostile_files
 from tests.checkpoints.good_files import (
-    ADAPTER_CONFIG, ADAPTERS, BESIDE, BPE_VOCAB, MERGES, MODULES, PIECES, PRESET_TOKENIZER, WHOLE
+    ADAPTER_CONFIG,
+    ADAPTERS,
+    BESIDE,
+    BPE_VOCAB,
+    MERGES,
+    MODULES,
+    PIECES,
+    PRESET_TOKENIZER,
+    WHOLE,
 )  # fmt: skip
-from tests.checkpoints.hostile_files import CASES, CONFIG, SETTINGS, VOCAB
+from tests.checkpoints.hostile_family_files import FAMILY_CASES
+from tests.checkpoints.hostile_files import CONFIG, SETTINGS, VOCAB
 
 SECONDS, MEGABYTES = 5, 500
+CASES = hostile_files.CASES | FAMILY_CASES
 
 
 def read(folder, name):
