@@ -15,6 +15,7 @@ _GZIP_MAGIC = b"\x1f\x8b"
 _UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _LARGEST_OBJECT = 8 * 2**20  # bytes of a JSON object: the index of 50,000 weights has 5 MB
 _DEEPEST = 50  # levels of it
+_MOST_CONTAINERS = 1_000_000  # lists and objects, for which Python takes twenty times their text
 _BRIEF = reprlib.Repr()
 _BRIEF.maxstring = _BRIEF.maxother = _BRIEF.maxlong = 200
 _BRIEF.maxlist = _BRIEF.maxtuple = _BRIEF.maxdict = 20
@@ -62,36 +63,50 @@ def read_json(path: str | os.PathLike, kind: str = "JSON"):
         ) from error
 
 
-def read_object(path: str | os.PathLike, kind: str, remedy: str) -> dict:
+def read_object(path: str | os.PathLike, kind: str, remedy: str, largest: int = _LARGEST_OBJECT) -> dict:
     """Returns the JSON object that a model's file holds; of a file from anywhere, so that nothing in it can do harm.
 
-    Python's reader takes eight times the memory of the text, and what is nested deeply ends in a RecursionError, there
+    Python's reader takes many times the memory of the text, and what is nested deeply ends in a RecursionError, there
     or where the values are compared and printed: both are bounded.
 
     Args:
         path: the file.
         kind: what it must be, and `remedy`, what to do where it is not: for the message.
+        largest: bytes of the file at most.
 
     Raises:
         ValueError: there is no such file, it is no UTF-8, no JSON object, too large or nested too deeply.
     """
+    return _read_bounded(path, kind, remedy, largest, dict)
+
+
+def read_list(path: str | os.PathLike, kind: str, remedy: str) -> list:
+    """Returns the JSON list that a model's file holds; otherwise as `read_object`."""
+    return _read_bounded(path, kind, remedy, _LARGEST_OBJECT, list)
+
+
+def _read_bounded(path, kind, remedy, largest, expected):
     path = os.fspath(path)
     try:
         if not os.path.isfile(path):
             raise ValueError("a directory" if os.path.isdir(path) else "no file")
-        if os.path.getsize(path) > _LARGEST_OBJECT:
+        if os.path.getsize(path) > largest:
             raise ValueError(f"{os.path.getsize(path)} bytes, which is too long")
         with open(path, encoding="utf-8-sig") as file:
-            value = json.load(file)
-        _check_object(value)
+            text = file.read()
+        if text.count("[") + text.count("{") > _MOST_CONTAINERS:
+            raise ValueError(f"more than {_MOST_CONTAINERS:,} lists and objects")
+        value = json.loads(text)
+        _check_value(value, expected)
     except (ValueError, OSError, RecursionError) as error:
         raise ValueError(f"{path} must be {kind}. Received: {error}; {remedy}.") from error
     return value
 
 
-def _check_object(value):
-    if not isinstance(value, dict):
-        raise ValueError(f"a {type(value).__name__} in place of an object")
+def _check_value(value, expected):
+    if not isinstance(value, expected):
+        name = "an object" if expected is dict else "a list"
+        raise ValueError(f"a {type(value).__name__} in place of {name}")
     level = [value]
     for _ in range(_DEEPEST):
         level = [item for each in level if isinstance(each, (dict, list))

@@ -11,6 +11,7 @@ TARGETS = {
     "value": "attention/self/value",
     "output": "attention/output/dense",
 }
+_LARGEST = 1_000_000  # of rank and alpha: no kernel is so wide
 NAMES = ("lora_A", "lora_B")  # what an adapter's two variables are called, here and in PEFT's files
 
 
@@ -32,12 +33,12 @@ class Lora:
     targets: tuple[str, ...] = ("query", "value")
 
     def __post_init__(self):
-        good = [isinstance(n, kind) and not isinstance(n, bool) and n > 0
+        good = [isinstance(n, kind) and not isinstance(n, bool) and 0 < n <= _LARGEST
                 for n, kind in ((self.rank, int), (self.alpha, (int, float)))]  # fmt: skip
         if not all(good):
             raise ValueError(
-                "`lora_rank` must be a whole number above 0, and `lora_alpha` a number above 0. Received: "
-                f"{self.rank!r} and {self.alpha!r}."
+                f"`lora_rank` must be a whole number above 0, and `lora_alpha` a number above 0, at most {_LARGEST:,}. "
+                f"Received: {self.rank!r:.80} and {self.alpha!r:.80}."
             )
         known = isinstance(self.targets, (list, tuple)) and all(name in TARGETS for name in self.targets)
         if not known or not self.targets or len(set(self.targets)) < len(self.targets):

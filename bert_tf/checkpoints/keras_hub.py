@@ -4,12 +4,14 @@ import os
 
 import numpy as np
 
+from bert_tf.checkpoints.hdf5 import Hdf5File
 from bert_tf.checkpoints.names.keras_hub import TASK
-from bert_tf.files import read_json
+from bert_tf.files import brief, read_object
 
 MODEL_WEIGHTS, TASK_WEIGHTS = "model.weights.h5", "task.weights.h5"
 TOKENIZER_FILE, TASK_FILE = "tokenizer.json", "task.json"
 VOCABULARY = os.path.join("assets", "tokenizer", "vocabulary.txt")
+_DESCRIPTION, _REMEDY = "what KerasHub or bert_tf wrote in JSON", "copy it again, or save the preset again"
 
 
 class Preset:
@@ -30,26 +32,13 @@ class Preset:
             self._add(task, TASK)
 
     def read(self, name: str) -> np.ndarray:
-        path, inside = self._places[name]
-        with _opened(path) as file:
-            try:
-                return np.asarray(file[inside])
-            except (OSError, KeyError) as error:
-                raise _refusal(path, f"{inside}: {error}") from error
+        file, inside = self._places[name]
+        return file.read(inside)
 
     def _add(self, path, prefix):
-        import h5py
-
-        def add(name, item):
-            if isinstance(item, h5py.Dataset):
-                self._places[prefix + name] = path, name
-                self.shapes[prefix + name] = tuple(item.shape)
-
-        with _opened(path) as file:
-            try:
-                file.visititems(add)
-            except (OSError, RuntimeError) as error:
-                raise _refusal(path, error) from error
+        file = Hdf5File(path)
+        for name, shape in file.shapes.items():
+            self._places[prefix + name], self.shapes[prefix + name] = (file, name), shape
 
 
 def tokenizer_of(directory: str) -> tuple[str, bool] | None:
@@ -62,33 +51,11 @@ def tokenizer_of(directory: str) -> tuple[str, bool] | None:
     if not os.path.exists(path):
         return None
     file = os.path.join(directory, TOKENIZER_FILE)
-    try:
-        return path, bool(read_json(file)["config"]["lowercase"])
-    except (KeyError, TypeError) as error:
+    config = read_object(file, _DESCRIPTION, _REMEDY).get("config")
+    lower = config.get("lowercase") if isinstance(config, dict) else None
+    if not isinstance(lower, bool):
         raise ValueError(
-            f"{file} must describe a word-piece tokenizer of KerasHub's. Received one without {error}; save the preset "
-            "again."
-        ) from error
-
-
-def task_class(directory: str) -> str | None:
-    """Returns the name of the task's class in a preset, such as "BertTextClassifier"; None: there is no task."""
-    path = os.path.join(directory, TASK_FILE)
-    values = read_json(path) if os.path.exists(path) else None
-    return str(values.get("class_name")) if isinstance(values, dict) and "registered_name" in values else None
-
-
-def _opened(path):
-    import h5py
-
-    try:
-        return h5py.File(path, "r")
-    except OSError as error:
-        raise _refusal(path, error) from error
-
-
-def _refusal(path, why):
-    return ValueError(
-        f"{path} must be a whole HDF5 file, as Keras writes weights. Received: {why}. Copy it again, or save the "
-        "preset again."
-    )
+            f"{file} must describe a word-piece tokenizer of KerasHub's, with lowercase true or false. Received: "
+            f"{brief(lower)}; save the preset again."
+        )
+    return path, lower

@@ -18,7 +18,7 @@ from safetensors.numpy import save
 from bert_tf.checkpoints import heads, names
 from bert_tf.checkpoints.formats import SafetensorsFile
 from bert_tf.checkpoints.readers import merged
-from bert_tf.files import atomic_open, read_object, whole_directory, write_text
+from bert_tf.files import atomic_open, brief, read_object, whole_directory, write_text
 from bert_tf.lora import NAMES, Lora, is_adapter
 from bert_tf.model_files import LABELS_FILE, read_labels
 from bert_tf.surgery.model import Model, read_task
@@ -121,12 +121,16 @@ def _settings(lora: Lora, named: Mapping[str, np.ndarray], base) -> dict[str, An
 def _read_settings(path):
     values = read_object(path, "the configuration of an adapter in JSON", "take what PEFT or a run with adapters wrote")
     if values.get("peft_type") != "LORA":
-        raise ValueError(f"{path} must be of a LoRA adapter, peft_type LORA. Received: {str(values)[:80]}.")
+        kind = brief(values.get("peft_type"))
+        raise ValueError(f"{path} must be of a LoRA adapter, peft_type LORA. Received: {kind}.")
     for name in _REFUSED:
         if values.get(name):
             raise ValueError(f"{path} must not set {name}, which changes what an adapter computes. Received: "
-                             f"{values[name]!r}; merge this adapter with PEFT.")  # fmt: skip
-    Lora(values.get("r"), values.get("lora_alpha"))  # raises ValueError
+                             f"{brief(values[name])}; merge this adapter with PEFT.")  # fmt: skip
+    try:
+        Lora(values.get("r"), values.get("lora_alpha"))
+    except ValueError as error:
+        raise ValueError(f"{path}, r and lora_alpha: {error}") from error
     return values
 
 
@@ -137,8 +141,11 @@ def _sorted(file, path, name_map):
         end = next((end for end in _LORA_ENDS if name.endswith(end)), "")
         whole = name.removeprefix(_PREFIX).removesuffix(end) + (".weight" if end else "")
         plain.setdefault(whole, []).append(name)
-    groups = name_map.sort(plain)
-    if groups.unknown or not all(name.startswith(_PREFIX) for name in file.shapes):
+    try:
+        groups = name_map.sort(plain)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
+    if groups.unknown or not file.shapes or not all(name.startswith(_PREFIX) for name in file.shapes):
         raise ValueError(
             f"{path} must hold adapters and heads that the family of the model knows. Received also: "
             f"{(groups.unknown or list(file.shapes))[:5]}."

@@ -2,20 +2,24 @@
 
 import json
 import os
+import re
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 import tensorflow as tf
 
 from bert_tf.families import Family, Template
-from bert_tf.files import read_json, read_text, write_text
+from bert_tf.files import brief, read_object, read_text, write_text
 from bert_tf.tokenization import vocabulary as vocabularies
 from bert_tf.tokenization.base import BaseTokenizer, Pieces
 from bert_tf.tokenization.bpe import BytePairs, byte_symbols
 from bert_tf.tokenization.hugging_face import WHOLE_FILE
 
 VOCAB_FILE, MERGES_FILE = "vocab.json", "merges.txt"
+_LARGEST = 16 * 2**20  # bytes of a file: 300,000 pieces and their merges
+_REMEDY = "take the files of a model with byte-level BPE"
 _HEAD = "#version"  # of merges.txt: its first line may be a comment that begins so
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _NO_SPACE = r"(?s)[^ ].*"  # a text that begins with something else than a space
 
 
@@ -59,7 +63,10 @@ class ByteBpeTokenizer(BaseTokenizer):
         )
         self.do_lower_case, self.add_prefix_space = False, bool(add_prefix_space)
         self._merges = tuple(tuple(merge) for merge in merges)
-        self._pairs = BytePairs(vocab, merges)
+        try:
+            self._pairs = BytePairs(vocab, merges)
+        except ValueError as error:
+            raise ValueError(f"{source}: {error}") from error
 
     @classmethod
     def from_directory(
@@ -100,7 +107,8 @@ class ByteBpeTokenizer(BaseTokenizer):
             settings["add_prefix_space"] = config["add_prefix_space"]
         if not isinstance(settings.get("add_prefix_space", False), bool):
             raise ValueError(
-                f"{config_path}: add_prefix_space must be true or false. Received: {settings['add_prefix_space']!r}."
+                f"{config_path} or {vocab_file}: add_prefix_space must be true or false. Received: "
+                f"{brief(settings['add_prefix_space'])}; {_REMEDY}."
             )
         return cls(vocab, merges, template or family.template, vocab_file=vocab_file, **settings)
 
@@ -143,8 +151,8 @@ def _by_id(vocab, source):
     wrong = next((i for i, piece in enumerate(pieces) if vocab[piece] != i), None)
     if wrong is not None:
         raise ValueError(
-            f"{source}: ids must be 0, 1, 2 and so on, each once. Received {vocab[pieces[wrong]]} for "
-            f"{pieces[wrong]!r}, where {wrong} was expected; is it a part of a vocabulary?"
+            f"{source}: ids must be 0, 1, 2 and so on, each once. Received {brief(vocab[pieces[wrong]])} "
+            f"for {brief(pieces[wrong])}, where {wrong} was expected; is it a part of a vocabulary?"
         )
     return pieces
 
@@ -156,12 +164,17 @@ def _read_pair(vocab_file):
             f"A vocabulary of byte-level BPE must be {VOCAB_FILE} with {MERGES_FILE} beside it, or {WHOLE_FILE}. There "
             f"is none at {vocab_file}; correct `vocab_file`."
         )
-    vocab = _checked_vocab(read_json(vocab_file, "a vocabulary in JSON"), vocab_file)
+    vocab = _checked_vocab(read_object(vocab_file, "a vocabulary in JSON", _REMEDY, _LARGEST), vocab_file)
     path = os.path.join(os.path.dirname(vocab_file), MERGES_FILE)
     if not os.path.isfile(path):
         raise ValueError(
             f"{MERGES_FILE} must lie beside {vocab_file}. There is none at {path}; copy it there from where the "
             "vocabulary came."
+        )
+    if os.path.getsize(path) > _LARGEST:
+        raise ValueError(
+            f"A file of merges must have at most {_LARGEST:,} bytes. Received {path} of {os.path.getsize(path):,}; "
+            f"{_REMEDY}."
         )
     merges = []
     for number, line in enumerate(read_text(path).split("\n"), 1):
@@ -174,36 +187,43 @@ def _read_pair(vocab_file):
 
 def _read_whole(path):
     """Returns what tokenizer.json says: vocabulary, merges, and settings."""
-    values = read_json(path, "a tokenizer in JSON") if os.path.isfile(path) else None
-    model = values.get("model") if isinstance(values, dict) else None
+    values = read_object(path, "a tokenizer in JSON", _REMEDY, _LARGEST)
+    model = values.get("model")
     if not isinstance(model, dict) or model.get("type", "BPE") != "BPE" or not isinstance(model.get("merges"), list):
         kind = model.get("type") if isinstance(model, dict) else "none"
         raise ValueError(
-            f"{path} must hold a model of the type BPE with its merges. Received the type {kind!r}; name the files "
-            "of a model with byte-level BPE."
+            f"{path} must hold a model of the type BPE with its merges. Received the type {brief(kind)}; "
+            f"{_REMEDY}."
         )
     before = values.get("pre_tokenizer")
     if not isinstance(before, dict) or before.get("type") != "ByteLevel" or values.get("normalizer"):
         raise ValueError(
             f"{path}: the pre_tokenizer must be ByteLevel, and the normalizer null, as RoBERTa has them. Received: "
-            f"{json.dumps(before)[:80]} and {json.dumps(values.get('normalizer'))[:80]}; such text is read in no other "
+            f"{brief(before)} and {brief(values.get('normalizer'))}; such text is read in no other "
             "way here."
         )
     vocab = model.get("vocab")
-    added = [token for token in values.get("added_tokens") or [] if isinstance(token, dict)]
+    added = values.get("added_tokens") or []
+    if not isinstance(added, list) or not all(isinstance(t, dict) and isinstance(t.get("content"), str) for t in added):
+        raise ValueError(
+            f"{path}: added_tokens must be a list of objects with a content and an id. Received: {brief(added)}; "
+            f"{_REMEDY}."
+        )
     if isinstance(vocab, dict):
-        vocab = {**vocab, **{token.get("content"): token.get("id") for token in added}}
+        vocab = vocab | {token["content"]: token.get("id") for token in added}
     vocab = _checked_vocab(vocab, path)
     merges = [_checked_merge(merge, vocab, f"{path}, merge {n}") for n, merge in enumerate(model["merges"], 1)]
     return vocab, merges, {"add_prefix_space": before.get("add_prefix_space", False)}
 
 
 def _checked_vocab(vocab, path):
-    good = isinstance(vocab, dict) and all(isinstance(i, int) and i >= 0 for i in vocab.values())
-    if not good or not all(isinstance(piece, str) for piece in vocab):
+    if not isinstance(vocab, dict) or not all(type(i) is int and i >= 0 for i in vocab.values()):
         raise ValueError(
-            f"{path} must hold a JSON object with an id from 0 up for each piece. Received: {json.dumps(vocab)[:80]}; "
-            "name a vocabulary of byte-level BPE."
+            f"{path} must hold a JSON object with an id from 0 up for each piece. Received: {brief(vocab)}; {_REMEDY}."
+        )
+    if broken := next((piece for piece in vocab if _SURROGATE.search(piece)), None):
+        raise ValueError(
+            f"{path}: a piece must be whole text. Received half a character in {brief(broken)}; {_REMEDY}."
         )
     return vocab
 
@@ -212,11 +232,11 @@ def _checked_merge(merge, vocab, place):
     """Returns the two pieces of "a b", or of ["a", "b"]."""
     pair = tuple(merge.split(" ")) if isinstance(merge, str) else tuple(merge) if isinstance(merge, list) else ()
     if len(pair) != 2 or not all(isinstance(piece, str) and piece for piece in pair):
-        raise ValueError(f"{place}: a merge must be two pieces with a space between. Received: {str(merge)[:80]!r}.")
+        raise ValueError(f"{place}: a merge must be two pieces with a space between. Received: {brief(merge)}.")
     lacking = [piece for piece in (*pair, "".join(pair)) if piece not in vocab]
     if lacking:
         raise ValueError(
-            f"{place}: the pieces of a merge, and what it makes, must be in the vocabulary. Received {merge!r} without "
-            f"{lacking[0]!r} there; take both files from one model."
+            f"{place}: the pieces of a merge, and what it makes, must be in the vocabulary. Received {brief(merge)} "
+            f"without {brief(lacking[0])} there; take both files from one model."
         )
     return pair

@@ -1,18 +1,21 @@
 """The file of a SentencePiece model (sentencepiece_model.proto of google/sentencepiece), as far as it concerns us."""
 
 import functools
+import math
 import os
-from collections import Counter
 
 import numpy as np
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.message import DecodeError
 
-NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = range(1, 7)  # types of pieces
+NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = range(1, 7)  # types of pieces; 0 where none is said: NORMAL
 UNIGRAM = 1  # trainer_spec.model_type
-_LONGEST_KEY, _MOST_STEPS = 64, 1_000_000  # bytes of a key of the character map, and of all: far more than any has
+_LARGEST, _MOST_PIECES = 32 * 2**20, 1_000_000  # bytes of a file; the largest models have half a million pieces
+_LONGEST_PIECE, _LARGEST_SCORE = 1000, 1e6  # bytes; with scores that are no numbers the op reads beyond its memory
+_LONGEST_KEY, _LONGEST_TEXT = 64, 256  # bytes of a key of the character map, and of what takes its place
+_MOST_STEPS = 500_000  # nodes of its trie: nmt_nfkc_cf, the largest of SentencePiece's own, has 226,684 keys
 
-# Message -> field -> its number, and its type or message; all others pass through as they are.
+# Message -> field -> its number, and its type or message; all others stay unread.
 _MESSAGES = {
     "Piece": {"piece": (1, "STRING"), "score": (2, "FLOAT"), "type": (3, "INT32")},
     "Trainer": {"model_type": (3, "INT32"), "byte_fallback": (35, "BOOL")},
@@ -60,26 +63,18 @@ def read_model(path: str | os.PathLike):
             f"A SentencePiece vocabulary must be a file, such as spiece.model. There is none at {path}; correct "
             "`vocab_file`."
         )
+    if os.path.getsize(path) > _LARGEST:
+        raise _refusal(path, f"{os.path.getsize(path)} bytes")
     with open(path, "rb") as file:
         data = file.read()
     model = _model_class()()
     try:
+        if sum(1 for _ in zip(_pieces(data), range(_MOST_PIECES + 1), strict=False)) > _MOST_PIECES:
+            raise ValueError(f"more than {_MOST_PIECES:,} pieces")
         model.ParseFromString(data)
-        unknown = [piece.type for piece in model.pieces].count(UNKNOWN)
-    except DecodeError as error:
-        raise ValueError(f"{path} must be a SentencePiece model. Received {len(data)} bytes: {error}.") from error
-    if unknown != 1:
-        raise ValueError(
-            f"{path} must be a SentencePiece model, with one piece for what is unknown. Received {len(model.pieces)} "
-            f"pieces, {unknown} of them such; is the file whole?"
-        )
-    counts = Counter(piece.piece for piece in model.pieces)
-    wrong = next((piece for piece, count in counts.items() if count > 1 or not piece), None)
-    if wrong is not None:
-        raise ValueError(
-            f"{path}: the pieces must all differ, and none be empty. Received {wrong!r} {counts[wrong]} times; take "
-            "the file anew from where the model came."
-        )
+        _check_pieces([(piece.piece, piece.score, piece.type) for piece in model.pieces])
+    except (DecodeError, ValueError) as error:
+        raise _refusal(path, error) from error
     spec = model.trainer_spec
     if (spec.model_type or UNIGRAM) != UNIGRAM or spec.byte_fallback:
         raise ValueError(
@@ -89,14 +84,65 @@ def read_model(path: str | os.PathLike):
     return model, data
 
 
+def _refusal(path, why):
+    return ValueError(f"{path} must be a SentencePiece model. Received: {str(why):.300}; is the file whole?")
+
+
+def _pieces(data):
+    """Yields where a piece begins, so that they are counted before there is a message, 50 bytes at least, for each."""
+    at, end = 0, len(data)
+    while at < end:
+        key, at = _varint(data, at)
+        if key & 7 == 2:
+            size, at = _varint(data, at)
+        else:
+            size = {1: 8, 5: 4}.get(key & 7, 0)
+            at = at if size else _varint(data, at)[1]
+        if key == 1 << 3 | 2:
+            yield at
+        at += size
+
+
+def _varint(data, at):
+    """Returns (number, where it ends); what is cut short or too long is left to protobuf's own reader."""
+    value = shift = 0
+    while at < len(data):
+        value, shift, at = value | (data[at] & 0x7F) << shift, shift + 7, at + 1
+        if data[at - 1] < 0x80:
+            break
+    return value, at
+
+
+def _check_pieces(pieces):
+    """Raises ValueError where the C++ reader would end the process or refuse."""
+    unknown = [kind for _, _, kind in pieces].count(UNKNOWN)
+    if unknown != 1:
+        raise ValueError(f"{len(pieces)} pieces, {unknown} of them for what is unknown, where one must be")
+    for place, (text, score, kind) in enumerate(pieces):
+        # protobuf gives bytes for what is no UTF-8
+        if not isinstance(text, str) or not text or "\0" in text or len(text) > _LONGEST_PIECE:
+            raise ValueError(f"piece {place} with the text {text!r:.80}")
+        if kind not in (0, NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED):
+            raise ValueError(f"piece {place} of type {kind}")
+        if not (math.isfinite(score) and abs(score) <= _LARGEST_SCORE):
+            raise ValueError(f"piece {place} with the score {score}")
+    texts = {text for text, _, _ in pieces}
+    if len(texts) < len(pieces):
+        raise ValueError(f"{len(pieces) - len(texts)} pieces that stand there twice")
+
+
 def without_normalization(model):
-    """Returns a copy that takes words as they are: normalized, and with the mark of the space before them."""
+    """Returns a copy that takes words as they are: normalized, and with the mark of the space before them.
+
+    It holds nothing but the fields of `_MESSAGES`: what has not been checked does not reach TensorFlow.
+    """
     copy = type(model)()
     copy.CopyFrom(model)
     spec = copy.normalizer_spec
     spec.precompiled_charsmap, spec.add_dummy_prefix, spec.remove_extra_whitespaces = b"", False, False
     spec.escape_whitespaces = True
     copy.ClearField("self_test_data")  # it was made with the normalization
+    copy.DiscardUnknownFields()
     return copy
 
 
@@ -119,14 +165,18 @@ def character_map(blob: bytes, path: str) -> dict[str, str]:
         return {}
     size = int.from_bytes(blob[:4], "little")
     if len(blob) < 4 or size % 4 or not 0 < size <= len(blob) - 4:
-        raise ValueError(f"{path}: precompiled_charsmap must hold a trie. Received {len(blob)} bytes; is it whole?")
+        raise ValueError(
+            f"{path}: precompiled_charsmap must hold a trie. Received {len(blob)} bytes; is the file whole?"
+        )
     units = np.frombuffer(blob, "<u4", size // 4, 4).astype(np.int64)
     texts, pairs = blob[4 + size :], {}
     try:
         for key, at in _keys(units):
-            pairs[key.decode("utf-8")] = texts[at : texts.index(b"\0", at)].decode("utf-8")
+            pairs[key.decode("utf-8")] = texts[at : texts.index(b"\0", at, at + _LONGEST_TEXT)].decode("utf-8")
     except (ValueError, IndexError) as error:
-        raise ValueError(f"{path}: precompiled_charsmap must hold a trie of UTF-8. Received: {error}.") from error
+        raise ValueError(
+            f"{path}: precompiled_charsmap must hold a trie of UTF-8. Received: {error}; is the file whole?"
+        ) from error
     return pairs
 
 

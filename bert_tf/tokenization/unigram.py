@@ -87,7 +87,13 @@ class UnigramTokenizer(BaseTokenizer):
         with tf.init_scope(), tf.device("CPU:0"):
             self._ids = tf.constant(ids)
             words = models.without_normalization(model).SerializeToString()
-            self._words = tf_text.SentencepieceTokenizer(words, out_type=tf.int32)
+            try:
+                self._words = tf_text.SentencepieceTokenizer(words, out_type=tf.int32)
+            except tf.errors.OpError as error:
+                raise ValueError(
+                    f"{self.vocab_file} must be a SentencePiece model that tensorflow-text takes. Received: "
+                    f"{error.message:.300}; is the file whole?"
+                ) from error
 
     @classmethod
     def from_directory(

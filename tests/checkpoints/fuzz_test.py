@@ -1,6 +1,6 @@
 """Twenty thousand damaged files of each format: every one loads or is refused; none hangs, crashes or grows.
 
-A format is a row of FORMATS. Another kind of damage is a line of _DAMAGES.
+A format is a row of FORMATS. Another kind of damage is a line of _DAMAGES. BERT_TF_FUZZ_FILES is another number of files.
 """
 
 import collections
@@ -21,10 +21,10 @@ import pytest
 from safetensors.numpy import save
 
 from tests import processes, tiny
-from tests.checkpoints import hostile_files, tables
+from tests.checkpoints import good_files, hostile_files, tables
 from tests.checkpoints.hostile_files_test import read
 
-FILES = 20_000
+FILES = int(os.environ.get("BERT_TF_FUZZ_FILES", 20_000))
 SECONDS, MEGABYTES = 10, 500  # for one file; for all of a format
 DATA = pathlib.Path(__file__).parent / "data"
 
@@ -104,7 +104,19 @@ FORMATS = {
     "config.json": (_config, hostile_files.CONFIG, hostile_files.CONFIG),
     "vocab.txt": (_vocab, hostile_files.VOCAB, hostile_files.VOCAB),
     "tokenizer_config.json": (_vocab, hostile_files.SETTINGS, hostile_files.SETTINGS),
-}
+    "vocab.json": (good_files.byte_bpe, good_files.BPE_VOCAB, good_files.BPE_VOCAB),
+    "merges.txt": (good_files.byte_bpe, good_files.MERGES, good_files.MERGES),
+    "tokenizer.json": (good_files.whole, good_files.WHOLE, good_files.WHOLE),
+    "spiece.model": (good_files.pieces, good_files.PIECES, good_files.PIECES),
+    "KerasHub's config.json": (good_files.preset, hostile_files.CONFIG, hostile_files.CONFIG),
+    "KerasHub's tokenizer.json": (
+        good_files.preset_tokenizer, good_files.PRESET_TOKENIZER, good_files.PRESET_TOKENIZER
+    ),
+    "model.weights.h5": (good_files.weights, good_files.PRESET_WEIGHTS, good_files.PRESET_WEIGHTS),
+    "adapter_config.json": (good_files.adapters, good_files.ADAPTER_CONFIG, good_files.ADAPTER_CONFIG),
+    "adapter_model.safetensors": (good_files.adapters, good_files.ADAPTERS, good_files.ADAPTERS),
+    "modules.json": (good_files.modules, good_files.MODULES, good_files.MODULES),
+}  # fmt: skip
 _NUMBERS = [b"0", b"-1", b"1e400", b"NaN", b"null", b"[]", b"{}", b"true", b"999999999999", b'"x"', b"9" * 5000]
 _INTEGERS = [0, 1, 127, 255, 2**15, 2**16 - 1, 2**31 - 1, 2**31, 2**32 - 1, 2**63 - 1, 2**64 - 1]
 

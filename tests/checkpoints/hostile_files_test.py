@@ -1,17 +1,33 @@
 """What hostile files are refused with, and at which cost: 5 seconds, 500 MB."""
 
 import os
+import pathlib
 import re
 import resource
 import time
 import warnings
 
+import numpy as np
 import pytest
 
 from tests import processes, tiny
-from tests.checkpoints.hostile_files import CASES, CONFIG, SETTINGS, VOCAB
+from tests.checkpoints import hostile_files
+from tests.checkpoints.good_files import (
+    ADAPTER_CONFIG,
+    ADAPTERS,
+    BESIDE,
+    BPE_VOCAB,
+    MERGES,
+    MODULES,
+    PIECES,
+    PRESET_TOKENIZER,
+    WHOLE,
+)  # fmt: skip
+from tests.checkpoints.hostile_family_files import FAMILY_CASES
+from tests.checkpoints.hostile_files import CONFIG, SETTINGS, VOCAB
 
 SECONDS, MEGABYTES = 5, 500
+CASES = hostile_files.CASES | FAMILY_CASES
 
 
 def read(folder, name):
@@ -22,7 +38,10 @@ def read(folder, name):
     from bert_tf.model_files import read_labels
     from bert_tf.tokenization.wordpiece import Tokenizer
 
-    if name == CONFIG:
+    path = os.path.join(folder, name)
+    if name in OTHERS:
+        OTHERS[name](folder, path)
+    elif name == CONFIG:
         read_labels(folder, EncoderConfig.load(folder))
     elif name in (VOCAB, SETTINGS):
         Tokenizer.from_directory(folder)
@@ -35,6 +54,45 @@ def read(folder, name):
             file.read(name)
 
 
+def _byte_bpe(folder, path):
+    from bert_tf.tokenization.byte_bpe import ByteBpeTokenizer
+
+    ByteBpeTokenizer.from_directory(folder)
+
+
+def _unigram(folder, path):
+    from bert_tf.tokenization.unigram import UnigramTokenizer
+
+    UnigramTokenizer.from_directory(folder)._words.tokenize_with_offsets(["\u2581the\u2581ship", "\u2581xq\u597d", ""])
+
+
+def _preset_tokenizer(folder, path):
+    from bert_tf.checkpoints import keras_hub
+
+    keras_hub.tokenizer_of(os.path.dirname(path))
+
+
+def _adapters(folder, path):
+    from bert_tf.surgery import adapters, model
+
+    kernels = {f"bert/encoder/layer_0/attention/self/{part}/kernel": np.zeros((8, 8), np.float32)
+               for part in ("query", "value")}  # fmt: skip
+    adapters.merge(model.Model("base", kernels, tiny.config(), None), folder)
+
+
+def _modules(folder, path):
+    from bert_tf.checkpoints.writers import sentence_transformers
+
+    sentence_transformers.folders(path)
+
+
+# What is read otherwise than weights, their configuration and a vocab.txt.
+OTHERS = {
+    MERGES: _byte_bpe, BPE_VOCAB: _byte_bpe, WHOLE: _byte_bpe, PIECES: _unigram, PRESET_TOKENIZER: _preset_tokenizer,
+    ADAPTER_CONFIG: _adapters, ADAPTERS: _adapters, MODULES: _modules,
+}  # fmt: skip
+
+
 def _folder(parent, name, write):
     """Makes a folder of the hostile file and what its reader needs beside it."""
     os.mkdir(parent)
@@ -43,6 +101,8 @@ def _folder(parent, name, write):
             file.write("\n".join(tiny.VOCAB))
     if name == VOCAB:
         os.remove(os.path.join(parent, VOCAB))
+    if name in BESIDE:
+        BESIDE[name](pathlib.Path(parent))
     write(os.path.join(parent, name))
 
 

@@ -73,8 +73,8 @@ def test_tokenizer_json_alone_is_enough_for_byte_bpe(tmp_path, bpe):
     "name, text, words",
     [("merges.txt", "#version: 0.2\nt h\nt\n", r"merges.txt, line 3: a merge must be two pieces .* Received: 't'"),
      ("merges.txt", "t h\nq q\n", r"merges.txt, line 2: the pieces of a merge, .* Received 'q q' without 'qq' there"),
-     ("vocab.json", "{", r"vocab.json must be a vocabulary in JSON. Received '\{', which does not parse"),
-     ("vocab.json", "[1]", r"vocab.json must hold a JSON object with an id from 0 up for each piece. Received: \[1\]"),
+     ("vocab.json", "{", r"vocab.json must be a vocabulary in JSON. Received: Expecting property name"),
+     ("vocab.json", "[1]", r"vocab.json must be .* Received: a list in place of an object"),
      ("vocab.json", '{"<s>": 0, "a": 2}', r"merges.txt, line 2: the pieces of a merge"),
      ("tokenizer_config.json", '{"add_prefix_space": 1}', r"add_prefix_space must be true or false. Received: 1"),
      ("tokenizer_config.json", '{"do_lower_case": true}', r"`do_lower_case` must be false for .* byte-level BPE")],
@@ -106,10 +106,10 @@ def test_models_of_sentencepiece_that_are_refused(unigram):
     path = unigram / "spiece.model"
     data = path.read_bytes()
     for broken, words in (
-        (b"", "Received 0 pieces, 0 of them such; is the file whole"),
-        (b"not a model at all", "must be a SentencePiece model. Received 18 bytes"),
+        (b"", "Received: 0 pieces, 0 of them for what is unknown, .*; is the file whole"),
+        (b"not a model at all", "must be a SentencePiece model. Received: Error parsing"),
         (data[: len(data) // 2], "must be a SentencePiece model"),
-        (data + b"\x0a\x03\x0a\x01a", "the pieces must all differ, and none be empty. Received 'a' 2 times"),
+        (data + b"\x0a\x03\x0a\x01a", "1 pieces that stand there twice"),
         (data + b"\x12\x02\x18\x02", "must be a unigram model .* Received model_type 2"),
         (data + b"\x12\x03\x98\x02\x01", "byte_fallback True"),
         (data + b"\x1a\x05\x12\x03abc", "precompiled_charsmap must hold a trie. Received 3 bytes"),

@@ -7,7 +7,7 @@ from bert_tf.checkpoints.writers import hugging_face
 from bert_tf.checkpoints.writers.architectures import architecture_of
 from bert_tf.checkpoints.writers.description import write_json
 from bert_tf.checkpoints.writers.model import Model, Written
-from bert_tf.files import read_json
+from bert_tf.files import brief, read_list
 
 MODULES = "modules.json"
 _SETTINGS = ("config_sentence_transformers.json", "sentence_bert_config.json")
@@ -63,18 +63,24 @@ def _copy_modules(source, directory):
     for name in (MODULES, *_SETTINGS):
         if os.path.exists(os.path.join(source, name)):
             shutil.copyfile(os.path.join(source, name), os.path.join(directory, name))
-    for folder in _folders(os.path.join(source, MODULES)):
+    for folder in folders(os.path.join(source, MODULES)):
         if os.path.isdir(os.path.join(source, folder)):  # those without settings have none
             shutil.copytree(os.path.join(source, folder), os.path.join(directory, folder))
 
 
-def _folders(path):
-    """Returns the folders that modules.json names; only such as lie in its own."""
-    try:
-        folders = [module["path"] for module in read_json(path) if module["path"]]
-    except (KeyError, TypeError) as error:
-        raise ValueError(f"{path} must list modules, each with a `path`. Received one without: {error!r}.") from error
-    strange = [folder for folder in folders if not isinstance(folder, str) or os.path.basename(folder) != folder]
+def folders(path: str) -> list[str]:
+    """Returns the folders that modules.json names.
+
+    Raises:
+        ValueError: it is no list of modules, or one lies elsewhere than beside it.
+    """
+    modules = read_list(path, "a list of modules in JSON", "copy it again from the sentence encoder")
+    names = [module.get("path") if isinstance(module, dict) else None for module in modules]
+    strange = [name for name in names if not isinstance(name, str) or os.path.basename(name) != name
+               or name in (".", "..") or "\0" in name]  # fmt: skip
     if strange:
-        raise ValueError(f"The modules in {path} must lie beside it. Received the path {strange[0]!r}; correct it.")
-    return folders
+        raise ValueError(
+            f"The modules in {path} must each have a `path` and lie beside it. Received the path {brief(strange[0])}; "
+            "correct it."
+        )
+    return [name for name in names if name]
