@@ -1,6 +1,7 @@
 """Twenty thousand damaged files of each format: every one loads or is refused; none hangs, crashes or grows.
 
-A format is a row of FORMATS. Another kind of damage is a line of _DAMAGES. BERT_TF_FUZZ_FILES is another number of files.
+A format is a row of FORMATS. Another kind of damage is a line of _DAMAGES.
+BERT_TF_FUZZ_FILES gives another number of files.
 """
 
 import collections
