@@ -7,6 +7,7 @@ from bert_tf import families
 from bert_tf.files import read_object
 from bert_tf.lora import Lora
 
+TASK_FILE = "task.json"
 CONFIG_FILES = ("bert_config.json", "config.json")
 
 
@@ -76,6 +77,21 @@ def lora_in(directory: str | os.PathLike) -> Lora | None:
         return path and Lora.of(read(path).get("lora"))
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
+
+
+def task_in(directory: str | os.PathLike) -> dict[str, Any] | None:
+    """Returns what the task.json beside a trained model says, as it stands; None: there is none.
+
+    A KerasHub preset has a file of this name, too, which says nothing of ours.
+
+    Raises:
+        ValueError: it holds no JSON object.
+    """
+    path = os.path.join(os.fspath(directory), TASK_FILE)
+    if not os.path.exists(path):
+        return None
+    values = read_object(path, "the description of a task", "take the task.json that training wrote")
+    return None if "registered_name" in values else values
 
 
 def tied_in(directory: str | os.PathLike) -> bool:

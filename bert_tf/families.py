@@ -283,6 +283,8 @@ def from_keras_hub(values: Mapping[str, Any]) -> dict[str, Any]:
     row = FAMILIES[backbones[name]]
     # The key layer_norm_eps says, among others, that "gelu" is the exact form.
     return {"model_type": backbones[name], **row.keras_hub.implied, **known, **both}
+
+
 def with_tokenizer(kind: str) -> Family:
     """Returns the first row with that tokenizer."""
     return next(row for row in FAMILIES.values() if row.tokenizer == kind)

@@ -141,10 +141,8 @@ def load_description(
     """
     for path in filter(None, paths):
         if not (os.path.exists(path) or os.path.exists(f"{path}.index")):
-            raise ValueError(
-                f"A checkpoint must be there. Received {path}: no such directory, file or TF1 prefix."
-                f"{releases.advice(path)}"
-            )
+            none = f"A checkpoint must be there. Received {path}: no such directory, file or TF1 prefix."
+            raise ValueError(f"{none}{releases.advice(path)}")
     directories = [directory_of(path) for path in paths if path]
     if not directories and not (config_file and vocab_file):
         raise ValueError(

@@ -170,7 +170,9 @@ def advice(path: str) -> str:
         if not re.fullmatch(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?", path):
             return ""
         return f" If {path!r} is a model on huggingface.co, download {_FILES} into a folder, and pass the folder."
-    case = "" if release.do_lower_case else " with `do_lower_case` false"
+    row = families.family(families.size(release.size)["model_type"])
+    told = release.do_lower_case or row.tokenizer != families.family(families.DEFAULT).tokenizer
+    case = "" if told else " with `do_lower_case=false`"
     tf1 = f" or {release.archive} (TF1)" if release.archive else ""
     return (
         f" {path!r} is the name of a published checkpoint, {_describe(release)}: download {_FILES} from "

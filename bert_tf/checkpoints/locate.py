@@ -44,10 +44,12 @@ def locate(path: str | os.PathLike) -> tuple[str, str]:
     folder = folder or "."
     if any(prefix == base for prefix, _ in tf1_files(folder)):
         return "tf1", path
+    if advice := releases.advice(path):
+        raise ValueError(f"A checkpoint must be a path. Received: {path}, and nothing is there.{advice}")
     there = f"in {folder} there is {listing(folder)}" if os.path.isdir(folder) else f"{folder} is not a directory"
     raise ValueError(
         f"A checkpoint must be a directory, a .safetensors or .bin file, or the prefix of a TF1 checkpoint "
-        f"(without .index). Received: {path}; {there}.{releases.advice(path)}"
+        f"(without .index). Received: {path}; {there}."
     )
 
 

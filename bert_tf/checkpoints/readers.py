@@ -154,8 +154,9 @@ def read_arrays(path: str | os.PathLike) -> dict[str, np.ndarray]:
     checkpoint = open_checkpoint(path)
     if checkpoint.unknown or _EMBEDDINGS not in checkpoint.names:
         raise ValueError(
-            f"{checkpoint.path} must hold the weights of a BERT and no others. Received "
-            f"{checkpoint.unknown[:5] or 'none of the word embeddings'}: they would be lost, or go unchecked."
+            f"{checkpoint.path} must hold the weights of an encoder and of heads that are known. Received "
+            f"{checkpoint.unknown[:5] or 'none of the word embeddings'}; `bert-tf convert` with its leave_out leaves "
+            "behind what is not wanted."
         )
     checkpoint.check_twins(list(checkpoint.names))
     if checkpoint.left_out:

@@ -11,12 +11,13 @@ from bert_tf.checkpoints.locate import locate
 from bert_tf.checkpoints.names import TF1
 from bert_tf.checkpoints.readers import Checkpoint, open_checkpoint
 from bert_tf.checkpoints.writers.sentence_transformers import MODULES
+from bert_tf.config_files import TASK_FILE
 from bert_tf.conversion.choice import Choice
 from bert_tf.conversion.proof import Proof, prove
 from bert_tf.conversion.purpose import for_task, with_task
 from bert_tf.files import check_free, whole_directory
+from bert_tf.lora import is_adapter
 from bert_tf.model_files import Bert, Description, directory_of, load_description
-from bert_tf.tasks.registry import TASK_FILE
 
 
 def convert(
@@ -63,10 +64,13 @@ def convert(
 
 def _check_target(source, target, overwrite):
     """Raises ValueError where something is at `target` that no conversion wrote, or that is still needed."""
-    check_free(target, overwrite, "target")
+    check_free(target, overwrite, "to")
     if not (overwrite and os.path.isdir(target) and os.listdir(target)):
         return
-    locate(target)  # whatever holds no weights is no model
+    try:
+        locate(target)  # whatever holds no weights is no model
+    except ValueError as error:
+        raise ValueError(f"`overwrite` must replace a model and nothing else. Received {target}: {error}") from error
     old, needed = os.path.realpath(target), os.path.realpath(directory_of(source))
     if os.path.commonpath([old, needed]) == old:
         raise ValueError(f"A model must not replace what it comes from. Received {source} to convert to {target}.")
@@ -110,10 +114,16 @@ def check(form: str, description: Description, variables: Iterable, task=None):
     Raises:
         ValueError: it cannot.
     """
-    arrays = {variable.path: variable for variable in variables}
+    arrays = {variable.path: variable for variable in variables if not is_adapter(variable.path)}  # they get merged
     model = writers.Model(description.config, arrays, description.tokenizer)
     model = model if task is None else for_task(model, task, form, Choice(()))
-    writers.CHECKS[form](model)
+    try:
+        writers.CHECKS[form](model)
+    except ValueError as error:
+        raise ValueError(
+            f"{error}\n`save_format` must be a form that holds the result of training. Received: {form}; leave it out, "
+            "and give what training leaves to `bert-tf convert`, which can leave parts behind."
+        ) from error
 
 
 def _write(model, target, form, choice, overwrite, source, without_meaning):

@@ -1,14 +1,14 @@
 """What a model's head is for: its configuration and task.json say it, and the class in the other format follows."""
 
 import dataclasses
-import os
 import re
 
-from bert_tf.checkpoints import keras_hub, writers
+from bert_tf.checkpoints import writers
 from bert_tf.checkpoints.writers.architectures import ARCHITECTURES
 from bert_tf.checkpoints.writers.description import HEAD_CLASS
+from bert_tf.config_files import TASK_FILE, task_in
 from bert_tf.conversion.choice import Choice
-from bert_tf.tasks.registry import TASK_FILE, read_task
+from bert_tf.tasks.registry import read_task
 
 # What a task may do to the head's numbers that no other program knows of; in task.json.
 _OF_TASK = ("temperature", "windows")
@@ -46,8 +46,7 @@ def for_task(model: writers.Model, task, form: str, choice: Choice) -> writers.M
 
 def _task_of(model):
     """Returns the task that the model was trained for, if that is known and its head comes along."""
-    path = model.beside and os.path.join(model.beside, TASK_FILE)
-    if not path or not os.path.exists(path) or keras_hub.tokenizer_of(model.beside):  # KerasHub has such a file too
+    if not model.beside or task_in(model.beside) is None:
         return None
     task = read_task(model.beside, model.config).task
     return task if any(_matches(task.head, path) for path in model.arrays) else None

@@ -24,7 +24,7 @@ def check_formats(settings: Settings, model, built, task=None):
 
 
 def save_formats(settings: Settings, strategy):
-    """Lets the chief write the model in `output_dir` in each form of `save_format`, into a folder called like it.
+    """Lets the chief write the model in `output_dir` in each form of `save_format`, into a folder named after it.
 
     Raises:
         ValueError: a form cannot hold the model; what was trained is as it was.

@@ -18,10 +18,11 @@ from safetensors.numpy import save
 from bert_tf.checkpoints import heads, names
 from bert_tf.checkpoints.formats import SafetensorsFile
 from bert_tf.checkpoints.readers import merged
+from bert_tf.config_files import task_in
 from bert_tf.files import atomic_open, brief, read_object, whole_directory, write_text
 from bert_tf.lora import NAMES, Lora, is_adapter
 from bert_tf.model_files import LABELS_FILE, read_labels
-from bert_tf.surgery.model import Model, read_task
+from bert_tf.surgery.model import Model
 
 CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 _FROZEN = "bert/(embeddings|encoder)/"  # what is never trained beside adapters
@@ -184,4 +185,4 @@ def _with_head(model, directory):
     """Takes labels and task from the adapters, whose head replaces the model's."""
     extra = {name: value for name, value in model.config.extra.items() if name not in ("id2label", "label2id")}
     config = dataclasses.replace(model.config, extra=extra)
-    return dataclasses.replace(model, config=config, labels=read_labels(directory, config), task=read_task(directory))
+    return dataclasses.replace(model, config=config, labels=read_labels(directory, config), task=task_in(directory))

@@ -12,11 +12,10 @@ from bert_tf.checkpoints import tf1
 from bert_tf.checkpoints.locate import RELEASE
 from bert_tf.checkpoints.readers import read_arrays
 from bert_tf.config import EncoderConfig
-from bert_tf.config_files import CONFIG_FILES
-from bert_tf.files import read_object, whole_directory, write_text
+from bert_tf.config_files import CONFIG_FILES, TASK_FILE, task_in
+from bert_tf.files import whole_directory, write_text
 from bert_tf.model_files import LABELS_FILE, directory_of, load_description, save_description
 
-TASK_FILE = "task.json"  # what the model was trained for; see tasks/registry.py
 _CARRIED = (*CONFIG_FILES, LABELS_FILE, TASK_FILE, "vocab.txt", "tokenizer_config.json", "checkpoint")
 
 
@@ -52,18 +51,7 @@ def read(path: str, do_lower_case: bool | None = None) -> Model:
     others = [name for name in sorted(os.listdir(directory)) if name not in _CARRIED and not _is_weights(name)]
     if others:
         logging.info("Not taken over from %s: %s.", directory, ", ".join(others))
-    return Model(path, arrays, description.config, description.tokenizer, description.labels, read_task(directory))
-
-
-def read_task(directory: str) -> dict | None:
-    """Returns what task.json says, as it stands; None: there is none.
-
-    Raises:
-        ValueError: it is no JSON object.
-    """
-    path = os.path.join(directory, TASK_FILE)
-    kind, remedy = "the description of a task", "take the file away"
-    return read_object(path, kind, remedy) if os.path.exists(path) else None
+    return Model(path, arrays, description.config, description.tokenizer, description.labels, task_in(directory))
 
 
 def write(model: Model, output_dir: str):

@@ -5,13 +5,13 @@ import os
 from collections.abc import Iterable
 
 from bert_tf.config import EncoderConfig
-from bert_tf.files import read_object, write_text
+from bert_tf.config_files import TASK_FILE, task_in
+from bert_tf.files import write_text
 from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.tasks.squad.task import QuestionAnsweringTask
 from bert_tf.tasks.tagging.task import TaggingTask
 from bert_tf.tasks.task import FineTuned, TrainedTask
 
-TASK_FILE = "task.json"
 TASKS: tuple[type[FineTuned], ...] = (ClassificationTask, QuestionAnsweringTask, TaggingTask)
 
 
@@ -38,13 +38,13 @@ def read_task(directory: str, config: EncoderConfig, kinds: Iterable[type[FineTu
         ValueError: the directory has no task.json, or an invalid one.
     """
     path, classes = os.path.join(directory, TASK_FILE), {kind.name: kind for kind in kinds}
-    if not os.path.exists(path):
+    values = task_in(directory)
+    if values is None:
         raise ValueError(
             f"A trained model must have {TASK_FILE}, which `do_train` of the fine-tuning programs writes. Received "
             f"{directory}, which has none."
         )
     try:
-        values = read_object(path, "the description of a task", "take the task.json that training wrote")
         name, inputs, length = (values.pop(key) for key in ("task", "text_inputs", "max_seq_length"))
         return TrainedTask(classes[name](config, **values), tuple(inputs), length)
     except (KeyError, TypeError, ValueError) as error:
@@ -63,7 +63,7 @@ def find_task(paths: Iterable[str], config: EncoderConfig, kind: type[FineTuned]
         ValueError: as `read_task`, or the task is not of the class `kind`.
     """
     directories = (path if os.path.isdir(path) else os.path.dirname(path) for path in paths)
-    here = next((d for d in directories if os.path.exists(os.path.join(d, TASK_FILE))), None)
+    here = next((d for d in directories if task_in(d) is not None), None)
     if here is None:
         return None
     trained = read_task(here, config, dict.fromkeys((*TASKS, kind)))

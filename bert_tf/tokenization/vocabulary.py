@@ -9,6 +9,8 @@ import warnings
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from absl import logging
+
 from bert_tf.files import brief, read_object, write_text
 from bert_tf.names import CLS, PAD, SEP, UNKNOWN
 
@@ -99,7 +101,8 @@ class Vocabulary:
         path = os.fspath(vocab)
         if not os.path.isfile(path):
             raise ValueError(
-                f"The vocabulary must be a file, one piece a line. There is none at {path}; correct `vocab_file`."
+                f"The vocabulary must be a file, one piece a line. There is none at {path}; put it there, or "
+                "correct `vocab_file`."
             )
         if os.path.getsize(path) > _LARGEST:
             raise ValueError(
@@ -181,6 +184,18 @@ def case_setting(path: str, config, do_lower_case: bool | None, default: bool) -
             f"{json.dumps(do_lower_case)}; leave `do_lower_case` out."
         )
     return next(value for value in (do_lower_case, stored, default) if value is not None)
+
+
+def warn_of_capitals(pieces: Iterable[str], path: str):
+    """Says so where text is lowercased for want of a setting, although the vocabulary is one of a cased model."""
+    words = [piece for piece in pieces if not piece.startswith("[")]
+    capitals = sum(piece != piece.lower() for piece in words)
+    if capitals > len(words) / 10:
+        logging.warning(
+            "%d of %d pieces in %s have capital letters, and text is lowercased, as nothing says otherwise: give "
+            "do_lower_case=false if the model is cased.",
+            *(capitals, len(words), path),
+        )
 
 
 def write_config(directory: str, tokenizer_class: str, settings: Mapping[str, Any]):

@@ -96,9 +96,12 @@ class Tokenizer(BaseTokenizer):
                 `tokenizer_config.json` that Google's algorithm does not have.
         """
         directory = os.fspath(path)
-        do_lower_case, strip_accents = vocabularies.resolve_case_and_accents(directory, do_lower_case)
+        lower, strip_accents = vocabularies.resolve_case_and_accents(directory, do_lower_case)
         template = template or (family or cls.family_of(directory)).template
-        return cls(vocab_file or cls.file_in(directory), do_lower_case, template, strip_accents)
+        tokenizer = cls(vocab_file or cls.file_in(directory), lower, template, strip_accents)
+        if do_lower_case is None and "do_lower_case" not in vocabularies.read_config(directory):
+            vocabularies.warn_of_capitals(tokenizer.vocab, tokenizer.vocab_file)
+        return tokenizer
 
     @property
     def special_tokens(self) -> dict[str, str]:

@@ -175,7 +175,7 @@ def test_a_sentence_encoder_keeps_its_own_modules(source, tmp_path):
 def test_what_is_there_is_replaced_only_when_that_is_said(source, tmp_path):
     (tmp_path / "to").mkdir()
     (tmp_path / "to" / "mine.txt").write_text("mine", encoding="utf-8")
-    with pytest.raises(ValueError, match="`target` must not be there yet.*Received .*, which is in use"):
+    with pytest.raises(ValueError, match="`to` must not be there yet.*Received .*, which is in use"):
         convert(source, tmp_path / "to", "tf1")
     with pytest.raises(ValueError, match="to must hold weights: one of .* Received: a directory with .'mine.txt'"):
         convert(source, tmp_path / "to", "tf1", overwrite=True)

@@ -10,6 +10,7 @@ import pytest
 
 import bert_tf
 from bert_tf.checkpoints import writers
+from bert_tf.config_files import task_in
 from bert_tf.conversion.convert import convert
 from bert_tf.conversion.outputs import outputs
 from bert_tf.model_files import load_description
@@ -27,6 +28,7 @@ def _close(value, true):
 def test_keras_hub_reads_ours(case, tmp_path):
     model = models.model(case, "text")
     writers.write(tmp_path, "keras_hub", model)
+    assert (tmp_path / "task.json").exists() and task_in(tmp_path) is None  # it is no task of ours
     theirs = keras_hub.models.TextClassifier.from_preset(str(tmp_path))
     inputs = theirs.preprocessor(TEXTS)
     rows = model.tokenizer(TEXTS, max_seq_length=model.config.max_length)

@@ -1,5 +1,6 @@
 """Every training program leaves its result in other forms too, and Transformers then answers as the program does."""
 
+import dataclasses
 import json
 import pathlib
 
@@ -8,11 +9,15 @@ import pytest
 
 from bert_tf.checkpoints import convert, heads, writers
 from bert_tf.checkpoints.readers import open_checkpoint
+from bert_tf.conversion.convert import check
 from bert_tf.inference.filler import Filler
-from bert_tf.model_files import load_description
+from bert_tf.lora import Lora, is_adapter
+from bert_tf.model_files import Description, load_description
 from bert_tf.programs.saving import save_formats
 from bert_tf.settings import Settings
+from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.tasks.registry import read_task
+from bert_tf.tokenization.wordpiece import Tokenizer
 from tests import other_envs, tiny
 from tests.conversion import models
 from tests.pretraining import support as pretraining
@@ -51,6 +56,16 @@ def test_the_forms_go_beside_the_run_and_replace_older_ones(tmp_path):
     assert open_checkpoint(tmp_path / "huggingface").names.keys() == open_checkpoint(tmp_path / "tf1").names.keys()
     values = json.loads((tmp_path / "huggingface" / "config.json").read_text(encoding="utf-8"))
     assert values["architectures"] == ["BertForTokenClassification"]
+
+
+def test_adapters_do_not_keep_a_result_from_another_form():
+    config, tokenizer = tiny.config(), Tokenizer(tiny.VOCAB)
+    task = ClassificationTask(dataclasses.replace(config, lora=Lora(2, 4.0)), 2)
+    variables = task.build_model().variables
+    assert any(is_adapter(variable.path) for variable in variables)
+    check("huggingface", Description(config, tokenizer, None), variables, task)
+    with pytest.raises(ValueError, match="`save_format` must be a form that holds the result of training. Received"):
+        check("sentence_transformers", Description(config, tokenizer, None), variables, task)
 
 
 @pytest.mark.slow

@@ -79,11 +79,20 @@ def test_pieces_that_are_longer_than_the_op_can_take(tmp_path):
         Tokenizer.from_directory(path)
 
 
+def test_a_cased_vocabulary_is_not_lowercased_without_a_word(tmp_path, caplog):
+    path = directory(tmp_path, vocab="\n".join([*PIECES, "A", "B", "C"]))
+    with caplog.at_level("WARNING", logger="absl"):
+        Tokenizer.from_directory(path, do_lower_case=True)
+        assert not caplog.records
+        Tokenizer.from_directory(path)
+    assert "pieces in " in caplog.text and "give do_lower_case=false if the model is cased" in caplog.text
+
+
 def test_another_vocabulary_and_broken_files(tmp_path):
     path = directory(tmp_path)
     (tmp_path / "other.txt").write_text("\n".join([*PIECES, "z"]), encoding="utf-8")
     assert Tokenizer.from_directory(path, vocab_file=tmp_path / "other.txt").vocab_size == 8
-    with pytest.raises(ValueError, match=r"There is none at .*gone.txt; correct `vocab_file`"):
+    with pytest.raises(ValueError, match=r"There is none at .*gone.txt; put it there, or correct `vocab_file`"):
         Tokenizer.from_directory(path, vocab_file=tmp_path / "gone.txt")
     (path / "tokenizer_config.json").write_text('{\n"do_lower_case": tru\n}')
     with pytest.raises(ValueError, match=r"tokenizer_config.json must be the settings of .*line 2"):
