@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+import re
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -52,7 +53,8 @@ def convert(
     if unknown := [name for name in checkpoint.unknown if not choice.drops(name)]:
         raise ValueError(
             f"Every name in a checkpoint must be known, or be left out by `leave_out`. Received {len(unknown)} in "
-            f"{checkpoint.path} that are not: {', '.join(unknown[:10])}."
+            f"{checkpoint.path} that are not: {', '.join(unknown[:10])}{', ...' if len(unknown) > 10 else ''}"
+            f"; leave them out by patterns such as {re.escape(unknown[0].rpartition('.')[0])}.*"
         )
     checkpoint.check_twins(arrays)
     parts = description.config, arrays, description.tokenizer, description.labels

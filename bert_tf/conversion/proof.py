@@ -29,8 +29,9 @@ class Proof:
         matched: how many weights were written; each is, read again, the same to the bit.
         not_held: our paths of weights that the target's class does not read, and that were not written.
         left_out: what was to stay behind: our paths, or the source's names where we know none.
-        without_meaning: names in the source that mean no weight.
+        without_meaning: names in the source that are no weights.
         settings: field of the configuration -> (before, after), where they differ.
+        unknown: how many pieces of `TEXT` are unknown to the vocabulary: if most are, the outputs say little.
         differences: output -> the largest difference before and after, on `TEXT`.
         hashes: file of weights -> its SHA-256.
         remarks: what a reader of the files should know.
@@ -44,19 +45,21 @@ class Proof:
     left_out: tuple[str, ...]
     without_meaning: tuple[str, ...]
     settings: Mapping[str, tuple]
+    unknown: int
     differences: Mapping[str, float]
     hashes: Mapping[str, str]
     remarks: tuple[str, ...]
 
     def __str__(self):
+        unknown = f", {self.unknown} pieces of which are unknown" if self.unknown else ""
         lines = [
             f"Converted {self.source} to {self.target} ({self.form})",
             f"  weights     {self.matched} matched, each read again the same to the bit",
             _names("not read by the target's class, not written", self.not_held),
             _names("left out, as was asked", self.left_out),
-            _names("names in the source that mean no weight", self.without_meaning),
+            _names("in the source that are no weights", self.without_meaning),
             *(f"  setting     {name}: {old!r} before, {new!r} after" for name, (old, new) in self.settings.items()),
-            f"  outputs     largest differences on {TEXT!r}:",
+            f"  outputs     largest differences on {TEXT!r}{unknown}:",
             *(f"              {name} {difference:.3g}" for name, difference in self.differences.items()),
             *(f"  sha256      {digest}  {name}" for name, digest in self.hashes.items()),
             *(f"  note        {remark}" for remark in self.remarks),
@@ -79,7 +82,7 @@ def prove(directory: str, model: Model, written: Written, given_up: tuple[str, .
         given_up: fields of the configuration that may change what is computed.
 
     Returns:
-        the fields `matched`, `not_held`, `settings`, `differences`, `hashes` and `remarks` of a `Proof`.
+        the fields of a `Proof` from `matched` on that are found here.
 
     Raises:
         ValueError: something is not what it was.
@@ -102,8 +105,9 @@ def prove(directory: str, model: Model, written: Written, given_up: tuple[str, .
         raise _failure("its tokenizer makes other ids of a text")
     differences = _differences(before, after, allowed=bool(given_up))
     hashes = {name: _sha256(os.path.join(directory, name)) for name in written.weights}
-    return {"matched": len(held), "not_held": written.not_held, "settings": settings, "differences": differences,
-            "hashes": hashes, "remarks": written.remarks}  # fmt: skip
+    unknown = int((before["input_ids"] == model.tokenizer.unk_id).sum())
+    return {"matched": len(held), "not_held": written.not_held, "settings": settings, "unknown": unknown,
+            "differences": differences, "hashes": hashes, "remarks": written.remarks}  # fmt: skip
 
 
 def run(config, arrays, tokenizer) -> dict[str, np.ndarray]:
