@@ -44,6 +44,7 @@ def _collected(*arguments):
     return [[line for line in output.splitlines() if "::" in line] for output in outputs]
 
 
+@pytest.mark.slow  # pytest-xdist compares its two processes in every run, too
 @pytest.mark.skipif("TEST_SRCDIR" in os.environ, reason="Bazel shows a test only a part of the others")
 def test_two_processes_collect_the_same_tests():
     one, other = _collected("tests")

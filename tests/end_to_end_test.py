@@ -108,6 +108,7 @@ def test_the_directory_holds_what_the_documentation_says_and_nothing_more(whole)
     assert sorted(os.listdir(whole[0])) == sorted(kept + others)
 
 
+@pytest.mark.slow
 def test_killed_and_started_again_it_ends_with_the_same_weights_to_the_bit(material, whole):
     arguments = _arguments(material, material / "killed")
     killed = run_and_kill(arguments, 25)

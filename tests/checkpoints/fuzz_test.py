@@ -235,7 +235,7 @@ def _check(names, parent, files):
 
 
 def test_a_few_damaged_files(tmp_path):
-    _check(list(FORMATS), tmp_path, 100)
+    _check(list(FORMATS), tmp_path, 40)
 
 
 @pytest.mark.slow

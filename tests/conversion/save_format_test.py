@@ -80,6 +80,7 @@ def test_a_form_that_cannot_hold_the_result_is_refused_before_training(tmp_path)
         assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_the_program_speaks_of_flags(tmp_path):
     writers.write(tmp_path, "bert_tf", models.model("bert-odd", "text"))
     (tmp_path / "to").mkdir()

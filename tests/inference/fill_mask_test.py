@@ -61,6 +61,7 @@ def test_each_mask_is_answered_in_order(path):
     np.testing.assert_allclose(alone["probability"], answers[2]["probability"], rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_the_mask_of_another_vocabulary(tmp_path):
     changes = {"model_type": "roberta", "first_position": 2, "type_vocab_size": 1, "has_pooler": False}
     path = pretrained(tmp_path / "model", vocab_size=601, classifier_act="tanh", **changes)
