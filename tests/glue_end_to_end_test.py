@@ -35,6 +35,7 @@ RUNS = {
         "--do_eval", "--output_dir=HOME/out/topics",
     ],
 }  # fmt: skip
+pytestmark = pytest.mark.slow  # with a program for each task; tests/glue and tests/tasks are the fast ones
 MORE = {  # for the slow tests
     "qqp": _task("qqp", "--num_train_epochs=0.05"),
     "qnli": _task("qnli", "--label_smoothing=0.1", "--class_weights=balanced"),

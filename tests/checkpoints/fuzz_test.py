@@ -234,6 +234,7 @@ def _check(names, parent, files):
     process.join()
 
 
+@pytest.mark.slow
 def test_a_few_damaged_files(tmp_path):
     _check(list(FORMATS), tmp_path, 40)
 

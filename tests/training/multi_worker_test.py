@@ -89,12 +89,14 @@ def alone(tmp_path_factory):
     return losses, job.scores(SCORING), job.outputs(SCORING)
 
 
+@pytest.mark.slow
 def test_the_losses_are_those_of_one_device(workers, alone):
     assert all(w["replicas"] == 2 for w in workers) and len(alone[0]) == 8
     for worker in workers:
         np.testing.assert_allclose(worker["losses"], alone[0], rtol=0, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_the_losses_of_pretraining_are_those_of_one_device(workers, tmp_path):
     alone = pretraining_losses.losses(os.fspath(tmp_path))
     for worker in workers:
@@ -111,23 +113,27 @@ def test_the_losses_of_pretraining_on_two_devices_are_those_of_one():
     np.testing.assert_allclose(two, one, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_every_worker_has_all_scores_and_outputs_in_order(workers, alone):
     for worker in workers:
         np.testing.assert_allclose(worker["outputs"], alone[2], rtol=0, atol=1e-5)
         assert worker["scores"] == pytest.approx(alone[1], abs=1e-6)
 
 
+@pytest.mark.slow
 def test_the_chief_alone_writes(workers):
     assert [w["chief"] for w in workers] == [True, False] and workers[0]["events"]
     assert [w["saved"] for w in workers] == [[4, 8, 2, 4, 8, 8], []]
 
 
+@pytest.mark.slow
 def test_a_signal_to_one_stops_all_at_one_step_and_they_go_on_there(workers):
     for worker in workers:
         assert worker["stopped"] == "143" and worker["steps"] == [2]
         assert worker["again"] == worker["losses"][2:]
 
 
+@pytest.mark.slow
 def test_they_can_agree(workers):
     assert [w["total"] for w in workers] == [[3, 2**41]] * 2
     assert [w["failed"] for w in workers] == [
