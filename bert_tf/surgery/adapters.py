@@ -18,10 +18,11 @@ from safetensors.numpy import save
 from bert_tf.checkpoints import heads, names
 from bert_tf.checkpoints.formats import SafetensorsFile
 from bert_tf.checkpoints.readers import merged
+from bert_tf.checkpoints.writers.description import write_labels
 from bert_tf.config_files import task_in
 from bert_tf.files import atomic_open, brief, read_object, whole_directory, write_text
 from bert_tf.lora import NAMES, Lora, is_adapter
-from bert_tf.model_files import LABELS_FILE, read_labels
+from bert_tf.model_files import read_labels
 from bert_tf.surgery.model import Model
 
 CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
@@ -56,8 +57,7 @@ def write(directory: str, variables: Iterable, task: Any, base: str | None, also
         write_text(os.path.join(folder, CONFIG), settings)
         with atomic_open(os.path.join(folder, WEIGHTS), "wb") as file:
             file.write(save(named, {"format": "pt"}))
-        if task.labels is not None:
-            write_text(os.path.join(folder, LABELS_FILE), "".join(f"{label}\n" for label in task.labels))
+        write_labels(folder, task.labels)
         also(folder)
 
 
