@@ -3,7 +3,7 @@
 import dataclasses
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from absl import logging
@@ -14,6 +14,7 @@ from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.checkpoints.writers.description import LABELS_FILE, write_labels
 from bert_tf.config import EncoderConfig, template_for
 from bert_tf.config_files import CONFIG_FILES
+from bert_tf.extraction.extractor import Extractor
 from bert_tf.files import brief, read_text
 from bert_tf.modeling.encoder import Encoder
 from bert_tf.modeling.heads import ClassificationHead
@@ -47,6 +48,34 @@ class Bert:
     labels: list[str] | None = None
     others: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)
     path: str | None = None
+    _extractors: dict = dataclasses.field(default_factory=dict, repr=False, compare=False)
+
+    def features(self, texts: Sequence[str], layers="last", pooling: str | None = "mean", max_seq_length=None):
+        """Returns what the encoder makes of texts.
+
+            bert.features(["A warm film."], layers="concat_last_4", pooling="mean")       float32 [1, 4 H]
+
+        Args:
+            texts: n of them.
+            layers: `embeddings`, `second_to_last`, `last`, `weighted_sum_last_4` or `weighted_sum_all` (the mean here:
+                nothing is learned), `concat_last_4`; or indices of layers from -1, the last, down, put side by side.
+            pooling: `cls`, `mean`, `max`, `mean_max` ...: one vector for each text. None: one for each of its pieces.
+            max_seq_length: longest row in pieces; what is longer is cut. None: as many as the model can take.
+
+        Returns:
+            float32 [n, D]; or without pooling a list of n `extraction.extractor.PieceFeatures`.
+
+        Raises:
+            ValueError: there is no such layer or pooling.
+        """
+        of_pieces = pooling is None
+        layers = layers if isinstance(layers, str) else tuple(layers)
+        options = {"layers": layers, "pooling": "mean" if of_pieces else pooling, "max_seq_length": max_seq_length}
+        key = tuple(options.values())
+        if key not in self._extractors:  # tracing takes longer than a few texts
+            self._extractors[key] = Extractor(self.encoder, self.tokenizer, **options)
+        extractor = self._extractors[key]
+        return list(extractor.pieces(texts)) if of_pieces else extractor(texts)
 
 
 def load(path: str | os.PathLike, do_lower_case: bool | None = None) -> Bert:

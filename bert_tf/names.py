@@ -12,6 +12,10 @@ MASKINGS = ("token", "whole_word", "span")
 TEXT_FORMATS = ("sentences", "prose", "jsonl")
 PROBLEMS = ("single_label", "multi_label", "regression")
 FORMATS = ("bert_tf", "huggingface", "keras_hub", "sentence_transformers", "tf1")
+LAYERS = (
+    "embeddings", "second_to_last", "last", "weighted_sum_last_4", "concat_last_4", "weighted_sum_all",
+)  # fmt: skip
+POOLINGS = ("cls", "mean", "max", "mean_max", "mean_sqrt_len", "weighted_mean", "last_token")
 EXPORT_DTYPES = ("float32", "bfloat16")
 
 # The pieces of a BERT vocabulary that stand for no text.

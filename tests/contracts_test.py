@@ -42,7 +42,8 @@ MAY_IMPORT = {
     "modeling": set(),
     "evaluation": set(),
     "checkpoints": set(),
-    "model_files": {"checkpoints", "modeling", "tokenization"},
+    "extraction": {"modeling"},
+    "model_files": {"checkpoints", "extraction", "modeling", "tokenization"},
     "tasks": {"data", "modeling", "evaluation", "tokenization"},
     # The loop feeds on the batches of data.dataset, compares scores, and opens modeling.layers.seed_scope.
     "training": {"checkpoints", "data", "evaluation", "modeling"},
@@ -54,6 +55,7 @@ MAY_IMPORT = {
     "surgery": {"checkpoints", "model_files"},
     "glue": {"data", "evaluation", "tasks"},
     "inference": {"checkpoints", "export", "model_files", "tasks", "tokenization"},
+    "jobs": {"data"},
     "demo": set(),  # what it shows it starts as anybody would
     "programs": {
         "conversion", "corpus", "data", "demo", "evaluation", "export", "flags", "glue", "inference", "model_files",

@@ -30,7 +30,7 @@ def export(served: ServedModel, export_dir: str | os.PathLike) -> str:
         with _quiet():
             tf.saved_model.save(served, aside, signatures=served.signatures())
         _set_methods(os.path.join(aside, "saved_model.pb"))
-        write_requests(aside, served.text_inputs)
+        write_requests(aside, served.text_inputs, served.task.list_inputs)
         os.chmod(aside, 0o755)  # mkdtemp's directories are for the owner alone, a server is another user
         path = os.path.join(export_dir, str(1 + max([0, *versions(export_dir)])))
         os.rename(aside, path)

@@ -26,6 +26,7 @@ class ServedModel(tf.Module):
 
     def __init__(self, task, model, tokenizer, text_inputs, max_seq_length):
         super().__init__(name="served")
+        model = task.for_serving(model)
         self.task = task
         self.text_inputs = tuple(text_inputs)
         self.max_seq_length = max_seq_length
@@ -40,10 +41,11 @@ class ServedModel(tf.Module):
     def signatures(self) -> dict[str, tf.types.experimental.ConcreteFunction]:
         """Returns {name: traced function}, the default one first."""
 
-        def texts_spec(name):
-            return tf.TensorSpec([None], tf.string, name=name)
+        def texts_spec(name, rank=1):
+            return tf.TensorSpec([None] * rank, tf.string, name=name)
 
-        texts = [texts_spec(name) for name in self.text_inputs]
+        several = self.task.list_inputs
+        texts = [texts_spec(name, 1 + (name in several)) for name in self.text_inputs]
         named = {"serving_default": (self._from_text, texts), "ids": (self._from_ids, self.ids_specs)}
         if self.task.example_method:
             named[self.task.example_method] = (self._from_examples, [texts_spec("inputs")])

@@ -31,6 +31,7 @@ class Encoder(keras.Model):
 
     Outputs: a dict of `sequence_output` [B, S, H]; `pooled_output` [B, H], tanh of a linear map of the first token, or
     without a pooler (`has_pooler`) the first token as it is;
+    `embedding_output` [B, S, H], what the first block reads;
     `encoder_outputs`, the list of every block's [B, S, H]; with `return_attention_probs=True` also `attention_probs`,
     a list of [B, A, S, S]. All in the compute dtype.
     """
@@ -103,13 +104,14 @@ class Encoder(keras.Model):
         x = self.embeddings(ids, inputs.get("segment_ids"), positions, training=training)
         if self.projection:
             x = self.projection(x, training=training)
-        layers, probs = [], []
+        embedded, layers, probs = x, [], []
         for n, block in enumerate(self._stack()):
             with self._seeds(n, training):
                 x, p = self._run(block, x, bias, training, return_attention_probs)
             layers.append(x)
             probs.append(p)
-        outputs = {"sequence_output": x, "pooled_output": self.pooled(x[:, 0]), "encoder_outputs": layers}
+        outputs = {"sequence_output": x, "pooled_output": self.pooled(x[:, 0])}
+        outputs |= {"embedding_output": embedded, "encoder_outputs": layers}
         return outputs | ({"attention_probs": probs} if return_attention_probs else {})
 
     def _stack(self):
@@ -152,6 +154,7 @@ class Encoder(keras.Model):
         outputs = {
             "sequence_output": tensor(B, S, H),
             "pooled_output": tensor(B, H),
+            "embedding_output": tensor(B, S, H),
             "encoder_outputs": [tensor(B, S, H) for _ in layers],
         }
         probs = [tensor(B, self.config.heads_of(n), S, S) for n in layers]

@@ -1,4 +1,7 @@
-"""A text's windows on their way through a model of rows: apart before the encoder, together again after the head."""
+"""Several rows of an example on their way through a model of rows: apart before the encoder, together after the head.
+
+The rows are the windows of a long text, the choices of a question, or the texts that are compared.
+"""
 
 import keras
 import tensorflow as tf
@@ -52,18 +55,41 @@ class MeanOfWindows(_Windows):
     """
 
     def call(self, values, input_mask):
-        there = _there(input_mask)
-        shape = tf.concat([tf.shape(there), tf.shape(values)[1:]], 0)
-        if self.every:
-            values = tf.reshape(values, shape)
-        else:  # no two windows have the same place
-            values = tf.scatter_nd(tf.cast(tf.where(there), tf.int32), values, shape)
-        there = there[:, :, tf.newaxis]
-        total = tf.reduce_sum(tf.where(there, values, 0.0), axis=1)
-        return total / tf.maximum(tf.reduce_sum(tf.cast(there, tf.float32), axis=1), 1.0)
+        values, there = _together(values, input_mask, self.every)
+        total = tf.reduce_sum(values, axis=1)
+        return total / tf.maximum(tf.reduce_sum(tf.cast(there, tf.float32), axis=1)[:, tf.newaxis], 1.0)
 
     def compute_output_spec(self, values, input_mask):
         return keras.KerasTensor((input_mask.shape[0], values.shape[-1]), "float32")
+
+
+@keras.saving.register_keras_serializable("bert_tf")
+class RowsTogether(_Windows):
+    """Gives every example what its rows gave, one below the other.
+
+    Args:
+        every: as of the `TakeWindows` before it.
+
+    Inputs: `values` float32 [W, L] of the rows that `TakeWindows` took, and the `input_mask` int32 [B, N, S] that it
+    took them by. Output: float32 [B, N, L]; 0 for a row that an example does not have.
+    """
+
+    def call(self, values, input_mask):
+        return _together(values, input_mask, self.every)[0]
+
+    def compute_output_spec(self, values, input_mask):
+        return keras.KerasTensor((*input_mask.shape[:2], values.shape[-1]), "float32")
+
+
+def _together(values, input_mask, every):
+    """Returns `values` [W, L] as [B, N, L], with 0 where no row is; and where one is, bool [B, N]."""
+    there = _there(input_mask)
+    shape = tf.concat([tf.shape(there), tf.shape(values)[1:]], 0)
+    if every:
+        values = tf.where(there[:, :, tf.newaxis], tf.reshape(values, shape), 0.0)
+    else:  # no two rows have the same place
+        values = tf.scatter_nd(tf.cast(tf.where(there), tf.int32), values, shape)
+    return values, there
 
 
 def _there(input_mask):

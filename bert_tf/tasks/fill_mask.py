@@ -6,10 +6,11 @@ import tensorflow as tf
 from bert_tf.config import EncoderConfig
 from bert_tf.data.features import ENCODER_INPUTS, keras_inputs
 from bert_tf.modeling.pretrainer import Pretrainer
+from bert_tf.tasks.task import Served
 from bert_tf.tasks.texts import single_rows
 
 
-class FillMaskTask:
+class FillMaskTask(Served):
     """The encoder with the masked-LM head, to be asked and exported: the serving half of `tasks/task.py`'s protocol.
 
     Args:

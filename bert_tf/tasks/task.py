@@ -88,9 +88,15 @@ class Served(Model, Protocol):
 
     Attributes:
         example_method: name of the signature that takes tf.Examples, "classify" or "regress"; None: there is none.
+        list_inputs: names of the text inputs of which an example has several, strings [n, k] instead of [n].
     """
 
     example_method: str | None
+    list_inputs: tuple[str, ...] = ()
+
+    def for_serving(self, model: keras.Model) -> keras.Model:
+        """Returns what is served of a model that `build_model` returned: here, all of it."""
+        return model
 
     @abc.abstractmethod
     def read(self, tokenizer: Any, texts: Sequence[tf.Tensor], max_seq_length: int) -> tuple[Tensors, Any]:
@@ -98,7 +104,7 @@ class Served(Model, Protocol):
 
         Args:
             tokenizer: a `Tokenizer`, or anything with its interface.
-            texts: tensors of strings [n], one for each text that an example has.
+            texts: tensors of strings [n], one for each text that an example has; [n, k] for `list_inputs`.
             max_seq_length: longest row.
 
         Returns:

@@ -59,7 +59,7 @@ def test_harness(tmp_path):
 
 def test_outputs(encoder):
     outputs = encoder(padded())
-    assert set(outputs) == {"sequence_output", "pooled_output", "encoder_outputs"}
+    assert set(outputs) == {"sequence_output", "pooled_output", "embedding_output", "encoder_outputs"}
     assert [y.shape for y in outputs["encoder_outputs"]] == [(3, 9, 8)] * 2
     np.testing.assert_array_equal(outputs["encoder_outputs"][-1], outputs["sequence_output"])
     kernel, bias = encoder.pooler.get_weights()
