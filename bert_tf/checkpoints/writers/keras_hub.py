@@ -76,7 +76,7 @@ def check(model: Model) -> str | None:
 def _write_weights(path, arrays):
     import h5py
 
-    with h5py.File(path, "w", track_order=True) as file:
+    with h5py.File(path, "w") as file:  # no `track_order`, with which groups get an index that `hdf5.py` does not read
         for name, array in arrays.items():
             file.create_dataset(name, data=np.ascontiguousarray(array))
 
