@@ -94,8 +94,8 @@ def test_classification(folder, tmp_path):
     out, texts = tmp_path / "out", [text for text, _ in tiny.texts(20, seed=1)]
     tiny.write_tsv(tmp_path / "train.tsv", tiny.texts(96))
     tiny.write_tsv(tmp_path / "test.tsv", [(text,) for text in texts], "text")
-    served = _run("run_classifier", folder, out, f"--train_file={tmp_path}/train.tsv", "--num_train_epochs=12",
-                  f"--predict_file={tmp_path}/test.tsv")  # fmt: skip
+    served = _run("run_classifier", folder, out, f"--train_file={tmp_path}/train.tsv", "--num_train_epochs=40",
+                  "--learning_rate=2e-3", f"--predict_file={tmp_path}/test.tsv")  # fmt: skip
     assert {v for v in tf.train.load_checkpoint(str(out)).get_variable_to_shape_map() if "pooler" in v} == set()
     probabilities = np.loadtxt(out / "test_results.tsv", ndmin=2)
     np.testing.assert_allclose(served(text=tf.constant(texts))["probabilities"], probabilities, atol=1e-5)
