@@ -44,7 +44,8 @@ def main():
 
     # What is trained on is what `loss_of` lays out; a question's length is that of all its rows.
     joined = [tuple([piece for row in each for piece in row[part]] for part in (0, 1)) for each in rows]
-    train(model, joined, loss_of, {"batch": int(batch), "rate": rate, "epochs": epochs, "precision": "float32"}, int(seed))
+    recipe = {"batch": int(batch), "rate": rate, "epochs": epochs, "precision": "float32"}
+    train(model, joined, loss_of, recipe, int(seed))
     model.eval()
     rows, labels = read(test_file, tokenizer, int(length))
     right = 0

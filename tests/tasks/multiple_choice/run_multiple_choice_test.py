@@ -1,6 +1,8 @@
 """bert-tf run_multiple_choice as a user runs it: SWAG's tables and JSON lines in, choices and scores out, served."""
 
 import json
+import subprocess
+import sys
 import urllib.request
 
 import numpy as np
@@ -10,8 +12,8 @@ import bert_tf
 from bert_tf.serving.client import Client
 from bert_tf.serving.server import serve
 from tests import tiny
+from tests.conftest import ROOT
 from tests.scripts import assert_same_tensors, run_programs
-from tests.serving.client_test import run as run_ask
 from tests.tasks.multiple_choice import support
 
 TRAIN = ["--init_checkpoint=HOME/init", "--train_file=HOME/train.jsonl", "--do_train", "--train_batch_size=16",
@@ -48,7 +50,9 @@ BAD = {  # case -> arguments, what the message says
 @pytest.fixture(scope="module")
 def home(tmp_path_factory):
     folder = tmp_path_factory.mktemp("run_multiple_choice")
-    tiny.checkpoint(folder / "init", dropout=0.1, num_hidden_layers=1)
+    tiny.checkpoint(folder / "init", dropout=0.1)
+    config = folder / "init" / "bert_config.json"  # of a model that had three labels before
+    config.write_text(json.dumps(json.loads(config.read_text()) | {"id2label": {"0": "a", "1": "b", "2": "c"}}))
     tiny.checkpoint(folder / "classifier")
     (folder / "classifier" / "task.json").write_text(json.dumps(
         {"task": "classification", "num_labels": 2, "text_inputs": ["text"], "max_seq_length": 16}))  # fmt: skip
@@ -95,6 +99,11 @@ def server(home, results):
         yield server
 
 
+def _ask(server, *arguments, text=""):
+    words = [sys.executable, "-m", "bert_tf", "ask", f"--server=localhost:{server.port}", "--model_name=swag"]
+    return subprocess.run([*words, *arguments], cwd=ROOT, input=text, capture_output=True, text=True, check=False)
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_it_runs(results, case):
     assert results[case]["status"] == 0, results[case]["log"]
@@ -105,8 +114,8 @@ def test_scores_are_of_what_is_written(home, results):
     assert set(scores) == {"eval_accuracy", "eval_loss", "global_step"} and scores["global_step"] == 48
     header, *rows = (line.split("\t") for line in (home / "whole" / "eval_predictions.tsv").read_text().splitlines())
     assert header == ["id", "label", "prediction"] and len(rows) == 24
-    assert scores["eval_accuracy"] == pytest.approx(np.mean([a == b for _, a, b in rows])) and 0.8 < scores[
-        "eval_accuracy"]  # fmt: skip
+    assert scores["eval_accuracy"] == pytest.approx(np.mean([a == b for _, a, b in rows]))
+    assert scores["eval_accuracy"] > 0.8
 
 
 def test_predictions_have_what_was_asked_and_a_probability_for_each_choice(home, results):
@@ -163,20 +172,27 @@ def test_over_rest(home, results, server):
 
 def test_the_program_asks(home, results, server):
     said = _lines(home / "whole" / "predictions.jsonl")
-    flags = ("--model_name=swag", "--choices")
     lines = "".join("\t".join([line["context"], *line["choices"]]) + "\n" for line in said)
-    done = run_ask(server, *flags, text=lines)
+    done = _ask(server, "--choices", text=lines)
     printed = [json.loads(line) for line in done.stdout.splitlines()]
     _check(printed, said)
-    assert [{**a, "id": b["id"], "probabilities": 0} for a, b in zip(printed, said, strict=True)] == [
-        {**b, "probabilities": 0} for b in said
-    ]
-    named = run_ask(server, "--model_name=swag", "--inputs=context,choices", said[0]["context"], *said[0]["choices"])
+    for answer, line in zip(printed, said, strict=True):
+        assert list(answer) == ["context", "choices", "choice", "probabilities"]
+        assert (answer["context"], answer["choices"]) == (line["context"], line["choices"])
+        assert len(answer["probabilities"]) == len(line["choices"])
+    named = _ask(server, "--inputs=context,choices", said[0]["context"], *said[0]["choices"])
     _check([json.loads(named.stdout)], said[:1])
-    few = run_ask(server, *flags, text="a\tb\tc\na\tb\n")
-    assert few.returncode == 1 and "The texts of line 2, with tabs between, must be a context and two" in few.stderr
-    both = run_ask(server, *flags, "--pair", "a", "b", "c")
-    assert both.returncode == 1 and "--pair must come without --choices." in both.stderr
+
+
+@pytest.mark.parametrize("arguments, text, message", [
+    (["--choices"], "a\tb\tc\na\tb\n", "The texts of line 2, with tabs between, must be a context and two choices"),
+    (["--choices", "a", "b", " "], "", "Arguments must be a context and two choices at least, none of which is empty."),
+    (["--choices", "--pair", "a"], "", "--pair must come without --choices. Received both"),
+    (["--choices", "--inputs=a,b"], "", "--choices must come without --inputs, since it means context,choices."),
+])  # fmt: skip
+def test_the_program_says_what_is_wrong(server, arguments, text, message):
+    done = _ask(server, *arguments, text=text)
+    assert done.returncode == 1 and message in done.stderr and len(done.stderr.splitlines()) == 1
 
 
 @pytest.mark.parametrize("case", BAD)
