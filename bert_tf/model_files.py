@@ -23,6 +23,7 @@ from bert_tf.tokenization.kinds import read_tokenizer
 
 _HEAD = "classifier/output_weights"
 _TRANSFORM = "classifier/dense/kernel"  # a head without it is one for every piece
+_LABEL_KEYS = ("id2label", "label2id")  # of Hugging Face's configurations
 _EXCUSED = (*heads.others(("classifier/.*",)), heads.POOLER)
 
 
@@ -225,8 +226,14 @@ def _labels_in(names, directory):
 
 
 def save_description(directory: str, config: EncoderConfig, tokenizer: BaseTokenizer, labels: list[str] | None = None):
-    """Writes what `load` reads except the weights: bert_config.json, labels.txt, the tokenizer's files."""
+    """Writes what `load` reads except the weights: bert_config.json, labels.txt, the tokenizer's files.
+
+    Without labels none are left in the configuration, which may be that of a model with another head.
+    """
     os.makedirs(directory, exist_ok=True)
+    if labels is None:
+        extra = {key: value for key, value in config.extra.items() if key not in _LABEL_KEYS}
+        config = dataclasses.replace(config, extra=extra)
     config.save(os.path.join(directory, "bert_config.json"))
     tokenizer.save(directory)
     write_labels(directory, labels)

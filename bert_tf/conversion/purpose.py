@@ -37,7 +37,7 @@ def for_task(model: writers.Model, task, form: str, choice: Choice) -> writers.M
             f"A model must give the same answers in the other format. Received {lost[0]} in {TASK_FILE}, which only "
             f"bert_tf knows of; give it up with `leave_out={lost[0]}`."
         )
-    own = [each.ending for each in ARCHITECTURES if _is_for(each, task)]
+    own = [task.architecture] if task.architecture else [each.ending for each in ARCHITECTURES if _is_for(each, task)]
     problem = _PROBLEM_TYPES.get(options.get("problem"))
     extra = {**model.config.extra, **({"problem_type": problem} if problem else {})}
     config = dataclasses.replace(model.config, extra=extra)

@@ -74,9 +74,7 @@ def read_rows(
     Raises:
         ValueError: `bert_tf.data.tables.read_table` says when.
     """
-    stem, extension = os.path.splitext(path.lower())
-    if extension == ".gz" and not stem.endswith(".parquet"):  # Parquet packs its columns itself
-        extension = os.path.splitext(stem)[1]
+    extension = _extension(path)
     if os.path.isdir(path):
         raise ValueError(f"{path} must be a file. Received a directory; name one file inside it.")
     if extension not in _READERS:
@@ -85,6 +83,24 @@ def read_rows(
             f"Received the name {os.path.basename(path)!r}; rename or convert the file."
         )
     return _READERS[extension](path, wanted, header, skip_short)
+
+
+def names_in(path: str) -> list[str]:
+    """Returns the names of the columns: those of line 1, the keys of the first object, or those of the Parquet schema.
+
+    Returns:
+        the names; [] where the file cannot be read so, of which `read_rows` says why.
+    """
+    try:
+        return _NAMES[_extension(path)](path)
+    except (KeyError, ValueError, OSError, csv.Error, RecursionError):  # pyarrow's errors are of the second kind
+        return []
+
+
+def _extension(path):
+    stem, extension = os.path.splitext(path.lower())
+    packed = extension == ".gz" and not stem.endswith(".parquet")  # Parquet packs its columns itself
+    return os.path.splitext(stem)[1] if packed else extension
 
 
 def where(path: str, line: int) -> str:
@@ -131,7 +147,7 @@ def _read_jsonl(path, wanted, header, skip_short):
             if str(column.name) not in row:
                 raise column.missing(list(row), where(path, number), header=False)
         values = [row[str(column.name)] for column in wanted]
-        whole = [_drop_surrogates(value) if isinstance(value, str) else value for value in values]
+        whole = [_drop_surrogates(value) for value in values]
         broken += whole != values
         rows.append((number, whole))
     if broken:
@@ -155,9 +171,11 @@ def _parse_object(at, line):
     return value
 
 
-def _drop_surrogates(text):
+def _drop_surrogates(value):
     """Half an emoji, as in "\\ud83d", is legal JSON but no Unicode text; it goes the way of invalid bytes."""
-    return text.encode("utf-8", "ignore").decode("utf-8")
+    if isinstance(value, list):
+        return [_drop_surrogates(each) for each in value]
+    return value.encode("utf-8", "ignore").decode("utf-8") if isinstance(value, str) else value
 
 
 def _read_parquet(path, wanted, header, skip_short):
@@ -189,6 +207,26 @@ def _plain_values(column):
     return values
 
 
+def _names_in_tsv(path):
+    return files.read_text(path).partition("\n")[0].removesuffix("\r").split("\t")
+
+
+def _names_in_csv(path):
+    csv.field_size_limit(_FIELD_LIMIT)
+    return next(csv.reader(io.StringIO(files.read_text(path), newline="\n"), strict=True), [])
+
+
+def _names_in_jsonl(path):
+    return list(_parse_object(path, files.read_text(path).partition("\n")[0]))
+
+
+def _names_in_parquet(path):
+    from pyarrow import parquet
+
+    return parquet.read_schema(path).names
+
+
+_NAMES = {".tsv": _names_in_tsv, ".csv": _names_in_csv, ".jsonl": _names_in_jsonl, ".parquet": _names_in_parquet}
 _READERS = {".tsv": _read_tsv, ".csv": _read_csv, ".jsonl": _read_jsonl, ".parquet": _read_parquet}
 
 

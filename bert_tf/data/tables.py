@@ -95,8 +95,23 @@ def read_table(
         path=path,
         lines=[line for line, _ in rows],
     )
-    _check_ids(examples)
+    check_ids(examples)
     return examples
+
+
+def check_ids(examples):
+    """Raises ValueError where two examples have one id: whoever asks for answers by id could not tell them apart.
+
+    Args:
+        examples: with `ids`, and `where(index)` as of `Examples`.
+    """
+    first = {}
+    for i, name in enumerate(examples.ids):
+        if first.setdefault(name, i) != i:
+            raise ValueError(
+                f"{examples.where(i)}: the ids of a file must differ. Received {name!r}, which "
+                f"{examples.where(first[name])} has too; give one of them another id, or take it out."
+            )
 
 
 def label_list(examples: Examples) -> list[str]:
@@ -159,17 +174,6 @@ def _choose(path, rows, column, value):
             f"{path} must hold {value!r} in column {column!r}. Received only {excerpt(there, 200)}; choose one of them."
         )
     return chosen
-
-
-def _check_ids(examples):
-    """Raises where two examples have one id: whoever asks for answers by id could not tell them apart."""
-    first = {}
-    for i, name in enumerate(examples.ids):
-        if first.setdefault(name, i) != i:
-            raise ValueError(
-                f"{examples.where(i)}: the ids of a file must differ. Received {name!r}, which "
-                f"{examples.where(first[name])} has too; give one of them another id, or take it out."
-            )
 
 
 def _check_values(path, rows, kinds):

@@ -24,7 +24,7 @@ EXPORT = (
 )
 
 EXPORT_ALONE = (
-    Flag("model", None, "A trained model: what run_classifier, run_squad or run_tagger left in --output_dir.",
+    Flag("model", None, "A trained model: what run_classifier or another program left in --output_dir.",
          required=True),  # fmt: skip
     Flag("export_dir", None, "The model's directory as a server knows it; the export becomes its next version.",
          required=True),  # fmt: skip

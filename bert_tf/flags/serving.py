@@ -19,4 +19,6 @@ ASK = (
     Flag("inputs", ["text"], "Names of the texts that an example has, such as question,context: arguments come "
          "in this order, lines are tab-separated.", "list"),  # fmt: skip
     Flag("pair", False, "The same as --inputs=text_a,text_b: the model compares two texts.", "bool"),
+    Flag("choices", False, "The same as --inputs=context,choices: the model chooses. All arguments, or all texts of a "
+         "line, are then one example: the context and its choices.", "bool"),  # fmt: skip
 )

@@ -69,13 +69,22 @@ class RowsTogether(_Windows):
 
     Args:
         every: as of the `TakeWindows` before it.
+        missing: what stands for a row that an example does not have.
 
     Inputs: `values` float32 [W, L] of the rows that `TakeWindows` took, and the `input_mask` int32 [B, N, S] that it
-    took them by. Output: float32 [B, N, L]; 0 for a row that an example does not have.
+    took them by. Output: float32 [B, N, L].
     """
 
+    def __init__(self, every=False, missing=0.0, **kwargs):
+        super().__init__(every, **kwargs)
+        self.missing = missing
+
+    def get_config(self):
+        return super().get_config() | {"missing": self.missing}
+
     def call(self, values, input_mask):
-        return _together(values, input_mask, self.every)[0]
+        values, there = _together(values, input_mask, self.every)
+        return tf.where(there[:, :, tf.newaxis], values, self.missing) if self.missing else values
 
     def compute_output_spec(self, values, input_mask):
         return keras.KerasTensor((*input_mask.shape[:2], values.shape[-1]), "float32")

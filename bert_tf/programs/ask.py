@@ -7,6 +7,10 @@ A model that takes several texts for one answer is asked with their names:
 
     bert-tf ask --model_name=squad --inputs=question,context "Who wrote it?" "Jane Austen did."
 
+One that chooses is asked with a context and its choices:
+
+    bert-tf ask --model_name=swag --choices "She opens the door." "She walks in." "The door is a fish."
+
 Without texts it reads them from standard input, one example per line, with tabs between its texts.
 """
 
@@ -21,34 +25,37 @@ TAKES_TEXTS = True
 
 def main(settings, texts):
     """Prints a line for each example."""
-    from bert_tf.serving.client import PAIR, Client, ask
-    from bert_tf.serving.client_items import read_items
+    from bert_tf.serving.client import CHOICES, PAIR, Client, ask
+    from bert_tf.serving.client_items import read_choices, read_items
 
-    names = _input_names(settings, PAIR)
+    names = _input_names(settings, {"pair": PAIR, "choices": CHOICES})
+    items = read_choices(texts) if names == CHOICES else read_items(texts, names)
     try:
         with Client(settings.server, settings.model_name, settings.timeout) as client:
-            for line in ask(client, names, read_items(texts, names)):
+            for line in ask(client, names, items):
                 print(json.dumps(line, ensure_ascii=False), flush=True)
     except BrokenPipeError:  # the reader of our lines has seen enough
         sys.stderr.close()
         sys.exit(1)
 
 
-def _input_names(settings, pair):
-    """Returns what --inputs and --pair ask for.
+def _input_names(settings, meanings):
+    """Returns what --inputs asks for, or a flag that stands for certain names: `meanings` {flag: names}.
 
     Raises:
         ValueError: they contradict one another, or a name is missing or there twice.
     """
-    names = tuple(settings.inputs)
-    if settings.pair and "inputs" in settings.given and names != pair:
+    names, short = tuple(settings.inputs), [flag for flag in meanings if settings.get(flag)]
+    if len(short) > 1:
+        raise ValueError(f"--{short[0]} must come without --{short[1]}. Received both; leave one of them out.")
+    if short and "inputs" in settings.given and names != meanings[short[0]]:
         raise ValueError(
-            f"--pair must come without --inputs, since it means {','.join(pair)}. Received also {','.join(names)}; "
-            "leave one of them out."
+            f"--{short[0]} must come without --inputs, since it means {','.join(meanings[short[0]])}. Received also "
+            f"{','.join(names)}; leave one of them out."
         )
     if not names or not all(names) or len(set(names)) < len(names):
         raise ValueError(
             f"--inputs must be different names with commas between. Received {','.join(names)!r}; "
             "question,context is right for a model that answers questions."
         )
-    return pair if settings.pair else names
+    return meanings[short[0]] if short else names

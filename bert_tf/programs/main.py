@@ -15,6 +15,7 @@ PROGRAMS = (
     "run_classifier",
     "run_squad",
     "run_tagger",
+    "run_multiple_choice",
     "run_glue",
     "score_squad",
     "run_pretraining",

@@ -1,23 +1,29 @@
 """What a model's outputs say of each text: arrays to dictionaries of Python's own values, as JSON has them."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 CLASSES = ("label", "probabilities", "labels")  # the outputs of a model that classifies
 ENTITIES = ("entity", "type", "start", "end", "score")  # those of a model that finds entities, [n, E] each
-_ORDER = ("label", "probabilities", "answer", "start", "end", "score", "null_score", "token", "probability")
+CHOICE = ("choice", "probabilities")  # those of a model that chooses among texts, [n] and [n, k]
+_ORDER = ("label", "choice", "probabilities", "answer", "start", "end", "score", "null_score", "token", "probability")
 
 
-def rows(outputs: dict[str, np.ndarray], n: int) -> list[dict]:
+def rows(outputs: dict[str, np.ndarray], n: int, counts: Sequence[int] | None = None) -> list[dict]:
     """Takes the answer to n texts apart.
 
     Args:
         outputs: {output: array [n, ...]}, strings as objects of type bytes.
         n: how many rows each of them has.
+        counts: how many texts there were to choose from in each row, where rows differ; None: as many as there are
+            probabilities.
 
     Returns:
         n dictionaries {output: value}: numbers, str, or lists of them. Those of a model that classifies have no
         `labels`, but `probabilities` as {label: float}; those of one that finds entities have `entities`, a list of
-        {"text", "type", "start", "end", "score"}. Outputs come in one order, whatever that of `outputs`.
+        {"text", "type", "start", "end", "score"}; those of one that chooses have a probability for each of the texts
+        to choose from. Outputs come in one order, whatever that of `outputs`.
 
     Raises:
         ValueError: an output has not n rows.
@@ -35,6 +41,8 @@ def rows(outputs: dict[str, np.ndarray], n: int) -> list[dict]:
         columns["probabilities"] = [dict(zip(*pair, strict=True)) for pair in pairs]
     if {*ENTITIES, "entity_count"} <= set(columns):
         columns["entities"] = _entities(columns.pop("entity_count"), [columns.pop(name) for name in ENTITIES])
+    if counts is not None and set(CHOICE) <= set(columns):
+        columns["probabilities"] = [row[:count] for row, count in zip(columns["probabilities"], counts, strict=True)]
     return [{name: column[i] for name, column in columns.items()} for i in range(n)]
 
 

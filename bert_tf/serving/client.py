@@ -9,10 +9,12 @@ import numpy as np
 from bert_tf.serving import wire
 from bert_tf.serving.answers import CLASSES, rows
 from bert_tf.serving.client_errors import explained
+from bert_tf.serving.client_items import even
 
 _PREDICT = "/tensorflow.serving.PredictionService/Predict"
 _BATCH = 32  # examples a request
 PAIR = ("text_a", "text_b")  # the inputs of a model that compares two texts
+CHOICES = ("context", "choices")  # and of one that chooses among several
 _OPTIONS = (
     ("grpc.max_receive_message_length", -1),  # gRPC's default of 4 MiB is less than one batch of token vectors
     ("grpc.max_send_message_length", -1),
@@ -70,16 +72,18 @@ class Client:
             raise explained(error, self.server, self.model_name, self._timeout, inputs) from error
         return {item.key: wire.to_array(item.value) for item in response.outputs}
 
-    def ask(self, inputs: dict[str, Sequence[str]]) -> list[dict]:
+    def ask(self, inputs: dict[str, Sequence[str] | Sequence[Sequence[str]]]) -> list[dict]:
         """Asks the signature that takes text, whatever the model is for.
 
         Args:
-            inputs: {name: n texts}, such as {"question": [...], "context": [...]}.
+            inputs: {name: n texts}, such as {"question": [...], "context": [...]}; of what an example has several,
+                n lists of texts, of any lengths: {"context": [...], "choices": [[...], ...]}.
 
         Returns:
             n dictionaries {output: value} of numbers, str, and lists of them, as `answers.rows` says: a model that
             classifies gives {"label": str, "probabilities": {label: float}}, one for questions {"answer": str,
-            "start": int, "end": int, "score": float, "null_score": float}.
+            "start": int, "end": int, "score": float, "null_score": float}, one that chooses {"choice": int,
+            "probabilities": [float]}, as many as the example has choices.
 
         Raises:
             ValueError, ConnectionError, TimeoutError: as `predict`; also where an output has no row for each text.
@@ -89,7 +93,8 @@ class Client:
             given = ", ".join(f"{name}: {lengths.get(name, 'one text')}" for name in inputs) or "none"
             raise ValueError(f"Inputs must be lists of equally many texts. Received {given}.")
         n = next(iter(lengths.values()))
-        return rows(self.predict(inputs), n) if n else []
+        inputs, counts = even(inputs)
+        return rows(self.predict(inputs), n, counts) if n else []
 
     def classify(self, texts: Sequence[str], second_texts: Sequence[str] | None = None) -> list[dict]:
         """Classifies texts, or pairs of them, by the signature that takes text.
@@ -127,7 +132,7 @@ class Client:
         self.close()
 
 
-def ask(client: Client, names: Sequence[str], items: Iterable[tuple[str, ...]]) -> Iterator[dict]:
+def ask(client: Client, names: Sequence[str], items: Iterable[tuple[str | list[str], ...]]) -> Iterator[dict]:
     """Yields what is printed for each item, its texts by name and the answer, asking for many at a time."""
     items = iter(items)
     while batch := list(itertools.islice(items, _BATCH)):

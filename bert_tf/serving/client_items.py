@@ -1,7 +1,45 @@
 """The texts that the client's user asks about: arguments, or lines."""
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+
+def read_choices(texts: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
+    """Yields (context, choices): of the arguments or, where there are none, of each line of standard input.
+
+    Args:
+        texts: the arguments, a context and its choices.
+
+    Raises:
+        ValueError: there are fewer than two choices.
+    """
+    for number, (context, *choices) in [(0, [*map(_clean, texts)])] if texts else _lines():
+        if len(choices) < 2 or not all(map(str.strip, choices)):
+            where = "Arguments" if texts else f"The texts of line {number}, with tabs between,"
+            raise ValueError(
+                f"{where} must be a context and two choices at least, none of which is empty. Received "
+                f"{[context, *choices]}."
+            )
+        yield context, choices
+
+
+def even(inputs: Mapping[str, Sequence]) -> tuple[dict[str, Any], list[int] | None]:
+    """Returns what a tensor can hold: where examples have several texts, as many of them each, with "" behind.
+
+    Args:
+        inputs: {name: n texts, or n lists of texts}.
+
+    Returns:
+        {name: the same, as n lists of one length where it was lists}; the lengths that lists had, None where there
+        are no lists.
+    """
+    counts, made = None, dict(inputs)
+    for name, values in inputs.items():
+        if len(values) and all(isinstance(value, list | tuple) for value in values):
+            counts = [len(value) for value in values]
+            made[name] = [[*value, *[""] * (max(counts) - len(value))] for value in values]
+    return made, counts
 
 
 def read_items(texts: Sequence[str], names: Sequence[str]) -> Iterator[tuple[str, ...]]:
@@ -22,15 +60,20 @@ def read_items(texts: Sequence[str], names: Sequence[str]) -> Iterator[tuple[str
             )
         yield from zip(*[map(_clean, texts)] * size, strict=True)
         return
-    for number, line in enumerate(sys.stdin.buffer, start=1):
-        text = line.decode("utf-8", "ignore").rstrip("\r\n")
-        item = tuple(text.split("\t")) if size > 1 else (text,)
+    for number, parts in _lines():
+        item = tuple(parts) if size > 1 else ("\t".join(parts),)
         if len(item) != size:
             raise ValueError(
                 f"A line must hold {size} texts, {', '.join(names)}, with tabs between. Received {len(item)} in line "
                 f"{number}."
             )
         yield item
+
+
+def _lines():
+    """Yields the number of each line of standard input, from 1, and its texts."""
+    for number, line in enumerate(sys.stdin.buffer, start=1):
+        yield number, line.decode("utf-8", "ignore").rstrip("\r\n").split("\t")
 
 
 def _clean(argument):

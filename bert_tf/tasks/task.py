@@ -198,6 +198,8 @@ class FineTuned(Trainable, Served):
         flags: of its program, beside those of all fine-tuning (`programs/fine_tuning.py`).
         files: patterns of what it writes into output_dir, beside what every run writes.
         labels: names of the outputs in the order of their ids, for labels.txt; None: they have no names.
+        architecture: what Transformers' class for the task is called behind the family's name, "ForMultipleChoice";
+            None: the head's names and the pooler tell.
     """
 
     name: ClassVar[str]
@@ -206,6 +208,7 @@ class FineTuned(Trainable, Served):
     example_method = None
     uses_pooler = False
     labels: list[str] | None = None
+    architecture: ClassVar[str | None] = None
 
     # From files to a task.
 

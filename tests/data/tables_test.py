@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from bert_tf.data import cells
+from bert_tf.data.rows import names_in
 from bert_tf.data.tables import Examples, check_labels, label_list, read_table
 
 REPOSITORY = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -45,6 +46,18 @@ def write_rows(tmp_path, name):
 
 
 FORMATS = ["a.tsv", "a.csv", "a.jsonl", "a.parquet", "a.tsv.gz", "a.csv.gz", "a.jsonl.gz"]
+
+
+@pytest.mark.parametrize("name", ["a.tsv", "a.csv.gz", "a.jsonl", "a.parquet"])
+def test_names_of_columns(tmp_path, name):
+    assert names_in(write_rows(tmp_path, name)) == ["first", "second", "label"]
+
+
+def test_names_of_columns_of_a_file_that_cannot_be_read(tmp_path):
+    for name in ("a.tsv", "a.csv", "a.jsonl", "a.parquet", "a.txt"):
+        assert names_in(str(tmp_path / name)) == []  # read_table says what is wrong
+    for name, text in (("b.csv", 'a,"b'), ("b.jsonl", "[1]"), ("b.parquet", "PAR1")):
+        assert names_in(write(tmp_path, name, text)) == []
 
 
 @pytest.mark.parametrize("name", FORMATS)

@@ -6,7 +6,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.modeling.windows import MeanOfWindows, TakeWindows
+from bert_tf.modeling.windows import MeanOfWindows, RowsTogether, TakeWindows
 
 # Three texts of two, one and three windows; two pieces wide.
 MASK = np.array([[[1, 1], [1, 0], [0, 0]], [[1, 0], [0, 0], [0, 0]], [[1, 1], [1, 1], [1, 1]]], np.int32)
@@ -25,6 +25,18 @@ def test_the_mean_is_of_each_text_s_own_windows():
     empty = MeanOfWindows()(values[:0], MASK[:0])
     assert empty.shape == (0, 2) and empty.dtype == tf.float32
     np.testing.assert_array_equal(MeanOfWindows()(values[:0], 0 * MASK), np.zeros((3, 2)))
+
+
+def test_rows_stand_in_their_example_and_what_is_missing_has_a_value_of_its_own():
+    values = np.array([[1, 2], [3, 6], [5, 5], [1, 0], [2, 0], [6, 0]], np.float32)
+    expected = np.array([[[1, 2], [3, 6], [-9, -9]], [[5, 5], [-9, -9], [-9, -9]], [[1, 0], [2, 0], [6, 0]]])
+    np.testing.assert_array_equal(RowsTogether(missing=-9.0)(values, MASK), expected)
+    np.testing.assert_array_equal(RowsTogether()(values, MASK), np.where(expected == -9, 0, expected))
+    every = np.full((9, 2), np.nan, np.float32)
+    every[MASK.any(2).ravel()] = values
+    np.testing.assert_array_equal(RowsTogether(True, -9.0)(every, MASK), expected)
+    config = RowsTogether(True, -9.0).get_config()
+    assert (config["every"], config["missing"]) == (True, -9.0)
 
 
 def test_with_every_window_the_mean_is_the_same():

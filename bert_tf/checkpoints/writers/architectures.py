@@ -17,11 +17,20 @@ class Architecture:
         ending: of its name, behind the family's own: BertForMaskedLM.
         heads: how the paths of its heads begin.
         reads_pooler: it has a pooler, where the family has one.
+        own_names: (how the table's name begins, how the class has it), where its head is called otherwise.
     """
 
     ending: str
     heads: tuple[str, ...]
     reads_pooler: bool = False
+    own_names: tuple[tuple[str, str], ...] = ()
+
+    def name(self, theirs: str) -> str:
+        """Returns what the class calls a weight that the table of names calls `theirs`."""
+        for old, new in self.own_names:
+            if theirs.startswith(old):
+                return new + theirs.removeprefix(old)
+        return theirs
 
     def holds(self, path: str, paths: Iterable[str]) -> bool:
         """Says whether the class has the weight at our `path`, in a model of these `paths`."""
@@ -29,6 +38,9 @@ class Architecture:
             return self.reads_pooler and _TRANSFORM not in paths
         return path.startswith(("bert/", *(f"{head}/" for head in self.heads)))
 
+
+# ElectraForMultipleChoice's layer before the last one.
+_SUMMARY = (("classifier.dense.", "sequence_summary.summary."), ("classifier.out_proj.", "classifier."))
 
 # In the order in which they are taken where a model says nothing: a text's label comes before that of each piece.
 ARCHITECTURES = (
@@ -40,7 +52,7 @@ ARCHITECTURES = (
     Architecture("ForNextSentencePrediction", ("cls/seq_relationship",), True),
     Architecture("ForSequenceClassification", ("classifier",), True),
     Architecture("ForTokenClassification", ("classifier",)),
-    Architecture("ForMultipleChoice", ("classifier",), True),
+    Architecture("ForMultipleChoice", ("classifier",), True, _SUMMARY),
     Architecture("ForQuestionAnswering", ("cls/squad",)),
 )
 

@@ -35,7 +35,8 @@ def write_as(directory: str, model: Model, architecture: Architecture) -> Writte
     arrays = {}
     for path in held:
         theirs = name_map.transform(path).to_theirs(model.arrays[path], model.config.num_attention_heads)
-        arrays[name_map.from_ours(path, model.arrays)] = np.ascontiguousarray(theirs)
+        name = architecture.name(name_map.from_ours(path, model.arrays))
+        arrays[name] = np.ascontiguousarray(theirs)
     weights, config = os.path.join(directory, WEIGHTS), os.path.join(directory, "config.json")
     save_file(arrays, weights, {"format": "pt"})  # which Transformers asks for
     write_json(config, config_values(model, architecture))

@@ -1,0 +1,152 @@
+"""Multiple choice: which of several texts goes with a context (Devlin et al. 2018, section 4.4, on SWAG)."""
+
+import dataclasses
+from collections.abc import Sequence
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.config import EncoderConfig
+from bert_tf.data.features import ENCODER_INPUTS, keras_inputs
+from bert_tf.modeling.encoder import Encoder
+from bert_tf.modeling.heads import ClassificationHead
+from bert_tf.modeling.windows import RowsTogether, TakeWindows
+from bert_tf.settings import Settings
+from bert_tf.tasks.classification.writers import write_eval_predictions
+from bert_tf.tasks.multiple_choice import options, writers
+from bert_tf.tasks.multiple_choice.files import ChoiceExamples, read_choices
+from bert_tf.tasks.multiple_choice.rows import choice_rows, served_rows
+from bert_tf.tasks.task import ACTIONS, FineTuned
+from bert_tf.tasks.texts import check_first_token
+
+_NEVER = -1e30  # the logit of what is no choice: its exponential is 0
+
+
+@dataclasses.dataclass(frozen=True)
+class ChoiceData:
+    """Questions with the right choice, or to answer; see `task.TaskData`."""
+
+    examples: dict[str, ChoiceExamples]
+    text_inputs: tuple[str, ...] = ("context", "choices")
+
+
+class MultipleChoiceTask(FineTuned):
+    """The encoder with one score for each choice; see `tasks/task.py` for what the methods mean.
+
+    A choice and the context make one row. Its score is a `ClassificationHead` of one output on the pooled output, the
+    paper's vector C; the softmax is over the choices of a question. Questions may differ in how many they have.
+
+    Args:
+        config: of the encoder.
+        rematerialize: as in `Encoder`.
+        every_window: as in `modeling/windows.py`: the model is to be trained or asked with XLA.
+
+    Raises:
+        ValueError: an encoder whose first token sees only itself.
+    """
+
+    name = "multiple_choice"
+    flags = options.FLAGS
+    files = (writers.EVAL_FILE, writers.TABLE_FILE, writers.ANSWERS_FILE)
+    features = ENCODER_INPUTS
+    targets = ("label_ids",)
+    head = ("classifier/.*",)
+    uses_pooler = True
+    architecture = "ForMultipleChoice"
+    list_inputs = ("choices",)
+    metric_names = ("accuracy",)
+
+    def __init__(self, config: EncoderConfig, rematerialize: bool = False, every_window: bool = False):
+        check_first_token(config, "A model that chooses")
+        self.config = _with_pooler(config)
+        self.rematerialize = rematerialize
+        self.every_window = every_window
+
+    @classmethod
+    def read_data(cls, settings, kinds, trained):
+        return ChoiceData({split: _read(settings, split) for split in kinds})
+
+    @classmethod
+    def create(cls, model, data, settings, before, use_xla=False):
+        return cls(model.config, settings.rematerialize, use_xla)
+
+    def to_dict(self):
+        return {}
+
+    def build_model(self) -> keras.Model:
+        """Returns a model from `features`, int32 [B, N, S], to the choices' logits, float32 [B, N]."""
+        inputs = keras_inputs(self.features, windows=True)
+        rows = TakeWindows(self.every_window, name="take_choices")(inputs)
+        encoder = Encoder(self.config, rematerialize=self.rematerialize)
+        c = self.config
+        act = None if c.has_pooler else c.classifier_act
+        scores = ClassificationHead(1, c.hidden_dropout_prob, c.initializer_range, act)(encoder(rows)["pooled_output"])
+        together = RowsTogether(self.every_window, _NEVER, name="choices")(scores, inputs["input_mask"])
+        return keras.Model(inputs, keras.ops.squeeze(together, -1), name="multiple_choice")
+
+    def lay_out(self, tokenizer, examples, max_seq_length, with_targets):
+        return choice_rows(tokenizer, examples, max_seq_length)
+
+    def example_losses(self, outputs, batch):
+        losses = tf.nn.sparse_softmax_cross_entropy_with_logits(batch["label_ids"], outputs)
+        return losses, tf.ones_like(losses)
+
+    def collected(self, outputs, batch):
+        """Returns the probabilities, float32 [B, N], 0 for what is no choice."""
+        return _probabilities(outputs)
+
+    def metrics(self, outputs, rows):
+        return {"accuracy": float(np.mean(outputs.argmax(-1) == rows.targets["label_ids"]))}
+
+    def write_scored(self, directory, outcomes, settings):
+        for outcome in outcomes:
+            write_eval_predictions(directory, outcome.examples, outcome.outputs.argmax(-1).tolist())
+
+    def decode(self, outcome) -> list[np.ndarray]:
+        counts = map(len, outcome.examples.choices)
+        return [row[:count] for row, count in zip(outcome.outputs, counts, strict=True)]
+
+    def write_answers(self, directory, outcome, answers, settings):
+        writers.write_predictions(directory, outcome.examples, answers)
+
+    def read(self, tokenizer, texts: Sequence[tf.Tensor], max_seq_length: int):
+        contexts, choices = texts
+        return served_rows(tokenizer, contexts, choices, max_seq_length), None
+
+    def answer(self, outputs, origin=None):
+        """Returns the most probable choice of each question.
+
+        Args:
+            outputs: logits float32 [n, k].
+            origin: of no use here.
+
+        Returns:
+            `choice` int32 [n], from 0; -1 where there is none to choose. `probabilities` float32 [n, k]; 0 for what is
+            no choice.
+        """
+        probabilities = _probabilities(outputs)
+        choice = tf.argmax(probabilities, -1, tf.int32)
+        there = tf.reduce_any(probabilities > 0, -1)
+        return {"choice": tf.where(there, choice, -1), "probabilities": probabilities}
+
+
+def _with_pooler(config: EncoderConfig) -> EncoderConfig:
+    """Returns the configuration with a pooler, where a classifier has that same map, tanh, in a head of two layers.
+
+    So Transformers has it, and what it trained to choose is read: RobertaForMultipleChoice has a pooler,
+    RobertaForSequenceClassification has none.
+    """
+    return dataclasses.replace(config, has_pooler=True) if config.classifier_act == "tanh" else config
+
+
+def _read(settings: Settings, split: str) -> ChoiceExamples:
+    action = ACTIONS[split]
+    path = settings.get(f"{action}_file")
+    if not path:
+        raise ValueError(f"`do_{action}` must have questions. Received no `{action}_file`; name one.")
+    return read_choices(path, with_labels=split != "test")
+
+
+def _probabilities(logits):
+    return tf.where(logits > _NEVER / 2, tf.nn.softmax(logits), 0.0)

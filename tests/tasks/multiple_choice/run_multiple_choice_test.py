@@ -1,0 +1,235 @@
+"""bert-tf run_multiple_choice as a user runs it: SWAG's tables and JSON lines in, choices and scores out, served."""
+
+import json
+import subprocess
+import sys
+import urllib.request
+
+import numpy as np
+import pytest
+
+import bert_tf
+from bert_tf.serving.client import Client
+from bert_tf.serving.server import serve
+from tests import tiny
+from tests.conftest import ROOT
+from tests.scripts import assert_same_tensors, run_programs
+from tests.tasks.multiple_choice import support
+
+TRAIN = ["--init_checkpoint=HOME/init", "--train_file=HOME/train.jsonl", "--do_train", "--train_batch_size=16",
+         "--max_seq_length=20", "--learning_rate=4e-3", "--num_train_epochs=8", "--seed=2"]  # fmt: skip
+ASK = ["--do_eval", "--eval_file=HOME/dev.csv", "--do_predict", "--predict_file=HOME/ask.jsonl"]
+CASES = {
+    "whole": [*TRAIN, *ASK, "--do_export", "--save_format=huggingface", "--output_dir=HOME/whole"],
+    "later": ["--init_checkpoint=HOME/whole", *ASK, "--output_dir=HOME/later"],
+    "theirs": ["--init_checkpoint=HOME/whole/huggingface", "--max_seq_length=20", *ASK, "--output_dir=HOME/theirs"],
+}  # fmt: skip
+MORE = {
+    "options": [*TRAIN, *ASK, "--keep_best=accuracy", "--early_stopping=2", "--freeze_layers=1", "--do_export",
+                "--export_dtype=bfloat16", "--save_checkpoints_steps=10", "--gradient_accumulation_steps=2",
+                "--output_dir=HOME/options"],
+    "lora": [*TRAIN, *ASK, "--lora_rank=2", "--do_export", "--output_dir=HOME/lora"],
+    "compiled": [*TRAIN, *ASK, "--use_xla=true", "--output_dir=HOME/compiled"],
+    "theirs trained": [*TRAIN, *ASK, "--init_checkpoint=HOME/whole/huggingface", "--num_train_epochs=1",
+                       "--learning_rate=1e-9", "--output_dir=HOME/theirs_trained"],
+}  # fmt: skip
+OUT = "--output_dir=HOME/bad"
+BAD = {  # case -> arguments, what the message says
+    "no file": ([*TRAIN[:1], *TRAIN[2:], OUT], "--do_train must have questions. Received no --train_file; name one."),
+    "one choice": ([*TRAIN, "--train_file=HOME/one.jsonl", OUT], "one.jsonl:1: 'choices' must be a list of two texts"),
+    "empty": ([*TRAIN, "--train_file=HOME/empty.jsonl", OUT], "empty.jsonl must hold at least one question."),
+    "another task": (["--init_checkpoint=HOME/classifier", *ASK, OUT], "The model must be one for multiple_choice"),
+    "never trained": (["--init_checkpoint=HOME/init", "--max_seq_length=20", *ASK, OUT],
+                      "which has no head for this task; train one with --do_train."),
+    "a metric": ([*TRAIN, "--keep_best=f1", "--eval_file=HOME/dev.csv", OUT],
+                 "--keep_best must name one of ['accuracy', 'loss']. Received: 'f1'"),
+    "a format": ([*TRAIN, "--save_format=keras_hub", OUT], "--save_format must be a form that holds the result"),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("run_multiple_choice")
+    tiny.checkpoint(folder / "init", dropout=0.1)
+    config = folder / "init" / "bert_config.json"  # of a model that had three labels before
+    config.write_text(json.dumps(json.loads(config.read_text()) | {"id2label": {"0": "a", "1": "b", "2": "c"}}))
+    tiny.checkpoint(folder / "classifier")
+    (folder / "classifier" / "task.json").write_text(json.dumps(
+        {"task": "classification", "num_labels": 2, "text_inputs": ["text"], "max_seq_length": 16}))  # fmt: skip
+    support.write_jsonl(folder / "train.jsonl", support.questions(96, counts=(2, 6)))
+    support.write_swag(folder / "dev.csv", support.questions(24, 1))
+    rows = support.questions(9, 2, counts=(2, 7))
+    rows.append(("a 😀 fílm", ["good 我喜欢", "the e\u0301 bad"], 0))
+    (folder / "ask.jsonl").write_text("".join(
+        json.dumps({"id": f"q{i}", "context": context, "choices": choices}) + "\n"
+        for i, (context, choices, _) in enumerate(rows)))  # fmt: skip
+    support.write_jsonl(folder / "one.jsonl", [("a", ["b"], 0)])
+    (folder / "empty.jsonl").write_text("")
+    return folder
+
+
+def _run(home, cases):
+    """Returns {case: {"status", "log"}} of command lines, run one after the other in one process."""
+    given = [[argument.replace("HOME", str(home)) for argument in arguments] for arguments in cases.values()]
+    return dict(zip(cases, run_programs("run_multiple_choice", given), strict=True))
+
+
+@pytest.fixture(scope="module")
+def results(home):
+    return _run(home, {**CASES, **{name: arguments for name, (arguments, _) in BAD.items()}})
+
+
+@pytest.fixture(scope="module")
+def more(home, results):
+    return _run(home, MORE)
+
+
+def _scores(folder):
+    return {name: float(value) for name, value in (
+        line.split(" = ") for line in (folder / "eval_results.txt").read_text().splitlines())}  # fmt: skip
+
+
+def _lines(path):
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+@pytest.fixture(scope="module")
+def server(home, results):
+    with serve(f"{home}/whole/export", "swag", poll_seconds=0) as server:
+        yield server
+
+
+def _ask(server, *arguments, text=""):
+    words = [sys.executable, "-m", "bert_tf", "ask", f"--server=localhost:{server.port}", "--model_name=swag"]
+    return subprocess.run([*words, *arguments], cwd=ROOT, input=text, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_it_runs(results, case):
+    assert results[case]["status"] == 0, results[case]["log"]
+
+
+def test_scores_are_of_what_is_written(home, results):
+    scores = _scores(home / "whole")
+    assert set(scores) == {"eval_accuracy", "eval_loss", "global_step"} and scores["global_step"] == 48
+    header, *rows = (line.split("\t") for line in (home / "whole" / "eval_predictions.tsv").read_text().splitlines())
+    assert header == ["id", "label", "prediction"] and len(rows) == 24
+    assert scores["eval_accuracy"] == pytest.approx(np.mean([a == b for _, a, b in rows]))
+    assert scores["eval_accuracy"] > 0.8
+
+
+def test_predictions_have_what_was_asked_and_a_probability_for_each_choice(home, results):
+    said = _lines(home / "whole" / "predictions.jsonl")
+    table = [line.split("\t") for line in (home / "whole" / "test_results.tsv").read_text().splitlines()]
+    for question, line, numbers in zip(_lines(home / "ask.jsonl"), said, table, strict=True):
+        assert list(line) == ["id", "context", "choices", "choice", "probabilities"]
+        assert {name: line[name] for name in question} == question
+        assert len(line["probabilities"]) == len(question["choices"]) == len(numbers)
+        assert sum(line["probabilities"]) == pytest.approx(1) and line["choice"] == np.argmax(line["probabilities"])
+        assert list(map(float, numbers)) == line["probabilities"]
+
+
+@pytest.mark.parametrize("case", ["later", "theirs"])
+def test_a_trained_model_is_asked_later_and_in_transformers_form(home, results, case):
+    for name in ("predictions.jsonl", "test_results.tsv", "eval_predictions.tsv"):
+        assert (home / case / name).read_bytes() == (home / "whole" / name).read_bytes()
+
+
+def test_it_is_written_as_the_class_that_chooses(home, results):
+    config = json.loads((home / "whole" / "huggingface" / "config.json").read_text())
+    assert config["architectures"] == ["BertForMultipleChoice"] and "id2label" not in config
+    assert bert_tf.load(home / "whole").head.num_labels == 1
+
+
+def _check(answers, said):
+    for line, answer in zip(said, answers, strict=True):
+        assert answer["choice"] == line["choice"]
+        own = answer["probabilities"][: len(line["choices"])]
+        np.testing.assert_allclose(own, line["probabilities"], atol=1e-5)
+        assert not any(answer["probabilities"][len(own) :])
+
+
+def test_the_served_choices_are_the_scripts(home, results, server):
+    said = _lines(home / "whole" / "predictions.jsonl")
+    questions = {name: [line[name] for line in said] for name in ("context", "choices")}
+    with Client(f"localhost:{server.port}", "swag") as client:
+        _check(client.ask(questions), said)
+        (alone,) = client.ask({name: values[:1] for name, values in questions.items()})
+    assert list(alone) == ["choice", "probabilities"] and len(alone["probabilities"]) == len(said[0]["choices"])
+
+
+def test_over_rest(home, results, server):
+    said = _lines(home / "whole" / "predictions.jsonl")
+    most = max(len(line["choices"]) for line in said)
+    asked = [
+        {"context": line["context"], "choices": line["choices"] + [""] * (most - len(line["choices"]))} for line in said
+    ]
+    url = f"http://localhost:{server.rest_port}/v1/models/swag:predict"
+    request = urllib.request.Request(url, json.dumps({"instances": asked}).encode())
+    with urllib.request.urlopen(request, timeout=20) as response:
+        _check(json.loads(response.read())["predictions"], said)
+
+
+def test_the_program_asks(home, results, server):
+    said = _lines(home / "whole" / "predictions.jsonl")
+    lines = "".join("\t".join([line["context"], *line["choices"]]) + "\n" for line in said)
+    done = _ask(server, "--choices", text=lines)
+    printed = [json.loads(line) for line in done.stdout.splitlines()]
+    _check(printed, said)
+    for answer, line in zip(printed, said, strict=True):
+        assert list(answer) == ["context", "choices", "choice", "probabilities"]
+        assert (answer["context"], answer["choices"]) == (line["context"], line["choices"])
+        assert len(answer["probabilities"]) == len(line["choices"])
+    named = _ask(server, "--inputs=context,choices", said[0]["context"], *said[0]["choices"])
+    _check([json.loads(named.stdout)], said[:1])
+
+
+@pytest.mark.parametrize("arguments, text, message", [
+    (["--choices"], "a\tb\tc\na\tb\n", "The texts of line 2, with tabs between, must be a context and two choices"),
+    (["--choices", "a", "b", " "], "", "Arguments must be a context and two choices at least, none of which is empty."),
+    (["--choices", "--pair", "a"], "", "--pair must come without --choices. Received both"),
+    (["--choices", "--inputs=a,b"], "", "--choices must come without --inputs, since it means context,choices."),
+])  # fmt: skip
+def test_the_program_says_what_is_wrong(server, arguments, text, message):
+    done = _ask(server, *arguments, text=text)
+    assert done.returncode == 1 and message in done.stderr and len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_gets_one_clear_message(home, results, case):
+    result = results[case]
+    assert result["status"] == 1 and BAD[case][1] in result["log"] and "Traceback" not in result["log"], result["log"]
+    assert not (home / "bad").exists() or not list((home / "bad").iterdir())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", MORE)
+def test_all_that_fine_tuning_has_works_for_it(home, more, case):
+    assert more[case]["status"] == 0, more[case]["log"]
+    folder = home / case.replace(" ", "_")
+    assert _scores(folder)["eval_accuracy"] > 0.5 and (folder / "report.html").exists()
+
+
+@pytest.mark.slow
+def test_training_begins_from_a_head_in_transformers_form(home, more):
+    """A rate of nearly nothing: what it had learned is still there."""
+    assert _scores(home / "theirs_trained")["eval_accuracy"] == _scores(home / "whole")["eval_accuracy"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case, atol", [("options", 0.1), ("lora", 1e-5)])
+def test_what_is_exported_answers_alike(home, more, case, atol):
+    said = _lines(home / case / "predictions.jsonl")
+    with serve(f"{home}/{case}/export", "swag", poll_seconds=0) as server, Client(
+        f"localhost:{server.port}", "swag") as client:  # fmt: skip
+        answers = client.ask({name: [line[name] for line in said] for name in ("context", "choices")})
+    for line, answer in zip(said, answers, strict=True):
+        np.testing.assert_allclose(answer["probabilities"], line["probabilities"], atol=atol)
+
+
+@pytest.mark.slow
+def test_started_again_it_makes_no_step_and_stays_to_the_bit(home, results):
+    arguments = [a.replace("HOME", str(home)) for a in CASES["whole"] if "export" not in a][:-2]
+    first, again = run_programs("run_multiple_choice", [[*arguments, f"--output_dir={home}/again"]] * 2)
+    assert first["status"] == again["status"] == 0 and "Continuing this run from step 48" in again["log"]
+    assert_same_tensors(home / "whole" / "model.ckpt-48", home / "again" / "model.ckpt-48")
