@@ -23,9 +23,9 @@ def main(settings):
     """Writes the records and the report."""
     from bert_tf.corpus import report
     from bert_tf.corpus.job import create_pretraining_data
-    from bert_tf.corpus.output import report_name, warn_of_others
     from bert_tf.data.pretraining.pieces import Pieces
     from bert_tf.files import write_text
+    from bert_tf.shards import report_name, warn_of_others
 
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # an orderly end, which removes what is half-made
     job, vocabulary = _job(settings)
@@ -52,7 +52,7 @@ def _run_on_beam(job, settings):
 def _job(settings):
     """Returns what the flags ask for: a `Job`, and its vocabulary."""
     from bert_tf.corpus.job import Job
-    from bert_tf.corpus.output import output_files
+    from bert_tf.shards import output_files
     from bert_tf.text import files
     from bert_tf.tokenization.vocabulary import resolve_case
 
