@@ -10,6 +10,7 @@ import numpy as np
 
 from bert_tf.data.ragged import Ragged
 from bert_tf.files import atomic_open
+from bert_tf.serving import answers
 
 
 class Slice(NamedTuple):
@@ -58,9 +59,7 @@ def plain(values) -> list:
         return [flat[first:last] for first, last in itertools.pairwise(splits)]
     if not isinstance(values, np.ndarray):
         return [value.tolist() if hasattr(value, "tolist") else value for value in values]
-    if values.dtype.kind == "f" and values.dtype.itemsize < 8:
-        return values.astype(str).astype(np.float64).tolist()
-    return values.tolist()
+    return answers.plain(values)
 
 
 def format_of(output_file: str) -> Format:

@@ -19,6 +19,7 @@ PROGRAMS = (
     "score_squad",
     "run_pretraining",
     "fill_mask",
+    "predict",
     "train_vocabulary",
     "extend_vocabulary",
     "surgery",

@@ -28,7 +28,7 @@ def rows(outputs: dict[str, np.ndarray], n: int) -> list[dict]:
                 f"Output {name!r} must have a row for each of the {n} texts. Received an array of shape "
                 f"{list(array.shape)}; Client.predict returns it as it is."
             )
-    columns = {name: plain(outputs[name]) for name in sorted(outputs, key=_place)}
+    columns = {name: plain(outputs[name]) for name in sorted(outputs, key=place)}
     if set(CLASSES) <= set(columns):
         names = columns.pop("labels")
         pairs = zip(names, columns["probabilities"], strict=True)
@@ -50,7 +50,7 @@ def entities(counts, columns) -> list[list[dict]]:
     return [[dict(zip(keys, each, strict=True)) for each in list(zip(*parts, strict=True))[:n]] for n, *parts in texts]
 
 
-def _place(name):
+def place(name: str) -> tuple[int, str]:
     """Returns what outputs are sorted by: those of our own models as their documentation has them, then the others."""
     return (_ORDER.index(name) if name in _ORDER else len(_ORDER), name)
 
