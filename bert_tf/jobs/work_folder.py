@@ -38,6 +38,8 @@ class WorkFolder:
         try:
             self._begin()
         except BaseException:
+            if set(os.listdir(self.path)) <= _OF_THE_START:
+                shutil.rmtree(self.path)
             os.close(self._lock)
             raise
         return self
