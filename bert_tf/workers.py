@@ -69,6 +69,11 @@ class Workers:
             ) from error
 
 
+def cores() -> int:
+    """Returns how many this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 @contextlib.contextmanager
 def _deaf_to_interrupts():
     """Ctrl-C reaches all processes of a terminal: the first one ends the others, which have nothing to say about it.

@@ -21,8 +21,10 @@ class Npz:
             ragged = isinstance(values, Ragged)
             arrays[name] = _array(name, values.flat if ragged else values)
             arrays |= {name + _SPLITS: values.splits} if ragged else {}
-        with atomic_open(path, "wb") as file:
-            np.savez(file, **arrays)
+        with atomic_open(path, "wb") as file, zipfile.ZipFile(file, "w") as archive:
+            for name, array in arrays.items():
+                with _member(archive, name) as member:
+                    np.lib.format.write_array(member, array)
 
     def join(self, path, slices):
         with np.load(slices[0].path) as part:

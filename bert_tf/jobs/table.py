@@ -101,7 +101,7 @@ class Table:
             return iterate_rows(self.path, columns, self.header)
         if len(columns) > 1 or self.list_columns:
             raise ValueError(
-                f"`input_file` must be a .tsv, .csv, .jsonl or .parquet file where a row has several texts. Received "
-                f"{self.path}, a text a line."
+                f"`input_file` must be a .tsv, .csv, .jsonl or .parquet file where a row has several columns or "
+                f"lists. Received {self.path}, a text a line."
             )
         return iterate_lines(self.path)

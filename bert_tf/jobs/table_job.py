@@ -23,7 +23,7 @@ from bert_tf.jobs.parts import PartWriter
 from bert_tf.jobs.table import Rows, Table
 from bert_tf.jobs.work_folder import WorkFolder
 from bert_tf.progress import Countdown
-from bert_tf.workers import Workers
+from bert_tf.workers import Workers, cores
 
 Columns = Mapping[str, np.ndarray | list | Ragged]  # name -> a value for each row; lists hold what JSON can say
 Answer = Callable[[Rows], Columns]
@@ -124,7 +124,7 @@ def _write_parts(job, writer, table, count):
     left = count - sum(min(job.rows_per_part, count - number * job.rows_per_part) for number in there)
     if not left:
         return
-    threads = max(1, (os.cpu_count() or 1) // job.num_workers)
+    threads = max(1, cores() // job.num_workers)
     make = PartWriter.ready, (writer,), threads
     with Workers(job.num_workers, *make) as workers, Countdown("Answering", "rows", left) as progress:
         for rows in workers.map("write", tasks):

@@ -55,6 +55,7 @@ def _job(settings):
     from bert_tf.shards import output_files
     from bert_tf.text import files
     from bert_tf.tokenization.vocabulary import resolve_case
+    from bert_tf.workers import cores
 
     paths = files.find(settings.input_file)
     formats = files.formats_of(paths, settings.input_format, settings.language)
@@ -69,7 +70,7 @@ def _job(settings):
         settings.vocab_file,
         resolve_case(os.path.dirname(os.path.abspath(settings.vocab_file)), settings.do_lower_case),
         _options(settings),
-        settings.num_workers or _cores(),
+        settings.num_workers or cores(),
         settings.work_dir,
     )
     logging.info("Vocabulary: %d pieces, --do_lower_case=%s.", len(vocabulary.pieces), str(job.do_lower_case).lower())
@@ -120,8 +121,3 @@ def _options(settings):
     )  # fmt: skip
     masking = "whole_word" if settings.do_whole_word_mask else settings.masking
     return Options(**{name: settings.get(name) for name in names}, masking=masking, text=text_options(settings))
-
-
-def _cores() -> int:
-    """Returns how many this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

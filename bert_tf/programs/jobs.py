@@ -31,7 +31,6 @@ def _warn_of_ignored(settings, table):
     idle = {
         "header": of_lines,
         "text_column": of_lines,
-        "id_column": of_lines,
         "num_workers": f"with --runner={settings.runner}" if settings.runner else None,
         "beam_options": None if settings.runner else "without --runner",
     }

@@ -81,10 +81,9 @@ def test_every_format_holds_every_row_once_and_in_order(home, name, num_shards):
     CHECKS[name](paths)
 
 
-@pytest.mark.parametrize("name", CHECKS)
-def test_the_same_bytes_from_processes_and_from_beam(home, name):
+def test_the_same_bytes_from_processes_and_from_beam(home):
     pytest.importorskip("apache_beam", reason="Apache Beam is an extra: pip install bert-tf[beam]")
-    one = job(home, name, num_shards=2)
+    one = job(home, num_shards=2)
     made = {}
     for how, more in (("here", {}), ("workers", {"num_workers": 2}), ("beam", {"runner": "DirectRunner"})):
         runner = more.pop("runner", None)
