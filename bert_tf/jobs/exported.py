@@ -105,12 +105,12 @@ def _signatures(path):
     try:
         with open(os.path.join(path, _FILE), "rb") as file:
             described.ParseFromString(file.read())
-        (graph,) = (graph for graph in described.meta_graphs if "serve" in graph.meta_info_def.tags)
-    except (DecodeError, ValueError) as error:
-        raise ValueError(
-            f"{path}/{_FILE} must be a SavedModel for serving. Received a file that is none ({error}); export it again."
-        ) from error
-    return {name: each for name, each in graph.signature_def.items() if not name.startswith("__")}
+    except DecodeError as error:
+        raise ValueError(f"{path}/{_FILE} must be a SavedModel. Received: {error}; export it again.") from error
+    graphs = [graph for graph in described.meta_graphs if list(graph.meta_info_def.tags) == ["serve"]]
+    if not graphs:
+        raise ValueError(f"{path} must hold a graph with the tag 'serve'. Received one without; export it for serving.")
+    return {name: each for name, each in graphs[0].signature_def.items() if not name.startswith("__")}
 
 
 def _inputs(path, name, definition):

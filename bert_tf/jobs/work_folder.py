@@ -45,7 +45,7 @@ class WorkFolder:
         return self
 
     def __exit__(self, error, *more):
-        parts = [name for name in os.listdir(self.path) if name.startswith("part-")]
+        parts = self._parts()
         if error is None or not parts:
             self._clear()
             shutil.rmtree(self.path)
@@ -63,7 +63,7 @@ class WorkFolder:
                     f"{min(strangers)} and no {_MANIFEST}; name another `output_file`."
                 )
         elif difference := _difference(_read(path), self._manifest):
-            if not self._overwrite:
+            if self._parts() and not self._overwrite:
                 raise ValueError(
                     f"`output_file` must have no unfinished work of another command beside it. Received {self.path}, "
                     f"made with {difference}; give that command again, or `overwrite=true` to throw its work away."
@@ -73,6 +73,9 @@ class WorkFolder:
             if name.endswith(".tmp") or name.startswith("shard-"):  # half-made when the last run was killed
                 os.remove(os.path.join(self.path, name))
         write_text(path, json.dumps(self._manifest, indent=1))
+
+    def _parts(self):
+        return [name for name in os.listdir(self.path) if name.startswith("part-") and not name.endswith(".tmp")]
 
     def _clear(self):
         """Takes the manifest away last: without it nobody would know whose the rest is."""

@@ -83,6 +83,13 @@ def test_work_of_another_command_is_kept_until_it_may_go(home, monkeypatch):  # 
     assert parts_answered(home)[2:] == [0, 5, 10, 15, 20] and not (home / "out.npz.parts").exists()
 
 
+def test_a_run_that_was_killed_before_its_first_part_is_in_nobodys_way(home):  # noqa: F811
+    (home / "out.npz.parts").mkdir()
+    (home / "out.npz.parts" / "manifest.json").write_text('{"rows_per_part": 7}')
+    (home / "out.npz.parts" / "part-00000000.tmp").write_text("half")
+    check_npz(run(job(home)))
+
+
 def test_a_folder_that_is_not_ours_and_one_in_use(home):  # noqa: F811
     folder = home / "out.npz.parts"
     folder.mkdir()

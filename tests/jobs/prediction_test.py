@@ -125,11 +125,14 @@ def test_outputs_of_unequal_lengths(home, predict):
 def test_what_is_refused(home, predict):
     (home / "torn").mkdir(exist_ok=True)
     (home / "torn" / "saved_model.pb").write_bytes(b"torn")
+    (home / "empty").mkdir(exist_ok=True)
+    (home / "empty" / "saved_model.pb").write_bytes(b"")
     film, other = home / "film", home / "other"
     for name, flags, words in [
         ("texts.txt", {"model": home}, "--model must be a folder with saved_model.pb, or with numbered folders"),
         ("texts.txt", {"model": home / "none"}, "none, which is no folder; `bert-tf export` makes one"),
-        ("texts.txt", {"model": home / "torn"}, "torn/saved_model.pb must be a SavedModel for serving"),
+        ("texts.txt", {"model": home / "torn"}, "torn/saved_model.pb must be a SavedModel. Received: "),
+        ("texts.txt", {"model": home / "empty"}, "empty must hold a graph with the tag 'serve'"),
         ("texts.txt", {"model": film, "signature": "tag"}, "classify, echo, numbers, pair, regress, serving_default."),
         ("texts.txt", {"model": film, "signature": "classify"}, "which takes tf.Examples; name another one"),
         ("texts.txt", {"model": film, "signature": "numbers"}, "whose input 'scale' is int32 [-1]; name another one"),
