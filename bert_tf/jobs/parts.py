@@ -5,6 +5,7 @@ import os
 import re
 from typing import Any
 
+from bert_tf.data.ragged import Ragged
 from bert_tf.jobs.formats import Format
 from bert_tf.jobs.table import Rows
 
@@ -42,7 +43,7 @@ class PartWriter:
         """Answers for the rows of a part, writes what came, and returns how many there are."""
         columns = self._answer(rows)
         for name, values in columns.items():
-            found = len(values.lengths) if hasattr(values, "lengths") else len(values)
+            found = len(values.lengths) if isinstance(values, Ragged) else len(values)
             assert found == len(rows.ids), (name, found, len(rows.ids))
         self.form.write(self.path(number), columns)
         return len(rows.ids)
