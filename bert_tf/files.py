@@ -8,6 +8,7 @@ import os
 import reprlib
 import shutil
 import zlib
+from collections.abc import Iterator
 
 from absl import logging
 
@@ -33,18 +34,38 @@ def read_text(path: str | os.PathLike) -> str:
             or is UTF-16.
     """
     path = os.fspath(path)
-    data = _read_bytes(path).removeprefix(codecs.BOM_UTF8)
-    if data.startswith(_UTF16_MARKS):
-        raise ValueError(
-            f"{path} must be UTF-8 text. Received a file that begins with the byte-order mark of UTF-16; "
-            "convert it with: iconv -f UTF-16 -t UTF-8."
-        )
+    with _opened(path) as file:
+        data = _without_mark(path, file.read())
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError:
-        text = data.decode("utf-8", "ignore")
-        _log_dropped(path, data, text)
+        pairs = zip(data.split(b"\n"), (text := data.decode("utf-8", "ignore")).split("\n"), strict=True)
+        lost = [_lost(*pair) for pair in pairs]  # a line feed is never part of a broken character
+        _log_dropped(path, sum(lost), sum(n > 0 for n in lost))
         return text
+
+
+def read_lines(path: str | os.PathLike) -> Iterator[str]:
+    """Yields the lines of what `read_text` returns, each with its line feed, in memory that the file's size is not in.
+
+    The log counts dropped bytes when the last line has been taken.
+
+    Raises:
+        ValueError: as `read_text`; where a packed file is damaged, after the lines before.
+    """
+    path, lost, lines = os.fspath(path), 0, 0
+    with _opened(path) as file:
+        for number, data in enumerate(file):
+            data = data if number else _without_mark(path, data)
+            try:
+                text = data.decode("utf-8")
+            except UnicodeDecodeError:
+                text = data.decode("utf-8", "ignore")
+                lost, lines = lost + _lost(data, text), lines + 1
+            if data:  # not a byte-order mark alone
+                yield text
+    if lines:
+        _log_dropped(path, lost, lines)
 
 
 def read_json(path: str | os.PathLike, kind: str = "JSON"):
@@ -205,16 +226,16 @@ def check_free(path: str | os.PathLike, replace: bool = False, parameter: str = 
         )
 
 
-def _read_bytes(path):
-    """Returns what the file holds, unpacked; every failure is the user's ValueError."""
+@contextlib.contextmanager
+def _opened(path):
+    """Opens a file to be read as bytes, unpacked; every failure, also in the block, is the user's ValueError."""
     if os.path.isdir(path):
         raise ValueError(f"{path} must be a file. Received a directory; name one file inside it.")
     if not os.path.exists(path):
         raise ValueError(f"{path} must be a file. Received a path where nothing is; check its spelling.")
-    packed = path.lower().endswith(".gz")
     try:
-        with gzip.open(path) if packed else open(path, "rb") as file:
-            data = file.read()
+        with gzip.open(path) if _is_packed(path) else open(path, "rb") as file:
+            yield file
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise ValueError(
             f"{path} must be a whole gzip file, as its name says. Received: {error}; "
@@ -222,13 +243,33 @@ def _read_bytes(path):
         ) from error
     except OSError as error:
         raise ValueError(f"{path} must be a file that can be read. Received: {error.strerror}.") from error
-    if not packed and data.startswith(_GZIP_MAGIC):
+
+
+def _is_packed(path):
+    return path.lower().endswith(".gz")
+
+
+def _without_mark(path, data):
+    """Returns the first bytes of a file without a byte-order mark.
+
+    Raises:
+        ValueError: they are not those of UTF-8 text.
+    """
+    if not _is_packed(path) and data.startswith(_GZIP_MAGIC):
         raise ValueError(f"{path} must be text. Received a gzip file; add .gz to its name.")
+    data = data.removeprefix(codecs.BOM_UTF8)
+    if data.startswith(_UTF16_MARKS):
+        raise ValueError(
+            f"{path} must be UTF-8 text. Received a file that begins with the byte-order mark of UTF-16; "
+            "convert it with: iconv -f UTF-16 -t UTF-8."
+        )
     return data
 
 
-def _log_dropped(path, data, text):
-    """Says how many bytes were dropped, and in how many lines: the bytes that remain are exactly those of `text`."""
-    pairs = zip(data.split(b"\n"), text.split("\n"), strict=True)  # a line feed is never part of a broken character
-    lost = [len(before) - len(after.encode("utf-8")) for before, after in pairs]
-    logging.warning("%s: dropped %d bytes that are not UTF-8, in %d lines.", path, sum(lost), sum(n > 0 for n in lost))
+def _lost(data, text):
+    """Returns how many bytes were dropped: those that remain are exactly those of `text`."""
+    return len(data) - len(text.encode("utf-8"))
+
+
+def _log_dropped(path, lost, lines):
+    logging.warning("%s: dropped %d bytes that are not UTF-8, in %d lines.", path, lost, lines)

@@ -19,7 +19,7 @@ from tests.conftest import ROOT
 PACKAGE = ROOT / "bert_tf"
 # Modules that every room may import; among each other they do so as little as the table says.
 LEAVES = {"bert_tf", "config", "config_files", "families", "files", "lora", "names", "progress", "releases",
-          "report", "settings", "sizes"}  # fmt: skip
+          "report", "settings", "shards", "sizes", "workers"}  # fmt: skip
 # Room (a folder, or a module beside the folders) -> what it may import of us, besides its own modules and LEAVES.
 MAY_IMPORT = {
     "__main__": {"programs"},
@@ -34,7 +34,9 @@ MAY_IMPORT = {
     "releases": {"families"},
     "report": set(),
     "settings": set(),
+    "shards": set(),
     "sizes": set(),
+    "workers": set(),
     "flags": set(),
     "text": set(),
     "tokenization": set(),
@@ -55,14 +57,17 @@ MAY_IMPORT = {
     "surgery": {"checkpoints", "model_files"},
     "glue": {"data", "evaluation", "tasks"},
     "inference": {"checkpoints", "export", "model_files", "tasks", "tokenization"},
-    "jobs": {"data"},
+    "jobs": {"data", "serving"},  # predict asks any SavedModel, as serving does
     "demo": set(),  # what it shows it starts as anybody would
     "programs": {
-        "conversion", "corpus", "data", "demo", "evaluation", "export", "flags", "glue", "inference", "model_files",
-        "serving", "surgery", "tasks", "text", "tokenization", "training", "vocabulary",
+        "conversion", "corpus", "data", "demo", "evaluation", "export", "flags", "glue", "inference", "jobs",
+        "model_files", "serving", "surgery", "tasks", "text", "tokenization", "training", "vocabulary",
     },
 }  # fmt: skip
 FINER = {
+    ("jobs", "serving"): {
+        f"bert_tf.serving.{name}" for name in ("answers", "errors", "saved_model", "signatures", "version_folders")
+    },
     ("glue", "tasks"): {"bert_tf.tasks.classification.problems"},
     ("training", "data"): {"bert_tf.data.dataset"},
     ("training", "modeling"): {"bert_tf.modeling.layers"},

@@ -2,11 +2,14 @@
 
 import json
 import os
+import pathlib
 
 import numpy as np
 import pytest
 
 import bert_tf
+from bert_tf.jobs import table_job as jobs
+from bert_tf.jobs.exported import find_model
 from bert_tf.serving.client import Client
 from bert_tf.serving.server import serve
 from bert_tf.training.history import read as read_history
@@ -61,6 +64,17 @@ def test_the_export_answers_as_the_script_did(whole):
     for row, answer in zip(said, got, strict=True):
         assert answer["label"] == row["label"] and list(answer["probabilities"]) == row["labels"]
         np.testing.assert_allclose(list(answer["probabilities"].values()), row["probabilities"], atol=1e-5)
+
+
+def test_predict_answers_as_the_script_did(material, whole, tmp_path):
+    folder, _ = whole
+    model, columns = find_model(str(folder / "export")), ("text_a", "text_b")
+    (path,) = jobs.run(jobs.TableJob(str(material / "ask.csv"), str(tmp_path / "answers.jsonl"), model, columns))
+    files = pathlib.Path(path), folder / "predictions.jsonl"
+    lines = [file.read_text(encoding="utf-8").splitlines() for file in files]
+    for answer, row in (map(json.loads, pair) for pair in zip(*lines, strict=True)):
+        np.testing.assert_allclose(answer.pop("probabilities"), row.pop("probabilities"), atol=1e-6)
+        assert answer == {name: value for name, value in row.items() if name not in columns}
 
 
 def test_scores(whole):

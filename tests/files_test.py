@@ -15,20 +15,23 @@ def test_invalid_bytes_are_dropped_and_counted(tmp_path, caplog):
     path.write_bytes(b"caf\xc3\xa9\n\xffgood\xc3\n\xe2\x82\nnul\x00\n")
     with caplog.at_level("WARNING", logger="absl"):
         assert files.read_text(path) == "café\ngood\n\nnul\x00\n"
-    assert [r.getMessage() for r in caplog.records] == [f"{path}: dropped 4 bytes that are not UTF-8, in 2 lines."]
+        assert list(files.read_lines(path)) == ["café\n", "good\n", "\n", "nul\x00\n"]
+    assert [r.getMessage() for r in caplog.records] == [f"{path}: dropped 4 bytes that are not UTF-8, in 2 lines."] * 2
 
 
 def test_clean_text_logs_nothing_and_loses_only_the_byte_order_mark(tmp_path, caplog):
     path = tmp_path / "a.tsv"
     path.write_bytes("\ufeffone\r\n\ufefftwo\u2028\x85".encode())
-    assert files.read_text(path) == "one\r\n\ufefftwo\u2028\x85"
+    assert files.read_text(path) == "one\r\n\ufefftwo\u2028\x85" == "".join(files.read_lines(path))
+    path.write_bytes("\ufeff".encode())
+    assert files.read_text(path) == "" and list(files.read_lines(path)) == []
     assert not caplog.records
 
 
 def test_gzip_is_unpacked_by_name(tmp_path):
     path = tmp_path / "A.TSV.GZ"
     path.write_bytes(gzip.compress("\ufeffé\n".encode()))
-    assert files.read_text(path) == "é\n"
+    assert files.read_text(path) == "é\n" == "".join(files.read_lines(path))
 
 
 @pytest.mark.parametrize(
@@ -46,9 +49,10 @@ def test_gzip_is_unpacked_by_name(tmp_path):
 def test_files_that_are_not_what_they_say(tmp_path, name, data, words):
     path = tmp_path / name
     path.write_bytes(data)
-    with pytest.raises(ValueError, match=words) as error:
-        files.read_text(path)
-    assert str(error.value).startswith(str(path))
+    for read in (files.read_text, lambda path: list(files.read_lines(path))):
+        with pytest.raises(ValueError, match=words) as error:
+            read(path)
+        assert str(error.value).startswith(str(path))
 
 
 def test_missing_file_and_directory(tmp_path):

@@ -11,9 +11,9 @@ from bert_tf.corpus import unit
 from bert_tf.corpus.context import Context, scratch_folder
 from bert_tf.corpus.job import Job, make_stages, read_text
 from bert_tf.corpus.stages import Stages
-from bert_tf.corpus.workers import Workers
 from bert_tf.data.features import FEATURES
 from bert_tf.data.pretraining.pieces import Pieces
+from bert_tf.workers import Workers
 
 
 @contextlib.contextmanager

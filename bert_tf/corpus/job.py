@@ -19,10 +19,10 @@ from bert_tf.corpus.context import Context, scratch_folder
 from bert_tf.corpus.options import Options
 from bert_tf.corpus.statistics import Statistics
 from bert_tf.corpus.unit import number_of_units
-from bert_tf.corpus.workers import Workers
 from bert_tf.data.record_features import compression_of
 from bert_tf.progress import Countdown
 from bert_tf.text.blocks import read_blocks
+from bert_tf.workers import Workers
 
 _TASK_BYTES = 1 << 22  # of text, tokenized at a time
 _BUCKET_BYTES = 1 << 26  # of records, sorted at a time

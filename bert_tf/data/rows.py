@@ -2,15 +2,16 @@
 
 import csv
 import dataclasses
-import io
+import itertools
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from absl import logging
 
 from bert_tf import files
+from bert_tf.data.parquet_rows import parquet_rows
 
 _FEW = 1e-3  # share of rows that may be broken where a file is known for it
 _FIELD_LIMIT = 2**31 - 1  # Python's csv refuses fields over 128 KiB unless told otherwise
@@ -67,22 +68,51 @@ class Column:
 def read_rows(
     path: str, wanted: Sequence[Column], header: bool, skip_short: bool = False
 ) -> list[tuple[int, list[Any]]]:
-    """Returns (1-based line or Parquet row, values of `wanted`) for each row; the extension tells the format.
+    """Returns what `iterate_rows` yields."""
+    return list(iterate_rows(path, wanted, header, skip_short))
 
-    With `skip_short` a few rows of .tsv and .csv may have too few columns: they are left out, and the log counts them.
+
+def iterate_rows(
+    path: str, wanted: Sequence[Column], header: bool, skip_short: bool = False
+) -> Iterator[tuple[int, list[Any]]]:
+    """Yields (1-based line or Parquet row, values of `wanted`) for each row; the extension tells the format.
+
+    Never holds more than a few rows. With `skip_short` a few rows of .tsv and .csv may have too few columns: they are
+    left out, and the log counts them.
 
     Raises:
-        ValueError: `bert_tf.data.tables.read_table` says when.
+        ValueError: `bert_tf.data.tables.read_table` says when; after the rows before the one that is wrong.
     """
-    extension = _extension(path)
     if os.path.isdir(path):
         raise ValueError(f"{path} must be a file. Received a directory; name one file inside it.")
-    if extension not in _READERS:
+    if _extension(path) not in _READERS:
         raise ValueError(
             f"{path} must end in .tsv, .csv, .jsonl (each also with .gz) or .parquet, which tells its format. "
             f"Received the name {os.path.basename(path)!r}; rename or convert the file."
         )
-    return _READERS[extension](path, wanted, header, skip_short)
+    return _READERS[_extension(path)](path, wanted, header, skip_short)
+
+
+def iterate_lines(path: str) -> Iterator[tuple[int, list[str]]]:
+    """Yields (1-based line, [its text]) for each line of a text file, blank ones too; the last line feed ends a line.
+
+    Raises:
+        ValueError: as `files.read_text`.
+    """
+    for number, line in enumerate(files.read_lines(path), 1):
+        yield number, [_without_end(line)]
+
+
+def is_table(path: str) -> bool:
+    """Returns whether the name is that of a table; `iterate_lines` reads what else there is."""
+    return _extension(path) in _READERS or path.lower().endswith(".parquet.gz")  # packed twice: an error of tables
+
+
+def _extension(path):
+    stem, extension = os.path.splitext(path.lower())
+    if extension == ".gz" and not stem.endswith(".parquet"):  # Parquet packs its columns itself
+        return os.path.splitext(stem)[1]
+    return extension
 
 
 def names_in(path: str) -> list[str]:
@@ -97,12 +127,6 @@ def names_in(path: str) -> list[str]:
         return []
 
 
-def _extension(path):
-    stem, extension = os.path.splitext(path.lower())
-    packed = extension == ".gz" and not stem.endswith(".parquet")  # Parquet packs its columns itself
-    return os.path.splitext(stem)[1] if packed else extension
-
-
 def where(path: str, line: int) -> str:
     """Returns "file:line", with which every error about a row begins."""
     return f"{path}: row {line}" if path.lower().endswith(".parquet") else f"{path}:{line}"
@@ -114,34 +138,40 @@ def excerpt(value: Any, length: int = 80) -> str:
     return text if len(text) <= length else text[:length] + "..."
 
 
+def _without_end(line):
+    return line.removesuffix("\n").removesuffix("\r")
+
+
 def _read_tsv(path, wanted, header, skip_short):
     # Not str.splitlines(): it also breaks at U+2028, U+0085 and vertical tabs, which are ordinary text here.
-    lines = (line.removesuffix("\r") for line in files.read_text(path).split("\n"))
-    rows = [(number, line.split("\t") if line else []) for number, line in enumerate(lines, 1)]
+    lines = map(_without_end, files.read_lines(path))
+    rows = ((number, line.split("\t") if line else []) for number, line in enumerate(lines, 1))
     return _select(path, rows, wanted, header, "tabs", skip_short)
 
 
 def _read_csv(path, wanted, header, skip_short):
+    return _select(path, _csv_rows(path), wanted, header, "commas", skip_short)
+
+
+def _csv_rows(path):
     csv.field_size_limit(_FIELD_LIMIT)
-    reader = csv.reader(io.StringIO(files.read_text(path), newline="\n"), strict=True)
-    rows, start = [], 1
+    reader, start = csv.reader(files.read_lines(path), strict=True), 1
     try:
         for row in reader:
-            rows.append((start, row))
+            yield start, row
             start = reader.line_num + 1  # a quoted field may hold line feeds: a row can be longer than a line
     except csv.Error as error:
         raise ValueError(
             f"{path}:{start}: the row that begins here must be CSV as in RFC 4180. "
             f"Received: {error}; put the field in double quotes and double the quotes inside, or name the file .tsv."
         ) from error
-    return _select(path, rows, wanted, header, "commas", skip_short)
 
 
 def _read_jsonl(path, wanted, header, skip_short):
     """Reads one object a line; the settings say nothing here, since every object names its columns."""
-    lines = [line.strip(" \t\r") for line in files.read_text(path).split("\n")]
-    rows, broken = [], 0
-    for number, line in _drop_blank_end(list(enumerate(lines, 1))):
+    lines = ((number, line.strip(" \t\r\n")) for number, line in enumerate(files.read_lines(path), 1))
+    broken = 0
+    for number, line in _without_blank_end(lines):
         row = _parse_object(where(path, number), line)
         for column in wanted:
             if str(column.name) not in row:
@@ -149,10 +179,9 @@ def _read_jsonl(path, wanted, header, skip_short):
         values = [row[str(column.name)] for column in wanted]
         whole = [_drop_surrogates(value) for value in values]
         broken += whole != values
-        rows.append((number, whole))
+        yield number, whole
     if broken:
         logging.warning("%s: dropped lone surrogates, which UTF-8 does not have, in %d lines.", path, broken)
-    return rows
 
 
 def _parse_object(at, line):
@@ -179,45 +208,21 @@ def _drop_surrogates(value):
 
 
 def _read_parquet(path, wanted, header, skip_short):
-    """Reads only the columns asked for; the settings say nothing here, since the file names its columns."""
-    import pyarrow as pa
-    from pyarrow import parquet
-
-    if not os.path.exists(path):
-        raise ValueError(f"{path} must be a file. Received a path where nothing is; check its spelling.")
-    try:
-        with parquet.ParquetFile(path) as file:
-            names = file.schema_arrow.names
-            headings = [names[column.find(names, path, header=False)] for column in wanted]
-            columns = [_plain_values(file.read(columns=[name]).column(name)) for name in headings]
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        reason = " ".join(str(error).split())  # Arrow's own messages may run over several lines
-        raise ValueError(f"{path} must be a whole Parquet file. Received: {reason}; write the file again.") from error
-    return [(number, list(values)) for number, values in enumerate(zip(*columns, strict=True), 1)]
-
-
-def _plain_values(column):
-    """Returns a Parquet column as Python values; 32-bit numbers keep their short form (0.1, not 0.10000000149)."""
-    import numpy as np
-    import pyarrow as pa
-
-    values = column.to_pylist()
-    if pa.types.is_float32(column.type):
-        return [None if value is None else float(str(np.float32(value))) for value in values]
-    return values
+    """The settings say nothing here, since the file names its columns."""
+    return parquet_rows(path, wanted)
 
 
 def _names_in_tsv(path):
-    return files.read_text(path).partition("\n")[0].removesuffix("\r").split("\t")
+    return _without_end(next(files.read_lines(path), "")).split("\t")
 
 
 def _names_in_csv(path):
     csv.field_size_limit(_FIELD_LIMIT)
-    return next(csv.reader(io.StringIO(files.read_text(path), newline="\n"), strict=True), [])
+    return next(csv.reader(files.read_lines(path), strict=True), [])
 
 
 def _names_in_jsonl(path):
-    return list(_parse_object(path, files.read_text(path).partition("\n")[0]))
+    return list(_parse_object(path, next(files.read_lines(path), "")))
 
 
 def _names_in_parquet(path):
@@ -231,35 +236,41 @@ _READERS = {".tsv": _read_tsv, ".csv": _read_csv, ".jsonl": _read_jsonl, ".parqu
 
 
 def _select(path, rows, wanted, header, separators, skip_short):
-    """Returns (line, values of the wanted columns) of every row; with `header` the first row gives the names."""
-    rows = _drop_blank_end(rows)
-    if not rows:
-        return []
+    """Yields (line, values of the wanted columns) of every row; with `header` the first row gives the names."""
+    rows = _without_blank_end(rows)
+    first = next(rows, None)
+    if first is None:
+        return
+    names = first[1] if header else None
     if header:
-        (line, names), *rows = rows
-        indexes = [column.find(names, where(path, line)) for column in wanted]
-        _check_widths(path, rows, names, separators)
+        indexes = [column.find(names, where(path, first[0])) for column in wanted]
     else:
-        indexes = [_index_without_header(path, column) for column in wanted]
-    need = max(indexes) + 1
-    short = [(line, row) for line, row in rows if len(row) < need]
-    if short and not (skip_short and len(short) <= _FEW * len(rows)):
-        raise _too_short(path, *short[0], need, wanted, separators)
+        indexes, rows = [_index_without_header(path, column) for column in wanted], itertools.chain([first], rows)
+    need, total, short, first_short = max(indexes) + 1, 0, 0, None
+    for line, row in rows:
+        total += 1
+        if names is not None and any(row[len(names) :]):
+            raise _too_wide(path, line, row, names, separators)
+        if len(row) >= need:
+            yield line, [row[i] for i in indexes]
+        elif skip_short:
+            short, first_short = short + 1, first_short or (line, row)
+        else:
+            raise _too_short(path, line, row, need, wanted, separators)
+    if short > _FEW * total:
+        raise _too_short(path, *first_short, need, wanted, separators)
     if short:
         logging.warning("%s: left out %d rows of fewer than %d columns, the first in line %d.",
-                        *(path, len(short), need, short[0][0]))  # fmt: skip
-    return [(line, [row[i] for i in indexes]) for line, row in rows if len(row) >= need]
+                        *(path, short, need, first_short[0]))  # fmt: skip
 
 
-def _check_widths(path, rows, names, separators):
-    """Raises ValueError where a row has more columns than are named: then what is read is perhaps another column."""
-    for line, row in rows:
-        if any(row[len(names) :]):
-            advice = "put a field with commas into double quotes" if separators == "commas" else "take out a stray tab"
-            raise ValueError(
-                f"{where(path, line)}: a row must have the {len(names)} columns of line 1, separated by {separators}. "
-                f"Received {len(row)}: {excerpt(row)}; {advice}, or name the columns by number, with `header=false`."
-            )
+def _too_wide(path, line, row, names, separators):
+    """Returns the error of a row with more columns than are named: what is read is perhaps another column."""
+    advice = "put a field with commas into double quotes" if separators == "commas" else "take out a stray tab"
+    return ValueError(
+        f"{where(path, line)}: a row must have the {len(names)} columns of line 1, separated by {separators}. "
+        f"Received {len(row)}: {excerpt(row)}; {advice}, or name the columns by number, with `header=false`."
+    )
 
 
 def _too_short(path, line, row, need, wanted, separators):
@@ -286,8 +297,13 @@ def _index_without_header(path, column):
     return column.index()
 
 
-def _drop_blank_end(rows):
-    """Takes (line, empty) off the end: nothing is lost, while a blank line elsewhere would be a row."""
-    while rows and not rows[-1][1]:
-        rows.pop()
-    return rows
+def _without_blank_end(rows):
+    """Leaves (line, empty) out at the end: nothing is lost, while a blank line elsewhere would be a row."""
+    blank = []
+    for row in rows:
+        if not row[1]:
+            blank.append(row)
+            continue
+        yield from blank
+        blank = []
+        yield row

@@ -3,6 +3,7 @@
 import dataclasses
 import os
 from collections.abc import Sequence
+from typing import Any
 
 from bert_tf.data.cells import NAME, TEXT, Cell
 from bert_tf.data.rows import Column, excerpt, read_rows, where
@@ -176,16 +177,24 @@ def _choose(path, rows, column, value):
     return chosen
 
 
+def read_values(path: str, line: int, kinds: Sequence[tuple[Column, Cell]], values: Sequence[Any]) -> list[Any]:
+    """Returns what is kept of a row's values, one for each of `kinds`.
+
+    Raises:
+        ValueError: one of them is not of its kind.
+    """
+    kept = []
+    for (column, kind), value in zip(kinds, values, strict=True):
+        kept.append(kind.read(value))
+        if kept[-1] is None:
+            raise ValueError(
+                f"{where(path, line)}: {kind.must}. Received: {excerpt(value)} in column {column.name!r}; "
+                f"correct this line, or {column.remedy or f'check `{column.parameter}`'}."
+            )
+    return kept
+
+
 def _check_values(path, rows, kinds):
     """Returns the columns of `rows` as lists of what is kept of the values; kinds: a `Column` and a `Cell` of each."""
-    columns = [[] for _ in kinds]
-    for line, values in rows:
-        for (column, kind), value, contents in zip(kinds, values, columns, strict=True):
-            read = kind.read(value)
-            if read is None:
-                raise ValueError(
-                    f"{where(path, line)}: {kind.must}. Received: {excerpt(value)} in column {column.name!r}; "
-                    f"correct this line, or {column.remedy or f'check `{column.parameter}`'}."
-                )
-            contents.append(read)
-    return columns
+    kept = (read_values(path, line, kinds, values) for line, values in rows)
+    return list(map(list, zip(*kept, strict=True)))

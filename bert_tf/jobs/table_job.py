@@ -1,29 +1,29 @@
-"""A table of texts to a file of answers, a row for each."""
+"""A table of texts to files of answers, a row for each, in memory that does not grow with the table.
+
+    rows --cut--> parts of some rows --answer--> a file for each part --join--> the output, or its shards
+
+A part is answered by itself, so its answers are the same whoever makes them: this process, one of several, or a runner
+of Apache Beam. Parts lie in a folder beside the output until all of them are there, and a run that was killed goes on
+after those that it finds.
+"""
 
 import dataclasses
-import json
 import os
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
+from absl import logging
 
+from bert_tf import shards
 from bert_tf.data.ragged import Ragged
-from bert_tf.data.tables import read_table
-from bert_tf.files import atomic_open, read_text
-
-
-class Rows(NamedTuple):
-    """Some rows of a table.
-
-    Attributes:
-        ids: a name for each.
-        texts: of each text column its texts.
-    """
-
-    ids: list[str]
-    texts: tuple[list[str], ...]
-
+from bert_tf.jobs import joining
+from bert_tf.jobs.formats import format_of
+from bert_tf.jobs.parts import PartWriter
+from bert_tf.jobs.table import Rows, Table
+from bert_tf.jobs.work_folder import WorkFolder
+from bert_tf.progress import Countdown
+from bert_tf.workers import Workers, cores
 
 Columns = Mapping[str, np.ndarray | list | Ragged]  # name -> a value for each row; lists hold what JSON can say
 Answer = Callable[[Rows], Columns]
@@ -33,7 +33,8 @@ class Maker(Protocol):
     """Makes the function that answers, in each process anew; so it can be pickled: paths and settings, no model.
 
     Attributes:
-        identity: what decides the answers, such as the model and the pooling; JSON values.
+        identity: what decides the answers, such as the model and the pooling; JSON values. A run goes on with the
+            parts of another one only where this is the same.
     """
 
     identity: Mapping[str, Any]
@@ -51,6 +52,12 @@ class TableJob:
         maker: of the function that answers.
         text_columns: of a table, by name or index.
         header: whether line 1 of a .tsv or .csv file names the columns.
+        list_columns: those of text_columns that hold lists of texts.
+        id_column: of the rows' names; None: they are numbered from "0".
+        num_shards: how many files share the rows, as evenly as can be and in order; None: one of just this name.
+        rows_per_part: that are answered and written together.
+        num_workers: processes.
+        overwrite: throw away what an unfinished run of another job left beside output_file.
     """
 
     input_file: str
@@ -58,35 +65,67 @@ class TableJob:
     maker: Maker
     text_columns: tuple[str, ...] = ("text",)
     header: bool = True
+    list_columns: tuple[str, ...] = ()
+    id_column: str | None = None
+    num_shards: int | None = None
+    rows_per_part: int = 2048
+    num_workers: int = 1
+    overwrite: bool = False
 
 
-def run(job: TableJob):
-    """Writes the answers for all rows: all of them, or none."""
-    columns = job.maker()(_read(job))
-    if job.output_file.endswith(".npz"):
-        arrays = {}
-        for name, values in columns.items():
-            ragged = isinstance(values, Ragged)
-            arrays[name] = np.asarray(values.flat if ragged else values)
-            arrays |= {f"{name}_splits": values.splits} if ragged else {}
-        with atomic_open(job.output_file, "wb") as file:
-            np.savez(file, **arrays)
+def run(job: TableJob, runner: str | None = None, beam_options: str = "") -> list[str]:
+    """Writes the answers for all rows: all of them, or none.
+
+    Args:
+        job: what is to be made.
+        runner: of Apache Beam, such as "DirectRunner", on whose workers the parts are answered; None: here.
+        beam_options: more options as on the command line of a Beam program.
+
+    Returns:
+        The paths of the files written.
+
+    Raises:
+        ValueError: a file is not as described, or work of another job lies beside output_file.
+        OSError: something cannot be written, for example because the disk is full; the parts that are written stay.
+    """
+    outputs, form = shards.output_files([job.output_file], job.num_shards), format_of(job.output_file)
+    table = Table(job.input_file, job.text_columns, job.list_columns, job.id_column, job.header)
+    count, digest = table.summary()
+    if len(outputs) > count:
+        raise ValueError(f"`num_shards` must be {count} at most, the number of rows. Received: {job.num_shards}.")
+    inputs = {"rows": count, "sha256": digest}
+    manifest = {"input_file": inputs, "rows_per_part": job.rows_per_part, "answers": dict(job.maker.identity)}
+    os.makedirs(os.path.dirname(os.path.realpath(job.output_file)), exist_ok=True)
+    with WorkFolder(job.output_file, manifest, job.overwrite) as folder:
+        writer = PartWriter(job.maker, form, folder.path)
+        if runner:
+            _pipeline()(writer, table, count, job.rows_per_part, runner, beam_options)
+        else:
+            _write_parts(job, writer, table, count)
+        joining.join(writer, count, job.rows_per_part, outputs)
+    shards.warn_of_others([job.output_file], outputs)
+    return outputs
+
+
+def _pipeline():
+    try:
+        from bert_tf.jobs.beam import write_parts
+    except ModuleNotFoundError as error:
+        raise ValueError(f"`runner` must have Apache Beam. Received: {error}; pip install 'bert-tf[beam]'.") from error
+    return write_parts
+
+
+def _write_parts(job, writer, table, count):
+    """Answers for the parts that are not there yet, in this process or in several."""
+    there = writer.there()
+    if there:
+        logging.info("Going on: %d of %d parts are there.", len(there), -(-count // job.rows_per_part))
+    tasks = (task for task in table.parts(job.rows_per_part, count) if task[0] not in there)
+    left = count - sum(min(job.rows_per_part, count - number * job.rows_per_part) for number in there)
+    if not left:
         return
-    lists = {name: _plain(values) for name, values in columns.items()}
-    with atomic_open(job.output_file) as file:
-        for row in zip(*lists.values(), strict=True):
-            file.write(json.dumps(dict(zip(lists, row, strict=True)), ensure_ascii=False) + "\n")
-
-
-def _plain(values):
-    rows = values.rows() if isinstance(values, Ragged) else values
-    return [row.tolist() if hasattr(row, "tolist") else row for row in rows]
-
-
-def _read(job):
-    name = job.input_file.lower().removesuffix(".gz")
-    if os.path.splitext(name)[1] in (".tsv", ".csv", ".jsonl", ".parquet"):
-        table = read_table(job.input_file, header=job.header, text_columns=job.text_columns)
-        return Rows(table.ids, tuple(filter(None, (table.text_a, table.text_b))))
-    lines = read_text(job.input_file).removesuffix("\n").split("\n")
-    return Rows([str(n) for n in range(len(lines))], ([line.removesuffix("\r") for line in lines],))
+    threads = max(1, cores() // job.num_workers)
+    make = PartWriter.ready, (writer,), threads
+    with Workers(job.num_workers, *make) as workers, Countdown("Answering", "rows", left) as progress:
+        for rows in workers.map("write", tasks):
+            progress.advance(rows)

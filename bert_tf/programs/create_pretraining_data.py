@@ -23,9 +23,9 @@ def main(settings):
     """Writes the records and the report."""
     from bert_tf.corpus import report
     from bert_tf.corpus.job import create_pretraining_data
-    from bert_tf.corpus.output import report_name, warn_of_others
     from bert_tf.data.pretraining.pieces import Pieces
     from bert_tf.files import write_text
+    from bert_tf.shards import report_name, warn_of_others
 
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # an orderly end, which removes what is half-made
     job, vocabulary = _job(settings)
@@ -52,9 +52,10 @@ def _run_on_beam(job, settings):
 def _job(settings):
     """Returns what the flags ask for: a `Job`, and its vocabulary."""
     from bert_tf.corpus.job import Job
-    from bert_tf.corpus.output import output_files
+    from bert_tf.shards import output_files
     from bert_tf.text import files
     from bert_tf.tokenization.vocabulary import resolve_case
+    from bert_tf.workers import cores
 
     paths = files.find(settings.input_file)
     formats = files.formats_of(paths, settings.input_format, settings.language)
@@ -69,7 +70,7 @@ def _job(settings):
         settings.vocab_file,
         resolve_case(os.path.dirname(os.path.abspath(settings.vocab_file)), settings.do_lower_case),
         _options(settings),
-        settings.num_workers or _cores(),
+        settings.num_workers or cores(),
         settings.work_dir,
     )
     logging.info("Vocabulary: %d pieces, --do_lower_case=%s.", len(vocabulary.pieces), str(job.do_lower_case).lower())
@@ -120,8 +121,3 @@ def _options(settings):
     )  # fmt: skip
     masking = "whole_word" if settings.do_whole_word_mask else settings.masking
     return Options(**{name: settings.get(name) for name in names}, masking=masking, text=text_options(settings))
-
-
-def _cores() -> int:
-    """Returns how many this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

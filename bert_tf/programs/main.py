@@ -20,6 +20,7 @@ PROGRAMS = (
     "score_squad",
     "run_pretraining",
     "fill_mask",
+    "predict",
     "train_vocabulary",
     "extend_vocabulary",
     "surgery",

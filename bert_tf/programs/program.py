@@ -125,10 +125,17 @@ def _run_main(program, settings, words):
         logging.debug("The place:", exc_info=True)
         sys.exit(1)
     except KeyboardInterrupt:
-        resumes = settings.get("do_train")
-        logging.error("Interrupted. The same command %s.", "goes on from the last checkpoint, if one was written"
-                      if resumes else "starts over; what was half-made is removed")  # fmt: skip
+        logging.error("Interrupted. The same command %s.", _continuation(settings))
         sys.exit(130)
+
+
+def _continuation(settings):
+    """Returns what happens when an interrupted command is given again."""
+    if settings.get("do_train"):
+        return "goes on from the last checkpoint, if one was written"
+    if "rows_per_part" in settings:
+        return "goes on after the parts that were written"
+    return "starts over; what was half-made is removed"
 
 
 def warn_of_ignored(settings: Settings):

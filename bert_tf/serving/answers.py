@@ -34,32 +34,37 @@ def rows(outputs: dict[str, np.ndarray], n: int, counts: Sequence[int] | None = 
                 f"Output {name!r} must have a row for each of the {n} texts. Received an array of shape "
                 f"{list(array.shape)}; Client.predict returns it as it is."
             )
-    columns = {name: _plain(outputs[name]) for name in sorted(outputs, key=_place)}
+    columns = {name: plain(outputs[name]) for name in sorted(outputs, key=place)}
     if set(CLASSES) <= set(columns):
         names = columns.pop("labels")
         pairs = zip(names, columns["probabilities"], strict=True)
         columns["probabilities"] = [dict(zip(*pair, strict=True)) for pair in pairs]
     if {*ENTITIES, "entity_count"} <= set(columns):
-        columns["entities"] = _entities(columns.pop("entity_count"), [columns.pop(name) for name in ENTITIES])
+        columns["entities"] = entities(columns.pop("entity_count"), [columns.pop(name) for name in ENTITIES])
     if counts is not None and set(CHOICE) <= set(columns):
         columns["probabilities"] = [row[:count] for row, count in zip(columns["probabilities"], counts, strict=True)]
     return [{name: column[i] for name, column in columns.items()} for i in range(n)]
 
 
-def _entities(counts, columns):
-    """Returns a list of dictionaries for each text; columns: of ENTITIES, padded lists."""
+def entities(counts, columns) -> list[list[dict]]:
+    """Returns the entities of each text.
+
+    Args:
+        counts: how many each text has.
+        columns: of each name in ENTITIES a list for each text, which may be padded.
+    """
     keys = ("text", *ENTITIES[1:])
     texts = zip(counts, *columns, strict=True)
     return [[dict(zip(keys, each, strict=True)) for each in list(zip(*parts, strict=True))[:n]] for n, *parts in texts]
 
 
-def _place(name):
+def place(name: str) -> tuple[int, str]:
     """Returns what outputs are sorted by: those of our own models as their documentation has them, then the others."""
     return (_ORDER.index(name) if name in _ORDER else len(_ORDER), name)
 
 
-def _plain(array):
-    """Returns an array as nested lists; bytes are read as UTF-8."""
+def plain(array: np.ndarray) -> list:
+    """Returns an array, also of bytes or text, as nested lists; bytes are read as UTF-8."""
     if array.dtype.kind == "f" and array.dtype.itemsize < 8:
         # str gives a float32 as many digits as it needs; tolist alone would show those of its double.
         return array.astype(str).astype(np.float64).tolist()
@@ -67,4 +72,6 @@ def _plain(array):
 
 
 def _decoded(value):
-    return [_decoded(item) for item in value] if isinstance(value, list) else value.decode("utf-8", "replace")
+    if isinstance(value, list):
+        return [_decoded(item) for item in value]
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value

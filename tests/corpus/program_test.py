@@ -1,30 +1,6 @@
-"""The program's own part: names of files, and flags that have no effect beside others."""
+"""The program's own part: flags that have no effect beside others."""
 
-
-import pytest
-
-from bert_tf.corpus import output
 from tests import processes
-
-
-@pytest.mark.parametrize(
-    ("output_file", "shards", "written", "report"),
-    [
-        (["a/train.tfrecord"], None, ["a/train.tfrecord"], "a/train_report"),
-        (["train.tfrecord.gz"], 2, ["train-00000-of-00002.tfrecord.gz", "train-00001-of-00002.tfrecord.gz"],
-         "train_report"),
-        (["v1.2/train"], 1, ["v1.2/train-00000-of-00001"], "v1.2/train_report"),
-        (["x.rec", "y.rec"], None, ["x.rec", "y.rec"], "x_report"),
-    ],
-)  # fmt: skip
-def test_names_of_files(output_file, shards, written, report):
-    assert output.output_files(output_file, shards) == written
-    assert output.report_name(output_file) == report
-
-
-def test_the_same_file_twice():
-    with pytest.raises(ValueError, match="must name each file once"):
-        output.output_files(["a", "a"], None)
 
 
 def test_flags_without_effect_are_told(corpus, tmp_path):

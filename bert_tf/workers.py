@@ -5,8 +5,10 @@ import contextlib
 import multiprocessing
 import os
 import signal
+import threading
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import connection
 
 
 class Workers:
@@ -14,16 +16,21 @@ class Workers:
 
     with Workers(4, Stages, (context,)) as workers:
         for counts in workers.map("tokenize", [(0, blocks), (1, more_blocks)]): ...
+
+    Args:
+        number: of processes.
+        make, arguments: see there.
+        threads: of TensorFlow in each process, where there are several.
     """
 
-    def __init__(self, number: int, make, arguments: tuple):
+    def __init__(self, number: int, make, arguments: tuple, threads: int = 1):
         self._number, self._others = number, set(multiprocessing.active_children())
         self._pool = self._own = None
         if number == 1:
             self._own = make(*arguments)
         else:  # spawned: TensorFlow does not survive a fork
             context = multiprocessing.get_context("spawn")
-            self._pool = ProcessPoolExecutor(number, context, _start, (make, arguments))
+            self._pool = ProcessPoolExecutor(number, context, _start, (threads, make, arguments))
 
     def __enter__(self):
         return self
@@ -62,6 +69,11 @@ class Workers:
             ) from error
 
 
+def cores() -> int:
+    """Returns how many this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 @contextlib.contextmanager
 def _deaf_to_interrupts():
     """Ctrl-C reaches all processes of a terminal: the first one ends the others, which have nothing to say about it.
@@ -76,15 +88,28 @@ def _deaf_to_interrupts():
 
 
 _own = None  # the object of this worker process
+_failure = None  # why there is none
 
 
-def _start(make, arguments):
-    """Begins a worker process. It has one core, more or less, so TensorFlow needs no threads of its own."""
-    global _own
-    os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
+def _start(threads, make, arguments):
+    """Begins a worker process."""
+    global _own, _failure
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    os.environ.setdefault("TF_NUM_INTRAOP_THREADS", str(threads))
     os.environ.setdefault("TF_NUM_INTEROP_THREADS", "1")
-    _own = make(*arguments)
+    try:
+        _own = make(*arguments)
+    except Exception as error:  # of an error that is raised here the first process would only hear that one has died
+        _failure = error
+
+
+def _end_with_parent():
+    """A process whose parent was killed would wait for tasks for ever, or write what a second run writes too."""
+    connection.wait([multiprocessing.parent_process().sentinel])
+    os._exit(1)
 
 
 def _call(method, *task):
+    if _failure:
+        raise _failure
     return getattr(_own, method)(*task)

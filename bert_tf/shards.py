@@ -1,4 +1,4 @@
-"""What the files are called that a run writes."""
+"""What the files are called that a job writes: one, or several that share its rows."""
 
 import glob
 import os

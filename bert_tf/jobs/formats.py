@@ -1,0 +1,81 @@
+"""The formats of answers: how a part is written, and how slices of parts become one file."""
+
+import itertools
+import json
+import os
+from collections.abc import Mapping
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from bert_tf.data.ragged import Ragged
+from bert_tf.files import atomic_open
+from bert_tf.serving import answers
+
+
+class Slice(NamedTuple):
+    """Some rows of a part.
+
+    Attributes:
+        path: of the part.
+        first, last: rows, half-open.
+    """
+
+    path: str
+    first: int
+    last: int
+
+
+class Format(Protocol):
+    """One format; objects can be pickled."""
+
+    def write(self, path: str, columns: Mapping[str, Any]):
+        """Writes the columns of a part, as `table_job.Columns`: all of them, or nothing and OSError."""
+
+    def join(self, path: str, slices: list[Slice]):
+        """Writes the rows of all slices to one file, holding a part at a time."""
+
+
+class Jsonl:
+    """An object a line."""
+
+    def write(self, path, columns):
+        lists = {name: plain(values) for name, values in columns.items()}
+        with atomic_open(path) as file:
+            for row in zip(*lists.values(), strict=True):
+                file.write(json.dumps(dict(zip(lists, row, strict=True)), ensure_ascii=False) + "\n")
+
+    def join(self, path, slices):
+        with atomic_open(path, "wb") as target:
+            for part, first, last in slices:
+                with open(part, "rb") as source:
+                    target.writelines(itertools.islice(source, first, last))
+
+
+def plain(values) -> list:
+    """Returns the values of a column as JSON has them; a float32 with the digits that it has, not its double's."""
+    if isinstance(values, Ragged):
+        flat, splits = plain(values.flat), values.splits.tolist()
+        return [flat[first:last] for first, last in itertools.pairwise(splits)]
+    if not isinstance(values, np.ndarray):
+        return [value.tolist() if hasattr(value, "tolist") else value for value in values]
+    return answers.plain(values)
+
+
+def format_of(output_file: str) -> Format:
+    """Returns the format that the name tells.
+
+    Raises:
+        ValueError: it tells none.
+    """
+    from bert_tf.jobs.npz import Npz
+    from bert_tf.jobs.parquet import Parquet
+
+    forms = {".npz": Npz, ".jsonl": Jsonl, ".parquet": Parquet}
+    ending = os.path.splitext(output_file.lower())[1]
+    if ending not in forms:
+        raise ValueError(
+            f"`output_file` must end in .npz, .jsonl or .parquet, which tells its format. Received {output_file!r}; "
+            "name it so."
+        )
+    return forms[ending]()

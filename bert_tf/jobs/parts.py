@@ -1,0 +1,49 @@
+"""The answers for one part of a table, as a file of the work folder."""
+
+import dataclasses
+import os
+import re
+from typing import Any
+
+from bert_tf.data.ragged import Ragged
+from bert_tf.jobs.formats import Format
+from bert_tf.jobs.table import Rows
+
+_NAME = re.compile(r"part-(\d{8})")
+
+
+@dataclasses.dataclass
+class PartWriter:
+    """Answers and writes; can be pickled until it is `ready`.
+
+    Attributes:
+        maker: of the function that answers.
+        form: of the files.
+        folder: where they go.
+    """
+
+    maker: Any
+    form: Format
+    folder: str
+
+    def ready(self) -> "PartWriter":
+        """Has the function made that answers, and returns itself."""
+        self._answer = self.maker()
+        return self
+
+    def path(self, number: int) -> str:
+        """Returns the path of a part."""
+        return os.path.join(self.folder, f"part-{number:08d}")
+
+    def there(self) -> set[int]:
+        """Returns the numbers of the parts that are written."""
+        return {int(match[1]) for match in map(_NAME.fullmatch, os.listdir(self.folder)) if match}
+
+    def write(self, number: int, rows: Rows) -> int:
+        """Answers for the rows of a part, writes what came, and returns how many there are."""
+        columns = self._answer(rows)
+        for name, values in columns.items():
+            found = len(values.lengths) if isinstance(values, Ragged) else len(values)
+            assert found == len(rows.ids), (name, found, len(rows.ids))
+        self.form.write(self.path(number), columns)
+        return len(rows.ids)

@@ -1,0 +1,31 @@
+"""Answers for every row of a table with any exported model, whatever it answers.
+
+    bert-tf predict --model=export --input_file=reviews.jsonl --output_file=answers.jsonl
+
+A run that was killed goes on where it was; --num_workers and --runner share the work out.
+"""
+
+from absl import logging
+
+from bert_tf.flags.jobs import PREDICT
+from bert_tf.programs.jobs import run_job
+
+FLAGS = PREDICT
+
+
+def main(settings):
+    """Writes the answers."""
+    from bert_tf.jobs.exported import find_model
+
+    model = find_model(settings.model, settings.signature, settings.batch_size)
+    columns = settings.text_column or [each.name for each in model.inputs]
+    if len(columns) != len(model.inputs):
+        raise ValueError(
+            f"--text_column must name a column for each of the model's inputs: "
+            f"{', '.join(each.name for each in model.inputs)}. Received: {','.join(columns)}."
+        )
+    pairs = dict(zip((each.name for each in model.inputs), columns, strict=True))
+    if settings.text_column:
+        logging.info("Columns: %s.", ", ".join(f"{column} is {name}" for name, column in pairs.items()))
+    lists = tuple(pairs[each.name] for each in model.inputs if each.several)
+    run_job(settings, model, text_columns=columns, list_columns=lists, id_column=settings.id_column)

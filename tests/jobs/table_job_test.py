@@ -1,0 +1,121 @@
+"""Promises of a job over a table: the same bytes however it is run, each row once, and nothing half-made."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from pyarrow import parquet
+
+from bert_tf.jobs.table import Rows
+from bert_tf.jobs.table_job import TableJob, run
+from tests.conftest import ROOT
+from tests.jobs.fakes import FakeMaker, answers
+
+TEXTS = [f"text {n} {'x' * (n % 7)}é" for n in range(23)]
+ALL = Rows([str(n) for n in range(len(TEXTS))], (TEXTS,))
+
+
+@pytest.fixture
+def home(tmp_path):
+    (tmp_path / "in.txt").write_text("".join(f"{text}\n" for text in TEXTS), encoding="utf-8")
+    return tmp_path
+
+
+def job(home, name="out.npz", arrays=True, **more):
+    maker = FakeMaker(str(home / "log"), arrays=arrays, **more.pop("maker", {}))
+    return TableJob(str(home / "in.txt"), str(home / name), maker, **{"rows_per_part": 5, **more})
+
+
+def parts_answered(home):
+    path = home / "log"
+    return [int(line.split()[1]) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def check_npz(paths):
+    expected, loaded = answers(ALL), [np.load(path) for path in paths]
+    for name in ("label", "vector", "grid", "id"):
+        got = np.concatenate([each[name] for each in loaded])
+        np.testing.assert_array_equal(got, np.asarray(expected[name]))
+        assert got.dtype == np.asarray(expected[name]).dtype
+    for name in ("codes", "pieces"):
+        np.testing.assert_array_equal(np.concatenate([each[name] for each in loaded]), expected[name].flat)
+        lengths = np.concatenate([np.diff(each[f"{name}_splits"]) for each in loaded])
+        np.testing.assert_array_equal(lengths, expected[name].lengths)
+
+
+def check_jsonl(paths):
+    lines = [json.loads(line) for path in paths for line in pathlib.Path(path).read_text("utf-8").splitlines()]
+    check_rows(lines)
+    assert '"vector": [2.6666667, 1.142857' in pathlib.Path(paths[0]).read_text("utf-8")  # no more digits than float32
+
+
+def check_parquet(paths):
+    check_rows([row for path in paths for row in parquet.read_table(path).to_pylist()])
+
+
+def check_rows(lines):
+    expected = answers(ALL, arrays=False)
+    for name in ("id", "label", "words"):
+        assert [line[name] for line in lines] == expected[name]
+    np.testing.assert_array_equal(np.array([line["vector"] for line in lines], np.float32), expected["vector"])
+    assert [line["grid"] for line in lines] == expected["grid"].tolist()
+    assert [line["codes"] for line in lines] == [row.tolist() for row in expected["codes"].rows()]
+    assert [line["pieces"] for line in lines] == [row.tolist() for row in expected["pieces"].rows()]
+
+
+CHECKS = {"out.npz": check_npz, "out.jsonl": check_jsonl, "out.parquet": check_parquet}
+
+
+@pytest.mark.parametrize("name", CHECKS)
+@pytest.mark.parametrize("num_shards", [None, 1, 4, 23])
+def test_every_format_holds_every_row_once_and_in_order(home, name, num_shards):
+    paths = run(job(home, name, arrays=name == "out.npz", num_shards=num_shards))
+    assert len(paths) == (num_shards or 1) and sorted(os.listdir(home)) == sorted(
+        ["in.txt", "log", *map(os.path.basename, paths)]
+    )
+    assert num_shards is None or paths[-1].endswith(f"-{num_shards - 1:05d}-of-{num_shards:05d}{name[3:]}")
+    CHECKS[name](paths)
+
+
+def test_the_same_bytes_from_processes_and_from_beam(home):
+    pytest.importorskip("apache_beam", reason="Apache Beam is an extra: pip install bert-tf[beam]")
+    one = job(home, num_shards=2)
+    made = {}
+    for how, more in (("here", {}), ("workers", {"num_workers": 2}), ("beam", {"runner": "DirectRunner"})):
+        runner = more.pop("runner", None)
+        paths = run(TableJob(**{**one.__dict__, **more}), runner)
+        made[how] = [pathlib.Path(path).read_bytes() for path in paths]
+    assert made["here"] == made["workers"] == made["beam"]
+    assert sorted(parts_answered(home)) == sorted([0, 5, 10, 15, 20] * 3)
+
+
+_KILLED = """
+import os, signal, sys
+from bert_tf.jobs import parts
+from tests.jobs.table_job_test import job, pathlib, run
+
+write, left = parts.PartWriter.write, int(sys.argv[2])
+
+def write_and_die(self, *arguments):
+    global left
+    if not left:
+        os.kill(os.getpid(), signal.SIGKILL)
+    left -= 1
+    return write(self, *arguments)
+
+parts.PartWriter.write = write_and_die
+run(job(pathlib.Path(sys.argv[1])))
+"""
+
+
+def test_a_run_that_is_killed_twice_answers_each_part_once(home):
+    for done in (2, 1):
+        ended = subprocess.run([sys.executable, "-c", _KILLED, home, str(done)], cwd=ROOT, check=False)
+        assert ended.returncode == -9 and not (home / "out.npz").exists()
+    assert parts_answered(home) == [0, 5, 10]
+    check_npz(run(job(home, num_shards=3)))
+    assert parts_answered(home) == [0, 5, 10, 15, 20] and not (home / "out.npz.parts").exists()

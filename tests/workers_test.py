@@ -1,0 +1,34 @@
+"""Processes that end with the one that started them."""
+
+import os
+import signal
+import subprocess
+import sys
+
+from tests.conftest import ROOT
+
+_KILLED = """
+from bert_tf.workers import Workers
+from tests.workers_test import Sleeper
+
+with Workers(2, Sleeper, ()) as workers:
+    list(workers.map("sleep", [(60,)] * 4))
+"""
+
+
+class Sleeper:
+    """Says when it falls asleep and when it wakes up."""
+
+    def sleep(self, seconds):
+        import time
+
+        os.write(1, b"asleep\n")
+        time.sleep(seconds)
+        os.write(1, b"awake\n")
+
+
+def test_workers_end_when_their_parent_is_killed():
+    with subprocess.Popen([sys.executable, "-c", _KILLED], cwd=ROOT, stdout=subprocess.PIPE) as process:
+        assert [process.stdout.readline() for _ in range(2)] == [b"asleep\n"] * 2
+        process.send_signal(signal.SIGKILL)
+        assert process.stdout.read() == b""  # which ends when nobody is left who could write
