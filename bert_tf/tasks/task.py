@@ -18,6 +18,7 @@ from bert_tf.config import EncoderConfig
 from bert_tf.data.dataset import Tokenized
 from bert_tf.data.windowed import Windowed
 from bert_tf.evaluation.metrics import mean_loss
+from bert_tf.sentence_files import Recipe
 from bert_tf.settings import Flag, Settings
 
 Tensors = Mapping[str, tf.Tensor]
@@ -198,6 +199,7 @@ class FineTuned(Trainable, Served):
         flags: of its program, beside those of all fine-tuning (`programs/fine_tuning.py`).
         files: patterns of what it writes into output_dir, beside what every run writes.
         labels: names of the outputs in the order of their ids, for labels.txt; None: they have no names.
+        recipe: how the model makes a vector of a text; None: that is not what it is for.
     """
 
     name: ClassVar[str]
@@ -206,6 +208,7 @@ class FineTuned(Trainable, Served):
     example_method = None
     uses_pooler = False
     labels: list[str] | None = None
+    recipe: Recipe | None = None
 
     # From files to a task.
 
