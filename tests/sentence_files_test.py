@@ -30,7 +30,8 @@ def test_a_plain_directory(tmp_path):
 @pytest.mark.parametrize("package", [OLD, NEW], ids=["old", "new"])
 def test_modules_in_their_order(package, tmp_path):
     modules = (*PLAIN, ("Normalize", "2_Normalize"), ("Dense", "3_Dense"), ("Normalize", "4_Normalize"))
-    dense = {"in_features": 4, "out_features": 3, "bias": False, "activation_function": "torch.nn.modules.activation.GELU"}
+    activation = "torch.nn.modules.activation.GELU"
+    dense = {"in_features": 4, "out_features": 3, "bias": False, "activation_function": activation}
     recipe = read_recipe(write(tmp_path, modules, package, **{"3_Dense__config": dense}))
     assert recipe.steps == (None, Dense("3_Dense", 3, False, "GELU")) and recipe.normalize
 
@@ -87,9 +88,9 @@ def test_what_is_written_is_read(poolings, tmp_path):
          "modules.json must be Transformer, Pooling, Dense or Normalize .*Received: 'LSTM'"),
         ({"modules": [{"type": "mine.Pooling", "path": ""}]}, "Received: 'mine.Pooling'"),
         ({"modules": [{"type": f"{OLD}Pooling", "path": "../x"}]}, "lie beside it. Received the path '../x'"),
-        ({"1_Pooling__config": {"pooling_mode": "median"}}, r"config.json must ask for poolings that are known: cls, "
-         r".*Received pooling_mode=\['median'\]"),
-        ({"sentence_bert_config": {"max_seq_length": "long"}}, "max_seq_length in .* must be of type int. Received: 'l"),
+        ({"1_Pooling__config": {"pooling_mode": "median"}}, "must ask for poolings that are known: .*"
+         r"Received pooling_mode=\['median'\]"),
+        ({"sentence_bert_config": {"max_seq_length": "long"}}, "max_seq_length in .* must be of type int. Received: "),
         ({"sentence_bert_config": {"transformer_task": "fill-mask"}}, "must describe an encoder"),
         ({"config_sentence_transformers": {"default_prompt_name": "query"}}, "one called query, the default"),
     ],

@@ -90,7 +90,8 @@ def test_a_prompt_that_is_not_pooled(plain, bert, tmp_path):
     values = bert.features(["see it : good film"], pooling=None)[0].values[4:]  # [CLS] see it [UNK]
     places = np.arange(5, 5 + len(values))[:, None]
     by_hand = [values.mean(0), values[0], (values * places).sum(0) / places.sum(), values.max(0)]
-    vectors = SentenceEncoder(changed(plain, tmp_path, **{"1_Pooling__config": modes}), prompt="see it : ")(["good film"])
+    path = changed(plain, tmp_path, **{"1_Pooling__config": modes})
+    vectors = SentenceEncoder(path, prompt="see it : ")(["good film"])
     np.testing.assert_allclose(vectors[0], np.concatenate(by_hand), atol=1e-5)
 
 
