@@ -1,25 +1,10 @@
 """What a sentence-transformers directory says, in the files of old versions and of new ones; and what we lack."""
 
-import json
-
 import pytest
 
 from bert_tf.names import POOLINGS
 from bert_tf.sentence_files import MODES, Dense, Recipe, pooling_settings, read_recipe
-
-OLD = "sentence_transformers.models."
-NEW = "sentence_transformers.sentence_transformer.modules.x."
-PLAIN = (("Transformer", ""), ("Pooling", "1_Pooling"))
-
-
-def write(folder, kinds=PLAIN, package=OLD, **files):
-    """Writes modules.json and other files, whose names have "__" for a slash and no .json."""
-    described = [{"type": f"{package}{kind}", "path": path} for kind, path in kinds]
-    for name, values in {"1_Pooling__config": {}, "modules": described, **files}.items():
-        path = folder / f"{name.replace('__', '/')}.json"
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(json.dumps(values), encoding="utf-8")
-    return str(folder)
+from tests.sentence_folders import NEW, OLD, PLAIN, write
 
 
 def test_a_plain_directory(tmp_path):

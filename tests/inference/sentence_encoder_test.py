@@ -13,7 +13,7 @@ from bert_tf.inference.sentence_encoder import Options, SentenceEncoder, identit
 from bert_tf.programs import embed
 from bert_tf.settings import Settings
 from tests import processes, tiny
-from tests.sentence_files_test import PLAIN, write
+from tests.sentence_folders import PLAIN, write
 
 TEXTS = ["good film", "the Film is dull , cold and empty .", "music"]
 

@@ -14,7 +14,8 @@ from bert_tf.evaluation.metrics import regression
 from bert_tf.evaluation.retrieval import cosines
 from bert_tf.inference.sentence_encoder import SentenceEncoder
 from tests import other_envs, tiny
-from tests.sentence_files_test import PLAIN, write
+from tests.sentence_folders import PLAIN, write
+from tests.tasks.embedding.support import pairs, run
 
 pytestmark = pytest.mark.slow
 
@@ -89,10 +90,12 @@ FOLDERS = {
     "all modes": (PLAIN, {"1_Pooling__config": _pooling("lasttoken", "weightedmean", "mean_sqrt_len_tokens", "cls",
                                                         "max", "mean")}, {}),
     "prompts": (PLAIN, {"config_sentence_transformers": PROMPTS, "1_Pooling__config": _pooling("mean")}, {}),
-    "another prompt": (PLAIN, {"config_sentence_transformers": PROMPTS, "1_Pooling__config": _pooling("mean")},
-                       {"prompt_name": "query"}),
-    "a prompt that is not pooled": (PLAIN, {"1_Pooling__config": _pooling("mean", "cls", "max", "weightedmean",
-                                                                         include_prompt=False)}, {"prompt": "see it : "}),
+    "another": (PLAIN, {"config_sentence_transformers": PROMPTS, "1_Pooling__config": _pooling("mean")},
+                {"prompt_name": "query"}),
+    "a prompt that is not pooled": (
+        PLAIN, {"1_Pooling__config": _pooling("mean", "cls", "max", "weightedmean", include_prompt=False)},
+        {"prompt": "see it "},
+    ),
     "dense": (_DENSE_KINDS, {"1_Pooling__config": _pooling("max", "cls"), "3_Dense__config": _DENSE,
                              "sentence_bert_config": {"max_seq_length": 9, "do_lower_case": False}}, {}),
 }  # fmt: skip
@@ -107,14 +110,13 @@ def test_odd_folders_give_the_same_vectors(name, theirs, tmp_path):
     path = write(pathlib.Path(tmp_path / "model"), kinds, **files)
     if "3_Dense__config" in files:
         rng = np.random.default_rng(0)
-        weights = {"linear.weight": rng.normal(size=(5, 64)), "linear.bias": rng.normal(size=5)}
-        save_file({key: value.astype(np.float32) for key, value in weights.items()}, f"{path}/3_Dense/model.safetensors")
+        shapes = {"linear.weight": (5, 64), "linear.bias": 5}
+        weights = {key: rng.normal(size=shape).astype(np.float32) for key, shape in shapes.items()}
+        save_file(weights, f"{path}/3_Dense/model.safetensors")
     np.testing.assert_allclose(SentenceEncoder(path, **options)(TEXTS), theirs(path, TEXTS, **options), atol=2e-5)
 
 
 def test_what_we_trained_is_read_there(theirs, tmp_path):
-    from tests.tasks.embedding.task_test import pairs, run
-
     tiny.write_tsv(tmp_path / "train.tsv", pairs(16), "text_a\ttext_b")
     run(init_checkpoint=str(tiny.checkpoint(tmp_path / "tf1")), output_dir=str(tmp_path / "out"), do_train=True,
         train_file=str(tmp_path / "train.tsv"), train_batch_size=8, num_train_epochs=1.0, max_seq_length=8,

@@ -11,28 +11,14 @@ from bert_tf.data.features import keras_inputs
 from bert_tf.inference.sentence_encoder import SentenceEncoder
 from bert_tf.modeling.pooling import PooledFeatures
 from bert_tf.names import LAYERS, POOLINGS
-from bert_tf.programs import run_embedder
-from bert_tf.programs.fine_tuning import run_task
 from bert_tf.sentence_files import Recipe, read_recipe
-from bert_tf.settings import Settings
 from bert_tf.tasks.embedding.task import EmbeddingTask
 from bert_tf.tasks.registry import read_task
 from tests import tiny
+from tests.sentence_folders import PLAIN, write
+from tests.tasks.embedding.support import pairs, run
 
 TEXTS = ["a good film", "music", "the story is dull , and cold ."]
-
-
-def pairs(n, seed=0):
-    """A good or bad word and others; its pair has the same word, and the others in another order."""
-    rng, rows = np.random.default_rng(seed), []
-    for _ in range(n):
-        word, rest = rng.choice(tiny.GOOD + tiny.BAD), rng.choice(tiny.FILL, 3).tolist()
-        rows.append((" ".join([*rest, word]), " ".join([word, *rest[::-1]])))
-    return rows
-
-
-def run(**given):
-    run_task(EmbeddingTask, Settings({f.name: f.default for f in run_embedder.FLAGS} | given, given))
 
 
 def scores(folder):
@@ -121,8 +107,6 @@ def test_layers_that_the_format_cannot_say(trained):
 
 
 def test_folders_that_cannot_be_trained(trained, tmp_path):
-    from tests.sentence_files_test import PLAIN, write
-
     write(tmp_path, (*PLAIN, ("Dense", "2_Dense")), **{"2_Dense__config": {"out_features": 3}})
     for file in (trained / "model").iterdir():
         if file.is_file() and file.name != "modules.json":
