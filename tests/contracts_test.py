@@ -19,7 +19,7 @@ from tests.conftest import ROOT
 PACKAGE = ROOT / "bert_tf"
 # Modules that every room may import; among each other they do so as little as the table says.
 LEAVES = {"bert_tf", "config", "config_files", "families", "files", "lora", "names", "progress", "releases",
-          "report", "settings", "shards", "sizes", "workers"}  # fmt: skip
+          "report", "sentence_files", "settings", "shards", "sizes", "workers"}  # fmt: skip
 # Room (a folder, or a module beside the folders) -> what it may import of us, besides its own modules and LEAVES.
 MAY_IMPORT = {
     "__main__": {"programs"},
@@ -33,6 +33,7 @@ MAY_IMPORT = {
     "progress": set(),
     "releases": {"families"},
     "report": set(),
+    "sentence_files": {"files", "names"},
     "settings": set(),
     "shards": set(),
     "sizes": set(),
@@ -56,7 +57,9 @@ MAY_IMPORT = {
     "vocabulary": {"checkpoints", "model_files", "text", "tokenization"},
     "surgery": {"checkpoints", "model_files"},
     "glue": {"data", "evaluation", "tasks"},
-    "inference": {"checkpoints", "export", "model_files", "tasks", "tokenization"},
+    "inference": {
+        "checkpoints", "data", "evaluation", "export", "extraction", "model_files", "tasks", "tokenization",
+    },
     "jobs": {"data", "serving"},  # predict asks any SavedModel, as serving does
     "demo": set(),  # what it shows it starts as anybody would
     "programs": {
@@ -356,6 +359,7 @@ PAGES = {
     "score_squad": "squad_scorer",
     "serve": "serving",
     "ask": "serving",
+    "search": "embed",
 }
 
 

@@ -10,6 +10,8 @@ import pathlib
 import subprocess
 import sys
 
+import pytest
+
 _ROOT = pathlib.Path(__file__).resolve().parent.parent
 _OLD = """
 import json, sys, tensorflow as tf, tensorflow_text
@@ -23,6 +25,14 @@ _TORCH = ("torch==2.13.0", "transformers==4.57.*", "numpy", "safetensors", "onnx
 def torch_python() -> str:
     """Returns a Python with torch and transformers, onnx and onnxruntime, without TensorFlow."""
     return os.environ.get("BERT_TF_TORCH_PYTHON") or _environment(".venv-torch", _TORCH)
+
+
+def sentence_transformers_python() -> str:
+    """Returns a Python with torch and sentence-transformers; the test is skipped where `torch_python` has not both."""
+    python = torch_python()
+    if subprocess.run([python, "-c", "import sentence_transformers"], capture_output=True, check=False).returncode:
+        pytest.skip(f"needs sentence-transformers, which {python} has not: BERT_TF_TORCH_PYTHON names another")
+    return python
 
 
 def torch_tf_python() -> str:

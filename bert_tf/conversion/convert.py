@@ -11,7 +11,6 @@ from bert_tf.checkpoints import writers
 from bert_tf.checkpoints.locate import locate
 from bert_tf.checkpoints.names import TF1
 from bert_tf.checkpoints.readers import Checkpoint, open_checkpoint
-from bert_tf.checkpoints.writers.sentence_transformers import MODULES
 from bert_tf.config_files import TASK_FILE
 from bert_tf.conversion.choice import Choice
 from bert_tf.conversion.proof import Proof, prove
@@ -19,6 +18,7 @@ from bert_tf.conversion.purpose import for_task, with_task
 from bert_tf.files import check_free, whole_directory
 from bert_tf.lora import is_adapter
 from bert_tf.model_files import Bert, Description, directory_of, load_description
+from bert_tf.sentence_files import MODULES
 
 
 def convert(
@@ -145,6 +145,8 @@ def _write(model, target, form, choice, overwrite, source, without_meaning):
 def _stays_behind(model, directory):
     """Returns remarks on files of the source that say something of the model, and that the format has no place for."""
     files = (MODULES, TASK_FILE)
+    if model.recipe and os.path.exists(os.path.join(directory, MODULES)):  # all that task.json says of the model
+        return []
     lost = [name for name in files if model.beside and os.path.exists(os.path.join(model.beside, name))
             and not os.path.exists(os.path.join(directory, name))]  # fmt: skip
     return [f"{name} of the source stays behind, and what it says." for name in lost]

@@ -20,8 +20,12 @@ def with_task(model: writers.Model, form: str, choice: Choice) -> writers.Model:
     """Returns the model with what its configuration, or task.json beside it, says about its head; raises as below."""
     extra = model.config.extra
     said = [*_texts(extra.get("architectures")), *_texts([extra.get(HEAD_CLASS)])]
-    model, task = dataclasses.replace(model, architectures=tuple(said)), _task_of(model)
-    return model if task is None else for_task(model, task, form, choice)
+    model, trained = dataclasses.replace(model, architectures=tuple(said)), _task_of(model)
+    if trained is None:
+        return model
+    model = for_task(model, trained.task, form, choice)
+    length = trained.max_seq_length
+    return dataclasses.replace(model, recipe=model.recipe and dataclasses.replace(model.recipe, max_seq_length=length))
 
 
 def for_task(model: writers.Model, task, form: str, choice: Choice) -> writers.Model:
@@ -41,15 +45,16 @@ def for_task(model: writers.Model, task, form: str, choice: Choice) -> writers.M
     problem = _PROBLEM_TYPES.get(options.get("problem"))
     extra = {**model.config.extra, **({"problem_type": problem} if problem else {})}
     config = dataclasses.replace(model.config, extra=extra)
-    return dataclasses.replace(model, config=config, architectures=(*own, *model.architectures))
+    return dataclasses.replace(model, config=config, architectures=(*own, *model.architectures), recipe=task.recipe)
 
 
 def _task_of(model):
-    """Returns the task that the model was trained for, if that is known and its head comes along."""
+    """Returns the `TrainedTask` that the model is, if that is known and its head, if it has one, comes along."""
     if not model.beside or task_in(model.beside) is None:
         return None
-    task = read_task(model.beside, model.config).task
-    return task if any(_matches(task.head, path) for path in model.arrays) else None
+    trained = read_task(model.beside, model.config)
+    task = trained.task
+    return trained if task.recipe or any(_matches(task.head, path) for path in model.arrays) else None
 
 
 def _is_for(architecture, task):

@@ -123,8 +123,8 @@ def spearman(labels: np.ndarray, scores: np.ndarray) -> float:
 CLASSIFICATION = {f.__name__: f for f in (accuracy, f1, precision, recall, matthews)}
 REGRESSION = {f.__name__: f for f in (pearson, spearman)}
 METRICS = {**CLASSIFICATION, **REGRESSION}
-# What others compute: the training loss, `calibration.py`, `squad_scores.py`; whether more is better.
-ELSEWHERE = {"loss": False, "ece": False, "exact": True}
+# What others compute: the training loss, `calibration.py`, `squad_scores.py`, `retrieval.py`; whether more is better.
+ELSEWHERE = {"loss": False, "ece": False, "exact": True, "mrr": True}
 
 
 def _of_class_1_or_macro(score, labels, predictions, num_classes):

@@ -1,13 +1,13 @@
 """Texts to vectors: a frozen encoder's features, for each piece or pooled for each text."""
 
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.modeling.pooling import Layers, check_layers, check_pooling, joined, pool
+from bert_tf.modeling.pooling import Layers, Pooling, check_layers, check_pooling, joined, pool
 
 _CHUNK = 10_000  # texts tokenized at a time
 _TOKENS = 4096  # of a batch, padding included
@@ -36,16 +36,26 @@ class Extractor:
         encoder: an `Encoder` with weights.
         tokenizer: its `BaseTokenizer`.
         layers: one of `names.LAYERS`, or indices of blocks (-1: the last), whose outputs are put side by side.
-        pooling: one of `names.POOLINGS`.
+        pooling: one of `names.POOLINGS`, or several, whose vectors are put side by side.
         normalize: divide each pooled vector by its length.
         max_seq_length: longest row, special pieces included; what is longer is cut. None: what the model can take.
+        unpooled: so many pieces at the start of each row are not pooled: those of a prompt.
+        finish: what is made of the pooled vectors, float32 [n, D], before they are normalized; in the graph.
 
     Raises:
         ValueError: the model has no such layers, there is no such pooling, or its rows are shorter.
     """
 
     def __init__(
-        self, encoder, tokenizer, layers: Layers = "last", pooling="mean", normalize=False, max_seq_length=None
+        self,
+        encoder,
+        tokenizer,
+        layers: Layers = "last",
+        pooling: Pooling = "mean",
+        normalize=False,
+        max_seq_length=None,
+        unpooled: int = 0,
+        finish: Callable[[tf.Tensor], tf.Tensor] | None = None,
     ):
         config = encoder.config
         check_layers(layers, config.num_hidden_layers)
@@ -58,6 +68,7 @@ class Extractor:
             )
         self.tokenizer = tokenizer
         self._encoder, self._layers, self._pooling, self._normalize = encoder, layers, pooling, normalize
+        self._unpooled, self._finish = unpooled, finish or tf.identity
 
     def __call__(self, texts: Sequence[str]) -> np.ndarray:
         """Returns a vector for each text, float32 [n, D]."""
@@ -86,7 +97,10 @@ class Extractor:
         return tf.cast(joined(self._encoder(features, training=False), self._layers), tf.float32)
 
     def _text_values(self, features):
-        values = pool(self._pooling, self._piece_values(features), features["input_mask"])
+        mask = features["input_mask"]
+        if self._unpooled:
+            mask *= tf.cast(tf.range(tf.shape(mask)[1]) >= self._unpooled, mask.dtype)
+        values = self._finish(pool(self._pooling, self._piece_values(features), mask))
         return tf.math.l2_normalize(values, -1) if self._normalize else values
 
     def _vectors(self, texts):

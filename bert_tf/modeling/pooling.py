@@ -11,6 +11,7 @@ import tensorflow as tf
 from bert_tf.names import LAYERS, POOLINGS
 
 Layers = str | Sequence[int]  # one of names.LAYERS, or indices of blocks, whose outputs are put side by side
+Pooling = str | Sequence[str]  # one of names.POOLINGS, or several, whose vectors are put side by side
 
 
 def check_layers(layers: Layers, num_layers: int):
@@ -88,31 +89,77 @@ class LayerSum(keras.layers.Layer):
         return input_shape[0]
 
 
-def pool(name: str, values: tf.Tensor, input_mask: tf.Tensor) -> tf.Tensor:
+def pool(pooling: Pooling, values: tf.Tensor, input_mask: tf.Tensor) -> tf.Tensor:
     """Returns one vector for each row, [CLS] and [SEP] counted as pieces like all others, as sentence-transformers.
 
     Args:
-        name: one of `names.POOLINGS`: `cls`, the first piece; `mean`; `max`; `mean_max`, both side by side;
+        pooling: one of `names.POOLINGS`: `cls`, the first piece; `mean`; `max`; `mean_max`, both side by side;
             `mean_sqrt_len`, the sum over the root of how many there are; `weighted_mean`, the n-th piece n times;
-            `last_token`.
+            `last_token`. Or several of them, side by side.
         values: float [B, S, D].
-        input_mask: int32 [B, S].
+        input_mask: int32 [B, S]: 1 for each piece that counts; those before the first such piece keep their places.
 
     Returns:
-        float [B, D], or [B, 2 D] for mean_max.
+        float [B, D], or [B, P D] for what puts P vectors side by side.
     """
     mask = tf.cast(input_mask, values.dtype)[:, :, tf.newaxis]
-    return _POOLINGS[name](values, mask)
+    return tf.concat([_POOLINGS[name](values, mask) for name in _names(pooling)], -1)
 
 
-def check_pooling(name: str):
+def check_pooling(pooling: Pooling):
     """Raises ValueError where there is no such pooling."""
-    if name not in POOLINGS:
-        raise ValueError(f"`pooling` must be one of {', '.join(POOLINGS)}. Received: {name!r}; choose one.")
+    wrong = [name for name in _names(pooling) if name not in POOLINGS]
+    if wrong or not len(pooling):
+        raise ValueError(
+            f"`pooling` must be one of {', '.join(POOLINGS)}, or several. Received: {wrong[0] if wrong else ''!r}; "
+            "choose one."
+        )
+
+
+@keras.saving.register_keras_serializable("bert_tf")
+class PooledFeatures(keras.layers.Layer):
+    """What an `Encoder` gave for rows -> a vector for each row, in float32 whatever the encoder computes in.
+
+    Args:
+        layers, pooling: as in `joined` and `pool`.
+        normalize: divide each vector by its length.
+
+    Inputs: the dict that the encoder returned; `input_mask` int32 [B, S]. Output: float32 [B, D]. No weights.
+    """
+
+    def __init__(self, layers: Layers = "last", pooling: Pooling = "mean", normalize=False, **kwargs):
+        super().__init__(autocast=False, **kwargs)
+        self.layers, self.pooling, self.normalize = layers, pooling, normalize
+
+    def call(self, outputs, input_mask):
+        vectors = pool(self.pooling, tf.cast(joined(outputs, self.layers), tf.float32), input_mask)
+        return tf.math.l2_normalize(vectors, -1) if self.normalize else vectors
+
+    def compute_output_spec(self, outputs, input_mask):
+        parts = 1 if is_weighted(self.layers) else len(chosen_layers(outputs, self.layers))
+        each = sum(1 + (name == "mean_max") for name in _names(self.pooling))
+        width = parts * each * outputs["sequence_output"].shape[-1]
+        return keras.KerasTensor((input_mask.shape[0], width), "float32")
+
+    def get_config(self):
+        return super().get_config() | {"layers": self.layers, "pooling": self.pooling, "normalize": self.normalize}
+
+
+def _names(pooling):
+    return (pooling,) if isinstance(pooling, str) else pooling
+
+
+def _places(mask):
+    """Returns int32 [1, S, 1]: 1, 2, ..., the number of each place in a row."""
+    return tf.range(1, tf.shape(mask)[1] + 1)[tf.newaxis, :, tf.newaxis]
+
+
+def _first(values, mask):
+    return tf.gather(values, tf.argmax(mask[:, :, 0], 1), batch_dims=1)
 
 
 def _mean(values, mask):
-    return tf.reduce_sum(values * mask, 1) / tf.maximum(tf.reduce_sum(mask, 1), 1)
+    return tf.math.divide_no_nan(tf.reduce_sum(values * mask, 1), tf.reduce_sum(mask, 1))
 
 
 def _max(values, mask):
@@ -120,21 +167,21 @@ def _max(values, mask):
 
 
 def _last(values, mask):
-    last = tf.maximum(tf.reduce_sum(tf.cast(mask[:, :, 0], tf.int32), 1) - 1, 0)
-    return tf.gather(values, last, batch_dims=1)
+    last = tf.reduce_max(_places(mask) * tf.cast(mask, tf.int32), 1)[:, 0] - 1
+    return tf.gather(values, tf.maximum(last, 0), batch_dims=1)
 
 
 def _mean_sqrt_len(values, mask):
-    return tf.reduce_sum(values * mask, 1) / tf.sqrt(tf.maximum(tf.reduce_sum(mask, 1), 1))
+    return tf.math.divide_no_nan(tf.reduce_sum(values * mask, 1), tf.sqrt(tf.reduce_sum(mask, 1)))
 
 
 _POOLINGS: dict[str, Callable[[tf.Tensor, tf.Tensor], tf.Tensor]] = {
-    "cls": lambda values, mask: values[:, 0],
+    "cls": _first,
     "mean": _mean,
     "max": _max,
     "mean_max": lambda values, mask: tf.concat([_mean(values, mask), _max(values, mask)], -1),
     "mean_sqrt_len": _mean_sqrt_len,
-    "weighted_mean": lambda values, mask: _mean(values, mask * tf.cumsum(mask, 1)),
+    "weighted_mean": lambda values, mask: _mean(values, mask * tf.cast(_places(mask), mask.dtype)),
     "last_token": _last,
 }
 assert tuple(_POOLINGS) == POOLINGS

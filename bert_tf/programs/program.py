@@ -57,7 +57,7 @@ def define(values: flags.FlagValues, table: Iterable[Flag]):
 def _check_choices(values, flag):
     """Has absl refuse a list with a text in it that the flag does not allow."""
     message = f"each must be one of {', '.join(flag.choices)}"
-    flags.register_validator(flag.name, lambda texts: set(texts) <= set(flag.choices), message, values)
+    flags.register_validator(flag.name, lambda texts: set(texts or ()) <= set(flag.choices), message, values)
 
 
 def read_settings(values: flags.FlagValues, names: Iterable[str]) -> Settings:

@@ -8,6 +8,7 @@ from bert_tf.config import EncoderConfig
 from bert_tf.config_files import TASK_FILE, task_in
 from bert_tf.files import write_text
 from bert_tf.tasks.classification.task import ClassificationTask
+from bert_tf.tasks.embedding.task import EmbeddingTask
 from bert_tf.tasks.multiple_choice.task import MultipleChoiceTask
 from bert_tf.tasks.squad.task import QuestionAnsweringTask
 from bert_tf.tasks.tagging.task import TaggingTask
@@ -15,6 +16,7 @@ from bert_tf.tasks.task import FineTuned, TrainedTask
 
 TASKS: tuple[type[FineTuned], ...] = (
     ClassificationTask,
+    EmbeddingTask,
     QuestionAnsweringTask,
     TaggingTask,
     MultipleChoiceTask,

@@ -18,6 +18,7 @@ from bert_tf.config import EncoderConfig
 from bert_tf.data.dataset import Tokenized
 from bert_tf.data.windowed import Windowed
 from bert_tf.evaluation.metrics import mean_loss
+from bert_tf.sentence_files import Recipe
 from bert_tf.settings import Flag, Settings
 
 Tensors = Mapping[str, tf.Tensor]
@@ -200,6 +201,7 @@ class FineTuned(Trainable, Served):
         labels: names of the outputs in the order of their ids, for labels.txt; None: they have no names.
         architecture: what Transformers' class for the task is called behind the family's name, "ForMultipleChoice";
             None: the head's names and the pooler tell.
+        recipe: how the model makes a vector of a text; None: that is not what it is for.
     """
 
     name: ClassVar[str]
@@ -209,6 +211,7 @@ class FineTuned(Trainable, Served):
     uses_pooler = False
     labels: list[str] | None = None
     architecture: ClassVar[str | None] = None
+    recipe: Recipe | None = None
 
     # From files to a task.
 

@@ -81,9 +81,9 @@ def _adapters(folder, path):
 
 
 def _modules(folder, path):
-    from bert_tf.checkpoints.writers import sentence_transformers
+    from bert_tf.sentence_files import folders
 
-    sentence_transformers.folders(path)
+    folders(path)
 
 
 # What is read otherwise than weights, their configuration and a vocab.txt.

@@ -1,7 +1,6 @@
 """Other programs read what we write: sentence-transformers, Transformers' TF1 loader; and a real model goes round."""
 
 import json
-import subprocess
 
 import numpy as np
 import pytest
@@ -29,9 +28,7 @@ print(json.dumps([model.encode(json.loads(sys.argv[2])).tolist(), [type(part).__
 @pytest.fixture(scope="module")
 def sentences():
     """Returns (directory, texts) -> what sentence-transformers makes of them, and its modules."""
-    python = other_envs.torch_python()
-    if subprocess.run([python, "-c", "import sentence_transformers"], capture_output=True, check=False).returncode:
-        pytest.skip(f"needs sentence-transformers, which {python} has not: BERT_TF_TORCH_PYTHON names another")
+    python = other_envs.sentence_transformers_python()
 
     def encode(folder, texts):
         found = other_envs.run(python, _SENTENCES, folder, json.dumps(texts)).splitlines()[-1]

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from bert_tf.config import EncoderConfig
+from bert_tf.sentence_files import Recipe
 
 
 @dataclasses.dataclass(frozen=True)
@@ -21,6 +22,7 @@ class Model:
         architectures: names of classes, as `architectures.architecture_of` takes them.
         optimizer: name in a TF1 checkpoint -> array: what was saved beside the weights, and shall be written too.
         beside: the directory that the model comes from, of which some formats take files over; None: there is none.
+        recipe: how the model makes a vector of a text, where it was trained to; None: that is not said.
     """
 
     config: EncoderConfig
@@ -30,6 +32,7 @@ class Model:
     architectures: tuple[str, ...] = ()
     optimizer: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)
     beside: str | None = None
+    recipe: Recipe | None = None
 
 
 @dataclasses.dataclass(frozen=True)

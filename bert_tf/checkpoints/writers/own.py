@@ -34,7 +34,8 @@ def write(directory: str, model: Model) -> Written:
     model.tokenizer.save(directory)
     write_labels(directory, model.labels)
     task = os.path.join(model.beside or directory, _TASK_FILE)
-    if model.beside and os.path.exists(task) and any(path.startswith(_SERVED) for path in model.arrays):
+    is_about = model.recipe is not None or any(path.startswith(_SERVED) for path in model.arrays)
+    if model.beside and os.path.exists(task) and is_about:
         shutil.copyfile(task, os.path.join(directory, _TASK_FILE))
     name = os.path.basename(prefix)
     return Written((f"{name}.data-00000-of-00001", f"{name}.index"))

@@ -1,0 +1,116 @@
+"""Cosine search over an index of vectors: exact, block by block, from files that are read where they lie."""
+
+import os
+from collections.abc import Sequence
+
+import numpy as np
+
+from bert_tf.evaluation.retrieval import unit
+from bert_tf.files import read_object
+from bert_tf.inference.embedding import COLUMN, INDEX_FILE
+from bert_tf.inference.sentence_encoder import Options, SentenceEncoder, identity_of
+
+_BLOCK = 2**16  # vectors compared at a time
+_REMEDY = "make it anew with `bert-tf embed`"
+
+
+class SearchIndex:
+    """What `embedding.make_index` wrote.
+
+        index = SearchIndex("news.index")
+        encoder = index.encoder()
+        scores, rows = index.search(encoder(["floods in spring"]), top_k=5)
+        print(index.text(rows[0, 0]))
+
+    Args:
+        directory: of the index.
+
+    Raises:
+        ValueError: there is no index, or it is damaged.
+    """
+
+    def __init__(self, directory: str | os.PathLike):
+        self.directory = os.fspath(directory)
+        path = os.path.join(self.directory, INDEX_FILE)
+        described = read_object(path, "what `bert-tf embed` wrote beside an index", _REMEDY)
+        try:
+            self._model, self._identity = described["model"], described["identity"]
+            self._options = described["options"]
+            self._vectors, self._bytes, self._splits = map(self._array, (COLUMN, "text", "text_splits"))
+            sizes = len(self._vectors), len(self._bytes)
+            whole = sizes == (len(self._splits) - 1, self._splits[-1]) and self._vectors.ndim == 2
+        except (KeyError, OSError, ValueError, TypeError) as error:
+            raise ValueError(f"{self.directory} must be a whole index. Received: {error!r:.300}; {_REMEDY}.") from error
+        if not whole:
+            raise ValueError(f"{self.directory} must be a whole index. Received files of {sizes}; {_REMEDY}.")
+
+    def __len__(self) -> int:
+        return len(self._vectors)
+
+    def encoder(self, path: str | None = None, prompt: str | None = None, prompt_name: str | None = None):
+        """Returns the `SentenceEncoder` for queries.
+
+        Args:
+            path: the model; None: where it lay when the index was made.
+            prompt, prompt_name: put before every query; None: the model's own default prompt.
+
+        Raises:
+            ValueError: the model is another than that of the index, or pools otherwise.
+        """
+        path = self._model if path is None else os.fspath(path)
+        if not os.path.exists(path) and not os.path.exists(f"{path}.index"):
+            raise ValueError(
+                f"`model` must be the model that {self.directory} was made with. Received: {path}, where nothing is; "
+                "say where it lies now."
+            )
+        options = Options(**self._options, prompt=prompt, prompt_name=prompt_name)
+        there = identity_of(path, options)
+        if differ := [name for name, value in self._identity.items() if there.get(name) != value]:
+            raise ValueError(
+                f"`model` must be the model that {self.directory} was made with. Received {path}, with other "
+                f"{' and '.join(differ)}; name that model, or {_REMEDY}."
+            )
+        return SentenceEncoder(path, **vars(options))
+
+    def search(self, queries: np.ndarray, top_k: int = 10) -> tuple[np.ndarray, np.ndarray]:
+        """Finds the nearest texts.
+
+        Args:
+            queries: vectors, float [q, D].
+            top_k: texts for each; as many as there are, if that is less.
+
+        Returns:
+            cosines float32 [q, k], the highest first, and the texts' rows, int64 [q, k]. Of equal ones the first row
+            comes first.
+        """
+        queries = unit(np.asarray(queries, np.float32))
+        best = np.full([len(queries), 0], 0, np.float32), np.zeros([len(queries), 0], np.int64)
+        for start in range(0, len(self), _BLOCK):
+            block = np.asarray(self._vectors[start : start + _BLOCK])
+            rows = np.broadcast_to(np.arange(start, start + len(block)), [len(queries), len(block)])
+            scores, rows = (np.concatenate(pair, 1) for pair in zip(best, (queries @ block.T, rows), strict=True))
+            order = np.argsort(-scores, axis=1, kind="stable")[:, :top_k]
+            best = np.take_along_axis(scores, order, 1), np.take_along_axis(rows, order, 1)
+        return best
+
+    def text(self, row: int) -> str:
+        """Returns the text of a row."""
+        return bytes(self._bytes[self._splits[row] : self._splits[row + 1]]).decode("utf-8")
+
+    def _array(self, name):
+        return np.load(os.path.join(self.directory, f"{name}.npy"), mmap_mode="r")
+
+
+def read_queries(arguments: Sequence[str]) -> list[str]:
+    """Returns the queries of a command line.
+
+    Raises:
+        ValueError: there is none, or a blank one.
+    """
+    queries = [text.encode("utf-8", "surrogateescape").decode("utf-8", "ignore") for text in arguments]
+    if not queries or not all(map(str.strip, queries)):
+        raise ValueError(
+            f"There must be a query, as an argument, and no blank one. Received: {queries}; give one, such as "
+            '"floods in spring".'
+        )
+    return queries

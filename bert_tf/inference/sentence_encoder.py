@@ -1,0 +1,209 @@
+"""Texts to vectors as the model's folder says: a sentence-transformers directory, a trained embedder, any encoder."""
+
+import dataclasses
+import functools
+import hashlib
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.checkpoints.formats import OPENERS
+from bert_tf.checkpoints.locate import locate
+from bert_tf.config import EncoderConfig
+from bert_tf.config_files import task_in
+from bert_tf.extraction.extractor import Extractor
+from bert_tf.model_files import directory_of, load
+from bert_tf.sentence_files import Dense, Recipe, read_recipe
+from bert_tf.tasks.registry import read_task
+
+_ACTIVATIONS = {"Tanh": tf.tanh, "ReLU": tf.nn.relu, "GELU": functools.partial(tf.nn.gelu, approximate=False),
+                "Sigmoid": tf.sigmoid, "Identity": tf.identity}  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """What is wanted otherwise than the model's folder says; None: as it says.
+
+    Attributes:
+        layers: one of `names.LAYERS`.
+        pooling: one of `names.POOLINGS`, or several, whose vectors are put side by side.
+        normalize: divide each vector by its length.
+        prompt: put before every text; "": nothing.
+        prompt_name: the same, by its name in the folder.
+        max_seq_length: longest row in pieces.
+        do_lower_case: as in `bert_tf.load`.
+    """
+
+    layers: str | None = None
+    pooling: str | Sequence[str] | None = None
+    normalize: bool | None = None
+    prompt: str | None = None
+    prompt_name: str | None = None
+    max_seq_length: int | None = None
+    do_lower_case: bool | None = None
+
+
+class SentenceEncoder:
+    """A model that turns texts into vectors.
+
+        encoder = SentenceEncoder("all-MiniLM-L6-v2")
+        encoder(["A warm film.", "It rains."])           # float32 [2, 384]
+
+    A sentence-transformers directory is honoured: its modules, pooling, length and prompts. What `bert-tf run_embedder`
+    trained is asked as it was trained. Of any other model the last layer's mean is taken, and not normalized.
+
+    Args:
+        path: whatever `bert_tf.load` takes.
+        options: fields of `Options`, for what is wanted otherwise.
+
+    Attributes:
+        recipe: how a text becomes a vector, a `sentence_files.Recipe`.
+        prompt: what is put before every text.
+
+    Raises:
+        ValueError: the folder asks for a module that we do not have, or an option is not to be had.
+    """
+
+    def __init__(self, path: str | os.PathLike, **options):
+        options, path = Options(**options), os.fspath(path)
+        self.recipe = recipe_of(path, options)
+        self.prompt = prompt_of(self.recipe, options)
+        bert = load(os.path.join(path, self.recipe.folder) if self.recipe.folder else path, options.do_lower_case)
+        tokenizer = bert.tokenizer
+        self._lower = self.recipe.lower and not tokenizer.do_lower_case
+        unpooled = 0
+        if self.prompt and not self.recipe.include_prompt:
+            pieces = tokenizer.tokenize(self._prepared([""])).row_lengths()[0]
+            unpooled = len(tokenizer.template.before) + int(pieces)
+        longest = self.recipe.max_seq_length
+        if longest is not None and options.max_seq_length is None:
+            longest = min(longest, bert.config.max_length)
+        self._extractor = Extractor(
+            bert.encoder,
+            tokenizer,
+            self.recipe.layers,
+            self.recipe.poolings,
+            self.recipe.normalize,
+            longest,
+            unpooled=unpooled,
+            finish=_finish(directory_of(path), self.recipe.steps),
+        )
+
+    def __call__(self, texts: Sequence[str]) -> np.ndarray:
+        """Returns a vector for each text, float32 [n, D]."""
+        return self._extractor(self._prepared(texts))
+
+    @property
+    def width(self) -> int:
+        """D, the length of the vectors."""
+        return self._extractor.width
+
+    def _prepared(self, texts):
+        texts = [self.prompt + text for text in texts]
+        return [text.lower() for text in texts] if self._lower else texts
+
+
+def recipe_of(path: str, options: Options = Options()) -> Recipe:
+    """Returns how a model's texts become vectors, by its folder and by what is wanted otherwise.
+
+    Raises:
+        ValueError: the folder asks for what we do not have.
+    """
+    directory = directory_of(path)
+    recipe = read_recipe(directory) or _of_task(directory) or Recipe()
+    pooling = options.pooling
+    changes = {
+        "layers": options.layers,
+        "poolings": pooling and ((pooling,) if isinstance(pooling, str) else tuple(pooling)),
+        "normalize": options.normalize,
+        "max_seq_length": options.max_seq_length,
+    }
+    return dataclasses.replace(recipe, **{name: value for name, value in changes.items() if value is not None})
+
+
+def _of_task(directory):
+    """Returns the recipe of a model that was trained to make vectors; None for others."""
+    if task_in(directory) is None:
+        return None
+    trained = read_task(directory, EncoderConfig.load(directory))
+    recipe = trained.task.recipe
+    return recipe and dataclasses.replace(recipe, max_seq_length=trained.max_seq_length)
+
+
+def prompt_of(recipe: Recipe, options: Options) -> str:
+    """Returns what is put before every text.
+
+    Raises:
+        ValueError: there is no prompt of that name, or it is given twice.
+    """
+    if options.prompt is not None and options.prompt_name is not None:
+        raise ValueError("A prompt must be given as `prompt` or as `prompt_name`. Received both; leave one out.")
+    if options.prompt is not None:
+        return options.prompt
+    name = recipe.default_prompt if options.prompt_name is None else options.prompt_name
+    if name is not None and name not in recipe.prompts:
+        known = ", ".join(recipe.prompts) or "none"
+        raise ValueError(
+            f"`prompt_name` must be one of the model's prompts: {known}. Received: {name!r}; choose one, or give the "
+            "text itself as `prompt`."
+        )
+    return recipe.prompts[name] if name is not None else ""
+
+
+def identity_of(path: str, options: Options) -> dict[str, Any]:
+    """Returns what decides the vectors, as JSON values: a hash of the weights, and the recipe without its prompts."""
+    recipe = recipe_of(path, options)
+    values = dataclasses.asdict(recipe)
+    for name in ("prompts", "default_prompt", "folder"):
+        del values[name]
+    values["poolings"] = list(recipe.poolings)
+    values["steps"] = [step and dataclasses.asdict(step) for step in recipe.steps]
+    weights = locate(os.path.join(path, recipe.folder) if recipe.folder else path)[1]
+    return {"weights": _sha256(weights if os.path.isfile(weights) else f"{weights}.index"), **values}
+
+
+def _sha256(path):
+    """The index of a TF1 checkpoint stands for its data: it holds a checksum of every tensor."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _finish(directory, steps: Sequence[Dense | None]):
+    """Returns what is made of the pooled vectors, a function in the graph; None where nothing is."""
+    if not steps:
+        return None
+    functions = [_dense(directory, step) if step else lambda vectors: tf.math.l2_normalize(vectors, -1)
+                 for step in steps]  # fmt: skip
+    return lambda vectors: functools.reduce(lambda values, function: function(values), functions, vectors)
+
+
+def _dense(directory, dense):
+    folder = os.path.join(directory, dense.folder)
+    if dense.activation not in _ACTIVATIONS:
+        raise ValueError(
+            f"The activation of a Dense module must be one of {', '.join(_ACTIVATIONS)}. Received in {folder}: "
+            f"{dense.activation:.100}; name another model."
+        )
+    form, path = locate(folder)
+    file = OPENERS[form](path)
+    names = ("linear.weight", "linear.bias") if dense.bias else ("linear.weight",)
+    if set(file.shapes) != set(names) or file.shapes["linear.weight"][0] != dense.width:
+        raise ValueError(
+            f"{path} must hold {' and '.join(names)} of a map to {dense.width} numbers. Received: "
+            f"{str(file.shapes):.300}; copy it again."
+        )
+    weight, *bias = (file.read(name).astype(np.float32) for name in names)
+
+    def call(vectors):
+        if vectors.shape[-1] != weight.shape[1]:
+            raise ValueError(
+                f"`pooling` and `layers` must give the {weight.shape[1]} numbers that {path} maps. Received: "
+                f"{vectors.shape[-1]}; leave them out."
+            )
+        mapped = tf.matmul(vectors, weight, transpose_b=True)
+        return _ACTIVATIONS[dense.activation](mapped + bias[0] if bias else mapped)
+
+    return call

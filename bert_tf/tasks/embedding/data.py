@@ -1,0 +1,122 @@
+"""Texts that belong together, with a score where it is read, from the files of a run."""
+
+import dataclasses
+
+from bert_tf.data import cells, glue, tables
+from bert_tf.data.rows import where
+from bert_tf.settings import Settings
+from bert_tf.tasks.embedding.losses import LOSSES
+from bert_tf.tasks.task import ACTIONS
+
+
+@dataclasses.dataclass
+class TextGroups:
+    """Texts that belong together, in the order of the file.
+
+    Attributes:
+        ids: a name for each.
+        texts: one to three lists of n texts: the first texts, those that belong to them, those that do not.
+        scores: float of each pair, 1 for the same meaning; None where they are not read.
+        path: the file.
+        lines: 1-based line on which each begins.
+    """
+
+    ids: list[str]
+    texts: tuple[list[str], ...]
+    scores: list[float] | None
+    path: str
+    lines: list[int]
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+@dataclasses.dataclass(frozen=True)
+class EmbeddingData:
+    """See `task.TaskData`."""
+
+    examples: dict[str, TextGroups]
+    text_inputs: tuple[str, ...] = ("text",)
+
+
+def read_data(settings: Settings, kinds) -> EmbeddingData:
+    """Returns the texts that the settings name; see `FineTuned.read_data`.
+
+    Raises:
+        ValueError: settings contradict each other, or a file is not as described.
+    """
+    _check(settings, kinds)
+    read = _read_glue if settings.task_name else _read_file
+    scores = {"train": LOSSES[settings.loss].scores, "dev": evaluates_by_score(settings), "test": False}
+    examples = {split: read(settings, split, scores[split]) for split in kinds}
+    if "train" in examples and LOSSES[settings.loss].binary:
+        _check_binary(examples["train"], settings.loss)
+    return EmbeddingData(examples)
+
+
+def evaluates_by_score(settings: Settings) -> bool:
+    """Returns whether cosines are held against scores; otherwise it is counted how often texts find each other."""
+    return LOSSES[settings.loss].scores if settings.eval_by == "auto" else settings.eval_by == "spearman"
+
+
+def _check(settings, kinds):
+    files = [path for action in ACTIONS.values() if (path := settings.get(f"{action}_file"))]
+    if settings.task_name and files:
+        raise ValueError(
+            f"Texts must come from `task_name` or from files. Received `task_name={settings.task_name}` and {files}."
+        )
+    if bool(settings.task_name) != bool(settings.data_dir):
+        given = "task_name" if settings.task_name else "data_dir"
+        raise ValueError(f"`task_name` and `data_dir` must come together. Received `{given}` alone; give both.")
+    columns = settings.text_column
+    for kind, numbers, what in (
+        ("train", LOSSES[settings.loss].texts, f"`loss={settings.loss}`"),
+        ("dev", (2, 3), "`do_eval`"),
+        ("test", (1, 2), "`do_predict`"),
+    ):
+        if kind in kinds and len(columns) not in numbers:
+            raise ValueError(
+                f"`text_column` must name {' or '.join(map(str, numbers))} columns for {what}. Received "
+                f"{len(columns)}: {','.join(columns)}."
+            )
+
+
+def _read_glue(settings, split, with_scores):
+    task = glue.find_task(settings.task_name)
+    if task.scale is None:
+        raise ValueError(f"`task_name` must be a task of GLUE whose pairs have scores. Received: {task.name}.")
+    table = glue.read_split(settings.data_dir, task.name, split)
+    highest = settings.highest_score or task.scale[1]
+    return _groups(table, [table.text_a, table.text_b], highest if with_scores else None)
+
+
+def _read_file(settings, split, with_scores):
+    action = ACTIONS[split]
+    path, columns, header = settings.get(f"{action}_file"), settings.text_column, {"header": settings.header}
+    if not path:
+        raise ValueError(
+            f"`do_{action}` must have texts. Received no `{action}_file`, and no `task_name` with `data_dir`."
+        )
+    highest, labels = settings.highest_score or 1.0, {}
+    if with_scores:
+        labels = {"label_column": settings.label_column, "label": cells.number(-highest, highest)}
+        labels["remedy"] = "check `label_column`, which holds the scores, `text_column` and `highest_score`"
+    table = tables.read_table(path, text_columns=columns[:2], **header, **labels)
+    texts = [texts for texts in (table.text_a, table.text_b) if texts is not None]
+    if len(columns) == 3:
+        texts.append(tables.read_table(path, text_columns=columns[2:], **header).text_a)
+    return _groups(table, texts, highest if with_scores else None)
+
+
+def _groups(table, texts, highest):
+    scores = None if highest is None else [score / highest for score in table.labels]
+    return TextGroups(table.ids, tuple(texts), scores, table.path, table.lines)
+
+
+def _check_binary(groups, loss):
+    wrong = next((n for n, score in enumerate(groups.scores) if score not in (0, 1)), None)
+    if wrong is not None:
+        raise ValueError(
+            f"{where(groups.path, groups.lines[wrong])}: the score must be 0 or `highest_score` for `loss={loss}`. "
+            f"Received: {groups.scores[wrong]:g} of it; correct this line, or take another `loss`."
+        )

@@ -1,0 +1,146 @@
+"""Vectors as a model's folder asks for them: modules by hand, prompts, what may be wanted otherwise; the programs."""
+
+import json
+import pathlib
+import shutil
+
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+
+import bert_tf
+from bert_tf.inference.sentence_encoder import Options, SentenceEncoder, identity_of
+from bert_tf.programs import embed
+from bert_tf.settings import Settings
+from tests import processes, tiny
+from tests.sentence_folders import PLAIN, write
+
+TEXTS = ["good film", "the Film is dull , cold and empty .", "music"]
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory):
+    """A sentence-transformers directory of two layers: the mean, and no more."""
+    folder = tmp_path_factory.mktemp("plain")
+    path = tiny.checkpoint(folder / "tf1", num_hidden_layers=2)
+    bert_tf.save(bert_tf.load(path), folder / "st", "sentence_transformers")
+    return folder / "st"
+
+
+@pytest.fixture(scope="module")
+def bert(plain):
+    return bert_tf.load(plain)
+
+
+def changed(plain, tmp_path, kinds=PLAIN, **files):
+    """Copies the directory and writes other modules into it."""
+    return write(pathlib.Path(shutil.copytree(plain, tmp_path / "model")), kinds, **files)
+
+
+def normalized(vectors):
+    return vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
+
+
+def test_the_mean_without_further_words(plain, bert):
+    encoder = SentenceEncoder(plain)
+    np.testing.assert_allclose(encoder(TEXTS), bert.features(TEXTS), atol=1e-6)
+    assert encoder.width == 32 and encoder(TEXTS).dtype == np.float32 and encoder([]).shape == (0, 32)
+
+
+def test_every_module(plain, bert, tmp_path):
+    rng = np.random.default_rng(0)
+    weight, bias = rng.normal(size=(5, 64)).astype(np.float32), rng.normal(size=5).astype(np.float32)
+    kinds = (*PLAIN, ("Normalize", "2"), ("Dense", "3"), ("Normalize", "4"))
+    dense = {"in_features": 64, "out_features": 5, "activation_function": "torch.nn.modules.activation.Tanh"}
+    path = changed(plain, tmp_path, kinds, sentence_bert_config={"max_seq_length": 5},
+                   **{"1_Pooling__config": {"pooling_mode": ["max", "cls"]}, "3__config": dense})  # fmt: skip
+    save_file({"linear.weight": weight, "linear.bias": bias}, f"{path}/3/model.safetensors")
+    pieces = [each.values for each in bert.features(TEXTS, pooling=None, max_seq_length=5)]
+    pooled = np.stack([np.concatenate([values.max(0), values[0]]) for values in pieces])
+    expected = normalized(np.tanh(normalized(pooled) @ weight.T + bias))
+    np.testing.assert_allclose(SentenceEncoder(path)(TEXTS), expected, atol=1e-5)
+    assert SentenceEncoder(path).width == 5
+    with pytest.raises(ValueError, match="must give the 64 numbers that .*model.safetensors maps. Received: 32; leave"):
+        SentenceEncoder(path, pooling="mean")(TEXTS)
+
+
+def test_what_is_wanted_otherwise(plain, bert):
+    encoder = SentenceEncoder(plain, layers="second_to_last", pooling=["cls", "mean"], normalize=True, max_seq_length=4)
+    options = {"layers": "second_to_last", "max_seq_length": 4}
+    expected = [bert.features(TEXTS, pooling=pooling, **options) for pooling in ("cls", "mean")]
+    np.testing.assert_allclose(encoder(TEXTS), normalized(np.concatenate(expected, -1)), atol=1e-5)
+
+
+def test_prompts(plain, bert, tmp_path):
+    prompts = {"prompts": {"query": "see it : ", "document": "story "}, "default_prompt_name": "document"}
+    path = changed(plain, tmp_path, config_sentence_transformers=prompts)
+    given = {options: SentenceEncoder(path, **dict([options])).prompt for options in
+             (("layers", None), ("prompt_name", "query"), ("prompt", "the "), ("prompt", ""))}  # fmt: skip
+    assert list(given.values()) == ["story ", "see it : ", "the ", ""]
+    expected = bert.features([f"see it : {text}" for text in TEXTS])
+    np.testing.assert_allclose(SentenceEncoder(path, prompt_name="query")(TEXTS), expected, atol=1e-6)
+    with pytest.raises(ValueError, match="one of the model's prompts: query, document. Received: 'passage'"):
+        SentenceEncoder(path, prompt_name="passage")
+    with pytest.raises(ValueError, match="Received both"):
+        SentenceEncoder(path, prompt_name="query", prompt="x")
+
+
+def test_a_prompt_that_is_not_pooled(plain, bert, tmp_path):
+    modes = {"pooling_mode": ["mean", "cls", "weightedmean", "max"], "include_prompt": False}
+    values = bert.features(["see it : good film"], pooling=None)[0].values[4:]  # [CLS] see it [UNK]
+    places = np.arange(5, 5 + len(values))[:, None]
+    by_hand = [values.mean(0), values[0], (values * places).sum(0) / places.sum(), values.max(0)]
+    path = changed(plain, tmp_path, **{"1_Pooling__config": modes})
+    vectors = SentenceEncoder(path, prompt="see it : ")(["good film"])
+    np.testing.assert_allclose(vectors[0], np.concatenate(by_hand), atol=1e-5)
+
+
+def test_what_decides_the_vectors(plain, tmp_path):
+    one = identity_of(str(plain), Options())
+    assert one == json.loads(json.dumps(one)) and one != identity_of(str(plain), Options(pooling="max"))
+    assert one == identity_of(str(plain), Options(prompt="x"))
+    other = tiny.checkpoint(tmp_path / "other")
+    assert identity_of(str(other), Options())["weights"] != one["weights"]
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ({"modules": [*({"type": f"sentence_transformers.models.{k}", "path": p} for k, p in PLAIN),
+                      {"type": "sentence_transformers.models.LSTM", "path": "2"}]}, "Received: 'LSTM'; name another"),
+        ({"1_Pooling__config": {"pooling_mode": "median"}}, "must ask for poolings that are known"),
+    ],
+)  # fmt: skip
+def test_folders_that_ask_for_what_we_do_not_have(files, message, plain, tmp_path):
+    with pytest.raises(ValueError, match=message):
+        SentenceEncoder(changed(plain, tmp_path, **files))
+
+
+def test_activations_that_we_do_not_have(plain, tmp_path):
+    dense = {"in_features": 32, "out_features": 5, "activation_function": "mine.Swish"}
+    path = changed(plain, tmp_path, (*PLAIN, ("Dense", "2_Dense")), **{"2_Dense__config": dense})
+    with pytest.raises(ValueError, match="must be one of Tanh, .*2_Dense: mine.Swish; name another"):
+        SentenceEncoder(path)
+
+
+def test_unknown_choices(plain):
+    with pytest.raises(ValueError, match="`pooling` must be one of .*Received: 'median'"):
+        SentenceEncoder(plain, pooling="median")
+    with pytest.raises(ValueError, match="`layers` must be one of .*Received: 'top'"):
+        SentenceEncoder(plain, layers="top")
+
+
+def test_the_program(plain, bert, tmp_path):
+    (tmp_path / "texts.txt").write_text("".join(f"{text}\n" for text in TEXTS), encoding="utf-8")
+    command = ["-m", "bert_tf", "embed", f"--model={plain}", f"--input_file={tmp_path}/texts.txt"]
+    done = processes.run(*command, f"--output_file={tmp_path}/out.npz", "--prompt=see ")
+    assert done.returncode == 0, done.stderr
+    expected = bert.features([f"see {text}" for text in TEXTS])
+    np.testing.assert_allclose(np.load(tmp_path / "out.npz")["embeddings"], expected, atol=1e-6)
+
+
+def test_where_vectors_go():
+    for given, received in (({}, "neither"), ({"output_file": "a.npz", "index_dir": "b"}, "both")):
+        settings = Settings({flag.name: flag.default for flag in embed.FLAGS} | given, given)
+        with pytest.raises(ValueError, match=f"to `output_file` or to `index_dir`. Received {received}"):
+            embed.main(settings)

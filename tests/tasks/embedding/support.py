@@ -1,0 +1,22 @@
+"""Pairs that a tiny model can learn from, and the run that does so."""
+
+import numpy as np
+
+from bert_tf.programs import run_embedder
+from bert_tf.programs.fine_tuning import run_task
+from bert_tf.settings import Settings
+from bert_tf.tasks.embedding.task import EmbeddingTask
+from tests import tiny
+
+
+def pairs(n, seed=0):
+    """A good or bad word and others; its pair has the same word, and the others in another order."""
+    rng, rows = np.random.default_rng(seed), []
+    for _ in range(n):
+        word, rest = rng.choice(tiny.GOOD + tiny.BAD), rng.choice(tiny.FILL, 3).tolist()
+        rows.append((" ".join([*rest, word]), " ".join([word, *rest[::-1]])))
+    return rows
+
+
+def run(**given):
+    run_task(EmbeddingTask, Settings({f.name: f.default for f in run_embedder.FLAGS} | given, given))
