@@ -42,7 +42,7 @@ MAY_IMPORT = {
     "modeling": set(),
     "evaluation": set(),
     "checkpoints": set(),
-    "extraction": {"modeling"},
+    "extraction": {"modeling", "tokenization"},
     "model_files": {"checkpoints", "extraction", "modeling", "tokenization"},
     "tasks": {"data", "modeling", "evaluation", "tokenization"},
     # The loop feeds on the batches of data.dataset, compares scores, and opens modeling.layers.seed_scope.
@@ -54,12 +54,12 @@ MAY_IMPORT = {
     "vocabulary": {"checkpoints", "model_files", "text", "tokenization"},
     "surgery": {"checkpoints", "model_files"},
     "glue": {"data", "evaluation", "tasks"},
-    "inference": {"checkpoints", "export", "model_files", "tasks", "tokenization"},
+    "inference": {"checkpoints", "data", "export", "extraction", "model_files", "tasks", "tokenization"},
     "jobs": {"data"},
     "demo": set(),  # what it shows it starts as anybody would
     "programs": {
-        "conversion", "corpus", "data", "demo", "evaluation", "export", "flags", "glue", "inference", "model_files",
-        "serving", "surgery", "tasks", "text", "tokenization", "training", "vocabulary",
+        "conversion", "corpus", "data", "demo", "evaluation", "export", "flags", "glue", "inference", "jobs",
+        "model_files", "serving", "surgery", "tasks", "text", "tokenization", "training", "vocabulary",
     },
 }  # fmt: skip
 FINER = {

@@ -19,6 +19,7 @@ PROGRAMS = (
     "score_squad",
     "run_pretraining",
     "fill_mask",
+    "extract_features",
     "train_vocabulary",
     "extend_vocabulary",
     "surgery",
