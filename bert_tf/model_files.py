@@ -3,7 +3,7 @@
 import dataclasses
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 from absl import logging
@@ -14,7 +14,7 @@ from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.checkpoints.writers.description import LABELS_FILE, write_labels
 from bert_tf.config import EncoderConfig, template_for
 from bert_tf.config_files import CONFIG_FILES
-from bert_tf.extraction.extractor import Extractor
+from bert_tf.extraction.extractor import Extractor, Texts
 from bert_tf.files import brief, read_text
 from bert_tf.modeling.encoder import Encoder
 from bert_tf.modeling.heads import ClassificationHead
@@ -51,13 +51,13 @@ class Bert:
     path: str | None = None
     _extractors: dict = dataclasses.field(default_factory=dict, repr=False, compare=False)
 
-    def features(self, texts: Sequence[str], layers="last", pooling: str | None = "mean", max_seq_length=None):
+    def features(self, texts: Texts, layers="last", pooling: str | None = "mean", max_seq_length=None):
         """Returns what the encoder makes of texts.
 
             bert.features(["A warm film."], layers="concat_last_4", pooling="mean")       float32 [1, 4 H]
 
         Args:
-            texts: n of them.
+            texts: n of them; or n pairs (a, b), each a row.
             layers: `embeddings`, `second_to_last`, `last`, `weighted_sum_last_4` or `weighted_sum_all` (the mean here:
                 nothing is learned), `concat_last_4`; or indices of layers from -1, the last, down, put side by side.
             pooling: `cls`, `mean`, `max`, `mean_max` ...: one vector for each text. None: one for each of its pieces.
@@ -79,19 +79,24 @@ class Bert:
         return list(extractor.pieces(texts)) if of_pieces else extractor(texts)
 
 
-def load(path: str | os.PathLike, do_lower_case: bool | None = None) -> Bert:
+def load(
+    path: str | os.PathLike,
+    do_lower_case: bool | None = None,
+    config_file: str | os.PathLike | None = None,
+    vocab_file: str | os.PathLike | None = None,
+) -> Bert:
     """Loads a Hugging Face, sentence-transformers, KerasHub, TF1 or bert_tf checkpoint.
 
     Args:
-        path: its directory, or a file or TF1 prefix in it; `bert_config.json` or `config.json` and the vocabulary must
-            lie beside it.
+        path: its directory, or a file or TF1 prefix in it.
         do_lower_case: None: what the checkpoint says.
+        config_file, vocab_file: None: `bert_config.json` or `config.json` and the vocabulary that lie beside it.
 
     Raises:
         ValueError: something is missing, left over, damaged, or does not fit together.
     """
     checkpoint = open_checkpoint(path)  # first: it says best what is wrong with a path
-    description = load_description([directory_of(path)], do_lower_case=do_lower_case)
+    description = load_description([directory_of(path)], config_file, vocab_file, do_lower_case)
     config = _with_pooler(description.config, checkpoint)
     shapes.check(checkpoint, config)
     encoder, head = Encoder(config), None

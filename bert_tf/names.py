@@ -25,5 +25,5 @@ SPECIAL_PIECES = (PAD, UNKNOWN, CLS, SEP, MASK)
 # Settings that decide how a model is trained, so that a program which only scores or answers refuses them.
 OF_TRAINING = (
     "keep_best", "overwrite_output_dir", "freeze_layers", "layerwise_lr_decay", "unfreeze_epochs", "reinit_layers",
-    "class_weights", "label_smoothing", "early_stopping",
+    "class_weights", "label_smoothing", "early_stopping", "features", "lstm_units",
 )  # fmt: skip

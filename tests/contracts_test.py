@@ -45,7 +45,7 @@ MAY_IMPORT = {
     "modeling": set(),
     "evaluation": set(),
     "checkpoints": set(),
-    "extraction": {"modeling"},
+    "extraction": {"modeling", "tokenization"},
     "model_files": {"checkpoints", "extraction", "modeling", "tokenization"},
     "tasks": {"data", "modeling", "evaluation", "tokenization"},
     # The loop feeds on the batches of data.dataset, compares scores, and opens modeling.layers.seed_scope.

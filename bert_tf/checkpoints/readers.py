@@ -71,7 +71,8 @@ class Checkpoint:
 
         A kernel that an adapter is added to is float32.
         """
-        array = np.ascontiguousarray(self._map.transform(path).to_ours(self._file.read(self.names[path])))
+        read = self._map.transform(path).to_ours(self._file.read(self.names[path]))
+        array = np.asarray(read, order="C")  # np.ascontiguousarray would give a lone number an axis
         pair = [f"{path.rpartition('/')[0]}/{name}" for name in adapters.NAMES]
         if not path.endswith("/kernel") or not self._adapters.keys() & set(pair):
             return array

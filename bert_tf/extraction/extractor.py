@@ -8,25 +8,31 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.modeling.pooling import Layers, Pooling, check_layers, check_pooling, joined, pool
+from bert_tf.tokenization.packing import pack
+
+Texts = Sequence[str] | Sequence[tuple[str, str]]
 
 _CHUNK = 10_000  # texts tokenized at a time
+_PIECES_CHUNK = 512  # the same, where the features of all pieces are kept
 _TOKENS = 4096  # of a batch, padding included
 _WIDTHS = 8  # widths are multiples of this
 
 
 class PieceFeatures(NamedTuple):
-    """The pieces of one text, special ones included, and their features.
+    """The P pieces of one text, or of a pair, special ones included, and their features.
 
     Attributes:
         pieces: as the vocabulary writes them.
-        values: float32 [number of pieces, D].
-        starts, limits: where each piece lies in the text, half-open, in Unicode code points; 0, 0 for special ones.
+        values: float32 [P, D].
+        starts, limits: int32 [P], where each piece lies in its text, half-open, in code points; 0, 0 for special ones.
+        of_text: int32 [P], which text each piece is of: 0, or 1 for the second of a pair; -1 for special ones.
     """
 
     pieces: list[str]
     values: np.ndarray
     starts: np.ndarray
     limits: np.ndarray
+    of_text: np.ndarray
 
 
 class Extractor:
@@ -70,8 +76,8 @@ class Extractor:
         self._encoder, self._layers, self._pooling, self._normalize = encoder, layers, pooling, normalize
         self._unpooled, self._finish = unpooled, finish or tf.identity
 
-    def __call__(self, texts: Sequence[str]) -> np.ndarray:
-        """Returns a vector for each text, float32 [n, D]."""
+    def __call__(self, texts: Texts) -> np.ndarray:
+        """Returns a vector for each text, or for each pair of texts, float32 [n, D]."""
         parts = [self._vectors(texts[start : start + _CHUNK]) for start in range(0, len(texts), _CHUNK)]
         return np.concatenate(parts) if parts else np.zeros([0, self.width], np.float32)
 
@@ -80,10 +86,10 @@ class Extractor:
         """D, the length of the vectors."""
         return self._of_texts.structured_outputs.shape[-1]
 
-    def pieces(self, texts: Sequence[str]) -> Iterator[PieceFeatures]:
-        """Yields the features of each text's pieces, in order."""
-        for start in range(0, len(texts), _CHUNK):
-            yield from self._pieces(texts[start : start + _CHUNK])
+    def pieces(self, texts: Texts) -> Iterator[PieceFeatures]:
+        """Yields the features of the pieces of each text, or of each pair of texts, in order."""
+        for start in range(0, len(texts), _PIECES_CHUNK):
+            yield from self._pieces(texts[start : start + _PIECES_CHUNK])
 
     @functools.cached_property
     def _of_pieces(self):
@@ -104,7 +110,7 @@ class Extractor:
         return tf.math.l2_normalize(values, -1) if self._normalize else values
 
     def _vectors(self, texts):
-        rows = self._rows(self.tokenizer.tokenize(list(texts)))
+        rows = self._rows(*map(self.tokenizer.tokenize, _columns(texts)))
         vectors = None
         for chosen, features in self._batches(rows):
             values = self._of_texts(features).numpy()
@@ -114,24 +120,26 @@ class Extractor:
         return vectors
 
     def _pieces(self, texts):
-        ids, starts, limits = self.tokenizer.tokenize_with_offsets(list(texts))
-        rows, before = self._rows(ids), len(self.tokenizer.template.before)
-        found = [None] * len(texts)
+        ids, starts, limits = zip(*map(self.tokenizer.tokenize_with_offsets, _columns(texts)), strict=True)
+        rows, vocab, found = self._rows(*ids), self.tokenizer.vocab, [None] * len(texts)
+        of_text = [each.with_flat_values(tf.fill(tf.shape(each.flat_values), n)) for n, each in enumerate(ids)]
+        beside = [self._beside(*each) for each in (starts, limits)] + [self._beside(*of_text, special=-1)]
+        splits, all_ids = rows["input_ids"].row_splits.numpy(), rows["input_ids"].flat_values.numpy()
         for chosen, features in self._batches(rows):
-            values = self._of_pieces(features).numpy()
-            for text, ids, mask, each in zip(
-                chosen.tolist(), features["input_ids"].numpy(), features["input_mask"].numpy(), values, strict=True
-            ):
-                count = int(mask.sum())
-                places = np.zeros([2, count], np.int32)
-                own = count - self.tokenizer.template.special(1)
-                places[:, before : before + own] = starts[text].numpy()[:own], limits[text].numpy()[:own]
-                pieces = [self.tokenizer.vocab[n] for n in ids[:count].tolist()]
-                found[text] = PieceFeatures(pieces, each[:count], *places)
+            for text, values in zip(chosen.tolist(), self._of_pieces(features).numpy(), strict=True):
+                own = slice(splits[text], splits[text + 1])
+                pieces = [vocab[n] for n in all_ids[own].tolist()]
+                found[text] = PieceFeatures(pieces, values[: len(pieces)], *(each[own] for each in beside))
         return found
 
-    def _rows(self, ids):
-        return self.tokenizer.pack(ids, max_seq_length=self.max_seq_length)
+    def _rows(self, *ids):
+        return self.tokenizer.pack(*ids, max_seq_length=self.max_seq_length)
+
+    def _beside(self, *numbers, special=0):
+        """Returns int32 [all pieces]: numbers of texts' pieces, laid out and cut as `_rows` does with their ids."""
+        both = numbers if len(numbers) == 2 else (*numbers, None)
+        packed = pack(*both, self.max_seq_length, self.tokenizer.template, lambda piece: special)
+        return packed["input_ids"].flat_values.numpy()
 
     def _batches(self, rows):
         """Yields (indices of rows, their features), rows of like lengths together, the longest first."""
@@ -142,6 +150,11 @@ class Extractor:
             chosen = order[start : start + max(1, _TOKENS // width)]
             yield chosen, self.tokenizer.pad({name: tf.gather(row, chosen) for name, row in rows.items()}, width)
             start += len(chosen)
+
+
+def _columns(texts):
+    """Returns the texts in one list, or the first and the second ones of pairs in two."""
+    return [list(texts)] if isinstance(texts[0], str) else [list(each) for each in zip(*texts, strict=True)]
 
 
 def _traced(function):

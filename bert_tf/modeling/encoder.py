@@ -27,7 +27,8 @@ class Encoder(keras.Model):
     sentence a row): then positions start again with each sentence and attention stays inside it.
 
     Where the configuration says `is_decoder`, every token attends to itself and to those before it only. Where it has
-    adapters (`lora`), they and the pooler can be trained and all else cannot.
+    adapters (`lora`), they and the pooler can be trained and all else cannot. An encoder that is not `trainable` gives
+    in training what it gives elsewhere: it drops nothing, and keeps nothing for a gradient.
 
     Outputs: a dict of `sequence_output` [B, S, H]; `pooled_output` [B, H], tanh of a linear map of the first token, or
     without a pooler (`has_pooler`) the first token as it is;
@@ -96,6 +97,7 @@ class Encoder(keras.Model):
                 variable.trainable = variable.trainable and is_adapter(variable.path)
 
     def call(self, inputs, training=None, return_attention_probs=False):
+        training = training and self.trainable
         ids, sentence_ids = inputs["input_ids"], inputs.get("sentence_ids")
         mask = inputs.get("input_mask")
         mask = tf.ones_like(ids) if mask is None else mask

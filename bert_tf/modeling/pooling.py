@@ -14,29 +14,30 @@ Layers = str | Sequence[int]  # one of names.LAYERS, or indices of blocks, whose
 Pooling = str | Sequence[str]  # one of names.POOLINGS, or several, whose vectors are put side by side
 
 
-def check_layers(layers: Layers, num_layers: int):
+def check_layers(layers: Layers, num_layers: int, name: str = "layers"):
     """Raises ValueError where an encoder of `num_layers` blocks does not have these layers.
 
     Args:
         layers: one of `names.LAYERS`, or indices of blocks, from 0 up or from -1, the last, down.
         num_layers: the encoder's blocks.
+        name: what the message calls them.
     """
     if isinstance(layers, str):
         if layers not in LAYERS:
             raise ValueError(
-                f"`layers` must be one of {', '.join(LAYERS)}, or indices of layers. Received: {layers!r}; choose one."
+                f"`{name}` must be one of {', '.join(LAYERS)}, or indices of layers. Received: {layers!r}; choose one."
             )
         need = 4 if layers.endswith("last_4") else 2 if layers == "second_to_last" else 0
         if num_layers < need:
             raise ValueError(
-                f"`layers={layers}` must come with a model of {need} layers at least. Received a model of {num_layers};"
+                f"`{name}={layers}` must come with a model of {need} layers at least. Received a model of {num_layers};"
                 " choose other layers."
             )
         return
     wrong = [n for n in layers if not -num_layers <= n < num_layers]
     if wrong or not len(layers):
         raise ValueError(
-            f"`layers` must be indices of the model's {num_layers} layers, from {-num_layers} to {num_layers - 1}. "
+            f"`{name}` must be indices of the model's {num_layers} layers, from {-num_layers} to {num_layers - 1}. "
             f"Received: {wrong[0] if wrong else 'none'}; choose others."
         )
 

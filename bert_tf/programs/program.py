@@ -22,6 +22,7 @@ from bert_tf.settings import Flag, Settings
 
 _TPU_ADDRESS = ("tpu_name", "tpu_zone", "gcp_project", "master")  # where the TPU of --distribution_strategy=tpu is
 _NO_EFFECT = ("num_tpu_cores", "iterations_per_loop")
+NO_EFFECT = "No effect here."  # the help of a flag that is only there because google-research/bert has it
 _ACTIONS = ("do_train", "do_eval", "do_predict", "do_export", "dry_run")
 _LOST = ("UnavailableError", "AbortedError", "CancelledError", "DeadlineExceededError", "FailedPreconditionError")
 
@@ -113,7 +114,7 @@ def _run_main(program, settings, words):
     logging.use_absl_handler()
     logging.get_absl_handler().setFormatter(_Formatter(names))
     takes_texts = getattr(program, "TAKES_TEXTS", False)
-    warn_of_ignored(settings)
+    warn_of_ignored(settings, [flag.name for flag in program.FLAGS if flag.help == NO_EFFECT])
     try:
         if words and not takes_texts:
             raise ValueError(f"Everything must be given as --flag=value. Received: {' '.join(words)}")
@@ -138,11 +139,12 @@ def _continuation(settings):
     return "starts over; what was half-made is removed"
 
 
-def warn_of_ignored(settings: Settings):
-    """Says once which flags of the command line have no effect."""
+def warn_of_ignored(settings: Settings, without_effect: Iterable[str] = ()):
+    """Says once which flags of the command line have no effect: `without_effect`, and what is for other devices."""
     strategy = strategy_name(settings)
     names = _NO_EFFECT if strategy == "tpu" else _NO_EFFECT + _TPU_ADDRESS
     names += () if strategy == "multi_worker" else ("worker_hosts", "task_index")
+    names = dict.fromkeys((*names, *without_effect))
     if given := [name for name in names if name in settings.given]:
         logging.warning("These flags have no effect here: %s.", ", ".join(f"--{name}" for name in given))
 

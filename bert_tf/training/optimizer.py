@@ -9,8 +9,9 @@ import tensorflow as tf
 # nothing, or a variable that nothing matches, is how weight decay goes wrong unnoticed.
 DECAY_RULES = (
     (r".*/LayerNorm/(gamma|beta)", False),
+    (r".*/layer_sum/(layer_weights|gamma)", False),
     (r".*(/|_)bias", False),
-    (r".*/(kernel|output_weights|\w+_embeddings|lora_[AB])", True),
+    (r".*/(kernel|recurrent_kernel|output_weights|\w+_embeddings|lora_[AB])", True),
 )
 
 

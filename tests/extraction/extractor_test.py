@@ -106,3 +106,15 @@ def test_a_learned_sum_begins_as_the_mean():
     summed.layer_weights.assign([0.0, 50.0, 0.0])
     summed.gamma.assign(2.0)
     np.testing.assert_allclose(summed(layers), 2 * layers[1], atol=1e-5)
+
+
+def test_pairs_are_one_row(bert):
+    pair = ("good film", "the  people see")
+    features = bert.features([pair, ("a", "b " * 40)], pooling=None)[0]
+    assert features.pieces == ["[CLS]", "good", "film", "[SEP]", "the", "people", "see", "[SEP]"]
+    assert features.of_text.tolist() == [-1, 0, 0, -1, 1, 1, 1, -1]
+    own = [pair[n][a:b] for n, a, b in zip(features.of_text, features.starts, features.limits, strict=True) if n >= 0]
+    assert own == ["good", "film", "the", "people", "see"]
+    row = bert.tokenizer(*([text] for text in pair), max_seq_length=8)
+    np.testing.assert_allclose(features.values, bert.encoder(row)["sequence_output"][0], atol=1e-5)
+    np.testing.assert_allclose(bert.features([pair]), [features.values.mean(0)], atol=1e-5)

@@ -8,6 +8,7 @@ import tensorflow as tf
 from bert_tf.config import EncoderConfig
 from bert_tf.modeling.encoder import Encoder, restarting_positions
 from bert_tf.modeling.layers import seed_scope
+from tests import tiny
 from tests.harness import check_layer, randomize
 from tests.modeling import block_test
 
@@ -199,3 +200,10 @@ def test_a_frozen_encoder_stays_frozen():
     for model in (encoder, Encoder.from_config(encoder.get_config()), Encoder(CONFIG, trainable=False)):
         model.build()
         assert model.variables and not any(v.trainable for v in model.variables)
+
+
+def test_a_frozen_encoder_drops_nothing_in_training():
+    frozen = Encoder(tiny.config(dropout=0.5), trainable=False)
+    ids = {"input_ids": np.array([[2, 5, 9, 3]], np.int32)}
+    np.testing.assert_array_equal(frozen(ids, training=True)["sequence_output"], frozen(ids)["sequence_output"])
+    assert not frozen.trainable_variables

@@ -41,6 +41,9 @@ _PATHS = [
     *_dense("cls/replaced_tokens/dense"),
     *_head("cls/replaced_tokens"),
     *_dense("classifier/dense"),
+    *_part("tagger/layer_sum", "layer_weights", "gamma"),  # on a frozen encoder's features; ours alone
+    *_part("tagger/lstm_{n}", "kernel", "recurrent_kernel", "bias"),
+    *_head("tagger/classifier"),
     *(path for part in lora.TARGETS.values() for path in _part(f"{_LAYER}/{part}", *lora.NAMES)),  # ours alone
 ]
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 POOLER = "bert/pooler/dense/"
 _TRANSFORM = "classifier/dense/kernel"
-_HEADS = ("classifier", "cls/predictions", "cls/replaced_tokens", "cls/seq_relationship", "cls/squad")
+_HEADS = ("classifier", "cls/predictions", "cls/replaced_tokens", "cls/seq_relationship", "cls/squad", "tagger")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -17,7 +17,9 @@ _KEYS = (
 )  # fmt: skip
 _OTHER_DIALECT = ("model_type", "architectures", "transformers_version")
 _EPSILON = 1e-12  # of every LayerNorm in its modeling.py
-_NOT_GOOGLES = ("classifier/dense/", "cls/replaced_tokens/", "bert/encoder/embedding_hidden_mapping_in/")
+_NOT_GOOGLES = (
+    "classifier/dense/", "cls/replaced_tokens/", "tagger/", "bert/encoder/embedding_hidden_mapping_in/",
+)  # fmt: skip
 
 
 def write(directory: str, model: Model) -> Written:

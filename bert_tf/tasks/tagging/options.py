@@ -1,5 +1,6 @@
 """Flags of tagging. Light: --help needs no TensorFlow."""
 
+from bert_tf.names import LAYERS
 from bert_tf.settings import Flag
 
 _SENTENCES = "Sentences as columns, a word per line (CoNLL's format), or .jsonl with tokens and tags; also packed (.gz)"
@@ -9,6 +10,9 @@ FLAGS = (
     Flag("predict_file", None, f"{_SENTENCES}, to tag; tags are ignored."),
     Flag("text_column", 0, "Column of the word, by number from 0; a negative one counts from the end.", "integer"),
     Flag("tag_column", -1, "Column of the tag, likewise.", "integer"),
+    Flag("features", None, "Freeze the encoder and tag by these of its layers, with two layers of BiLSTM on them; "
+         "default: fine-tune the encoder.", choices=LAYERS),  # fmt: skip
+    Flag("lstm_units", 256, "With --features: units of each direction of the BiLSTM.", "integer", low=1),
     Flag("tag_scheme", "auto", "How tags mark where an entity begins and ends; auto: detected from the tags.",
          choices=("auto", "iob1", "iob2", "bioes")),  # fmt: skip
     Flag("doc_stride", None, "In sentences over --max_seq_length, word pieces from the start of one window to that of "

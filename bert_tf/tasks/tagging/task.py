@@ -12,10 +12,13 @@ from bert_tf.data.features import ENCODER_INPUTS, keras_inputs
 from bert_tf.evaluation import entities
 from bert_tf.modeling.encoder import Encoder
 from bert_tf.modeling.heads import ClassificationHead
+from bert_tf.modeling.pooling import check_layers, chosen_layers, is_weighted
+from bert_tf.modeling.recurrent import BiLSTMHead
 from bert_tf.settings import Settings
 from bert_tf.tasks.labels import class_weights, cross_entropy
 from bert_tf.tasks.tagging import options, writers
 from bert_tf.tasks.tagging.columns import TaggedExamples, read_columns
+from bert_tf.tasks.tagging.frozen import check_frozen
 from bert_tf.tasks.tagging.rows import sentence_rows
 from bert_tf.tasks.tagging.spans import entities_in
 from bert_tf.tasks.tagging.words import Words, word_rows
@@ -34,7 +37,10 @@ class TaggingData:
 
 
 class TaggingTask(FineTuned):
-    """The encoder with `ClassificationHead` on every piece; see `tasks/task.py` for what the methods mean.
+    """The encoder with a head on every piece; see `tasks/task.py` for what the methods mean.
+
+    The head is a `ClassificationHead`, and the encoder is trained with it; or, with `layers`, the paper's feature-based
+    approach (section 5.3): the encoder is frozen, and the head is a `BiLSTMHead` on those of its layers.
 
     Args:
         config: of the encoder.
@@ -43,6 +49,8 @@ class TaggingTask(FineTuned):
         doc_stride: word pieces from the start of one window of a long text to that of the next.
         class_weights, label_smoothing: as in `ClassificationTask`, for each word.
         rematerialize: as in `Encoder`.
+        layers: None: the encoder is trained; one of `names.LAYERS`: it is frozen, and these are what the head reads.
+        lstm_units: of each direction of the `BiLSTMHead`.
     """
 
     name = "tagging"
@@ -50,8 +58,6 @@ class TaggingTask(FineTuned):
     files = (writers.EVAL_FILE, writers.COLUMNS_FILE, writers.ENTITIES_FILE)
     features = ENCODER_INPUTS
     targets = ("tag_ids",)
-    head = ("classifier/.*",)
-
     def __init__(
         self,
         config: EncoderConfig,
@@ -61,7 +67,11 @@ class TaggingTask(FineTuned):
         class_weights: tuple[float, ...] | None = None,
         label_smoothing: float = 0.0,
         rematerialize: bool = False,
+        layers: str | None = None,
+        lstm_units: int = 256,
     ):
+        if layers:
+            check_layers(layers, config.num_hidden_layers, "features")
         self.config = config
         self.labels = list(labels)
         self.scheme = scheme
@@ -69,6 +79,8 @@ class TaggingTask(FineTuned):
         self.class_weights = None if class_weights is None else tuple(map(float, class_weights))
         self.label_smoothing = float(label_smoothing)
         self.rematerialize = rematerialize
+        self.layers, self.lstm_units = layers, lstm_units
+        self.head = ("tagger/.*",) if layers else ("classifier/.*",)
         types = sorted({entities.split_tag(label)[1] for label in labels} - {""})
         rates = [f"{rate}_{each}" for each in types for rate in ("f1", "precision", "recall")]
         self.metric_names = ("f1", "precision", "recall", "accuracy", *rates)
@@ -86,6 +98,7 @@ class TaggingTask(FineTuned):
                 "`do_eval` and `do_predict` must have a trained model. Received one that was not trained to tag; train "
                 "it first, with `do_train`."
             )
+        check_frozen(settings)
         train = data.examples["train"]
         labels = label_list(train.tags)
         label_ids = np.array([labels.index(tag) for tags in train.tags for tag in tags])
@@ -97,26 +110,35 @@ class TaggingTask(FineTuned):
             class_weights(settings.class_weights, labels, label_ids, all_occur=False),
             settings.label_smoothing,
             settings.rematerialize,
+            settings.features,
+            settings.lstm_units,
         )
 
     def to_dict(self):
         options = {"class_weights": None, "label_smoothing": 0.0}
         given = {name: getattr(self, name) for name, usual in options.items() if getattr(self, name) != usual}
-        return {"labels": self.labels, "scheme": self.scheme, "doc_stride": self.doc_stride, **given}
+        frozen = {"layers": self.layers, "lstm_units": self.lstm_units} if self.layers else {}
+        return {"labels": self.labels, "scheme": self.scheme, "doc_stride": self.doc_stride, **given, **frozen}
 
     def identity(self):
         weights = self.class_weights and list(self.class_weights)
-        options = {"class_weights": weights, "label_smoothing": self.label_smoothing}
+        options = {"class_weights": weights, "label_smoothing": self.label_smoothing, "features": self.layers}
+        options |= {"lstm_units": self.lstm_units} if self.layers else {}
         return {name: value for name, value in options.items() if value}
 
     def build_model(self) -> keras.Model:
         """Returns a model from `features` to the logits of every piece, float32 [B, S, L]."""
         inputs = keras_inputs(self.features)
-        encoder = Encoder(self.config, rematerialize=self.rematerialize)
+        encoder = Encoder(self.config, rematerialize=self.rematerialize, trainable=not self.layers)
         if self.config.has_pooler:
             encoder.pooler.trainable = False  # unused here
-        head = ClassificationHead(len(self.labels), self.config.hidden_dropout_prob, self.config.initializer_range)
-        return keras.Model(inputs, head(encoder(inputs)["sequence_output"]), name="tagging")
+        outputs, numbers = encoder(inputs), (self.config.hidden_dropout_prob, self.config.initializer_range)
+        if self.layers:
+            head = BiLSTMHead(len(self.labels), self.lstm_units, is_weighted(self.layers), *numbers)
+            logits = head(chosen_layers(outputs, self.layers), inputs["input_mask"])
+        else:
+            logits = ClassificationHead(len(self.labels), *numbers)(outputs["sequence_output"])
+        return keras.Model(inputs, logits, name="tagging")
 
     def lay_out(self, tokenizer, examples, max_seq_length, with_targets):
         return sentence_rows(tokenizer, examples, self.labels, max_seq_length, self.doc_stride, with_targets)

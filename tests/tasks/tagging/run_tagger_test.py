@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from bert_tf.checkpoints.tf1 import read
 from bert_tf.evaluation import entities
 from bert_tf.serving.client import Client
 from bert_tf.serving.server import serve
@@ -22,7 +23,11 @@ CASES = {
     "options": [*TRAIN, "--do_eval", "--eval_file=HOME/dev.jsonl", "--keep_best=f1_FLAW", "--early_stopping=2",
                 "--class_weights=balanced", "--label_smoothing=0.1", "--freeze_layers=1", "--layerwise_lr_decay=0.9",
                 "--save_checkpoints_steps=10", "--output_dir=HOME/options"],
+    "frozen": [*TRAIN, *ASK, "--do_export", "--features=weighted_sum_all", "--lstm_units=16", "--num_train_epochs=30",
+               "--learning_rate=1e-2", "--output_dir=HOME/frozen"],
+    "frozen, later": ["--init_checkpoint=HOME/frozen", *ASK, "--output_dir=HOME/frozen_later"],
 }  # fmt: skip
+FROZEN = [*TRAIN, "--features=last"]
 OUT = "--output_dir=HOME/bad"
 BAD = {  # case -> arguments, what the message says
     "no file": ([*TRAIN[:1], *TRAIN[2:], OUT], "--do_train must have sentences. Received no --train_file"),
@@ -36,6 +41,19 @@ BAD = {  # case -> arguments, what the message says
                "unseen.txt:1: the tag must be one that training saw: B-FLAW"),
     "stride": ([*TRAIN, "--doc_stride=15", OUT],
                "--doc_stride must be from 1 to what a row of --max_seq_length has room for, 14 pieces"),
+    "lora": ([*FROZEN, "--lora_rank=2", OUT],
+             "--features must come without --lora_rank, which is about training the encoder. Received --features=last "
+             "and --lora_rank=2"),
+    "rates": ([*FROZEN, "--layerwise_lr_decay=0.9", OUT], "--features must come without --layerwise_lr_decay"),
+    "unfrozen": ([*FROZEN, "--freeze_layers=1", OUT], "--features must come without --freeze_layers"),
+    "random": ([*FROZEN[1:], "--bert_config_file=HOME/init/bert_config.json", "--vocab_file=HOME/init/vocab.txt", OUT],
+               "--features must come with --init_checkpoint. Received --features=last alone"),
+    "shallow": ([*TRAIN, "--features=concat_last_4", OUT],
+                "--features=concat_last_4 must come with a model of 4 layers at least. Received a model of 2"),
+    "units": ([*TRAIN, "--lstm_units=8", OUT], "--lstm_units must come with --features. Received --lstm_units=8"),
+    "untrained": (["--init_checkpoint=HOME/frozen", *ASK, "--features=last", OUT],
+                  "--features must come with --do_train."),
+    "format": ([*FROZEN, "--save_format=huggingface", OUT], "The heads of a model must be those of one class"),
     "other task": (["--init_checkpoint=HOME/classifier", *ASK, OUT], "The model must be one for tagging for this."),
 }  # fmt: skip
 
@@ -103,14 +121,25 @@ def test_predictions_as_columns_and_as_entities_agree(home, results):
             assert line["text"][entity["start"] : entity["end"]] == entity["text"]
 
 
-def test_a_trained_model_is_asked_as_it_was_trained(home, results):
+@pytest.mark.parametrize(("trained", "asked"), [("whole", "later"), ("frozen", "frozen_later")])
+def test_a_trained_model_is_asked_as_it_was_trained(home, results, trained, asked):
     for name in ("predictions.jsonl", "predictions.txt", "eval_predictions.txt"):
-        assert (home / "later" / name).read_bytes() == (home / "whole" / name).read_bytes()
+        assert (home / asked / name).read_bytes() == (home / trained / name).read_bytes()
 
 
-def test_the_served_entities_are_the_scripts(home, results):
-    said = _lines(home / "whole" / "predictions.jsonl")
-    with serve(f"{home}/whole/export", "tags") as server, Client(f"localhost:{server.port}", "tags") as client:
+def test_a_frozen_encoder_stays_and_its_bilstm_learns(home, results):
+    weights, begun = read(f"{home}/frozen/model.ckpt-180"), read(f"{home}/init/bert_model.ckpt")
+    assert all((weights[name] == begun[name]).all() for name in begun)
+    assert weights["tagger/layer_sum/layer_weights"].any() and _scores(home / "frozen")["eval_f1"] > 0.7
+    assert {name.rsplit("/", 1)[0] for name in weights if name.endswith("/adam_m")} == {
+        name for name in weights if name.startswith("tagger/") and "adam" not in name
+    }
+
+
+@pytest.mark.parametrize("case", ["whole", "frozen"])
+def test_the_served_entities_are_the_scripts(home, results, case):
+    said = _lines(home / case / "predictions.jsonl")
+    with serve(f"{home}/{case}/export", "tags") as server, Client(f"localhost:{server.port}", "tags") as client:
         served = client.ask({"text": [line["text"] for line in said]})
         assert client.ask({"text": ["the people is"]})[0].keys() == {"entities"}
     for line, answer in zip(said, served, strict=True):

@@ -1,0 +1,76 @@
+"""LSTMs that read both ways: Keras's numbers and gradients, whatever the padding; the head on a frozen encoder."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.modeling.recurrent import BiLSTM, BiLSTMHead
+from tests.harness import check_layer, randomize
+
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((3, 5, 6)).astype(np.float32)
+MASK = (np.arange(5) < [[5], [3], [1]]).astype(np.int32)
+
+
+def test_harness(tmp_path):
+    weights = {"lstm/kernel": (2, 6, 16), "lstm/recurrent_kernel": (2, 4, 16), "lstm/bias": (2, 16)}
+    check_layer(BiLSTM, {"units": 4, "name": "lstm"}, (X, MASK), weights, tmp_path)
+
+
+@pytest.mark.parametrize(("is_weighted", "width"), [(True, 6), (False, 12)])
+def test_harness_of_the_head(tmp_path, is_weighted, width):
+    arguments = {"num_labels": 3, "units": 4, "is_weighted": is_weighted, "dropout": 0.2, "initializer_range": 0.05}
+    weights = {"tagger/layer_sum/layer_weights": (2,), "tagger/layer_sum/gamma": ()} if is_weighted else {}
+    for n, inputs in enumerate((width, 8)):
+        path = f"tagger/lstm_{n}"
+        weights |= {f"{path}/kernel": (2, inputs, 16), f"{path}/recurrent_kernel": (2, 4, 16), f"{path}/bias": (2, 16)}
+    weights |= {"tagger/classifier/output_weights": (3, 8), "tagger/classifier/output_bias": (3,)}
+    check_layer(BiLSTMHead, arguments, ([X, X[::-1]], MASK), weights, tmp_path, half_dtype="float32")
+
+
+@pytest.fixture(scope="module")
+def both():
+    ours = BiLSTM(4)
+    ours.build((None, None, 6))
+    randomize(ours)
+    kernel, recurrent, bias = ours.get_weights()
+    keras_s = keras.layers.Bidirectional(keras.layers.LSTM(4, return_sequences=True, use_cudnn=False))
+    keras_s.build((None, None, 6))
+    keras_s.set_weights([each[way] for way in (0, 1) for each in (kernel, recurrent, bias)])
+    return ours, keras_s
+
+
+def _run(layer, x, **mask):
+    """Returns the outputs, 0 for padding, and the gradients of the sum of their squares."""
+    there = tf.cast(MASK, tf.float32)[:, :, tf.newaxis]
+    variables = [v.value for v in layer.trainable_variables]
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        outputs = layer(x, **mask) * there
+        loss = tf.reduce_sum(outputs * outputs)
+    return outputs, tape.gradient(loss, [x, *variables])
+
+
+@pytest.mark.parametrize("jit_compile", [None, True])
+def test_outputs_and_gradients_are_keras_s(both, jit_compile):
+    ours, keras_s = both
+    run = tf.function(lambda x: _run(ours, x, input_mask=MASK), jit_compile=jit_compile, autograph=False)
+    values, (of_x, *found) = run(tf.constant(X))
+    expected, (of_their_x, *theirs) = _run(keras_s, tf.constant(X), mask=tf.cast(MASK, tf.bool))
+    np.testing.assert_allclose(values, expected, atol=1e-6)
+    np.testing.assert_allclose(of_x, of_their_x, atol=1e-5)
+    for n, gradient in enumerate(found):
+        np.testing.assert_allclose(gradient, np.stack([theirs[n], theirs[n + 3]]), rtol=1e-4, atol=1e-5)
+
+
+def test_a_row_is_the_same_however_far_it_is_padded(both):
+    ours, _ = both
+    alone = ours(X[1:2, :3], MASK[1:2, :3])
+    np.testing.assert_allclose(ours(X, MASK)[1:2, :3], alone, atol=1e-6)
+
+
+def test_a_cell_remembers_at_first():
+    layer = BiLSTM(2)
+    layer.build((None, None, 3))
+    np.testing.assert_array_equal(layer.bias, [[0, 0, 1, 1, 0, 0, 0, 0]] * 2)
