@@ -56,6 +56,7 @@ MAY_IMPORT = {
     "glue": {"data", "evaluation", "tasks"},
     "inference": {"checkpoints", "export", "model_files", "tasks", "tokenization"},
     "jobs": {"data"},
+    "sklearn": {"checkpoints", "data", "extraction", "model_files", "tasks", "training"},
     "demo": set(),  # what it shows it starts as anybody would
     "programs": {
         "conversion", "corpus", "data", "demo", "evaluation", "export", "flags", "glue", "inference", "model_files",
