@@ -3,15 +3,33 @@
 import os
 import sys
 from collections.abc import Sequence
+from numbers import Real
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from bert_tf.names import USE_XLA
 from bert_tf.settings import Settings
 from bert_tf.sklearn.embedder import of_texts
 from bert_tf.sklearn.texts import as_labels, as_texts
 from bert_tf.sklearn.trained import train
+
+# Parameter -> its lowest and highest value, both allowed; None: no bound.
+BOUNDS = {
+    "learning_rate": (0, None),
+    "num_train_epochs": (0, None),
+    "train_batch_size": (1, None),
+    "max_seq_length": (3, None),
+    "warmup_proportion": (0, 1),
+    "label_smoothing": (0, 1),
+    "layerwise_lr_decay": (0, 1),
+    "unfreeze_epochs": (0, None),
+    "reinit_layers": (0, None),
+    "gradient_accumulation_steps": (1, None),
+    "seed": (0, None),
+    "predict_batch_size": (1, None),
+}
 
 
 class BertClassifier(ClassifierMixin, BaseEstimator):
@@ -128,6 +146,7 @@ class BertClassifier(ClassifierMixin, BaseEstimator):
     def _settings(self):
         """Returns the settings of a run of `run_classifier`, all but its folder."""
         given, weights = self.get_params(deep=False), self.class_weights
+        _check(given)
         if isinstance(weights, dict):
             weights = [f"{label}:{weight}" for label, weight in weights.items()]
         given |= {"class_weights": [weights] if isinstance(weights, str) else weights}
@@ -137,3 +156,14 @@ class BertClassifier(ClassifierMixin, BaseEstimator):
 
     def __sklearn_tags__(self):
         return of_texts(super().__sklearn_tags__())
+
+
+def _check(parameters):
+    """Raises ValueError where a parameter is none that the program's flag of that name would take."""
+    for name, (low, high) in BOUNDS.items():
+        value = parameters[name]
+        if not isinstance(value, Real) or not low <= value <= (float("inf") if high is None else high):
+            end = "" if high is None else f" to {high}"
+            raise ValueError(f"`{name}` must be a number from {low}{end}{'' if end else ' up'}. Received: {value!r}.")
+    if parameters["use_xla"] not in USE_XLA:
+        raise ValueError(f"`use_xla` must be one of {', '.join(USE_XLA)}. Received: {parameters['use_xla']!r}.")

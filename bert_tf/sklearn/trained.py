@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import signal
 import tempfile
 
 import numpy as np
@@ -20,6 +21,7 @@ from bert_tf.tasks.task import TrainedTask
 from bert_tf.training.batching import Batching
 from bert_tf.training.distribution import xla_by_default
 from bert_tf.training.fine_tuning import fine_tuning_config
+from bert_tf.training.interruption import Stopped
 from bert_tf.training.job import Job
 from bert_tf.training.loop import RunConfig
 from bert_tf.training.step import StepConfig
@@ -114,5 +116,15 @@ def train(settings: Settings, texts: list[str], labels: list[str], label_ids: np
         num_layers = model.config.num_hidden_layers
         run = fine_tuning_config(settings.adopt({"output_dir": folder}), num_layers, rows, task.identity(), use_xla)
         job = Job(task, run)
-        job.train(batching.training(rows, run), lambda _: None)
+        _train(job, batching.training(rows, run))
     return TrainedClassifier(job, model.tokenizer, batching, settings.precision)
+
+
+def _train(job, batches):
+    """Trains; Ctrl-C ends it as it ends other Python, and not the whole program as it ends a run."""
+    try:
+        job.train(batches)
+    except Stopped as stopped:
+        if stopped.signal != signal.SIGINT:
+            raise
+        raise KeyboardInterrupt from stopped

@@ -3,6 +3,7 @@
 import inspect
 import pickle
 import random
+import signal
 
 import numpy as np
 import pytest
@@ -13,6 +14,9 @@ from sklearn.model_selection import GridSearchCV, ShuffleSplit
 import bert_tf
 from bert_tf.programs import run_classifier
 from bert_tf.sklearn import BertClassifier
+from bert_tf.sklearn.classifier import BOUNDS
+from bert_tf.training.interruption import Stopped
+from bert_tf.training.job import Job
 from tests import scripts, tiny
 
 ROWS = tiny.texts(48, names=("bad", "good"))
@@ -88,6 +92,17 @@ def test_its_defaults_are_the_programs():
     flags = {flag.name: flag.default for flag in run_classifier.FLAGS}
     own = {name: p.default for name, p in inspect.signature(BertClassifier).parameters.items() if name != "model"}
     assert own == {name: flags[name] for name in own}
+    numbers = {f.name: (f.low, f.high) for f in run_classifier.FLAGS if f.kind in ("integer", "float")}
+    assert {name: numbers[name] for name in own if name in numbers} == BOUNDS
+
+
+def test_ctrl_c_ends_the_fit_alone(folder, monkeypatch):
+    def interrupted(*_):
+        raise Stopped(signal.SIGINT)
+
+    monkeypatch.setattr(Job, "train", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        BertClassifier(folder, max_seq_length=16, train_batch_size=2).fit(["a", "b"], [0, 1])
 
 
 @pytest.mark.parametrize(
@@ -101,6 +116,10 @@ def test_its_defaults_are_the_programs():
         ({}, ["a", "b"], [0, 1], "Training must have a step at least"),
         ({"max_seq_length": 64}, ["a", "b"], [0, 1], "`max_seq_length` must be at most .* 32. Received: 64"),
         ({"class_weights": {"z": 1}}, ["a", "b"], [0, 1], "label:weight pairs .*Received 'z:1'"),
+        ({"train_batch_size": 0}, ["a", "b"], [0, 1], "`train_batch_size` must be a number from 1 up. Received: 0"),
+        ({"warmup_proportion": 2}, ["a", "b"], [0, 1], "`warmup_proportion` must be a number from 0 to 1. Received: 2"),
+        ({"seed": "1"}, ["a", "b"], [0, 1], "`seed` must be a number .* Received: '1'"),
+        ({"use_xla": True}, ["a", "b"], [0, 1], "`use_xla` must be one of auto, true, false. Received: True"),
         ({"precision": "half"}, ["a", "b"], [0, 1], "`precision` must be one of"),
     ],
 )

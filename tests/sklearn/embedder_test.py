@@ -18,7 +18,7 @@ TEXTS, LABELS = (list(column) for column in zip(*tiny.texts(48, names=("bad", "g
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    return tiny.checkpoint(tmp_path_factory.mktemp("model"), num_hidden_layers=2)
+    return tiny.checkpoint(tmp_path_factory.mktemp("model"))
 
 
 def test_it_gives_what_features_gives(folder):
