@@ -15,7 +15,7 @@ ARGS ?=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test test-slow bazel-test lint bench lock clean
+.PHONY: help setup demo test test-slow bazel-test lint bench notebooks lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1|/p' $(MAKEFILE_LIST) | awk -F '|' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -84,6 +84,9 @@ lint: $(STAMP) ## look for mistakes and for departures from the style
 
 bench: $(STAMP) ## measure training examples a second
 	$(PY) benchmarks/training_speed.py $(ARGS)
+
+notebooks: $(STAMP) ## write the notebooks of docs/tutorials from its pages
+	$(PY) -m tests.tutorials.pages
 
 lock: ## resolve requirements.lock anew from pyproject.toml (needs uv)
 	uv pip compile --quiet --universal --python-version 3.11 --extra dev --upgrade \

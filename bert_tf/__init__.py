@@ -1,7 +1,7 @@
 """BERT on Keras 3 and TensorFlow: `bert_tf.load(path)` gives config, tokenizer, encoder, head; `save` writes them."""
 
 __version__ = "0.1.0"
-__all__ = ["EncoderConfig", "Encoder", "Tokenizer", "load", "save"]
+__all__ = ["EncoderConfig", "Encoder", "Tokenizer", "load", "save", "sklearn"]
 
 _HOMES = {
     "EncoderConfig": "bert_tf.config",
@@ -10,14 +10,17 @@ _HOMES = {
     "load": "bert_tf.model_files",
     "save": "bert_tf.conversion.convert",
 }
+_MODULES = ("sklearn",)
 
 
 def __getattr__(name):
     """Imports a public name when it is first asked for, so that `import bert_tf` needs no TensorFlow."""
-    if name not in _HOMES:
+    if name not in __all__:
         raise AttributeError(f"module 'bert_tf' has no attribute {name!r}; it has {__all__}")
     from importlib import import_module
 
+    if name in _MODULES:
+        return import_module(f"bert_tf.{name}")
     value = getattr(import_module(_HOMES[name]), name)
     globals()[name] = value
     return value

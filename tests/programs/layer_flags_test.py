@@ -5,8 +5,9 @@ from absl import flags
 
 from bert_tf.flags import fine_tuning, training
 from bert_tf.programs import program
-from bert_tf.programs.fine_tuning import check_stopping, layer_rates
+from bert_tf.programs.fine_tuning import check_stopping
 from bert_tf.settings import Settings
+from bert_tf.training.fine_tuning import layer_rates
 from bert_tf.training.layer_rates import LayerRates
 
 

@@ -1,0 +1,62 @@
+"""What the estimators take for texts and for labels: plain lists, numpy arrays, or columns of a data frame."""
+
+from collections.abc import Iterable
+
+import numpy as np
+from sklearn.utils import assert_all_finite, check_consistent_length, column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
+
+from bert_tf.data.tables import Examples
+
+
+def as_texts(texts: Iterable[str]) -> list[str]:
+    """Returns n texts as a list.
+
+    Raises:
+        ValueError: there is none, something is no string, or it is one text, or a table of them.
+    """
+    if isinstance(texts, str | bytes) or not hasattr(texts, "__iter__"):
+        raise ValueError(f"`X` must be texts, such as a list. Received: {texts!r:.80}; put one text into brackets.")
+    shape = np.shape(texts) if hasattr(texts, "__array__") else (0,)
+    if len(shape) != 1:
+        raise ValueError(
+            f"`X` must be texts in one dimension. Received an array of shape {shape}; choose one column of it."
+        )
+    texts = list(texts)
+    if not texts:
+        raise ValueError("`X` must hold a text at least. Received none, 0 sample(s); check where they come from.")
+    for place, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise ValueError(f"`X` must be texts. Received {text!r:.80} in place {place}; make a string of it.")
+    return [str(text) for text in texts]  # numpy's own strings become Python's
+
+
+def as_examples(texts: list[str], labels: list[str] | None = None) -> Examples:
+    """Returns texts, and the names of their labels, as a task reads them."""
+    places = [str(n) for n in range(len(texts))]
+    return Examples(places, texts, None, labels, "X", list(range(len(texts))))
+
+
+def as_labels(labels, texts: list[str]) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the classes, sorted, [L], and the place of each text's class among them, int [n].
+
+    Args:
+        labels: n of them, strings, integers or booleans.
+        texts: the n texts.
+
+    Raises:
+        ValueError: there are more or fewer labels than texts, they are numbers on a scale, or all are the same.
+    """
+    if labels is None:
+        raise ValueError("`y` must be a label for each text: requires y to be passed, but the target y is None.")
+    labels = column_or_1d(labels, warn=True)
+    check_consistent_length(texts, labels)
+    assert_all_finite(labels, input_name="y")
+    check_classification_targets(labels)
+    classes, places = np.unique(labels, return_inverse=True)
+    if len(classes) < 2:
+        raise ValueError(
+            f"`y` must have two classes to tell apart. Received one class, {classes[0]!r}, for all {len(texts)} texts; "
+            "add texts of another."
+        )
+    return classes, places

@@ -1,0 +1,76 @@
+"""The settings of fine-tuning -> the `RunConfig` of its training: how many steps, and which layers move how fast."""
+
+import dataclasses
+
+from bert_tf.settings import Settings
+from bert_tf.training.layer_rates import LayerRates
+from bert_tf.training.loop import RunConfig
+from bert_tf.training.run_config import make_run_config
+
+
+def fine_tuning_config(settings: Settings, num_layers: int, train, identity: dict, use_xla: bool) -> RunConfig:
+    """Returns the `RunConfig` that the settings describe; what decides the result is part of its identity.
+
+    Args:
+        settings: the flags.
+        num_layers: the encoder's blocks.
+        train: the examples to train on, in rows, or None.
+        identity: what of the task decides the result.
+        use_xla: compile the step.
+
+    Raises:
+        ValueError: there are too few examples for one step, or a setting is out of range for the model.
+    """
+    num_examples, fingerprint = (0, 0) if train is None else (len(train), train.fingerprint())
+    steps = int(num_examples / settings.train_batch_size * settings.num_train_epochs)
+    if settings.do_train and not steps:
+        raise ValueError(
+            f"Training must have a step at least. Received {num_examples} examples x {settings.num_train_epochs} "
+            f"epochs, fewer than one batch of {settings.train_batch_size}; lower `train_batch_size`."
+        )
+    warmup = int(steps * settings.warmup_proportion)
+    identity = {"bucket_by_length": settings.bucket_by_length, "train_examples": fingerprint, **identity}
+    config = make_run_config(settings, steps, warmup, use_xla, identity)
+    rates = layer_rates(settings, num_layers, num_examples)
+    return dataclasses.replace(config, layer_rates=rates, reinit_layers=settings.reinit_layers)
+
+
+def layer_rates(settings: Settings, num_layers: int, num_examples: int) -> LayerRates | None:
+    """Returns which layers move and how fast; None: all alike.
+
+    Args:
+        settings: the flags.
+        num_layers: the encoder's blocks.
+        num_examples: to train on; 0 when nothing is trained.
+
+    Raises:
+        ValueError: a setting is out of range for this model, or two of them contradict each other.
+    """
+    given, unfreeze_steps = settings.freeze_layers, 0
+    if settings.unfreeze_epochs:
+        unfreeze_steps = max(1, int(num_examples / settings.train_batch_size * settings.unfreeze_epochs))
+    freeze = int(given) if given.isascii() and given.isdigit() else given
+    rates = LayerRates(num_layers, freeze, settings.layerwise_lr_decay, unfreeze_steps)
+    if settings.reinit_layers:
+        _check_reinit(settings, rates)
+    if (rates.freeze_layers or rates.unfreeze_steps) and not settings.init_checkpoint:
+        raise ValueError(
+            "`freeze_layers` and `unfreeze_epochs` must come with `init_checkpoint`. Received none, where the "
+            "frozen layers would be random; leave them out."
+        )
+    return None if rates.is_default else rates
+
+
+def _check_reinit(settings, rates):
+    """Raises ValueError where layers would start from random weights and stay so, or all of them would anyway."""
+    if not settings.init_checkpoint:
+        raise ValueError(
+            f"`reinit_layers` must come with `init_checkpoint`. Received `reinit_layers={settings.reinit_layers}` "
+            "alone, where all weights are random; leave it out."
+        )
+    free = 0 if rates.freeze_layers == "all" else rates.num_layers - rates.freeze_layers
+    if settings.reinit_layers > free:
+        raise ValueError(
+            f"`reinit_layers` must be at most the model's layers that are not frozen, {free}. Received: "
+            f"{settings.reinit_layers}."
+        )

@@ -1,0 +1,69 @@
+"""`BertEmbedder` gives what `bert.features` gives, and is a good citizen of scikit-learn."""
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, ShuffleSplit
+from sklearn.pipeline import make_pipeline
+
+import bert_tf
+from tests import tiny
+
+TEXTS, LABELS = (list(column) for column in zip(*tiny.texts(48, names=("bad", "good")), strict=True))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tiny.checkpoint(tmp_path_factory.mktemp("model"))
+
+
+def test_it_gives_what_features_gives(folder):
+    embedder = bert_tf.sklearn.BertEmbedder(folder, layers=[-1, 0], pooling="max", max_seq_length=8)
+    vectors = embedder.fit_transform(np.array(TEXTS))
+    expected = bert_tf.load(folder).features(TEXTS, layers=[-1, 0], pooling="max", max_seq_length=8)
+    assert vectors.dtype == np.float32 and vectors.shape == (48, 64)
+    np.testing.assert_array_equal(vectors, expected)
+    assert embedder.get_feature_names_out()[-1] == "bertembedder63"
+    again = pickle.loads(pickle.dumps(embedder))
+    np.testing.assert_array_equal(again.transform(TEXTS), vectors)
+    assert clone(again).get_params() == embedder.get_params()
+
+
+def test_lengths_are_one_where_asked(folder):
+    vectors = bert_tf.sklearn.BertEmbedder(folder, normalize=True, precision="mixed_bfloat16").fit_transform(TEXTS[:5])
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=-1), 1, rtol=1e-5)
+
+
+def test_a_search_over_a_pipeline(folder):
+    embedder = bert_tf.sklearn.BertEmbedder(folder, layers="embeddings")
+    pipeline = make_pipeline(embedder, LogisticRegression(C=100, max_iter=1000))
+    grid = {"bertembedder__pooling": ["last_token", "max"]}  # the last is [SEP] with its position, the same for all
+    split = ShuffleSplit(1, test_size=12, random_state=0)
+    search = GridSearchCV(pipeline, grid, cv=split, error_score="raise").fit(TEXTS, LABELS)
+    assert search.best_params_ == {"bertembedder__pooling": "max"} and search.score(TEXTS, LABELS) > 0.9
+
+
+@pytest.mark.parametrize(
+    ("options", "texts", "message"),
+    [
+        ({}, "one text", "`X` must be texts, .*Received: 'one text'; put one text into brackets"),
+        ({}, [], "`X` must hold a text at least"),
+        ({}, ["film", 3], "`X` must be texts. Received 3 in place 1"),
+        ({}, np.array([["a", "b"]]), r"in one dimension. Received an array of shape \(1, 2\)"),
+        ({"layers": "top"}, ["film"], "`layers` must be one of"),
+        ({"precision": "half"}, ["film"], "`precision` must be one of float32, .*Received: 'half'"),
+        ({"model": "nowhere"}, ["film"], "nowhere"),
+    ],
+)
+def test_what_cannot_be(folder, options, texts, message):
+    with pytest.raises(ValueError, match=message):
+        bert_tf.sklearn.BertEmbedder(**{"model": folder, **options}).fit(texts)
+
+
+def test_it_must_be_fitted(folder):
+    with pytest.raises(NotFittedError):
+        bert_tf.sklearn.BertEmbedder(folder).transform(TEXTS)
