@@ -9,7 +9,8 @@ PLAIN = (("Transformer", ""), ("Pooling", "1_Pooling"))
 
 def write(folder, kinds=PLAIN, package=OLD, **files):
     """Writes modules.json and other files, whose names have "__" for a slash and no .json."""
-    described = [{"type": f"{package}{kind}", "path": path} for kind, path in kinds]
+    described = [{"idx": n, "name": str(n), "type": f"{package}{kind}", "path": path}
+                 for n, (kind, path) in enumerate(kinds)]  # fmt: skip
     for name, values in {"1_Pooling__config": {}, "modules": described, **files}.items():
         path = folder / f"{name.replace('__', '/')}.json"
         path.parent.mkdir(exist_ok=True)
