@@ -26,10 +26,10 @@ NAMES = NameMap(
         *head("cls/replaced_tokens", "discriminator_predictions.dense_prediction"),
         *head("cls/squad", "qa_outputs"),
         *classifier_of_two_layers("classifier"),
-        *dense("classifier/dense", "sequence_summary.summary"),  # of ElectraForMultipleChoice
     ),
     left_out=("electra.embeddings.position_ids",),
     twins=(output_layer("generator_lm_head.weight"),),
     prefix="electra.",  # ElectraModel saves without it
     without_prefix=("embeddings.", "embeddings_project.", "encoder."),
+    old_spellings=(("sequence_summary.summary.", "classifier.dense."),),  # of ElectraForMultipleChoice
 )

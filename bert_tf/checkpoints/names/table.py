@@ -114,7 +114,7 @@ class NameMap:
         twins: second names.
         prefix: of the encoder's names; some files leave it out, or have another, which is peeled off: see `sort`.
         without_prefix: how such names begin then.
-        old_spellings: (old, new): parts of names as old files have them.
+        old_spellings: (old, new): parts of names as old files, or some classes, have them.
     """
 
     rows: tuple[Row, ...]
