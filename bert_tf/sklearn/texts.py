@@ -1,4 +1,4 @@
-"""What the estimators take for texts and for labels: plain lists, numpy arrays, or columns of a data frame."""
+"""What the estimators take for texts and for labels: lists, one-dimensional arrays, and what is like them."""
 
 from collections.abc import Iterable
 
