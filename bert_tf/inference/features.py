@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from bert_tf.data.ragged import Ragged, concatenate
-from bert_tf.extraction.extractor import Extractor, PieceFeatures
+from bert_tf.extraction.extractor import Extractor, Layers, PieceFeatures
 from bert_tf.model_files import load
-from bert_tf.modeling.pooling import Layers
 
 PIECE, WORD = UNITS = ("piece", "word")
 POOLED = "embeddings"

@@ -17,7 +17,7 @@ def main(settings):
     """Writes the vectors of all texts, or an index of them."""
     from bert_tf.inference.embedding import Embedder, Indexer, make_index
     from bert_tf.inference.sentence_encoder import Options
-    from bert_tf.jobs.table_job import TableJob, run
+    from bert_tf.programs.jobs import run_job
 
     if bool(settings.output_file) == bool(settings.index_dir):
         received = "both" if settings.output_file else "neither"
@@ -25,14 +25,12 @@ def main(settings):
     options = Options(**{field.name: settings.get(field.name) for field in dataclasses.fields(Options)})
     make = Embedder if settings.output_file else Indexer
     maker = make(settings.model, options)
-    columns = tuple(settings.text_column)
-    if len(columns) != 1:
-        raise ValueError(f"`text_column` must name one column here. Received: {','.join(columns)}; embed one by one.")
-
-    def write(path):
-        run(TableJob(settings.input_file, path, maker, columns, settings.header))
-
+    if len(settings.text_column) != 1:
+        received = ",".join(settings.text_column)
+        raise ValueError(f"`text_column` must name one column here. Received: {received}; embed one by one.")
     if settings.output_file:
-        write(settings.output_file)
-    else:
-        make_index(settings.index_dir, maker, write)
+        run_job(settings, maker)
+        return
+    if settings.num_shards:
+        raise ValueError(f"`num_shards` must come with `output_file`. Received: {settings.num_shards}; leave it out.")
+    make_index(settings.index_dir, maker, lambda path: run_job(settings, maker, output_file=path))

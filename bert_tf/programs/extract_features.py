@@ -18,7 +18,7 @@ FLAGS = EXTRACT_FEATURES
 def main(settings):
     """Writes the features of all rows."""
     from bert_tf.inference.features import FeatureMaker
-    from bert_tf.jobs.table_job import TableJob, run
+    from bert_tf.programs.jobs import run_job
 
     if bool(settings.model) == bool(settings.init_checkpoint):
         received = "both" if settings.model else "neither"
@@ -34,7 +34,7 @@ def main(settings):
         settings.vocab_file,
         settings.do_lower_case,
     )
-    run(TableJob(settings.input_file, settings.output_file, maker, tuple(settings.text_column), settings.header))
+    run_job(settings, maker)
 
 
 def _layers(text):
