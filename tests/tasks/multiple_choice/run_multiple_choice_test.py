@@ -25,9 +25,9 @@ CASES = {
     "theirs": ["--init_checkpoint=HOME/whole/huggingface", "--max_seq_length=20", *ASK, "--output_dir=HOME/theirs"],
 }  # fmt: skip
 MORE = {
-    "options": [*TRAIN, *ASK, "--keep_best=accuracy", "--early_stopping=2", "--freeze_layers=1", "--do_export",
-                "--export_dtype=bfloat16", "--save_checkpoints_steps=10", "--gradient_accumulation_steps=2",
-                "--output_dir=HOME/options"],
+    "options": [*TRAIN, *ASK, "--keep_best=accuracy", "--early_stopping=3", "--layerwise_lr_decay=0.9",
+                "--do_export", "--export_dtype=bfloat16", "--save_checkpoints_steps=10",
+                "--gradient_accumulation_steps=2", "--output_dir=HOME/options"],
     "lora": [*TRAIN, *ASK, "--lora_rank=2", "--do_export", "--output_dir=HOME/lora"],
     "compiled": [*TRAIN, *ASK, "--use_xla=true", "--output_dir=HOME/compiled"],
     "theirs trained": [*TRAIN, *ASK, "--init_checkpoint=HOME/whole/huggingface", "--num_train_epochs=1",
