@@ -48,9 +48,9 @@ class ExportedModel:
     @property
     def identity(self) -> dict[str, Any]:
         """The model's files and what is asked of them."""
-        files = sorted(map(str, fingerprint(self.path)))
-        digest = hashlib.sha256("\n".join(files).encode()).hexdigest()
-        return {"model": os.path.realpath(self.path), "its files": digest, "signature": self.signature,
+        path = os.path.realpath(self.path)
+        digest = hashlib.sha256("\n".join(sorted(map(str, fingerprint(path)))).encode()).hexdigest()
+        return {"model": path, "its files": digest, "signature": self.signature,
                 "batch_size": self.batch_size}  # fmt: skip
 
     def __call__(self):

@@ -1,8 +1,7 @@
 """Answers as NumPy's .npz: an array for each column; of rows of unequal lengths, all values and where each row ends."""
 
 import zipfile
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -31,19 +30,12 @@ class Npz:
             names = part.files
         with atomic_open(path, "wb") as file, zipfile.ZipFile(file, "w") as archive:
             for name in names:
-                ragged = name + _SPLITS in names
-                if ragged or not (name.endswith(_SPLITS) and name.removesuffix(_SPLITS) in names):
-                    self._join_column(archive, name, slices, ragged)
-
-    def _join_column(self, archive, name, slices, ragged):
-        if not ragged:
-            _write(archive, name, slices, lambda each: slice(each.first, each.last))
-            return
-        lengths = np.concatenate([np.diff(_splits(each, name)) for each in slices])
-        _write(archive, name, slices, lambda each: slice(*_splits(each, name)[[0, -1]].tolist()))
-        splits = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-        with _member(archive, name + _SPLITS) as member:
-            np.lib.format.write_array(member, splits)
+                if name + _SPLITS in names:
+                    _stream(archive, name, lambda name=name: _values(name, slices))
+                elif name.endswith(_SPLITS) and name.removesuffix(_SPLITS) in names:
+                    _stream(archive, name, lambda name=name: _all_splits(name, slices))
+                else:
+                    _stream(archive, name, lambda name=name: _rows(name, slices))
 
 
 def _array(name, values):
@@ -53,41 +45,57 @@ def _array(name, values):
     except ValueError:  # lists of unequal lengths
         array = np.empty(0, object)
     if array.dtype.hasobject:
-        raise ValueError(
-            f"`output_file` must end in .jsonl or .parquet for this model. Received .npz, which holds arrays, and "
-            f"{name!r} is none."
-        )
+        raise _no_array(name)
     return array
 
 
-def _splits(each, name):
-    """Returns the splits of the rows of a slice, int64 [rows + 1]."""
-    with np.load(each.path) as part:
-        return part[name + _SPLITS][each.first : each.last + 1]
+def _no_array(name):
+    return ValueError(
+        f"`output_file` must end in .jsonl or .parquet for this model. Received .npz, which holds arrays, and {name!r} "
+        "is none."
+    )
 
 
-def _write(archive, name, slices, rows_of):
-    """Streams one array: its parts are read twice, once for what they are like."""
-    kinds, size, shapes = [], 0, set()
-    for _, dtype, shape in _chunks(name, slices, rows_of):
-        kinds.append(dtype)
-        size += shape[0]
-        shapes.add(shape[1:])
-    assert len(shapes) == 1, (name, shapes)
-    dtype = np.result_type(*set(kinds))  # texts are as wide as the longest of their part
+def _rows(name, slices) -> Iterator[np.ndarray]:
+    for each in slices:
+        with np.load(each.path) as part:
+            yield part[name][each.first : each.last]
+
+
+def _values(name, slices) -> Iterator[np.ndarray]:
+    """Yields all values of a `Ragged` column."""
+    for each in slices:
+        with np.load(each.path) as part:
+            splits = part[name + _SPLITS]
+            yield part[name][splits[each.first] : splits[each.last]]
+
+
+def _all_splits(name, slices) -> Iterator[np.ndarray]:
+    """Yields where the rows of a `Ragged` column begin and end, in all slices together."""
+    end = np.zeros(1, np.int64)
+    yield end
+    for each in slices:
+        with np.load(each.path) as part:
+            splits = part[name][each.first : each.last + 1]
+        yield end + (splits[1:] - splits[0])
+        end = end + (splits[-1] - splits[0])
+
+
+def _stream(archive, name, chunks: Callable[[], Iterator[np.ndarray]]):
+    """Writes one array from its chunks, which are made twice: first for what they are like."""
+    kinds, shapes, size = set(), set(), 0
+    for chunk in chunks():
+        kinds.add(chunk.dtype)
+        shapes.add(chunk.shape[1:])
+        size += len(chunk)
+    if len(shapes) > 1:
+        raise _no_array(name)
+    dtype = np.result_type(*kinds)  # texts are as wide as the longest of their part
     header = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": (size, *shapes.pop())}
     with _member(archive, name) as member:
         np.lib.format.write_array_header_1_0(member, header)
-        for chunk, _, _ in _chunks(name, slices, rows_of):
+        for chunk in chunks():
             member.write(chunk.astype(dtype).tobytes())
-
-
-def _chunks(name, slices, rows_of) -> Iterator[tuple[Any, np.dtype, tuple[int, ...]]]:
-    """Yields (values, dtype, shape) of the rows of each slice."""
-    for each in slices:
-        with np.load(each.path) as part:
-            chunk = part[name][rows_of(each)]
-        yield chunk, chunk.dtype, chunk.shape
 
 
 def _member(archive, name):

@@ -6,8 +6,11 @@ import pathlib
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
+from bert_tf.jobs.formats import Slice
+from bert_tf.jobs.npz import Npz
 from bert_tf.jobs.table import Table
 from bert_tf.jobs.table_job import run
 from tests.conftest import ROOT
@@ -129,3 +132,12 @@ def test_a_full_disk_keeps_the_old_file_and_the_parts(home, room):  # noqa: F811
     check_npz(run(job(home)))
     assert len(parts_answered(home)) - answered == (5 if room == 100 else 0)
     assert sorted(path.name for path in pathlib.Path(home).iterdir()) == ["in.txt", "log", "out.npz"]
+
+
+def test_arrays_that_do_not_fit_together(tmp_path):
+    parts = [Slice(str(tmp_path / name), 0, 1) for name in ("part-0", "part-1")]
+    for each, width in zip(parts, (2, 3), strict=True):
+        Npz().write(each.path, {"x": np.zeros([1, width])})
+    with pytest.raises(ValueError, match="Received .npz, which holds arrays, and 'x' is none"):
+        Npz().join(str(tmp_path / "out.npz"), parts)
+    assert sorted(os.listdir(tmp_path)) == ["part-0", "part-1"]
