@@ -10,7 +10,7 @@ from bert_tf.files import read_object
 from bert_tf.inference.embedding import COLUMN, INDEX_FILE
 from bert_tf.inference.sentence_encoder import Options, SentenceEncoder, identity_of
 
-_BLOCK = 2**16  # vectors compared at a time
+_BLOCK, _COSINES = 2**16, 2**22  # vectors compared at a time, with all queries, and cosines that this gives at most
 _REMEDY = "make it anew with `bert-tf embed`"
 
 
@@ -85,8 +85,9 @@ class SearchIndex:
         """
         queries = unit(np.asarray(queries, np.float32))
         best = np.full([len(queries), 0], 0, np.float32), np.zeros([len(queries), 0], np.int64)
-        for start in range(0, len(self), _BLOCK):
-            block = np.asarray(self._vectors[start : start + _BLOCK])
+        size = max(1, min(_BLOCK, _COSINES // max(1, len(queries))))
+        for start in range(0, len(self), size):
+            block = np.asarray(self._vectors[start : start + size])
             rows = np.broadcast_to(np.arange(start, start + len(block)), [len(queries), len(block)])
             scores, rows = (np.concatenate(pair, 1) for pair in zip(best, (queries @ block.T, rows), strict=True))
             order = np.argsort(-scores, axis=1, kind="stable")[:, :top_k]

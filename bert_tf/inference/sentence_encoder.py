@@ -159,7 +159,7 @@ def identity_of(path: str, options: Options) -> dict[str, Any]:
     values = dataclasses.asdict(recipe)
     for name in ("prompts", "default_prompt", "folder"):
         del values[name]
-    values["poolings"] = list(recipe.poolings)
+    values["poolings"], values["do_lower_case"] = list(recipe.poolings), options.do_lower_case
     values["steps"] = [step and dataclasses.asdict(step) for step in recipe.steps]
     weights = locate(os.path.join(path, recipe.folder) if recipe.folder else path)[1]
     return {"weights": _sha256(weights if os.path.isfile(weights) else f"{weights}.index"), **values}

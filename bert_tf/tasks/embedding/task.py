@@ -97,6 +97,7 @@ class EmbeddingTask(FineTuned):
         options |= {"every_row": use_xla}
         if before and not settings.do_train:
             return cls(model.config, **before.task.to_dict() | options)
+        _check_freezing(settings)
         start = _recipe_in(settings.init_checkpoint, model.tokenizer)
         return cls(
             model.config,
@@ -185,6 +186,15 @@ class EmbeddingTask(FineTuned):
 
     def answer(self, outputs, origin=None):
         return {"embedding": outputs}
+
+
+def _check_freezing(settings):
+    """Raises ValueError where nothing would be trained."""
+    if settings.do_train and settings.freeze_layers == "all":
+        raise ValueError(
+            "`freeze_layers=all` must come with a head to train. Received it for vectors, which have none; freeze "
+            "fewer layers."
+        )
 
 
 def _recipe_in(path, tokenizer) -> Recipe:

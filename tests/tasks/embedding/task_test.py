@@ -106,6 +106,12 @@ def test_layers_that_the_format_cannot_say(trained):
     assert not (trained / "no").exists()
 
 
+def test_there_is_something_to_train(trained):
+    with pytest.raises(ValueError, match="`freeze_layers=all` must come with a head to train"):
+        run(init_checkpoint=str(trained / "model"), train_file=str(trained / "train.tsv"), do_train=True,
+            output_dir=str(trained / "no"), max_seq_length=12, freeze_layers="all")  # fmt: skip
+
+
 def test_folders_that_cannot_be_trained(trained, tmp_path):
     write(tmp_path, (*PLAIN, ("Dense", "2_Dense")), **{"2_Dense__config": {"out_features": 3}})
     for file in (trained / "model").iterdir():
