@@ -18,8 +18,8 @@ LENGTH = "--max_seq_length=32"
 BASE = ["--model=HOME/model", "--input_file=HOME/in.txt", LENGTH]
 CASES = {
     "lines": ["--init_checkpoint=HOME/model/bert_model.ckpt", "--bert_config_file=HOME/model/bert_config.json",
-              "--vocab_file=HOME/model/vocab.txt", "--input_file=HOME/in.txt", "--layers=-1,-2", "--batch_size=8", LENGTH,
-              "--use_one_hot_embeddings", "--master=x", "--output_file=HOME/lines.jsonl"],
+              "--vocab_file=HOME/model/vocab.txt", "--input_file=HOME/in.txt", "--layers=-1,-2", "--batch_size=8",
+              LENGTH, "--use_one_hot_embeddings", "--master=x", "--output_file=HOME/lines.jsonl"],
     "named": [*BASE, "--layers=weighted_sum_all", "--unit=word", "--output_file=HOME/named.jsonl"],
     "arrays": [*BASE, "--layers=0,-1", "--output_file=HOME/arrays.npz"],
     "texts": [*BASE, "--layers=second_to_last", "--pooling=mean_max", "--output_file=HOME/texts.npz"],
