@@ -1,12 +1,13 @@
 """An index on disk: exact cosines whatever the blocks, and the model that it was made with."""
 
 import json
+import pickle
 import shutil
 
 import numpy as np
 import pytest
 
-from bert_tf.inference.embedding import Indexer, make_index
+from bert_tf.inference.embedding import Embedder, Indexer, make_index
 from bert_tf.inference.search import SearchIndex, read_queries
 from bert_tf.inference.sentence_encoder import Options, SentenceEncoder
 from bert_tf.jobs.table_job import TableJob, run
@@ -81,6 +82,14 @@ def test_whole_or_not_at_all(model, path, tmp_path):
         SearchIndex(tmp_path / "index")
     with pytest.raises(ValueError, match="index.json must be what `bert-tf embed` wrote"):
         SearchIndex(tmp_path)
+
+
+def test_makers_go_to_other_processes_and_say_what_decides(model):
+    embedder, indexer = (kind(model, Options(prompt="see ")) for kind in (Embedder, Indexer))
+    assert json.loads(json.dumps(embedder.identity)) == embedder.identity and embedder.identity["prompt"] == "see "
+    assert indexer.identity == {**embedder.identity, "texts": True}
+    assert pickle.loads(pickle.dumps(indexer)) == indexer
+    assert Embedder(model).identity != embedder.identity
 
 
 def test_queries():
