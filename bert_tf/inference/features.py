@@ -11,7 +11,6 @@ import numpy as np
 from bert_tf.data.ragged import Ragged, concatenate
 from bert_tf.extraction.extractor import Extractor, PieceFeatures
 from bert_tf.model_files import load
-from bert_tf.modeling.pooling import Layers
 
 PIECE, WORD = UNITS = ("piece", "word")
 POOLED = "embeddings"
@@ -42,7 +41,7 @@ class FeatureMaker:
     """
 
     model: str
-    layers: Layers = (-1, -2, -3, -4)
+    layers: str | tuple[int, ...] = (-1, -2, -3, -4)
     pooling: str | None = None
     unit: str = PIECE
     max_seq_length: int = 128
