@@ -11,7 +11,9 @@ from bert_tf.checkpoints.writers.architectures import heads_in
 from bert_tf.config import EncoderConfig
 from bert_tf.modeling.encoder import Encoder
 from bert_tf.modeling.heads import ClassificationHead, QuestionAnsweringHead
+from bert_tf.modeling.lstm_loop import GATES
 from bert_tf.modeling.pretraining_heads import MaskedLMHead, NextSentenceHead, ReplacedTokenHead
+from bert_tf.modeling.recurrent import BiLSTMHead
 
 _POOLER = "bert/pooler/dense/kernel"
 _FLOAT32 = {"dtype": "float32"}  # whatever the program trains in
@@ -99,10 +101,21 @@ def _spans(config, arrays):
     return _in_cls(QuestionAnsweringHead(**_FLOAT32), config), call
 
 
+def _tagger(config, arrays):
+    """The head on chosen layers, which weights do not name: any will do to tell two sets of weights apart."""
+    shares, (_, width, gates) = arrays.get("tagger/layer_sum/layer_weights"), arrays["tagger/lstm_0/kernel"].shape
+    count = width // config.hidden_size if shares is None else len(shares)
+    num_labels = len(arrays["tagger/classifier/output_bias"])
+    head = BiLSTMHead(num_labels, gates // GATES, shares is not None, **_FLOAT32)
+    head.build([(None, None, config.hidden_size)] * count)
+    return head, lambda head, x, encoder: head([x] * count, tf.ones(tf.shape(x)[:2], tf.int32))
+
+
 _HEADS = {
     "classifier": _classifier,
     "cls/predictions": _masked_lm,
     "cls/replaced_tokens": _replaced_tokens,
     "cls/seq_relationship": _next_sentence,
     "cls/squad": _spans,
+    "tagger": _tagger,
 }

@@ -41,7 +41,7 @@ class FeatureMaker:
     """
 
     model: str
-    layers: Layers = (-1, -2, -3, -4)
+    layers: str | tuple[int, ...] = (-1, -2, -3, -4)
     pooling: str | None = None
     unit: str = PIECE
     max_seq_length: int = 128
