@@ -2,12 +2,12 @@
 
 from bert_tf import names
 from bert_tf.flags.jobs import JOB
-from bert_tf.settings import Flag
+from bert_tf.settings import Flag, with_default
 
 _NOTHING = "No effect here."
 
 EXTRACT_FEATURES = (
-    *JOB,
+    *with_default(JOB, rows_per_part=256),  # features of every piece are many numbers
     Flag("model", None, "The encoder: a Hugging Face, sentence-transformers or bert_tf directory, or a TF1 "
          "checkpoint's prefix."),  # fmt: skip
     Flag("init_checkpoint", None, "The same, by google-research/bert's name for it."),

@@ -10,6 +10,7 @@ import numpy as np
 
 from bert_tf.data.ragged import Ragged, concatenate
 from bert_tf.extraction.extractor import Extractor, Layers, PieceFeatures
+from bert_tf.inference.sentence_encoder import weights_hash
 from bert_tf.model_files import load
 
 PIECE, WORD = UNITS = ("piece", "word")
@@ -65,6 +66,7 @@ class FeatureMaker:
         values = dataclasses.asdict(self)
         files = ("model", "config_file", "vocab_file")
         values |= {name: values[name] and os.path.realpath(values[name]) for name in files}
+        values["weights"] = weights_hash(self.model)
         return values if isinstance(self.layers, str) else {**values, "layers": list(self.layers)}
 
     def __call__(self) -> Callable:

@@ -161,13 +161,16 @@ def identity_of(path: str, options: Options) -> dict[str, Any]:
         del values[name]
     values["poolings"], values["do_lower_case"] = list(recipe.poolings), options.do_lower_case
     values["steps"] = [step and dataclasses.asdict(step) for step in recipe.steps]
-    weights = locate(os.path.join(path, recipe.folder) if recipe.folder else path)[1]
-    return {"weights": _sha256(weights if os.path.isfile(weights) else f"{weights}.index"), **values}
+    return {"weights": weights_hash(os.path.join(path, recipe.folder) if recipe.folder else path), **values}
 
 
-def _sha256(path):
-    """The index of a TF1 checkpoint stands for its data: it holds a checksum of every tensor."""
-    with open(path, "rb") as file:
+def weights_hash(path: str | os.PathLike) -> str:
+    """Returns a SHA-256 of a checkpoint's weights.
+
+    The index of a TF1 checkpoint stands for its data: it holds a checksum of every tensor.
+    """
+    weights = locate(path)[1]
+    with open(weights if os.path.isfile(weights) else f"{weights}.index", "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
