@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from bert_tf.data.ragged import Ragged, concatenate
-from bert_tf.extraction.extractor import Extractor, Layers, PieceFeatures
+from bert_tf.extraction.extractor import Extractor, PieceFeatures
 from bert_tf.inference.sentence_encoder import weights_hash
 from bert_tf.model_files import load
 
