@@ -73,7 +73,6 @@ class EmbeddingTask(FineTuned):
         self._loss, self._numbers = LOSSES[loss], Numbers(float(loss_temperature), float(loss_margin))
         self._by_score = self._loss.scores if by_score is None else by_score
         self.metric_names = ("spearman", "pearson") if self._by_score else ("recall_at_1", "recall_at_10", "mrr")
-        self.targets = () if self._loss.of_batch else (_TARGET,)
         self.rematerialize, self._every_row = rematerialize, every_row
 
     @classmethod
@@ -109,6 +108,10 @@ class EmbeddingTask(FineTuned):
             settings.margin,
             **options,
         )
+
+    @property
+    def targets(self):
+        return () if self._loss.of_batch else (_TARGET,)
 
     def to_dict(self):
         recipe, numbers = self.recipe, self._numbers
