@@ -3,7 +3,7 @@
 import os
 from typing import Any
 
-from bert_tf import families
+from bert_tf import families, keras_hub_names
 from bert_tf.files import read_object
 from bert_tf.lora import Lora
 
@@ -41,7 +41,7 @@ def read(path: str) -> dict[str, Any]:
     if "registered_name" not in values:  # of a KerasHub preset
         return values
     try:
-        return families.from_keras_hub(values)
+        return keras_hub_names.from_keras_hub(values)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
 

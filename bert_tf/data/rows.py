@@ -14,7 +14,7 @@ from bert_tf import files
 from bert_tf.data.parquet_rows import parquet_rows
 
 _FEW = 1e-3  # share of rows that may be broken where a file is known for it
-_FIELD_LIMIT = 2**31 - 1  # Python's csv refuses fields over 128 KiB unless told otherwise
+FIELD_LIMIT = 2**31 - 1  # Python's csv refuses fields over 128 KiB unless told otherwise
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,12 +85,12 @@ def iterate_rows(
     """
     if os.path.isdir(path):
         raise ValueError(f"{path} must be a file. Received a directory; name one file inside it.")
-    if _extension(path) not in _READERS:
+    if extension_of(path) not in _READERS:
         raise ValueError(
             f"{path} must end in .tsv, .csv, .jsonl (each also with .gz) or .parquet, which tells its format. "
             f"Received the name {os.path.basename(path)!r}; rename or convert the file."
         )
-    return _READERS[_extension(path)](path, wanted, header, skip_short)
+    return _READERS[extension_of(path)](path, wanted, header, skip_short)
 
 
 def iterate_lines(path: str) -> Iterator[tuple[int, list[str]]]:
@@ -100,31 +100,20 @@ def iterate_lines(path: str) -> Iterator[tuple[int, list[str]]]:
         ValueError: as `files.read_text`.
     """
     for number, line in enumerate(files.read_lines(path), 1):
-        yield number, [_without_end(line)]
+        yield number, [without_end(line)]
 
 
 def is_table(path: str) -> bool:
     """Returns whether the name is that of a table; `iterate_lines` reads what else there is."""
-    return _extension(path) in _READERS or path.lower().endswith(".parquet.gz")  # packed twice: an error of tables
+    return extension_of(path) in _READERS or path.lower().endswith(".parquet.gz")  # packed twice: an error of tables
 
 
-def _extension(path):
+def extension_of(path: str) -> str:
+    """Returns the extension that tells the format, that of what is packed where the name ends in .gz."""
     stem, extension = os.path.splitext(path.lower())
     if extension == ".gz" and not stem.endswith(".parquet"):  # Parquet packs its columns itself
         return os.path.splitext(stem)[1]
     return extension
-
-
-def names_in(path: str) -> list[str]:
-    """Returns the names of the columns: those of line 1, the keys of the first object, or those of the Parquet schema.
-
-    Returns:
-        the names; [] where the file cannot be read so, of which `read_rows` says why.
-    """
-    try:
-        return _NAMES[_extension(path)](path)
-    except (KeyError, ValueError, OSError, csv.Error, RecursionError):  # pyarrow's errors are of the second kind
-        return []
 
 
 def where(path: str, line: int) -> str:
@@ -138,13 +127,14 @@ def excerpt(value: Any, length: int = 80) -> str:
     return text if len(text) <= length else text[:length] + "..."
 
 
-def _without_end(line):
+def without_end(line: str) -> str:
+    """Returns a line without its line feed and the carriage return before it."""
     return line.removesuffix("\n").removesuffix("\r")
 
 
 def _read_tsv(path, wanted, header, skip_short):
     # Not str.splitlines(): it also breaks at U+2028, U+0085 and vertical tabs, which are ordinary text here.
-    lines = map(_without_end, files.read_lines(path))
+    lines = map(without_end, files.read_lines(path))
     rows = ((number, line.split("\t") if line else []) for number, line in enumerate(lines, 1))
     return _select(path, rows, wanted, header, "tabs", skip_short)
 
@@ -154,7 +144,7 @@ def _read_csv(path, wanted, header, skip_short):
 
 
 def _csv_rows(path):
-    csv.field_size_limit(_FIELD_LIMIT)
+    csv.field_size_limit(FIELD_LIMIT)
     reader, start = csv.reader(files.read_lines(path), strict=True), 1
     try:
         for row in reader:
@@ -172,7 +162,7 @@ def _read_jsonl(path, wanted, header, skip_short):
     lines = ((number, line.strip(" \t\r\n")) for number, line in enumerate(files.read_lines(path), 1))
     broken = 0
     for number, line in _without_blank_end(lines):
-        row = _parse_object(where(path, number), line)
+        row = parse_object(where(path, number), line)
         for column in wanted:
             if str(column.name) not in row:
                 raise column.missing(list(row), where(path, number), header=False)
@@ -184,7 +174,8 @@ def _read_jsonl(path, wanted, header, skip_short):
         logging.warning("%s: dropped lone surrogates, which UTF-8 does not have, in %d lines.", path, broken)
 
 
-def _parse_object(at, line):
+def parse_object(at: str, line: str) -> dict:
+    """Returns the JSON object that a line holds; `at` is "file:line" for the error where it holds none."""
     try:
         value = json.loads(line)
     except (ValueError, RecursionError) as error:
@@ -212,26 +203,6 @@ def _read_parquet(path, wanted, header, skip_short):
     return parquet_rows(path, wanted)
 
 
-def _names_in_tsv(path):
-    return _without_end(next(files.read_lines(path), "")).split("\t")
-
-
-def _names_in_csv(path):
-    csv.field_size_limit(_FIELD_LIMIT)
-    return next(csv.reader(files.read_lines(path), strict=True), [])
-
-
-def _names_in_jsonl(path):
-    return list(_parse_object(path, next(files.read_lines(path), "")))
-
-
-def _names_in_parquet(path):
-    from pyarrow import parquet
-
-    return parquet.read_schema(path).names
-
-
-_NAMES = {".tsv": _names_in_tsv, ".csv": _names_in_csv, ".jsonl": _names_in_jsonl, ".parquet": _names_in_parquet}
 _READERS = {".tsv": _read_tsv, ".csv": _read_csv, ".jsonl": _read_jsonl, ".parquet": _read_parquet}
 
 

@@ -6,7 +6,7 @@ import tensorflow as tf
 from bert_tf.config import EncoderConfig
 from bert_tf.data.features import ENCODER_INPUTS, keras_inputs
 from bert_tf.modeling.pretrainer import Pretrainer
-from bert_tf.tasks.task import Served
+from bert_tf.tasks.protocols import Served
 from bert_tf.tasks.texts import single_rows
 
 

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from bert_tf.data import cells
-from bert_tf.data.rows import names_in
+from bert_tf.data.column_names import names_in
 from bert_tf.data.tables import Examples, check_labels, label_list, read_table
 
 REPOSITORY = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))

@@ -5,7 +5,7 @@ from importlib import metadata
 
 import numpy as np
 
-from bert_tf import families
+from bert_tf import families, keras_hub_names
 from bert_tf.checkpoints import names
 from bert_tf.checkpoints.keras_hub import MODEL_WEIGHTS, TASK_FILE, TASK_WEIGHTS, TOKENIZER_FILE, VOCABULARY
 from bert_tf.checkpoints.names.keras_hub import TASK
@@ -106,7 +106,7 @@ def _write_descriptions(directory, model, task):
 def config_values(model: Model) -> dict:
     """Returns what the backbone's constructor is given."""
     config, family = model.config, families.family(model.config.model_type).keras_hub
-    keys = families.KERAS_HUB_KEYS
+    keys = keras_hub_names.KEYS
     said = [key for key, ours in keys.items() if family.has_segments or ours != "type_vocab_size"]
     return {key: getattr(config, keys[key]) for key in said}
 

@@ -4,7 +4,8 @@ import dataclasses
 import os
 
 from bert_tf.data.cells import NAME, TEXT
-from bert_tf.data.rows import Column, excerpt, names_in, read_rows, where
+from bert_tf.data.column_names import names_in
+from bert_tf.data.rows import Column, excerpt, read_rows, where
 from bert_tf.data.tables import check_ids
 
 _LISTS = (".jsonl", ".parquet")  # the formats in which a value can be a list
