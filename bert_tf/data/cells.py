@@ -41,6 +41,11 @@ def number(low: float = -math.inf, high: float = math.inf) -> Cell:
     return Cell(f"the score must be a number{scale}", lambda value: _number(value, low, high))
 
 
+def without_surrogates(text: str) -> str:
+    """Returns a text without half emojis, such as "\\ud83d": legal JSON but no Unicode; they go as invalid bytes do."""
+    return text.encode("utf-8", "ignore").decode("utf-8")
+
+
 def _text(value):
     return value if isinstance(value, str) else None
 

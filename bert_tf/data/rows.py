@@ -11,6 +11,7 @@ from typing import Any
 from absl import logging
 
 from bert_tf import files
+from bert_tf.data.cells import without_surrogates
 from bert_tf.data.parquet_rows import parquet_rows
 
 _FEW = 1e-3  # share of rows that may be broken where a file is known for it
@@ -167,7 +168,7 @@ def _read_jsonl(path, wanted, header, skip_short):
             if str(column.name) not in row:
                 raise column.missing(list(row), where(path, number), header=False)
         values = [row[str(column.name)] for column in wanted]
-        whole = [_drop_surrogates(value) for value in values]
+        whole = [without_surrogates(value) if isinstance(value, str) else value for value in values]
         broken += whole != values
         yield number, whole
     if broken:
@@ -189,13 +190,6 @@ def parse_object(at: str, line: str) -> dict:
             "correct this line."
         )
     return value
-
-
-def _drop_surrogates(value):
-    """Half an emoji, as in "\\ud83d", is legal JSON but no Unicode text; it goes the way of invalid bytes."""
-    if isinstance(value, list):
-        return [_drop_surrogates(each) for each in value]
-    return value.encode("utf-8", "ignore").decode("utf-8") if isinstance(value, str) else value
 
 
 def _read_parquet(path, wanted, header, skip_short):

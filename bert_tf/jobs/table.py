@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from bert_tf.data.cells import NAME, TEXT, Cell
+from bert_tf.data.cells import NAME, TEXT, Cell, without_surrogates
 from bert_tf.data.rows import Column, is_table, iterate_lines, iterate_rows
 from bert_tf.data.tables import read_values
 
@@ -27,7 +27,7 @@ class Rows(NamedTuple):
 
 def _texts(value):
     good = isinstance(value, list) and value and all(isinstance(each, str) for each in value)
-    return [each.encode("utf-8", "ignore").decode("utf-8") for each in value] if good else None
+    return list(map(without_surrogates, value)) if good else None
 
 
 TEXTS = Cell("the texts must be a list of strings, one at least", _texts)

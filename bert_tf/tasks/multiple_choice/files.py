@@ -3,7 +3,7 @@
 import dataclasses
 import os
 
-from bert_tf.data.cells import NAME, TEXT
+from bert_tf.data.cells import NAME, TEXT, without_surrogates
 from bert_tf.data.column_names import names_in
 from bert_tf.data.rows import Column, excerpt, read_rows, where
 from bert_tf.data.tables import check_ids
@@ -129,7 +129,7 @@ def _take_lists(at, values):
                 f"{at}: every choice must have text. Received {excerpt(choice)} as choice {i} of {excerpt(choices)}; "
                 "write it there, or take it out of the list."
             )
-    return context, choices
+    return context, list(map(without_surrogates, choices))
 
 
 def _label(at, value, count):

@@ -58,6 +58,8 @@ class TaggingTask(FineTuned):
     files = (writers.EVAL_FILE, writers.COLUMNS_FILE, writers.ENTITIES_FILE)
     features = ENCODER_INPUTS
     targets = ("tag_ids",)
+    head = ("classifier/.*",)
+
     def __init__(
         self,
         config: EncoderConfig,
@@ -80,7 +82,8 @@ class TaggingTask(FineTuned):
         self.label_smoothing = float(label_smoothing)
         self.rematerialize = rematerialize
         self.layers, self.lstm_units = layers, lstm_units
-        self.head = ("tagger/.*",) if layers else ("classifier/.*",)
+        if layers:
+            self.head = ("tagger/.*",)
         types = sorted({entities.split_tag(label)[1] for label in labels} - {""})
         rates = [f"{rate}_{each}" for each in types for rate in ("f1", "precision", "recall")]
         self.metric_names = ("f1", "precision", "recall", "accuracy", *rates)
