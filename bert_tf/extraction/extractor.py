@@ -77,7 +77,12 @@ class Extractor:
         self._unpooled, self._finish = unpooled, finish or tf.identity
 
     def __call__(self, texts: Texts) -> np.ndarray:
-        """Returns a vector for each text, or for each pair of texts, float32 [n, D]."""
+        """Returns a vector for each text, or for each pair of texts, float32 [n, D].
+
+        Raises:
+            ValueError: what is given is no list of texts or of pairs.
+        """
+        check_texts(texts)
         parts = [self._vectors(texts[start : start + _CHUNK]) for start in range(0, len(texts), _CHUNK)]
         return np.concatenate(parts) if parts else np.zeros([0, self.width], np.float32)
 
@@ -87,7 +92,8 @@ class Extractor:
         return self._of_texts.structured_outputs.shape[-1]
 
     def pieces(self, texts: Texts) -> Iterator[PieceFeatures]:
-        """Yields the features of the pieces of each text, or of each pair of texts, in order."""
+        """Yields the features of the pieces of each text, or of each pair of texts, in order; raises as `__call__`."""
+        check_texts(texts)
         for start in range(0, len(texts), _PIECES_CHUNK):
             yield from self._pieces(texts[start : start + _PIECES_CHUNK])
 
@@ -152,9 +158,30 @@ class Extractor:
             start += len(chosen)
 
 
+def check_texts(texts):
+    """Raises ValueError where one text stands in place of several, or something among them is not like the first."""
+    if isinstance(texts, str | bytes):
+        raise ValueError(f"`texts` must be texts, such as a list. Received one, {texts[:60]!r}; put it into brackets.")
+    kinds = {_kind(text) for text in texts}
+    if len(kinds) > 1 or None in kinds:
+        odd = next(n for n, text in enumerate(texts) if _kind(text) is None or _kind(text) != _kind(texts[0]))
+        raise ValueError(
+            "`texts` must be all texts, or all pairs of two texts. Received "
+            f"{type(texts[odd]).__name__} in place {odd}: {str(texts[odd])[:60]!r}; correct it."
+        )
+
+
+def _kind(text):
+    """Returns how many texts a row has, 1 or 2; None for what is neither."""
+    if isinstance(text, str | bytes):
+        return 1
+    pair = isinstance(text, tuple | list) and len(text) == 2 and all(isinstance(each, str | bytes) for each in text)
+    return 2 if pair else None
+
+
 def _columns(texts):
     """Returns the texts in one list, or the first and the second ones of pairs in two."""
-    return [list(texts)] if isinstance(texts[0], str) else [list(each) for each in zip(*texts, strict=True)]
+    return [list(texts)] if _kind(texts[0]) == 1 else [list(each) for each in zip(*texts, strict=True)]
 
 
 def _traced(function):

@@ -14,7 +14,7 @@ from bert_tf.checkpoints.formats import OPENERS
 from bert_tf.checkpoints.locate import locate
 from bert_tf.config import EncoderConfig
 from bert_tf.config_files import task_in
-from bert_tf.extraction.extractor import Extractor
+from bert_tf.extraction.extractor import Extractor, check_texts
 from bert_tf.model_files import directory_of, load
 from bert_tf.sentence_files import Dense, Recipe, read_recipe
 from bert_tf.tasks.registry import read_task
@@ -102,6 +102,7 @@ class SentenceEncoder:
         return self._extractor.width
 
     def _prepared(self, texts):
+        check_texts(texts)
         texts = [self.prompt + text for text in texts]
         return [text.lower() for text in texts] if self._lower else texts
 

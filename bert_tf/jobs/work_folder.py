@@ -62,11 +62,13 @@ class WorkFolder:
                     f"{self.path} must be free for the parts of this job. Received a folder that holds "
                     f"{min(strangers)} and no {_MANIFEST}; name another `output_file`."
                 )
-        elif difference := _difference(_read(path), self._manifest):
+        elif difference := _difference(before := _read(path), self._manifest):
             if self._parts() and not self._overwrite:
+                same_rows = before.get("input_file") == self._manifest.get("input_file")
+                remedy = "give that command again" if same_rows else "bring the rows of `input_file` back"
                 raise ValueError(
                     f"`output_file` must have no unfinished work of another command beside it. Received {self.path}, "
-                    f"made with {difference}; give that command again, or `overwrite=true` to throw its work away."
+                    f"made with {difference}; {remedy}, or give `overwrite=true` to throw its work away."
                 )
             self._clear()
         for name in os.listdir(self.path):

@@ -8,6 +8,8 @@ All flags: --help; docs/embed.md.
 
 import dataclasses
 
+from absl import logging
+
 from bert_tf.flags.embedding import EMBED
 
 FLAGS = EMBED
@@ -34,3 +36,4 @@ def main(settings):
     if settings.num_shards:
         raise ValueError(f"`num_shards` must come with `output_file`. Received: {settings.num_shards}; leave it out.")
     make_index(settings.index_dir, maker, lambda path: run_job(settings, maker, output_file=path))
+    logging.info("Wrote the index %s.", settings.index_dir)

@@ -22,7 +22,8 @@ def run_job(settings, maker, **more):
     _warn_of_ignored(settings, is_table(settings.input_file))
     job = TableJob(maker=maker, **{**values, "text_columns": tuple(values["text_columns"])})
     written = run(job, settings.runner, settings.beam_options)
-    logging.info("Wrote %d file(s), such as %s.", len(written), written[0])
+    if "output_file" not in more:  # else the caller makes something of it
+        logging.info("Wrote %s.", written[0] if len(written) == 1 else f"{len(written)} files, {written[0]} first")
 
 
 def _warn_of_ignored(settings, table):

@@ -118,3 +118,18 @@ def test_pairs_are_one_row(bert):
     row = bert.tokenizer(*([text] for text in pair), max_seq_length=8)
     np.testing.assert_allclose(features.values, bert.encoder(row)["sequence_output"][0], atol=1e-5)
     np.testing.assert_allclose(bert.features([pair]), [features.values.mean(0)], atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("texts", "message"),
+    [
+        ("film", "`texts` must be texts, such as a list. Received one, 'film'"),
+        (["film", None], "all texts, or all pairs of two texts. Received NoneType in place 1"),
+        (["film", ("a", "b")], "Received tuple in place 1"),
+        ([("a", "b"), ("a", "b", "c")], "Received tuple in place 1"),
+    ],
+)
+def test_what_is_no_list_of_texts(bert, texts, message):
+    for pooling in ("mean", None):
+        with pytest.raises(ValueError, match=message):
+            bert.features(texts, pooling=pooling)
