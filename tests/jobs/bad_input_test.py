@@ -78,7 +78,7 @@ def test_work_of_another_command_is_kept_until_it_may_go(home, monkeypatch):  # 
         run(job(home, rows_per_part=6))
     with open(home / "in.txt", "a", encoding="utf-8") as file:
         file.write("one more\n")
-    with pytest.raises(ValueError, match="made with input_file rows 23, which is now 24; bring the rows .* `overwrite=true`"):
+    with pytest.raises(ValueError, match="input_file rows 23, which is now 24; bring the rows .* `overwrite=true`"):
         run(job(home))
     assert sorted(os.listdir(home / "out.npz.parts")) == kept
     assert parts_answered(home) == [0, 5]
