@@ -1,5 +1,6 @@
 """What hostile files are refused with, and at which cost: 5 seconds, 500 MB."""
 
+import contextlib
 import os
 import pathlib
 import re
@@ -133,11 +134,10 @@ def results(tmp_path_factory):
     process = processes.start(_measure, parent, names, here)
     here.close()
     try:
-        while there.poll(60):
-            case, *result = there.recv()
-            found[case] = result
-    except EOFError:
-        pass  # it has ended, at the last case or before: what is missing tells
+        with contextlib.suppress(EOFError):  # it has ended, at the last case or before: what is missing tells
+            while there.poll(60):
+                case, *result = there.recv()
+                found[case] = result
     finally:
         process.kill()
         process.join()
