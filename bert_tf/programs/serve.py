@@ -28,10 +28,10 @@ def main(settings):
     server = serve(
         settings.model_base_path,
         settings.model_name,
-        settings.port,
-        settings.rest_api_port,
-        host,
-        settings.file_system_poll_wait_seconds,
+        port=settings.port,
+        rest_api_port=settings.rest_api_port,
+        host=host,
+        poll_seconds=settings.file_system_poll_wait_seconds,
     )
     rest = f"http://{host}:{server.rest_port}/v1/models/{settings.model_name}"
     logging.info("gRPC on %s:%d, REST on %s", host, server.port, rest)

@@ -7,11 +7,14 @@ releases of today, this one does not insist on the signature's method name.
 import numpy as np
 from tensorflow_serving.apis import classification_pb2, regression_pb2
 
+from bert_tf.serving.call import INTERNAL, Call
 from bert_tf.serving.errors import failed_precondition, invalid
 from bert_tf.serving.predict import DEFAULT_SIGNATURE, run, set_spec
 
 
-def classify(version, request: classification_pb2.ClassificationRequest) -> classification_pb2.ClassificationResponse:
+def classify(
+    version, request: classification_pb2.ClassificationRequest, call: Call = INTERNAL
+) -> classification_pb2.ClassificationResponse:
     """Answers with the signature's outputs `classes` (string [batch, n]), `scores` (float32 [batch, n]) or both.
 
     Raises:
@@ -20,7 +23,7 @@ def classify(version, request: classification_pb2.ClassificationRequest) -> clas
     name, signature = _signature(version, request)
     keys = _class_outputs(signature)
     examples = _examples(request.input)
-    outputs = _run(version, signature, examples, keys)
+    outputs = _run(version, signature, examples, keys, call)
     for key, array in outputs.items():
         _check_classes(key, array, len(examples))
     response = classification_pb2.ClassificationResponse()
@@ -36,7 +39,9 @@ def classify(version, request: classification_pb2.ClassificationRequest) -> clas
     return response
 
 
-def regress(version, request: regression_pb2.RegressionRequest) -> regression_pb2.RegressionResponse:
+def regress(
+    version, request: regression_pb2.RegressionRequest, call: Call = INTERNAL
+) -> regression_pb2.RegressionResponse:
     """Answers with the signature's output `outputs`, float32 [batch] or [batch, 1].
 
     Raises:
@@ -49,7 +54,7 @@ def regress(version, request: regression_pb2.RegressionRequest) -> regression_pb
     if "outputs" not in signature.outputs:
         raise failed_precondition(f"No regression outputs found in SignatureDef: {signature.definition}")
     examples = _examples(request.input)
-    values = _run(version, signature, examples, ["outputs"])["outputs"]
+    values = _run(version, signature, examples, ["outputs"], call)["outputs"]
     _check_values(values, len(examples))
     response = regression_pb2.RegressionResponse()
     set_spec(response.model_spec, version, name)
@@ -99,8 +104,9 @@ def _examples(request_input):
     return np.array([context + example.SerializeToString() for example in examples], dtype=object)
 
 
-def _run(version, signature, examples, keys):
-    return {key: np.asarray(array) for key, array in run(version, signature, {"inputs": examples}, keys).items()}
+def _run(version, signature, examples, keys, call):
+    outputs = run(version, signature, {"inputs": examples}, keys, call)
+    return {key: np.asarray(array) for key, array in outputs.items()}
 
 
 def _check_classes(key, array, batch):

@@ -1,15 +1,18 @@
 """The gRPC face: PredictionService and ModelService over a catalog."""
 
 import functools
+import time
 from concurrent import futures
 
 import grpc
 from absl import logging
 from tensorflow_serving.apis import model_service_pb2_grpc, prediction_service_pb2_grpc
 
+from bert_tf.serving.call import Call
 from bert_tf.serving.classify import classify, regress
 from bert_tf.serving.describe import model_metadata, model_status, require_spec
 from bert_tf.serving.errors import ServingError
+from bert_tf.serving.limits import Limits
 from bert_tf.serving.predict import predict
 
 _OPTIONS = (
@@ -19,7 +22,7 @@ _OPTIONS = (
 )
 
 
-def make_server(catalog, address: str, max_workers: int) -> tuple[grpc.Server, int]:
+def make_server(catalog, address: str, max_workers: int, limits: Limits) -> tuple[grpc.Server, int]:
     """Returns (server, port), bound to `address` ("host:port", port 0 for any free one) and not yet started.
 
     Raises:
@@ -27,8 +30,8 @@ def make_server(catalog, address: str, max_workers: int) -> tuple[grpc.Server, i
     """
     # A request waits here for its turn only when all threads are busy; TensorFlow's own threads do the computing.
     server = grpc.server(futures.ThreadPoolExecutor(max_workers, "serving"), options=_OPTIONS)
-    prediction_service_pb2_grpc.add_PredictionServiceServicer_to_server(_PredictionService(catalog), server)
-    model_service_pb2_grpc.add_ModelServiceServicer_to_server(_ModelService(catalog), server)
+    prediction_service_pb2_grpc.add_PredictionServiceServicer_to_server(_PredictionService(catalog, limits), server)
+    model_service_pb2_grpc.add_ModelServiceServicer_to_server(_ModelService(catalog, limits), server)
     try:
         return server, server.add_insecure_port(address)
     except RuntimeError as error:
@@ -39,14 +42,14 @@ def make_server(catalog, address: str, max_workers: int) -> tuple[grpc.Server, i
 
 
 def _answering(method):
-    """Wraps method(self, request), which may raise ServingError, for gRPC."""
+    """Wraps method(self, request, call), which may raise ServingError, for gRPC."""
 
     @functools.wraps(method)
     def answer(self, request, context):
-        if not context.is_active():  # the caller's deadline passed while the request waited: nobody would read this
-            context.abort(grpc.StatusCode.CANCELLED, "The caller is gone")
+        left = context.time_remaining()
+        deadline = None if left is None else time.monotonic() + left
         try:
-            return method(self, request)
+            return method(self, request, Call(deadline, lambda: not context.is_active(), self._limits))
         except ServingError as error:
             failure = error
         except Exception as error:  # ours: the caller learns that it was not his fault, the log where it was
@@ -58,35 +61,35 @@ def _answering(method):
 
 
 class _PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
-    def __init__(self, catalog):
-        self._catalog = catalog
+    def __init__(self, catalog, limits):
+        self._catalog, self._limits = catalog, limits
 
     @_answering
-    def Predict(self, request):
-        return self._infer(predict, request)
+    def Predict(self, request, call):
+        return self._infer(predict, request, call)
 
     @_answering
-    def Classify(self, request):
-        return self._infer(classify, request)
+    def Classify(self, request, call):
+        return self._infer(classify, request, call)
 
     @_answering
-    def Regress(self, request):
-        return self._infer(regress, request)
+    def Regress(self, request, call):
+        return self._infer(regress, request, call)
 
     @_answering
-    def GetModelMetadata(self, request):
+    def GetModelMetadata(self, request, call):
         return model_metadata(self._catalog, request)
 
-    def _infer(self, handler, request):
+    def _infer(self, handler, request, call):
         require_spec(request)
         with self._catalog.lease(request.model_spec) as version:
-            return handler(version, request)
+            return handler(version, request, call)
 
 
 class _ModelService(model_service_pb2_grpc.ModelServiceServicer):
-    def __init__(self, catalog):
-        self._catalog = catalog
+    def __init__(self, catalog, limits):
+        self._catalog, self._limits = catalog, limits
 
     @_answering
-    def GetModelStatus(self, request):
+    def GetModelStatus(self, request, call):
         return model_status(self._catalog, request)

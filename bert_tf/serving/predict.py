@@ -9,13 +9,14 @@ from collections.abc import Sequence
 import numpy as np
 from tensorflow_serving.apis import predict_pb2
 
+from bert_tf.serving.call import INTERNAL, Call
 from bert_tf.serving.errors import failed_precondition, invalid
 from bert_tf.serving.tensors import fill_proto, to_array, type_name
 
 DEFAULT_SIGNATURE = "serving_default"
 
 
-def predict(version, request: predict_pb2.PredictRequest) -> predict_pb2.PredictResponse:
+def predict(version, request: predict_pb2.PredictRequest, call: Call = INTERNAL) -> predict_pb2.PredictResponse:
     """Answers a PredictRequest with the given version, whatever its ModelSpec says of name and version.
 
     Raises:
@@ -29,17 +30,17 @@ def predict(version, request: predict_pb2.PredictRequest) -> predict_pb2.Predict
     aliases = _aliases(signature, request.output_filter)
     response = predict_pb2.PredictResponse()
     set_spec(response.model_spec, version, name)
-    for alias, array in run(version, signature, inputs, aliases).items():
+    for alias, array in run(version, signature, inputs, aliases, call).items():
         fill_proto(response.outputs[alias], array, signature.outputs[alias].dtype)
     return response
 
 
-def run(version, signature, inputs: dict[str, np.ndarray], aliases: Sequence[str] = ()) -> dict[str, np.ndarray]:
+def run(
+    version, signature, inputs: dict[str, np.ndarray], aliases: Sequence[str] = (), call: Call = INTERNAL
+) -> dict[str, np.ndarray]:
     """Computes the outputs `aliases` (all, where none is named) of a signature from {input alias: array}."""
     aliases = aliases or list(signature.outputs)
-    feeds = {signature.inputs[alias].tensor: array for alias, array in inputs.items()}
-    arrays = version.model.run(feeds, [signature.outputs[alias].tensor for alias in aliases])
-    return dict(zip(aliases, arrays, strict=True))
+    return version.compute(signature, inputs, aliases, call)
 
 
 def set_spec(spec, version, signature_name: str):

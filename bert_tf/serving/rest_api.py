@@ -16,6 +16,7 @@ from tensorflow_serving.apis import (
 )
 
 from bert_tf.serving import json_requests, json_responses
+from bert_tf.serving.call import INTERNAL, Call
 from bert_tf.serving.classify import classify, regress
 from bert_tf.serving.describe import model_metadata, model_status
 from bert_tf.serving.errors import ServingError, invalid
@@ -26,19 +27,20 @@ _POST = re.compile(rf"/v1/models/([^/:]+){_VERSION}:(classify|regress|predict)",
 _GET = re.compile(rf"/v1/models(?:/([^/:]+))?{_VERSION}(?:/(metadata))?", re.I | re.A)
 
 
-def answer(catalog, method: str, path: str, body: bytes) -> tuple[int, str]:
+def answer(catalog, method: str, path: str, body: bytes, call: Call = INTERNAL) -> tuple[int, str]:
     """Returns (HTTP status, JSON) for a request; the text is empty for a path that is none of ours.
 
     Args:
         catalog: of the served models.
         method: "GET", "POST" or any other, which is refused.
         path: without the query, still percent-encoded.
-        body: of the request.
+        body: of the request, unpacked.
+        call: what surrounds it.
     """
     if not re.match("/v1/", path, re.I):
         return 404, ""
     try:
-        return 200, _route(catalog, method, path, body)
+        return 200, _route(catalog, method, path, body, call)
     except ServingError as error:
         return error.http_status, json_responses.error(error.message)
     except Exception as error:  # ours: the caller learns that it was not his fault, the log where it was
@@ -46,7 +48,7 @@ def answer(catalog, method: str, path: str, body: bytes) -> tuple[int, str]:
         return 500, json_responses.error(f"{type(error).__name__}: {error}")
 
 
-def _route(catalog, method, path, body):
+def _route(catalog, method, path, body, call):
     pattern = {"POST": _POST, "GET": _GET}.get(method)
     match = pattern.fullmatch(path) if pattern else None
     if not match:
@@ -56,7 +58,7 @@ def _route(catalog, method, path, body):
     if method == "POST":
         document = json_requests.parse(body)
         spec.signature_name = document.get("signature_name", "")
-        return _PREDICTION[what](catalog, spec, document)
+        return _PREDICTION[what](catalog, spec, document, call)
     if not spec.name:
         raise invalid("Missing model name in request.")
     return _DESCRIPTION[what](catalog, spec)
@@ -74,7 +76,7 @@ def _spec(name, number, label):
     return spec
 
 
-def _predict(catalog, spec, document):
+def _predict(catalog, spec, document, call):
     with catalog.lease(spec) as version:
         name = spec.signature_name or DEFAULT_SIGNATURE
         signature = version.model.signatures.get(name)
@@ -83,21 +85,21 @@ def _predict(catalog, spec, document):
         if not signature.inputs:
             raise invalid(f"Failed to get input map for signature: {spec.signature_name or 'DEFAULT'}")
         inputs, row = json_requests.predict_inputs(document, signature)
-        return json_responses.predictions(run(version, signature, inputs), signature, row)
+        return json_responses.predictions(run(version, signature, inputs, call=call), signature, row)
 
 
-def _classify(catalog, spec, document):
+def _classify(catalog, spec, document, call):
     request = classification_pb2.ClassificationRequest(model_spec=spec)
     json_requests.fill_examples(document, request.input)
     with catalog.lease(spec) as version:
-        return json_responses.classifications(classify(version, request).result)
+        return json_responses.classifications(classify(version, request, call).result)
 
 
-def _regress(catalog, spec, document):
+def _regress(catalog, spec, document, call):
     request = regression_pb2.RegressionRequest(model_spec=spec)
     json_requests.fill_examples(document, request.input)
     with catalog.lease(spec) as version:
-        return json_responses.regressions(regress(version, request).result)
+        return json_responses.regressions(regress(version, request, call).result)
 
 
 def _status(catalog, spec):

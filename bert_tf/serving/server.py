@@ -9,33 +9,22 @@ import threading
 
 from absl import logging
 
+from bert_tf.serving.call import Call
 from bert_tf.serving.catalog import Catalog
 from bert_tf.serving.grpc_service import make_server
 from bert_tf.serving.http_server import RestServer
+from bert_tf.serving.options import Options
 from bert_tf.serving.rest_api import answer
 from bert_tf.serving.versions import ServedModel
 
-HOST = "127.0.0.1"  # nobody else's machine may ask unless somebody wants that
-_GRACE = 30.0  # seconds that a stop waits for requests
 
-
-def serve(
-    model_base_path: str,
-    model_name: str = "default",
-    port: int = 0,
-    rest_api_port: int | None = 0,
-    host: str = HOST,
-    poll_seconds=1.0,
-) -> "Server":
+def serve(model_base_path: str, model_name: str = "default", **options) -> "Server":
     """Loads the newest version under `model_base_path` and serves it until `stop` is called.
 
     Args:
         model_base_path: folder with a numbered folder for each version.
         model_name: its name in requests.
-        port: for gRPC; 0 takes any free one.
-        rest_api_port: for REST; 0 takes any free one, None has no REST.
-        host: address to listen on; "0.0.0.0" for all of this machine's.
-        poll_seconds: between two looks for new versions; 0 looks only now.
+        options: fields of `Options`.
 
     Raises:
         ValueError: `model_base_path` is no directory, or a port cannot be had. A version that cannot be loaded is no
@@ -47,7 +36,7 @@ def serve(
             f"Received: {model_base_path!r}."
         )
     catalog = Catalog([ServedModel(model_name, os.path.abspath(model_base_path))])
-    return Server(catalog, host, port, rest_api_port, poll_seconds)
+    return Server(catalog, Options(**options))
 
 
 class Server:
@@ -58,22 +47,26 @@ class Server:
         rest_port: of REST, None without.
     """
 
-    def __init__(self, catalog: Catalog, host: str, port: int, rest_port: int | None, poll_seconds: float):
-        self._catalog = catalog
+    def __init__(self, catalog: Catalog, options: Options):
+        self._catalog, self._options = catalog, options
         self._stopping = threading.Event()
         workers = 4 * (os.cpu_count() or 1)
-        self._grpc, self.port = make_server(catalog, f"{host}:{port}", workers)
-        self._rest = None if rest_port is None else RestServer(host, rest_port, functools.partial(answer, catalog))
+        self._grpc, self.port = make_server(catalog, f"{options.host}:{options.port}", workers, options.limits)
+        self._rest = None
+        if options.rest_api_port is not None:
+            call = Call(limits=options.limits, entrypoint="REST")
+            self._rest = RestServer(options.host, options.rest_api_port, functools.partial(answer, catalog, call=call))
         self.rest_port = self._rest and self._rest.server_port
         catalog.poll()  # before anybody can ask
         self._grpc.start()
         if self._rest:
             self._rest.start()
-        self._poller = threading.Thread(target=self._poll, args=(poll_seconds,), name="poll", daemon=True)
+        self._poller = threading.Thread(target=self._poll, name="poll", daemon=True)
         self._poller.start()
 
-    def stop(self, grace: float = _GRACE):
-        """Takes no new requests, finishes those that run (for up to `grace` seconds) and frees the models."""
+    def stop(self, grace: float | None = None):
+        """Takes no new requests, finishes those that run, for up to `grace` seconds, and frees the models."""
+        grace = self._options.grace if grace is None else grace
         self._stopping.set()
         ended = self._grpc.stop(grace)
         if self._rest:
@@ -88,7 +81,8 @@ class Server:
     def __exit__(self, *error):
         self.stop()
 
-    def _poll(self, seconds):
+    def _poll(self):
+        seconds = self._options.poll_seconds
         while seconds and not self._stopping.wait(seconds):
             try:
                 self._catalog.poll()

@@ -4,16 +4,34 @@ import contextlib
 import dataclasses
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 
+import numpy as np
 from absl import logging
 
 from bert_tf.serving import warmup
+from bert_tf.serving.call import Call
 from bert_tf.serving.errors import ServingError, not_found
 from bert_tf.serving.saved_model import SavedModel
+from bert_tf.serving.signatures import Signature
 from bert_tf.serving.version_folders import find_versions, fingerprint
 
 _UNKNOWN, _NOT_FOUND = 2, 5  # canonical code numbers
+
+# (signature, {input alias: array}, output aliases, call) -> {output alias: array}; raises ServingError
+Compute = Callable[[Signature, dict[str, np.ndarray], Sequence[str], Call], dict[str, np.ndarray]]
+
+
+def direct(model: SavedModel) -> Compute:
+    """Returns what computes each request by itself, in the thread that asks."""
+
+    def compute(signature, inputs, aliases, call):
+        call.check()
+        feeds = {signature.inputs[alias].tensor: array for alias, array in inputs.items()}
+        arrays = model.run(feeds, [signature.outputs[alias].tensor for alias in aliases])
+        return dict(zip(aliases, arrays, strict=True))
+
+    return compute
 
 
 @dataclasses.dataclass(eq=False)
@@ -24,6 +42,7 @@ class Version:
         name: of the model.
         number: of the version.
         model: what runs.
+        compute: runs it, for itself or in a batch with others.
         running: requests in it now.
         retired: whether a newer version has taken its place.
     """
@@ -31,6 +50,7 @@ class Version:
     name: str
     number: int
     model: SavedModel
+    compute: Compute
     running: int = 0
     retired: bool = False
 
@@ -130,7 +150,8 @@ class ServedModel:
         started = time.monotonic()
         self._set_state(number, State("LOADING"))
         try:
-            version = Version(self.name, number, SavedModel(folder))
+            model = SavedModel(folder)
+            version = Version(self.name, number, model, direct(model))
             requests = self._warm(version, folder)
         except Exception as error:  # whatever is wrong with one version, the server and the others live on
             self._refuse(number, files, error)
