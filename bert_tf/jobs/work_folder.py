@@ -1,6 +1,6 @@
 """The folder beside an output file in which the parts of an unfinished job wait."""
 
-import fcntl
+import contextlib
 import json
 import os
 import shutil
@@ -9,9 +9,10 @@ from absl import logging
 
 import bert_tf
 from bert_tf.files import brief, write_text
+from bert_tf.folder_lock import alone_in
 
-_MANIFEST, _LOCK = "manifest.json", "lock"
-_OF_THE_START = {_LOCK, f"{_MANIFEST}.tmp"}  # all that is there when a run is killed before it has a manifest
+_MANIFEST = "manifest.json"
+_OF_THE_START = {f"{_MANIFEST}.tmp"}  # all that is there when a run is killed before it has a manifest
 
 
 class WorkFolder:
@@ -34,14 +35,15 @@ class WorkFolder:
     def __enter__(self):
         """Raises ValueError where the folder is that of another job, in use, or none of ours."""
         os.makedirs(self.path, exist_ok=True)
-        self._lock = _locked(self.path)
-        try:
-            self._begin()
-        except BaseException:
-            if set(os.listdir(self.path)) <= _OF_THE_START:
-                shutil.rmtree(self.path)
-            os.close(self._lock)
-            raise
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(alone_in(self.path, "output_file"))
+            try:
+                self._begin()
+            except BaseException:
+                if set(os.listdir(self.path)) <= _OF_THE_START:
+                    shutil.rmtree(self.path)
+                raise
+            self._lock = stack.pop_all()
         return self
 
     def __exit__(self, error, *more):
@@ -52,7 +54,7 @@ class WorkFolder:
         else:
             logging.warning("%d part(s) of the work are kept in %s: the same command goes on after them.",
                             *(len(parts), self.path))  # fmt: skip
-        os.close(self._lock)
+        self._lock.close()
 
     def _begin(self):
         path = os.path.join(self.path, _MANIFEST)
@@ -83,22 +85,7 @@ class WorkFolder:
         """Takes the manifest away last: without it nobody would know whose the rest is."""
         names = sorted(os.listdir(self.path), key=lambda name: name == _MANIFEST)
         for name in names:
-            if name != _LOCK:
-                os.remove(os.path.join(self.path, name))
-
-
-def _locked(path):
-    """Returns the descriptor of the lock, which a process loses when it ends, however it does."""
-    lock = os.open(os.path.join(path, _LOCK), os.O_CREAT | os.O_RDWR)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        os.close(lock)
-        raise ValueError(
-            f"`output_file` must be written by one run at a time. Received {path}, in which another run is at work; "
-            "wait for its end."
-        ) from error
-    return lock
+            os.remove(os.path.join(self.path, name))
 
 
 def _read(path):

@@ -1,7 +1,9 @@
 """One model and what a program does with it: train it, bring it back, score it, ask it. Knows no concrete task."""
 
+import contextlib
 import dataclasses
 import functools
+import os
 import re
 from collections.abc import Callable
 from typing import Any
@@ -11,6 +13,7 @@ from absl import logging
 from bert_tf.checkpoints import convert, heads, shapes
 from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.checkpoints.store import Store
+from bert_tf.folder_lock import alone_in
 from bert_tf.training import cluster
 from bert_tf.training.actions import KeepBest, Progress, ScoreCheckpoints
 from bert_tf.training.history import History
@@ -56,6 +59,9 @@ class Job:
             keep_best: the metric by which the model is chosen on them; None: the last step's model is the result.
             early_stopping: with `keep_best`: the run ends after so many checkpoints in a row that were no better, and
                 is then finished: trained again, it makes no step. 0: it goes to its last step.
+
+        Raises:
+            ValueError: another run trains in the output directory, or as `state.begin`.
         """
         assert (keep_best or not early_stopping) and (held_out or not keep_best)
         run, evaluation = self.run, None
@@ -65,12 +71,14 @@ class Job:
         if held_out:
             evaluation = self._evaluation(held_out, keep_best, early_stopping)
         actions = [Progress(run, history=self.history), evaluation, self.history]
-        begin = functools.partial(self._begin, on_begin, evaluation if keep_best else None, [])
-        try:
-            state = fit(self.task, run, batches, [action for action in actions if action], begin)
-        finally:
-            if self.history:
-                self.history.write_page()
+        with contextlib.ExitStack() as stack:
+            on_begin = functools.partial(self._begin_alone, stack, on_begin)
+            begin = functools.partial(self._begin, on_begin, evaluation if keep_best else None, [])
+            try:
+                state = fit(self.task, run, batches, [action for action in actions if action], begin)
+            finally:
+                if self.history:
+                    self.history.write_page()
         self.model, self.global_step = state.model, state.ended_at or run.num_train_steps
         if keep_best:
             self._take_best()
@@ -117,6 +125,11 @@ class Job:
     def outputs_and_losses(self, scoring: Scoring) -> tuple:
         """Returns what `Scorer.outputs` returns."""
         return self._scorer_of(self.model).outputs(scoring)
+
+    def _begin_alone(self, stack, on_begin, model):
+        os.makedirs(self.run.output_dir, exist_ok=True)
+        stack.enter_context(alone_in(self.run.output_dir))
+        on_begin(model)
 
     def _begin(self, on_begin, keep_best, earlier, start, state):
         """What `fit` calls before the first step, and again after the run went back: `earlier` holds where it began."""

@@ -1,6 +1,5 @@
 """What a user can get wrong: one clear message, and nothing half-made."""
 
-import fcntl
 import os
 import pathlib
 import subprocess
@@ -9,6 +8,7 @@ import sys
 import numpy as np
 import pytest
 
+from bert_tf.folder_lock import alone_in
 from bert_tf.jobs.formats import Slice
 from bert_tf.jobs.npz import Npz
 from bert_tf.jobs.table import Table
@@ -73,7 +73,7 @@ def test_work_of_another_command_is_kept_until_it_may_go(home, monkeypatch):  # 
         patch.setattr(parts.PartWriter, "write", fail_at_two)
         run(job(home))
     kept = sorted(os.listdir(home / "out.npz.parts"))
-    assert kept == ["lock", "manifest.json", "part-00000000", "part-00000001"]
+    assert kept == ["manifest.json", "part-00000000", "part-00000001"]
     with pytest.raises(ValueError, match="no unfinished work of another command.*rows_per_part 5, which is now 6"):
         run(job(home, rows_per_part=6))
     with open(home / "in.txt", "a", encoding="utf-8") as file:
@@ -101,10 +101,8 @@ def test_a_folder_that_is_not_ours_and_one_in_use(home):  # noqa: F811
         run(job(home, overwrite=True))
     assert (folder / "mine.txt").read_text() == "dear"
     (folder / "mine.txt").unlink()
-    with open(folder / "lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        with pytest.raises(ValueError, match="must be written by one run at a time. Received .*out.npz.parts, in"):
-            run(job(home))
+    with alone_in(folder), pytest.raises(ValueError, match="`output_file` must be written by one.*out.npz.parts, in"):
+        run(job(home))
     check_npz(run(job(home)))
 
 

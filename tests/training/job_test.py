@@ -9,6 +9,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.checkpoints.store import Store
+from bert_tf.folder_lock import alone_in
 from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.training import distribution
 from bert_tf.training.batching import Batching
@@ -84,6 +85,13 @@ def test_an_unknown_metric_is_refused_before_anything_is_written(tmp_path):
     with pytest.raises(ValueError, match=r"`keep_best` must name one of \['accuracy', .*'loss'.*\]\. Received: 'bleu'"):
         _train(_job(tmp_path / "out"), HELD_OUT, "bleu")
     assert not (tmp_path / "out").exists()
+
+
+def test_two_runs_in_one_directory_are_not_mixed(tmp_path):
+    with alone_in(tmp_path), pytest.raises(ValueError, match=f"`output_dir` must be written by one.*{tmp_path}, in"):
+        _train(_job(tmp_path))
+    assert not os.listdir(tmp_path)
+    _train(_job(tmp_path))
 
 
 def test_without_a_trained_model_there_is_an_error_and_no_directory(tmp_path):
