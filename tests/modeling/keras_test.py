@@ -27,7 +27,8 @@ def examples(n, seed):
     return {"input_ids": ids, "input_mask": np.ones_like(ids), "segment_ids": np.zeros_like(ids)}, labels
 
 
-@pytest.mark.parametrize("precision", [pytest.param("float32", marks=pytest.mark.slow), "mixed_bfloat16"])
+@pytest.mark.slow
+@pytest.mark.parametrize("precision", ["float32", "mixed_bfloat16"])
 def test_compile_fit_save_load(tmp_path, precision):
     keras.utils.set_random_seed(0)
     model = classifier(precision)

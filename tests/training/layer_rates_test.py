@@ -171,7 +171,8 @@ def test_until_they_thaw_it_is_as_if_they_were_frozen(tmp_path):
 ALL_AT_ONCE = LayerRates(2, 1, 0.7, 3)
 
 
-@pytest.mark.parametrize("optimizer", ["adamw", pytest.param("lamb", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("optimizer", ["adamw", "lamb"])
 def test_a_run_resumed_while_layers_thaw_is_one_that_never_stopped_to_the_bit(tmp_path, optimizer):
     values = {"save_checkpoints_steps": 4, "optimizer": optimizer}
     _fit(_run(tmp_path / "whole", ALL_AT_ONCE, **values))
