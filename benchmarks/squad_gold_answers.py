@@ -49,7 +49,7 @@ def recovered(tokenizer, examples: SquadExamples, max_seq_length=384, doc_stride
     limits = rows.origin.limits.flat[rows.splits[:-1] + last]
     held = np.flatnonzero(first)
     return {examples.ids[i]: examples.contexts[i][starts[row] : limits[row]]
-            for row, i in zip(held, rows.example[held], strict=True)}  # fmt: skip
+            for row, i in zip(held, rows.origin.example[held], strict=True)}  # fmt: skip
 
 
 def compare(tokenizer, path) -> tuple[dict, list[dict]]:
