@@ -10,12 +10,13 @@ import time
 from collections.abc import Iterator
 
 import grpc
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4, CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from bert_tf.serving import text_configs
 from bert_tf.serving.errors import ServingError
 
 PATH = "/monitoring/prometheus/metrics"
+CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
 _REGISTRY = CollectorRegistry()
 _MICROSECONDS = 1e6
 
