@@ -12,12 +12,20 @@ SERVE = (
     Flag("file_system_poll_wait_seconds", 1.0, "Seconds between checks for new versions; 0: once.", "float", low=0),
 )
 
-ASK = (
+_CONNECTION = (
     Flag("server", "localhost:8500", "host:port of the server, for gRPC."),
     Flag("model_name", "default", "Which of its models."),
     Flag("timeout", 10.0, "Seconds after which a request gives up.", "float", low=0),
-    Flag("inputs", ["text"], "Names of the texts that an example has, such as question,context: arguments come "
-         "in this order, lines are tab-separated.", "list"),  # fmt: skip
+    Flag("tls", False, "Encrypt the connection, and trust the certificate authorities that gRPC brings.", "bool"),
+    Flag("tls_root_file", None, "Encrypt the connection, and trust these certificates (PEM)."),
+    Flag("tls_key_file", None, "Key by which this client proves who it is (PEM)."),
+    Flag("tls_certificate_file", None, "Certificate that goes with the key (PEM)."),
+)
+
+ASK = (
+    *_CONNECTION,
+    Flag("inputs", [], "Names of the texts that an example has, such as question,context: arguments come in this "
+         "order, lines are tab-separated. Default: the model is asked which it takes.", "list"),  # fmt: skip
     Flag("pair", False, "The same as --inputs=text_a,text_b: the model compares two texts.", "bool"),
     Flag("choices", False, "The same as --inputs=context,choices: the model chooses. All arguments, or all texts of a "
          "line, are then one example: the context and its choices.", "bool"),  # fmt: skip
