@@ -1,6 +1,7 @@
 """Asks a model server: this package's, or TensorFlow Serving itself. Needs no TensorFlow."""
 
 import collections
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from bert_tf.serving import client_stream
 from bert_tf.serving.client_base import BaseClient, chunks, read_end
-from bert_tf.serving.client_channel import options
+from bert_tf.serving.client_channel import OPTIONS
 
 
 class Client(BaseClient):
@@ -96,20 +97,26 @@ class Client(BaseClient):
         except client_stream.FAILURES as error:
             return client_stream.give_back(error, errors, size)
 
-    def _open(self, server, credentials, retry):
+    def _open(self, server, credentials):
         if credentials:
-            return grpc.secure_channel(server, credentials, options(retry))
-        return grpc.insecure_channel(server, options(retry))
+            return grpc.secure_channel(server, credentials, OPTIONS)
+        return grpc.insecure_channel(server, OPTIONS)
 
-    def _send(self, stub, request):
-        return stub.future(request, timeout=self._timeout, metadata=self._metadata)
+    def _send(self, stub, request, **options):
+        return stub.future(request, **options)
 
     def _finish(self, progress):
-        while progress.call is not None:
+        while not progress.has_ended:
+            question = progress.question
             try:
-                response = progress.call.result()
+                response = self._wait(progress)
             except grpc.RpcError as error:
-                progress = self._advance(progress.question, progress.question.throw, error)
+                progress = self._advance(question, question.throw, error)
             else:
-                progress = self._advance(progress.question, progress.question.send, response)
+                progress = self._advance(question, question.send, response)
         return read_end(progress)
+
+    def _wait(self, progress):
+        if progress.call is None:
+            return time.sleep(progress.wait)
+        return progress.call.result()

@@ -1,5 +1,6 @@
 """The client of `client.py` for programs on asyncio."""
 
+import asyncio
 import collections
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Sequence
 from typing import Any
@@ -9,7 +10,7 @@ import numpy as np
 
 from bert_tf.serving import client_stream
 from bert_tf.serving.client_base import BaseClient, read_end
-from bert_tf.serving.client_channel import options
+from bert_tf.serving.client_channel import OPTIONS
 
 
 class AsyncClient(BaseClient):
@@ -85,23 +86,29 @@ class AsyncClient(BaseClient):
         except client_stream.FAILURES as error:
             return client_stream.give_back(error, errors, size)
 
-    def _open(self, server, credentials, retry):
+    def _open(self, server, credentials):
         if credentials:
-            return grpc.aio.secure_channel(server, credentials, options(retry))
-        return grpc.aio.insecure_channel(server, options(retry))
+            return grpc.aio.secure_channel(server, credentials, OPTIONS)
+        return grpc.aio.insecure_channel(server, OPTIONS)
 
-    def _send(self, stub, request):
-        return stub(request, timeout=self._timeout, metadata=self._metadata)
+    def _send(self, stub, request, **options):
+        return stub(request, **options)
 
     async def _finish(self, progress):
-        while progress.call is not None:
+        while not progress.has_ended:
+            question = progress.question
             try:
-                response = await progress.call
+                response = await self._wait(progress)
             except grpc.RpcError as error:
-                progress = self._advance(progress.question, progress.question.throw, error)
+                progress = self._advance(question, question.throw, error)
             else:
-                progress = self._advance(progress.question, progress.question.send, response)
+                progress = self._advance(question, question.send, response)
         return read_end(progress)
+
+    async def _wait(self, progress):
+        if progress.call is None:
+            return await asyncio.sleep(progress.wait)
+        return await progress.call
 
 
 async def _chunks(items, size):

@@ -1,10 +1,12 @@
 """What the client that waits and the one that does not have in common, which is all but the waiting.
 
-A question is a generator: it yields the calls that it needs, is sent their answers, and returns what was asked for. So
+A question is a generator: it yields the calls that it needs, and the seconds that it wants to wait, is sent the
+answers, and returns what was asked for. So
 `Client` and `AsyncClient` differ only in how they wait for a call.
 """
 
 import itertools
+import time
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -17,9 +19,10 @@ from bert_tf.serving.client_channel import Retry, Tls
 from bert_tf.serving.client_errors import WRONG, explain, find_fault
 from bert_tf.serving.client_items import even
 from bert_tf.serving.client_requests import DEFAULT, METHODS, PAIR, Rpc, Signature, Target, VersionStatus
-from bert_tf.serving.client_results import Result, typed as typed_result
+from bert_tf.serving.client_results import Result
+from bert_tf.serving.client_results import typed as typed_result
 
-Question = Generator[Rpc, Any, Any]
+Question = Generator[Rpc | float, Any, Any]
 _EMBEDDING = "embedding"  # the output of a model that makes vectors
 
 
@@ -28,13 +31,19 @@ class Progress(NamedTuple):
 
     Attributes:
         question: the generator.
-        call: the one that it waits for; None: it has ended.
+        call: the one that it waits for, or None.
+        wait: seconds that it wants to wait, or None; without both it has ended.
         value: what it returned, or the exception with which it ended before its first call.
     """
 
     question: Question
-    call: Any
+    call: Any = None
+    wait: float | None = None
     value: Any = None
+
+    @property
+    def has_ended(self) -> bool:
+        return self.call is None and self.wait is None
 
 
 class BaseClient:
@@ -48,7 +57,7 @@ class BaseClient:
         label: of a version, instead of its number.
         tls: how the connection is encrypted; None: it is not.
         metadata: (key, value) pairs sent with every call, such as ("authorization", "Bearer ...").
-        retry: which calls are made again.
+        retry: which calls are made again; None: as `Retry` does by itself.
     """
 
     def __init__(
@@ -61,16 +70,17 @@ class BaseClient:
         label: str | None = None,
         tls: Tls | None = None,
         metadata: Iterable[tuple[str, str]] = (),
-        retry: Retry = Retry(),
+        retry: Retry | None = None,
     ):
         if version is not None and label is not None:
-            raise ValueError(f"`version` must come without `label`. Received {version} and {label!r}; give one of them.")
+            raise ValueError(f"`version` must come without `label`. Received {version} and {label!r}; give one.")
         self.server = server
         self.model_name = model_name
         self._timeout = timeout
         self._target = Target(model_name, version, label)
         self._metadata = tuple(metadata)
-        self._channel = self._open(server, tls and tls.credentials(), retry)
+        self._retry = retry or Retry()
+        self._channel = self._open(server, tls and tls.credentials())
         self._stubs = {
             name: self._channel.unary_unary(path, request.SerializeToString, response.FromString)
             for name, (path, request, response) in METHODS.items()
@@ -164,7 +174,7 @@ class BaseClient:
     def _predict(self, inputs, signature="", outputs=()) -> Question:
         request = client_requests.predict_request(self._target, inputs, signature, outputs)
         try:
-            response = yield Rpc("Predict", request)
+            response = yield from self._answer("Predict", request)
         except grpc.RpcError as error:
             fault = (yield from self._find_fault(request)) if error.code() in WRONG else None
             raise fault or self._explain(error) from error
@@ -244,9 +254,21 @@ class BaseClient:
 
     def _call(self, method, request) -> Question:
         try:
-            return (yield Rpc(method, request))
+            return (yield from self._answer(method, request))
         except grpc.RpcError as error:
             raise self._explain(error) from error
+
+    def _answer(self, method, request) -> Question:
+        """Makes a call, again where that may help, and returns its response or raises the last RpcError."""
+        deadline = time.monotonic() + self._timeout
+        for attempt in itertools.count(1):
+            try:
+                return (yield Rpc(method, request, max(0.0, deadline - time.monotonic())))
+            except grpc.RpcError as error:
+                wait = self._retry.find_wait(error, attempt)
+                if wait is None or time.monotonic() + wait >= deadline:
+                    raise
+            yield wait
 
     def _explain(self, error):
         return explain(error, self.server, self.model_name, self._timeout)
@@ -262,15 +284,18 @@ class BaseClient:
         try:
             return self._advance(question, question.send, None)
         except ValueError as error:  # told when its turn has come
-            return Progress(question, None, error)
+            return Progress(question, value=error)
 
     def _advance(self, question, feed, value) -> Progress:
         """Gives a question what it waited for, by `feed`, and makes its next call."""
         try:
-            rpc = feed(value)
+            step = feed(value)
         except StopIteration as end:
-            return Progress(question, None, end.value)
-        return Progress(question, self._send(self._stubs[rpc.method], rpc.request))
+            return Progress(question, value=end.value)
+        if not isinstance(step, Rpc):
+            return Progress(question, wait=step)
+        call = self._send(self._stubs[step.method], step.request, timeout=step.timeout, metadata=self._metadata)
+        return Progress(question, call)
 
 
 def read_end(progress: Progress) -> Any:

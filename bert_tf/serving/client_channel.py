@@ -1,31 +1,36 @@
 """How a client reaches its server: encryption, and which calls are repeated."""
 
 import dataclasses
-import json
 import os
+import random
+import re
 from typing import Any
 
 import grpc
 
-_MIB = 2**20
-_MOST_ATTEMPTS = 5  # gRPC goes no higher
+_PUSHBACK = "grpc-retry-pushback-ms"  # gRPC's name for it
+_HINT = re.compile(r"retry after (\d+(?:\.\d+)?) ?s\b")
 
 
 @dataclasses.dataclass(frozen=True)
 class Retry:
-    """When a call that failed is made again: gRPC's own retries, always within the call's timeout.
+    """When a call that failed is made again, always within the caller's timeout.
 
     Only UNAVAILABLE is tried again: nobody listens, the server stops, or its queue is full, all of which pass. A
     prediction changes nothing, so one that was computed although its answer was lost may be computed once more.
     RESOURCE_EXHAUSTED (the message is too large) and INVALID_ARGUMENT would only fail again, DEADLINE_EXCEEDED has used
     up the caller's time, and INTERNAL or UNKNOWN are faults that somebody should see.
 
+    gRPC's own retries are not used: with waits of a few milliseconds a call that fails for the last time may not return
+    before its deadline (grpcio 1.85).
+
     Attributes:
-        attempts: calls altogether, 1 to 5; 1 never repeats.
-        first_wait: seconds before the second call. Each further wait is twice as long; all are spread at random, so
-            that callers who failed together do not come back together. Where the server says how long to wait, by
-            `grpc-retry-pushback-ms` in the metadata behind its refusal, that holds instead.
-        longest_wait: seconds beyond which waits do not grow.
+        attempts: calls altogether; 1 never repeats.
+        first_wait: seconds before the second call at most. Each further wait is twice as long; all are between half and
+            the whole of that, at random, so that callers who failed together do not come back together. Where the
+            server says how long to wait, in words ("retry after 0.2 s") or by `grpc-retry-pushback-ms` in the metadata
+            behind its refusal, that holds instead; a negative number there forbids it.
+        longest_wait: seconds beyond which waits of our own do not grow.
     """
 
     attempts: int = 4
@@ -33,15 +38,27 @@ class Retry:
     longest_wait: float = 2.0
 
     def __post_init__(self):
-        if not 1 <= self.attempts <= _MOST_ATTEMPTS:
+        if self.attempts < 1:
+            raise ValueError(f"`attempts` must be at least 1. Received: {self.attempts}; 1 never repeats a call.")
+        if not 0 <= self.first_wait <= self.longest_wait:
             raise ValueError(
-                f"`attempts` must be from 1 to {_MOST_ATTEMPTS}. Received: {self.attempts}; ask again later instead."
-            )
-        if not 0 < self.first_wait <= self.longest_wait:
-            raise ValueError(
-                f"`first_wait` must be above 0 and at most `longest_wait`. Received: {self.first_wait:g} and "
+                f"`first_wait` must be from 0 to `longest_wait`. Received: {self.first_wait:g} and "
                 f"{self.longest_wait:g} s; give both in seconds."
             )
+
+    def find_wait(self, error: grpc.RpcError, attempt: int) -> float | None:
+        """Returns the seconds after which a call is to be made again, None where it is not.
+
+        Args:
+            error: with which the call failed.
+            attempt: how many calls there were, 1 or more.
+        """
+        if error.code() != grpc.StatusCode.UNAVAILABLE or attempt >= self.attempts:
+            return None
+        hint = _find_hint(error)
+        if hint is None:
+            return random.uniform(0.5, 1) * min(self.longest_wait, self.first_wait * 2 ** (attempt - 1))
+        return None if hint < 0 else random.uniform(1, 1.5) * hint  # no earlier, and not all at once
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,27 +88,24 @@ class Tls:
         return grpc.ssl_channel_credentials(*(file and _read(file) for file in files))
 
 
-def options(retry: Retry) -> list[tuple[str, Any]]:
-    """Returns the settings of a client's channel."""
-    policy = {
-        "maxAttempts": retry.attempts,
-        "initialBackoff": f"{retry.first_wait:.3f}s",
-        "maxBackoff": f"{retry.longest_wait:.3f}s",
-        "backoffMultiplier": 2,
-        "retryableStatusCodes": ["UNAVAILABLE"],
-    }
-    methods = [{"name": [{}], "retryPolicy": policy}] if retry.attempts > 1 else []
-    return [
-        ("grpc.max_receive_message_length", -1),  # gRPC's default of 4 MiB is less than one batch of token vectors
-        ("grpc.max_send_message_length", -1),
-        ("grpc.service_config", json.dumps({"methodConfig": methods})),
-        ("grpc.enable_retries", int(retry.attempts > 1)),
-        ("grpc.per_rpc_retry_buffer_size", 64 * _MIB),  # a request beyond it could not be sent again
-        # A server that comes back is found within seconds; gRPC would wait up to two minutes between looks.
-        ("grpc.initial_reconnect_backoff_ms", 100),
-        ("grpc.min_reconnect_backoff_ms", 100),
-        ("grpc.max_reconnect_backoff_ms", 2000),
-    ]
+OPTIONS: list[tuple[str, Any]] = [
+    ("grpc.max_receive_message_length", -1),  # gRPC's default of 4 MiB is less than one batch of token vectors
+    ("grpc.max_send_message_length", -1),
+    ("grpc.enable_retries", 0),
+    # A server that comes back is found within seconds; gRPC would wait up to two minutes between looks.
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.min_reconnect_backoff_ms", 100),
+    ("grpc.max_reconnect_backoff_ms", 2000),
+]
+
+
+def _find_hint(error):
+    """Returns the seconds that a server wants its callers to wait, None where it does not say."""
+    for key, value in error.trailing_metadata() or ():
+        if key == _PUSHBACK and re.fullmatch(r"-?\d{1,9}", value):
+            return int(value) / 1000
+    match = _HINT.search(error.details() or "")
+    return float(match[1]) if match else None
 
 
 def _read(path):

@@ -22,10 +22,11 @@ _STATES = {0: "UNKNOWN", 10: "START", 20: "LOADING", 30: "AVAILABLE", 40: "UNLOA
 
 
 class Rpc(NamedTuple):
-    """A call to make: a key of METHODS, and its request."""
+    """A call to make: a key of METHODS, its request, and the seconds that it may take."""
 
     method: str
     request: Any
+    timeout: float
 
 
 class Target(NamedTuple):

@@ -29,8 +29,8 @@ def give_back(error: Exception, errors: str, size: int) -> list[Any]:
 
 
 def is_done(progress: Progress) -> bool:
-    """Returns whether the answer to a question's call is there."""
-    return progress.call is None or progress.call.done()
+    """Returns whether what a question waits for is there."""
+    return progress.has_ended or progress.call is not None and progress.call.done()
 
 
 def by_length(texts: Sequence[str]) -> list[int]:

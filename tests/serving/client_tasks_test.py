@@ -108,7 +108,7 @@ def test_a_model_that_does_not_classify(alike):
     "model, inputs, message",
     [
         ("squad", ["text"], "Model 'squad' must be asked with the inputs question, context. Received text; name them"),
-        ("alike", ["question", "context"], "must be asked with the inputs text_a, text_b. Received question, context; name them"),
+        ("alike", ["question", "context"], "must be asked with the inputs text_a, text_b. Received question, context;"),
         ("alike", [], "Inputs must be lists of equally many texts. Received none."),
     ],
 )

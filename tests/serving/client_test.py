@@ -15,6 +15,8 @@ from tensorflow_serving.apis import predict_pb2
 from bert_tf.serving import messages, wire
 from bert_tf.serving.answers import rows
 from bert_tf.serving.client import Client
+from bert_tf.serving.client_requests import TensorKind, VersionStatus
+from bert_tf.serving.client_results import Answer, Blank, Choice, Classification, Entities, Entity, Score, typed
 from bert_tf.serving.saved_model import SavedModel
 
 GOOD = {"label": "good", "probabilities": {"bad": 0.25, "good": 0.75}}
@@ -73,6 +75,44 @@ def test_predict(client):
     assert set(client.predict({"text": ["x"]}, outputs=["label"])) == {"label"}
 
 
+def test_what_a_model_takes_and_whether_it_is_there(client):
+    signatures = client.signatures()
+    assert list(signatures) == ["classify", "echo", "numbers", "pair", "regress", "serving_default"]
+    x, scale = TensorKind("float32", (None, 3)), TensorKind("int32", (None,))
+    assert signatures["numbers"].inputs == {"scale": scale, "x": x}
+    assert signatures["numbers"].outputs["total"].dtype == "int64"
+    assert signatures["classify"].method == "tensorflow/serving/classify"
+    assert signatures["pair"].text_inputs == ("text_a", "text_b") and client.text_inputs() == ("text",)
+    assert client.status() == [VersionStatus(3, "AVAILABLE", 0, "")]
+
+
+ROWS = [
+    (GOOD, Classification("good", {"bad": 0.25, "good": 0.75})),
+    ({"score": 0.5}, Score(0.5)),
+    ({"choice": 1, "probabilities": [0.1, 0.9]}, Choice(1, (0.1, 0.9))),
+    ({"token": ["a", "b"], "probability": [0.9, 0.1]}, Blank(("a", "b"), (0.9, 0.1))),
+    (
+        {"answer": "x", "start": 0, "end": 1, "score": 2.0, "null_score": -1.0},
+        Answer("x", 0, 1, 2.0, -1.0),
+    ),
+    (
+        {"entities": [{"text": "Ann", "type": "PER", "start": 0, "end": 3, "score": 0.9}]},
+        Entities((Entity("Ann", "PER", 0, 3, 0.9),)),
+    ),
+]
+
+
+@pytest.mark.parametrize("row, result", ROWS, ids=[type(result).__name__ for _, result in ROWS])
+def test_rows_as_types(row, result):
+    assert typed(row) == result
+
+
+def test_what_has_no_type(client):
+    assert client.ask({"text": ["fine"]}, typed=True) == [ROWS[0][1]] == client.classify(["fine"], typed=True)
+    with pytest.raises(ValueError, match="`typed` must go with a model of a known kind, .* Received y; ask without"):
+        typed({"y": 1})
+
+
 def test_answers_of_more_than_four_mebibytes_arrive(client):
     image = b"\xff" * 2**23
     assert client.predict({"image_bytes": [image]}, "echo")["image_bytes"][0] == image
@@ -81,7 +121,7 @@ def test_answers_of_more_than_four_mebibytes_arrive(client):
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        (({"text": ["x"]}, "q"), "`signature` must be one that model 'film' has: classify, echo, numbers, pair, regress"),
+        (({"text": ["x"]}, "q"), "`signature` must be one that model 'film' has: classify, echo, numbers, pair,"),
         (({"x": [["a"]], "scale": [1]}, "numbers"), "Input 'x' must be float32 of shape [n, 3]. Received string of"),
         (({"text": [["x"], ["y", "z"]]},), "Input 'text' must be an array or even lists"),
         (({"text": [b"x", 1]},), "Input 'text' must be strings throughout. Received a int."),
@@ -196,5 +236,6 @@ def test_the_program_says_what_is_wrong(film, arguments, text, message):
 
 
 def test_the_client_is_light():
-    code = "import sys, bert_tf.serving.client; sys.exit('tensorflow' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+    code = "import sys; from bert_tf.serving import AsyncClient, Client\n"
+    code += "print(*{'tensorflow', 'aiohttp'} & set(sys.modules))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True).stdout == b"\n"
