@@ -153,13 +153,16 @@ class BaseClient:
         """
         return self._run(self._signatures())
 
-    def text_inputs(self) -> tuple[str, ...]:
+    def text_inputs(self, signature: str = "") -> tuple[str, ...]:
         """Returns the names of the texts that an example has, as `ask` and `stream` want them: ("question", "context").
+
+        Args:
+            signature: its name; by default "serving_default".
 
         Raises:
             ValueError, ConnectionError, TimeoutError: as `predict`.
         """
-        return self._run(self._text_inputs())
+        return self._run(self._text_inputs(signature))
 
     def status(self) -> list[VersionStatus]:
         """Returns the state of the versions of the model that the server has met, the newest first.
@@ -229,20 +232,20 @@ class BaseClient:
 
     def _width(self) -> Question:
         """Returns how many numbers a vector has, as the signature says."""
-        kind = (yield from self._default_signature()).outputs.get(_EMBEDDING)
+        kind = (yield from self._signature()).outputs.get(_EMBEDDING)
         return (kind and kind.shape and kind.shape[-1]) or 0
 
-    def _text_inputs(self) -> Question:
-        return (yield from self._default_signature()).text_inputs
+    def _text_inputs(self, signature) -> Question:
+        return (yield from self._signature(signature)).text_inputs
 
-    def _default_signature(self) -> Question:
-        found = yield from self._signatures()
-        if DEFAULT not in found:
+    def _signature(self, name="") -> Question:
+        found, name = (yield from self._signatures()), name or DEFAULT
+        if name not in found:
             raise ValueError(
-                f"Model {self.model_name!r} must have a signature {DEFAULT}. Received one with "
+                f"Model {self.model_name!r} must have the signature {name}. Received one with "
                 f"{', '.join(found) or 'none'}; Client.predict asks any signature."
             )
-        return found[DEFAULT]
+        return found[name]
 
     def _signatures(self) -> Question:
         response = yield from self._call("GetModelMetadata", client_requests.metadata_request(self._target))

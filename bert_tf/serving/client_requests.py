@@ -1,7 +1,7 @@
 """What a client sends and reads, whichever way it waits: messages made and taken apart."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -82,8 +82,7 @@ class Signature:
     @property
     def text_inputs(self) -> tuple[str, ...]:
         """Names of its inputs, in the order in which people give them: question, context."""
-        names = tuple(self.inputs)
-        return next((order for order in _ORDERS if set(order) == set(names)), names)
+        return order_of(self.inputs)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -101,6 +100,12 @@ class VersionStatus:
     state: str
     code: int
     message: str
+
+
+def order_of(inputs: Iterable[str]) -> tuple[str, ...]:
+    """Returns the names of inputs in the order in which people give them; sorted, where that is not known."""
+    names = set(inputs)
+    return next((order for order in _ORDERS if set(order) == names), tuple(sorted(names)))
 
 
 def predict_request(target: Target, inputs: Mapping[str, Any], signature: str = "", outputs: Sequence[str] = ()):
