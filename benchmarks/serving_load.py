@@ -52,12 +52,21 @@ def running(command, base_path):
     process = subprocess.Popen([*shlex.split(command), *flags], env=environment, stderr=subprocess.DEVNULL)
     address = f"localhost:{port}"
     try:
-        with Client(address, _NAME, timeout=120, retry=Retry(1000, 0.5, 0.5)) as client:
-            client.signatures()
+        _wait_for(process, address)
         yield address
     finally:
         process.terminate()
         process.wait()
+
+
+def _wait_for(process, address):
+    with Client(address, _NAME, retry=Retry(1)) as client:
+        while process.poll() is None:
+            with contextlib.suppress(ValueError, OSError):  # not yet, or the model is still being loaded
+                client.signatures()
+                return
+            time.sleep(0.5)
+    raise RuntimeError(f"The server ended with {process.returncode}: {shlex.join(process.args)}")
 
 
 def measure(address, bodies, callers=None, rate=None, seconds=10.0):

@@ -12,6 +12,7 @@ PAIR = ("text_a", "text_b")  # the inputs of a model that compares two texts
 CHOICES = ("context", "choices")  # and of one that chooses among several
 _ORDERS = (PAIR, CHOICES, ("question", "context"))  # as people put them; a signature's inputs have no order
 DEFAULT = "serving_default"  # the signature that is meant where none is named
+INITIAL = "__saved_model_init_op"  # a signature that TensorFlow writes for itself
 _PREDICTION, _MODEL = "/tensorflow.serving.PredictionService", "/tensorflow.serving.ModelService"
 METHODS = {  # name: (path, request, response)
     "Predict": (f"{_PREDICTION}/Predict", messages.PredictRequest, messages.PredictResponse),
@@ -140,7 +141,7 @@ def read_signatures(response) -> dict[str, Signature]:
     return {
         each.key: Signature(each.key, each.value.method_name, _kinds(each.value.inputs), _kinds(each.value.outputs))
         for each in sorted(found, key=lambda each: each.key)
-        if each.key != "__saved_model_init_op"  # TensorFlow's own
+        if each.key != INITIAL
     }
 
 

@@ -12,7 +12,7 @@ import grpc
 from bert_tf.serving.client_channel import OPTIONS, Tls
 from bert_tf.serving.client_errors import explain
 from bert_tf.serving.client_items import even
-from bert_tf.serving.client_requests import DEFAULT, METHODS, Target, order_of, predict_request
+from bert_tf.serving.client_requests import DEFAULT, INITIAL, METHODS, Target, order_of, predict_request
 from bert_tf.serving.load_generator import OK, Send
 
 _PREDICT = METHODS["Predict"][0]
@@ -111,6 +111,8 @@ def inputs_over_rest(server: str, name: str, signature: str, timeout: float) -> 
         raise ValueError(
             f"http://{server} must serve model {name!r}. Received HTTP {error.code}; check `model_name`."
         ) from error
-    if (signature or DEFAULT) not in found:
-        raise ValueError(f"`signature` must be one of {', '.join(sorted(found))}. Received: {signature or DEFAULT!r}.")
-    return order_of(found[signature or DEFAULT]["inputs"])
+    signature = signature or DEFAULT
+    if signature not in found:
+        there = ", ".join(sorted({*found} - {INITIAL}))
+        raise ValueError(f"`signature` must be one of {there}. Received: {signature!r}; choose one of them.")
+    return order_of(found[signature]["inputs"])
