@@ -30,8 +30,8 @@ _BATCH = 32  # examples a request
 def main(settings, texts):
     """Prints a line for each example."""
     from bert_tf.serving.client import Client
-    from bert_tf.serving.client_base import chunks, to_inputs
     from bert_tf.serving.client_items import read_choices, read_items
+    from bert_tf.serving.client_questions import chunks, to_inputs
     from bert_tf.serving.client_requests import CHOICES, PAIR
 
     names = _input_names(settings, {"pair": PAIR, "choices": CHOICES})

@@ -72,8 +72,8 @@ def _read_rates(settings):
 
 def _read_batches(settings):
     """Returns what is asked, in the order in which it is: {input: texts} of each request."""
-    from bert_tf.serving.client_base import to_inputs
     from bert_tf.serving.client_items import read_file
+    from bert_tf.serving.client_questions import to_inputs
     from bert_tf.serving.client_requests import CHOICES
 
     names = _input_names(settings)

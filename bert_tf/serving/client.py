@@ -9,8 +9,9 @@ import grpc
 import numpy as np
 
 from bert_tf.serving import client_stream
-from bert_tf.serving.client_base import BaseClient, chunks, read_end
+from bert_tf.serving.client_base import BaseClient, read_end
 from bert_tf.serving.client_channel import OPTIONS
+from bert_tf.serving.client_questions import chunks
 
 
 class Client(BaseClient):
@@ -44,7 +45,8 @@ class Client(BaseClient):
         """
         client_stream.check(in_flight, batch_size, errors)
         names = self.text_inputs()
-        questions = ((len(chunk), self._ask_items(chunk, names, typed)) for chunk in chunks(items, batch_size))
+        parts = chunks(items, batch_size)
+        questions = ((len(part), self._questions.ask_items(part, names, typed)) for part in parts)
         yield from self._window(questions, in_flight, errors)
 
     def encode(
@@ -62,9 +64,12 @@ class Client(BaseClient):
         """
         client_stream.check(in_flight, batch_size, "raise")
         order = client_stream.by_length(texts)
-        questions = ((len(each), self._vectors([texts[i] for i in each])) for each in chunks(order, batch_size))
+        parts = chunks(order, batch_size)
+        questions = ((len(part), self._questions.vectors([texts[i] for i in part])) for part in parts)
         found = list(self._window(questions, in_flight, "raise"))
-        return client_stream.in_order(found, order) if found else np.zeros([0, self._run(self._width())], np.float32)
+        if not found:
+            return np.zeros([0, self._run(self._questions.width())], np.float32)
+        return client_stream.in_order(found, order)
 
     def close(self):
         """Ends the connection, and the calls that are under way."""

@@ -34,7 +34,7 @@ class AsyncClient(BaseClient):
 
         async def questions():
             async for chunk in _chunks(items, batch_size):
-                yield len(chunk), self._ask_items(chunk, names, typed)
+                yield len(chunk), self._questions.ask_items(chunk, names, typed)
 
         async for answer in self._window(questions(), in_flight, errors):
             yield answer
@@ -48,10 +48,12 @@ class AsyncClient(BaseClient):
 
         async def questions():
             async for each in _chunks(order, batch_size):
-                yield len(each), self._vectors([texts[i] for i in each])
+                yield len(each), self._questions.vectors([texts[i] for i in each])
 
         found = [vector async for vector in self._window(questions(), in_flight, "raise")]
-        return client_stream.in_order(found, order) if found else np.zeros([0, await self._run(self._width())], "f")
+        if not found:
+            return np.zeros([0, await self._run(self._questions.width())], np.float32)
+        return client_stream.in_order(found, order)
 
     async def close(self):
         """Ends the connection, and the calls that are under way."""
