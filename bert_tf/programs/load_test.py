@@ -29,7 +29,8 @@ def main(settings):
         print("\n".join(load_report.lines(name, load_report.summarize(samples, settings.batch_size))), flush=True)
     if settings.output_dir:
         os.makedirs(settings.output_dir, exist_ok=True)
-        told = {name: str(value) for name, value in settings.given_values().items() if not name.startswith("tls")}
+        given = {name: value for name, value in settings.given_values().items() if not name.startswith("tls")}
+        told = {name: ",".join(value) if isinstance(value, list) else value for name, value in given.items()}
         for kind, write in (("json", load_report.to_json), ("html", load_report.to_page)):
             write_text(os.path.join(settings.output_dir, f"load_test.{kind}"), write(told, runs, settings.batch_size))
 

@@ -97,7 +97,9 @@ def _draw_curves(axes, runs):
         if answered := [sample.seconds for sample in samples if sample.code == OK]:
             axes.plot(100 / (100 - _PLACES), np.percentile(answered, _PLACES) * 1e3, label=name)
             axes.legend()
-    axes.set(xscale="log", yscale="log", xlabel="one request in ... takes longer", ylabel="ms")
+    axes.set(xscale="log", xlabel="one request in ... takes longer")
+    _label(axes.xaxis, (1,))
+    _show_milliseconds(axes)
 
 
 def _draw_seconds(axes, runs):
@@ -110,4 +112,19 @@ def _draw_seconds(axes, runs):
         (line,) = axes.plot(seconds, [np.percentile(each[second], 50) for second in seconds], label=name)
         axes.plot(seconds, [np.percentile(each[second], 99) for second in seconds], ":", color=line.get_color())
         axes.legend()
-    axes.set(yscale="log", xlabel="seconds", ylabel="ms")
+    axes.set(xlabel="seconds")
+    _show_milliseconds(axes)
+
+
+def _show_milliseconds(axes):
+    axes.set(yscale="log", ylabel="ms")
+    _label(axes.yaxis, (1, 2, 5))
+
+
+def _label(axis, digits):
+    """Has a logarithmic axis show plain numbers: powers of ten would be formulas, which a page does not draw."""
+    from matplotlib import ticker  # slow to import, and only a page needs it
+
+    axis.set_major_locator(ticker.LogLocator(subs=digits))
+    axis.set_major_formatter("{x:g}")
+    axis.set_minor_formatter(ticker.NullFormatter())

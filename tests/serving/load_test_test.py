@@ -104,7 +104,7 @@ def test_the_program(tmp_path):
     assert run["codes"]["UNAVAILABLE"] == 2 and run["requests"] == len(server.requests) - 1
     assert {len(request.inputs[0].value.string_val) for request in server.requests} == {2}
     page = (tmp_path / "out" / "load_test.html").read_text(encoding="utf-8")
-    assert page.count("<svg") == 2 and "latency p99.9" in page
+    assert page.count("<svg") == 2 and "latency p99.9" in page and "mathdefault" not in page
 
 
 def test_the_program_over_rest(film, tmp_path):
