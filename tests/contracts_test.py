@@ -229,6 +229,8 @@ LIGHT = {
     "bert_tf.checkpoints.names": ("tensorflow", "keras", "numpy"),
     "bert_tf.checkpoints.heads": ("tensorflow", "keras", "numpy"),
     "bert_tf.evaluation.squad_scores": ("tensorflow", "keras", "numpy"),
+    "bert_tf.serving.client_async": ("tensorflow", "keras", "aiohttp"),
+    "bert_tf.serving.load_calls": ("tensorflow", "keras", "aiohttp"),
     "bert_tf.evaluation.metrics": ("tensorflow", "keras"),
     "bert_tf.evaluation.results": ("tensorflow", "keras"),
     "bert_tf.evaluation.bootstrap": ("tensorflow", "keras"),
@@ -361,7 +363,8 @@ PAGES = {
     "extend_vocabulary": "vocabulary",
     "score_squad": "squad_scorer",
     "serve": "serving",
-    "ask": "serving",
+    "ask": "client",
+    "load_test": "client",
     "search": "embed",
 }
 

@@ -10,7 +10,7 @@ from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.export.saved_model import export
 from bert_tf.export.served import ServedModel
 from bert_tf.model_files import load_description
-from bert_tf.tasks.registry import read_task
+from bert_tf.tasks.registry import task_of
 from bert_tf.tasks.task import TrainedTask
 
 
@@ -20,16 +20,16 @@ def export_trained(
     """Exports the trained model in `directory` as the next version below `export_dir`, and returns its path.
 
     Args:
-        directory: what a program's output_dir holds after training.
+        directory: what a program's output_dir holds after training, or a sentence-transformers directory.
         export_dir: the model's directory as a server knows it; by default `export` in `directory`.
         dtype: of weights and computation; probabilities are float32 in any case. bfloat16 halves the size.
-        trained: its task; None: what task.json says.
+        trained: its task; None: what task.json, or modules.json, says.
 
     Raises:
         ValueError: no trained model is there, or the export cannot be written.
     """
     description = load_description([directory])
-    trained = trained or read_task(directory, description.config)
+    trained = trained or task_of(directory, description)
     task = type(trained.task)(description.config, **trained.task.to_dict())  # one that was trained may have adapters
     checkpoint = open_checkpoint(directory)
     shapes.check(checkpoint, task.config)

@@ -24,8 +24,8 @@ EXPORT = (
 )
 
 EXPORT_ALONE = (
-    Flag("model", None, "A trained model: what run_classifier or another program left in --output_dir.",
-         required=True),  # fmt: skip
+    Flag("model", None, "A trained model: what run_classifier or another program left in --output_dir; or a "
+         "sentence-transformers directory, to serve its vectors.", required=True),  # fmt: skip
     Flag("export_dir", None, "The model's directory as a server knows it; the export becomes its next version.",
          required=True),  # fmt: skip
     _EXPORT_DTYPE,

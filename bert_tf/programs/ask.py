@@ -3,13 +3,13 @@
     bert-tf ask --server=localhost:8500 --model_name=NAME "A fine film." "A dull one."
 
 prints one JSON line per text: {"text": ..., "label": ..., "probabilities": {label: p}}, or what else the model gives.
-A model that takes several texts for one answer is asked with their names:
+Where an example has several texts, they come in turn, in the order in which people name them:
 
-    bert-tf ask --model_name=squad --inputs=question,context "Who wrote it?" "Jane Austen did."
+    bert-tf ask --model_name=squad "Who wrote it?" "Jane Austen did."
 
-One that chooses is asked with a context and its choices:
+A model that chooses is asked with a context and its choices:
 
-    bert-tf ask --model_name=swag --choices "She opens the door." "She walks in." "The door is a fish."
+    bert-tf ask --model_name=swag "She opens the door." "She walks in." "The door is a fish."
 
 Without texts it reads them from standard input, one example per line, with tabs between its texts.
 """
@@ -18,29 +18,41 @@ import json
 import sys
 
 from bert_tf.flags.serving import ASK
+from bert_tf.programs.connection import tls_of
 
 FLAGS = ASK
 TAKES_TEXTS = True
 
 
+_BATCH = 32  # examples a request
+
+
 def main(settings, texts):
     """Prints a line for each example."""
-    from bert_tf.serving.client import CHOICES, PAIR, Client, ask
+    from bert_tf.serving.client import Client
     from bert_tf.serving.client_items import read_choices, read_items
+    from bert_tf.serving.client_questions import chunks, to_inputs
+    from bert_tf.serving.client_requests import CHOICES, PAIR
 
     names = _input_names(settings, {"pair": PAIR, "choices": CHOICES})
-    items = read_choices(texts) if names == CHOICES else read_items(texts, names)
     try:
-        with Client(settings.server, settings.model_name, settings.timeout) as client:
-            for line in ask(client, names, items):
-                print(json.dumps(line, ensure_ascii=False), flush=True)
+        with Client(settings.server, settings.model_name, settings.timeout, tls=tls_of(settings)) as client:
+            names = names or client.text_inputs()
+            items = read_choices(texts) if names == CHOICES else read_items(texts, names)
+            for batch in chunks(items, _BATCH):
+                for item, answer in zip(batch, client.ask(to_inputs(batch, names)), strict=True):
+                    line = dict(zip(names, item, strict=True)) | answer
+                    print(json.dumps(line, ensure_ascii=False), flush=True)
     except BrokenPipeError:  # the reader of our lines has seen enough
         sys.stderr.close()
         sys.exit(1)
 
 
 def _input_names(settings, meanings):
-    """Returns what --inputs asks for, or a flag that stands for certain names: `meanings` {flag: names}.
+    """Returns what --inputs asks for, or a flag that stands for certain names; () where the model is to say it.
+
+    Args:
+        meanings: {flag: names}.
 
     Raises:
         ValueError: they contradict one another, or a name is missing or there twice.
@@ -53,7 +65,7 @@ def _input_names(settings, meanings):
             f"--{short[0]} must come without --inputs, since it means {','.join(meanings[short[0]])}. Received also "
             f"{','.join(names)}; leave one of them out."
         )
-    if not names or not all(names) or len(set(names)) < len(names):
+    if "inputs" in settings.given and (not all(names) or not names or len(set(names)) < len(names)):
         raise ValueError(
             f"--inputs must be different names with commas between. Received {','.join(names)!r}; "
             "question,context is right for a model that answers questions."

@@ -33,6 +33,7 @@ PROGRAMS = (
     "export",
     "serve",
     "ask",
+    "load_test",
 )
 
 

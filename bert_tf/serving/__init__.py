@@ -1,1 +1,19 @@
 """Serving over TensorFlow Serving's protocol: `server` answers for any SavedModel, `client` asks any such server."""
+
+__all__ = ["AsyncClient", "Client", "Retry", "Tls"]
+
+_HOMES = {
+    "AsyncClient": "bert_tf.serving.client_async",
+    "Client": "bert_tf.serving.client",
+    "Retry": "bert_tf.serving.client_channel",
+    "Tls": "bert_tf.serving.client_channel",
+}
+
+
+def __getattr__(name):
+    """Imports a public name when it is first asked for: the server's modules need TensorFlow, the client's do not."""
+    if name not in __all__:
+        raise AttributeError(f"module 'bert_tf.serving' has no attribute {name!r}; it has {__all__}")
+    from importlib import import_module
+
+    return getattr(import_module(_HOMES[name]), name)

@@ -1,128 +1,78 @@
 """Asks a model server: this package's, or TensorFlow Serving itself. Needs no TensorFlow."""
 
-import itertools
+import collections
+import time
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import grpc
 import numpy as np
 
-from bert_tf.serving import wire
-from bert_tf.serving.answers import CLASSES, rows
-from bert_tf.serving.client_errors import explained
-from bert_tf.serving.client_items import even
-
-_PREDICT = "/tensorflow.serving.PredictionService/Predict"
-_BATCH = 32  # examples a request
-PAIR = ("text_a", "text_b")  # the inputs of a model that compares two texts
-CHOICES = ("context", "choices")  # and of one that chooses among several
-_OPTIONS = (
-    ("grpc.max_receive_message_length", -1),  # gRPC's default of 4 MiB is less than one batch of token vectors
-    ("grpc.max_send_message_length", -1),
-)
+from bert_tf.serving import client_stream
+from bert_tf.serving.client_base import BaseClient, read_end
+from bert_tf.serving.client_channel import OPTIONS
+from bert_tf.serving.client_questions import chunks
 
 
-class Client:
+class Client(BaseClient):
     """A connection to one model of one server; a context manager, safe to share among threads.
 
-    Args:
-        server: "host:port" of its gRPC face.
-        model_name: the model.
-        timeout: seconds after which a call gives up.
-        version: of the model; by default the newest.
+    Its arguments are those of `BaseClient`.
     """
 
-    def __init__(self, server: str, model_name: str = "default", timeout: float = 10.0, version: int | None = None):
-        self.server = server
-        self.model_name = model_name
-        self._timeout = timeout
-        self._version = version
-        self._channel = grpc.insecure_channel(server, options=_OPTIONS)
-        self._predict = self._channel.unary_unary(
-            _PREDICT, wire.PredictRequest.SerializeToString, wire.PredictResponse.FromString
-        )
+    def stream(
+        self,
+        items: Iterable[Any],
+        in_flight: int = client_stream.IN_FLIGHT,
+        batch_size: int = 1,
+        typed: bool = False,
+        errors: str = "raise",
+    ) -> Iterator[Any]:
+        """Asks about any number of examples, many at a time, and yields the answers in the order of the examples.
 
-    def predict(
-        self, inputs: dict[str, np.ndarray | list], signature: str = "", outputs: Sequence[str] = ()
-    ) -> dict[str, np.ndarray]:
-        """Runs any signature.
+        It reads no further ahead than the questions in flight.
 
         Args:
-            inputs: {name: array or nested lists}; integers in lists become int32, floats float32, str UTF-8.
-            signature: its name; by default "serving_default".
-            outputs: the ones wanted; by default all.
-
-        Returns:
-            {name: array}; strings as objects of type bytes.
-
-        Raises:
-            ValueError: the server refuses the request, or there is no such model.
-            ConnectionError: no server answers.
-            TimeoutError: it takes too long.
-        """
-        request = wire.PredictRequest(output_filter=outputs)
-        request.model_spec.name = self.model_name
-        request.model_spec.signature_name = signature
-        if self._version is not None:
-            request.model_spec.version.value = self._version
-        for name, values in inputs.items():
-            wire.fill_tensor(request.inputs.add(key=name).value, values, name)
-        try:
-            response = self._predict(request, timeout=self._timeout)
-        except grpc.RpcError as error:
-            raise explained(error, self.server, self.model_name, self._timeout, inputs) from error
-        return {item.key: wire.to_array(item.value) for item in response.outputs}
-
-    def ask(self, inputs: dict[str, Sequence[str] | Sequence[Sequence[str]]]) -> list[dict]:
-        """Asks the signature that takes text, whatever the model is for.
-
-        Args:
-            inputs: {name: n texts}, such as {"question": [...], "context": [...]}; of what an example has several,
-                n lists of texts, of any lengths: {"context": [...], "choices": [[...], ...]}.
-
-        Returns:
-            n dictionaries {output: value} of numbers, str, and lists of them, as `answers.rows` says: a model that
-            classifies gives {"label": str, "probabilities": {label: float}}, one for questions {"answer": str,
-            "start": int, "end": int, "score": float, "null_score": float}, one that chooses {"choice": int,
-            "probabilities": [float]}, as many as the example has choices.
+            items: texts; where an example has several, tuples of them in the order of the signature's `text_inputs`,
+                or dictionaries by name.
+            in_flight: questions at a time.
+            batch_size: examples of a question. A server that makes batches is best asked one by one.
+            typed: as `ask`.
+            errors: "raise" ends the stream at the first example that fails; "yield" gives the exception in its place.
 
         Raises:
-            ValueError, ConnectionError, TimeoutError: as `predict`; also where an output has no row for each text.
+            ValueError, ConnectionError, TimeoutError: as `ask`.
         """
-        lengths = {name: len(texts) for name, texts in inputs.items() if not isinstance(texts, (str, bytes))}
-        if len(lengths) < len(inputs) or len(set(lengths.values())) != 1:
-            given = ", ".join(f"{name}: {lengths.get(name, 'one text')}" for name in inputs) or "none"
-            raise ValueError(f"Inputs must be lists of equally many texts. Received {given}.")
-        n = next(iter(lengths.values()))
-        inputs, counts = even(inputs)
-        return rows(self.predict(inputs), n, counts) if n else []
+        client_stream.check(in_flight, batch_size, errors)
+        names = self.text_inputs()
+        parts = chunks(items, batch_size)
+        questions = ((len(part), self._questions.ask_items(part, names, typed)) for part in parts)
+        yield from self._window(questions, in_flight, errors)
 
-    def classify(self, texts: Sequence[str], second_texts: Sequence[str] | None = None) -> list[dict]:
-        """Classifies texts, or pairs of them, by the signature that takes text.
+    def encode(
+        self, texts: Sequence[str], batch_size: int = client_stream.BATCH, in_flight: int = 4
+    ) -> np.ndarray:
+        """Returns the vectors of n texts, float32 [n, D], of a model whose output is `embedding`.
 
         Args:
             texts: n texts.
-            second_texts: n more, where the model compares pairs.
-
-        Returns:
-            n dictionaries {"label": str, "probabilities": {label: float}}.
+            batch_size: texts of a question; those of about one length go together.
+            in_flight: questions at a time.
 
         Raises:
-            ValueError, ConnectionError, TimeoutError: as `predict`; also where the model does not classify.
+            ValueError, ConnectionError, TimeoutError: as `predict`; also where the model makes no vectors.
         """
-        if second_texts is not None and len(texts) != len(second_texts):
-            raise ValueError(f"Texts must come in pairs. Received {len(texts)} first, {len(second_texts)} second ones.")
-        if not len(texts):
-            return []
-        parts = {"text": texts} if second_texts is None else dict(zip(PAIR, (texts, second_texts), strict=True))
-        outputs = self.predict(parts)
-        if missing := set(CLASSES) - set(outputs):
-            raise ValueError(
-                f"Model {self.model_name!r} must classify: give {', '.join(CLASSES)}. Received an answer without "
-                f"{', '.join(sorted(missing))} but with {', '.join(sorted(outputs))}; Client.ask asks such a model."
-            )
-        return rows({name: outputs[name] for name in CLASSES}, len(texts))
+        client_stream.check(in_flight, batch_size, "raise")
+        order = client_stream.by_length(texts)
+        parts = chunks(order, batch_size)
+        questions = ((len(part), self._questions.vectors([texts[i] for i in part])) for part in parts)
+        found = list(self._window(questions, in_flight, "raise"))
+        if not found:
+            return np.zeros([0, self._run(self._questions.width())], np.float32)
+        return client_stream.in_order(found, order)
 
     def close(self):
+        """Ends the connection, and the calls that are under way."""
         self._channel.close()
 
     def __enter__(self):
@@ -131,11 +81,47 @@ class Client:
     def __exit__(self, *error):
         self.close()
 
+    def _window(self, questions, in_flight, errors):
+        """Yields what (size, question) pairs return, row by row, so many of them at a time."""
+        waiting = collections.deque()
+        try:
+            for size, question in questions:
+                waiting.append((size, self._begin(question)))
+                while waiting and (len(waiting) >= in_flight or client_stream.is_done(waiting[0][1])):
+                    yield from self._rows(*waiting.popleft(), errors)
+            while waiting:
+                yield from self._rows(*waiting.popleft(), errors)
+        finally:
+            for _, progress in waiting:
+                if progress.call is not None:
+                    progress.call.cancel()
 
-def ask(client: Client, names: Sequence[str], items: Iterable[tuple[str | list[str], ...]]) -> Iterator[dict]:
-    """Yields what is printed for each item, its texts by name and the answer, asking for many at a time."""
-    items = iter(items)
-    while batch := list(itertools.islice(items, _BATCH)):
-        answers = client.ask(dict(zip(names, zip(*batch, strict=True), strict=True)))
-        for item, answer in zip(batch, answers, strict=True):
-            yield dict(zip(names, item, strict=True)) | answer
+    def _rows(self, size, progress, errors):
+        try:
+            return self._finish(progress)
+        except client_stream.FAILURES as error:
+            return client_stream.give_back(error, errors, size)
+
+    def _open(self, server, credentials):
+        if credentials:
+            return grpc.secure_channel(server, credentials, OPTIONS)
+        return grpc.insecure_channel(server, OPTIONS)
+
+    def _send(self, stub, request, **options):
+        return stub.future(request, **options)
+
+    def _finish(self, progress):
+        while not progress.has_ended:
+            question = progress.question
+            try:
+                response = self._wait(progress)
+            except grpc.RpcError as error:
+                progress = self._advance(question, question.throw, error)
+            else:
+                progress = self._advance(question, question.send, response)
+        return read_end(progress)
+
+    def _wait(self, progress):
+        if progress.call is None:
+            return time.sleep(progress.wait)
+        return progress.call.result()

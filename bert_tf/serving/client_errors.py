@@ -1,27 +1,33 @@
 """What the user can do where a server does not answer a request, or refuses it."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Mapping
 
 import grpc
 
-# TensorFlow Serving's words where too few or too many inputs came, and where one has another name (predict_util.cc).
-_WANTED = re.compile(r"input size does not match signature: .* != len\(\{([^}]*)\}\)")
-_ABSENT = re.compile(r"Signature input alias: ([^(]+)\(feed name: ")
+from bert_tf.serving.client_requests import DEFAULT, Signature, TensorKind, sent_kinds
+
+# A server that is there and has no room says so in words of its own; what gRPC says without a server has none of them.
+_FULL = re.compile(r"\bqueue\b", re.IGNORECASE)
+WRONG = (grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.FAILED_PRECONDITION)
 
 
-def explained(error: grpc.RpcError, server: str, model_name: str, timeout: float, inputs: Iterable[str]) -> Exception:
-    """Returns the exception to raise for `error`, a Predict that failed.
+def explain(error: grpc.RpcError, server: str, model_name: str, timeout: float) -> Exception:
+    """Returns the exception to raise for `error`, a call that failed.
 
     Args:
         error: as gRPC raised it.
         server, model_name, timeout: as `Client` has them.
-        inputs: names of what was sent.
 
     Returns:
-        ConnectionError where nothing answers, TimeoutError where the answer was too long in coming, else ValueError.
+        ConnectionError where nothing answers or the server has no room, TimeoutError where the answer was too long in
+        coming, else ValueError.
     """
     code, details = error.code(), error.details() or ""
+    if code == grpc.StatusCode.UNAVAILABLE and _FULL.search(details):
+        return ConnectionError(
+            f"{server} must have room for the request. Received: {details}; ask later, or for less at a time."
+        )
     if code == grpc.StatusCode.UNAVAILABLE:
         return ConnectionError(
             f"A model server must answer at {server}. Received: {details}; is it running, and is that its gRPC port "
@@ -36,11 +42,58 @@ def explained(error: grpc.RpcError, server: str, model_name: str, timeout: float
         return ValueError(
             f"Model {model_name!r} must be one that {server} serves. Received: {details}; check `model_name`."
         )
-    if match := _WANTED.search(details) or _ABSENT.search(details):
-        wanted = sorted(match[1].split(","))
-        return ValueError(
-            f"Model {model_name!r} must be asked with the input{'s' * (len(wanted) > 1)} {', '.join(wanted)}. Received "
-            f"{', '.join(inputs) or 'none'}; name {'them' if len(wanted) > 1 else 'it'} with `inputs`, in the order of "
-            "the texts."
-        )
     return ValueError(f"{server} must accept the request. Received {code.name}: {details}")
+
+
+def find_fault(request, signatures: Mapping[str, Signature]) -> ValueError | None:
+    """Returns what is wrong with a Predict that was refused, held against what the model takes; None: nothing is seen.
+
+    Args:
+        request: the PredictRequest.
+        signatures: of the model, by name.
+    """
+    name = request.model_spec.signature_name or DEFAULT
+    if name not in signatures:
+        return ValueError(
+            f"`signature` must be one that model {request.model_spec.name!r} has: {', '.join(signatures)}. Received: "
+            f"{name!r}; choose one of them."
+        )
+    signature, sent = signatures[name], sent_kinds(request)
+    if set(sent) != set(signature.inputs):
+        return _other_names(request, signature.text_inputs)
+    wrong = [each for each in sent if not _fits(sent[each], signature.inputs[each])]
+    return _other_kind(wrong[0], sent[wrong[0]], signature.inputs[wrong[0]]) if wrong else None
+
+
+def _other_names(request, wanted):
+    several, received = len(wanted) > 1, ", ".join(item.key for item in request.inputs) or "none"
+    return ValueError(
+        f"Model {request.model_spec.name!r} must be asked with the input{'s' * several} {', '.join(wanted)}. Received "
+        f"{received}; name {'them' if several else 'it'} with `inputs`, in the order of the texts."
+    )
+
+
+def _other_kind(name, sent: TensorKind, wanted: TensorKind):
+    if wanted.dtype == sent.dtype == "string" and (len(wanted.shape), len(sent.shape)) == (2, 1):
+        return ValueError(
+            f"Input {name!r} must be a list of texts for each example. Received one text for each; put those of an "
+            'example into a list: ["She walks in.", "She leaves."].'
+        )
+    return ValueError(
+        f"Input {name!r} must be {wanted.dtype} of shape {_words(wanted.shape)}. Received {sent.dtype} of shape "
+        f"{_words(sent.shape)}."
+    )
+
+
+def _fits(sent, wanted):
+    if wanted.shape is None:
+        return sent.dtype == wanted.dtype
+    return (
+        sent.dtype == wanted.dtype
+        and len(sent.shape) == len(wanted.shape)
+        and all(size in (None, each) for each, size in zip(sent.shape, wanted.shape, strict=True))
+    )
+
+
+def _words(shape):
+    return "any" if shape is None else f"[{', '.join('n' if size is None else str(size) for size in shape)}]"

@@ -4,6 +4,8 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from bert_tf.files import read_lines
+
 
 def read_choices(texts: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
     """Yields (context, choices): of the arguments or, where there are none, of each line of standard input.
@@ -61,13 +63,39 @@ def read_items(texts: Sequence[str], names: Sequence[str]) -> Iterator[tuple[str
         yield from zip(*[map(_clean, texts)] * size, strict=True)
         return
     for number, parts in _lines():
-        item = tuple(parts) if size > 1 else ("\t".join(parts),)
-        if len(item) != size:
-            raise ValueError(
-                f"A line must hold {size} texts, {', '.join(names)}, with tabs between. Received {len(item)} in line "
-                f"{number}."
-            )
-        yield item
+        yield _item(parts, names, number)
+
+
+def read_file(path: str, names: Sequence[str], last_is_list: bool) -> list[tuple[str | list[str], ...]]:
+    """Returns the texts of each example of a file, one a line, with tabs between them.
+
+    Args:
+        path: a file of text, which may be packed (.gz).
+        names: of an example's texts.
+        last_is_list: the last name is of a list, which takes all texts that are left.
+
+    Raises:
+        ValueError: an example has more or fewer texts than names, or there is none.
+    """
+    items = []
+    for number, line in enumerate(read_lines(path), start=1):
+        parts = line.rstrip("\r\n").split("\t")
+        own = len(names) - 1
+        items.append((*parts[:own], parts[own:]) if last_is_list else _item(parts, names, number))
+    if not items:
+        raise ValueError(f"{path} must hold an example a line. Received an empty file; name another.")
+    return items
+
+
+def _item(parts, names, number):
+    """Returns the texts of a line."""
+    item = tuple(parts) if len(names) > 1 else ("\t".join(parts),)
+    if len(item) != len(names):
+        raise ValueError(
+            f"A line must hold {len(names)} texts, {', '.join(names)}, with tabs between. Received {len(item)} in line "
+            f"{number}."
+        )
+    return item
 
 
 def _lines():

@@ -1,52 +1,6 @@
-"""The few messages of TensorFlow Serving's API that the client needs, without TensorFlow.
-
-`tensorflow_serving.apis` imports all of TensorFlow (seconds, and half a gigabyte) for its tensor message. The numbers
-here are the published ones, so the bytes are the same: tensorflow/core/framework/{tensor,tensor_shape,types}.proto,
-tensorflow_serving/apis/{model,predict}.proto. They live in a pool of their own, where they cannot meet TensorFlow's.
-"""
+"""Tensors as messages, and back to numpy, without TensorFlow."""
 
 import numpy as np
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
-
-_Field = descriptor_pb2.FieldDescriptorProto
-_SCALARS = {
-    "string": _Field.TYPE_STRING,
-    "bytes": _Field.TYPE_BYTES,
-    "int32": _Field.TYPE_INT32,
-    "int64": _Field.TYPE_INT64,
-    "uint32": _Field.TYPE_UINT32,
-    "uint64": _Field.TYPE_UINT64,
-    "bool": _Field.TYPE_BOOL,
-    "float": _Field.TYPE_FLOAT,
-    "double": _Field.TYPE_DOUBLE,
-}
-
-# message: rows of (number, name, type), where "*" marks what is repeated. An enum travels as int32.
-_MESSAGES = {
-    "Dim": ((1, "size", "int64"),),
-    "TensorShape": ((2, "dim", "*Dim"),),
-    "Tensor": (
-        (1, "dtype", "int32"),
-        (2, "tensor_shape", "TensorShape"),
-        (4, "tensor_content", "bytes"),
-        (5, "float_val", "*float"),
-        (6, "double_val", "*double"),
-        (7, "int_val", "*int32"),
-        (8, "string_val", "*bytes"),
-        (10, "int64_val", "*int64"),
-        (11, "bool_val", "*bool"),
-        (13, "half_val", "*int32"),
-        (16, "uint32_val", "*uint32"),
-        (17, "uint64_val", "*uint64"),
-    ),
-    "Int64": ((1, "value", "int64"),),
-    "ModelSpec": ((1, "name", "string"), (2, "version", "Int64"), (3, "signature_name", "string")),
-    # What a map<string, Tensor> is on the wire.
-    "Named": ((1, "key", "string"), (2, "value", "Tensor")),
-    "PredictRequest": ((1, "model_spec", "ModelSpec"), (2, "inputs", "*Named"), (3, "output_filter", "*string")),
-    "PredictResponse": ((1, "outputs", "*Named"), (2, "model_spec", "ModelSpec")),
-}
-_PACKAGE = "bert_tf.serving"
 
 # number in DataType: (numpy type, field of the values)
 _DTYPES = {
@@ -66,30 +20,6 @@ _DTYPES = {
 }
 _NUMBERS = {np.dtype(dtype): number for number, (dtype, _) in _DTYPES.items()}
 _STRING = 7
-
-
-def _message_classes():
-    file = descriptor_pb2.FileDescriptorProto(name="bert_tf/serving/wire.proto", package=_PACKAGE, syntax="proto3")
-    for message, rows in _MESSAGES.items():
-        target = file.message_type.add(name=message)
-        for number, name, kind in rows:
-            label = _Field.LABEL_REPEATED if kind.startswith("*") else _Field.LABEL_OPTIONAL
-            field = target.field.add(name=name, number=number, label=label)
-            kind = kind.lstrip("*")
-            if kind in _SCALARS:
-                field.type = _SCALARS[kind]
-            else:
-                field.type, field.type_name = _Field.TYPE_MESSAGE, f".{_PACKAGE}.{kind}"
-    pool = descriptor_pool.DescriptorPool()
-    pool.Add(file)
-    return {
-        name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{_PACKAGE}.{name}")) for name in _MESSAGES
-    }
-
-
-_CLASSES = _message_classes()
-PredictRequest = _CLASSES["PredictRequest"]
-PredictResponse = _CLASSES["PredictResponse"]
 
 
 def fill_tensor(tensor, values, name: str):
@@ -163,3 +93,10 @@ def _as_bytes(value, name):
     if isinstance(value, str):
         return value.encode("utf-8", "surrogateescape")  # bytes of a command line that are not UTF-8 stay as they were
     raise ValueError(f"Input {name!r} must be strings throughout. Received a {type(value).__name__}.")
+
+
+def dtype_name(number: int) -> str:
+    """Returns what numpy calls a DataType, "string" for strings, and its number where numpy does not know it."""
+    if number == _STRING:
+        return "string"
+    return np.dtype(_DTYPES[number][0]).name if number in _DTYPES else f"DataType {number}"

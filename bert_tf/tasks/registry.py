@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Iterable
+from typing import Any
 
 from bert_tf.config import EncoderConfig
 from bert_tf.config_files import TASK_FILE, task_in
@@ -57,6 +58,23 @@ def read_task(directory: str, config: EncoderConfig, kinds: Iterable[type[FineTu
         return TrainedTask(classes[name](config, **values), tuple(inputs), length)
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{path} must describe a task, one of {sorted(classes)}. Received: {error!r}.") from error
+
+
+def task_of(directory: str, model: Any) -> TrainedTask:
+    """Returns the task of a model to be served: as `read_task`; without task.json what the model's own files say.
+
+    Args:
+        directory: of the model.
+        model: its `model_files.Description`.
+
+    Raises:
+        ValueError: as `read_task`, or what the files say cannot be served.
+    """
+    if task_in(directory) is None:
+        for kind in TASKS:
+            if trained := kind.recognize(directory, model):
+                return trained
+    return read_task(directory, model.config)
 
 
 def find_task(paths: Iterable[str], config: EncoderConfig, kind: type[FineTuned]) -> TrainedTask | None:

@@ -147,6 +147,19 @@ class FineTuned(Trainable, Served):
         """Returns the settings with the values that a trained model was trained with, where the user gave none."""
         return settings.adopt({"max_seq_length": trained.max_seq_length})
 
+    @classmethod
+    def recognize(cls, directory: str, model: Any) -> TrainedTask | None:
+        """Returns the task of a model that others trained, as files beside it say; None: they say nothing of this task.
+
+        Args:
+            directory: of the model.
+            model: its `model_files.Description`.
+
+        Raises:
+            ValueError: it is for this task, in a way that is not served here.
+        """
+        return None
+
     @abc.abstractmethod
     def to_dict(self) -> dict[str, Any]:
         """Returns the arguments, beside `config`, that recreate this task; JSON values."""

@@ -94,15 +94,21 @@ def test_a_value(alike):
     with Client(f"localhost:{alike.port}", "alike") as client:
         answers = client.ask({"text_a": ["abc", "", "a"], "text_b": ["", "aé", "b"]})
     assert answers == [{"score": 0.3}, {"score": -0.3}, {"score": 0.0}]
-    printed = run(alike, "--model_name=alike", "--inputs=text_a,text_b", "abc", "").stdout
+    printed = run(alike, "--model_name=alike", "abc", "").stdout  # the model says which texts it takes
     assert printed == '{"text_a": "abc", "text_b": "", "score": 0.3}\n'
+
+
+def test_a_model_that_does_not_classify(alike):
+    message = "Received an answer without label, labels, probabilities but with score"
+    with Client(f"localhost:{alike.port}", "alike") as client, pytest.raises(ValueError, match=message):
+        client.classify(["x"], ["y"])
 
 
 @pytest.mark.parametrize(
     "model, inputs, message",
     [
-        ("squad", ["text"], "Model 'squad' must be asked with the inputs context, question. Received text; name them"),
-        ("alike", ["question", "context"], "must be asked with the input text_a. Received question, context; name it"),
+        ("squad", ["text"], "Model 'squad' must be asked with the inputs question, context. Received text; name them"),
+        ("alike", ["question", "context"], "must be asked with the inputs text_a, text_b. Received question, context;"),
         ("alike", [], "Inputs must be lists of equally many texts. Received none."),
     ],
 )

@@ -20,7 +20,7 @@ from bert_tf.tasks.embedding import options, writers
 from bert_tf.tasks.embedding.data import evaluates_by_score, read_data
 from bert_tf.tasks.embedding.losses import LOSSES, Numbers
 from bert_tf.tasks.embedding.rows import group_rows
-from bert_tf.tasks.task import FineTuned
+from bert_tf.tasks.task import FineTuned, TrainedTask
 from bert_tf.tasks.texts import check_first_token, single_rows
 
 _TARGET = "label_values"
@@ -108,6 +108,16 @@ class EmbeddingTask(FineTuned):
             settings.margin,
             **options,
         )
+
+    @classmethod
+    def recognize(cls, directory, model):
+        recipe = read_recipe(directory)
+        if recipe is None:
+            return None
+        _check_recipe("model", directory, recipe, model.tokenizer)
+        longest = min(recipe.max_seq_length or model.config.max_length, model.config.max_length)
+        task = cls(model.config, recipe.layers, recipe.poolings, recipe.normalize)
+        return TrainedTask(task, ("text",), longest)
 
     @property
     def targets(self):
@@ -214,15 +224,20 @@ def _recipe_in(path, tokenizer) -> Recipe:
         of_task = task_in(directory) or {}
         ours = {"layers", "poolings", "normalize"} <= of_task.keys()
         return Recipe(of_task["layers"], tuple(of_task["poolings"]), of_task["normalize"]) if ours else Recipe()
+    _check_recipe("init_checkpoint", directory, recipe, tokenizer)
+    return recipe
+
+
+def _check_recipe(name, directory, recipe, tokenizer):
+    """Raises ValueError where a vector is more than a pooling of the encoder's layers; `name`: of the parameter."""
     if recipe.steps or recipe.lower and not tokenizer.do_lower_case:
         what = "maps its vectors by Dense modules" if recipe.steps else "lowercases before its tokenizer"
         raise ValueError(
-            f"`init_checkpoint` must be a model of an encoder, its tokenizer and a pooling, to be trained. Received "
-            f"{directory}, which {what}; name another, or its folder of the encoder alone."
+            f"`{name}` must be a model of an encoder, its tokenizer and a pooling. Received {directory}, which {what}; "
+            "name another, or its folder of the encoder alone."
         )
     if recipe.default_prompt:
         logging.warning("%s has a default prompt, which is not put before the texts here.", directory)
-    return recipe
 
 
 def _unused(encoder, layers):

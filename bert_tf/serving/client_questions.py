@@ -1,0 +1,170 @@
+"""What a client does for its user, without the waiting: questions, which say what they wait for.
+
+A question is a generator: it yields the calls that it needs, and the seconds that it wants to wait, is sent the
+answers, and returns what was asked for.
+"""
+
+import itertools
+import time
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import grpc
+
+from bert_tf.serving import client_requests
+from bert_tf.serving.answers import CLASSES, rows
+from bert_tf.serving.client_channel import Retry
+from bert_tf.serving.client_errors import WRONG, explain, find_fault
+from bert_tf.serving.client_items import even
+from bert_tf.serving.client_requests import DEFAULT, PAIR, Rpc, Target
+from bert_tf.serving.client_results import typed as typed_result
+
+Question = Generator[Rpc | float, Any, Any]
+_EMBEDDING = "embedding"  # the output of a model that makes vectors
+
+
+class Questions:
+    """The questions to one model of one server; each method is one of `client_base.BaseClient`'s, or of `Client`'s.
+
+    Args:
+        server, timeout, retry: as `BaseClient` has them.
+        target: the model.
+    """
+
+    def __init__(self, server: str, target: Target, timeout: float, retry: Retry):
+        self._server, self._target, self._timeout, self._retry = server, target, timeout, retry
+
+    def predict(self, inputs, signature="", outputs=()) -> Question:
+        request = client_requests.predict_request(self._target, inputs, signature, outputs)
+        try:
+            response = yield from self._answer("Predict", request)
+        except grpc.RpcError as error:
+            fault = (yield from self._find_fault(request)) if error.code() in WRONG else None
+            raise fault or self._explain(error) from error
+        return client_requests.read_outputs(response)
+
+    def _find_fault(self, request) -> Question:
+        """Holds a refused request against what the model takes; a server's own words, of TensorFlow, say little."""
+        try:
+            signatures = yield from self.signatures()
+        except (ValueError, OSError):  # then the error that there was first is the one to tell
+            return None
+        return find_fault(request, signatures)
+
+    def ask(self, inputs, typed=False) -> Question:
+        lengths = {name: len(texts) for name, texts in inputs.items() if not isinstance(texts, (str, bytes))}
+        if len(lengths) < len(inputs) or len(set(lengths.values())) != 1:
+            given = ", ".join(f"{name}: {lengths.get(name, 'one text')}" for name in inputs) or "none"
+            raise ValueError(f"Inputs must be lists of equally many texts. Received {given}.")
+        n = next(iter(lengths.values()))
+        if not n:
+            return []
+        inputs, counts = even(inputs)
+        found = rows((yield from self.predict(inputs)), n, counts)
+        return [typed_result(row) for row in found] if typed else found
+
+    def classify(self, texts, second_texts, typed) -> Question:
+        if second_texts is not None and len(texts) != len(second_texts):
+            raise ValueError(f"Texts must come in pairs. Received {len(texts)} first, {len(second_texts)} second ones.")
+        if not len(texts):
+            return []
+        parts = {"text": texts} if second_texts is None else dict(zip(PAIR, (texts, second_texts), strict=True))
+        outputs = yield from self.predict(parts)
+        if missing := set(CLASSES) - set(outputs):
+            raise ValueError(
+                f"Model {self._target.name!r} must classify: give {', '.join(CLASSES)}. Received an answer without "
+                f"{', '.join(sorted(missing))} but with {', '.join(sorted(outputs))}; Client.ask asks such a model."
+            )
+        found = rows({name: outputs[name] for name in CLASSES}, len(texts))
+        return [typed_result(row) for row in found] if typed else found
+
+    def vectors(self, texts) -> Question:
+        outputs = yield from self.predict({"text": texts})
+        if _EMBEDDING not in outputs:
+            raise ValueError(
+                f"Model {self._target.name!r} must make vectors, as `embedding`. Received an answer with "
+                f"{', '.join(sorted(outputs))}; `bert-tf export` makes such a model of a sentence encoder."
+            )
+        return outputs[_EMBEDDING]
+
+    def ask_items(self, items, names, typed) -> Question:
+        return (yield from self.ask(to_inputs(items, names), typed))
+
+    def width(self) -> Question:
+        """Returns how many numbers a vector has, as the signature says."""
+        kind = (yield from self.signature()).outputs.get(_EMBEDDING)
+        return (kind and kind.shape and kind.shape[-1]) or 0
+
+    def text_inputs(self, signature) -> Question:
+        return (yield from self.signature(signature)).text_inputs
+
+    def signature(self, name="") -> Question:
+        found, name = (yield from self.signatures()), name or DEFAULT
+        if name not in found:
+            raise ValueError(
+                f"Model {self._target.name!r} must have the signature {name}. Received one with "
+                f"{', '.join(found) or 'none'}; Client.predict asks any signature."
+            )
+        return found[name]
+
+    def signatures(self) -> Question:
+        response = yield from self._call("GetModelMetadata", client_requests.metadata_request(self._target))
+        return client_requests.read_signatures(response)
+
+    def status(self) -> Question:
+        response = yield from self._call("GetModelStatus", client_requests.status_request(self._target))
+        return client_requests.read_status(response)
+
+    def _call(self, method, request) -> Question:
+        try:
+            return (yield from self._answer(method, request))
+        except grpc.RpcError as error:
+            raise self._explain(error) from error
+
+    def _answer(self, method, request) -> Question:
+        """Makes a call, again where that may help, and returns its response or raises the last RpcError."""
+        deadline = time.monotonic() + self._timeout
+        for attempt in itertools.count(1):
+            try:
+                return (yield Rpc(method, request, max(0.0, deadline - time.monotonic())))
+            except grpc.RpcError as error:
+                wait = self._retry.find_wait(error, attempt)
+                if wait is None or time.monotonic() + wait >= deadline:
+                    raise
+            yield wait
+
+    def _explain(self, error):
+        return explain(error, self._server, self._target.name, self._timeout)
+
+
+def to_inputs(items: Sequence[Any], names: Sequence[str]) -> dict[str, list]:
+    """Returns {name: n texts} of n examples.
+
+    Args:
+        items: dictionaries {name: text}; or tuples of texts in the order of `names`; or texts, where there is one name.
+
+    Raises:
+        ValueError: an example has other texts than there are names.
+    """
+    table = {name: [] for name in names}
+    for item in items:
+        parts = item if isinstance(item, Mapping) else dict(zip(names, _parts(item), strict=False))
+        if set(parts) != set(names) or not isinstance(item, Mapping) and len(_parts(item)) != len(names):
+            raise ValueError(
+                f"An item must have the texts {', '.join(names)}. Received: {str(item):.100}; give a dictionary with "
+                "these names, or a tuple in this order."
+            )
+        for name, text in parts.items():
+            table[name].append(text)
+    return table
+
+
+def chunks(items: Iterable[Any], size: int) -> Iterator[list]:
+    """Yields lists of `size` items, the last of what is left."""
+    items = iter(items)
+    while chunk := list(itertools.islice(items, size)):
+        yield chunk
+
+
+def _parts(item):
+    return (item,) if isinstance(item, str | bytes) else tuple(item)

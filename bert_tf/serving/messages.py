@@ -1,0 +1,93 @@
+"""The few messages of TensorFlow Serving's API that the client needs, without TensorFlow.
+
+`tensorflow_serving.apis` imports all of TensorFlow (seconds, and half a gigabyte) for its tensor message. The numbers
+here are the published ones, so the bytes are the same: tensorflow/core/framework/{tensor,tensor_shape,types}.proto,
+tensorflow/core/protobuf/meta_graph.proto, tensorflow_serving/apis/{model,predict,get_model_status,get_model_metadata}
+.proto, tensorflow_serving/util/status.proto. They live in a pool of their own, where they cannot meet TensorFlow's.
+"""
+
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+
+_Field = descriptor_pb2.FieldDescriptorProto
+_SCALARS = {
+    "string": _Field.TYPE_STRING,
+    "bytes": _Field.TYPE_BYTES,
+    "int32": _Field.TYPE_INT32,
+    "int64": _Field.TYPE_INT64,
+    "uint32": _Field.TYPE_UINT32,
+    "uint64": _Field.TYPE_UINT64,
+    "bool": _Field.TYPE_BOOL,
+    "float": _Field.TYPE_FLOAT,
+    "double": _Field.TYPE_DOUBLE,
+}
+
+# message: rows of (number, name, type), where "*" marks what is repeated. An enum travels as int32.
+_MESSAGES = {
+    "Dim": ((1, "size", "int64"),),
+    "TensorShape": ((2, "dim", "*Dim"), (3, "unknown_rank", "bool")),
+    "Tensor": (
+        (1, "dtype", "int32"),
+        (2, "tensor_shape", "TensorShape"),
+        (4, "tensor_content", "bytes"),
+        (5, "float_val", "*float"),
+        (6, "double_val", "*double"),
+        (7, "int_val", "*int32"),
+        (8, "string_val", "*bytes"),
+        (10, "int64_val", "*int64"),
+        (11, "bool_val", "*bool"),
+        (13, "half_val", "*int32"),
+        (16, "uint32_val", "*uint32"),
+        (17, "uint64_val", "*uint64"),
+    ),
+    "Int64": ((1, "value", "int64"),),
+    "ModelSpec": (
+        (1, "name", "string"),
+        (2, "version", "Int64"),
+        (3, "signature_name", "string"),
+        (4, "version_label", "string"),
+    ),
+    # What a map<string, Tensor> is on the wire, and so for the other maps.
+    "NamedTensor": ((1, "key", "string"), (2, "value", "Tensor")),
+    "PredictRequest": ((1, "model_spec", "ModelSpec"), (2, "inputs", "*NamedTensor"), (3, "output_filter", "*string")),
+    "PredictResponse": ((1, "outputs", "*NamedTensor"), (2, "model_spec", "ModelSpec")),
+    "StatusRequest": ((1, "model_spec", "ModelSpec"),),
+    "Status": ((1, "error_code", "int32"), (2, "error_message", "string")),
+    "VersionStatus": ((1, "version", "int64"), (2, "state", "int32"), (3, "status", "Status")),
+    "StatusResponse": ((1, "model_version_status", "*VersionStatus"),),
+    "MetadataRequest": ((1, "model_spec", "ModelSpec"), (2, "metadata_field", "*string")),
+    "Any": ((1, "type_url", "string"), (2, "value", "bytes")),
+    "NamedAny": ((1, "key", "string"), (2, "value", "Any")),
+    "MetadataResponse": ((1, "model_spec", "ModelSpec"), (2, "metadata", "*NamedAny")),
+    "TensorInfo": ((1, "name", "string"), (2, "dtype", "int32"), (3, "tensor_shape", "TensorShape")),
+    "NamedInfo": ((1, "key", "string"), (2, "value", "TensorInfo")),
+    "Signature": ((1, "inputs", "*NamedInfo"), (2, "outputs", "*NamedInfo"), (3, "method_name", "string")),
+    "NamedSignature": ((1, "key", "string"), (2, "value", "Signature")),
+    "Signatures": ((1, "signature_def", "*NamedSignature"),),
+}
+_PACKAGE = "bert_tf.serving"
+
+
+def _message_classes():
+    file = descriptor_pb2.FileDescriptorProto(name="bert_tf/serving/messages.proto", package=_PACKAGE, syntax="proto3")
+    for message, rows in _MESSAGES.items():
+        target = file.message_type.add(name=message)
+        for number, name, kind in rows:
+            label = _Field.LABEL_REPEATED if kind.startswith("*") else _Field.LABEL_OPTIONAL
+            field = target.field.add(name=name, number=number, label=label)
+            kind = kind.lstrip("*")
+            if kind in _SCALARS:
+                field.type = _SCALARS[kind]
+            else:
+                field.type, field.type_name = _Field.TYPE_MESSAGE, f".{_PACKAGE}.{kind}"
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    return {
+        name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{_PACKAGE}.{name}")) for name in _MESSAGES
+    }
+
+
+_CLASSES = _message_classes()
+PredictRequest, PredictResponse = _CLASSES["PredictRequest"], _CLASSES["PredictResponse"]
+StatusRequest, StatusResponse = _CLASSES["StatusRequest"], _CLASSES["StatusResponse"]
+MetadataRequest, MetadataResponse = _CLASSES["MetadataRequest"], _CLASSES["MetadataResponse"]
+Signatures = _CLASSES["Signatures"]
