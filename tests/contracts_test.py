@@ -71,7 +71,7 @@ MAY_IMPORT = {
 }  # fmt: skip
 FINER = {
     ("jobs", "serving"): {
-        f"bert_tf.serving.{name}" for name in ("answers", "errors", "saved_model", "signatures", "version_folders")
+        f"bert_tf.serving.{name}" for name in ("answers", "errors", "exports", "version_folders")
     },
     ("glue", "tasks"): {"bert_tf.tasks.classification.problems"},
     ("training", "data"): {"bert_tf.data.dataset"},

@@ -9,6 +9,7 @@ import tensorflow as tf
 from absl import logging
 from tensorflow.core.protobuf import saved_model_pb2
 
+from bert_tf.export.goldens import write_goldens
 from bert_tf.export.served import CLASSIFY, REGRESS, ServedModel
 from bert_tf.export.warm_up import write_requests
 
@@ -28,9 +29,11 @@ def export(served: ServedModel, export_dir: str | os.PathLike) -> str:
         # TensorFlow Serving takes only names that are numbers for versions: it does not see this one.
         aside = tempfile.mkdtemp(prefix="tmp-export-", dir=export_dir)
         with _quiet():
-            tf.saved_model.save(served, aside, signatures=served.signatures())
+            functions = served.signatures()
+            tf.saved_model.save(served, aside, signatures=functions)
         _set_methods(os.path.join(aside, "saved_model.pb"))
-        write_requests(aside, served.text_inputs, served.task.list_inputs)
+        write_requests(aside, served)
+        write_goldens(aside, served, functions)
         os.chmod(aside, 0o755)  # mkdtemp's directories are for the owner alone, a server is another user
         path = os.path.join(export_dir, str(1 + max([0, *versions(export_dir)])))
         os.rename(aside, path)

@@ -22,3 +22,11 @@ ASK = (
     Flag("choices", False, "The same as --inputs=context,choices: the model chooses. All arguments, or all texts of a "
          "line, are then one example: the context and its choices.", "bool"),  # fmt: skip
 )
+
+VERIFY = (
+    Flag("server", None, "host:port of a server that serves the model, for gRPC; default: it is loaded here."),
+    Flag("model_name", "default", "Which of the server's models it is."),
+    Flag("timeout", 60.0, "Seconds that the server has for a request.", "float", low=0),
+    Flag("tolerance", None, "Allowed difference of a number, times the number where that is over 1; default: 1e-4, or "
+         "0.02 where the weights are bfloat16.", "float", low=0),  # fmt: skip
+)

@@ -100,7 +100,8 @@ class Filler:
     def export(self, export_dir: str) -> str:
         """Writes a SavedModel that answers for the first [MASK] of each text, and returns its path."""
         reader = MaskReader(self.tokenizer, most=1)
-        return export(ServedModel(self.task, self.model, reader, ("text",), self.max_seq_length), export_dir)
+        served = ServedModel(self.task, self.model, reader, ("text",), self.max_seq_length, reader.mask)
+        return export(served, export_dir)
 
 
 def _plain(tokens, probabilities):
