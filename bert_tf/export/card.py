@@ -36,7 +36,7 @@ def model_card(
         options: of its task, JSON values.
         facts: about its training.
     """
-    labels = options.get("labels") or []
+    labels = served.task.labels or []
     parts = [
         "# Model card\n\n" + _INTRODUCTION,
         _table("Model", _model(served, options)),
@@ -57,7 +57,8 @@ def _model(served, options):
     yield from ((name, value) for name, value in options.items() if name != "labels" and value is not None)
     yield "texts of an example", ", ".join(served.text_inputs)
     yield "longest row", f"{served.max_seq_length} word pieces"
-    yield "encoder", f"{config.model_type}, {config.num_hidden_layers} layers"
+    yield "encoder", config.model_type
+    yield "layers", config.num_hidden_layers
     yield "width", f"{config.hidden_size}, feed-forward {config.intermediate_size}, {config.num_attention_heads} heads"
     yield "vocabulary", f"{len(tokenizer.vocab):,} pieces in {os.path.basename(tokenizer.vocab_file)}"
     yield "numbers", ", ".join(sorted({weight.dtype.name for weight in weights}))

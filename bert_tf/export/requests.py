@@ -1,7 +1,6 @@
-"""Requests for every signature of a served model, as TensorFlow Serving logs them: TFRecords of PredictionLog."""
+"""Requests for every signature of a served model, as TensorFlow Serving logs them: in PredictionLogs."""
 
-import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 import tensorflow as tf
 
@@ -45,15 +44,6 @@ def prediction_log(signature: str, inputs: Mapping[str, tf.Tensor], outputs: Map
     request.model_spec.name = "default"  # a server puts the model's own name here
     request.model_spec.signature_name = signature
     return log
-
-
-def write_logs(directory: str, name: str, logs: Iterable):
-    """Writes PredictionLogs into `assets.extra/<name>` of the SavedModel in `directory`."""
-    folder = os.path.join(directory, "assets.extra")
-    os.makedirs(folder, exist_ok=True)
-    with tf.io.TFRecordWriter(os.path.join(folder, name)) as writer:
-        for log in logs:
-            writer.write(log.SerializeToString(deterministic=True))
 
 
 def _example(texts):

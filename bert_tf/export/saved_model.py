@@ -12,11 +12,10 @@ from absl import logging
 from tensorflow.core.protobuf import saved_model_pb2
 
 from bert_tf.export import card
-from bert_tf.export.goldens import write_goldens
 from bert_tf.export.run_facts import RunFacts
 from bert_tf.export.served import CLASSIFY, REGRESS, ServedModel
 from bert_tf.export.server_files import server_files, write_server_files
-from bert_tf.export.warm_up import write_requests
+from bert_tf.export.warm_up import sample_requests, write_goldens, write_requests
 from bert_tf.files import write_text
 
 _METHODS = {"classify": CLASSIFY, "regress": REGRESS}
@@ -48,14 +47,7 @@ def export(
         os.makedirs(export_dir, exist_ok=True)
         # TensorFlow Serving takes only names that are numbers for versions: it does not see this one.
         aside = tempfile.mkdtemp(prefix="tmp-export-", dir=export_dir)
-        with _quiet():
-            functions = served.signatures()
-            tf.saved_model.save(served, aside, signatures=functions)
-        signatures = _set_methods(os.path.join(aside, "saved_model.pb"))
-        write_requests(aside, served)
-        write_goldens(aside, served, functions)
-        text = card.model_card(served, signatures, options or {}, facts or RunFacts())
-        write_text(os.path.join(aside, "assets.extra", card.FILE), text)
+        _write_version(aside, served, options or {}, facts or RunFacts())
         os.chmod(aside, 0o755)  # mkdtemp's directories are for the owner alone, a server is another user
         files = server_files(export_dir, served.task.config, served.max_seq_length)
         beside = write_server_files(export_dir, files)
@@ -70,6 +62,18 @@ def export(
         if aside and os.path.isdir(aside):
             shutil.rmtree(aside, ignore_errors=True)
     return path
+
+
+def _write_version(directory, served, options, facts):
+    with _quiet():
+        functions = served.signatures()
+        tf.saved_model.save(served, directory, signatures=functions)
+    signatures = _set_methods(os.path.join(directory, "saved_model.pb"))
+    requests = sample_requests(served)
+    write_requests(directory, requests)
+    write_goldens(directory, requests, functions)
+    text = card.model_card(served, signatures, options, facts)
+    write_text(os.path.join(directory, "assets.extra", card.FILE), text)
 
 
 def _publish(aside, path, beside):

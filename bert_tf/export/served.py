@@ -2,8 +2,6 @@
 
 import tensorflow as tf
 
-from bert_tf.export.samples import sample_texts
-
 CLASSIFY, REGRESS = "tensorflow/serving/classify", "tensorflow/serving/regress"
 
 
@@ -58,10 +56,6 @@ class ServedModel(tf.Module):
             name: tf.function(function, input_signature=specs, autograph=False).get_concrete_function()
             for name, (function, specs) in named.items()
         }
-
-    def samples(self, rows: int, words: int | None = None) -> dict[str, list]:
-        """Returns {name: texts} of `rows` examples, as `samples.sample_texts` makes them."""
-        return sample_texts(self.text_inputs, self.task.list_inputs, rows, self.blank, words)
 
     def _read(self, texts):
         """Returns what the model makes of the texts, and what `answer` must know besides."""

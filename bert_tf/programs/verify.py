@@ -7,6 +7,8 @@ Replays the golden requests of the newest version, or of one version's folder, a
 difference. Exit status 1 where a signature is missing or an answer differs.
 """
 
+import logging
+
 from bert_tf.flags.serving import VERIFY
 
 FLAGS = VERIFY
@@ -21,6 +23,7 @@ def main(settings, paths):
     """
     from bert_tf.serving.verification import verify
 
+    logging.getLogger("tensorflow").setLevel(logging.ERROR)  # it tells of files that it reads
     if len(paths) != 1:
         raise ValueError(f"There must be one path, of the export. Received {len(paths)}: {' '.join(paths) or 'none'}.")
     verdicts = verify(paths[0], settings.server, settings.model_name, settings.timeout, settings.tolerance)

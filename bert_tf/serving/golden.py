@@ -54,7 +54,8 @@ def read_goldens(path: str) -> list[Golden]:
             "them written."
         )
     try:
-        goldens = [_golden(record.numpy()) for record in tf.data.TFRecordDataset(file)]
+        records = [record.numpy() for record in tf.data.TFRecordDataset(file)]
+        goldens = [golden_of(prediction_log_pb2.PredictionLog.FromString(record)) for record in records]
     except (tf.errors.OpError, DecodeError, ValueError) as error:
         reason = str(error).splitlines()[0]
         raise ValueError(
@@ -63,6 +64,15 @@ def read_goldens(path: str) -> list[Golden]:
     if not goldens:
         raise ValueError(f"{file} must hold at least one request. Received an empty file; export the model again.")
     return goldens
+
+
+def golden_of(log: prediction_log_pb2.PredictionLog) -> Golden:
+    """Returns the golden request that a PredictionLog holds; raises ValueError for one of another kind."""
+    kind = (log.WhichOneof("log_type") or "").removesuffix("_log")
+    if kind not in _READERS:
+        raise ValueError(f"a record of the kind {kind or 'none'!r}")
+    pair = getattr(log, f"{kind}_log")
+    return Golden(pair.request.model_spec.signature_name, kind, pair.request, outputs_of(kind, pair.response))
 
 
 def outputs_of(kind: str, response) -> Outputs:
@@ -93,15 +103,6 @@ def difference(expected: Outputs, got: Outputs, tolerance: float) -> tuple[float
     return largest, problem
 
 
-def _golden(record):
-    log = prediction_log_pb2.PredictionLog.FromString(record)
-    kind = (log.WhichOneof("log_type") or "").removesuffix("_log")
-    if kind not in _READERS:
-        raise ValueError(f"a record of the kind {kind or 'none'!r}")
-    pair = getattr(log, f"{kind}_log")
-    return Golden(pair.request.model_spec.signature_name, kind, pair.request, outputs_of(kind, pair.response))
-
-
 def _of_predict(response):
     return {name: tf.make_ndarray(proto) for name, proto in response.outputs.items()}
 
@@ -128,7 +129,8 @@ def _distance(expected, got):
         if not len(wrong):
             return 0.0, ""
         place = tuple(wrong[0])
-        return float("inf"), f"is {got[place]!r} in place of {expected[place]!r} in row {place[0]}"
+        there, right = (_shown(array[place]) for array in (got, expected))
+        return float("inf"), f"is {there} in place of {right} in row {place[0]}"
     expected, got = expected.astype(np.float64), got.astype(np.float64)
     same = (expected == got) | (np.isnan(expected) & np.isnan(got))
     with np.errstate(invalid="ignore"):
@@ -138,6 +140,10 @@ def _distance(expected, got):
     if not place:
         return 0.0, ""
     return float(distances[place]), f"is {got[place]:.6g} in place of {expected[place]:.6g} in row {place[0]}"
+
+
+def _shown(value):
+    return repr(value.decode("utf-8", "replace")) if isinstance(value, bytes) else str(value)
 
 
 def _type(array):

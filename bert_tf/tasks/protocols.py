@@ -79,11 +79,13 @@ class Served(Model, Protocol):
     Attributes:
         name: of the task.
         example_method: name of the signature that takes tf.Examples, "classify" or "regress"; None: there is none.
+        labels: names of the outputs, in the order of their ids; None: they have none.
         list_inputs: names of the text inputs of which an example has several, strings [n, k] instead of [n].
     """
 
     name: str
     example_method: str | None
+    labels: list[str] | None = None
     list_inputs: tuple[str, ...] = ()
 
     def for_serving(self, model: keras.Model) -> keras.Model:
