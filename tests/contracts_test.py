@@ -364,10 +364,11 @@ PAGES = {
     "serve": "serving",
     "ask": "serving",
     "search": "embed",
+    "verify": "export",
 }
 
 
-WITHOUT_PAGE = {"demo", "export"}
+WITHOUT_PAGE = {"demo"}
 
 
 @pytest.mark.parametrize("name", sorted(set(main.PROGRAMS) - WITHOUT_PAGE))

@@ -96,37 +96,35 @@ def _work(config, length):
     return config.num_hidden_layers * length * of_piece
 
 
-_MODELS_COMMENT = f"""\
-# tensorflow_model_server --model_config_file={MODELS}
-# base_path is absolute, as TensorFlow Serving wants it: in a container it is the path inside. Without this file,
-# --model_base_path and --model_name say the same.
+_MODELS_COMMENT = """\
+# For the flag model_config_file of tensorflow_model_server. It wants the absolute path: in a container, the one inside.
 """
 
-_BATCHING = f"""\
-# tensorflow_model_server --enable_batching --batching_parameters_file={BATCHING}
-# Chosen for rows of up to {{pieces}} word pieces on processors. On a GPU, a larger batch and a longer wait pay.
+_BATCHING = """\
+# For the flag batching_parameters_file of tensorflow_model_server, beside the flag enable_batching.
+# Chosen for rows of up to {pieces} word pieces on processors. A GPU is for larger batches and longer waits.
 
 # Examples in a batch. A single request with more is refused.
-max_batch_size {{{{ value: {{rows}} }}}}
+max_batch_size {{ value: {rows} }}
 
 # How long an example waits for others: a tenth of what the model takes for one long row.
-batch_timeout_micros {{{{ value: {{wait}} }}}}
+batch_timeout_micros {{ value: {wait} }}
 
 # Batches that may wait; what comes then is refused with UNAVAILABLE, so that nobody waits for long.
-max_enqueued_batches {{{{ value: 16 }}}}
+max_enqueued_batches {{ value: 16 }}
 
 # Batches at a time. Each uses all cores; a second one fills the gaps.
-num_batch_threads {{{{ value: 2 }}}}
+num_batch_threads {{ value: 2 }}
 
 # pad_variable_length_inputs must stay out. It pads with a tensor's first element, so that the padding of `ids` would be
 # [CLS] with an input_mask of 1, and be read. Texts need no padding: the graph does it.
 """
 
-_MONITORING = f"""\
-# tensorflow_model_server --rest_api_port=8501 --monitoring_config_file={MONITORING}
-# Prometheus finds the metrics at this path of the REST port.
-prometheus_config {{
+_MONITORING = """\
+# For the flag monitoring_config_file of tensorflow_model_server: Prometheus finds the metrics at this path of the REST
+# port.
+prometheus_config {
   enable: true
   path: "/monitoring/prometheus/metrics"
-}}
+}
 """

@@ -12,16 +12,14 @@ import tensorflow as tf
 from tensorflow_serving.apis import prediction_log_pb2
 
 from bert_tf.export.trained import export_trained
-from bert_tf.inference.filler import Filler
 from bert_tf.serving import golden, verification, warmup
 from bert_tf.serving.exports import open_export
 from bert_tf.serving.server import serve
 from bert_tf.serving.versions import Version, direct
 from tests.export.models import LENGTH, TASKS, write_trained
-from tests.inference.fill_mask_test import pretrained
 from tests.scripts import Cases
 
-OTHERS = (*(name for name in TASKS if name != "classification"), "blanks")
+OTHERS = [name for name in TASKS if name != "classification"]
 
 
 @pytest.fixture(scope="module")
@@ -31,8 +29,6 @@ def export(tmp_path_factory):
     @functools.cache
     def make(name):
         folder = tmp_path_factory.mktemp(name)
-        if name == "blanks":
-            return Filler(pretrained(folder), top_k=3).export(str(folder / "export"))
         write_trained(folder, name)
         return export_trained(str(folder))
 
