@@ -12,6 +12,7 @@ from absl import logging
 from tensorflow.core.protobuf import saved_model_pb2
 
 from bert_tf.export import card
+from bert_tf.export.reproducible import renumber_functions, write_fingerprint
 from bert_tf.export.run_facts import RunFacts
 from bert_tf.export.served import CLASSIFY, REGRESS, ServedModel
 from bert_tf.export.server_files import server_files, write_server_files
@@ -68,7 +69,8 @@ def _write_version(directory, served, options, facts):
     with _quiet():
         functions = served.signatures()
         tf.saved_model.save(served, directory, signatures=functions)
-    signatures = _set_methods(os.path.join(directory, "saved_model.pb"))
+    signatures = _finish(os.path.join(directory, "saved_model.pb"))
+    write_fingerprint(directory)
     requests = sample_requests(served)
     write_requests(directory, requests)
     write_goldens(directory, requests, functions)
@@ -102,10 +104,10 @@ def _quiet():
         logging.set_verbosity(before)
 
 
-def _set_methods(path):
+def _finish(path):
     """Gives the signatures on tf.Example the method names by which Classify and Regress know them.
 
-    tf.saved_model.save writes the name of Predict into all of them.
+    tf.saved_model.save writes the name of Predict into all of them. Functions get numbers that are always the same.
 
     Returns:
         {name: SignatureDef}.
@@ -117,6 +119,7 @@ def _set_methods(path):
         for name, method in _METHODS.items():
             if name in graph.signature_def:
                 graph.signature_def[name].method_name = method
+    renumber_functions(saved)
     with open(path, "wb") as file:
         file.write(saved.SerializeToString(deterministic=True))
     return dict(saved.meta_graphs[0].signature_def)
