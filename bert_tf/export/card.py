@@ -71,7 +71,7 @@ def _training(facts):
     yield "step", facts.step
     yield "started from", facts.origin
     yield from ((f"examples, {split}", _examples(each)) for split, each in facts.data.items())
-    yield "last report of it", facts.trained
+    yield "trained until", facts.trained
 
 
 def _examples(each):
