@@ -66,7 +66,7 @@ def export(
 
 
 def _write_version(directory, served, options, facts):
-    with _quiet():
+    with quiet():
         functions = served.signatures()
         tf.saved_model.save(served, directory, signatures=functions)
     signatures = _finish(os.path.join(directory, "saved_model.pb"))
@@ -94,7 +94,7 @@ def versions(export_dir: str) -> list[int]:
 
 
 @contextlib.contextmanager
-def _quiet():
+def quiet():
     """Keeps what TensorFlow tells of its own doings, a dozen lines for each export, out of the log."""
     before = logging.get_verbosity()
     logging.set_verbosity(logging.WARNING)

@@ -2,8 +2,8 @@
 
     bert-tf export --model=output --export_dir=models/reviews
 
-writes models/reviews/1, or the next version, which `bert-tf verify` checks. --model is what run_classifier, run_squad,
-run_tagger, run_multiple_choice or run_embedder left in --output_dir.
+writes models/reviews/1, or the next version. --model is what run_classifier, run_squad, run_tagger or
+run_multiple_choice left in --output_dir.
 """
 
 from bert_tf.flags.model import EXPORT_ALONE
