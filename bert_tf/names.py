@@ -18,6 +18,9 @@ LAYERS = (
 POOLINGS = ("cls", "mean", "max", "mean_max", "mean_sqrt_len", "weighted_mean", "last_token")
 EXPORT_DTYPES = ("float32", "bfloat16")
 
+# Beside a SavedModel, in assets.extra: requests and what the model answered when it was exported.
+GOLDEN_REQUESTS = "golden_requests"
+
 # The pieces of a BERT vocabulary that stand for no text.
 PAD, UNKNOWN, CLS, SEP, MASK = "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"
 SPECIAL_PIECES = (PAD, UNKNOWN, CLS, SEP, MASK)

@@ -52,7 +52,7 @@ MAY_IMPORT = {
     "tasks": {"data", "modeling", "evaluation", "tokenization"},
     # The loop feeds on the batches of data.dataset, compares scores, and opens modeling.layers.seed_scope.
     "training": {"checkpoints", "data", "evaluation", "modeling"},
-    "export": {"checkpoints", "tasks", "model_files"},
+    "export": {"checkpoints", "evaluation", "tasks", "training", "model_files"},
     "conversion": {"checkpoints", "model_files", "modeling", "tasks"},
     "serving": set(),  # any SavedModel: neither modeling nor training
     "corpus": {"data", "text", "tokenization"},
@@ -72,9 +72,11 @@ MAY_IMPORT = {
 }  # fmt: skip
 FINER = {
     ("jobs", "serving"): {
-        f"bert_tf.serving.{name}" for name in ("answers", "errors", "saved_model", "signatures", "version_folders")
+        f"bert_tf.serving.{name}" for name in ("answers", "errors", "exports", "version_folders")
     },
     ("glue", "tasks"): {"bert_tf.tasks.classification.problems"},
+    ("export", "evaluation"): {"bert_tf.evaluation.results"},
+    ("export", "training"): {"bert_tf.training.history"},  # what the model card says of a run
     ("training", "data"): {"bert_tf.data.dataset"},
     ("training", "modeling"): {"bert_tf.modeling.layers"},
     ("training", "evaluation"): {"bert_tf.evaluation.metrics"},
@@ -366,10 +368,11 @@ PAGES = {
     "ask": "client",
     "load_test": "client",
     "search": "embed",
+    "verify": "export",
 }
 
 
-WITHOUT_PAGE = {"demo", "export"}
+WITHOUT_PAGE = {"demo"}
 
 
 @pytest.mark.parametrize("name", sorted(set(main.PROGRAMS) - WITHOUT_PAGE))

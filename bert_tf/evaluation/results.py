@@ -4,9 +4,31 @@ import os
 
 from absl import logging
 
-from bert_tf.files import atomic_open
+from bert_tf.files import atomic_open, read_lines
 
 RESULTS_FILE = "eval_results.txt"
+
+
+def read_results(directory: str | os.PathLike) -> dict[str, float] | None:
+    """Returns what the directory's eval_results.txt says; None: there is none.
+
+    Raises:
+        ValueError: a line is not `key = number`.
+    """
+    path = os.path.join(directory, RESULTS_FILE)
+    if not os.path.exists(path):
+        return None
+    scores = {}
+    for number, line in enumerate(read_lines(path), 1):
+        name, _, value = line.strip().partition(" = ")
+        try:
+            scores[name] = float(value)
+        except ValueError as error:
+            raise ValueError(
+                f"{path}, line {number} must be a name, ` = ` and a number. Received: {line[:60]!r}; score the model "
+                "again."
+            ) from error
+    return scores
 
 
 def write_results(directory: str, scores: dict[str, float], global_step: int, prefix: str = "eval_"):

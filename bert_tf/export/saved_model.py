@@ -4,19 +4,40 @@ import contextlib
 import os
 import shutil
 import tempfile
+from collections.abc import Mapping
+from typing import Any
 
 import tensorflow as tf
 from absl import logging
 from tensorflow.core.protobuf import saved_model_pb2
 
+from bert_tf.export import card
+from bert_tf.export.reproducible import renumber_functions, write_fingerprint
+from bert_tf.export.run_facts import RunFacts
 from bert_tf.export.served import CLASSIFY, REGRESS, ServedModel
-from bert_tf.export.warm_up import write_requests
+from bert_tf.export.server_files import server_files, write_server_files
+from bert_tf.export.warm_up import sample_requests, write_goldens, write_requests
+from bert_tf.files import write_text
 
 _METHODS = {"classify": CLASSIFY, "regress": REGRESS}
 
 
-def export(served: ServedModel, export_dir: str | os.PathLike) -> str:
+def export(
+    served: ServedModel,
+    export_dir: str | os.PathLike,
+    options: Mapping[str, Any] | None = None,
+    facts: RunFacts | None = None,
+) -> str:
     """Writes `served` to `export_dir`/<version>, version one above the highest there, and returns that path.
+
+    In the version's `assets.extra` are requests to warm up with, golden requests and a model card; beside the versions
+    are the files that `server_files` makes, where there are none yet.
+
+    Args:
+        served: the model.
+        export_dir: the model's directory as a server knows it.
+        options: of its task, JSON values, for the card.
+        facts: about its training, for the card.
 
     Raises:
         ValueError: the directory cannot be written, or the disk is full; nothing new is left there.
@@ -27,13 +48,12 @@ def export(served: ServedModel, export_dir: str | os.PathLike) -> str:
         os.makedirs(export_dir, exist_ok=True)
         # TensorFlow Serving takes only names that are numbers for versions: it does not see this one.
         aside = tempfile.mkdtemp(prefix="tmp-export-", dir=export_dir)
-        with _quiet():
-            tf.saved_model.save(served, aside, signatures=served.signatures())
-        _set_methods(os.path.join(aside, "saved_model.pb"))
-        write_requests(aside, served.text_inputs, served.task.list_inputs)
+        _write_version(aside, served, options or {}, facts or RunFacts())
         os.chmod(aside, 0o755)  # mkdtemp's directories are for the owner alone, a server is another user
+        files = server_files(export_dir, served.task.config, served.max_seq_length)
+        beside = write_server_files(export_dir, files)
         path = os.path.join(export_dir, str(1 + max([0, *versions(export_dir)])))
-        os.rename(aside, path)
+        _publish(aside, path, beside)
     except (tf.errors.OpError, OSError) as error:
         reason = str(error).splitlines()[0]
         raise ValueError(
@@ -45,13 +65,36 @@ def export(served: ServedModel, export_dir: str | os.PathLike) -> str:
     return path
 
 
+def _write_version(directory, served, options, facts):
+    with quiet():
+        functions = served.signatures()
+        tf.saved_model.save(served, directory, signatures=functions)
+    signatures = _finish(os.path.join(directory, "saved_model.pb"))
+    write_fingerprint(directory)
+    requests = sample_requests(served)
+    write_requests(directory, requests)
+    write_goldens(directory, requests, functions)
+    text = card.model_card(served, signatures, options, facts)
+    write_text(os.path.join(directory, "assets.extra", card.FILE), text)
+
+
+def _publish(aside, path, beside):
+    """Gives a version its number, at which servers take it; where that fails, what was written for it goes too."""
+    try:
+        os.rename(aside, path)
+    except OSError:
+        for file in beside:
+            os.remove(file)
+        raise
+
+
 def versions(export_dir: str) -> list[int]:
     """Returns the version numbers below `export_dir`, ascending."""
     return sorted(int(name) for name in os.listdir(export_dir) if name.isdecimal())
 
 
 @contextlib.contextmanager
-def _quiet():
+def quiet():
     """Keeps what TensorFlow tells of its own doings, a dozen lines for each export, out of the log."""
     before = logging.get_verbosity()
     logging.set_verbosity(logging.WARNING)
@@ -61,10 +104,13 @@ def _quiet():
         logging.set_verbosity(before)
 
 
-def _set_methods(path):
+def _finish(path):
     """Gives the signatures on tf.Example the method names by which Classify and Regress know them.
 
-    tf.saved_model.save writes the name of Predict into all of them.
+    tf.saved_model.save writes the name of Predict into all of them. Functions get numbers that are always the same.
+
+    Returns:
+        {name: SignatureDef}.
     """
     saved = saved_model_pb2.SavedModel()
     with open(path, "rb") as file:
@@ -73,5 +119,7 @@ def _set_methods(path):
         for name, method in _METHODS.items():
             if name in graph.signature_def:
                 graph.signature_def[name].method_name = method
+    renumber_functions(saved)
     with open(path, "wb") as file:
         file.write(saved.SerializeToString(deterministic=True))
+    return dict(saved.meta_graphs[0].signature_def)

@@ -22,14 +22,16 @@ class ServedModel(tf.Module):
         tokenizer: a `Tokenizer`.
         text_inputs: names of the texts that an example has, such as ("text",) or ("text_a", "text_b").
         max_seq_length: longest row.
+        blank: what a text must hold for the model to answer, such as the mask of one that fills in blanks; "": nothing.
     """
 
-    def __init__(self, task, model, tokenizer, text_inputs, max_seq_length):
+    def __init__(self, task, model, tokenizer, text_inputs, max_seq_length, blank=""):
         super().__init__(name="served")
         model = task.for_serving(model)
         self.task = task
         self.text_inputs = tuple(text_inputs)
         self.max_seq_length = max_seq_length
+        self.blank = blank
         self.tokenizer = tokenizer
         # A function and the variables, not the model: what is a Keras object would be written a second time
         # (keras#23553), with signatures of its own.

@@ -7,6 +7,7 @@ from absl import logging
 
 from bert_tf.checkpoints import convert, heads, shapes
 from bert_tf.checkpoints.readers import open_checkpoint
+from bert_tf.export.run_facts import read_run
 from bert_tf.export.saved_model import export
 from bert_tf.export.served import ServedModel
 from bert_tf.model_files import load_description
@@ -36,7 +37,8 @@ def export_trained(
     model = build_with(dtype, task)
     report = convert.load(checkpoint, model.variables, excuse=heads.unused(task))
     served = ServedModel(task, model, description.tokenizer, trained.text_inputs, trained.max_seq_length)
-    path = export(served, export_dir or os.path.join(directory, "export"))
+    facts = read_run(directory, report.path)
+    path = export(served, export_dir or os.path.join(directory, "export"), trained.task.to_dict(), facts)
     logging.info("Exported %s as %s", report.path, path)
     return path
 

@@ -1,32 +1,56 @@
-"""Requests that TensorFlow Serving runs before it announces a version, so that the first user does not wait."""
+"""Requests that an export brings along: to warm a server up with, and golden ones, with the model's own answers.
+
+A signature's first run takes seconds, for TensorFlow then optimizes its graph; another number or length of texts costs
+next to nothing more. So each signature is asked about one short example, several, and one that fills the longest row.
+"""
 
 import os
+from collections.abc import Callable, Iterable, Mapping
 
 import tensorflow as tf
 
-_SIZES = (1, 8)
-_TEXT = "A request to warm up with: the first one is slow, and nobody should wait for it."
+from bert_tf.export.requests import prediction_log, signature_inputs
+from bert_tf.export.samples import sample_texts
+from bert_tf.export.served import ServedModel
+from bert_tf.names import GOLDEN_REQUESTS
+
+WARM_UP = "tf_serving_warmup_requests"
+_SEVERAL = 4
+
+Requests = list[tuple[str, dict[str, tf.Tensor]]]  # signature and {input: tensor}
 
 
-def write_requests(directory: str, text_inputs: tuple[str, ...], list_inputs: tuple[str, ...] = ()):
-    """Writes `assets.extra/tf_serving_warmup_requests` of a SavedModel: Predict with 1 and with 8 examples.
+def sample_requests(served: ServedModel) -> Requests:
+    """Returns requests for every signature of the model, the shortest first."""
+    names = served.text_inputs, served.task.list_inputs
+    sizes = ((1, None), (_SEVERAL, None), (1, served.max_seq_length))
+    texts = [sample_texts(*names, rows, served.blank, words) for rows, words in sizes]
+    return [request for each in texts for request in signature_inputs(served, each).items()]
+
+
+def write_requests(directory: str, requests: Requests):
+    """Writes `assets.extra/tf_serving_warmup_requests` of the SavedModel in `directory`.
+
+    TensorFlow Serving runs them before it announces a version, so that the first user does not wait.
+    """
+    _write(directory, WARM_UP, (prediction_log(*request) for request in requests))
+
+
+def write_goldens(directory: str, requests: Requests, functions: Mapping[str, Callable]):
+    """Writes `assets.extra/golden_requests`: the same requests, with responses; `serving/verification.py` asks again.
 
     Args:
         directory: the SavedModel's.
-        text_inputs: names of the texts of an example.
-        list_inputs: those of them of which an example has several.
+        requests: for every signature.
+        functions: {signature: traced function} of the model in memory: its files have no part in the responses.
     """
-    from tensorflow_serving.apis import predict_pb2, prediction_log_pb2
+    logs = (prediction_log(name, inputs, functions[name](*inputs.values())) for name, inputs in requests)
+    _write(directory, GOLDEN_REQUESTS, logs)
 
+
+def _write(directory, name, logs: Iterable):
     folder = os.path.join(directory, "assets.extra")
     os.makedirs(folder, exist_ok=True)
-    with tf.io.TFRecordWriter(os.path.join(folder, "tf_serving_warmup_requests")) as writer:
-        for size in _SIZES:
-            request = predict_pb2.PredictRequest()
-            request.model_spec.name = "default"  # a server puts the model's own name here
-            request.model_spec.signature_name = "serving_default"
-            for name in text_inputs:
-                example = [_TEXT] * 2 if name in list_inputs else _TEXT
-                request.inputs[name].CopyFrom(tf.make_tensor_proto([example] * size))
-            log = prediction_log_pb2.PredictLog(request=request)
-            writer.write(prediction_log_pb2.PredictionLog(predict_log=log).SerializeToString())
+    with tf.io.TFRecordWriter(os.path.join(folder, name)) as writer:
+        for log in logs:
+            writer.write(log.SerializeToString(deterministic=True))

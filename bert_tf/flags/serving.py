@@ -36,14 +36,18 @@ LIMITS = (
     Flag("max_input_text_bytes", 2**24, "Of all strings of an input together.", "integer", low=1),
 )
 
-_CONNECTION = (
-    Flag("server", "localhost:8500", "host:port of the server, for gRPC."),
-    Flag("model_name", "default", "Which of its models."),
-    Flag("timeout", 10.0, "Seconds after which a request gives up.", "float", low=0),
+_TLS = (
     Flag("tls", False, "Encrypt the connection, and trust the certificate authorities that gRPC brings.", "bool"),
     Flag("tls_root_file", None, "Encrypt the connection, and trust these certificates (PEM)."),
     Flag("tls_key_file", None, "Key by which this client proves who it is (PEM)."),
     Flag("tls_certificate_file", None, "Certificate that goes with the key (PEM)."),
+)
+
+_CONNECTION = (
+    Flag("server", "localhost:8500", "host:port of the server, for gRPC."),
+    Flag("model_name", "default", "Which of its models."),
+    Flag("timeout", 10.0, "Seconds after which a request gives up.", "float", low=0),
+    *_TLS,
 )
 
 ASK = (
@@ -70,4 +74,13 @@ LOAD_TEST = (
     Flag("batch_size", 1, "Examples of a request.", "integer", low=1),
     Flag("seed", 0, "Of the order of the examples and of the times of --rate.", "integer", low=0),
     Flag("output_dir", None, "Writes load_test.json and load_test.html there; default: the figures are only printed."),
+)
+
+VERIFY = (
+    Flag("server", None, "host:port of a server that serves the model, for gRPC; default: it is loaded here."),
+    Flag("model_name", "default", "Which of the server's models it is."),
+    Flag("timeout", 60.0, "Seconds that the server has for a request.", "float", low=0),
+    *_TLS,
+    Flag("tolerance", None, "Allowed difference of a number, times the number where that is over 1; default: 1e-4, or "
+         "0.02 where the weights are bfloat16.", "float", low=0),  # fmt: skip
 )

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from bert_tf.evaluation import bootstrap
+from bert_tf.evaluation.results import read_results
 from bert_tf.files import read_text
 from bert_tf.glue import runs as glue_runs
 
@@ -84,7 +85,7 @@ def best_runs(path) -> dict[str | None, pathlib.Path]:
 
 
 def _compare_runs(what, here, there):
-    scores = [glue_runs.official(glue_runs.read_scores(folder) or {}, bootstrap.METRICS) for folder in (here, there)]
+    scores = [glue_runs.official(read_results(folder) or {}, bootstrap.METRICS) for folder in (here, there)]
     common = [key for key in scores[0] if key in scores[1]]
     if not common:
         raise ValueError(

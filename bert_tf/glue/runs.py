@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from absl import logging
 
 from bert_tf.data import glue
-from bert_tf.evaluation.results import RESULTS_FILE
+from bert_tf.evaluation.results import read_results
 from bert_tf.files import write_text
 
 FINISHED_FILE = "finished.json"  # written when a run has ended well: what it was, and how long it took
@@ -144,7 +144,7 @@ def training_size(task: str, glue_dir: str) -> int:
 def finished(folder: str | os.PathLike) -> Result | None:
     """Returns the result of the run in `folder`, or None where it has not ended well."""
     folder = pathlib.Path(folder)
-    note, scores = folder / FINISHED_FILE, read_scores(folder)
+    note, scores = folder / FINISHED_FILE, read_results(folder)
     if not note.exists() or scores is None:
         return None
     values = json.loads(note.read_text(encoding="utf-8"))
@@ -163,15 +163,6 @@ def mark_finished(folder: pathlib.Path, run: Run, seconds: float):
     """Notes that the run ended well."""
     text = json.dumps({**dataclasses.asdict(run), "seconds": round(seconds, 1)}, indent=2)
     write_text(folder / FINISHED_FILE, text + "\n")
-
-
-def read_scores(folder: str | os.PathLike) -> dict[str, float] | None:
-    """Returns what eval_results.txt says, or None where there is none."""
-    path = pathlib.Path(folder, RESULTS_FILE)
-    if not path.exists():
-        return None
-    lines = (line.split(" = ") for line in path.read_text(encoding="utf-8").splitlines())
-    return {name: float(value) for name, value in lines}
 
 
 def official(scores: dict[str, float], metrics: Iterable[str]) -> dict[str, float]:

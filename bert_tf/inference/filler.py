@@ -9,10 +9,11 @@ from absl import logging
 
 from bert_tf.checkpoints import convert, heads, shapes
 from bert_tf.checkpoints.readers import open_checkpoint
+from bert_tf.export.run_facts import read_run
 from bert_tf.export.saved_model import export
 from bert_tf.export.served import ServedModel
 from bert_tf.files import read_text
-from bert_tf.model_files import load_description
+from bert_tf.model_files import directory_of, load_description
 from bert_tf.names import MASK
 from bert_tf.tasks.fill_mask import FillMaskTask
 from bert_tf.tokenization.mask_reader import MaskReader
@@ -54,6 +55,7 @@ class Filler:
         self.reader = MaskReader(self.tokenizer)
         self.task = FillMaskTask(description.config, self.tokenizer.written_pieces, top_k)
         self.model = _with_weights(self.task, checkpoint, dtype)
+        self._source = directory_of(path), checkpoint.path
 
     def __call__(self, texts: Sequence[str]) -> Iterator[dict]:
         """Yields the answer for each [MASK] of each text, in order.
@@ -100,7 +102,8 @@ class Filler:
     def export(self, export_dir: str) -> str:
         """Writes a SavedModel that answers for the first [MASK] of each text, and returns its path."""
         reader = MaskReader(self.tokenizer, most=1)
-        return export(ServedModel(self.task, self.model, reader, ("text",), self.max_seq_length), export_dir)
+        served = ServedModel(self.task, self.model, reader, ("text",), self.max_seq_length, reader.mask)
+        return export(served, export_dir, {"top_k": self.task.top_k}, read_run(*self._source))
 
 
 def _plain(tokens, probabilities):

@@ -5,11 +5,8 @@ import hashlib
 import os
 from typing import Any
 
-from absl import logging
-
-from bert_tf.serving.version_folders import find_versions, fingerprint
-
-_FILE = "saved_model.pb"
+from bert_tf.serving.exports import SAVED_MODEL, find_export
+from bert_tf.serving.version_folders import fingerprint
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,7 +67,7 @@ def find_model(model: str, signature: str = "serving_default", batch_size: int =
     Raises:
         ValueError: there is no SavedModel, or no such signature, or it takes anything but texts.
     """
-    path = _newest(model)
+    path = find_export(model)
     definitions = _signatures(path)
     if signature not in definitions:
         raise ValueError(
@@ -80,22 +77,6 @@ def find_model(model: str, signature: str = "serving_default", batch_size: int =
     return ExportedModel(path, signature, _inputs(path, signature, definitions[signature]), batch_size)
 
 
-def _newest(model):
-    if os.path.isfile(os.path.join(model, _FILE)):
-        return model
-    versions = find_versions(model) if os.path.isdir(model) else {}
-    whole = {number: path for number, path in versions.items() if os.path.isfile(os.path.join(path, _FILE))}
-    if not whole:
-        what = "a folder without either" if os.path.isdir(model) else "no folder"
-        raise ValueError(
-            f"`model` must be a folder with {_FILE}, or with numbered folders that hold one, as an export makes it. "
-            f"Received {model}, which is {what}; `bert-tf export` makes one of a trained model."
-        )
-    if len(whole) > 1:
-        logging.info("Version %d of %s answers, the newest of %d.", max(whole), model, len(whole))
-    return whole[max(whole)]
-
-
 def _signatures(path):
     """Returns {name: SignatureDef}, but for those of TensorFlow's own."""
     from google.protobuf.message import DecodeError
@@ -103,10 +84,10 @@ def _signatures(path):
 
     described = SavedModel()
     try:
-        with open(os.path.join(path, _FILE), "rb") as file:
+        with open(os.path.join(path, SAVED_MODEL), "rb") as file:
             described.ParseFromString(file.read())
     except DecodeError as error:
-        raise ValueError(f"{path}/{_FILE} must be a SavedModel. Received: {error}; export it again.") from error
+        raise ValueError(f"{path}/{SAVED_MODEL} must be a SavedModel. Received: {error}; export it again.") from error
     graphs = [graph for graph in described.meta_graphs if list(graph.meta_info_def.tags) == ["serve"]]
     if not graphs:
         raise ValueError(f"{path} must hold a graph with the tag 'serve'. Received one without; export it for serving.")

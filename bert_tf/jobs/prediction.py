@@ -6,7 +6,7 @@ import tensorflow as tf
 from bert_tf.data.ragged import Ragged
 from bert_tf.serving import answers
 from bert_tf.serving.errors import ServingError
-from bert_tf.serving.saved_model import SavedModel
+from bert_tf.serving.exports import open_export
 
 
 class Predictor:
@@ -21,12 +21,7 @@ class Predictor:
 
     def __init__(self, exported):
         self._exported = exported
-        try:
-            self._model = SavedModel(exported.path)
-        except (ServingError, OSError, tf.errors.OpError) as error:
-            raise ValueError(
-                f"{exported.path} must be a whole SavedModel. Received: {error}; export it again."
-            ) from error
+        self._model = open_export(exported.path)
         self._outputs = self._model.signatures[exported.signature].outputs
 
     def __call__(self, rows):

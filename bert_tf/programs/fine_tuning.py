@@ -55,7 +55,8 @@ def run_task(kind: type[FineTuned], settings: Settings):
         lora = model.config.lora
         identity = task.identity() | ({"lora": lora.to_dict()} if lora else {})
         config = fine_tuning_config(settings, num_layers, train, identity, use_xla)
-        job = Job(task, config, History(settings.output_dir, settings.given_values()))
+        read = {split: {"file": os.fspath(each.path), "rows": len(each)} for split, each in data.examples.items()}
+        job = Job(task, config, History(settings.output_dir, settings.given_values(), read))
         run = FineTuning(settings, model, data, rows, as_trained, job, use_xla)
         run.train_or_restore()
         run.score_and_answer()

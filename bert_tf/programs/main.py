@@ -31,6 +31,7 @@ PROGRAMS = (
     "create_pretraining_data",
     "convert",
     "export",
+    "verify",
     "serve",
     "ask",
     "load_test",

@@ -10,7 +10,6 @@ import numpy as np
 
 from bert_tf.serving import client_stream
 from bert_tf.serving.client_base import BaseClient, read_end
-from bert_tf.serving.client_channel import OPTIONS
 from bert_tf.serving.client_questions import chunks
 
 
@@ -102,10 +101,7 @@ class Client(BaseClient):
         except client_stream.FAILURES as error:
             return client_stream.give_back(error, errors, size)
 
-    def _open(self, server, credentials):
-        if credentials:
-            return grpc.secure_channel(server, credentials, OPTIONS)
-        return grpc.insecure_channel(server, OPTIONS)
+    _channels = grpc
 
     def _send(self, stub, request, **options):
         return stub.future(request, **options)

@@ -10,7 +10,6 @@ import numpy as np
 
 from bert_tf.serving import client_stream
 from bert_tf.serving.client_base import BaseClient, read_end
-from bert_tf.serving.client_channel import OPTIONS
 
 
 class AsyncClient(BaseClient):
@@ -88,10 +87,7 @@ class AsyncClient(BaseClient):
         except client_stream.FAILURES as error:
             return client_stream.give_back(error, errors, size)
 
-    def _open(self, server, credentials):
-        if credentials:
-            return grpc.aio.secure_channel(server, credentials, OPTIONS)
-        return grpc.aio.insecure_channel(server, OPTIONS)
+    _channels = grpc.aio
 
     def _send(self, stub, request, **options):
         return stub(request, **options)

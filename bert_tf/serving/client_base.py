@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bert_tf.serving.client_channel import Retry, Tls
+from bert_tf.serving.client_channel import Retry, Tls, open_channel
 from bert_tf.serving.client_questions import Question, Questions
 from bert_tf.serving.client_requests import METHODS, Rpc, Signature, Target, VersionStatus
 from bert_tf.serving.client_results import Result
@@ -63,7 +63,7 @@ class BaseClient:
         self.model_name = model_name
         self._questions = Questions(server, Target(model_name, version, label), timeout, retry or Retry())
         self._metadata = tuple(metadata)
-        self._channel = self._open(server, tls and tls.credentials())
+        self._channel = open_channel(server, tls, self._channels)
         self._stubs = {
             name: self._channel.unary_unary(path, request.SerializeToString, response.FromString)
             for name, (path, request, response) in METHODS.items()
@@ -155,8 +155,8 @@ class BaseClient:
         """
         return self._run(self._questions.status())
 
-    # Progress of a question. A subclass adds `_open`, which makes the channel, `_send`, which makes a call and does not
-    # wait for it, and `_finish`, which waits.
+    # Progress of a question. A subclass adds `_channels`, the module that makes them, `_send`, which makes a call and does
+    # not wait for it, and `_finish`, which waits.
 
     def _run(self, question):
         return self._finish(self._begin(question))

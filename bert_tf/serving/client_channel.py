@@ -99,6 +99,19 @@ OPTIONS: list[tuple[str, Any]] = [
 ]
 
 
+def open_channel(server: str, tls: Tls | None = None, kind=grpc):
+    """Returns a channel to "host:port".
+
+    Args:
+        server: the address.
+        tls: how it is encrypted; None: it is not.
+        kind: `grpc`, or `grpc.aio` for channels of asyncio.
+    """
+    if tls is None:
+        return kind.insecure_channel(server, OPTIONS)
+    return kind.secure_channel(server, tls.credentials(), OPTIONS)
+
+
 def _find_hint(error):
     """Returns the seconds that a server wants its callers to wait, None where it does not say."""
     for key, value in error.trailing_metadata() or ():

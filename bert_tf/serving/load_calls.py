@@ -9,7 +9,7 @@ from typing import Any
 
 import grpc
 
-from bert_tf.serving.client_channel import OPTIONS, Tls
+from bert_tf.serving.client_channel import Tls, open_channel
 from bert_tf.serving.client_errors import explain
 from bert_tf.serving.client_items import even
 from bert_tf.serving.client_requests import DEFAULT, INITIAL, METHODS, Target, order_of, predict_request
@@ -34,12 +34,7 @@ async def over_grpc(
     Raises:
         ConnectionError: no server is there.
     """
-    channel = (
-        grpc.aio.secure_channel(server, tls.credentials(), OPTIONS)
-        if tls
-        else grpc.aio.insecure_channel(server, OPTIONS)
-    )
-    async with channel:
+    async with open_channel(server, tls, grpc.aio) as channel:
         stub = channel.unary_unary(_PREDICT)  # neither way is anything read: time goes to the server
 
         async def send(number):

@@ -19,6 +19,7 @@ class FillMaskTask(Served):
         top_k: how many tokens to answer with; all where the vocabulary has fewer.
     """
 
+    name = "fill_mask"
     features = (*ENCODER_INPUTS, "masked_lm_positions")
     head = (r"cls[/.]predictions[/.].*",)
     uses_pooler = False  # a masked-LM checkpoint of Hugging Face has none
@@ -52,6 +53,9 @@ class FillMaskTask(Served):
         there = outputs["masked_lm_positions"][..., tf.newaxis] > 0
         token = tf.where(there, tf.gather(tf.constant(self.pieces), ids), "")
         return {"token": token, "probability": tf.where(there, probability, 0.0)}
+
+    def limits(self, max_seq_length):
+        return [*super().limits(max_seq_length), "Of several blanks in a text only the first is filled in."]
 
     def read(self, tokenizer, texts, max_seq_length):
         return single_rows(tokenizer, texts, max_seq_length), None

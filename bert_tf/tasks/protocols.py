@@ -77,16 +77,27 @@ class Served(Model, Protocol):
     """A task that `export/` can turn into signatures.
 
     Attributes:
+        name: of the task.
         example_method: name of the signature that takes tf.Examples, "classify" or "regress"; None: there is none.
+        labels: names of the outputs, in the order of their ids; None: they have none.
         list_inputs: names of the text inputs of which an example has several, strings [n, k] instead of [n].
     """
 
+    name: str
     example_method: str | None
+    labels: list[str] | None = None
     list_inputs: tuple[str, ...] = ()
 
     def for_serving(self, model: keras.Model) -> keras.Model:
         """Returns what is served of a model that `build_model` returned: here, all of it."""
         return model
+
+    def limits(self, max_seq_length: int) -> list[str]:
+        """Returns what the served model does not do though one might expect it, a sentence each, for its model card."""
+        return [
+            f"What lies beyond {max_seq_length} word pieces of an example, special ones included, is cut off and not "
+            "read."
+        ]
 
     @abc.abstractmethod
     def read(self, tokenizer: Any, texts: Sequence[tf.Tensor], max_seq_length: int) -> tuple[Tensors, Any]:

@@ -1,7 +1,8 @@
 """The history of a run, over all its starts: OUTPUT_DIR/history.jsonl, and the page that shows it, report.html.
 
 A line is one JSON object with "kind", "step" and "time" (ISO 8601), and of the kind
-"start": "from" (the checkpoint, or null), "flags" and "versions", each {name: value};
+"start": "from" (the checkpoint, or null), "flags" and "versions", each {name: value}, and where files of examples are
+    read "data", {split: {"file", "rows"}};
 "train": what `actions.Progress` reports, such as "loss", and "skipped": the steps skipped since the line before;
 "eval": the scores on held-out examples.
 A number that is not finite is null.
@@ -39,10 +40,12 @@ class History:
     Args:
         output_dir: of the run; it must be there when the run starts.
         flags: {name: value} that the user gave: `Settings.given_values`.
+        data: {split: {"file": path, "rows": number of examples}} of what is read; None: that is not known.
     """
 
-    def __init__(self, output_dir: str, flags: dict):
+    def __init__(self, output_dir: str, flags: dict, data: dict[str, dict] | None = None):
         self._flags = {name: _as_given(value) for name, value in flags.items()}
+        self._data = {} if data is None else {"data": data}
         self._title = f"Run {os.path.basename(os.path.abspath(output_dir))}"
         self._path = os.path.join(output_dir, HISTORY_FILE)
         self._page_path = os.path.join(output_dir, REPORT_FILE)
@@ -65,7 +68,7 @@ class History:
             OSError: it cannot be written; it is unchanged.
         """
         lines = [line for line in read(self._path) if line["step"] <= step or line["kind"] == "start"]
-        values = {"from": origin, "flags": self._flags, "versions": _versions()}
+        values = {"from": origin, "flags": self._flags, "versions": _versions(), **self._data}
         self._lines = [*lines, _line("start", step, values)]
         with atomic_open(self._path) as file:
             file.writelines(map(_as_text, self._lines))

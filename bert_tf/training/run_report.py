@@ -35,6 +35,8 @@ def page(lines: Sequence[dict], title: str) -> str:
         _add_figure(document, name, {kind: group[name] for kind, group in curves.items() if name in group}, starts)
     origins = [(line["time"], f"after step {line['step']:,}", line["from"] or "random weights") for line in starts]
     document.table("Starts", origins)
+    if data := starts[-1].get("data"):
+        document.table("Examples", [(name, f"{each['rows']:,}", each["file"]) for name, each in data.items()])
     flags = starts[-1]["flags"]
     document.table("Flags that were given", [(f"--{name}", value) for name, value in flags.items()])
     document.table("Versions", starts[-1]["versions"].items())

@@ -6,7 +6,9 @@ import tensorflow as tf
 
 from bert_tf.inference.filler import Filler
 from bert_tf.serving.client import Client
+from bert_tf.serving.golden import read_goldens
 from bert_tf.serving.server import serve
+from bert_tf.serving.verification import verify
 from tests.inference.fill_mask_test import pretrained
 
 TEXTS = ["the [MASK] is a good [MASK] .", "a story", "", "[MASK]", "[mask] film [SEP] [MASK] it"]
@@ -49,6 +51,20 @@ def test_no_texts_ids_and_examples(filler, exported):
     example = tf.train.Example(features=tf.train.Features(feature=feature)).SerializeToString()
     classes = signatures["classify"](inputs=tf.constant([example]))["classes"]
     assert classes.numpy()[0].tolist() == by_text["token"].numpy()[0].tolist()
+
+
+def test_golden_requests_have_a_blank(exported):
+    """A text without a mask would be answered with nothing, whatever the weights."""
+    first = read_goldens(exported)[0]
+    assert first.inputs["text"][0].startswith(b"[MASK] ") and all(first.outputs["token"][0])
+
+
+@pytest.mark.slow
+def test_it_is_verified(exported):
+    verdicts = verify(exported)
+    assert [(each.signature, each.requests, each.problems) for each in verdicts] == [
+        (name, 3, []) for name in ("serving_default", "ids", "classify")
+    ]
 
 
 def test_our_server_serves_it(filler, exported):

@@ -51,6 +51,15 @@ def test_a_run_writes_what_it_does(tmp_path):
     assert all(line["time"].endswith("+00:00") for line in lines)
 
 
+def test_a_start_says_what_is_read(tmp_path):
+    data = {"train": {"file": "train.tsv", "rows": 6920}}
+    history = History(os.fspath(tmp_path), {}, data)
+    history.start(0, None)
+    assert [line["data"] for line in read(tmp_path / "history.jsonl")] == [data]
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "Examples" in page and "6,920" in page and "train.tsv" in page
+
+
 def test_a_resumed_run_has_every_step_once(tmp_path):
     _train(tmp_path, 1, 7, 3.0, seed=1)
     with open(tmp_path / "history.jsonl", "a") as file:

@@ -177,6 +177,12 @@ class ClassificationTask(FineTuned):
     def example_method(self):
         return self.problem.example_method
 
+    def limits(self, max_seq_length):
+        if self.windows is None:
+            return super().limits(max_seq_length)
+        most = self.windows.max_windows
+        return [f"A text is read through {most} windows of {max_seq_length} word pieces at most; the rest is cut off."]
+
     def read(self, tokenizer, texts, max_seq_length):
         if self.windows is None:
             return single_rows(tokenizer, texts, max_seq_length), None

@@ -110,6 +110,12 @@ class MultipleChoiceTask(FineTuned):
     def write_answers(self, directory, outcome, answers, settings):
         writers.write_predictions(directory, outcome.examples, answers)
 
+    def limits(self, max_seq_length):
+        return [
+            f"A context and a choice together are cut to {max_seq_length} word pieces, special ones included.",
+            "It chooses the best of the choices, also where none is right.",
+        ]
+
     def read(self, tokenizer, texts: Sequence[tf.Tensor], max_seq_length: int):
         contexts, choices = texts
         return served_rows(tokenizer, contexts, choices, max_seq_length), None

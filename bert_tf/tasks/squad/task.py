@@ -152,6 +152,15 @@ class QuestionAnsweringTask(FineTuned):
             logits[f"null_{side}_logit"] = outputs[f"{side}_logits"][:, 0]
         return {"score": score, "start": start, "end": end, **logits}
 
+    def limits(self, max_seq_length):
+        limits = [
+            f"A question is cut off after {self.max_query_length} word pieces; a context may have any length.",
+            f"An answer is one span of the context, of {self.max_answer_length} word pieces at most.",
+        ]
+        if self.null_score_diff_threshold is None:
+            limits.append("It never says that a context holds no answer, unless the context has no word.")
+        return limits
+
     def read(self, tokenizer, texts, max_seq_length):
         """Lays questions and contexts (strings [n] each) out in rows, as many as there are windows of the contexts.
 

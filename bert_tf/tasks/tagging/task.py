@@ -194,6 +194,9 @@ class TaggingTask(FineTuned):
         writers.write_tags(os.path.join(directory, writers.COLUMNS_FILE), outcome.examples, tags, scheme=self.scheme)
         writers.write_entities(os.path.join(directory, writers.ENTITIES_FILE), outcome.examples, mentions)
 
+    def limits(self, max_seq_length):
+        return ["Entities of other types than those of its labels are not found, nor one inside another."]
+
     def read(self, tokenizer, texts, max_seq_length):
         packed, words = word_rows(tokenizer, texts[0], max_seq_length, self.doc_stride)
         return padded(tokenizer, packed), words

@@ -1,0 +1,146 @@
+"""The model card of an export, in Markdown: what its files say, and nothing else."""
+
+import importlib.metadata
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.core.protobuf import meta_graph_pb2
+
+import bert_tf
+from bert_tf.export.run_facts import RunFacts
+from bert_tf.export.served import ServedModel
+
+FILE = "MODEL_CARD.md"
+
+_INTRODUCTION = (
+    "Everything here stands in the files of the export, or of the run that trained the model. What those do not say, "
+    "such as what the model is meant for, is left out."
+)
+_PACKAGES = ("tensorflow", "tensorflow-text", "keras")
+_MOST_LABELS = 1000
+
+
+def model_card(
+    served: ServedModel,
+    signatures: Mapping[str, meta_graph_pb2.SignatureDef],
+    options: Mapping[str, Any],
+    facts: RunFacts,
+) -> str:
+    """Returns the card.
+
+    Args:
+        served: the model.
+        signatures: those of the SavedModel.
+        options: of its task, JSON values.
+        facts: about its training.
+    """
+    labels = served.task.labels or []
+    parts = [
+        "# Model card\n\n" + _INTRODUCTION,
+        _table("Model", _model(served, options)),
+        _list(f"Labels ({len(labels)})", labels[:_MOST_LABELS]),
+        _table("Training", _training(facts)),
+        _flags(facts.flags),
+        _scores(facts),
+        _signatures(signatures),
+        _table("Versions", _versions(facts)),
+        _list("Known limits", [*served.task.limits(served.max_seq_length), "Bytes that are not UTF-8 are dropped."]),
+    ]
+    return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def _model(served, options):
+    config, tokenizer, weights = served.task.config, served.tokenizer, served.weights
+    yield "task", served.task.name
+    yield from ((name, value) for name, value in options.items() if name != "labels" and value is not None)
+    yield "texts of an example", ", ".join(served.text_inputs)
+    yield "longest row", f"{served.max_seq_length} word pieces"
+    yield "encoder", config.model_type
+    yield "layers", config.num_hidden_layers
+    yield "width", f"{config.hidden_size}, feed-forward {config.intermediate_size}, {config.num_attention_heads} heads"
+    yield "vocabulary", f"{len(tokenizer.vocab):,} pieces in {os.path.basename(tokenizer.vocab_file)}"
+    yield "numbers", ", ".join(sorted({weight.dtype.name for weight in weights}))
+    yield "weights", f"{sum(weight.shape.num_elements() for weight in weights):,}"
+    yield "size of the weights", f"{sum(w.shape.num_elements() * w.dtype.size for w in weights) / 2**20:,.1f} MiB"
+
+
+def _training(facts):
+    yield "checkpoint", facts.checkpoint
+    yield "step", facts.step
+    yield "started from", facts.origin
+    yield from ((f"examples, {split}", _examples(each)) for split, each in facts.data.items())
+    yield "trained until", facts.trained
+
+
+def _examples(each):
+    return f"{os.path.basename(each['file'])}, {each['rows']:,} rows"
+
+
+def _flags(flags):
+    """Returns the flags as they were given; of a path they show the whole."""
+    if not flags:
+        return ""
+    return _section("Flags of the training", "```\n" + "\n".join(f"--{k}={v}" for k, v in flags.items()) + "\n```")
+
+
+def _scores(facts):
+    if not facts.scores:
+        return ""
+    table = _table("Scores", facts.scores.items())
+    of = ", ".join(_examples(each) for each in facts.scored_data.values())
+    notes = [f"Of {of}." if of else "The files do not say on which examples."]
+    if facts.step != facts.scored_step:
+        notes.append(f"These are the scores of step {facts.scored_step}, and not of the exported weights.")
+    return f"{table}\n\n{' '.join(notes)}"
+
+
+def _signatures(signatures):
+    rows = [
+        (f"`{name}`", side, f"`{alias}`", tf.as_dtype(info.dtype).name, _shape(info.tensor_shape))
+        for name, each in sorted(signatures.items(), key=lambda item: (item[0] != "serving_default", item[0]))
+        if not name.startswith("__")
+        for side, infos in (("input", each.inputs), ("output", each.outputs))
+        for alias, info in sorted(infos.items())
+    ]
+    return _section("Signatures", _rows(("signature", "", "tensor", "type", "shape"), rows))
+
+
+def _shape(shape):
+    if shape.unknown_rank:
+        return "any"
+    return f"[{', '.join('?' if dim.size < 0 else str(dim.size) for dim in shape.dim)}]"
+
+
+def _versions(facts):
+    yield "exported by", ", ".join([f"bert_tf {bert_tf.__version__}", *map(_version, _PACKAGES)])
+    if facts.versions:
+        yield "trained by", ", ".join(f"{name} {version}" for name, version in facts.versions.items())
+
+
+def _version(package):
+    return f"{package} {importlib.metadata.version(package)}"
+
+
+def _table(heading: str, pairs: Iterable[tuple[str, Any]]) -> str:
+    rows = [(name, value) for name, value in pairs if value not in (None, "")]
+    return _section(heading, _rows(("", ""), rows)) if rows else ""
+
+
+def _list(heading: str, items: Sequence[str]) -> str:
+    return _section(heading, "\n".join(f"- {_cell(item)}" for item in items)) if items else ""
+
+
+def _section(heading, text):
+    return f"## {heading}\n\n{text}"
+
+
+def _rows(header, rows):
+    lines = [header, ["---"] * len(header), *([_cell(each) for each in row] for row in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _cell(value):
+    """Returns a value that neither ends a cell nor the line."""
+    return " ".join(str(value).split()).replace("|", "\\|").replace("<", "&lt;")

@@ -1,0 +1,74 @@
+"""Requests for every signature of a served model, as TensorFlow Serving logs them: in PredictionLogs."""
+
+from collections.abc import Mapping
+
+import tensorflow as tf
+
+from bert_tf.export.served import ServedModel
+
+
+def signature_inputs(served: ServedModel, texts: Mapping[str, list]) -> dict[str, dict[str, tf.Tensor]]:
+    """Returns {signature: {input: tensor}}, inputs in the signature's order: the same examples for each of them.
+
+    Args:
+        served: the model.
+        texts: {name: texts of the examples}, for `served.text_inputs`.
+    """
+    tensors = {name: tf.constant(texts[name]) for name in served.text_inputs}
+    features, _ = served.task.read(served.tokenizer, list(tensors.values()), served.max_seq_length)
+    inputs = {"serving_default": tensors, "ids": {name: features[name] for name in served.task.features}}
+    if served.task.example_method:
+        rows = zip(*(texts[name] for name in served.text_inputs), strict=True)
+        examples = [_example(dict(zip(served.text_inputs, row, strict=True))) for row in rows]
+        inputs[served.task.example_method] = {"inputs": tf.constant(examples)}
+    return inputs
+
+
+def prediction_log(signature: str, inputs: Mapping[str, tf.Tensor], outputs: Mapping[str, tf.Tensor] | None = None):
+    """Returns a PredictionLog of one request; with `outputs`, {output: tensor}, also of the response to it.
+
+    Classify and Regress are asked by their own requests; what they answer has a row for each example.
+    """
+    from tensorflow_serving.apis import prediction_log_pb2
+
+    log = prediction_log_pb2.PredictionLog()
+    if signature not in _FILLERS:
+        _fill_predict(log.predict_log, inputs, outputs)
+        request = log.predict_log.request
+    else:
+        part = getattr(log, f"{signature}_log")
+        request = part.request
+        request.input.example_list.examples.extend(map(tf.train.Example.FromString, inputs["inputs"].numpy()))
+        if outputs is not None:
+            _FILLERS[signature](part.response, outputs)
+    request.model_spec.name = "default"  # a server puts the model's own name here
+    request.model_spec.signature_name = signature
+    return log
+
+
+def _example(texts):
+    values = {name: tf.train.Feature(bytes_list=tf.train.BytesList(value=[text.encode()]))
+              for name, text in texts.items()}  # fmt: skip
+    return tf.train.Example(features=tf.train.Features(feature=values)).SerializeToString(deterministic=True)
+
+
+def _fill_predict(log, inputs, outputs):
+    for name, tensor in inputs.items():
+        log.request.inputs[name].CopyFrom(tf.make_tensor_proto(tensor))
+    for name, tensor in (outputs or {}).items():
+        log.response.outputs[name].CopyFrom(tf.make_tensor_proto(tensor))
+
+
+def _fill_classes(response, outputs):
+    for labels, scores in zip(outputs["classes"].numpy(), outputs["scores"].numpy(), strict=True):
+        row = response.result.classifications.add()
+        for label, score in zip(labels, scores, strict=True):
+            row.classes.add(label=label.decode("utf-8", "replace"), score=score)
+
+
+def _fill_values(response, outputs):
+    for value in outputs["outputs"].numpy().ravel():
+        response.result.regressions.add(value=value)
+
+
+_FILLERS = {"classify": _fill_classes, "regress": _fill_values}

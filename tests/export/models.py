@@ -1,0 +1,44 @@
+"""A tiny trained model of every task that is exported, as its program leaves it, with random weights."""
+
+import os
+
+import keras
+
+from bert_tf.checkpoints import tf1
+from bert_tf.model_files import save_description
+from bert_tf.tasks.classification.task import ClassificationTask
+from bert_tf.tasks.embedding.task import EmbeddingTask
+from bert_tf.tasks.multiple_choice.task import MultipleChoiceTask
+from bert_tf.tasks.registry import save_task
+from bert_tf.tasks.squad.task import QuestionAnsweringTask
+from bert_tf.tasks.tagging.task import TaggingTask
+from bert_tf.tasks.task import TrainedTask
+from bert_tf.tokenization.wordpiece import Tokenizer
+from tests import tiny
+
+LENGTH = 16
+
+# name -> (what makes the task of a configuration, names of an example's texts)
+TASKS = {
+    "classification": (lambda config: ClassificationTask(config, 2, labels=["bad", "good"]), ("text",)),
+    "windows": (lambda config: ClassificationTask(config, 3, windows={"stride": 5, "max_windows": 4}), ("text",)),
+    "regression": (lambda config: ClassificationTask(config, 1, "regression"), ("text_a", "text_b")),
+    "questions": (lambda config: QuestionAnsweringTask(config, 5, 6, 5, 4), ("question", "context")),
+    "tagging": (lambda config: TaggingTask(config, ["B-PER", "I-PER", "O"], doc_stride=5), ("text",)),
+    "choices": (MultipleChoiceTask, ("context", "choices")),
+    "embedding": (EmbeddingTask, ("text",)),
+}
+
+
+def write_trained(directory, name: str) -> TrainedTask:
+    """Makes what training leaves in `directory`; returns its task."""
+    directory = os.fspath(directory)
+    make, text_inputs = TASKS[name]
+    task = make(tiny.config())
+    Tokenizer(tiny.VOCAB).save(directory)
+    save_description(directory, task.config, Tokenizer.from_directory(directory), task.labels)
+    trained = TrainedTask(task, text_inputs, LENGTH)
+    save_task(directory, trained)
+    keras.utils.set_random_seed(1)
+    tf1.write_tf1(os.path.join(directory, "model.ckpt-7"), task.build_model().variables)
+    return trained
