@@ -56,6 +56,10 @@ def not_found(message: str) -> ServingError:
     return ServingError(grpc.StatusCode.NOT_FOUND, message)
 
 
+def unimplemented(message: str) -> ServingError:
+    return ServingError(grpc.StatusCode.UNIMPLEMENTED, message)
+
+
 def from_number(number: int, message: str) -> ServingError:
     """Returns the error of a canonical code number, which TensorFlow's `OpError.error_code` is too."""
     return ServingError(_CODES.get(number, grpc.StatusCode.UNKNOWN), message)
