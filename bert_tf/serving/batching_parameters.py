@@ -3,23 +3,9 @@
 import dataclasses
 
 from absl import logging
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format, wrappers_pb2
 
-_Field = descriptor_pb2.FieldDescriptorProto
-_INT64, _STRING, _BOOL = ".google.protobuf.Int64Value", ".google.protobuf.StringValue", ".google.protobuf.BoolValue"
+from bert_tf.serving import text_configs
 
-# Fields of BatchingParameters in tensorflow_serving/servables/tensorflow/session_bundle_config.proto, which the Python
-# package does not have. A wrapper's name: a message with a `value`.
-_FIELDS = {
-    "max_batch_size": _INT64,
-    "batch_timeout_micros": _INT64,
-    "max_enqueued_batches": _INT64,
-    "num_batch_threads": _INT64,
-    "thread_pool_name": _STRING,
-    "allowed_batch_sizes": _Field.TYPE_INT64,
-    "pad_variable_length_inputs": _Field.TYPE_BOOL,
-    "enable_large_batch_splitting": _BOOL,
-}
 _OURS = ("max_batch_size", "batch_timeout_micros", "max_enqueued_batches", "num_batch_threads", "thread_pool_name")
 
 
@@ -64,7 +50,7 @@ def read_parameters(path: str, **defaults) -> Batching:
     Raises:
         ValueError: it cannot be read, or asks for what would give wrong answers.
     """
-    message = _read(path)
+    message = text_configs.read(path, "BatchingParameters", "batching_parameters_file")
     if message.pad_variable_length_inputs:
         raise ValueError(
             f"`batching_parameters_file` must not pad inputs: the padding would be the first id, with a mask of 1. "
@@ -84,33 +70,3 @@ def read_parameters(path: str, **defaults) -> Batching:
 def _require(name, value, least):
     if value < least:
         raise ValueError(f"`{name}` must be at least {least}. Received: {value}; choose a larger one.")
-
-
-def _read(path):
-    try:
-        with open(path, encoding="utf-8") as file:
-            return text_format.Parse(file.read(), _message_class()())
-    except (OSError, UnicodeDecodeError, text_format.ParseError) as error:
-        raise ValueError(
-            "`batching_parameters_file` must be a BatchingParameters as protocol buffers' text. "
-            f"Received: {path}: {error}; a line is like max_batch_size {{ value: 32 }}."
-        ) from error
-
-
-def _message_class():
-    file = descriptor_pb2.FileDescriptorProto(name="bert_tf/serving/batching.proto", package="bert_tf", syntax="proto3")
-    wrappers = wrappers_pb2.DESCRIPTOR
-    file.dependency.append(wrappers.name)
-    message = file.message_type.add(name="BatchingParameters")
-    for number, (name, kind) in enumerate(_FIELDS.items(), 1):
-        repeated = name == "allowed_batch_sizes"
-        field = message.field.add(name=name, number=number)
-        field.label = _Field.LABEL_REPEATED if repeated else _Field.LABEL_OPTIONAL
-        if isinstance(kind, str):
-            field.type, field.type_name = _Field.TYPE_MESSAGE, kind
-        else:
-            field.type = kind
-    pool = descriptor_pool.DescriptorPool()
-    pool.AddSerializedFile(wrappers.serialized_pb)
-    pool.Add(file)
-    return message_factory.GetMessageClass(pool.FindMessageTypeByName("bert_tf.BatchingParameters"))

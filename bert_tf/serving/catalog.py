@@ -28,6 +28,10 @@ class Catalog:
         with self._model(spec.name, number).lease(number) as version:
             yield version
 
+    def names(self) -> list[str]:
+        """Returns the names of all models, served or still being loaded."""
+        return list(self._models)
+
     def states(self, name: str) -> dict[int, State]:
         """Returns {version: state} of the model `name`, empty where there is no such model."""
         model = self._models.get(name)

@@ -22,7 +22,7 @@ def classify(
     """
     name, signature = _signature(version, request)
     keys = check_classification(signature)
-    examples = read_examples(request.input)
+    examples = read_examples(request.input, call.limits)
     outputs = _run(version, signature, examples, keys, call, "Classify")
     response = classification_pb2.ClassificationResponse()
     set_spec(response.model_spec, version, name)
@@ -40,7 +40,7 @@ def regress(
     """
     name, signature = _signature(version, request)
     check_regression(signature)
-    examples = read_examples(request.input)
+    examples = read_examples(request.input, call.limits)
     outputs = _run(version, signature, examples, ["outputs"], call, "Regress")
     response = regression_pb2.RegressionResponse()
     set_spec(response.model_spec, version, name)
@@ -77,19 +77,22 @@ def check_regression(signature):
         raise failed_precondition(f"No regression outputs found in SignatureDef: {signature.definition}")
 
 
-def read_examples(request_input) -> np.ndarray:
+def read_examples(request_input, limits) -> np.ndarray:
     """Returns the serialized tf.Examples of an Input, an object array [batch] of bytes.
 
     Raises:
-        ServingError: there are none.
+        ServingError: there are none, or more or larger ones than `limits` allows.
     """
     kind = request_input.WhichOneof("kind")
     examples = list(getattr(request_input, kind).examples) if kind else []
     if not examples:
         raise invalid("Input is empty.")
+    limits.check_rows(len(examples))
+    limits.check_text(max(example.ByteSize() for example in examples))
     context = b""
     if kind == "example_list_with_context":  # protocol buffers merge when concatenated; the example's features win
         context = request_input.example_list_with_context.context.SerializeToString()
+        limits.check_text(len(context) * len(examples))  # it is copied to each
     return np.array([context + example.SerializeToString() for example in examples], dtype=object)
 
 

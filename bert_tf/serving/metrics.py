@@ -4,12 +4,19 @@ The figures are the whole process's, as TensorFlow Serving's are, however many s
 name of a model that is served, or "": a label that callers choose freely would grow without bound.
 """
 
+import contextlib
 import re
+import time
 from collections.abc import Iterator
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+import grpc
+from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4, CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+from bert_tf.serving import text_configs
+from bert_tf.serving.errors import ServingError
 
 PATH = "/monitoring/prometheus/metrics"
+CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
 _REGISTRY = CollectorRegistry()
 _MICROSECONDS = 1e6
 
@@ -58,6 +65,21 @@ def observe_request(model: str, api: str, entrypoint: str, status: str, seconds:
     _REQUEST_LATENCY.labels(model, api, entrypoint).observe(seconds * _MICROSECONDS)
 
 
+@contextlib.contextmanager
+def request(catalog, model: str, api: str, entrypoint: str) -> Iterator:
+    """Counts the block as one request, whose end is that of the block, a ServingError or an error of our own."""
+    started, status = time.monotonic(), grpc.StatusCode.INTERNAL.name
+    try:
+        yield
+        status = "OK"
+    except ServingError as error:
+        status = error.code.name
+        raise
+    finally:
+        known = model if model in catalog.names() else ""
+        observe_request(known, api, entrypoint, status, time.monotonic() - started)
+
+
 def observe_runtime(model: str, api: str, runtime: str, seconds: float):
     """Counts one run of a graph; `runtime` is "TF1", TensorFlow Serving's word for a session."""
     _RUNTIME_LATENCY.labels(model, api, runtime).observe(seconds * _MICROSECONDS)
@@ -82,6 +104,20 @@ def observe_batch(model: str, rows: int, padding: int):
 def set_queue_length(model: str, requests: int):
     """Says how many requests wait now."""
     _QUEUE.labels(model).set(requests)
+
+
+def read_path(file: str) -> str | None:
+    """Returns the path of the page that the MonitoringConfig in the text file `file` wants; None: no page.
+
+    Raises:
+        ValueError: the file cannot be read, or its path begins with no slash.
+    """
+    config = text_configs.read(file, "MonitoringConfig", "monitoring_config_file").prometheus_config
+    if not config.enable:
+        return None
+    if config.path and not config.path.startswith("/"):
+        raise ValueError(f"`monitoring_config_file` must name a path that begins with /. Received: {config.path!r}.")
+    return config.path or PATH
 
 
 def page() -> bytes:

@@ -30,7 +30,7 @@ def multi_inference(
             input, or a method other than Classify and Regress; or the examples are wrong.
     """
     tasks = _tasks(version, request)
-    examples = classify.read_examples(request.input)
+    examples = classify.read_examples(request.input, call.limits)
     response = inference_pb2.MultiInferenceResponse()
     outputs = _run(version, list(tasks.values()), examples, call) if tasks else {}
     for task, (name, signature) in zip(request.tasks, tasks.items(), strict=True):
