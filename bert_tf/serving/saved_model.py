@@ -13,8 +13,8 @@ from tensorflow.python.saved_model import loader_impl
 from bert_tf.serving.errors import from_number, invalid
 from bert_tf.serving.signatures import read_signature
 
-# TensorFlow prepares the graph anew for each set of feeds and fetches, and keeps it as long as its callable. A signature
-# has one; the tasks of MultiInference, whose combinations callers choose, may share one.
+# TensorFlow prepares the graph anew for each set of feeds and fetches, and keeps it as long as its callable. Each
+# signature has one, and so has each combination of them that MultiInference is asked for.
 _CALLABLES = 64
 
 

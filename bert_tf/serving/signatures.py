@@ -68,10 +68,10 @@ def read_signature(definition: meta_graph_pb2.SignatureDef) -> Signature:
 def _endpoints(infos):
     # The signature that TensorFlow adds for initialization has an operation for an output: no tensor, so no type.
     aliases = [alias for alias in sorted(infos) if infos[alias].dtype]
-    return {alias: Endpoint(infos[alias].name, tf.as_dtype(infos[alias].dtype), _shape(infos[alias])) for alias in aliases}
+    return {alias: _endpoint(infos[alias]) for alias in aliases}
 
 
-def _shape(info):
-    if info.tensor_shape.unknown_rank:
-        return None
-    return tuple(dim.size if dim.size >= 0 else None for dim in info.tensor_shape.dim)
+def _endpoint(info):
+    known = not info.tensor_shape.unknown_rank
+    shape = tuple(dim.size if dim.size >= 0 else None for dim in info.tensor_shape.dim) if known else None
+    return Endpoint(info.name, tf.as_dtype(info.dtype), shape)

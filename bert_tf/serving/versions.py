@@ -102,13 +102,16 @@ class Loading:
     load_retry_interval_micros: int = 60_000_000
 
 
+EACH_ALONE = Loading()
+
+
 class ServedModel:
     """The model `name`, whose versions are the numbered folders under `base_path`.
 
     One thread at a time calls `load`, `settle`, `poll` and `close`; any number of them the other methods.
     """
 
-    def __init__(self, name: str, base_path: str, policy: Policy = LATEST, loading: Loading = Loading()):
+    def __init__(self, name: str, base_path: str, policy: Policy = LATEST, loading: Loading = EACH_ALONE):
         self.name = name
         self.base_path = base_path
         self.policy = policy
@@ -139,7 +142,7 @@ class ServedModel:
         return wanted
 
     def settle(self, policy: Policy, wanted: set[int]):
-        """Serves under `policy` from now on, and only the versions `wanted`; where there is none, what is served stays."""
+        """Serves under `policy` from now on, and only the versions `wanted`; without any, what is served stays."""
         self.policy = policy
         if wanted:
             for number in [number for number in self._serving if number not in wanted]:
@@ -172,6 +175,11 @@ class ServedModel:
         """Returns {version: state} of all versions met so far."""
         with self._lock:
             return dict(self._states)
+
+    def available(self) -> set[int]:
+        """Returns the versions that are served."""
+        with self._lock:
+            return set(self._serving)
 
     def close(self):
         """Serves no more; frees the weights as soon as the requests that run have ended."""
