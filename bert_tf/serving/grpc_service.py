@@ -70,6 +70,18 @@ def _inference(handler):
     return answer
 
 
+def _metadata(catalog, request, call):
+    return model_metadata(catalog, request)
+
+
+def _status(catalog, request, call):
+    return model_status(catalog, request)
+
+
+def _reload(catalog, request, call):
+    return reload(catalog, request)
+
+
 def _multi_inference(catalog, request, call):
     with catalog.lease(spec_of(request)) as version:
         return multi_inference(version, request, call)
@@ -81,17 +93,11 @@ METHODS = {
         "Classify": Method(classification_pb2.ClassificationRequest, _inference(classify), counts=True),
         "Regress": Method(regression_pb2.RegressionRequest, _inference(regress), counts=True),
         "MultiInference": Method(inference_pb2.MultiInferenceRequest, _multi_inference, counts=True),
-        "GetModelMetadata": Method(
-            get_model_metadata_pb2.GetModelMetadataRequest, lambda catalog, request, call: model_metadata(catalog, request)
-        ),
+        "GetModelMetadata": Method(get_model_metadata_pb2.GetModelMetadataRequest, _metadata),
     },
     MODEL: {
-        "GetModelStatus": Method(
-            get_model_status_pb2.GetModelStatusRequest, lambda catalog, request, call: model_status(catalog, request)
-        ),
-        "HandleReloadConfigRequest": Method(
-            model_management_pb2.ReloadConfigRequest, lambda catalog, request, call: reload(catalog, request)
-        ),
+        "GetModelStatus": Method(get_model_status_pb2.GetModelStatusRequest, _status),
+        "HandleReloadConfigRequest": Method(model_management_pb2.ReloadConfigRequest, _reload),
     },
 }
 

@@ -48,12 +48,12 @@ def stubs(film):
 
 
 @pytest.fixture(scope="session")
-def ask_rest():
-    """ask_rest(url, body=None, method=None) -> (status, JSON or "")."""
+def rest(film):
+    """rest(path, body=None, method=None) -> (status, JSON or "")."""
 
-    def ask(url, body=None, method=None):
+    def ask(path, body=None, method=None):
         data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
-        request = urllib.request.Request(url, data, method=method)
+        request = urllib.request.Request(f"http://localhost:{film.rest_port}{path}", data, method=method)
         try:
             with urllib.request.urlopen(request, timeout=20) as response:
                 status, text = response.status, response.read()
@@ -62,12 +62,6 @@ def ask_rest():
         return status, json.loads(text) if text else ""
 
     return ask
-
-
-@pytest.fixture(scope="session")
-def rest(film, ask_rest):
-    """rest(path, body=None, method=None) -> (status, JSON or "")."""
-    return lambda path, body=None, method=None: ask_rest(f"http://localhost:{film.rest_port}{path}", body, method)
 
 
 @pytest.fixture

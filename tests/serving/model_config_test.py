@@ -1,8 +1,11 @@
 """Several models: what a config may say, how it is exchanged, and which version a request reaches."""
 
 import contextlib
+import json
 import shutil
 import threading
+import urllib.error
+import urllib.request
 
 import grpc
 import numpy as np
@@ -252,7 +255,16 @@ def test_a_request_to_reload(catalog, folders):
     assert catalog.names() == ["others"]
 
 
-def test_a_server_of_several_models_over_both_faces(folders, tmp_path, ask_rest):
+def ask_rest(url, body=None):
+    """Returns (status, JSON)."""
+    try:
+        with urllib.request.urlopen(url, body and json.dumps(body).encode(), timeout=20) as response:
+            return response.status, json.load(response)
+    except urllib.error.HTTPError as error:
+        return error.code, json.load(error)
+
+
+def test_a_server_of_several_models_over_both_faces(folders, tmp_path):
     from tensorflow_serving.apis import model_service_pb2_grpc, prediction_service_pb2_grpc
 
     labels = 'model_version_policy { all {} } version_labels { key: "stable" value: 4 }'
