@@ -273,13 +273,16 @@ def test_a_parameters_file_that_cannot_be_used(tmp_path, text, message):
 def test_a_batching_server_answers_as_one_without(film_path, film):
     strings = ["a fine film", "dull", "good " * 50, "no", "fine"]
     batching = Batching(max_batch_size=3, batch_timeout_micros=50_000)
-    with serve(str(film_path), "film", poll_seconds=0, batching=batching) as server:
-        with Client(f"localhost:{server.port}", "film") as ours, Client(f"localhost:{film.port}", "film") as plain:
-            with concurrent.futures.ThreadPoolExecutor(8) as pool:
-                jobs = [pool.submit(ours.predict, {"text": [string]}) for string in strings * 3]
-            for string, job in zip(strings * 3, jobs, strict=True):
-                wanted = plain.predict({"text": [string]})
-                assert job.result().keys() == wanted.keys()
-                np.testing.assert_allclose(job.result()["probabilities"], wanted["probabilities"], atol=1e-6)
-            together = ours.predict({"text": strings})
-            np.testing.assert_array_equal(together["label"], plain.predict({"text": strings})["label"])
+    with (
+        serve(str(film_path), "film", poll_seconds=0, batching=batching) as server,
+        Client(f"localhost:{server.port}", "film") as ours,
+        Client(f"localhost:{film.port}", "film") as plain,
+    ):
+        with concurrent.futures.ThreadPoolExecutor(8) as pool:
+            jobs = [pool.submit(ours.predict, {"text": [string]}) for string in strings * 3]
+        for string, job in zip(strings * 3, jobs, strict=True):
+            wanted = plain.predict({"text": [string]})
+            assert job.result().keys() == wanted.keys()
+            np.testing.assert_allclose(job.result()["probabilities"], wanted["probabilities"], atol=1e-6)
+        together = ours.predict({"text": strings})
+        np.testing.assert_array_equal(together["label"], plain.predict({"text": strings})["label"])

@@ -103,10 +103,12 @@ BAD = {
         'config { name: "a" base_path: "/a" }', "Illegal setting neither model_type\\(deprecated\\) nor model_platform."
     ),
     "two platforms": (
-        entry("a", "/a", "model_type: TENSORFLOW"), "Illegal setting both model_type\\(deprecated\\) and model_platform."
+        entry("a", "/a", "model_type: TENSORFLOW"),
+        "Illegal setting both model_type\\(deprecated\\) and model_platform.",
     ),
     "other platform": (
-        'config { name: "a" base_path: "/a" model_platform: "torch" }', "PlatformConfigMap has no entry for platform torch"
+        'config { name: "a" base_path: "/a" model_platform: "torch" }',
+        "PlatformConfigMap has no entry for platform torch",
     ),
     "no name": (entry("", "/a"), "a model without a name"),
     "no versions": (entry("a", "/a", "model_version_policy { specific {} }"), "policy of model a lists no versions"),
@@ -307,5 +309,5 @@ def test_either_a_path_or_a_config_says_what_is_served(folders, tmp_path):
         serve(str(folders / "films"), model_config_file="models.config")
     path = tmp_path / "models.config"
     path.write_text(models(entry("films", folders / "films", 'version_labels { key: "a" value: 8 }')))
-    with pytest.raises(ValueError, match="`model_config_file` must give labels to versions .* version 8 of model films"):
+    with pytest.raises(ValueError, match="`model_config_file` must give labels to versions .* version 8 of"):
         serve(model_config_file=str(path))

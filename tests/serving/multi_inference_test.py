@@ -11,8 +11,6 @@ from bert_tf.serving.versions import ServedModel
 from tests.serving.models import example
 
 
-
-
 def write(folder):
     """Writes a SavedModel with "kind" (Classify), "score" (Regress) on one input and "other" on another."""
     graph = tf.Graph()
@@ -92,14 +90,18 @@ REFUSED = {
         "All ModelSpecs in a MultiInferenceRequest must access the same model name.",
     ),
     "no model": (request(("kind", CLASSIFY, "")), "INVALID_ARGUMENT", "Found ModelSpec with an empty model name."),
-    "twice": (request(("kind", CLASSIFY), ("kind", CLASSIFY)), "INVALID_ARGUMENT", "Duplicate evaluation of signature: kind"),
+    "twice": (
+        request(("kind", CLASSIFY), ("kind", CLASSIFY)), "INVALID_ARGUMENT", "Duplicate evaluation of signature: kind"
+    ),
     "unknown": (request(("no", CLASSIFY)), "INVALID_ARGUMENT", "Requested signature not found in model graph: no"),
     "two inputs": (
         request(("kind", CLASSIFY), ("other", REGRESS)),
         "INVALID_ARGUMENT",
         "Input tensor must be the same for all Signatures.",
     ),
-    "not of that kind": (request(("score", CLASSIFY)), "FAILED_PRECONDITION", "Expected classification signature outputs"),
+    "not of that kind": (
+        request(("score", CLASSIFY)), "FAILED_PRECONDITION", "Expected classification signature outputs"
+    ),
     "no examples": (request(("kind", CLASSIFY), texts=()), "INVALID_ARGUMENT", "Input is empty."),
 }  # fmt: skip
 

@@ -1,0 +1,203 @@
+"""gRPC requests that are small or broken and cost much: each is refused at once, with a code and words."""
+
+import threading
+import time
+
+import grpc
+import numpy as np
+import pytest
+import tensorflow as tf
+from tensorflow.core.framework import tensor_pb2
+from tensorflow_serving.apis import classification_pb2, input_pb2, predict_pb2
+
+from bert_tf.serving import grpc_service, wire_scan
+from bert_tf.serving.errors import ServingError
+from bert_tf.serving.limits import Limits
+from bert_tf.serving.saved_model import SavedModel
+from bert_tf.serving.server import serve
+from bert_tf.serving.tensors import to_array
+from tests.serving.grpc_test import Code, check, examples_request, predict_request, proto
+
+_PREDICT = "/tensorflow.serving.PredictionService/Predict"
+
+
+def text(*values, shape, **fields):
+    """A TensorProto of strings whose shape is free to lie."""
+    tensor = tensor_pb2.TensorProto(dtype=tf.string.as_datatype_enum, string_val=values, **fields)
+    for size in shape:
+        tensor.tensor_shape.dim.add(size=size)
+    return tensor
+
+
+def rankless():
+    tensor = text(b"x", shape=[])
+    tensor.tensor_shape.unknown_rank = True
+    return tensor
+
+
+def numbers(dtype, content, *shape):
+    tensor = tensor_pb2.TensorProto(dtype=dtype, tensor_content=content)
+    for size in shape:
+        tensor.tensor_shape.dim.add(size=size)
+    return tensor
+
+
+PARSING = "tensor parsing error: text"
+TENSORS = {
+    "sixty million of one": (text(b"x", shape=[60000000]), " has 60000000 elements, of which 4194304 are allowed"),
+    "overflow": (text(b"x", shape=[2**62, 4]), f" has {2**64} elements, of which 4194304 are allowed"),
+    "overflow to nothing": (text(b"x", shape=[2**32, 2**32]), f" has {2**64} elements, of which 4194304 are allowed"),
+    "a negative size": (text(b"x", shape=[-1]), ""),
+    "two of them": (text(b"x", shape=[-1, -1]), ""),
+    "no rank": (rankless(), ""),
+    "255 dimensions": (text(b"x", shape=[1] * 255), ""),
+    "65 dimensions": (text(b"x", shape=[1] * 65), ""),
+    "many of one": (text(b"", shape=[4096, 17]), " has 69632 elements and holds 1"),
+    "none of many": (text(shape=[3]), ""),
+    "more than its shape": (text(b"x", b"y", shape=[1]), ""),
+    "strings as content": (text(shape=[1], tensor_content=b"\1x"), ""),
+    "half a number": (numbers(tf.float32.as_datatype_enum, b"123", 1), ""),
+    "content beyond the shape": (numbers(tf.float32.as_datatype_enum, b"12345678", 1), ""),
+    "an unknown type": (numbers(9999, b"1", 1), ""),
+    "no type": (numbers(0, b"1", 1), ""),
+    "a resource": (numbers(tf.resource.as_datatype_enum, b"1", 1), ""),
+}
+
+
+@pytest.mark.parametrize("what", TENSORS)
+def test_tensors_that_lie_are_refused_before_they_are_made(stubs, what):
+    tensor, words = TENSORS[what]
+    began = time.monotonic()
+    check(stubs[0].Predict, predict_request(text=tensor), Code.INVALID_ARGUMENT, PARSING + words)
+    assert time.monotonic() - began < 5
+
+
+def test_rows_and_texts_are_bounded(stubs):
+    few = "A request may have 4096 rows and has 4097"
+    check(stubs[0].Predict, predict_request(text=["x"] * 4097), Code.INVALID_ARGUMENT, few)
+    long = [b"x" * (2**22 + 1)]
+    with pytest.raises(grpc.RpcError, match="A text may have 4194304 bytes and one has 4194305"):
+        stubs[0].Predict(predict_request("echo", image_bytes=long))
+    repeated = text(b"x" * 2**12, shape=[4096])
+    with pytest.raises(grpc.RpcError, match="A text may have 4194304 bytes and one has 16773120"):
+        stubs[0].Predict(predict_request("echo", image_bytes=repeated))
+    request = examples_request(classification_pb2.ClassificationRequest, "classify", ["x"] * 4097)
+    check(stubs[0].Classify, request, Code.INVALID_ARGUMENT, few)
+
+
+def test_a_value_still_stands_for_a_few():
+    assert to_array(text(b"x", shape=[2, 2]), "text").tolist() == [[b"x", b"x"], [b"x", b"x"]]
+    filled = tf.make_tensor_proto(7, tf.int32, shape=[3, 2])
+    np.testing.assert_array_equal(to_array(filled, "ids"), np.full([3, 2], 7, np.int32))
+
+
+def test_a_message_that_is_too_large_is_refused(film_path):
+    limits = Limits(max_message_bytes=1000)
+    with (
+        serve(str(film_path), "film", rest_api_port=None, poll_seconds=0, limits=limits) as server,
+        grpc.insecure_channel(f"localhost:{server.port}") as channel,
+    ):
+        call = channel.unary_unary(_PREDICT)
+        with pytest.raises(grpc.RpcError) as caught:
+            call(predict_request(text=["x" * 1000]).SerializeToString())
+        assert caught.value.code() == Code.RESOURCE_EXHAUSTED
+        assert call(predict_request(text=["x"]).SerializeToString())
+
+
+@pytest.mark.parametrize("name", ["😀" * 1000, "\x00\n" * 2000, "é" * 3000], ids=["emoji", "control", "accents"])
+def test_messages_fit_into_a_header(stubs, name):
+    with pytest.raises(grpc.RpcError) as caught:
+        stubs[0].Predict(predict_request(name, text=["x"]))
+    assert caught.value.code() == Code.FAILED_PRECONDITION
+    assert caught.value.details().startswith('Serving signature key "') and caught.value.details().endswith("TRUNCATED")
+
+
+def test_broken_messages_leave_no_traceback(film, log, capfd):
+    with grpc.insecure_channel(f"localhost:{film.port}") as channel:
+        call = channel.unary_unary(_PREDICT)
+        for _ in range(200):
+            with pytest.raises(grpc.RpcError) as caught:
+                call(b"\x0a\xff\xff\xff\xff")
+            assert caught.value.code() == Code.INVALID_ARGUMENT
+            assert caught.value.details() == "The message is no PredictRequest"
+    assert not log
+    assert "Traceback" not in capfd.readouterr().err
+
+
+def test_what_fails_inside_is_told_to_the_log_alone(film, stubs, monkeypatch, log):
+    def fail(*arguments, **keywords):
+        raise LookupError("/home/somebody/secret.py")
+
+    monkeypatch.setattr("bert_tf.serving.describe.get_model_status_pb2.GetModelStatusResponse", fail)
+    request = grpc_service.METHODS[grpc_service.MODEL]["GetModelStatus"].request()
+    request.model_spec.name = "film"
+    for _ in range(20):
+        check(stubs[1].GetModelStatus, request, Code.INTERNAL, "The server failed on this request; its log says why")
+    assert len([line for line in log if "GetModelStatus failed" in line]) == 1
+
+
+def test_a_call_without_its_request_is_ended(film_path, monkeypatch):
+    monkeypatch.setattr(grpc_service, "_PATIENCE", 0.2)
+    with serve(str(film_path), "film", rest_api_port=None, poll_seconds=0) as server:
+        with grpc.insecure_channel(f"localhost:{server.port}") as channel:
+            silent = threading.Event()
+
+            def requests():
+                silent.wait(30)
+                yield predict_request(text=["x"]).SerializeToString()
+
+            calls = [channel.stream_unary(_PREDICT).future(requests()) for _ in range(5)]
+            codes = {call.exception(timeout=20).code() for call in calls}
+            silent.set()
+        assert codes == {Code.CANCELLED}
+
+
+def test_more_requests_than_threads_are_refused(film_path, monkeypatch):
+    entered, leave, run = threading.Semaphore(0), threading.Event(), SavedModel.run
+
+    def slow(self, feeds, fetches):
+        entered.release()
+        assert leave.wait(30)
+        return run(self, feeds, fetches)
+
+    with serve(str(film_path), "film", rest_api_port=None, poll_seconds=0, grpc_max_threads=2) as server:
+        monkeypatch.setattr(SavedModel, "run", slow)
+        with grpc.insecure_channel(f"localhost:{server.port}") as channel:
+            call = channel.unary_unary(_PREDICT, response_deserializer=predict_pb2.PredictResponse.FromString)
+            data = predict_request(text=["fine"]).SerializeToString()
+            waiting = []
+            for _ in range(2):
+                waiting.append(call.future(data))
+                assert entered.acquire(timeout=20)
+            check(call, data, Code.UNAVAILABLE, "The server answers as many requests as it can; try again later")
+            leave.set()
+            assert [one.result().outputs["label"].string_val[0] for one in waiting] == [b"good", b"good"]
+
+
+SMALL = Limits(max_message_fields=1000, max_tensor_elements=1000)
+WASTE = {
+    "empty strings": (tensor_pb2.TensorProto, b"\x42\x00" * 40000, "1000 fields"),
+    "empty examples": (input_pb2.ExampleList, b"\x0a\x00" * 40000, "1000 fields"),
+    "sizes": (tensor_pb2.TensorProto, b"\x12\xfe\xf0\x04" + b"\x12\x00" * 39999, "1000 fields"),
+    "small numbers": (tensor_pb2.TensorProto, b"\x52\x80\xf1\x04" + b"\x01" * 80000, "4000 numbers"),
+    "true": (tensor_pb2.TensorProto, b"\x5a\x80\xf1\x04" + b"\x01" * 80000, "4000 numbers"),
+    "floats": (tensor_pb2.TensorProto, b"\x2a\x80\xf1\x04" + b"\x01" * 80000, "4000 numbers"),
+}
+
+
+@pytest.mark.parametrize("what", WASTE)
+def test_what_would_grow_when_parsed_is_refused_unparsed(what):
+    kind, data, words = WASTE[what]
+    with pytest.raises(ServingError, match=f"A message may have {words} and has more"):
+        wire_scan.check(data, kind.DESCRIPTOR, SMALL)
+
+
+def test_the_scan_lets_pass_what_is_right_and_what_the_parser_will_refuse():
+    tensor = proto(np.arange(20000, dtype=np.int32).reshape(5, 4000))
+    right = predict_request(ids=tensor, text=["x" * 300] * 400, more=proto(np.zeros(900, bool)))
+    right.inputs["ids"].ClearField("tensor_content")
+    right.inputs["ids"].int_val.extend(range(3000))
+    limits = Limits(max_message_fields=500, max_tensor_elements=1000)
+    wire_scan.check(right.SerializeToString(), right.DESCRIPTOR, limits)
+    for wrong in (b"\xff" * 70000, b"\x42\xff\xff\xff\x7f" + b"x" * 70000, b"\x0b" * 70000):
+        wire_scan.check(wrong, right.DESCRIPTOR, limits)
