@@ -151,6 +151,7 @@ class Batcher:
                 self._changed.notify()  # of a large request, the other threads may take the rest
             if rows:
                 self._run(group, rows)
+            del rows  # else what it was asked, and its model, would stay in memory until the next batch
 
     def _is_ready(self):
         """Whether a batch may begin: it is full, or its oldest row has waited long enough."""
