@@ -33,6 +33,7 @@ LIMITS = (
     Flag("max_tensor_elements", 2**22, "Of one input tensor.", "integer", low=1),
     Flag("max_batch_size", 4096, "Rows of a request: texts, examples or instances.", "integer", low=1),
     Flag("max_text_bytes", 2**22, "Of one string.", "integer", low=1),
+    Flag("max_input_text_bytes", 2**24, "Of all strings of an input together.", "integer", low=1),
 )
 
 MODELS = (

@@ -88,7 +88,7 @@ def read_examples(request_input, limits) -> np.ndarray:
     if not examples:
         raise invalid("Input is empty.")
     limits.check_rows(len(examples))
-    limits.check_text(max(example.ByteSize() for example in examples))
+    limits.check_texts([example.ByteSize() for example in examples])
     context = b""
     if kind == "example_list_with_context":  # protocol buffers merge when concatenated; the example's features win
         context = request_input.example_list_with_context.context.SerializeToString()

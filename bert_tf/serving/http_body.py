@@ -43,23 +43,22 @@ async def read_body(request: web.BaseRequest, limits: Limits, seconds: float, ho
     if request.headers.get("Expect", "").lower() == "100-continue":
         await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         request.writer.output_size = 0  # the answer itself has not begun
-    parts, size = [], 0
+    body = bytearray()
     try:
         now = asyncio.get_running_loop().time
         end = now() + seconds
         async with asyncio.timeout_at(min(end, now() + _SILENT_SECONDS)) as limit:
             while part := await request.content.readany():
                 limit.reschedule(min(end, now() + _SILENT_SECONDS))
-                size += len(part)
-                if size > limits.max_body_bytes:
+                if len(body) + len(part) > limits.max_body_bytes:
                     raise _too_large(limits.max_body_bytes)
                 hold(len(part))
-                parts.append(part)
+                body += part
     except TimeoutError as error:
         raise HttpError(408, "The body did not come in time") from error
     except (web.RequestPayloadError, http_exceptions.HttpProcessingError, OSError) as error:
         raise HttpError(400, "The body is no valid HTTP, or ends too early") from error
-    return b"".join(parts)
+    return bytes(body)
 
 
 def unpack(body: bytes, encoding: str, limits: Limits) -> bytes:

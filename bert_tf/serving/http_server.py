@@ -14,8 +14,9 @@ from aiohttp import http_exceptions, web, web_protocol
 
 from bert_tf.serving import json_responses
 from bert_tf.serving.call import Call
-from bert_tf.serving.errors import from_fault
+from bert_tf.serving.errors import ServingError, from_fault
 from bert_tf.serving.http_body import HttpError, encoding_of, read_body, unpack
+from bert_tf.serving.limits import reading
 from bert_tf.serving.options import Options
 
 _IDLE_SECONDS = 120  # a connection that says nothing for so long is closed
@@ -23,6 +24,7 @@ _SENDING_SECONDS = 60  # in which a caller must have taken the answer
 _DRAIN_SECONDS = 0.5  # of a stop, in which what is on its way over an open connection still gets in
 _LATE_SECONDS = 0.25  # by which an answer may be late: the model's own word on a deadline is better than ours
 _BODIES = 4  # of the largest size, that are in memory at once
+_GROWTH = 1000  # what a byte of gzip may become
 _BACKLOG = 1024
 _JSON = "application/json"
 _CORS = {
@@ -200,7 +202,13 @@ class RestServer:
 
     def _work(self, method, path, body, encoding, call):
         """Runs in a thread of the pool."""
-        return self._answer(method, path, unpack(body, encoding, call.limits), call)
+        if encoding == "gzip":
+            try:
+                with reading(_GROWTH * len(body), call.seconds_left):
+                    body = unpack(body, encoding, call.limits)
+            except ServingError as error:
+                raise HttpError(error.http_status, error.message) from error
+        return self._answer(method, path, body, call)
 
     def _count_down(self, future):
         self.running -= 1

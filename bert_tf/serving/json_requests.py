@@ -6,6 +6,7 @@ The rules and words are those of TensorFlow Serving's `json_tensor.cc`.
 import json
 
 import numpy as np
+import tensorflow as tf
 
 from bert_tf.serving import json_scan
 from bert_tf.serving.errors import ServingError, invalid
@@ -133,6 +134,9 @@ def _rows(instances, dtypes, limits):
                 f"Failed to process element: {i} of 'instances' list. JSON object: {quoted(row)} keys must be equal "
                 f"to: {','.join(dtypes)}"
             )
+    for alias, column in columns.items():
+        if dtypes[alias] == tf.string:
+            limits.check_texts([len(text) for array in column for text in array.ravel()])
     return {alias: np.stack(column) for alias, column in columns.items()}
 
 

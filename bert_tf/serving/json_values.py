@@ -30,7 +30,7 @@ def to_array(value, dtype: tf.DType, limits: Limits = LIMITS) -> np.ndarray:
         raise invalid(f"A tensor may have {limits.max_tensor_elements} elements and one has {math.prod(shape)}")
     values = [_scalar(leaf, dtype) for leaf in _leaves(value, shape, 0)]
     if dtype == tf.string:
-        limits.check_text(max(map(len, values), default=0))
+        limits.check_texts(list(map(len, values)))
         array = np.empty(len(values), object)
         array[:] = values
         return array.reshape(shape)

@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import threading
+from collections.abc import Sequence
 
 import grpc
 
@@ -27,6 +28,7 @@ class Limits:
         max_tensor_elements: of one input tensor.
         max_batch_size: rows of a request: texts, examples or instances.
         max_text_bytes: of one string.
+        max_input_text_bytes: of all strings of an input together.
     """
 
     max_message_bytes: int = 64 * _MIB
@@ -38,6 +40,7 @@ class Limits:
     max_tensor_elements: int = 4 * 2**20
     max_batch_size: int = 4096
     max_text_bytes: int = 4 * _MIB
+    max_input_text_bytes: int = 16 * _MIB
 
     def check_rows(self, rows: int):
         """Raises ServingError for a request of too many texts, examples or instances."""
@@ -48,6 +51,13 @@ class Limits:
         """Raises ServingError for a string of too many bytes."""
         if size > self.max_text_bytes:
             raise invalid(f"A text may have {self.max_text_bytes} bytes and one has {size}")
+
+    def check_texts(self, sizes: Sequence[int]):
+        """Raises ServingError where one of the strings of an input has too many bytes, or all have together."""
+        self.check_text(max(sizes, default=0))
+        if sum(sizes) > self.max_input_text_bytes:
+            most = self.max_input_text_bytes
+            raise invalid(f"The texts of an input may have {most} bytes together and have {sum(sizes)}")
 
 
 LIMITS = Limits()

@@ -94,10 +94,11 @@ def _check(proto, alias, limits):
 
 
 def _check_texts(values, elements, limits):
-    longest = max(map(len, values), default=0)
-    limits.check_text(longest)
+    sizes = list(map(len, values))
+    limits.check_texts(sizes)
     if len(values) < elements:
-        limits.check_text(longest * (elements - len(values)))  # TensorFlow copies the text as often as it stands there
+        # TensorFlow copies the text as often as it stands there.
+        limits.check_text(max(sizes, default=0) * (elements - len(values)))
 
 
 _NUMBERED = {dtype.as_datatype_enum: field for dtype, field in _FIELDS.items()}

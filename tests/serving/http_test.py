@@ -17,7 +17,7 @@ from tests.serving.rest_test import GOOD
 MODEL = "/v1/models/film"
 LIMITS = Limits(
     max_body_bytes=2**16, max_inflated_bytes=2**17, max_text_bytes=1000, max_batch_size=8, max_json_values=200,
-    max_nesting=5, max_tensor_elements=100,
+    max_nesting=5, max_tensor_elements=100, max_input_text_bytes=1500,
 )  # fmt: skip
 
 
@@ -133,6 +133,9 @@ COSTLY = {
     "rows": ({"instances": ["x"] * 9}, "A request may have 8 rows and has 9"),
     "columns": ({"inputs": ["x"] * 9}, "A request may have 8 rows and has 9"),
     "a text": ({"inputs": ["é" * 501]}, "A text may have 1000 bytes and one has 1002"),
+    "texts": ({"inputs": ["x" * 800] * 2}, "The texts of an input may have 1500 bytes together and have 1600"),
+    "texts of rows": ({"instances": ["x" * 800] * 2},
+                      "The texts of an input may have 1500 bytes together and have 1600"),
     "bytes": ({"inputs": {"b64": "AAAA" * 400}}, "A text may have 1000 bytes and one has 1200"),
     "nesting": ({"inputs": [[[[[]]]]]}, "JSON Parse error: Lists and objects may nest 5 deep and nest deeper"),
     "empty lists": ({"inputs": [[]] * 200}, "JSON Parse error: The document may have 200 values and has more"),
