@@ -358,13 +358,13 @@ def test_flags_and_their_defaults(name, expected):
     assert {flag.name: flag.default for flag in _programs()[name].FLAGS} == expected
 
 
-# Program -> the page that explains its flags, where that has another name.
+# Program -> the page, or pages, that explain its flags, where they have other names.
 PAGES = {
     "create_pretraining_data": "pretraining_data",
     "train_vocabulary": "vocabulary",
     "extend_vocabulary": "vocabulary",
     "score_squad": "squad_scorer",
-    "serve": "serving",
+    "serve": "serving batching",
     "ask": "client",
     "load_test": "client",
     "search": "embed",
@@ -377,7 +377,8 @@ WITHOUT_PAGE = {"demo"}
 
 @pytest.mark.parametrize("name", sorted(set(main.PROGRAMS) - WITHOUT_PAGE))
 def test_every_flag_is_explained(name):
-    documentation = (ROOT / "docs" / f"{PAGES.get(name, name)}.md").read_text(encoding="utf-8")
+    pages = PAGES.get(name, name).split()
+    documentation = "".join((ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8") for page in pages)
     for flag in _programs()[name].FLAGS:
         assert flag.help
         assert f"--{flag.name}" in documentation or flag.help == "No effect here.", flag.name

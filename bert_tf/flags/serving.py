@@ -3,7 +3,7 @@
 from bert_tf.settings import Flag
 
 SERVE = (
-    Flag("model_base_path", None, "Folder with a numbered folder for each version.", required=True),
+    Flag("model_base_path", None, "Folder with a numbered folder for each version of one model."),
     Flag("model_name", "default", "Name of the model in requests."),
     Flag("port", 8500, "For gRPC; 0 takes any free one and says which.", "integer", low=0, high=65535),
     Flag("rest_api_port", 8501, "For REST; 0 takes any free one and says which.", "integer", low=0, high=65535),
@@ -34,6 +34,24 @@ LIMITS = (
     Flag("max_batch_size", 4096, "Rows of a request: texts, examples or instances.", "integer", low=1),
     Flag("max_text_bytes", 2**22, "Of one string.", "integer", low=1),
     Flag("max_input_text_bytes", 2**24, "Of all strings of an input together.", "integer", low=1),
+)
+
+MODELS = (
+    Flag("model_config_file", None, "Text file with a ModelServerConfig, which lists the models; instead of "
+         "--model_base_path and --model_name."),  # fmt: skip
+    Flag("model_config_file_poll_wait_seconds", 0.0, "Seconds between checks for changes of that file; 0: never.",
+         "float", low=0),  # fmt: skip
+    Flag("allow_version_labels_for_unavailable_models", False, "Whether a new label may point to a version that is "
+         "not loaded.", "bool"),  # fmt: skip
+    Flag("max_num_load_retries", 5, "How often a version that cannot be loaded is tried again.", "integer", low=0),
+    Flag("load_retry_interval_micros", 60000000, "Microseconds before it is tried again.", "integer", low=0),
+)
+
+BATCHING = (
+    Flag("enable_batching", False, "Compute the requests of several callers together.", "bool"),
+    Flag("batching_parameters_file", None, "Text file with BatchingParameters: how large batches and their queue are."),
+    Flag("max_batch_tokens", 512, "Tokens of a batch with its padding, about: rows times the longest.", "integer",
+         low=1),  # fmt: skip
 )
 
 _TLS = (

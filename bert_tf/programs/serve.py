@@ -1,6 +1,7 @@
 """Serves a model: a server in Python that speaks TensorFlow Serving's protocol, over gRPC and REST.
 
     bert-tf serve --model_base_path=EXPORT_DIR --model_name=NAME --port=8500 --rest_api_port=8501
+    bert-tf serve --model_config_file=models.config --enable_batching
 
 Serves the newest version under EXPORT_DIR, and each newer one as it appears there.
 """
@@ -13,9 +14,9 @@ import threading
 
 from absl import logging
 
-from bert_tf.flags.serving import LIMITS, SERVE
+from bert_tf.flags.serving import BATCHING, LIMITS, MODELS, SERVE
 
-FLAGS = SERVE + LIMITS
+FLAGS = SERVE + LIMITS + MODELS + BATCHING
 
 
 def main(settings):
@@ -27,9 +28,10 @@ def main(settings):
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda number, frame: stop.set())
     host = settings.host
-    server = serve(settings.model_base_path, settings.model_name, **_options(settings))
+    server = serve(settings.model_base_path, settings.model_name, **_options(settings), **_models(settings))
     rest = f"{'https' if settings.ssl_config_file else 'http'}://{host}:{server.rest_port}"
-    logging.info("gRPC on %s:%d, REST on %s/v1/models/%s", host, server.port, rest, settings.model_name)
+    model = "" if settings.model_config_file else f"/{settings.model_name}"
+    logging.info("gRPC on %s:%d, REST on %s/v1/models%s", host, server.port, rest, model)
     stop.wait()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.SIG_DFL)  # whoever cannot wait asks twice
@@ -63,4 +65,31 @@ def _options(settings):
         "reflection": settings.enable_grpc_reflection,
         "metrics_path": metrics.read_path(monitoring) if monitoring else None,
         "tls": read_tls(ssl) if ssl else None,
+    }
+
+
+def _models(settings):
+    """Returns the fields of `Options` that say what is served and in which batches.
+
+    Raises:
+        ValueError: a file of parameters is given for batches that nobody asked for, or cannot be used.
+    """
+    from bert_tf.serving.batching_parameters import Batching, read_parameters
+
+    file, batching = settings.batching_parameters_file, None
+    if file and not settings.enable_batching:
+        raise ValueError(
+            "`batching_parameters_file` must come with `enable_batching`. Received: "
+            f"{file} without it; give both or neither."
+        )
+    if settings.enable_batching:
+        tokens = settings.max_batch_tokens
+        batching = read_parameters(file, max_batch_tokens=tokens) if file else Batching(max_batch_tokens=tokens)
+    return {
+        "model_config_file": settings.model_config_file,
+        "model_config_poll_seconds": settings.model_config_file_poll_wait_seconds,
+        "allow_version_labels_for_unavailable_models": settings.allow_version_labels_for_unavailable_models,
+        "max_num_load_retries": settings.max_num_load_retries,
+        "load_retry_interval_micros": settings.load_retry_interval_micros,
+        "batching": batching,
     }

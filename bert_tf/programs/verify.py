@@ -27,7 +27,8 @@ def main(settings, paths):
     logging.getLogger("tensorflow").setLevel(logging.ERROR)  # it tells of files that it reads
     if len(paths) != 1:
         raise ValueError(f"There must be one path, of the export. Received {len(paths)}: {' '.join(paths) or 'none'}.")
-    verdicts = verify(paths[0], settings.server, settings.model_name, settings.timeout, settings.tolerance, tls_of(settings))
+    how = settings.server, settings.model_name, settings.timeout, settings.tolerance, tls_of(settings)
+    verdicts = verify(paths[0], *how)
     print(f"{'signature':<20}{'requests':>10}{'largest difference':>22}")
     for each in verdicts:
         print(f"{each.signature:<20}{each.requests:>10}{each.largest:>22.2g}{'   differs' * bool(each.problems)}")

@@ -1,17 +1,68 @@
 """All models of a server, by name: what a request's ModelSpec leads to."""
 
 import contextlib
-from collections.abc import Iterable, Iterator
+import dataclasses
+import threading
+from collections.abc import Iterable, Iterator, Sequence
 
-from bert_tf.serving.errors import invalid, not_found
-from bert_tf.serving.versions import ServedModel, State, Version
+from bert_tf.serving.errors import ServingError, failed_precondition, invalid, not_found, unavailable
+from bert_tf.serving.model_config import ModelConfig
+from bert_tf.serving.versions import EACH_ALONE, Loading, ServedModel, State, Version
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Served:
+    """What is served at one moment; never changed, only exchanged.
+
+    Attributes:
+        models: by name.
+        labels: {name of a model: {label: version}}.
+    """
+
+    models: dict[str, ServedModel]
+    labels: dict[str, dict[str, int]]
+
+    def find(self, spec) -> tuple[ServedModel, int | None]:
+        """Returns (model, version or None for the newest) of a ModelSpec.
+
+        Raises:
+            ServingError: there is no such model or label.
+        """
+        if not spec.name:
+            raise invalid("ModelSpec has no name specified.")
+        number = spec.version.value if spec.HasField("version") else None
+        if spec.WhichOneof("version_choice") == "version_label":
+            number = self.labels.get(spec.name, {}).get(spec.version_label)
+            if number is None:
+                raise invalid(f"Unrecognized servable version label: {spec.version_label}")
+        if spec.name not in self.models:
+            which = f"Latest({spec.name})" if number is None else f"Specific({spec.name}, {number})"
+            raise not_found(f"Servable not found for request: {which}")
+        return self.models[spec.name], number
 
 
 class Catalog:
-    """The served models; `lease` is the one way from a request to a version."""
+    """The served models; `lease` is the one way from a request to a version.
 
-    def __init__(self, models: Iterable[ServedModel]):
-        self._models = {model.name: model for model in models}
+    Any number of threads may call `lease`, `names` and `states`, also while others load versions. What changes the
+    models is done by one thread at a time.
+
+    Args:
+        models: those that it has from the start.
+        loading: how the versions of later ones are loaded.
+        allow_labels_for_unavailable: whether a new label may point to a version that is not loaded.
+    """
+
+    def __init__(
+        self,
+        models: Iterable[ServedModel] = (),
+        loading: Loading = EACH_ALONE,
+        allow_labels_for_unavailable: bool = False,
+    ):
+        self._served = Served({model.name: model for model in models}, {})
+        self._loading = loading
+        self._allow = allow_labels_for_unavailable
+        self._changes = threading.Lock()
 
     @contextlib.contextmanager
     def lease(self, spec) -> Iterator[Version]:
@@ -20,35 +71,99 @@ class Catalog:
         Raises:
             ServingError: there is none.
         """
-        if not spec.name:
-            raise invalid("ModelSpec has no name specified.")
-        if spec.WhichOneof("version_choice") == "version_label":
-            raise invalid(f"Unrecognized servable version label: {spec.version_label}")  # none can be given yet
-        number = spec.version.value if spec.HasField("version") else None
-        with self._model(spec.name, number).lease(number) as version:
-            yield version
+        with contextlib.ExitStack() as stack:
+            yield self._enter(stack, spec)
 
     def names(self) -> list[str]:
         """Returns the names of all models, served or still being loaded."""
-        return list(self._models)
+        return list(self._served.models)
 
     def states(self, name: str) -> dict[int, State]:
         """Returns {version: state} of the model `name`, empty where there is no such model."""
-        model = self._models.get(name)
+        model = self._served.models.get(name)
         return model.states() if model else {}
 
     def poll(self):
         """Looks for new versions of every model."""
-        for model in self._models.values():
-            model.poll()
+        with self._changes:
+            for model in self._served.models.values():
+                model.poll()
+
+    def apply(self, configs: Sequence[ModelConfig], must_load: bool = True):
+        """Makes the models those of `configs`, all at once, or changes nothing.
+
+        New models and versions are loaded while the old ones answer; then the old ones that `configs` has not any more
+        are unloaded, each with the last of its requests.
+
+        Args:
+            configs: of all models.
+            must_load: whether a model of which no version can be loaded is an error; otherwise it is waited for.
+
+        Raises:
+            ServingError: a model cannot be loaded, or a label points to a version that is not there.
+        """
+        with self._changes:
+            before = self._served.models
+            models = {config.name: self._find_or_make(config) for config in configs}
+            try:
+                wanted = {config.name: models[config.name].load(config.policy) for config in configs}
+                failed = [each.name for each in configs if must_load and not self._is_there(each, models, wanted)]
+                if failed:
+                    raise unavailable(f"Some models did not become available: {{{', '.join(failed)}}}")
+                for config in configs:
+                    self._check_labels(config, wanted[config.name] or models[config.name].available())
+            except BaseException:
+                self._take_back(models)
+                raise
+            self._served = Served(models, {config.name: config.labels for config in configs})
+            for config in configs:
+                models[config.name].settle(config.policy, wanted[config.name])
+            for name, model in before.items():
+                if models.get(name) is not model:
+                    model.close()
 
     def close(self):
         """Serves no model any more."""
-        for model in self._models.values():
-            model.close()
+        with self._changes:
+            for model in self._served.models.values():
+                model.close()
 
-    def _model(self, name, number):
-        if name not in self._models:
-            which = f"Latest({name})" if number is None else f"Specific({name}, {number})"
-            raise not_found(f"Servable not found for request: {which}")
-        return self._models[name]
+    def _enter(self, stack, spec):
+        while True:
+            served = self._served
+            try:
+                model, number = served.find(spec)
+                return stack.enter_context(model.lease(number))
+            except ServingError:
+                if served is self._served:
+                    raise  # otherwise it was unloaded after we looked, and what has come in its place answers
+
+    def _find_or_make(self, config):
+        model = self._served.models.get(config.name)
+        if model is not None and model.base_path == config.base_path:
+            return model
+        return ServedModel(config.name, config.base_path, config.policy, self._loading)
+
+    @staticmethod
+    def _is_there(config, models, wanted):
+        """Whether versions of a model were loaded, or it is as it was and goes on with those that it has."""
+        model = models[config.name]
+        return bool(wanted[config.name]) or bool(model.policy == config.policy and model.available())
+
+    def _take_back(self, models):
+        """Unloads what was loaded for a config that cannot be applied."""
+        for name, model in models.items():
+            if self._served.models.get(name) is model:
+                model.poll()  # under the policy that it had
+            else:
+                model.close()
+
+    def _check_labels(self, config, available):
+        """Raises ServingError for a label on a version that is not there; a new one may be allowed to point ahead."""
+        for label, number in config.labels.items():
+            moved = self._served.labels.get(config.name, {}).get(label, number) != number
+            if number not in available and (moved or not self._allow):
+                raise failed_precondition(
+                    f"Request to assign label to version {number} of model {config.name}, which is not currently "
+                    "available for inference"
+                )

@@ -21,21 +21,12 @@ def classify(
         ServingError: the signature is none for that, the request is empty, or the graph refuses it.
     """
     name, signature = _signature(version, request)
-    keys = _class_outputs(signature)
-    examples = _examples(request.input, call.limits)
-    outputs = _run(version, signature, examples, keys, call)
-    for key, array in outputs.items():
-        _check_classes(key, array, len(examples))
+    keys = check_classification(signature)
+    examples = read_examples(request.input, call.limits)
+    outputs = _run(version, signature, examples, keys, call, "Classify")
     response = classification_pb2.ClassificationResponse()
     set_spec(response.model_spec, version, name)
-    for i in range(len(examples)):
-        row = response.result.classifications.add()
-        for j in range(outputs[keys[0]].shape[1]):
-            item = row.classes.add()
-            if "classes" in outputs:
-                item.label = outputs["classes"][i, j].decode("utf-8", "replace")
-            if "scores" in outputs:
-                item.score = outputs["scores"][i, j]
+    fill_classes(response.result, outputs, len(examples))
     return response
 
 
@@ -48,38 +39,22 @@ def regress(
         ServingError: as `classify`.
     """
     name, signature = _signature(version, request)
-    if len(signature.outputs) != 1:
-        raise invalid("Expected one output Tensor.")
-    _check_input(signature, "regression")
-    if "outputs" not in signature.outputs:
-        raise failed_precondition(f"No regression outputs found in SignatureDef: {signature.definition}")
-    examples = _examples(request.input, call.limits)
-    values = _run(version, signature, examples, ["outputs"], call)["outputs"]
-    _check_values(values, len(examples))
+    check_regression(signature)
+    examples = read_examples(request.input, call.limits)
+    outputs = _run(version, signature, examples, ["outputs"], call, "Regress")
     response = regression_pb2.RegressionResponse()
     set_spec(response.model_spec, version, name)
-    for value in values.ravel():
-        response.result.regressions.add(value=value)
+    fill_values(response.result, outputs, len(examples))
     return response
 
 
-def _signature(version, request):
-    """Returns (name, SignatureDef), which has one input."""
-    name = request.model_spec.signature_name or DEFAULT_SIGNATURE
-    signature = version.model.signatures.get(name)
-    if signature is None:
-        raise invalid(f"No signature was found with the name: {name}")
-    if len(signature.inputs) != 1:
-        raise invalid("Expected one input Tensor.")
-    return name, signature
+def check_classification(signature) -> list[str]:
+    """Returns those of the outputs "classes" and "scores" that the signature has.
 
-
-def _check_input(signature, kind):
-    if "inputs" not in signature.inputs:
-        raise failed_precondition(f"No {kind} inputs found in SignatureDef: {signature.definition}")
-
-
-def _class_outputs(signature):
+    Raises:
+        ServingError: it is none of classification.
+    """
+    _check_one_input(signature)
     if len(signature.outputs) not in (1, 2):
         raise invalid(f"Expected one or two output Tensors, found {len(signature.outputs)}")
     _check_input(signature, "classification")
@@ -92,8 +67,22 @@ def _class_outputs(signature):
     return keys
 
 
-def _examples(request_input, limits):
-    """Returns the serialized tf.Examples, an object array [batch] of bytes."""
+def check_regression(signature):
+    """Raises ServingError for a signature that is none of regression."""
+    _check_one_input(signature)
+    if len(signature.outputs) != 1:
+        raise invalid("Expected one output Tensor.")
+    _check_input(signature, "regression")
+    if "outputs" not in signature.outputs:
+        raise failed_precondition(f"No regression outputs found in SignatureDef: {signature.definition}")
+
+
+def read_examples(request_input, limits) -> np.ndarray:
+    """Returns the serialized tf.Examples of an Input, an object array [batch] of bytes.
+
+    Raises:
+        ServingError: there are none, or more or larger ones than `limits` allows.
+    """
     kind = request_input.WhichOneof("kind")
     examples = list(getattr(request_input, kind).examples) if kind else []
     if not examples:
@@ -107,8 +96,57 @@ def _examples(request_input, limits):
     return np.array([context + example.SerializeToString() for example in examples], dtype=object)
 
 
-def _run(version, signature, examples, keys, call):
-    outputs = run(version, signature, {"inputs": examples}, keys, call)
+def fill_classes(result: classification_pb2.ClassificationResult, outputs: dict[str, np.ndarray], batch: int):
+    """Writes `classes` and `scores`, either of which may be missing, into an empty result.
+
+    Raises:
+        ServingError: they are not what Classify gives for `batch` examples.
+    """
+    for key, array in outputs.items():
+        _check_classes(key, array, batch)
+    width = next(iter(outputs.values())).shape[1]
+    for i in range(batch):
+        row = result.classifications.add()
+        for j in range(width):
+            item = row.classes.add()
+            if "classes" in outputs:
+                item.label = outputs["classes"][i, j].decode("utf-8", "replace")
+            if "scores" in outputs:
+                item.score = outputs["scores"][i, j]
+
+
+def fill_values(result: regression_pb2.RegressionResult, outputs: dict[str, np.ndarray], batch: int):
+    """Writes `outputs` into an empty result.
+
+    Raises:
+        ServingError: they are not what Regress gives for `batch` examples.
+    """
+    _check_values(outputs["outputs"], batch)
+    for value in outputs["outputs"].ravel():
+        result.regressions.add(value=value)
+
+
+def _signature(version, request):
+    """Returns (name, Signature)."""
+    name = request.model_spec.signature_name or DEFAULT_SIGNATURE
+    signature = version.model.signatures.get(name)
+    if signature is None:
+        raise invalid(f"No signature was found with the name: {name}")
+    return name, signature
+
+
+def _check_one_input(signature):
+    if len(signature.inputs) != 1:
+        raise invalid("Expected one input Tensor.")
+
+
+def _check_input(signature, kind):
+    if "inputs" not in signature.inputs:
+        raise failed_precondition(f"No {kind} inputs found in SignatureDef: {signature.definition}")
+
+
+def _run(version, signature, examples, keys, call, api):
+    outputs = run(version, signature, {"inputs": examples}, keys, call, api)
     return {key: np.asarray(array) for key, array in outputs.items()}
 
 

@@ -155,8 +155,8 @@ class BaseClient:
         """
         return self._run(self._questions.status())
 
-    # Progress of a question. A subclass adds `_channels`, the module that makes them, `_send`, which makes a call and does
-    # not wait for it, and `_finish`, which waits.
+    # Progress of a question. A subclass adds `_channels`, the module that makes them, `_send`, which makes a call and
+    # does not wait for it, and `_finish`, which waits.
 
     def _run(self, question):
         return self._finish(self._begin(question))

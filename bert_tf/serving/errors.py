@@ -71,6 +71,10 @@ def not_found(message: str) -> ServingError:
     return ServingError(grpc.StatusCode.NOT_FOUND, message)
 
 
+def unimplemented(message: str) -> ServingError:
+    return ServingError(grpc.StatusCode.UNIMPLEMENTED, message)
+
+
 def unavailable(message: str) -> ServingError:
     return ServingError(grpc.StatusCode.UNAVAILABLE, message)
 

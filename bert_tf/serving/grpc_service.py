@@ -18,6 +18,8 @@ from tensorflow_serving.apis import (
     classification_pb2,
     get_model_metadata_pb2,
     get_model_status_pb2,
+    inference_pb2,
+    model_management_pb2,
     model_service_pb2,
     predict_pb2,
     prediction_service_pb2,
@@ -31,6 +33,8 @@ from bert_tf.serving.describe import model_metadata, model_status, require_spec
 from bert_tf.serving.errors import ServingError, from_fault, invalid, unavailable
 from bert_tf.serving.health import Health
 from bert_tf.serving.limits import reading
+from bert_tf.serving.model_config import reload
+from bert_tf.serving.multi_inference import multi_inference, spec_of
 from bert_tf.serving.options import Options
 from bert_tf.serving.predict import predict
 
@@ -74,15 +78,26 @@ def _status(catalog, request, call):
     return model_status(catalog, request)
 
 
+def _reload(catalog, request, call):
+    return reload(catalog, request)
+
+
+def _multi_inference(catalog, request, call):
+    with catalog.lease(spec_of(request)) as version:
+        return multi_inference(version, request, call)
+
+
 METHODS = {
     PREDICTION: {
         "Predict": Method(predict_pb2.PredictRequest, _inference(predict), counts=True),
         "Classify": Method(classification_pb2.ClassificationRequest, _inference(classify), counts=True),
         "Regress": Method(regression_pb2.RegressionRequest, _inference(regress), counts=True),
+        "MultiInference": Method(inference_pb2.MultiInferenceRequest, _multi_inference, counts=True),
         "GetModelMetadata": Method(get_model_metadata_pb2.GetModelMetadataRequest, _metadata),
     },
     MODEL: {
         "GetModelStatus": Method(get_model_status_pb2.GetModelStatusRequest, _status),
+        "HandleReloadConfigRequest": Method(model_management_pb2.ReloadConfigRequest, _reload),
     },
 }
 
@@ -177,7 +192,7 @@ class GrpcServer:
         del data
         if not method.counts:
             return method.answer(self._catalog, request, call).SerializeToString()
-        with metrics.request(self._catalog, request.model_spec.name, name, call.entrypoint):
+        with metrics.request(self._catalog, _model_name(request), name, call.entrypoint):
             return method.answer(self._catalog, request, call).SerializeToString()
 
     def _hang_up(self):
@@ -188,6 +203,10 @@ class GrpcServer:
                 if began < late:
                     logging.log_every_n_seconds(logging.WARNING, "Ended calls without a request.", 10)
                     context.cancel()
+
+
+def _model_name(request):
+    return (request.model_spec if hasattr(request, "model_spec") else spec_of(request)).name
 
 
 def _parse(kind, data):

@@ -2,6 +2,7 @@
 
 import dataclasses
 
+from bert_tf.serving.batching_parameters import Batching
 from bert_tf.serving.limits import Limits
 from bert_tf.serving.tls import Tls
 
@@ -27,6 +28,12 @@ class Options:
         reflection: whether gRPC tells its services and their messages.
         metrics_path: where Prometheus finds its page on the REST port; None: nowhere.
         tls: of both faces; None: no encryption.
+        model_config_file: lists the models; None: there is the one that `serve` was given.
+        model_config_poll_seconds: between two looks at that file; 0 looks only once.
+        allow_version_labels_for_unavailable_models: whether a new label may point to a version that is not loaded.
+        batching: how requests are put together; None: each is computed for itself.
+        max_num_load_retries: how often a version that cannot be loaded is tried again.
+        load_retry_interval_micros: how long after it has failed.
     """
 
     port: int = 0
@@ -43,3 +50,9 @@ class Options:
     reflection: bool = False
     metrics_path: str | None = None
     tls: Tls | None = None
+    model_config_file: str | None = None
+    model_config_poll_seconds: float = 0.0
+    allow_version_labels_for_unavailable_models: bool = False
+    batching: Batching | None = None
+    max_num_load_retries: int = 5
+    load_retry_interval_micros: int = 60_000_000

@@ -4,11 +4,13 @@ The checks, their order and their words are those of TensorFlow Serving's `predi
 `cc/saved_model/util.cc`.
 """
 
+import time
 from collections.abc import Sequence
 
 import numpy as np
 from tensorflow_serving.apis import predict_pb2
 
+from bert_tf.serving import metrics
 from bert_tf.serving.call import INTERNAL, Call
 from bert_tf.serving.errors import failed_precondition, invalid
 from bert_tf.serving.tensors import fill_proto, to_array, type_name
@@ -36,11 +38,19 @@ def predict(version, request: predict_pb2.PredictRequest, call: Call = INTERNAL)
 
 
 def run(
-    version, signature, inputs: dict[str, np.ndarray], aliases: Sequence[str] = (), call: Call = INTERNAL
+    version,
+    signature,
+    inputs: dict[str, np.ndarray],
+    aliases: Sequence[str] = (),
+    call: Call = INTERNAL,
+    api: str = "Predict",
 ) -> dict[str, np.ndarray]:
     """Computes the outputs `aliases` (all, where none is named) of a signature from {input alias: array}."""
     aliases = aliases or list(signature.outputs)
-    return version.compute(signature, inputs, aliases, call)
+    started = time.monotonic()
+    outputs = version.compute(signature, inputs, aliases, call)
+    metrics.observe_runtime(version.name, api, "TF1", time.monotonic() - started)
+    return outputs
 
 
 def set_spec(spec, version, signature_name: str):

@@ -13,8 +13,8 @@ from tensorflow.python.saved_model import loader_impl
 from bert_tf.serving.errors import from_number, invalid
 from bert_tf.serving.signatures import read_signature
 
-# TensorFlow prepares the graph anew for each set of feeds and fetches and keeps it as long as its callable. Clients
-# ask for few sets; only one that goes through all of a signature's `output_filter`s would need more.
+# TensorFlow prepares the graph anew for each set of feeds and fetches, and keeps it as long as its callable. Each
+# signature has one, and so has each combination of them that MultiInference is asked for.
 _CALLABLES = 64
 
 
@@ -23,6 +23,8 @@ class SavedModel:
 
     Attributes:
         signatures: {name: Signature}.
+        prepare: prepare(feeds, fetches), tuples of tensor names, returns the callable that `run` uses for them; the
+            first call takes seconds.
     """
 
     def __init__(self, path: str):
@@ -49,7 +51,7 @@ class SavedModel:
             self._session.close()
             raise
         self.signatures = {name: read_signature(each) for name, each in meta_graph.signature_def.items()}
-        self._callable = functools.lru_cache(maxsize=_CALLABLES)(self._make_callable)
+        self.prepare = functools.lru_cache(maxsize=_CALLABLES)(self._make_callable)
 
     def run(self, feeds: dict[str, np.ndarray], fetches: Sequence[str]) -> list[np.ndarray]:
         """Computes tensors by name; safe to call from several threads.
@@ -63,7 +65,7 @@ class SavedModel:
         """
         names = tuple(sorted(feeds))
         try:
-            return self._callable(names, tuple(fetches))(*(feeds[name] for name in names))
+            return self.prepare(names, tuple(fetches))(*(feeds[name] for name in names))
         except tf.errors.OpError as error:
             raise from_number(error.error_code, error.message) from error
         except (TypeError, ValueError) as error:  # numpy's and the session's own checks, before the graph runs
@@ -71,9 +73,9 @@ class SavedModel:
 
     def close(self):
         """Frees the weights; nothing may run any more."""
-        self._callable.cache_clear()
+        self.prepare.cache_clear()
         self._session.close()
-        del self._session, self._callable  # the last references: TensorFlow frees the variables with the session
+        del self._session, self.prepare  # the last references: TensorFlow frees the variables with the session
 
     def _make_callable(self, feeds, fetches):
         # `Session.run` parses feeds and fetches at each call, and casts feeds silently where the runtime would refuse.

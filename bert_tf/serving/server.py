@@ -1,44 +1,56 @@
 """A model server in Python that speaks TensorFlow Serving's protocol, over gRPC and REST.
 
-`serve` serves the newest version under a folder, and each newer one as it appears there.
+`serve` serves the newest version under a folder, and each newer one as it appears there, or the models of a config.
 """
 
 import functools
 import os
 import threading
 import time
+from collections.abc import Sequence
 
 from absl import logging
 
 from bert_tf.serving import metrics
+from bert_tf.serving.batching import Batcher
 from bert_tf.serving.catalog import Catalog
+from bert_tf.serving.errors import ServingError
 from bert_tf.serving.grpc_service import GrpcServer
 from bert_tf.serving.health import readiness
 from bert_tf.serving.http_server import Page, RestServer
+from bert_tf.serving.model_config import ConfigFile, ModelConfig, read_file
 from bert_tf.serving.options import Options
 from bert_tf.serving.rest_api import answer
-from bert_tf.serving.versions import ServedModel
+from bert_tf.serving.versions import Loading
 
 
-def serve(model_base_path: str, model_name: str = "default", **options) -> "Server":
-    """Loads the newest version under `model_base_path` and serves it until `stop` is called.
+def serve(model_base_path: str | None = None, model_name: str = "default", **options) -> "Server":
+    """Loads models and serves them until `stop` is called.
 
     Args:
-        model_base_path: folder with a numbered folder for each version.
+        model_base_path: folder with a numbered folder for each version of one model, of which the newest is served;
+            None: the option `model_config_file` lists the models.
         model_name: its name in requests.
         options: fields of `Options`.
 
     Raises:
-        ValueError: `model_base_path` is no directory, or a port cannot be had. A version that cannot be loaded is no
-            error: it is logged, and the server waits for a better one.
+        ValueError: `model_base_path` is no directory, the config cannot be served, or a port cannot be had. A version
+            that cannot be loaded is no error: it is logged, and the server waits for a better one.
     """
+    options = Options(**options)
+    if (model_base_path is None) == (options.model_config_file is None):
+        raise ValueError(
+            "Either `model_base_path` or `model_config_file` must say what is served. "
+            f"Received: {model_base_path!r} and {options.model_config_file!r}."
+        )
+    if options.model_config_file is not None:
+        return Server(read_file(options.model_config_file), options)
     if not os.path.isdir(model_base_path):
         raise ValueError(
             "`model_base_path` must be a directory with a numbered folder for each version. "
             f"Received: {model_base_path!r}."
         )
-    catalog = Catalog([ServedModel(model_name, os.path.abspath(model_base_path))])
-    return Server(catalog, Options(**options))
+    return Server([ModelConfig(model_name, os.path.abspath(model_base_path))], options)
 
 
 class Server:
@@ -49,20 +61,31 @@ class Server:
         rest_port: of REST, None without.
     """
 
-    def __init__(self, catalog: Catalog, options: Options):
-        self._catalog, self._options = catalog, options
+    def __init__(self, configs: Sequence[ModelConfig], options: Options):
+        self._options = options
+        self._batcher = Batcher(options.batching) if options.batching else None
+        loading = Loading(
+            self._batcher.batch if self._batcher else None,
+            options.max_num_load_retries,
+            options.load_retry_interval_micros,
+        )
+        catalog = Catalog((), loading, options.allow_version_labels_for_unavailable_models)
+        self._catalog = catalog
         self._stopping = threading.Event()
         self._grpc = GrpcServer(catalog, options)
         self._rest = None
         if options.rest_api_port is not None:
             self._rest = RestServer(functools.partial(answer, catalog), self._pages(), options)
         self.port, self.rest_port = self._grpc.port, self._rest and self._rest.port
-        catalog.poll()  # before anybody can ask
+        self._load(configs)  # before anybody can ask
         self._grpc.start()
         if self._rest:
             self._rest.start()
         self._poller = threading.Thread(target=self._poll, name="poll", daemon=True)
         self._poller.start()
+        if options.model_config_file and options.model_config_poll_seconds:
+            file = ConfigFile(catalog, options.model_config_file)
+            threading.Thread(target=self._poll_config, args=[file], name="config", daemon=True).start()
 
     def stop(self, grace: float | None = None) -> bool:
         """Takes no new requests, finishes those that run, for up to `grace` seconds, and frees the models.
@@ -80,6 +103,8 @@ class Server:
         if self._poller.is_alive():  # a version is being loaded, and nobody can hurry it
             return False
         self._catalog.close()
+        if self._batcher:
+            self._batcher.close()
         return not (self._grpc.running or self._rest and self._rest.running)
 
     def __enter__(self):
@@ -97,6 +122,22 @@ class Server:
     def _readiness(self):
         good, text = readiness(self._catalog)
         return Page(200 if good and not self._stopping.is_set() else 503, text, "application/json")
+
+    def _load(self, configs):
+        try:
+            self._catalog.apply(configs, must_load=False)
+        except ServingError as error:
+            self._grpc.stop(0)
+            if self._batcher:
+                self._batcher.close()
+            raise ValueError(
+                "`model_config_file` must give labels to versions that can be loaded, unless "
+                f"`allow_version_labels_for_unavailable_models` is set. Received: {error.message}."
+            ) from error
+
+    def _poll_config(self, file):
+        while not self._stopping.wait(self._options.model_config_poll_seconds):
+            file.poll()
 
     def _poll(self):
         seconds = self._options.poll_seconds

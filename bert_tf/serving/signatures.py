@@ -1,6 +1,7 @@
 """What a SignatureDef says, read once: reading protocol buffers at each request would be half of a request's cost."""
 
 import dataclasses
+import functools
 
 import tensorflow as tf
 from tensorflow.core.framework import tensor_pb2
@@ -14,10 +15,22 @@ class Endpoint:
     Attributes:
         tensor: its name in the graph.
         dtype: its type.
+        shape: its sizes, None where a request decides; None: not even their number is known.
     """
 
     tensor: str
     dtype: tf.DType
+    shape: tuple[int | None, ...] | None = None
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether its first axis is that of the texts or examples of a request."""
+        return bool(self.shape) and self.shape[0] is None
+
+    @property
+    def has_fixed_rows(self) -> bool:
+        """Whether a row of it has the same shape in every request."""
+        return self.has_rows and None not in self.shape[1:]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,6 +49,15 @@ class Signature:
     defaults: dict[str, tensor_pb2.TensorProto]
     definition: meta_graph_pb2.SignatureDef
 
+    @functools.cached_property
+    def key(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """What is fed and what is fetched: names of tensors, each once, in one order whatever a request asks for.
+
+        All outputs are fetched, since TensorFlow would prepare the graph anew, for seconds, for each choice of them.
+        """
+        feeds, fetches = ({e.tensor for e in side.values()} for side in (self.inputs, self.outputs))
+        return tuple(sorted(feeds)), tuple(sorted(fetches))
+
 
 def read_signature(definition: meta_graph_pb2.SignatureDef) -> Signature:
     """Returns the Signature of a SignatureDef."""
@@ -46,4 +68,10 @@ def read_signature(definition: meta_graph_pb2.SignatureDef) -> Signature:
 def _endpoints(infos):
     # The signature that TensorFlow adds for initialization has an operation for an output: no tensor, so no type.
     aliases = [alias for alias in sorted(infos) if infos[alias].dtype]
-    return {alias: Endpoint(infos[alias].name, tf.as_dtype(infos[alias].dtype)) for alias in aliases}
+    return {alias: _endpoint(infos[alias]) for alias in aliases}
+
+
+def _endpoint(info):
+    known = not info.tensor_shape.unknown_rank
+    shape = tuple(dim.size if dim.size >= 0 else None for dim in info.tensor_shape.dim) if known else None
+    return Endpoint(info.name, tf.as_dtype(info.dtype), shape)

@@ -1,13 +1,15 @@
-"""Two of TensorFlow Serving's configuration files in text format, which its Python package does not bring along.
+"""Three of TensorFlow Serving's configuration files in text format, which its Python package does not bring along.
 
-Field names and numbers are those of `config/ssl_config.proto` and `config/monitoring_config.proto`.
+Field names and numbers are those of `config/ssl_config.proto`, `config/monitoring_config.proto` and
+`servables/tensorflow/session_bundle_config.proto`.
 """
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format
 
 _Field = descriptor_pb2.FieldDescriptorProto
 _PACKAGE = "bert_tf.serving.config"
-_TYPES = {"string": _Field.TYPE_STRING, "bool": _Field.TYPE_BOOL}
+_TYPES = {"string": _Field.TYPE_STRING, "bool": _Field.TYPE_BOOL, "int64": _Field.TYPE_INT64}
+# message: rows of (number, name, type), where "*" marks what is repeated.
 _MESSAGES = {
     "SSLConfig": (
         (1, "server_key", "string"),
@@ -17,6 +19,19 @@ _MESSAGES = {
     ),
     "PrometheusConfig": ((1, "enable", "bool"), (2, "path", "string")),
     "MonitoringConfig": ((1, "prometheus_config", "PrometheusConfig"),),
+    "Int64": ((1, "value", "int64"),),
+    "String": ((1, "value", "string"),),
+    "Bool": ((1, "value", "bool"),),
+    "BatchingParameters": (
+        (1, "max_batch_size", "Int64"),
+        (2, "batch_timeout_micros", "Int64"),
+        (3, "max_enqueued_batches", "Int64"),
+        (4, "num_batch_threads", "Int64"),
+        (5, "thread_pool_name", "String"),
+        (6, "allowed_batch_sizes", "*int64"),
+        (7, "pad_variable_length_inputs", "bool"),
+        (8, "enable_large_batch_splitting", "Bool"),
+    ),
 }
 
 
@@ -25,7 +40,7 @@ def read(path: str, message: str, flag: str):
 
     Args:
         path: the file.
-        message: "SSLConfig" or "MonitoringConfig".
+        message: "SSLConfig", "MonitoringConfig" or "BatchingParameters".
         flag: which setting names the file, for errors.
 
     Raises:
@@ -45,7 +60,9 @@ def _message_classes():
     for message, rows in _MESSAGES.items():
         target = file.message_type.add(name=message)
         for number, name, kind in rows:
-            field = target.field.add(name=name, number=number, label=_Field.LABEL_OPTIONAL)
+            label = _Field.LABEL_REPEATED if kind.startswith("*") else _Field.LABEL_OPTIONAL
+            field = target.field.add(name=name, number=number, label=label)
+            kind = kind.lstrip("*")
             if kind in _TYPES:
                 field.type = _TYPES[kind]
             else:

@@ -1,4 +1,4 @@
-"""One served model: its newest version that can be loaded, exchanged for a newer one without losing a request."""
+"""One served model: those of its versions that its policy asks for, exchanged without losing a request."""
 
 import contextlib
 import dataclasses
@@ -12,6 +12,7 @@ from absl import logging
 from bert_tf.serving import warmup
 from bert_tf.serving.call import Call
 from bert_tf.serving.errors import ServingError, not_found
+from bert_tf.serving.policies import LATEST, Policy
 from bert_tf.serving.saved_model import SavedModel
 from bert_tf.serving.signatures import Signature
 from bert_tf.serving.version_folders import find_versions, fingerprint
@@ -28,8 +29,9 @@ def direct(model: SavedModel) -> Compute:
     def compute(signature, inputs, aliases, call):
         call.check()
         feeds = {signature.inputs[alias].tensor: array for alias, array in inputs.items()}
-        arrays = model.run(feeds, [signature.outputs[alias].tensor for alias in aliases])
-        return dict(zip(aliases, arrays, strict=True))
+        fetches = signature.key[1]
+        arrays = dict(zip(fetches, model.run(feeds, fetches), strict=True))
+        return {alias: arrays[signature.outputs[alias].tensor] for alias in aliases}
 
     return compute
 
@@ -44,7 +46,7 @@ class Version:
         model: what runs.
         compute: runs it, for itself or in a batch with others.
         running: requests in it now.
-        retired: whether a newer version has taken its place.
+        retired: whether it serves no new requests.
     """
 
     name: str
@@ -70,46 +72,94 @@ class State:
     message: str = ""
 
 
+@dataclasses.dataclass(frozen=True)
+class Refusal:
+    """Why a version is not loaded.
+
+    Attributes:
+        files: its fingerprint then.
+        tries: how often it has failed like that.
+        again: when it is tried once more, on the clock of `time.monotonic`.
+    """
+
+    files: frozenset
+    tries: int
+    again: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Loading:
+    """How versions are loaded.
+
+    Attributes:
+        batch: (model name, compute) -> compute that does the same in batches; None: each request by itself.
+        max_num_load_retries: how often a version that cannot be loaded is tried again.
+        load_retry_interval_micros: how long after it has failed.
+    """
+
+    batch: Callable[[str, Compute], Compute] | None = None
+    max_num_load_retries: int = 5
+    load_retry_interval_micros: int = 60_000_000
+
+
+EACH_ALONE = Loading()
+
+
 class ServedModel:
     """The model `name`, whose versions are the numbered folders under `base_path`.
 
-    One thread calls `poll` and `close`; any number of them the other methods.
+    One thread at a time calls `load`, `settle`, `poll` and `close`; any number of them the other methods.
     """
 
-    def __init__(self, name: str, base_path: str):
+    def __init__(self, name: str, base_path: str, policy: Policy = LATEST, loading: Loading = EACH_ALONE):
         self.name = name
         self.base_path = base_path
+        self.policy = policy
+        self._loading = loading
         self._lock = threading.Lock()
-        self._current: Version | None = None
+        self._serving: dict[int, Version] = {}
         self._states: dict[int, State] = {}
-        self._refused: dict[int, frozenset] = {}  # fingerprints of versions that cannot be loaded
+        self._refused: dict[int, Refusal] = {}
         self._complaint = ""
 
     def poll(self):
-        """Looks for versions once: goes from the newest down to the first that loads, or to the one served already.
+        """Looks for versions once: loads what the policy asks for, then unloads what it does not ask for any more."""
+        self.settle(self.policy, self.load(self.policy))
 
-        A version that cannot be loaded is tried again when a file in it changes. Where there is nothing to load, what
-        is served stays.
+    def load(self, policy: Policy) -> set[int]:
+        """Loads what `policy` asks for, as far as it is there and can be loaded, and returns those versions.
+
+        Of the newest that a policy asks for, one that cannot be loaded gives way to the one before. It is tried again
+        a few times, and when a file in it changes.
         """
-        folders = self._folders()
-        for number in sorted(folders, reverse=True):
-            if self._current and self._current.number == number:
-                return
-            if self._load(number, folders[number]):
-                return
+        folders = self._folders(policy)
+        wanted = set()
+        for number in policy.candidates(folders):
+            if policy.newest is not None and len(wanted) == policy.newest:
+                break
+            if number in self._serving or self._load(number, folders[number]):
+                wanted.add(number)
+        return wanted
+
+    def settle(self, policy: Policy, wanted: set[int]):
+        """Serves under `policy` from now on, and only the versions `wanted`; without any, what is served stays."""
+        self.policy = policy
+        if wanted:
+            for number in [number for number in self._serving if number not in wanted]:
+                self._retire(number)
 
     @contextlib.contextmanager
     def lease(self, number: int | None = None) -> Iterator[Version]:
-        """Yields the version of this number, or the served one; it stays loaded until the block ends.
+        """Yields the version of this number, or the newest served one; it stays loaded until the block ends.
 
         Raises:
             ServingError: it is not loaded.
         """
         with self._lock:
-            version = self._current
-            if version is None and number is None:
+            if number is None and not self._serving:
                 raise not_found(f"Servable not found for request: Latest({self.name})")
-            if version is None or number not in (None, version.number):
+            version = self._serving.get(max(self._serving) if number is None else number)
+            if version is None:
                 raise not_found(f"Servable not found for request: Specific({self.name}, {number})")
             version.running += 1
         try:
@@ -126,26 +176,37 @@ class ServedModel:
         with self._lock:
             return dict(self._states)
 
+    def available(self) -> set[int]:
+        """Returns the versions that are served."""
+        with self._lock:
+            return set(self._serving)
+
     def close(self):
         """Serves no more; frees the weights as soon as the requests that run have ended."""
-        self._exchange(None)
+        for number in list(self._serving):
+            self._retire(number)
 
-    def _folders(self):
-        """Returns {version: folder}, and says once what is wrong where there is none."""
+    def _folders(self, policy):
+        """Returns {version: folder}, and says once what is wrong where there is none, or not all that are wanted."""
         try:
             folders = find_versions(self.base_path)
             complaint = "" if folders else f"there is no numbered folder in {self.base_path}"
         except OSError as error:
             folders, complaint = {}, str(error)
+        missing = list(policy.missing(folders))
+        if folders and missing:
+            complaint = f"there is no folder for {', '.join(map(str, missing))} in {self.base_path}"
         if complaint and complaint != self._complaint:
-            logging.warning("No version of %s was found: %s. %s", self.name, complaint, self._stays())
+            what = "Some versions" if folders else "No version"
+            found = "were not found" if folders else "was found"
+            logging.warning("%s of %s %s: %s. %s", what, self.name, found, complaint, self._stays())
         self._complaint = complaint
         return folders
 
     def _load(self, number, folder):
         """Loads, warms and serves a version; returns whether that went well."""
         files = fingerprint(folder)
-        if self._refused.get(number) == files:
+        if not self._may_try(number, files):
             return False
         started = time.monotonic()
         self._set_state(number, State("LOADING"))
@@ -157,7 +218,11 @@ class ServedModel:
             self._refuse(number, files, error)
             return False
         self._refused.pop(number, None)
-        self._exchange(version)
+        if self._loading.batch:
+            version.compute = self._loading.batch(self.name, version.compute)
+        with self._lock:
+            self._serving[number] = version
+            self._states[number] = State("AVAILABLE")
         seconds = time.monotonic() - started
         warmed = f"{requests} warm-up requests" if requests else "no warm-up requests"
         logging.info("Serving version %d of %s from %s: %.1f s, %s.", number, self.name, folder, seconds, warmed)
@@ -166,30 +231,37 @@ class ServedModel:
     @staticmethod
     def _warm(version, folder):
         try:
-            return warmup.replay(version, folder)
+            requests = warmup.replay(version, folder)
+            warmup.prepare(version)
+            return requests
         except BaseException:
             version.model.close()
             raise
 
+    def _may_try(self, number, files):
+        refusal = self._refused.get(number)
+        if refusal is None or refusal.files != files:
+            return True
+        return refusal.tries <= self._loading.max_num_load_retries and refusal.again <= time.monotonic()
+
     def _refuse(self, number, files, error):
-        self._refused[number] = files
+        before = self._refused.get(number)
+        tries = before.tries + 1 if before and before.files == files else 1
+        again = time.monotonic() + self._loading.load_retry_interval_micros / 1e6
+        self._refused[number] = Refusal(files, tries, again)
         message = " ".join(str(getattr(error, "message", error)).split("\n")[0].split()) or type(error).__name__
         logging.error("Refused version %d of %s: %s. %s", number, self.name, message.rstrip("."), self._stays())
         self._set_state(number, State("END", _code_number(error), message))
 
-    def _exchange(self, version):
-        """Makes `version` the served one in one instant; the one before ends with its last request."""
+    def _retire(self, number):
+        """Takes a version out of service in one instant; it ends with its last request."""
         with self._lock:
-            before, self._current = self._current, version
-            if version:
-                self._states[version.number] = State("AVAILABLE")
-            if before is None:
-                return
-            before.retired = True
-            self._states[before.number] = State("UNLOADING")
-            idle = not before.running
+            version = self._serving.pop(number)
+            version.retired = True
+            self._states[number] = State("UNLOADING")
+            idle = not version.running
         if idle:
-            self._unload(before)
+            self._unload(version)
 
     def _unload(self, version):
         version.model.close()
@@ -200,7 +272,10 @@ class ServedModel:
             self._states[number] = state
 
     def _stays(self):
-        return f"Version {self._current.number} stays." if self._current else "Nothing is served."
+        numbers = ", ".join(map(str, sorted(self._serving)))
+        if not numbers:
+            return "Nothing is served."
+        return f"Version {numbers} stays." if len(self._serving) == 1 else f"Versions {numbers} stay."
 
 
 def _code_number(error):

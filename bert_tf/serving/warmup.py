@@ -1,6 +1,7 @@
 """Warm-up: requests that an export brings along, run before its version serves, so that no caller waits for them.
 
-The first run of a signature is slow, because TensorFlow then optimizes its graph.
+The first run of a signature is slow, because TensorFlow then optimizes its graph. That is done beforehand for every
+signature, also for those that no request is there for.
 """
 
 import os
@@ -11,11 +12,29 @@ from tensorflow_serving.apis import prediction_log_pb2
 
 from bert_tf.serving.classify import classify, regress
 from bert_tf.serving.errors import invalid
+from bert_tf.serving.multi_inference import multi_inference
 from bert_tf.serving.predict import predict
 
 FILE = os.path.join("assets.extra", "tf_serving_warmup_requests")
 _MOST = 1000
-_HANDLERS = {"predict_log": predict, "classify_log": classify, "regress_log": regress}
+_HANDLERS = {
+    "predict_log": predict,
+    "classify_log": classify,
+    "regress_log": regress,
+    "multi_inference_log": multi_inference,
+}
+
+
+def prepare(version):
+    """Lets TensorFlow optimize the graph of each signature."""
+    for name, signature in version.model.signatures.items():
+        if not signature.outputs:
+            continue  # that of initialization
+        try:
+            version.model.prepare(*signature.key)
+        except (tf.errors.OpError, ValueError) as error:  # the others may serve all the same
+            reason = str(error).splitlines()[0]
+            logging.warning("Signature %s of version %d cannot be run: %s", name, version.number, reason)
 
 
 def replay(version, folder: str) -> int:

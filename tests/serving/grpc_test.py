@@ -9,7 +9,6 @@ from tensorflow_serving.apis import (
     classification_pb2,
     get_model_metadata_pb2,
     get_model_status_pb2,
-    inference_pb2,
     predict_pb2,
     regression_pb2,
 )
@@ -131,12 +130,6 @@ def test_long_messages_are_truncated(stubs):
     with pytest.raises(grpc.RpcError) as caught:
         stubs[0].Predict(_named("n" * 2000))
     assert caught.value.details() == f"Servable not found for request: Latest({'n' * 2000})"[:1024] + "...TRUNCATED"
-
-
-def test_what_is_not_offered_says_so(stubs):
-    with pytest.raises(grpc.RpcError) as caught:
-        stubs[0].MultiInference(inference_pb2.MultiInferenceRequest())
-    assert caught.value.code() == Code.UNIMPLEMENTED
 
 
 def test_expected_is_what_the_model_gives(stubs):

@@ -93,3 +93,10 @@ def test_the_program_says_what_is_wrong(tmp_path):
         done = processes.run("-m", "bert_tf", "serve", f"--model_base_path={tmp_path}", f"--port={port}")
     assert done.returncode == 1
     assert "Error: The gRPC port must be free" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_parameters_of_batches_come_with_batches(tmp_path):
+    flags = [f"--model_base_path={tmp_path}", "--batching_parameters_file=batching_parameters.txt"]
+    done = processes.run("-m", "bert_tf", "serve", *flags)
+    assert done.returncode == 1
+    assert "Error: --batching_parameters_file must come with --enable_batching" in done.stderr

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from bert_tf.serving.batching_parameters import Batching
 from bert_tf.serving.catalog import Catalog
 from bert_tf.serving.client import Client
 from bert_tf.serving.errors import ServingError
@@ -140,6 +141,22 @@ def test_a_server_that_starts_beside_a_broken_version_serves_the_one_before(base
     served.close()
 
 
+def test_no_choice_of_outputs_and_no_signature_makes_a_graph_while_callers_wait(model):
+    def prepared():
+        return version.model.prepare.cache_info().misses
+
+    with model.lease() as version:
+        before = prepared()
+        assert before == len([each for each in version.model.signatures.values() if each.outputs])
+        good = {"text": np.array([b"fine"], object)}
+        for aliases in (["label"], ["labels", "label"], ["label", "labels"], []):
+            signature = version.model.signatures["serving_default"]
+            assert list(run(version, signature, good, aliases)) == (aliases or list(signature.outputs))
+        pair = {name: np.array([b"fine"], object) for name in ("text_a", "text_b")}
+        assert run(version, version.model.signatures["pair"], pair)["label"][0] == b"good"
+        assert prepared() == before
+
+
 def test_no_version_at_all(tmp_path):
     served = ServedModel("film", str(tmp_path))
     served.poll()
@@ -153,7 +170,7 @@ def _resident_megabytes():
         return int(file.read().split()[1]) * 4096 / 2**20
 
 
-def _swap_under_load(base, swaps, pause):
+def _swap_under_load(base, swaps, pause, **options):
     """Publishes versions 4, 5, ... while threads ask over gRPC and REST; returns (answers, failures, versions seen)."""
     done, answers, failures, seen = threading.Event(), [], [], set()
 
@@ -174,7 +191,10 @@ def _swap_under_load(base, swaps, pause):
             except Exception as error:
                 failures.append(error)
 
-    with serve(str(base), "film", poll_seconds=0.05) as server, Client(f"localhost:{server.port}", "film") as client:
+    with (
+        serve(str(base), "film", poll_seconds=0.05, **options) as server,
+        Client(f"localhost:{server.port}", "film") as client,
+    ):
         url = f"http://localhost:{server.rest_port}/v1/models/film:predict"
         with concurrent.futures.ThreadPoolExecutor(3) as pool:
             jobs = [pool.submit(load, over_grpc, client) for _ in range(2)] + [pool.submit(load, over_rest, url)]
@@ -195,9 +215,10 @@ def _prepare(base, swaps, ballast):
     tf.keras.backend.clear_session()
 
 
-def test_no_request_is_lost_in_three_swaps(base):
+@pytest.mark.parametrize("batching", [None, Batching()], ids=["alone", "in batches"])
+def test_no_request_is_lost_in_three_swaps(base, batching):
     _prepare(base, 3, 1)
-    answers, failures, seen = _swap_under_load(base, 3, 0.02)
+    answers, failures, seen = _swap_under_load(base, 3, 0.02, batching=batching)
     assert not failures and answers > 20
     assert {0.6, 0.61, 0.62} <= seen <= {0.75, 0.6, 0.61, 0.62}
 

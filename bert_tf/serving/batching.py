@@ -1,0 +1,258 @@
+"""Requests of many callers computed together: a queue that knows lengths, and the threads that empty it."""
+
+import functools
+import threading
+import time
+from collections.abc import Sequence
+
+import grpc
+import numpy as np
+from absl import logging
+
+from bert_tf.serving import metrics
+from bert_tf.serving.batching_parameters import Batching
+from bert_tf.serving.batching_queue import LengthQueue, Row
+from bert_tf.serving.batching_rows import group_of, joined, lengths_of, scattered
+from bert_tf.serving.call import INTERNAL, Call
+from bert_tf.serving.errors import ServingError
+
+_LOOK_SECONDS = 0.5  # after which a caller that waits in the queue is looked at: is it still there?
+_GUESS_ROWS_PER_SECOND = 100.0  # before the first batch has been timed
+
+
+class Task:
+    """One request in the queue, and then in one or several batches."""
+
+    def __init__(self, compute, signature, inputs, call):
+        self.compute, self.signature, self.inputs, self.call = compute, signature, inputs, call
+        self.count = 1
+        self.lengths = [1]
+        self.came = time.monotonic()
+        self.computing = False  # a batch with one of its rows has begun; set by the batcher, under its lock
+        self.error: BaseException | None = None
+        self.answer = None
+        self.done = threading.Event()
+        self._parts = []
+
+    def add(self, indices: list[int], arrays: dict[str, np.ndarray]):
+        """Takes the answers to the rows `indices`; the last of them ends the wait."""
+        self._parts.append((indices, arrays))
+        if sum(len(indices) for indices, _ in self._parts) == self.count:
+            self.answer = scattered(self._parts, self.count)
+            self.done.set()
+
+    def fail(self, error: BaseException):
+        """Ends the wait with an error."""
+        self.error = error
+        self.done.set()
+
+
+class Batcher:
+    """Puts rows of one model, one signature and about one length together; the threads of all models are the same.
+
+    A request of several rows may be cut, and its rows computed with those of others. A batch that fails is computed
+    again request by request, so that the others get their answers. `close` ends the threads.
+
+    Args:
+        parameters: how large a batch, a queue and their number may be.
+    """
+
+    def __init__(self, parameters: Batching):
+        self.parameters = parameters
+        self._queue = LengthQueue(parameters.max_batch_size, parameters.max_batch_tokens)
+        self._changed = threading.Condition()
+        self._waiting: dict[str, int] = {}  # requests in the queue, by model
+        self._rows_per_second = _GUESS_ROWS_PER_SECOND
+        self._closed = False
+        name = parameters.thread_pool_name
+        self._threads = [
+            threading.Thread(target=self._work, name=f"{name}-{i}", daemon=True)
+            for i in range(parameters.num_batch_threads)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def batch(self, model_name: str, compute) -> functools.partial:
+        """Returns a `versions.Compute` that does what the version's own `compute` does, in batches."""
+        return functools.partial(self._compute, model_name, compute)
+
+    def close(self):
+        """Refuses what waits and ends the threads after the batches that run."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+        for thread in self._threads:
+            thread.join()
+
+    def _compute(self, model_name, compute, signature, inputs, aliases: Sequence[str], call: Call):
+        call.check()
+        task = Task(compute, signature, inputs, call)
+        shared = group_of(signature, inputs)
+        group = (model_name, id(compute), shared or id(task))
+        if shared:
+            task.count, task.lengths = len(next(iter(inputs.values()))), lengths_of(inputs)
+        self._enter(model_name, group, task)
+        self._wait(group, task)
+        if task.error is not None:
+            raise task.error
+        return {alias: task.answer[alias] for alias in aliases}
+
+    def _enter(self, model_name, group, task):
+        with self._changed:
+            if self._closed:
+                raise _stopped()
+            rows = len(self._queue)
+            if rows and rows + task.count > self.parameters.max_rows:
+                raise self._full(rows)
+            for index, length in enumerate(task.lengths):
+                self._queue.add(group, Row(task, index, length))
+            self._count(model_name, 1)
+            self._changed.notify()
+
+    def _full(self, rows):
+        waiting = sum(self._waiting.values())
+        seconds = max(0.1, rows / self._rows_per_second)
+        return ServingError(
+            grpc.StatusCode.UNAVAILABLE,
+            "The batch scheduling queue to which this task was submitted is full: the queue holds "
+            f"{waiting} request{'s' if waiting != 1 else ''}; retry after {seconds:.1f} s",
+        )
+
+    def _wait(self, group, task):
+        """Returns when the task is done, or, while none of its rows is in a batch, when its caller gives up."""
+        while not task.done.wait(min(_LOOK_SECONDS, _or_more(task.call.seconds_left))):
+            try:
+                task.call.check()
+            except ServingError as error:
+                with self._changed:
+                    if task.computing:
+                        break
+                    self._leave(group, task, error)
+        task.done.wait()  # a batch cannot be stopped, and uses the model until it ends
+
+    def _leave(self, group, task, error):
+        self._queue.remove(group, task)
+        self._count(group[0], -1)
+        task.fail(error)
+
+    def _count(self, model_name, change):
+        self._waiting[model_name] = self._waiting.get(model_name, 0) + change
+        metrics.set_queue_length(model_name, self._waiting[model_name])
+
+    def _work(self):
+        while True:
+            with self._changed:
+                while not self._closed and not self._is_ready():
+                    self._changed.wait(self._seconds_to_wait())
+                if self._closed:
+                    return self._refuse_all()
+                group, rows = self._queue.take()
+                rows = self._begin(group, rows)
+                self._changed.notify()  # of a large request, the other threads may take the rest
+            if rows:
+                self._run(group, rows)
+            del rows  # else what it was asked, and its model, would stay in memory until the next batch
+
+    def _is_ready(self):
+        """Whether a batch may begin: it is full, or its oldest row has waited long enough."""
+        oldest = self._queue.oldest()
+        return oldest is not None and (self._seconds_to_wait() == 0 or self._queue.is_full())
+
+    def _seconds_to_wait(self):
+        """Returns how long the oldest row may still wait for others; None where nothing waits."""
+        oldest = self._queue.oldest()
+        if oldest is None:
+            return None
+        return max(0.0, oldest.task.came + self.parameters.batch_timeout_micros / 1e6 - time.monotonic())
+
+    def _begin(self, group, rows):
+        """Returns the rows whose callers are still there; of the others none is computed."""
+        kept = []
+        for task, mine in _by_task(rows).items():
+            try:
+                if not task.computing:
+                    task.call.check()
+            except ServingError as error:
+                self._leave(group, task, error)
+                continue
+            if task.done.is_set():  # another part of it has failed
+                continue
+            if not task.computing:
+                task.computing = True
+                self._count(group[0], -1)
+                metrics.observe_queuing(group[0], time.monotonic() - task.came)
+            kept += mine
+        return kept
+
+    def _run(self, group, rows):
+        started = time.monotonic()
+        tasks = _by_task(rows)
+        try:
+            self._answer(group, tasks, rows)
+        except Exception as error:
+            self._run_apart(group, tasks, error)
+        rate = len(rows) / max(time.monotonic() - started, 1e-6)
+        with self._changed:
+            self._rows_per_second += 0.1 * (rate * len(self._threads) - self._rows_per_second)
+
+    def _run_apart(self, group, tasks, error):
+        """Computes each request of a batch that failed for itself, so that one cannot spoil the others."""
+        for task, mine in tasks.items():
+            try:
+                if len(tasks) == 1:
+                    raise error
+                self._answer(group, {task: mine}, mine)
+            except Exception as its_own:
+                if not isinstance(its_own, ServingError):
+                    logging.exception("A batch of %s failed", group[0])
+                task.fail(its_own)
+
+    def _answer(self, group, tasks, rows):
+        """Computes rows of one group and gives each request its own."""
+        first = rows[0].task
+        whole = len(tasks) == 1 and len(rows) == first.count
+        inputs = first.inputs if whole else joined(rows, list(first.inputs))
+        outputs = first.compute(first.signature, inputs, list(first.signature.outputs), INTERNAL)
+        longest = max(row.length for row in rows)
+        metrics.observe_batch(group[0], len(rows), sum(longest - row.length for row in rows))
+        if whole:
+            first.answer = outputs
+            first.done.set()
+            return
+        _check(outputs, len(rows))
+        places = {id(row): i for i, row in enumerate(rows)}
+        for task, mine in tasks.items():
+            chosen = [places[id(row)] for row in mine]
+            arrays = {alias: array[chosen] for alias, array in outputs.items()}
+            task.add([row.index for row in mine], arrays)
+
+    def _refuse_all(self):
+        while taken := self._queue.take():
+            for task in _by_task(taken[1]):
+                if not task.done.is_set():
+                    task.fail(_stopped())
+
+
+def _by_task(rows):
+    tasks = {}
+    for row in rows:
+        tasks.setdefault(row.task, []).append(row)
+    return tasks
+
+
+def _check(outputs, rows):
+    for alias, array in outputs.items():
+        if not np.ndim(array) or len(array) != rows:
+            raise ServingError(
+                grpc.StatusCode.FAILED_PRECONDITION,
+                f"The output {alias} must have one entry for each of the {rows} rows of a batch, "
+                f"got shape {list(np.shape(array))}",
+            )
+
+
+def _or_more(seconds):
+    return _LOOK_SECONDS if seconds is None else seconds
+
+
+def _stopped():
+    return ServingError(grpc.StatusCode.UNAVAILABLE, "The server stops")

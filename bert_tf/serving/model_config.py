@@ -1,0 +1,146 @@
+"""Which models a server has: TensorFlow Serving's ModelServerConfig, from a file or from a request to reload it."""
+
+import dataclasses
+import os
+import re
+
+import grpc
+from absl import logging
+from google.protobuf import text_format
+from tensorflow_serving.config import model_server_config_pb2
+
+from bert_tf.serving.errors import ServingError, failed_precondition, invalid
+from bert_tf.serving.policies import ALL, LATEST, Policy
+
+_PLATFORM = "tensorflow"
+_SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://")
+
+
+@dataclasses.dataclass(frozen=True)
+class ModelConfig:
+    """One model of a server.
+
+    Attributes:
+        name: in requests.
+        base_path: folder with a numbered folder for each version.
+        policy: which of them are served.
+        labels: {label: version} by which requests may ask for a version.
+    """
+
+    name: str
+    base_path: str
+    policy: Policy = LATEST
+    labels: dict[str, int] = dataclasses.field(default_factory=dict)
+
+
+def read_configs(config: model_server_config_pb2.ModelServerConfig) -> list[ModelConfig]:
+    """Returns what a ModelServerConfig lists, in its order.
+
+    Raises:
+        ServingError: it is none of models that can be served, in TensorFlow Serving's words where it has some.
+    """
+    if config.WhichOneof("config") == "custom_model_config":
+        raise invalid("ModelServer does not yet support custom model config.")
+    found: dict[str, ModelConfig] = {}
+    for item in config.model_config_list.config:
+        if not item.name:
+            raise invalid("Found a model without a name in the config list")
+        if item.name in found:
+            raise invalid(f"Illegal to list model {item.name} multiple times in config list")
+        _check_platform(item)
+        if not os.path.isabs(item.base_path) or _SCHEME.match(item.base_path):
+            raise invalid(
+                f"Expected model {item.name} to have an absolute path or URI; got base_path()={item.base_path}"
+            )
+        if item.HasField("logging_config"):
+            logging.warning("The logging_config of model %s has no effect here: no request is logged.", item.name)
+        found[item.name] = ModelConfig(item.name, item.base_path, _policy(item), dict(item.version_labels))
+    return list(found.values())
+
+
+def read_file(path: str) -> list[ModelConfig]:
+    """Returns what the text file `path`, a ModelServerConfig, lists.
+
+    Raises:
+        ValueError: it cannot be read, or is no config of models that can be served.
+    """
+    try:
+        with open(path, encoding="utf-8") as file:
+            config = text_format.Parse(file.read(), model_server_config_pb2.ModelServerConfig())
+        return read_configs(config)
+    except ServingError as error:
+        reason = error.message
+    except (OSError, UnicodeDecodeError, text_format.ParseError) as error:
+        reason = str(error)
+    raise ValueError(
+        "`model_config_file` must be a ModelServerConfig in protocol buffers' text format, with a name, an absolute "
+        f'base_path and model_platform: "tensorflow" for each model. Received: {path}: {reason}.'
+    )
+
+
+def reload(catalog, request):
+    """Answers a ReloadConfigRequest: the catalog has the models of its config, or those it had.
+
+    Raises:
+        ServingError: the config cannot be served; nothing has changed.
+    """
+    from tensorflow_serving.apis import model_management_pb2
+
+    if request.config.WhichOneof("config") != "model_config_list":
+        raise invalid(
+            "ServerModelConfig type not supported by HandleReloadConfigRequest. Only ModelConfigList is currently "
+            "supported"
+        )
+    catalog.apply(read_configs(request.config))
+    response = model_management_pb2.ReloadConfigResponse()
+    response.status.error_code = grpc.StatusCode.OK.value[0]
+    return response
+
+
+class ConfigFile:
+    """A config file that is looked at again and again.
+
+    Args:
+        catalog: which has the models of the file already.
+        path: of the file.
+    """
+
+    def __init__(self, catalog, path: str):
+        self._catalog, self._path = catalog, path
+        self._applied = read_file(path)
+        self._complaint = ""
+
+    def poll(self):
+        """Applies the file if it says something else; where that fails, says once why, and nothing changes."""
+        try:
+            configs = read_file(self._path)
+            if configs != self._applied:
+                self._catalog.apply(configs)
+                self._applied = configs
+                logging.info("Applied %s: %s.", self._path, ", ".join(each.name for each in configs) or "no model")
+            complaint = ""
+        except (ValueError, ServingError) as error:
+            complaint = str(error)
+        if complaint and complaint != self._complaint:
+            logging.error("%s was not applied, the models stay as they were: %s", self._path, complaint)
+        self._complaint = complaint
+
+
+def _check_platform(item):
+    if item.model_type and item.model_platform:
+        raise invalid("Illegal setting both model_type(deprecated) and model_platform.")
+    if not item.model_type and not item.model_platform:
+        raise invalid("Illegal setting neither model_type(deprecated) nor model_platform.")
+    if item.model_type != model_server_config_pb2.TENSORFLOW and item.model_platform != _PLATFORM:
+        raise failed_precondition(f"PlatformConfigMap has no entry for platform {item.model_platform or 'other'}")
+
+
+def _policy(item):
+    kind = item.model_version_policy.WhichOneof("policy_choice")
+    if kind == "all":
+        return ALL
+    if kind == "specific":
+        if not item.model_version_policy.specific.versions:
+            raise invalid(f"The specific policy of model {item.name} lists no versions")
+        return Policy(versions=frozenset(item.model_version_policy.specific.versions))
+    return Policy(newest=max(1, item.model_version_policy.latest.num_versions))

@@ -1,0 +1,313 @@
+"""Several models: what a config may say, how it is exchanged, and which version a request reaches."""
+
+import contextlib
+import json
+import shutil
+import threading
+import urllib.error
+import urllib.request
+
+import grpc
+import numpy as np
+import pytest
+from google.protobuf import text_format
+from tensorflow_serving.apis import get_model_status_pb2, model_management_pb2, model_pb2, predict_pb2
+from tensorflow_serving.config import model_server_config_pb2
+
+from bert_tf.serving import versions
+from bert_tf.serving.catalog import Catalog
+from bert_tf.serving.errors import ServingError
+from bert_tf.serving.model_config import ConfigFile, ModelConfig, read_configs, read_file, reload
+from bert_tf.serving.policies import ALL, Policy
+from bert_tf.serving.predict import run
+from bert_tf.serving.server import serve
+from bert_tf.serving.versions import Loading, State
+from tests.serving.models import export, truncate, variables
+
+
+@pytest.fixture(scope="module")
+def folders(film_path, tmp_path_factory):
+    """Base paths "films" with versions 3 (tag 0.75), 4 (0.625) and 5 (0.875), and "others" with 3."""
+    base = tmp_path_factory.mktemp("models")
+    for name in ("films", "others"):
+        shutil.copytree(film_path / "3", base / name / "3")
+    export(base / "films", 4, tag=0.625)
+    export(base / "films", 5, tag=0.875)
+    return base
+
+
+@pytest.fixture
+def catalog():
+    found = Catalog()
+    yield found
+    found.close()
+
+
+def config(text):
+    return text_format.Parse(text, model_server_config_pb2.ModelServerConfig())
+
+
+def entry(name, path, more=""):
+    return f'config {{ name: "{name}" base_path: "{path}" model_platform: "tensorflow" {more} }}'
+
+
+def models(*entries):
+    return f"model_config_list {{ {' '.join(entries)} }}"
+
+
+def ask(catalog, name="films", **choice):
+    """Returns (version that answered, probability of "good" for a good text)."""
+    spec = model_pb2.ModelSpec(name=name)
+    if "label" in choice:
+        spec.version_label = choice["label"]
+    if "version" in choice:
+        spec.version.value = choice["version"]
+    with catalog.lease(spec) as version:
+        signature = version.model.signatures["serving_default"]
+        outputs = run(version, signature, {"text": np.array([b"fine"], object)}, ["probabilities"])
+        return version.number, float(outputs["probabilities"][0, 1])
+
+
+def available(catalog, name="films"):
+    return sorted(number for number, state in catalog.states(name).items() if state == State("AVAILABLE"))
+
+
+@contextlib.contextmanager
+def refused(code, message):
+    with pytest.raises(ServingError, match=message) as caught:
+        yield
+    assert caught.value.code == getattr(grpc.StatusCode, code)
+
+
+def test_what_a_config_says():
+    text = models(
+        entry("one", "/one"),
+        entry("two", "/two", 'model_version_policy { all {} } version_labels { key: "stable" value: 7 }'),
+        entry("three", "/three", "model_version_policy { latest { num_versions: 2 } }"),
+        entry("four", "/four", "model_version_policy { specific { versions: 1 versions: 5 } }"),
+        'config { name: "five" base_path: "/five" model_type: TENSORFLOW }',
+    )
+    assert read_configs(config(text)) == [
+        ModelConfig("one", "/one", Policy(newest=1)),
+        ModelConfig("two", "/two", ALL, {"stable": 7}),
+        ModelConfig("three", "/three", Policy(newest=2)),
+        ModelConfig("four", "/four", Policy(versions=frozenset({1, 5}))),
+        ModelConfig("five", "/five"),
+    ]
+
+
+BAD = {
+    "relative": (entry("a", "films"), "Expected model a to have an absolute path or URI; got base_path\\(\\)=films"),
+    "twice": (entry("a", "/a") + entry("a", "/b"), "Illegal to list model a multiple times in config list"),
+    "no platform": (
+        'config { name: "a" base_path: "/a" }', "Illegal setting neither model_type\\(deprecated\\) nor model_platform."
+    ),
+    "two platforms": (
+        entry("a", "/a", "model_type: TENSORFLOW"),
+        "Illegal setting both model_type\\(deprecated\\) and model_platform.",
+    ),
+    "other platform": (
+        'config { name: "a" base_path: "/a" model_platform: "torch" }',
+        "PlatformConfigMap has no entry for platform torch",
+    ),
+    "no name": (entry("", "/a"), "a model without a name"),
+    "no versions": (entry("a", "/a", "model_version_policy { specific {} }"), "policy of model a lists no versions"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_a_config_that_cannot_be_served(tmp_path, case):
+    text, message = BAD[case]
+    with pytest.raises(ServingError, match=message):
+        read_configs(config(models(text)))
+    (tmp_path / "models.config").write_text(models(text))
+    with pytest.raises(ValueError, match=f"`model_config_file` must be .*models.config: .*{message}"):
+        read_file(str(tmp_path / "models.config"))
+
+
+def test_a_file_that_is_no_config(tmp_path):
+    (tmp_path / "models.config").write_text("models { }")
+    with pytest.raises(ValueError, match="`model_config_file` must be a ModelServerConfig .* Received: "):
+        read_file(str(tmp_path / "models.config"))
+
+
+def test_policies_and_labels_lead_to_versions(catalog, folders):
+    films = str(folders / "films")
+    catalog.apply([
+        ModelConfig("films", films, Policy(newest=2), {"stable": 4, "canary": 5}),
+        ModelConfig("others", str(folders / "others")),
+    ])  # fmt: skip
+    assert available(catalog) == [4, 5] and available(catalog, "others") == [3]
+    assert ask(catalog) == (5, 0.875) and ask(catalog, version=4) == ask(catalog, label="stable") == (4, 0.625)
+    with refused("INVALID_ARGUMENT", "Unrecognized servable version label: beta"):
+        ask(catalog, label="beta")
+    with refused("INVALID_ARGUMENT", "Unrecognized servable version label: stable"):
+        ask(catalog, "others", label="stable")
+    with refused("NOT_FOUND", r"Specific\(films, 3\)"):
+        ask(catalog, version=3)
+    catalog.apply([ModelConfig("films", films, ALL, {"stable": 5})])
+    assert available(catalog) == [3, 4, 5] and ask(catalog, label="stable") == (5, 0.875)
+    with refused("NOT_FOUND", r"Latest\(others\)"):
+        ask(catalog, "others")
+    catalog.apply([ModelConfig("films", films, Policy(versions=frozenset({3, 9})))])
+    assert available(catalog) == [3] and ask(catalog) == (3, 0.75)
+
+
+def test_a_label_needs_a_version_that_is_served_unless_it_is_new_and_may_point_ahead(folders):
+    films = str(folders / "films")
+    message = "Request to assign label to version 9 of model films, which is not currently available for inference"
+    strict, lenient = Catalog(), Catalog(allow_labels_for_unavailable=True)
+    for catalog in (strict, lenient):
+        catalog.apply([ModelConfig("films", films, labels={"old": 5})])
+        with refused("FAILED_PRECONDITION", message):
+            catalog.apply([ModelConfig("films", films, labels={"old": 9})])
+        assert ask(catalog, label="old") == (5, 0.875)
+    with refused("FAILED_PRECONDITION", message):
+        strict.apply([ModelConfig("films", films, labels={"new": 9})])
+    lenient.apply([ModelConfig("films", films, labels={"new": 9})])
+    with refused("NOT_FOUND", r"Specific\(films, 9\)"):
+        ask(lenient, label="new")
+    strict.close()
+    lenient.close()
+
+
+def test_a_config_that_cannot_be_loaded_changes_nothing(catalog, folders, tmp_path):
+    films = str(folders / "films")
+    before = ModelConfig("films", films, labels={"stable": 5})
+    catalog.apply([before])
+    truncate(variables(shutil.copytree(folders / "films" / "3", tmp_path / "broken" / "1")))
+    for bad in (ModelConfig("broken", str(tmp_path / "broken")), ModelConfig("absent", str(tmp_path / "absent"))):
+        with refused("UNAVAILABLE", f"Some models did not become available: {{{bad.name}}}"):
+            catalog.apply([ModelConfig("films", films, ALL), bad])
+        assert catalog.names() == ["films"] and available(catalog) == [5]
+        assert ask(catalog, label="stable") == (5, 0.875)
+    with refused("UNAVAILABLE", "did not become available: {films}"):
+        catalog.apply([ModelConfig("films", films, Policy(versions=frozenset({9})))])
+    assert ask(catalog) == (5, 0.875)
+
+
+def test_others_answer_while_a_model_is_loaded(catalog, folders, monkeypatch):
+    catalog.apply([ModelConfig("others", str(folders / "others"))])
+    entered, go_on, load = threading.Event(), threading.Event(), versions.SavedModel
+
+    def slow(folder):
+        entered.set()
+        assert go_on.wait(20)
+        return load(folder)
+
+    monkeypatch.setattr(versions, "SavedModel", slow)
+    both = [ModelConfig("others", str(folders / "others")), ModelConfig("films", str(folders / "films"))]
+    thread = threading.Thread(target=catalog.apply, args=[both])
+    thread.start()
+    assert entered.wait(20)
+    assert ask(catalog, "others") == (3, 0.75)
+    with refused("NOT_FOUND", r"Latest\(films\)"):
+        ask(catalog)
+    go_on.set()
+    thread.join()
+    assert ask(catalog) == (5, 0.875)
+
+
+def test_a_model_that_is_taken_out_ends_with_its_last_request(catalog, folders):
+    catalog.apply([ModelConfig("films", str(folders / "films")), ModelConfig("others", str(folders / "others"))])
+    with catalog.lease(model_pb2.ModelSpec(name="films")) as version:
+        catalog.apply([ModelConfig("others", str(folders / "others"))])
+        inputs = {"text": np.array([b"fine"], object)}
+        assert run(version, version.model.signatures["serving_default"], inputs)["label"][0] == b"good"
+    with refused("NOT_FOUND", r"Latest\(films\)"):
+        ask(catalog)
+
+
+def test_a_version_that_fails_is_tried_again_as_often_as_it_was_told(folders, tmp_path, log):
+    truncate(variables(shutil.copytree(folders / "films" / "3", tmp_path / "1")))
+    loading = Loading(max_num_load_retries=2, load_retry_interval_micros=0)
+    model = versions.ServedModel("broken", str(tmp_path), loading=loading)
+    for _ in range(5):
+        model.poll()
+    assert len([line for line in log if line.startswith("Refused version 1 of broken")]) == 3
+
+
+def test_the_file_is_applied_when_it_changes_and_a_bad_one_is_reported_once(catalog, folders, tmp_path, log):
+    path = tmp_path / "models.config"
+    path.write_text(models(entry("films", folders / "films")))
+    catalog.apply(read_file(str(path)))
+    file = ConfigFile(catalog, str(path))
+    file.poll()
+    assert not any("Applied" in line for line in log)
+    path.write_text(models(entry("films", "films")))
+    for _ in range(3):
+        file.poll()
+    path.write_text(models(entry("films", folders / "films", 'version_labels { key: "a" value: 8 }')))
+    file.poll()
+    complaints = [line for line in log if "was not applied, the models stay as they were" in line]
+    assert len(complaints) == 2 and "absolute" in complaints[0] and "label to version 8" in complaints[1]
+    assert ask(catalog) == (5, 0.875)
+    path.write_text(models(entry("others", folders / "others")))
+    file.poll()
+    assert catalog.names() == ["others"]
+
+
+def test_a_request_to_reload(catalog, folders):
+    catalog.apply([ModelConfig("films", str(folders / "films"))])
+    request = model_management_pb2.ReloadConfigRequest(config=config(models(entry("others", folders / "others"))))
+    assert reload(catalog, request).status.error_code == 0
+    assert catalog.names() == ["others"]
+    with refused("INVALID_ARGUMENT", "Only ModelConfigList is currently supported"):
+        reload(catalog, model_management_pb2.ReloadConfigRequest())
+    assert catalog.names() == ["others"]
+
+
+def ask_rest(url, body=None):
+    """Returns (status, JSON)."""
+    try:
+        with urllib.request.urlopen(url, body and json.dumps(body).encode(), timeout=20) as response:
+            return response.status, json.load(response)
+    except urllib.error.HTTPError as error:
+        return error.code, json.load(error)
+
+
+def test_a_server_of_several_models_over_both_faces(folders, tmp_path):
+    from tensorflow_serving.apis import model_service_pb2_grpc, prediction_service_pb2_grpc
+
+    labels = 'model_version_policy { all {} } version_labels { key: "stable" value: 4 }'
+    path = tmp_path / "models.config"
+    path.write_text(models(entry("films", folders / "films", labels), entry("others", folders / "others")))
+    with serve(model_config_file=str(path), poll_seconds=0) as server:
+        url = f"http://localhost:{server.rest_port}/v1/models"
+        body = {"instances": ["fine"]}
+        _, answer = ask_rest(f"{url}/films/labels/stable:predict", body)
+        assert answer["predictions"][0]["probabilities"][1] == 0.625
+        assert ask_rest(f"{url}/films/labels/no:predict", body) == (
+            400, {"error": "Unrecognized servable version label: no"}
+        )  # fmt: skip
+        status = ask_rest(f"{url}/films/labels/stable")[1]["model_version_status"]
+        assert [each["version"] for each in status] == ["5", "4", "3"]
+        assert ask_rest(f"{url}/films/labels/stable/metadata")[1]["model_spec"]["version"] == "4"
+        with grpc.insecure_channel(f"localhost:{server.port}") as channel:
+            request = predict_pb2.PredictRequest()
+            request.model_spec.name, request.model_spec.version_label = "films", "stable"
+            request.inputs["text"].dtype = 7
+            request.inputs["text"].tensor_shape.dim.add(size=1)
+            request.inputs["text"].string_val.append(b"fine")
+            answer = prediction_service_pb2_grpc.PredictionServiceStub(channel).Predict(request)
+            assert answer.model_spec.version.value == 4
+            stub = model_service_pb2_grpc.ModelServiceStub(channel)
+            only = model_management_pb2.ReloadConfigRequest(config=config(models(entry("others", folders / "others"))))
+            assert stub.HandleReloadConfigRequest(only).status.error_code == 0
+            with pytest.raises(grpc.RpcError, match="Could not find any versions of model films"):
+                stub.GetModelStatus(get_model_status_pb2.GetModelStatusRequest(model_spec={"name": "films"}))
+            relative = model_management_pb2.ReloadConfigRequest(config=config(models(entry("films", "films"))))
+            with pytest.raises(grpc.RpcError, match="absolute path") as caught:
+                stub.HandleReloadConfigRequest(relative)
+            assert caught.value.code() == grpc.StatusCode.INVALID_ARGUMENT
+
+
+def test_either_a_path_or_a_config_says_what_is_served(folders, tmp_path):
+    with pytest.raises(ValueError, match="Either `model_base_path` or `model_config_file`"):
+        serve()
+    with pytest.raises(ValueError, match="Either `model_base_path` or `model_config_file`"):
+        serve(str(folders / "films"), model_config_file="models.config")
+    path = tmp_path / "models.config"
+    path.write_text(models(entry("films", folders / "films", 'version_labels { key: "a" value: 8 }')))
+    with pytest.raises(ValueError, match="`model_config_file` must give labels to versions .* version 8 of"):
+        serve(model_config_file=str(path))
