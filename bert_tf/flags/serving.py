@@ -10,6 +10,7 @@ SERVE = (
     Flag("host", "127.0.0.1", "Address to listen on: this machine only, unless you say 0.0.0.0 (there is no "
          "password)."),  # fmt: skip
     Flag("file_system_poll_wait_seconds", 1.0, "Seconds between checks for new versions; 0: once.", "float", low=0),
+    Flag("ui", False, "Serve a page to try the models on, at / of the REST port.", "bool"),
 )
 
 ASK = (

@@ -32,9 +32,12 @@ def main(settings):
         rest_api_port=settings.rest_api_port,
         host=host,
         poll_seconds=settings.file_system_poll_wait_seconds,
+        ui=settings.ui,
     )
     rest = f"http://{host}:{server.rest_port}/v1/models/{settings.model_name}"
     logging.info("gRPC on %s:%d, REST on %s", host, server.port, rest)
+    if settings.ui:
+        logging.info("A page to try the models on: http://%s:%d/", host, server.rest_port)
     stop.wait()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.SIG_DFL)  # whoever cannot wait asks twice

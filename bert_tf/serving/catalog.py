@@ -13,6 +13,11 @@ class Catalog:
     def __init__(self, models: Iterable[ServedModel]):
         self._models = {model.name: model for model in models}
 
+    @property
+    def names(self) -> list[str]:
+        """Of the models."""
+        return list(self._models)
+
     @contextlib.contextmanager
     def lease(self, spec) -> Iterator[Version]:
         """Yields the version that the ModelSpec `spec` names; it stays loaded until the block ends.

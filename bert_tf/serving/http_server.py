@@ -18,7 +18,7 @@ _IDLE_SECONDS = 120  # a connection that says nothing for so long is closed
 
 
 class RestServer(http.server.ThreadingHTTPServer):
-    """Hands each request to `answer(method, path, body) -> (status, JSON)`.
+    """Hands each request to `answer(method, path, body) -> (status, JSON)`, after `page(method, path)` if there is one.
 
     Raises:
         ValueError: the address cannot be had.
@@ -27,8 +27,8 @@ class RestServer(http.server.ThreadingHTTPServer):
     daemon_threads = True  # idle connections must not hold up the end; `stop` waits for the busy ones
     request_queue_size = 128
 
-    def __init__(self, host: str, port: int, answer: Callable):
-        self.answer = answer
+    def __init__(self, host: str, port: int, answer: Callable, page: Callable | None = None):
+        self.answer, self.page = answer, page
         self._busy = 0
         self._changed = threading.Condition()
         try:
@@ -84,7 +84,11 @@ class _Handler(http.server.BaseHTTPRequestHandler):
                 self.close_connection = True  # where the next request begins is anybody's guess
                 self._send(400, json_responses.error(f"The body cannot be read: {error}"))
                 return
-            self._send(*self.server.answer(self.command, self.path.partition("?")[0], body))
+            path = self.path.partition("?")[0]
+            if self.server.page and (reply := self.server.page(self.command, path)):
+                self._send_bytes(*reply)
+            else:
+                self._send(*self.server.answer(self.command, path, body))
 
     do_GET = do_PUT = do_DELETE = do_PATCH = do_HEAD = do_OPTIONS = do_POST
 
@@ -114,10 +118,14 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             pass  # trailers
 
     def _send(self, status, text):
-        data = text.encode("utf-8", "replace")
+        self._send_bytes(status, "application/json" if text else "text/plain", text.encode("utf-8", "replace"))
+
+    def _send_bytes(self, status, content_type, data, headers=None):
         self.send_response(status)
-        self.send_header("Content-Type", "application/json" if text else "text/plain")
+        self.send_header("Content-Type", content_type)
         self.send_header("Content-Length", str(len(data)))
+        for name, value in (headers or {}).items():
+            self.send_header(name, value)
         if self.close_connection:
             self.send_header("Connection", "close")
         self.end_headers()

@@ -18,6 +18,7 @@ class Options:
         poll_seconds: between two looks for new versions; 0 looks only once.
         grace: seconds that a stop waits for requests.
         limits: what one request may cost.
+        ui: whether REST's port has a page to try the models on.
     """
 
     port: int = 0
@@ -26,3 +27,4 @@ class Options:
     poll_seconds: float = 1.0
     grace: float = 30.0
     limits: Limits = Limits()
+    ui: bool = False

@@ -9,6 +9,7 @@ import threading
 
 from absl import logging
 
+from bert_tf.serving import page
 from bert_tf.serving.call import Call
 from bert_tf.serving.catalog import Catalog
 from bert_tf.serving.grpc_service import make_server
@@ -55,7 +56,9 @@ class Server:
         self._rest = None
         if options.rest_api_port is not None:
             call = Call(limits=options.limits, entrypoint="REST")
-            self._rest = RestServer(options.host, options.rest_api_port, functools.partial(answer, catalog, call=call))
+            reply = functools.partial(page.answer, catalog) if options.ui else None
+            asked = functools.partial(answer, catalog, call=call)
+            self._rest = RestServer(options.host, options.rest_api_port, asked, reply)
         self.rest_port = self._rest and self._rest.server_port
         catalog.poll()  # before anybody can ask
         self._grpc.start()
