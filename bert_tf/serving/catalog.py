@@ -13,11 +13,6 @@ class Catalog:
     def __init__(self, models: Iterable[ServedModel]):
         self._models = {model.name: model for model in models}
 
-    @property
-    def names(self) -> list[str]:
-        """Of the models."""
-        return list(self._models)
-
     @contextlib.contextmanager
     def lease(self, spec) -> Iterator[Version]:
         """Yields the version that the ModelSpec `spec` names; it stays loaded until the block ends.
@@ -32,6 +27,10 @@ class Catalog:
         number = spec.version.value if spec.HasField("version") else None
         with self._model(spec.name, number).lease(number) as version:
             yield version
+
+    def names(self) -> list[str]:
+        """Returns the names of all models, served or still being loaded."""
+        return list(self._models)
 
     def states(self, name: str) -> dict[int, State]:
         """Returns {version: state} of the model `name`, empty where there is no such model."""

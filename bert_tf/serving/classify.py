@@ -22,7 +22,7 @@ def classify(
     """
     name, signature = _signature(version, request)
     keys = _class_outputs(signature)
-    examples = _examples(request.input)
+    examples = _examples(request.input, call.limits)
     outputs = _run(version, signature, examples, keys, call)
     for key, array in outputs.items():
         _check_classes(key, array, len(examples))
@@ -53,7 +53,7 @@ def regress(
     _check_input(signature, "regression")
     if "outputs" not in signature.outputs:
         raise failed_precondition(f"No regression outputs found in SignatureDef: {signature.definition}")
-    examples = _examples(request.input)
+    examples = _examples(request.input, call.limits)
     values = _run(version, signature, examples, ["outputs"], call)["outputs"]
     _check_values(values, len(examples))
     response = regression_pb2.RegressionResponse()
@@ -92,15 +92,18 @@ def _class_outputs(signature):
     return keys
 
 
-def _examples(request_input):
+def _examples(request_input, limits):
     """Returns the serialized tf.Examples, an object array [batch] of bytes."""
     kind = request_input.WhichOneof("kind")
     examples = list(getattr(request_input, kind).examples) if kind else []
     if not examples:
         raise invalid("Input is empty.")
+    limits.check_rows(len(examples))
+    limits.check_text(max(example.ByteSize() for example in examples))
     context = b""
     if kind == "example_list_with_context":  # protocol buffers merge when concatenated; the example's features win
         context = request_input.example_list_with_context.context.SerializeToString()
+        limits.check_text(len(context) * len(examples))  # it is copied to each
     return np.array([context + example.SerializeToString() for example in examples], dtype=object)
 
 

@@ -2,7 +2,7 @@
 
 from tensorflow_serving.apis import get_model_metadata_pb2, get_model_status_pb2
 
-from bert_tf.serving.errors import invalid, not_found
+from bert_tf.serving.errors import invalid, not_found, without_folders
 
 
 def model_status(catalog, request: get_model_status_pb2.GetModelStatusRequest):
@@ -26,7 +26,7 @@ def model_status(catalog, request: get_model_status_pb2.GetModelStatusRequest):
         item = response.model_version_status.add(version=number)
         item.state = get_model_status_pb2.ModelVersionStatus.State.Value(state.name)
         item.status.error_code = state.code
-        item.status.error_message = state.message
+        item.status.error_message = without_folders(state.message)
     return response
 
 

@@ -1,95 +1,217 @@
-"""The gRPC face: PredictionService and ModelService over a catalog."""
+"""The gRPC face: PredictionService and ModelService over a catalog, and what tells about them.
 
-import functools
+Requests come as bytes and are parsed here, so that a broken one is the caller's error and no traceback in the log.
+"""
+
+import dataclasses
+import threading
 import time
+from collections.abc import Callable, Iterator
 from concurrent import futures
 
 import grpc
 from absl import logging
-from tensorflow_serving.apis import model_service_pb2_grpc, prediction_service_pb2_grpc
+from google.protobuf.message import DecodeError, Message
+from grpc_health.v1 import health_pb2_grpc
+from grpc_reflection.v1alpha import reflection
+from tensorflow_serving.apis import (
+    classification_pb2,
+    get_model_metadata_pb2,
+    get_model_status_pb2,
+    model_service_pb2,
+    predict_pb2,
+    prediction_service_pb2,
+    regression_pb2,
+)
 
+from bert_tf.serving import metrics, wire_scan
 from bert_tf.serving.call import Call
 from bert_tf.serving.classify import classify, regress
 from bert_tf.serving.describe import model_metadata, model_status, require_spec
-from bert_tf.serving.errors import ServingError
-from bert_tf.serving.limits import Limits
+from bert_tf.serving.errors import ServingError, from_fault, invalid, unavailable
+from bert_tf.serving.health import Health
+from bert_tf.serving.limits import reading
+from bert_tf.serving.options import Options
 from bert_tf.serving.predict import predict
 
-_OPTIONS = (
-    ("grpc.max_receive_message_length", -1),  # as TensorFlow Serving: no limit of ours
-    ("grpc.max_send_message_length", -1),
-    ("grpc.so_reuseport", 0),  # else a second server would start on the same port and take half of the requests
-)
+PREDICTION = prediction_service_pb2.DESCRIPTOR.services_by_name["PredictionService"].full_name
+MODEL = model_service_pb2.DESCRIPTOR.services_by_name["ModelService"].full_name
+_OPEN_CALLS = 2048  # whose requests have not come whole, or have come and are answered
+_PATIENCE = 30  # seconds in which the request of an open call must have come
 
 
-def make_server(catalog, address: str, max_workers: int, limits: Limits) -> tuple[grpc.Server, int]:
-    """Returns (server, port), bound to `address` ("host:port", port 0 for any free one) and not yet started.
+@dataclasses.dataclass(frozen=True)
+class Method:
+    """A method of a service.
 
-    Raises:
-        ValueError: the address cannot be had.
+    Attributes:
+        request: its type.
+        answer: answer(catalog, request, call) -> response; raises ServingError.
+        counts: whether it is in the metrics, by the name of its model.
     """
-    # A request waits here for its turn only when all threads are busy; TensorFlow's own threads do the computing.
-    server = grpc.server(futures.ThreadPoolExecutor(max_workers, "serving"), options=_OPTIONS)
-    prediction_service_pb2_grpc.add_PredictionServiceServicer_to_server(_PredictionService(catalog, limits), server)
-    model_service_pb2_grpc.add_ModelServiceServicer_to_server(_ModelService(catalog, limits), server)
+
+    request: type[Message]
+    answer: Callable
+    counts: bool = False
+
+
+def _inference(handler):
+    """Returns answer(catalog, request, call) of handler(version, request, call)."""
+
+    def answer(catalog, request, call):
+        require_spec(request)
+        with catalog.lease(request.model_spec) as version:
+            return handler(version, request, call)
+
+    return answer
+
+
+METHODS = {
+    PREDICTION: {
+        "Predict": Method(predict_pb2.PredictRequest, _inference(predict), counts=True),
+        "Classify": Method(classification_pb2.ClassificationRequest, _inference(classify), counts=True),
+        "Regress": Method(regression_pb2.RegressionRequest, _inference(regress), counts=True),
+        "GetModelMetadata": Method(
+            get_model_metadata_pb2.GetModelMetadataRequest, lambda catalog, request, call: model_metadata(catalog, request)
+        ),
+    },
+    MODEL: {
+        "GetModelStatus": Method(
+            get_model_status_pb2.GetModelStatusRequest, lambda catalog, request, call: model_status(catalog, request)
+        ),
+    },
+}
+
+
+class GrpcServer:
+    """Answers every method of METHODS.
+
+    Attributes:
+        port: where it listens.
+    """
+
+    def __init__(self, catalog, options: Options):
+        """Takes its port; nobody is answered before `start`.
+
+        Raises:
+            ValueError: the address cannot be had.
+        """
+        self._catalog, self._options = catalog, options
+        self._answering = {}  # calls whose request has come: when it did
+        self._silent = {}  # calls whose request has not come yet: when they began
+        self._stopping = threading.Event()
+        # Calls whose request is on its way hold a thread too: gRPC's own pool must be larger than the callers are many.
+        self._server = grpc.server(
+            futures.ThreadPoolExecutor(_OPEN_CALLS, "grpc"),
+            options=_channel_options(options.limits),
+            maximum_concurrent_rpcs=_OPEN_CALLS,
+        )
+        for service, methods in METHODS.items():
+            handlers = {name: self._handler(name, method) for name, method in methods.items()}
+            self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, handlers),))
+        self._health = Health(catalog, list(METHODS)) if options.health else None
+        if self._health:
+            health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
+        if options.reflection:
+            offered = [*METHODS, reflection.SERVICE_NAME, *([self._health.service] if self._health else [])]
+            reflection.enable_server_reflection(offered, self._server)
+        self.port = _bind(self._server, f"{options.host}:{options.port}", options.tls)
+
+    @property
+    def running(self) -> int:
+        """How many requests are being answered."""
+        return len(self._answering)
+
+    def start(self):
+        self._server.start()
+        threading.Thread(target=self._hang_up, name="silent calls", daemon=True).start()
+        if self._health:
+            self._health.start()
+
+    def stop(self, grace: float) -> threading.Event:
+        """Takes no more calls; returns what is set when those that run have ended, after `grace` seconds at most."""
+        self._stopping.set()
+        if self._health:
+            self._health.stop()
+        return self._server.stop(grace)
+
+    def _handler(self, name, method):
+        # As a stream of one request, the call is ours before its request is there: one that never comes can be ended.
+        def answer(requests, context):
+            data = self._receive(requests, context)
+            try:
+                if len(self._answering) >= self._options.grpc_max_threads:
+                    raise unavailable("The server answers as many requests as it can; try again later")
+                self._answering[context] = time.monotonic()
+                try:
+                    return self._answer(name, method, data, context)
+                finally:
+                    del self._answering[context]
+            except ServingError as error:
+                failure = error
+            except Exception as error:
+                failure = from_fault(error, name)
+            context.abort(failure.code, failure.short_message)
+
+        return grpc.stream_unary_rpc_method_handler(answer)
+
+    def _receive(self, requests: Iterator[bytes], context):
+        self._silent[context] = time.monotonic()
+        try:
+            return next(requests, b"")
+        finally:
+            del self._silent[context]
+
+    def _answer(self, name, method, data, context):
+        left = context.time_remaining()
+        deadline = None if left is None else time.monotonic() + left
+        call = Call(deadline, lambda: not context.is_active(), self._options.limits)
+        call.check()
+        with reading(len(data), call.seconds_left):
+            wire_scan.check(data, method.request.DESCRIPTOR, call.limits)
+            request = _parse(method.request, data)
+        del data
+        if not method.counts:
+            return method.answer(self._catalog, request, call).SerializeToString()
+        with metrics.request(self._catalog, request.model_spec.name, name, call.entrypoint):
+            return method.answer(self._catalog, request, call).SerializeToString()
+
+    def _hang_up(self):
+        """Ends calls that were opened long ago and have sent no request: each holds a thread."""
+        while not self._stopping.wait(1):
+            late = time.monotonic() - _PATIENCE
+            for context, began in list(self._silent.items()):
+                if began < late:
+                    logging.log_every_n_seconds(logging.WARNING, "Ended calls without a request.", 10)
+                    context.cancel()
+
+
+def _parse(kind, data):
     try:
-        return server, server.add_insecure_port(address)
+        return kind.FromString(data)
+    except DecodeError as error:
+        raise invalid(f"The message is no {kind.DESCRIPTOR.name}") from error
+
+
+def _channel_options(limits):
+    return (
+        ("grpc.max_receive_message_length", limits.max_message_bytes),
+        ("grpc.max_send_message_length", -1),
+        ("grpc.so_reuseport", 0),  # else a second server would start on the same port and take half of the requests
+        ("grpc.keepalive_time_ms", 60_000),  # callers whose machine has vanished are found out
+        ("grpc.keepalive_timeout_ms", 20_000),
+        ("grpc.http2.min_recv_ping_interval_without_data_ms", 10_000),
+        ("grpc.keepalive_permit_without_calls", 1),
+    )
+
+
+def _bind(server, address, tls):
+    try:
+        if tls:
+            return server.add_secure_port(address, tls.grpc_credentials())
+        return server.add_insecure_port(address)
     except RuntimeError as error:
         raise ValueError(
             f"The gRPC port must be free and its address this machine's. Received {address}, which cannot be bound; "
             "choose another `port`, or 0 for any."
         ) from error
-
-
-def _answering(method):
-    """Wraps method(self, request, call), which may raise ServingError, for gRPC."""
-
-    @functools.wraps(method)
-    def answer(self, request, context):
-        left = context.time_remaining()
-        deadline = None if left is None else time.monotonic() + left
-        try:
-            return method(self, request, Call(deadline, lambda: not context.is_active(), self._limits))
-        except ServingError as error:
-            failure = error
-        except Exception as error:  # ours: the caller learns that it was not his fault, the log where it was
-            logging.exception("%s failed", method.__name__)
-            failure = ServingError(grpc.StatusCode.INTERNAL, f"{type(error).__name__}: {error}")
-        context.abort(failure.code, failure.short_message)
-
-    return answer
-
-
-class _PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
-    def __init__(self, catalog, limits):
-        self._catalog, self._limits = catalog, limits
-
-    @_answering
-    def Predict(self, request, call):
-        return self._infer(predict, request, call)
-
-    @_answering
-    def Classify(self, request, call):
-        return self._infer(classify, request, call)
-
-    @_answering
-    def Regress(self, request, call):
-        return self._infer(regress, request, call)
-
-    @_answering
-    def GetModelMetadata(self, request, call):
-        return model_metadata(self._catalog, request)
-
-    def _infer(self, handler, request, call):
-        require_spec(request)
-        with self._catalog.lease(request.model_spec) as version:
-            return handler(version, request, call)
-
-
-class _ModelService(model_service_pb2_grpc.ModelServiceServicer):
-    def __init__(self, catalog, limits):
-        self._catalog, self._limits = catalog, limits
-
-    @_answering
-    def GetModelStatus(self, request, call):
-        return model_status(self._catalog, request)

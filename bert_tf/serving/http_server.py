@@ -1,134 +1,268 @@
-"""HTTP/1.1 around the REST face: connections that stay open, chunked and gzipped bodies, a stop that loses nothing.
+"""HTTP around the REST face, on aiohttp: its loop in a thread of its own, the answers in a pool of threads."""
 
-The standard library's server does: a thread per connection costs less than the JSON does, and a new dependency would
-have to be kept.
-"""
-
-import contextlib
-import gzip
-import http.server
-import socketserver
+import asyncio
+import dataclasses
+import functools
+import socket
+import ssl
 import threading
-import zlib
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping
+from concurrent import futures
+
+from aiohttp import http_exceptions, web, web_protocol
 
 from bert_tf.serving import json_responses
+from bert_tf.serving.call import Call
+from bert_tf.serving.errors import from_fault
+from bert_tf.serving.http_body import HttpError, encoding_of, read_body, unpack
+from bert_tf.serving.options import Options
 
 _IDLE_SECONDS = 120  # a connection that says nothing for so long is closed
+_SENDING_SECONDS = 60  # in which a caller must have taken the answer
+_DRAIN_SECONDS = 0.5  # of a stop, in which what is on its way over an open connection still gets in
+_LATE_SECONDS = 0.25  # by which an answer may be late: the model's own word on a deadline is better than ours
+_BODIES = 4  # of the largest size, that are in memory at once
+_BACKLOG = 1024
+_JSON = "application/json"
+_CORS = {
+    "Access-Control-Allow-Origin": "*",
+    "Access-Control-Allow-Methods": "GET, POST, OPTIONS",
+    "Access-Control-Allow-Headers": "Content-Type, Content-Encoding",
+}
 
 
-class RestServer(http.server.ThreadingHTTPServer):
-    """Hands each request to `answer(method, path, body) -> (status, JSON)`, after `page(method, path)` if there is one.
+@dataclasses.dataclass(frozen=True)
+class Page:
+    """What a GET that is not for a model gives.
 
-    Raises:
-        ValueError: the address cannot be had.
+    Attributes:
+        status: of HTTP.
+        data: the body.
+        kind: its Content-Type.
+        headers: others.
     """
 
-    daemon_threads = True  # idle connections must not hold up the end; `stop` waits for the busy ones
-    request_queue_size = 128
+    status: int
+    data: bytes
+    kind: str = "text/plain; charset=utf-8"
+    headers: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
-    def __init__(self, host: str, port: int, answer: Callable, page: Callable | None = None):
-        self.answer, self.page = answer, page
-        self._busy = 0
-        self._changed = threading.Condition()
-        try:
-            super().__init__((host, port), _Handler)
-        except (OSError, OverflowError) as error:
-            raise ValueError(
-                f"The REST port must be free and its address this machine's. Received {host}:{port}: {error}; "
-                "choose another `rest_api_port`, or 0 for any."
-            ) from error
 
-    def server_bind(self):
-        socketserver.TCPServer.server_bind(self)  # HTTPServer's own would ask the name server who we are
-        self.server_name, self.server_port = self.server_address[:2]
+class RestServer:
+    """Hands each request to `answer(method, path, body, call) -> (status, JSON)`, at most one to a thread.
+
+    Attributes:
+        port: where it listens.
+        running: requests that have a thread.
+    """
+
+    def __init__(self, answer: Callable, pages: dict[str, Callable[[], Page]], options: Options):
+        """Takes its port; nobody is answered before `start`.
+
+        Args:
+            answer: called in a thread of a pool; `call` is a `Call`.
+            pages: {path: function} of what needs no model and answers at once.
+            options: where to listen and what to allow.
+
+        Raises:
+            ValueError: the address cannot be had.
+        """
+        self._answer, self._pages, self._options = answer, pages, options
+        self._socket = _bind(options.host, options.rest_api_port)
+        self.port = self._socket.getsockname()[1]
+        self._tls: ssl.SSLContext | None = options.tls and options.tls.context()
+        self._pool = futures.ThreadPoolExecutor(options.rest_api_num_threads, "rest")
+        self.running = 0
+        self._held = 0  # bytes of bodies in memory
+        self._busy: dict[web_protocol.RequestHandler, int] = {}  # connections with a request in progress
+        self._stopping = self._over = False
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._run, name="rest", daemon=True)
+        self._started: futures.Future = futures.Future()
 
     def start(self):
-        threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.1}, name="rest", daemon=True).start()
+        self._thread.start()
+        self._started.result()
 
     def stop(self, grace: float):
-        """Takes no more connections, waits up to `grace` seconds for the requests that run, and closes."""
-        self.shutdown()
-        with self._changed:
-            self._changed.wait_for(lambda: not self._busy, grace)
-        self.server_close()
+        """Takes no more connections, answers the requests that came, for up to `grace` seconds, and closes all."""
+        if self._thread.is_alive():
+            asyncio.run_coroutine_threadsafe(self._end(grace), self._loop).result()
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+        self._socket.close()
+        self._pool.shutdown(wait=False, cancel_futures=True)
 
-    @contextlib.contextmanager
-    def working(self):
-        """Counts a request from its first line to its last byte."""
-        with self._changed:
-            self._busy += 1
+    def _run(self):
+        asyncio.set_event_loop(self._loop)
         try:
-            yield
+            self._loop.run_until_complete(self._listen())
+        except BaseException as error:
+            self._started.set_exception(error)
+            raise
+        self._started.set_result(None)
+        self._loop.run_forever()
+        self._loop.run_until_complete(self._loop.shutdown_asyncgens())
+        self._loop.close()
+
+    async def _listen(self):
+        self._server = _Connections(self._handle, access_log=None, auto_decompress=False,
+                                    keepalive_timeout=_IDLE_SECONDS)  # fmt: skip
+        self._listener = await self._loop.create_server(
+            self._server, sock=self._socket, ssl=self._tls, backlog=_BACKLOG
+        )
+
+    async def _end(self, grace):
+        end = time.monotonic() + grace
+        self._stopping = True  # from here each answer says that the connection closes
+        self._listener.close()
+        await self._until(lambda: not self._server.connections, min(end, time.monotonic() + _DRAIN_SECONDS))
+        for connection in self._server.connections:
+            if connection not in self._busy:
+                connection.close()
+        await self._until(lambda: not self._busy, end)
+        self._over = True  # nobody waits for what is still being computed
+        for connection in self._server.connections:
+            connection.force_close()
+        tasks = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    @staticmethod
+    async def _until(condition, end):
+        while not condition() and time.monotonic() < end:
+            await asyncio.sleep(0.01)
+
+    async def _handle(self, request):
+        """Answers one request, from its head to the last byte of the answer."""
+        connection = request.protocol
+        self._busy[connection] = self._busy.get(connection, 0) + 1
+        try:
+            response = await self._response(request)
+            if self._stopping:
+                response.force_close()
+            async with asyncio.timeout(_SENDING_SECONDS):
+                await response.prepare(request)
+                await response.write_eof()
+            return response
+        except TimeoutError as error:
+            if request.transport is not None:
+                request.transport.abort()
+            raise ConnectionError("The caller does not read") from error
         finally:
-            with self._changed:
-                self._busy -= 1
-                self._changed.notify_all()
+            self._busy[connection] -= 1
+            if not self._busy[connection]:
+                del self._busy[connection]
 
-    def handle_error(self, request, client_address):
-        """A caller who hangs up is no news."""
+    async def _response(self, request):
+        deadline = time.monotonic() + self._options.rest_api_timeout_ms / 1000
+        path = _path(request)
+        try:
+            if request.method in ("TRACE", "CONNECT"):
+                raise HttpError(405, f"The method {request.method} is not allowed")
+            if request.method == "OPTIONS" and self._options.rest_api_enable_cors_support:
+                return self._reply(200, b"", _JSON)
+            if request.method in ("GET", "HEAD") and path in self._pages:
+                page = self._pages[path]()
+                return self._reply(page.status, page.data, page.kind, page.headers)
+            return await self._computed(request, path, deadline)
+        except HttpError as error:
+            response = self._reply(error.status, json_responses.error(error.message).encode(), _JSON)
+            if error.status != 503 or not request.content.is_eof():
+                response.force_close()  # where the next request begins is not known, or not worth reading on for
+            return response
+
+    async def _computed(self, request, path, deadline):
+        held = []
+
+        def hold(size):
+            held.append(size)
+            self._held += size
+            if self._held > _BODIES * self._options.limits.max_body_bytes:
+                raise HttpError(503, "The server holds as many bodies as it may; try again later")
+
+        try:
+            body = await read_body(request, self._options.limits, deadline - time.monotonic(), hold)
+            if self.running >= self._options.rest_api_num_threads:
+                raise HttpError(503, "The server answers as many requests as it can; try again later")
+            call = Call(deadline, lambda: self._over or request.transport is None, self._options.limits, "REST")
+            work = functools.partial(self._work, request.method, path, body, encoding_of(request), call)
+            self.running += 1
+            future = self._loop.run_in_executor(self._pool, work)
+            future.add_done_callback(self._count_down)
+            await asyncio.wait({future}, timeout=deadline - time.monotonic() + _LATE_SECONDS)
+            if not future.done():
+                return self._reply(504, json_responses.error("The server did not answer in time").encode(), _JSON)
+            status, text = future.result()
+        finally:
+            self._held -= sum(held)
+        return self._reply(status, text.encode("utf-8", "replace"), _JSON if text else "text/plain")
+
+    def _work(self, method, path, body, encoding, call):
+        """Runs in a thread of the pool."""
+        return self._answer(method, path, unpack(body, encoding, call.limits), call)
+
+    def _count_down(self, future):
+        self.running -= 1
+        if not future.cancelled():
+            future.exception()  # an answer that came too late may have failed, and nobody asks
+
+    def _reply(self, status, data, kind, more=None):
+        headers = {"Content-Type": kind, "Server": "bert_tf", **(more or {})}
+        if self._options.rest_api_enable_cors_support:
+            headers |= _CORS
+        if status == 503:
+            headers["Retry-After"] = "1"
+        if status == 405:
+            headers["Allow"] = "GET, POST"
+        return web.Response(status=status, body=data, headers=headers)
 
 
-class _Handler(http.server.BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"  # so that connections stay open
-    server_version, sys_version = "bert_tf", ""
-    wbufsize = -1  # headers and body leave in one packet
-    disable_nagle_algorithm = True
-    timeout = _IDLE_SECONDS
+class _Connections(web.Server):
+    def __call__(self):
+        return _Connection(self, loop=self._loop, **self._kwargs)
 
-    def do_POST(self):
-        with self.server.working():
-            try:
-                body = self._body()
-            except (ValueError, OSError, EOFError, zlib.error) as error:
-                self.close_connection = True  # where the next request begins is anybody's guess
-                self._send(400, json_responses.error(f"The body cannot be read: {error}"))
-                return
-            path = self.path.partition("?")[0]
-            if self.server.page and (reply := self.server.page(self.command, path)):
-                self._send_bytes(*reply)
-            else:
-                self._send(*self.server.answer(self.command, path, body))
 
-    do_GET = do_PUT = do_DELETE = do_PATCH = do_HEAD = do_OPTIONS = do_POST
+class _Connection(web_protocol.RequestHandler):
+    """A connection whose errors are JSON too."""
 
-    def log_message(self, *arguments):
-        """No line per request."""
+    __slots__ = ()
 
-    def _body(self):
-        if "chunked" in self.headers.get("Transfer-Encoding", "").lower():
-            body = b"".join(self._chunks())
-        else:
-            length = int(self.headers.get("Content-Length", "0"))
-            if length < 0:
-                raise ValueError(f"Content-Length is {length}")
-            body = self.rfile.read(length)
-            if len(body) < length:
-                raise EOFError(f"it ends after {len(body)} of {length} bytes")
-        return gzip.decompress(body) if self.headers.get("Content-Encoding", "").lower() == "gzip" else body
+    def handle_error(self, request, status=500, exc=None, message=None):
+        if request.writer.output_size > 0:
+            raise ConnectionError("The answer has begun already")
+        if isinstance(exc, http_exceptions.LineTooLong):
+            status, message = 431, "The head of the request is too long"
+        elif isinstance(exc, http_exceptions.HttpProcessingError):
+            message = f"Malformed HTTP: {(message or '').split(chr(10))[0].strip(' :')[:200]}"
+        elif exc is not None:
+            message = from_fault(exc, "HTTP").message
+        response = web.Response(
+            status=status,
+            body=json_responses.error(message or "The request failed").encode("utf-8", "replace"),
+            headers={"Content-Type": _JSON, "Server": "bert_tf"},
+        )
+        response.force_close()
+        return response
 
-    def _chunks(self):
-        """Yields the parts of a chunked body (RFC 9112, section 7.1)."""
-        while size := int(self.rfile.readline(1024).partition(b";")[0], 16):
-            if size < 0:
-                raise ValueError(f"a chunk's size is {size}")
-            yield self.rfile.read(size)
-            self.rfile.readline(1024)
-        while self.rfile.readline(65536) not in (b"\r\n", b"\n", b""):
-            pass  # trailers
 
-    def _send(self, status, text):
-        self._send_bytes(status, "application/json" if text else "text/plain", text.encode("utf-8", "replace"))
+def _bind(host, port):
+    try:
+        return socket.create_server(
+            (host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET, backlog=_BACKLOG
+        )
+    except (OSError, OverflowError) as error:
+        raise ValueError(
+            f"The REST port must be free and its address this machine's. Received {host}:{port}: {error}; "
+            "choose another `rest_api_port`, or 0 for any."
+        ) from error
 
-    def _send_bytes(self, status, content_type, data, headers=None):
-        self.send_response(status)
-        self.send_header("Content-Type", content_type)
-        self.send_header("Content-Length", str(len(data)))
-        for name, value in (headers or {}).items():
-            self.send_header(name, value)
-        if self.close_connection:
-            self.send_header("Connection", "close")
-        self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(data)
-        self.wfile.flush()
+
+def _path(request):
+    """Returns the path without its query, still percent-encoded; bytes that are not UTF-8 become U+FFFD."""
+    path = request.raw_path.partition("?")[0]
+    if not path.startswith("/"):  # a proxy's whole URL
+        path = request.rel_url.raw_path
+    return path.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

@@ -7,24 +7,29 @@ import json
 
 import numpy as np
 
+from bert_tf.serving import json_scan
 from bert_tf.serving.errors import ServingError, invalid
 from bert_tf.serving.json_values import encode, from_base64, is_base64, kind, quoted, to_array
+from bert_tf.serving.limits import LIMITS, Limits
 
 
-def parse(body: bytes) -> dict:
+def parse(body: bytes, limits: Limits = LIMITS) -> dict:
     """Returns the JSON object of a request body.
 
     Raises:
-        ServingError: it is none, or its `signature_name` is no string.
+        ServingError: it is none, or its `signature_name` is no string, or there is too much of it.
     """
     if not body:
         raise invalid("JSON Parse error: The document is empty")
+    json_scan.check(body, limits)
     try:
-        document = json.loads(body)
+        document = json.loads(body.decode("utf-8"))  # given bytes, json would guess among encodings
     except json.JSONDecodeError as error:
         raise invalid(f"JSON Parse error: {error.msg} at offset: {error.pos}") from error
-    except (ValueError, RecursionError) as error:  # not UTF-8, or lists in lists in lists
-        raise invalid(f"JSON Parse error: {error}") from error
+    except UnicodeDecodeError as error:
+        raise invalid(f"JSON Parse error: Invalid encoding in string. at offset: {error.start}") from error
+    except ValueError as error:  # an integer of more digits than Python converts
+        raise invalid("JSON Parse error: Number too big to be stored in double.") from error
     if not isinstance(document, dict):
         raise invalid(f"JSON Value: {quoted(document)} Is not object")
     if not isinstance(document.get("signature_name", ""), str):
@@ -34,26 +39,27 @@ def parse(body: bytes) -> dict:
     return document
 
 
-def predict_inputs(document: dict, signature) -> tuple[dict[str, np.ndarray], bool]:
+def predict_inputs(document: dict, signature, limits: Limits = LIMITS) -> tuple[dict[str, np.ndarray], bool]:
     """Returns ({input alias: array}, whether the request is in row form) of a predict request.
 
     Raises:
-        ServingError: the document does not fit the signature's inputs.
+        ServingError: the document does not fit the signature's inputs, or there is too much of it.
     """
     dtypes = {alias: endpoint.dtype for alias, endpoint in signature.inputs.items()}
     if "instances" in document:
         _check_instances(document)
-        return _rows(document["instances"], dtypes), True
+        limits.check_rows(len(document["instances"]))
+        return _rows(document["instances"], dtypes, limits), True
     if "inputs" not in document:
         raise invalid("Missing 'inputs' or 'instances' key")
-    return _columns(document["inputs"], dtypes), False
+    return _columns(document["inputs"], dtypes, limits), False
 
 
-def fill_examples(document: dict, request_input):
+def fill_examples(document: dict, request_input, limits: Limits = LIMITS):
     """Writes `examples` and `context` of a classify or regress request into the proto `Input`.
 
     Raises:
-        ServingError: they are not what tf.Example can hold.
+        ServingError: they are not what tf.Example can hold, or too many.
     """
     target = request_input.example_list
     if "context" in document:
@@ -67,6 +73,7 @@ def fill_examples(document: dict, request_input):
         raise invalid(f"JSON Value: {quoted(document)} Expecting 'examples' value to be an list/array")
     if not document["examples"]:
         raise invalid(f"JSON Value: {quoted(document)} 'examples' value is an empty array")
+    limits.check_rows(len(document["examples"]))
     for item in document["examples"]:
         _fill_example(item, target.examples.add())
 
@@ -83,7 +90,7 @@ def _check_instances(document):
         raise invalid(f"JSON Value: {quoted(document)} No values in 'instances' array")
 
 
-def _columns(value, dtypes):
+def _columns(value, dtypes, limits):
     if not _is_object(value):
         if len(dtypes) > 1:
             raise invalid(
@@ -94,10 +101,13 @@ def _columns(value, dtypes):
     for alias in dtypes:
         if alias not in value:
             raise invalid(f"Missing named input: {alias} in 'inputs' object.")
-    return {alias: to_array(value[alias], dtype) for alias, dtype in dtypes.items()}
+    arrays = {alias: to_array(value[alias], dtype, limits) for alias, dtype in dtypes.items()}
+    for array in arrays.values():
+        limits.check_rows(len(array) if array.ndim else 1)
+    return arrays
 
 
-def _rows(instances, dtypes):
+def _rows(instances, dtypes, limits):
     """Stacks the rows of each input; a row is an object with all inputs, or the value of the only one."""
     if not isinstance(instances[0], dict) and len(dtypes) > 1:
         raise invalid(
@@ -113,7 +123,7 @@ def _rows(instances, dtypes):
             raise invalid(f"Expecting value/list but got object at item {i} of input list")
         for alias, value in (row if by_name else {next(iter(dtypes)): row}).items():
             try:
-                _add(columns, alias, value, dtypes)
+                _add(columns, alias, value, dtypes, limits)
             except ServingError as error:
                 key = f" key: {alias}" if by_name else ""
                 message = f"Failed to process element: {i}{key} of 'instances' list. Error: INVALID_ARGUMENT: "
@@ -126,11 +136,11 @@ def _rows(instances, dtypes):
     return {alias: np.stack(column) for alias, column in columns.items()}
 
 
-def _add(columns, alias, value, dtypes):
+def _add(columns, alias, value, dtypes, limits):
     """Adds a row's value to its column, whose rows must all have one shape."""
     if alias not in dtypes:
         raise invalid(f"JSON object: does not have named input: {alias}")
-    array = to_array(value, dtypes[alias])
+    array = to_array(value, dtypes[alias], limits)
     first = columns[alias][0] if columns[alias] else array
     if first.size != array.size:
         raise invalid(f"Expecting tensor size: {first.size} but got: {array.size}")

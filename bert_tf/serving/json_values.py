@@ -10,22 +10,27 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.serving.errors import invalid
+from bert_tf.serving.limits import LIMITS, Limits
 from bert_tf.serving.tensors import type_name
 
 _LONGEST = 1024  # characters of a value that an error quotes
+_INDENTED = json.JSONEncoder(indent=4, ensure_ascii=False)
 _FLOATS = (tf.float32, tf.float64)
 _NARROW = (tf.int16, tf.int8, tf.uint8)  # TensorFlow Serving takes any int32 for them and so do we
 
 
-def to_array(value, dtype: tf.DType) -> np.ndarray:
+def to_array(value, dtype: tf.DType, limits: Limits = LIMITS) -> np.ndarray:
     """Returns the array of a JSON scalar or of evenly nested lists; strings as objects of type bytes.
 
     Raises:
-        ServingError: a value is not of that type, or lists beside each other differ in length or depth.
+        ServingError: a value is not of that type or too large, or lists beside each other differ in length or depth.
     """
     shape = _shape(value)
+    if math.prod(shape) > limits.max_tensor_elements:
+        raise invalid(f"A tensor may have {limits.max_tensor_elements} elements and one has {math.prod(shape)}")
     values = [_scalar(leaf, dtype) for leaf in _leaves(value, shape, 0)]
     if dtype == tf.string:
+        limits.check_text(max(map(len, values), default=0))
         array = np.empty(len(values), object)
         array[:] = values
         return array.reshape(shape)
@@ -55,13 +60,18 @@ def from_base64(value) -> bytes:
 
 
 def encode(text: str) -> bytes:
-    """Returns a JSON string in UTF-8; half of a surrogate pair, which JSON can write, becomes a question mark."""
-    return text.encode("utf-8", "replace")
+    """Returns a JSON string in UTF-8."""
+    return text.encode("utf-8")
 
 
 def quoted(value) -> str:
     """Returns a JSON value for an error message: indented as RapidJSON does, and not longer than a message may be."""
-    return json.dumps(value, indent=4, ensure_ascii=False)[:_LONGEST]
+    text = ""
+    for part in _INDENTED.iterencode(value):
+        text += part[:_LONGEST]
+        if len(text) >= _LONGEST:  # the rest of a value of megabytes is not written only to be cut off
+            break
+    return text[:_LONGEST]
 
 
 def kind(value) -> str:

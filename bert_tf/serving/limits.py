@@ -1,8 +1,16 @@
 """What one request may cost. Each limit is checked before anything of that size is made."""
 
+import contextlib
 import dataclasses
+import threading
+
+import grpc
+
+from bert_tf.serving.errors import ServingError, invalid
 
 _MIB = 2**20
+_LARGE = _MIB // 4  # bytes of a request that is read alone
+_TURN = threading.Semaphore()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -11,18 +19,55 @@ class Limits:
 
     Attributes:
         max_message_bytes: of a gRPC message.
+        max_message_fields: fields, strings and nested messages in a gRPC message.
         max_body_bytes: of a REST body as it is sent.
         max_inflated_bytes: of a REST body once it is unpacked.
         max_nesting: of lists and objects in JSON.
+        max_json_values: values, lists and objects in a REST body.
         max_tensor_elements: of one input tensor.
         max_batch_size: rows of a request: texts, examples or instances.
         max_text_bytes: of one string.
     """
 
     max_message_bytes: int = 64 * _MIB
+    max_message_fields: int = 2**18
     max_body_bytes: int = 64 * _MIB
     max_inflated_bytes: int = 64 * _MIB
     max_nesting: int = 32
+    max_json_values: int = 2**20
     max_tensor_elements: int = 4 * 2**20
     max_batch_size: int = 4096
     max_text_bytes: int = 4 * _MIB
+
+    def check_rows(self, rows: int):
+        """Raises ServingError for a request of too many texts, examples or instances."""
+        if rows > self.max_batch_size:
+            raise invalid(f"A request may have {self.max_batch_size} rows and has {rows}")
+
+    def check_text(self, size: int):
+        """Raises ServingError for a string of too many bytes."""
+        if size > self.max_text_bytes:
+            raise invalid(f"A text may have {self.max_text_bytes} bytes and one has {size}")
+
+
+LIMITS = Limits()
+
+
+@contextlib.contextmanager
+def reading(size: int, seconds: float | None = None):
+    """A block in which a request of `size` bytes is read: at any time one large one, small ones at once.
+
+    Python reads a large one in steps that last, in which no other thread moves: one of them is not felt, twenty are.
+
+    Raises:
+        ServingError: `seconds` pass before its turn.
+    """
+    if size <= _LARGE:
+        yield
+        return
+    if not _TURN.acquire(timeout=-1 if seconds is None else seconds):
+        raise ServingError(grpc.StatusCode.DEADLINE_EXCEEDED, "The deadline passed before the request was read")
+    try:
+        yield
+    finally:
+        _TURN.release()

@@ -3,6 +3,7 @@
 import dataclasses
 
 from bert_tf.serving.limits import Limits
+from bert_tf.serving.tls import Tls
 
 HOST = "127.0.0.1"  # nobody else's machine may ask unless somebody wants that
 
@@ -18,6 +19,14 @@ class Options:
         poll_seconds: between two looks for new versions; 0 looks only once.
         grace: seconds that a stop waits for requests.
         limits: what one request may cost.
+        grpc_max_threads: gRPC requests that are answered at once; one more is refused.
+        rest_api_num_threads: the same of REST.
+        rest_api_timeout_ms: in which a REST request is answered.
+        rest_api_enable_cors_support: whether pages from elsewhere may ask, in a browser.
+        health: whether gRPC's health service is offered.
+        reflection: whether gRPC tells its services and their messages.
+        metrics_path: where Prometheus finds its page on the REST port; None: nowhere.
+        tls: of both faces; None: no encryption.
         ui: whether REST's port has a page to try the models on.
     """
 
@@ -27,4 +36,12 @@ class Options:
     poll_seconds: float = 1.0
     grace: float = 30.0
     limits: Limits = Limits()
+    grpc_max_threads: int = 256
+    rest_api_num_threads: int = 128
+    rest_api_timeout_ms: int = 30_000
+    rest_api_enable_cors_support: bool = False
+    health: bool = False
+    reflection: bool = False
+    metrics_path: str | None = None
+    tls: Tls | None = None
     ui: bool = False

@@ -26,7 +26,7 @@ def predict(version, request: predict_pb2.PredictRequest, call: Call = INTERNAL)
     signature = version.model.signatures.get(name)
     if signature is None:
         raise failed_precondition(f'Serving signature key "{name}" not found.')
-    inputs = _inputs(signature, request.inputs)
+    inputs = _inputs(signature, request.inputs, call.limits)
     aliases = _aliases(signature, request.output_filter)
     response = predict_pb2.PredictResponse()
     set_spec(response.model_spec, version, name)
@@ -50,13 +50,13 @@ def set_spec(spec, version, signature_name: str):
     spec.signature_name = signature_name
 
 
-def _inputs(signature, protos):
+def _inputs(signature, protos, limits):
     """Returns {alias: array} for every input of the signature."""
     _check_count(signature, protos)
     arrays = {}
     for alias, endpoint in signature.inputs.items():
         proto = _given_or_default(signature, protos, alias)
-        arrays[alias] = to_array(proto, alias)
+        arrays[alias] = to_array(proto, alias, limits)
         if proto.dtype != endpoint.dtype.as_datatype_enum:
             raise _wrong_dtype(signature, alias, proto.dtype)
     if set(protos) - set(arrays):

@@ -3,10 +3,10 @@
 URL rules: TensorFlow Serving's `http_rest_api_util.cc`.
 """
 
+import contextlib
 import re
 import urllib.parse
 
-from absl import logging
 from tensorflow_serving.apis import (
     classification_pb2,
     get_model_metadata_pb2,
@@ -15,13 +15,15 @@ from tensorflow_serving.apis import (
     regression_pb2,
 )
 
-from bert_tf.serving import json_requests, json_responses
+from bert_tf.serving import json_requests, json_responses, metrics
 from bert_tf.serving.call import INTERNAL, Call
 from bert_tf.serving.classify import classify, regress
 from bert_tf.serving.describe import model_metadata, model_status
-from bert_tf.serving.errors import ServingError, invalid
+from bert_tf.serving.errors import ServingError, from_fault, invalid
+from bert_tf.serving.limits import reading
 from bert_tf.serving.predict import DEFAULT_SIGNATURE, run
 
+_DIGITS = 19  # of the largest version
 _VERSION = r"(?:(?:/versions/(\d+))|(?:/labels/([^/:]+)))?"
 _POST = re.compile(rf"/v1/models/([^/:]+){_VERSION}:(classify|regress|predict)", re.I | re.A)
 _GET = re.compile(rf"/v1/models(?:/([^/:]+))?{_VERSION}(?:/(metadata))?", re.I | re.A)
@@ -40,66 +42,85 @@ def answer(catalog, method: str, path: str, body: bytes, call: Call = INTERNAL) 
     if not re.match("/v1/", path, re.I):
         return 404, ""
     try:
-        return 200, _route(catalog, method, path, body, call)
+        spec, what = _target(method, path)
+        if what in _DESCRIPTION:
+            if not spec.name:
+                raise invalid("Missing model name in request.")
+            return 200, _DESCRIPTION[what](catalog, spec)
+        with metrics.request(catalog, spec.name, what.capitalize(), call.entrypoint):
+            return 200, _PREDICTION[what](catalog, spec, body, call)
     except ServingError as error:
-        return error.http_status, json_responses.error(error.message)
-    except Exception as error:  # ours: the caller learns that it was not his fault, the log where it was
-        logging.exception("%s %s failed", method, path)
-        return 500, json_responses.error(f"{type(error).__name__}: {error}")
+        failure = error
+    except Exception as error:
+        failure = from_fault(error, f"{method} {path}")
+    return failure.http_status, json_responses.error(failure.json_message)
 
 
-def _route(catalog, method, path, body, call):
+def _target(method, path):
+    """Returns (ModelSpec, "predict", "classify", "regress", "status" or "metadata")."""
     pattern = {"POST": _POST, "GET": _GET}.get(method)
     match = pattern.fullmatch(path) if pattern else None
     if not match:
         raise invalid(f"Malformed request: {method} {path}")
-    spec = _spec(*match.groups()[:3])
-    what = (match[4] or "status").lower()
-    if method == "POST":
-        document = json_requests.parse(body)
-        spec.signature_name = document.get("signature_name", "")
-        return _PREDICTION[what](catalog, spec, document, call)
-    if not spec.name:
-        raise invalid("Missing model name in request.")
-    return _DESCRIPTION[what](catalog, spec)
+    return _spec(*match.groups()[:3]), (match[4] or "status").lower()
 
 
 def _spec(name, number, label):
     """Returns the ModelSpec that a path names."""
     spec = model_pb2.ModelSpec(name=urllib.parse.unquote(name or ""))
     if number:
-        if int(number) >= 2**63:
+        if len(number.lstrip("0")) > _DIGITS or int(number) >= 2**63:
             raise invalid(f"Failed to convert version: {number} to numeric.")
-        spec.version.value = int(number)
+        spec.version.value = int(number.lstrip("0") or "0")
     if label:
         spec.version_label = urllib.parse.unquote(label)
     return spec
 
 
-def _predict(catalog, spec, document, call):
+@contextlib.contextmanager
+def _document(spec, body, call):
+    """Yields the JSON object of a body, whose signature goes into `spec`, while it is this request's turn to be read.
+
+    The block that takes the document apart is part of the reading.
+    """
+    with reading(len(body), call.seconds_left):
+        call.check()
+        document = json_requests.parse(body, call.limits)
+        spec.signature_name = document.get("signature_name", "")
+        yield document
+
+
+def _predict(catalog, spec, body, call):
     with catalog.lease(spec) as version:
-        name = spec.signature_name or DEFAULT_SIGNATURE
-        signature = version.model.signatures.get(name)
-        if signature is None:
-            raise invalid(f'Serving signature name: "{name}" not found in signature def')
-        if not signature.inputs:
-            raise invalid(f"Failed to get input map for signature: {spec.signature_name or 'DEFAULT'}")
-        inputs, row = json_requests.predict_inputs(document, signature)
+        with _document(spec, body, call) as document:
+            name = spec.signature_name or DEFAULT_SIGNATURE
+            signature = version.model.signatures.get(name)
+            if signature is None:
+                raise invalid(f'Serving signature name: "{name}" not found in signature def')
+            if not signature.inputs:
+                raise invalid(f"Failed to get input map for signature: {spec.signature_name or 'DEFAULT'}")
+            inputs, row = json_requests.predict_inputs(document, signature, call.limits)
         return json_responses.predictions(run(version, signature, inputs, call=call), signature, row)
 
 
-def _classify(catalog, spec, document, call):
-    request = classification_pb2.ClassificationRequest(model_spec=spec)
-    json_requests.fill_examples(document, request.input)
+def _classify(catalog, spec, body, call):
+    request = classification_pb2.ClassificationRequest()
+    _fill(request, spec, body, call)
     with catalog.lease(spec) as version:
         return json_responses.classifications(classify(version, request, call).result)
 
 
-def _regress(catalog, spec, document, call):
-    request = regression_pb2.RegressionRequest(model_spec=spec)
-    json_requests.fill_examples(document, request.input)
+def _regress(catalog, spec, body, call):
+    request = regression_pb2.RegressionRequest()
+    _fill(request, spec, body, call)
     with catalog.lease(spec) as version:
         return json_responses.regressions(regress(version, request, call).result)
+
+
+def _fill(request, spec, body, call):
+    with _document(spec, body, call) as document:
+        json_requests.fill_examples(document, request.input, call.limits)
+    request.model_spec.CopyFrom(spec)
 
 
 def _status(catalog, spec):

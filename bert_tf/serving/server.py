@@ -6,14 +6,15 @@
 import functools
 import os
 import threading
+import time
 
 from absl import logging
 
-from bert_tf.serving import page
-from bert_tf.serving.call import Call
+from bert_tf.serving import metrics, page
 from bert_tf.serving.catalog import Catalog
-from bert_tf.serving.grpc_service import make_server
-from bert_tf.serving.http_server import RestServer
+from bert_tf.serving.grpc_service import GrpcServer
+from bert_tf.serving.health import readiness
+from bert_tf.serving.http_server import Page, RestServer
 from bert_tf.serving.options import Options
 from bert_tf.serving.rest_api import answer
 from bert_tf.serving.versions import ServedModel
@@ -51,15 +52,11 @@ class Server:
     def __init__(self, catalog: Catalog, options: Options):
         self._catalog, self._options = catalog, options
         self._stopping = threading.Event()
-        workers = 4 * (os.cpu_count() or 1)
-        self._grpc, self.port = make_server(catalog, f"{options.host}:{options.port}", workers, options.limits)
+        self._grpc = GrpcServer(catalog, options)
         self._rest = None
         if options.rest_api_port is not None:
-            call = Call(limits=options.limits, entrypoint="REST")
-            reply = functools.partial(page.answer, catalog) if options.ui else None
-            asked = functools.partial(answer, catalog, call=call)
-            self._rest = RestServer(options.host, options.rest_api_port, asked, reply)
-        self.rest_port = self._rest and self._rest.server_port
+            self._rest = RestServer(functools.partial(answer, catalog), self._pages(), options)
+        self.port, self.rest_port = self._grpc.port, self._rest and self._rest.port
         catalog.poll()  # before anybody can ask
         self._grpc.start()
         if self._rest:
@@ -67,22 +64,41 @@ class Server:
         self._poller = threading.Thread(target=self._poll, name="poll", daemon=True)
         self._poller.start()
 
-    def stop(self, grace: float | None = None):
-        """Takes no new requests, finishes those that run, for up to `grace` seconds, and frees the models."""
-        grace = self._options.grace if grace is None else grace
+    def stop(self, grace: float | None = None) -> bool:
+        """Takes no new requests, finishes those that run, for up to `grace` seconds, and frees the models.
+
+        Returns:
+            Whether all that ran has ended; what has not is computed to its end, though nobody waits for it.
+        """
+        end = time.monotonic() + (self._options.grace if grace is None else grace)
         self._stopping.set()
-        ended = self._grpc.stop(grace)
+        ended = self._grpc.stop(_seconds_until(end))
         if self._rest:
-            self._rest.stop(grace)
+            self._rest.stop(_seconds_until(end))
         ended.wait()
-        self._poller.join()  # a version that is being loaded
+        self._poller.join(_seconds_until(end))
+        if self._poller.is_alive():  # a version is being loaded, and nobody can hurry it
+            return False
         self._catalog.close()
+        return not (self._grpc.running or self._rest and self._rest.running)
 
     def __enter__(self):
         return self
 
     def __exit__(self, *error):
         self.stop()
+
+    def _pages(self):
+        pages = {"/healthz": lambda: Page(200, b"ok"), "/readyz": self._readiness}
+        if self._options.metrics_path:
+            pages[self._options.metrics_path] = lambda: Page(200, metrics.page(), metrics.CONTENT_TYPE)
+        if self._options.ui:
+            pages |= page.pages(self._catalog)
+        return pages
+
+    def _readiness(self):
+        good, text = readiness(self._catalog)
+        return Page(200 if good and not self._stopping.is_set() else 503, text, "application/json")
 
     def _poll(self):
         seconds = self._options.poll_seconds
@@ -91,3 +107,7 @@ class Server:
                 self._catalog.poll()
             except Exception:  # a disk that comes and goes must not end the polling
                 logging.exception("Looking for new versions failed; it goes on in %g s.", seconds)
+
+
+def _seconds_until(end):
+    return max(0.0, end - time.monotonic())

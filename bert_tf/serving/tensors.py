@@ -1,10 +1,16 @@
 """TensorProto to numpy and back, as TensorFlow Serving reads and writes it."""
 
+import math
+
 import numpy as np
 import tensorflow as tf
 from tensorflow.core.framework import tensor_pb2, types_pb2
 
 from bert_tf.serving.errors import invalid
+from bert_tf.serving.limits import LIMITS, Limits
+
+_MOST_DIMENSIONS = 64  # numpy's bound
+_MOST_REPEATS = 2**16  # elements of a tensor that does not hold them all
 
 _FIELDS = {
     tf.float32: "float_val",
@@ -24,12 +30,16 @@ _FIELDS = {
 }
 
 
-def to_array(proto: tensor_pb2.TensorProto, alias: str) -> np.ndarray:
+def to_array(proto: tensor_pb2.TensorProto, alias: str, limits: Limits = LIMITS) -> np.ndarray:
     """Returns the array of a TensorProto; strings as objects of type bytes.
 
+    A shape may hold more elements than there are values; the last value then stands for the others. TensorFlow Serving
+    knows no bound for that, and here it is small: a request of 60 bytes could otherwise ask for gigabytes.
+
     Raises:
-        ServingError: it is malformed; `alias` says which input it was.
+        ServingError: it is malformed or too large; `alias` says which input it was.
     """
+    _check(proto, alias, limits)
     try:
         return tf.make_ndarray(proto)
     except Exception as error:  # numpy and TensorFlow have many words for a shape that does not fit the values
@@ -57,3 +67,37 @@ def fill_proto(proto: tensor_pb2.TensorProto, array: np.ndarray, dtype: tf.DType
 def type_name(datatype: int) -> str:
     """Returns the runtime's word for a DataType number: "float", "int64", "string"."""
     return types_pb2.DataType.Name(datatype).removeprefix("DT_").lower()
+
+
+def _check(proto, alias, limits):
+    """Raises ServingError before anything of the size that the proto promises is made."""
+    fault = invalid(f"tensor parsing error: {alias}")
+    field = _NUMBERED.get(proto.dtype)
+    sizes = [dim.size for dim in proto.tensor_shape.dim[: _MOST_DIMENSIONS + 1]]
+    if field is None or proto.tensor_shape.unknown_rank or len(sizes) > _MOST_DIMENSIONS or min(sizes, default=0) < 0:
+        raise fault
+    elements = math.prod(sizes)
+    if elements > limits.max_tensor_elements:
+        raise invalid(f"{fault.message} has {elements} elements, of which {limits.max_tensor_elements} are allowed")
+    limits.check_rows(sizes[0] if sizes else 1)
+    if proto.tensor_content:
+        if field == "string_val" or len(proto.tensor_content) != elements * tf.as_dtype(proto.dtype).size:
+            raise fault
+        return
+    values = getattr(proto, field)
+    if field == "string_val":
+        _check_texts(values, elements, limits)
+    if len(values) > elements or len(values) < min(elements, 1):
+        raise fault
+    if len(values) < elements and elements > _MOST_REPEATS:
+        raise invalid(f"{fault.message} has {elements} elements and holds {len(values)}")
+
+
+def _check_texts(values, elements, limits):
+    longest = max(map(len, values), default=0)
+    limits.check_text(longest)
+    if len(values) < elements:
+        limits.check_text(longest * (elements - len(values)))  # TensorFlow copies the text as often as it stands there
+
+
+_NUMBERED = {dtype.as_datatype_enum: field for dtype, field in _FIELDS.items()}

@@ -27,22 +27,22 @@ needs_browser = pytest.mark.skipif(not BROWSER, reason="there is no Chromium on 
 def catalog(**models):
     """Returns a catalog of {name: {version: name of its state}}."""
     states = {name: {number: State(state) for number, state in each.items()} for name, each in models.items()}
-    return types.SimpleNamespace(names=list(states), states=states.get)
+    return types.SimpleNamespace(names=lambda: list(states), states=states.get)
 
 
 def test_the_files_have_their_types_and_a_policy_that_keeps_them_here():
-    replies = [page.answer(catalog(), "GET", path) for path in PATHS]
-    assert [(reply.status, reply.content_type.partition(";")[0]) for reply in replies] == [
+    replies = [page.pages(catalog())[path]() for path in PATHS]
+    assert [(reply.status, reply.kind.partition(";")[0]) for reply in replies] == [
         (200, f"text/{kind}") for kind in ("html", "css", "javascript", "javascript")
     ]
     for reply in replies:
-        assert reply.content_type.endswith("charset=utf-8")
+        assert reply.kind.endswith("charset=utf-8")
         policy = reply.headers["Content-Security-Policy"]
         assert "default-src 'none'" in policy and "unsafe" not in policy and "http" not in policy
 
 
 def test_nothing_in_the_files_leads_elsewhere():
-    texts = [page.answer(catalog(), "GET", path).body.decode() for path in PATHS]
+    texts = [page.pages(catalog())[path]().data.decode() for path in PATHS]
     for text in texts:
         assert not re.search(r"https?:|//[a-z]+\.|@import|@font-face|url\(", text)
         assert not re.search(r"innerHTML|outerHTML|insertAdjacent|document\.write|eval\(|\bon\w+=", text)
@@ -52,9 +52,9 @@ def test_nothing_in_the_files_leads_elsewhere():
 
 def test_the_models_are_listed_with_the_versions_that_can_be_asked():
     models = catalog(squad={1: "END", 3: "AVAILABLE", 20: "AVAILABLE"}, films={2**62: "AVAILABLE", 1: "LOADING"}, no={})
-    reply = page.answer(models, "GET", "/ui/models.json")
-    assert (reply.status, reply.content_type) == (200, "application/json")
-    assert json.loads(reply.body) == {
+    reply = page.pages(models)["/ui/models.json"]()
+    assert (reply.status, reply.kind) == (200, "application/json")
+    assert json.loads(reply.data) == {
         "models": [
             {"name": "films", "versions": [str(2**62)]},
             {"name": "no", "versions": []},
@@ -63,14 +63,8 @@ def test_the_models_are_listed_with_the_versions_that_can_be_asked():
     }
 
 
-@pytest.mark.parametrize("path", ["/ui", "/ui/", "/ui/../page.js", "/ui/__init__.py", "//", "/v1/models/m"])
-def test_other_paths_are_not_the_pages(path):
-    assert page.answer(catalog(m={1: "AVAILABLE"}), "GET", path) is None
-
-
-def test_only_reading_is_answered():
-    assert page.answer(catalog(), "POST", "/") is None
-    assert page.answer(catalog(), "HEAD", "/").status == 200
+def test_nothing_else_is_the_pages():
+    assert set(page.pages(catalog())) == {*PATHS, "/ui/models.json"}
 
 
 @pytest.fixture(scope="module")
@@ -82,13 +76,15 @@ def shown(film_path):
 
 def test_the_server_has_the_page_only_where_it_was_asked_for(shown, film):
     with urllib.request.urlopen(f"{shown}/", timeout=20) as response:
-        assert response.read() == page.answer(catalog(), "GET", "/").body
+        assert response.read() == page.pages(catalog())["/"]().data
         for name, value in page.HEADERS.items():
             assert response.headers[name] == value
     with urllib.request.urlopen(f"{shown}/ui/models.json", timeout=20) as response:
         assert json.load(response) == {"models": [{"name": "film", "versions": ["3"]}]}
-    with pytest.raises(urllib.error.HTTPError, match="404"):
-        urllib.request.urlopen(f"http://localhost:{film.rest_port}/", timeout=20)
+    without = f"http://localhost:{film.rest_port}"
+    for url in (f"{without}/", f"{shown}/ui/", f"{shown}/ui/../page.js", f"{shown}/ui/page.html"):
+        with pytest.raises(urllib.error.HTTPError, match="404"):
+            urllib.request.urlopen(url, timeout=20)
 
 
 class Dom(html.parser.HTMLParser):
@@ -178,8 +174,9 @@ class Stub(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         path = urllib.parse.unquote(self.path)
         models = catalog(**{name: {1: "AVAILABLE"} for name in MODELS}, gone={2: "END"})
-        if reply := page.answer(models, self.command, path):
-            self._reply(*reply)
+        if found := page.pages(models).get(path):
+            reply = found()
+            self._reply(reply.status, reply.kind, reply.data)
         elif match := re.fullmatch(r"/v1/models/(\w+)/metadata", path):
             inputs, outputs = MODELS[match[1]]
             rank = {name: 1 + (name == "choices") for name in inputs}

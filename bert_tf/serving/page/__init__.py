@@ -7,8 +7,9 @@ Content-Security-Policy forbids a browser to.
 import functools
 import json
 import pathlib
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Callable
+
+from bert_tf.serving.http_server import Page
 
 _FILES = {
     "/": ("page.html", "text/html"),
@@ -29,43 +30,24 @@ HEADERS = {
 }
 
 
-class Reply(NamedTuple):
-    """What a browser gets.
-
-    Attributes:
-        status: of HTTP.
-        content_type: with its charset.
-        body: of the reply.
-        headers: {name: value} besides the type and the length.
-    """
-
-    status: int
-    content_type: str
-    body: bytes
-    headers: Mapping[str, str] = HEADERS
-
-
-def answer(catalog, method: str, path: str) -> Reply | None:
-    """Returns what the page's own paths hold, None for a path or a method that is not the page's.
+def pages(catalog) -> dict[str, Callable[[], Page]]:
+    """Returns {path: function} of all that the page is made of.
 
     Args:
         catalog: of the served models.
-        method: of HTTP; only "GET" and "HEAD" are answered.
-        path: without the query.
     """
-    if method not in ("GET", "HEAD"):
-        return None
-    if path == _MODELS:
-        return Reply(200, "application/json", json.dumps(_models(catalog)).encode())
-    if path not in _FILES:
-        return None
-    name, content_type = _FILES[path]
-    return Reply(200, f"{content_type}; charset=utf-8", _content(name))
+    files = {path: functools.partial(_file, *each) for path, each in _FILES.items()}
+    return files | {_MODELS: lambda: Page(200, json.dumps(_models(catalog)).encode(), "application/json", HEADERS)}
+
+
+def _file(name, kind):
+    return Page(200, _content(name), f"{kind}; charset=utf-8", HEADERS)
 
 
 def _models(catalog):
     """Returns the models with the versions that can be asked, the newest first."""
-    return {"models": [{"name": name, "versions": _available(catalog.states(name))} for name in sorted(catalog.names)]}
+    names = sorted(catalog.names())
+    return {"models": [{"name": name, "versions": _available(catalog.states(name))} for name in names]}
 
 
 def _available(states):

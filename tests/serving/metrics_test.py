@@ -1,0 +1,52 @@
+"""Prometheus's page: TensorFlow Serving's names, labels and buckets."""
+
+import re
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from bert_tf.serving import metrics
+
+
+def samples():
+    """{(name, labels): value} of the page now; the parser adds `_total` to the names of counters."""
+    families = text_string_to_metric_families(metrics.page().decode())
+    found = [each for family in families for each in family.samples]
+    return {(each.name.removesuffix("_total"), frozenset(each.labels.items())): each.value for each in found}
+
+
+def grown(before, name, **labels):
+    key = (name, frozenset(labels.items()))
+    return samples()[key] - before.get(key, 0)
+
+
+def test_requests_count_under_tensorflow_serving_s_names():
+    before = samples()
+    metrics.observe_request('a "b"\n', "Predict", "REST", "OK", 0.0125)
+    assert grown(before, ":tensorflow:serving:request_count", model_name='a "b"\n', status="OK") == 1
+    labels = {"model_name": 'a "b"\n', "API": "Predict", "entrypoint": "REST"}
+    assert grown(before, ":tensorflow:serving:request_latency_sum", **labels) == 12500
+    edges = [float(dict(labels)["le"]) for (name, labels) in samples() if name.endswith("request_latency_bucket")
+             and dict(labels)["model_name"] == 'a "b"\n']  # fmt: skip
+    assert len(edges) == 34 and sorted(edges)[:2] == [10, 18] and max(edges) == float("inf")
+
+
+def test_the_batcher_s_figures():
+    before = samples()
+    metrics.observe_runtime("m", "Predict", "TF1", 1e-3)
+    metrics.observe_warmup("m", "OK", 1e-3)
+    metrics.observe_queuing("m", 1e-3)
+    metrics.observe_batch("m", 5, 100)
+    metrics.set_queue_length("m", 7)
+    serving = ":tensorflow:serving:"
+    assert grown(before, f"{serving}runtime_latency_sum", model_name="m", API="Predict", runtime="TF1") == 1000
+    assert grown(before, f"{serving}model_warmup_latency_sum", model_name="m", status="OK") == 1000
+    assert grown(before, f"{serving}batching_session:queuing_latency_count", model_name="m") == 1
+    assert grown(before, f"{serving}batching_session:processed_batch_size_sum", model_name="m") == 5
+    assert grown(before, f"{serving}batching_session:padding_size_sum", model_name="m") == 100
+    assert samples()[(":bert_tf:serving:queue_length", frozenset({("model_name", "m")}))] == 7
+
+
+def test_no_line_is_of_the_library_s_own():
+    metrics.observe_request("m", "Predict", "GRPC", "OK", 0.1)
+    names = re.findall(r"^(?:# TYPE )?(:\S+?)[{ ]", metrics.page().decode(), re.M)
+    assert names and not [name for name in names if name.endswith(("_total", "_created"))]
