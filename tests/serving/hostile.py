@@ -268,7 +268,7 @@ _FRAMINGS = (
     (_HEAD + b"Content-Length: 40\r\n\r\n" + _BODY, True),
     (_HEAD + b"Transfer-Encoding: gzip\r\n\r\n" + _BODY, False),
     (_HEAD + b"Transfer-Encoding: chunked\r\nContent-Length: 30\r\n\r\n1e\r\n" + _BODY + b"\r\n0\r\n\r\n", False),
-    (_HEAD + b"Transfer-Encoding: chunked\r\n\r\n8000000000000000\r\n" + _BODY, False),
+    (_HEAD + b"Transfer-Encoding: chunked\r\n\r\n8000000000000000\r\n" + _BODY, True),  # else it waits for the rest
     (_HEAD + b"Transfer-Encoding: chunked\r\n\r\n10000000000\r\n" + _BODY, True),
     (_HEAD + b"Transfer-Encoding: chunked\r\n\r\n-1\r\n" + _BODY, False),
     (_HEAD + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n" + _BODY, False),
