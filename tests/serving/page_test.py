@@ -1,11 +1,11 @@
 """The page to try a model on: its files as the server gives them, and what a browser makes of them."""
 
+import asyncio
 import functools
 import html.parser
 import http.server
 import json
 import re
-import shutil
 import subprocess
 import threading
 import types
@@ -18,10 +18,10 @@ import pytest
 from bert_tf.serving import page
 from bert_tf.serving.server import serve
 from bert_tf.serving.versions import State
+from tests.serving import browser
 
 PATHS = ("/", "/ui/page.css", "/ui/page.js", "/ui/answers.js")
-BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-needs_browser = pytest.mark.skipif(not BROWSER, reason="there is no Chromium on this machine")
+needs_browser = pytest.mark.skipif(not browser.PATH, reason="there is no Chromium on this machine")
 
 
 def catalog(**models):
@@ -137,8 +137,7 @@ class Dom(html.parser.HTMLParser):
 def browse(url, **query):
     """Returns the Dom of the page once it has asked what `query` says."""
     link = urllib.parse.urlencode(query, doseq=True, quote_via=urllib.parse.quote)
-    command = [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--dump-dom",
-               "--virtual-time-budget=20000", f"{url}/#{link}&send"]  # fmt: skip
+    command = [browser.PATH, *browser.FLAGS, "--dump-dom", "--virtual-time-budget=20000", f"{url}/#{link}&send"]
     done = subprocess.run(command, capture_output=True, timeout=120)
     assert done.returncode == 0, done.stderr[-2000:]
     return Dom(done.stdout.decode())
@@ -313,3 +312,37 @@ def test_the_page_asks_the_server_itself(shown):
     assert dom.ids["summary"] == "good, 75.0 %" and dom.ids["signature"] == "serving_defaultechopair"
     dom = browse(shown, model="film", signature="pair", text_a="a dull", text_b="film")
     assert dom.fields == ["text_a", "text_b"] and dom.ids["summary"] == "bad, 75.0 %"
+
+
+@needs_browser
+@pytest.mark.slow
+def test_the_keyboard_is_enough_and_the_page_asks_nobody_else(stub):
+    url = f"http://localhost:{stub.server_port}"
+
+    async def work():
+        async with browser.Browser() as page_:
+            await page_.command("Page.navigate", url=f"{url}/#model=squad")
+            await page_.until("document.activeElement.name === 'question'")  # the first field, without a click
+            await page_.type("Who wrote it?")
+            await page_.press("Tab", 9)
+            await page_.type("Emma was written by 𝒥ane Austen.")
+            await page_.press("Enter", 13, modifiers=2)
+            answer = await page_.until("document.getElementById('summary').textContent")
+            await page_.press("Tab", 9)
+            button = await page_.evaluate("document.activeElement.id")
+            labels = await page_.evaluate("[...document.querySelectorAll('textarea')].every(f => f.labels.length === 1)")
+            colours = []
+            for scheme in ("light", "dark"):
+                features = [{"name": "prefers-color-scheme", "value": scheme}]
+                await page_.command("Emulation.setEmulatedMedia", features=features)
+                colours.append(await page_.evaluate("getComputedStyle(document.body).backgroundColor"))
+            return answer, button, labels, colours, await page_.evaluate("location.hash"), page_.requested
+
+    answer, button, labels, colours, link, requested = asyncio.run(work())
+    assert (answer, button, labels) == ("𝒥ane Austen", "send", True)
+    context = "Emma was written by 𝒥ane Austen."
+    assert stub.asked[-1]["instances"] == [{"question": "Who wrote it?", "context": context}]
+    assert colours == ["rgb(255, 255, 255)", "rgb(22, 25, 29)"]
+    assert link.startswith("#model=squad&question=Who+wrote+it%3F&context=Emma") and link.endswith("&send")
+    assert {urllib.parse.urlsplit(each).netloc for each in requested if not each.startswith("data:")} == {url[7:]}
+    assert len(requested) >= 6
