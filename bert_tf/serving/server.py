@@ -10,12 +10,13 @@ import time
 
 from absl import logging
 
-from bert_tf.serving import metrics, page
+from bert_tf.serving import metrics
 from bert_tf.serving.catalog import Catalog
 from bert_tf.serving.grpc_service import GrpcServer
 from bert_tf.serving.health import readiness
 from bert_tf.serving.http_server import Page, RestServer
 from bert_tf.serving.options import Options
+from bert_tf.serving.page import pages
 from bert_tf.serving.rest_api import answer
 from bert_tf.serving.versions import ServedModel
 
@@ -89,12 +90,12 @@ class Server:
         self.stop()
 
     def _pages(self):
-        pages = {"/healthz": lambda: Page(200, b"ok"), "/readyz": self._readiness}
+        found = {"/healthz": lambda: Page(200, b"ok"), "/readyz": self._readiness}
         if self._options.metrics_path:
-            pages[self._options.metrics_path] = lambda: Page(200, metrics.page(), metrics.CONTENT_TYPE)
+            found[self._options.metrics_path] = lambda: Page(200, metrics.page(), metrics.CONTENT_TYPE)
         if self._options.ui:
-            pages |= page.pages(self._catalog)
-        return pages
+            found |= pages(self._catalog)
+        return found
 
     def _readiness(self):
         good, text = readiness(self._catalog)

@@ -1,6 +1,7 @@
 """A hundred thousand hostile requests over sockets: the server lives, answers each properly, and others hardly notice.
 
-BERT_TF_FUZZ_REQUESTS sets how many, BERT_TF_FUZZ_SEED which.
+BERT_TF_FUZZ_REQUESTS sets how many, BERT_TF_FUZZ_SEED which, and BERT_TF_FUZZ_SECONDS how long a short request may take
+beside them where the machine has other work.
 """
 
 import collections
@@ -28,7 +29,7 @@ SEED = int(os.environ.get("BERT_TF_FUZZ_SEED", "0"))
 BIG = 100 if REQUESTS >= 10_000 else 8  # requests of 10 MB among them
 SENDERS = 2  # for each protocol
 PATIENCE_S = 60  # for any answer
-SHORT_S = 1.0  # for a short request beside them
+SHORT_S = float(os.environ.get("BERT_TF_FUZZ_SECONDS", "1"))  # for a short request beside them
 GROWTH_MIB = 1500  # of the process, with several bodies of 64 MiB in it
 LEAK_MIB = 150  # more after the second half of the requests than after the first
 
