@@ -15,10 +15,10 @@ ARGS ?=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test test-slow bazel-test lint bench notebooks lock clean
+.PHONY: help setup demo test test-slow test-serving bazel-test lint bench notebooks lock clean
 
 help: ## list the targets
-	@sed -n 's/^\([a-z-]*\):[^#]*## /\1|/p' $(MAKEFILE_LIST) | awk -F '|' '{printf "  make %-10s %s\n", $$1, $$2}'
+	@sed -n 's/^\([a-z-]*\):[^#]*## /\1|/p' $(MAKEFILE_LIST) | awk -F '|' '{printf "  make %-12s %s\n", $$1, $$2}'
 
 setup: $(STAMP) ## make .venv with everything in it (uv if it is on PATH, else pip)
 
@@ -59,6 +59,9 @@ test: $(STAMP) ## run the fast tests
 
 test-slow: $(STAMP) ## run the long tests; some take something from the network
 	$(PY) -m pytest -m slow --durations=0 $(ARGS)
+
+test-serving: $(STAMP) ## run the serving contract; BERT_TF_MODEL_SERVER=/path/to/tensorflow_model_server asks the real one
+	$(PY) -m pytest tests/serving/contract_test.py tests/serving/grpc_test.py tests/serving/rest_test.py $(ARGS)
 
 bazel-test: $(STAMP) ## run the fast tests with Bazel (Debian's bazel-bootstrap, installed if there is none)
 	@$(have_bazel)

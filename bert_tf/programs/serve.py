@@ -6,14 +6,16 @@ Serves the newest version under EXPORT_DIR, and each newer one as it appears the
 """
 
 import logging as standard_logging
+import os
 import signal
+import sys
 import threading
 
 from absl import logging
 
-from bert_tf.flags.serving import SERVE
+from bert_tf.flags.serving import LIMITS, SERVE
 
-FLAGS = SERVE
+FLAGS = SERVE + LIMITS
 
 
 def main(settings):
@@ -25,21 +27,43 @@ def main(settings):
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda number, frame: stop.set())
     host = settings.host
-    server = serve(
-        settings.model_base_path,
-        settings.model_name,
-        port=settings.port,
-        rest_api_port=settings.rest_api_port,
-        host=host,
-        poll_seconds=settings.file_system_poll_wait_seconds,
-        ui=settings.ui,
-    )
-    rest = f"http://{host}:{server.rest_port}/v1/models/{settings.model_name}"
-    logging.info("gRPC on %s:%d, REST on %s", host, server.port, rest)
+    server = serve(settings.model_base_path, settings.model_name, **_options(settings))
+    rest = f"{'https' if settings.ssl_config_file else 'http'}://{host}:{server.rest_port}"
+    logging.info("gRPC on %s:%d, REST on %s/v1/models/%s", host, server.port, rest, settings.model_name)
     if settings.ui:
-        logging.info("A page to try the models on: http://%s:%d/", host, server.rest_port)
+        logging.info("A page to try the models on: %s/", rest)
     stop.wait()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.SIG_DFL)  # whoever cannot wait asks twice
     logging.info("Stopping: no new requests, those that run are finished.")
-    server.stop()
+    if not server.stop():
+        logging.warning("Stopped after %g s with work unfinished.", settings.grace_seconds)
+        logging.flush()
+        sys.stdout.flush()
+        os._exit(0)  # the threads that still compute would hold up the exit
+
+
+def _options(settings):
+    """Returns the fields of `Options` that flags set."""
+    from bert_tf.serving import metrics
+    from bert_tf.serving.limits import Limits
+    from bert_tf.serving.tls import read_tls
+
+    monitoring, ssl = settings.monitoring_config_file, settings.ssl_config_file
+    return {
+        "port": settings.port,
+        "rest_api_port": settings.rest_api_port,
+        "host": settings.host,
+        "ui": settings.ui,
+        "poll_seconds": settings.file_system_poll_wait_seconds,
+        "grace": settings.grace_seconds,
+        "limits": Limits(**{flag.name: getattr(settings, flag.name) for flag in LIMITS}),
+        "grpc_max_threads": settings.grpc_max_threads,
+        "rest_api_num_threads": settings.rest_api_num_threads,
+        "rest_api_timeout_ms": settings.rest_api_timeout_in_ms,
+        "rest_api_enable_cors_support": settings.rest_api_enable_cors_support,
+        "health": settings.enable_grpc_healthcheck_service,
+        "reflection": settings.enable_grpc_reflection,
+        "metrics_path": metrics.read_path(monitoring) if monitoring else None,
+        "tls": read_tls(ssl) if ssl else None,
+    }

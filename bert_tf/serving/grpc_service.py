@@ -66,19 +66,23 @@ def _inference(handler):
     return answer
 
 
+def _metadata(catalog, request, call):
+    return model_metadata(catalog, request)
+
+
+def _status(catalog, request, call):
+    return model_status(catalog, request)
+
+
 METHODS = {
     PREDICTION: {
         "Predict": Method(predict_pb2.PredictRequest, _inference(predict), counts=True),
         "Classify": Method(classification_pb2.ClassificationRequest, _inference(classify), counts=True),
         "Regress": Method(regression_pb2.RegressionRequest, _inference(regress), counts=True),
-        "GetModelMetadata": Method(
-            get_model_metadata_pb2.GetModelMetadataRequest, lambda catalog, request, call: model_metadata(catalog, request)
-        ),
+        "GetModelMetadata": Method(get_model_metadata_pb2.GetModelMetadataRequest, _metadata),
     },
     MODEL: {
-        "GetModelStatus": Method(
-            get_model_status_pb2.GetModelStatusRequest, lambda catalog, request, call: model_status(catalog, request)
-        ),
+        "GetModelStatus": Method(get_model_status_pb2.GetModelStatusRequest, _status),
     },
 }
 

@@ -9,6 +9,7 @@ from aiohttp import http_exceptions, web
 from bert_tf.serving.limits import Limits
 
 _PIECE = 2**20  # bytes unpacked at a time
+_SILENT_SECONDS = 10  # in which something more of a body must come
 _GZIP = 16 + zlib.MAX_WBITS
 
 
@@ -44,15 +45,18 @@ async def read_body(request: web.BaseRequest, limits: Limits, seconds: float, ho
         request.writer.output_size = 0  # the answer itself has not begun
     parts, size = [], 0
     try:
-        async with asyncio.timeout(seconds):
+        now = asyncio.get_running_loop().time
+        end = now() + seconds
+        async with asyncio.timeout_at(min(end, now() + _SILENT_SECONDS)) as limit:
             while part := await request.content.readany():
+                limit.reschedule(min(end, now() + _SILENT_SECONDS))
                 size += len(part)
                 if size > limits.max_body_bytes:
                     raise _too_large(limits.max_body_bytes)
                 hold(len(part))
                 parts.append(part)
     except TimeoutError as error:
-        raise HttpError(408, f"The body did not come within {seconds:g} s") from error
+        raise HttpError(408, "The body did not come in time") from error
     except (web.RequestPayloadError, http_exceptions.HttpProcessingError, OSError) as error:
         raise HttpError(400, "The body is no valid HTTP, or ends too early") from error
     return b"".join(parts)

@@ -69,9 +69,10 @@ def _spec(name, number, label):
     """Returns the ModelSpec that a path names."""
     spec = model_pb2.ModelSpec(name=urllib.parse.unquote(name or ""))
     if number:
-        if len(number.lstrip("0")) > _DIGITS or int(number) >= 2**63:
+        digits = number.lstrip("0") or "0"
+        if len(digits) > _DIGITS or int(digits) >= 2**63:
             raise invalid(f"Failed to convert version: {number} to numeric.")
-        spec.version.value = int(number.lstrip("0") or "0")
+        spec.version.value = int(digits)
     if label:
         spec.version_label = urllib.parse.unquote(label)
     return spec

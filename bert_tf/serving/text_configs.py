@@ -36,7 +36,7 @@ def read(path: str, message: str, flag: str):
             return text_format.Parse(file.read(), _CLASSES[message]())
     except (OSError, UnicodeDecodeError, text_format.ParseError) as error:
         raise ValueError(
-            f"`{flag}` must be a file with a {message} in protocol buffers' text format. Received: {path}: {error}."
+            f"`{flag}` must be a file with the text form of the message {message}. Received: {path}: {error}."
         ) from error
 
 

@@ -1,270 +1,203 @@
-"""What a server must live through: versions that change under load, callers who vanish or dawdle, a stop when busy.
+"""gRPC requests that are small or broken and cost much: each is refused at once, with a code and words."""
 
-BERT_TF_ABUSE_SWAPS and BERT_TF_ABUSE_CLIENTS set how much of it.
-"""
-
-import base64
-import contextlib
-import http.client
-import json
-import os
-import shutil
-import signal
-import socket
-import struct
 import threading
 import time
-import urllib.request
 
 import grpc
+import numpy as np
 import pytest
 import tensorflow as tf
-from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
+from tensorflow.core.framework import tensor_pb2
+from tensorflow_serving.apis import classification_pb2, input_pb2, predict_pb2
 
-from bert_tf.serving.client import Client
-from tests.serving.models import export
-from tests.serving.server_process import running, wait_for
+from bert_tf.serving import grpc_service, wire_scan
+from bert_tf.serving.errors import ServingError
+from bert_tf.serving.limits import Limits
+from bert_tf.serving.saved_model import SavedModel
+from bert_tf.serving.server import serve
+from bert_tf.serving.tensors import to_array
+from tests.serving.grpc_test import Code, check, examples_request, predict_request, proto
 
-SWAPS = int(os.environ.get("BERT_TF_ABUSE_SWAPS", "50"))
-CLIENTS = int(os.environ.get("BERT_TF_ABUSE_CLIENTS", "1000"))
-SLOW = 200  # connections that stay half open at a time
-GRACE_S = 30  # of a stop
-HEAD = b"POST /v1/models/film:predict HTTP/1.1\r\nHost: x\r\n"
-TEXTS = ["a fine film " * 50] * 1000  # of a request that takes a while
-
-pytestmark = pytest.mark.slow
+_PREDICT = "/tensorflow.serving.PredictionService/Predict"
 
 
-class Load:
-    """Threads that ask(number of the thread) over and over until `stop`.
-
-    Attributes:
-        answers: how many there were.
-        failures: (when the request was sent, what went wrong), seconds of `time.monotonic`.
-    """
-
-    def __init__(self, ask, threads):
-        self.answers, self.failures = 0, []
-        self._lock, self._end = threading.Lock(), threading.Event()
-        self._threads = [threading.Thread(target=self._run, args=(ask, i), daemon=True) for i in range(threads)]
-
-    def __enter__(self):
-        for thread in self._threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *error):
-        self.stop()
-
-    def stop(self):
-        self._end.set()
-        for thread in self._threads:
-            thread.join()
-
-    def _run(self, ask, number):
-        while not self._end.is_set():
-            started = time.monotonic()
-            try:
-                ask(number)
-            except Exception as error:  # whatever it is, the caller has no answer
-                self.failures.append((started, repr(error)))
-                self._end.wait(0.05)  # a server that is gone must not make this a busy loop
-            else:
-                with self._lock:
-                    self.answers += 1
+def text(*values, shape, **fields):
+    """A TensorProto of strings whose shape is free to lie."""
+    tensor = tensor_pb2.TensorProto(dtype=tf.string.as_datatype_enum, string_val=values, **fields)
+    for size in shape:
+        tensor.tensor_shape.dim.add(size=size)
+    return tensor
 
 
-def ask_rest(server, texts=("fine",), seconds=60):
-    url = f"http://127.0.0.1:{server.rest_port}/v1/models/film:predict"
-    with urllib.request.urlopen(url, json.dumps({"instances": list(texts)}).encode(), timeout=seconds) as response:
-        assert len(json.load(response)["predictions"]) == len(texts)
+def rankless():
+    tensor = text(b"x", shape=[])
+    tensor.tensor_shape.unknown_rank = True
+    return tensor
 
 
-def seconds_of_a_short_request(server):
-    """Returns how long an answer took, the longer of both protocols."""
-    times = []
-    with Client(f"127.0.0.1:{server.port}", "film", timeout=60) as client:
-        client.classify(["fine"])  # connects
-        for ask in (lambda: client.classify(["fine"]), lambda: ask_rest(server)):
-            started = time.monotonic()
-            ask()
-            times.append(time.monotonic() - started)
-    return max(times)
+def numbers(dtype, content, *shape):
+    tensor = tensor_pb2.TensorProto(dtype=dtype, tensor_content=content)
+    for size in shape:
+        tensor.tensor_shape.dim.add(size=size)
+    return tensor
 
 
-def assert_alive(server):
-    assert server.process.poll() is None, server.log()[-3000:]
-    assert "Traceback" not in server.log(), server.log()[:3000]
+PARSING = "tensor parsing error: text"
+TENSORS = {
+    "sixty million of one": (text(b"x", shape=[60000000]), " has 60000000 elements, of which 4194304 are allowed"),
+    "overflow": (text(b"x", shape=[2**62, 4]), f" has {2**64} elements, of which 4194304 are allowed"),
+    "overflow to nothing": (text(b"x", shape=[2**32, 2**32]), f" has {2**64} elements, of which 4194304 are allowed"),
+    "a negative size": (text(b"x", shape=[-1]), ""),
+    "two of them": (text(b"x", shape=[-1, -1]), ""),
+    "no rank": (rankless(), ""),
+    "255 dimensions": (text(b"x", shape=[1] * 255), ""),
+    "65 dimensions": (text(b"x", shape=[1] * 65), ""),
+    "many of one": (text(b"", shape=[4096, 17]), " has 69632 elements and holds 1"),
+    "none of many": (text(shape=[3]), ""),
+    "more than its shape": (text(b"x", b"y", shape=[1]), ""),
+    "strings as content": (text(shape=[1], tensor_content=b"\1x"), ""),
+    "half a number": (numbers(tf.float32.as_datatype_enum, b"123", 1), ""),
+    "content beyond the shape": (numbers(tf.float32.as_datatype_enum, b"12345678", 1), ""),
+    "an unknown type": (numbers(9999, b"1", 1), ""),
+    "no type": (numbers(0, b"1", 1), ""),
+    "a resource": (numbers(tf.resource.as_datatype_enum, b"1", 1), ""),
+}
 
 
-def test_versions_change_under_load_without_a_failed_request(tmp_path):
-    base, aside = tmp_path / "film", tmp_path / "aside"
-    base.mkdir()
-    aside.mkdir()
-    first = export(aside, 1, ballast=8192, warm=True)  # 8 MiB of weights
-    shutil.copytree(first, base / "1")
-    memory = {}
-    with contextlib.ExitStack() as stack:
-        server = stack.enter_context(running(base, tmp_path / "log", "--file_system_poll_wait_seconds=0.1"))
-        client = stack.enter_context(Client(f"127.0.0.1:{server.port}", "film", timeout=60))
-        asks = (lambda: client.classify(["fine", "dull"]), lambda: ask_rest(server, ["fine", "dull"]))
-        with Load(lambda number: asks[number % 2](), threads=6) as load:
-            for number in range(2, SWAPS + 2):
-                shutil.copytree(first, base / f"writing-{number}")
-                (base / f"writing-{number}").rename(base / str(number))
-                wait_for(lambda number=number: f"Serving version {number} of film" in server.log(), 60)
-                shutil.rmtree(base / str(number - 1))
-                time.sleep(0.5)  # requests in between, and time to free the old one
-                memory[number - 1] = server.memory()
-        assert_alive(server)
-    early, late = memory[min(5, SWAPS)], memory[SWAPS]
-    print(f"{SWAPS} swaps, {load.answers} answers; memory {early:.0f} MiB after swap 5, {late:.0f} after the last")
-    assert not load.failures, (len(load.failures), load.failures[:5])
-    assert load.answers > 5 * SWAPS
-    assert late < 1.1 * early, memory
+@pytest.mark.parametrize("what", TENSORS)
+def test_tensors_that_lie_are_refused_before_they_are_made(stubs, what):
+    tensor, words = TENSORS[what]
+    began = time.monotonic()
+    check(stubs[0].Predict, predict_request(text=tensor), Code.INVALID_ARGUMENT, PARSING + words)
+    assert time.monotonic() - began < 5
 
 
-def post(document):
-    """Returns the bytes of a request."""
-    body = json.dumps(document).encode()
-    return HEAD + f"Content-Length: {len(body)}\r\n\r\n".encode() + body
+def test_rows_and_texts_are_bounded(stubs):
+    few = "A request may have 4096 rows and has 4097"
+    check(stubs[0].Predict, predict_request(text=["x"] * 4097), Code.INVALID_ARGUMENT, few)
+    long = [b"x" * (2**22 + 1)]
+    with pytest.raises(grpc.RpcError, match="A text may have 4194304 bytes and one has 4194305"):
+        stubs[0].Predict(predict_request("echo", image_bytes=long))
+    repeated = text(b"x" * 2**12, shape=[4096])
+    with pytest.raises(grpc.RpcError, match="A text may have 4194304 bytes and one has 16773120"):
+        stubs[0].Predict(predict_request("echo", image_bytes=repeated))
+    request = examples_request(classification_pb2.ClassificationRequest, "classify", ["x"] * 4097)
+    check(stubs[0].Classify, request, Code.INVALID_ARGUMENT, few)
 
 
-def reset(sock):
-    """Hangs up at once, without the farewell that closing sends."""
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    sock.close()
+def test_a_value_still_stands_for_a_few():
+    assert to_array(text(b"x", shape=[2, 2]), "text").tolist() == [[b"x", b"x"], [b"x", b"x"]]
+    filled = tf.make_tensor_proto(7, tf.int32, shape=[3, 2])
+    np.testing.assert_array_equal(to_array(filled, "ids"), np.full([3, 2], 7, np.int32))
 
 
-def vanish_from_rest(server, number):
-    """Sends a request, all or half of it, and is gone."""
-    request = post({"instances": TEXTS[:100]})
-    sock = socket.create_connection(("127.0.0.1", server.rest_port), 60)
-    sock.sendall(request[: len(request) // (1 + number % 2)])
-    time.sleep(0.01 * (number % 3))
-    reset(sock)
+def test_a_message_that_is_too_large_is_refused(film_path):
+    limits = Limits(max_message_bytes=1000)
+    with (
+        serve(str(film_path), "film", rest_api_port=None, poll_seconds=0, limits=limits) as server,
+        grpc.insecure_channel(f"localhost:{server.port}") as channel,
+    ):
+        call = channel.unary_unary(_PREDICT)
+        with pytest.raises(grpc.RpcError) as caught:
+            call(predict_request(text=["x" * 1000]).SerializeToString())
+        assert caught.value.code() == Code.RESOURCE_EXHAUSTED
+        assert call(predict_request(text=["x"]).SerializeToString())
 
 
-def vanish_from_grpc(server, number):
-    request = predict_pb2.PredictRequest()
+@pytest.mark.parametrize("name", ["😀" * 1000, "\x00\n" * 2000, "é" * 3000], ids=["emoji", "control", "accents"])
+def test_messages_fit_into_a_header(stubs, name):
+    with pytest.raises(grpc.RpcError) as caught:
+        stubs[0].Predict(predict_request(name, text=["x"]))
+    assert caught.value.code() == Code.FAILED_PRECONDITION
+    assert caught.value.details().startswith('Serving signature key "') and caught.value.details().endswith("TRUNCATED")
+
+
+def test_broken_messages_leave_no_traceback(film, log, capfd):
+    with grpc.insecure_channel(f"localhost:{film.port}") as channel:
+        call = channel.unary_unary(_PREDICT)
+        for _ in range(200):
+            with pytest.raises(grpc.RpcError) as caught:
+                call(b"\x0a\xff\xff\xff\xff")
+            assert caught.value.code() == Code.INVALID_ARGUMENT
+            assert caught.value.details() == "The message is no PredictRequest"
+    assert not log
+    assert "Traceback" not in capfd.readouterr().err
+
+
+def test_what_fails_inside_is_told_to_the_log_alone(film, stubs, monkeypatch, log):
+    def fail(*arguments, **keywords):
+        raise LookupError("/home/somebody/secret.py")
+
+    monkeypatch.setattr("bert_tf.serving.describe.get_model_status_pb2.GetModelStatusResponse", fail)
+    request = grpc_service.METHODS[grpc_service.MODEL]["GetModelStatus"].request()
     request.model_spec.name = "film"
-    request.inputs["text"].CopyFrom(tf.make_tensor_proto(TEXTS[:100]))
-    options = [("grpc.use_local_subchannel_pool", 1)]
-    with grpc.insecure_channel(f"127.0.0.1:{server.port}", options) as channel:
-        call = prediction_service_pb2_grpc.PredictionServiceStub(channel).Predict.future(request, timeout=60)
-        grpc.channel_ready_future(channel).result(60)
-        time.sleep(0.01 * (number % 3))
-        call.cancel()
+    for _ in range(20):
+        check(stubs[1].GetModelStatus, request, Code.INTERNAL, "The server failed on this request; its log says why")
+    assert len([line for line in log if "GetModelStatus failed" in line]) == 1
 
 
-def test_clients_who_vanish_leave_nothing_behind(film_path, tmp_path):
-    with running(film_path, tmp_path / "log") as server:
-        seconds_of_a_short_request(server)
-        files = server.open_files()
-        numbers = iter(range(CLIENTS))
-        lock, ends = threading.Lock(), []
+def test_a_call_without_its_request_is_ended(film_path, monkeypatch):
+    monkeypatch.setattr(grpc_service, "_PATIENCE", 0.2)
+    with serve(str(film_path), "film", rest_api_port=None, poll_seconds=0) as server:
+        with grpc.insecure_channel(f"localhost:{server.port}") as channel:
+            silent = threading.Event()
 
-        def work():
-            while True:
-                with lock:
-                    number = next(numbers, None)
-                if number is None:
-                    return
-                (vanish_from_rest, vanish_from_grpc)[number // 2 % 2](server, number)
-                ends.append(number)
+            def requests():
+                silent.wait(30)
+                yield predict_request(text=["x"]).SerializeToString()
 
-        threads = [threading.Thread(target=work) for _ in range(8)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        seconds = seconds_of_a_short_request(server)
-        wait_for(lambda: server.open_files() < files + 20, 60)
-        quiet = seconds_of_a_short_request(server)
-        print(f"{len(ends)} gone; a short request took {seconds:.2f} s right after, {quiet:.2f} s later; open files "
-              f"{files} before, {server.open_files()} after; {server.threads()} threads")  # fmt: skip
-        assert len(ends) == CLIENTS
-        assert quiet < 1
-        assert_alive(server)
+            calls = [channel.stream_unary(_PREDICT).future(requests()) for _ in range(5)]
+            codes = {call.exception(timeout=20).code() for call in calls}
+            silent.set()
+        assert codes == {Code.CANCELLED}
 
 
-def dawdle(server, number):
-    """Opens a connection that will never get on, of one of four kinds; returns it."""
-    port = (server.rest_port, server.rest_port, server.rest_port, server.port)[number % 4]
-    sock = socket.create_connection(("127.0.0.1", port), 60)
-    if number % 4 == 0:
-        sock.sendall(HEAD[:-5])
-    elif number % 4 == 1:
-        sock.sendall(HEAD + b"Content-Length: 1000\r\n\r\n{")
-    elif number % 4 == 2:  # does not read an answer that fits into no socket
-        image = base64.b64encode(bytes(6_000_000 if number < 80 else 1)).decode()
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        sock.sendall(post({"signature_name": "echo", "instances": [{"b64": image}]}))
-    else:
-        sock.sendall(b"PRI * HTTP/2.0\r\n\r\nSM")  # gRPC's first words, half of them
-    return sock
+def test_more_requests_than_threads_are_refused(film_path, monkeypatch):
+    entered, leave, run = threading.Semaphore(0), threading.Event(), SavedModel.run
+
+    def slow(self, feeds, fetches):
+        entered.release()
+        assert leave.wait(30)
+        return run(self, feeds, fetches)
+
+    with serve(str(film_path), "film", rest_api_port=None, poll_seconds=0, grpc_max_threads=2) as server:
+        monkeypatch.setattr(SavedModel, "run", slow)
+        with grpc.insecure_channel(f"localhost:{server.port}") as channel:
+            call = channel.unary_unary(_PREDICT, response_deserializer=predict_pb2.PredictResponse.FromString)
+            data = predict_request(text=["fine"]).SerializeToString()
+            waiting = []
+            for _ in range(2):
+                waiting.append(call.future(data))
+                assert entered.acquire(timeout=20)
+            check(call, data, Code.UNAVAILABLE, "The server answers as many requests as it can; try again later")
+            leave.set()
+            assert [one.result().outputs["label"].string_val[0] for one in waiting] == [b"good", b"good"]
 
 
-def test_slow_writers_and_readers_do_not_hold_up_others(film_path, tmp_path):
-    with running(film_path, tmp_path / "log") as server:
-        seconds_of_a_short_request(server)
-        before, threads = server.memory(), server.threads()
-        with contextlib.ExitStack() as stack:
-            for number in range(SLOW):
-                stack.callback(dawdle(server, number).close)
-            times = [seconds_of_a_short_request(server) for _ in range(5)]
-            memory = server.memory()
-        print(f"{SLOW} dawdle; a short request took {max(times):.2f} s at most; {threads} threads before, "
-              f"{server.threads()} after; memory {before:.0f} MiB before, {memory:.0f} with them")  # fmt: skip
-        assert max(times) < 1
-        assert memory - before < 1000
-        assert_alive(server)
+SMALL = Limits(max_message_fields=1000, max_tensor_elements=1000)
+WASTE = {
+    "empty strings": (tensor_pb2.TensorProto, b"\x42\x00" * 40000, "1000 fields"),
+    "empty examples": (input_pb2.ExampleList, b"\x0a\x00" * 40000, "1000 fields"),
+    "sizes": (tensor_pb2.TensorProto, b"\x12\xfe\xf0\x04" + b"\x12\x00" * 39999, "1000 fields"),
+    "small numbers": (tensor_pb2.TensorProto, b"\x52\x80\xf1\x04" + b"\x01" * 80000, "4000 numbers"),
+    "true": (tensor_pb2.TensorProto, b"\x5a\x80\xf1\x04" + b"\x01" * 80000, "4000 numbers"),
+    "floats": (tensor_pb2.TensorProto, b"\x2a\x80\xf1\x04" + b"\x01" * 80000, "4000 numbers"),
+}
 
 
-class KeptConnections:
-    """One REST connection for each thread, kept open as long as the server lets it be."""
-
-    def __init__(self, server):
-        self._request = post({"instances": TEXTS})
-        self._server, self._local = server, threading.local()
-
-    def ask(self):
-        if getattr(self._local, "socket", None) is None:
-            self._local.socket = socket.create_connection(("127.0.0.1", self._server.rest_port), 60)
-        try:
-            self._local.socket.sendall(self._request)
-            response = http.client.HTTPResponse(self._local.socket)
-            response.begin()
-            answer = json.loads(response.read())
-        except BaseException:
-            self._forget()
-            raise
-        if response.will_close:
-            self._forget()
-        if response.status != 200:
-            raise ConnectionError(f"{response.status} {str(answer)[:300]}")
-
-    def _forget(self):
-        self._local.socket.close()
-        self._local.socket = None
+@pytest.mark.parametrize("what", WASTE)
+def test_what_would_grow_when_parsed_is_refused_unparsed(what):
+    kind, data, words = WASTE[what]
+    with pytest.raises(ServingError, match=f"A message may have {words} and has more"):
+        wire_scan.check(data, kind.DESCRIPTOR, SMALL)
 
 
-def test_a_stop_under_load_answers_every_request_that_was_accepted(film_path, tmp_path):
-    with running(film_path, tmp_path / "log") as server, contextlib.ExitStack() as stack:
-        client = stack.enter_context(Client(f"127.0.0.1:{server.port}", "film", timeout=120))
-        kept = KeptConnections(server)
-        asks = (lambda: client.classify(TEXTS), kept.ask)
-        with Load(lambda number: asks[number % 2](), threads=16) as load:
-            wait_for(lambda: load.answers > 50 or load.failures, 120)
-            assert not load.failures, load.failures[:5]
-            stopped = time.monotonic()
-            server.process.send_signal(signal.SIGTERM)
-            code = server.process.wait(GRACE_S + 10)
-            seconds = time.monotonic() - stopped
-        # Whoever asks in the very moment may meet a closed door; a request that was already there may not.
-        accepted = [failure for failure in load.failures if failure[0] < stopped - 0.2]
-        cut_off = [what for _, what in load.failures if "IncompleteRead" in what or "JSONDecode" in what]
-        print(f"exit after {seconds:.1f} s with {load.answers} answers, status {code}")
-        assert not accepted and not cut_off, (accepted[:5], cut_off[:5])
-        assert code == 0 and seconds < GRACE_S, server.log()[-3000:]
-        assert "Traceback" not in server.log(), server.log()[:3000]
+def test_the_scan_lets_pass_what_is_right_and_what_the_parser_will_refuse():
+    tensor = proto(np.arange(20000, dtype=np.int32).reshape(5, 4000))
+    right = predict_request(ids=tensor, text=["x" * 300] * 400, more=proto(np.zeros(900, bool)))
+    right.inputs["ids"].ClearField("tensor_content")
+    right.inputs["ids"].int_val.extend(range(3000))
+    limits = Limits(max_message_fields=500, max_tensor_elements=1000)
+    wire_scan.check(right.SerializeToString(), right.DESCRIPTOR, limits)
+    for wrong in (b"\xff" * 70000, b"\x42\xff\xff\xff\x7f" + b"x" * 70000, b"\x0b" * 70000):
+        wire_scan.check(wrong, right.DESCRIPTOR, limits)

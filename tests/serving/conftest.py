@@ -1,6 +1,11 @@
 """One server for all tests that only ask, and what asks it."""
 
+import dataclasses
 import json
+import os
+import socket
+import subprocess
+import time
 import urllib.error
 import urllib.request
 
@@ -28,6 +33,52 @@ def film(film_path):
         yield server
 
 
+@dataclasses.dataclass(frozen=True)
+class ModelServer:
+    """Where the model "film" is served, and whether by TensorFlow Serving itself."""
+
+    port: int
+    rest_port: int
+    real: bool
+
+
+@pytest.fixture(scope="session")
+def model_server(film_path, film):
+    """The server that the contract is asked of: ours, or the program that BERT_TF_MODEL_SERVER names."""
+    program = os.environ.get("BERT_TF_MODEL_SERVER")
+    if not program:
+        yield ModelServer(film.port, film.rest_port, real=False)
+        return
+    port, rest_port = _free_port(), _free_port()
+    flags = {"port": port, "rest_api_port": rest_port, "model_name": "film", "model_base_path": film_path}
+    process = subprocess.Popen([program, *(f"--{name}={value}" for name, value in flags.items())])
+    try:
+        _wait(process, f"http://localhost:{rest_port}/v1/models/film")
+        yield ModelServer(port, rest_port, real=True)
+    finally:
+        process.terminate()
+        process.wait(60)
+
+
+def _free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def _wait(process, url):
+    """Returns when the model is available."""
+    end = time.monotonic() + 120
+    while time.monotonic() < end and process.poll() is None:
+        try:
+            with urllib.request.urlopen(url, timeout=5) as response:
+                if "AVAILABLE" in response.read().decode():
+                    return
+        except OSError:
+            time.sleep(0.2)
+    raise RuntimeError(f"BERT_TF_MODEL_SERVER does not serve {url}; its exit status is {process.poll()}")
+
+
 @pytest.fixture(scope="session")
 def pairs(tmp_path_factory):
     """A server of a model whose default signature takes `text_a` and `text_b`, under the name "pairs"."""
@@ -38,9 +89,9 @@ def pairs(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def stubs(film):
+def stubs(model_server):
     """The plain stubs of tensorflow-serving-api: (PredictionService, ModelService)."""
-    with grpc.insecure_channel(f"localhost:{film.port}") as channel:
+    with grpc.insecure_channel(f"localhost:{model_server.port}") as channel:
         yield (
             prediction_service_pb2_grpc.PredictionServiceStub(channel),
             model_service_pb2_grpc.ModelServiceStub(channel),
@@ -48,12 +99,12 @@ def stubs(film):
 
 
 @pytest.fixture(scope="session")
-def rest(film):
+def rest(model_server):
     """rest(path, body=None, method=None) -> (status, JSON or "")."""
 
     def ask(path, body=None, method=None):
         data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
-        request = urllib.request.Request(f"http://localhost:{film.rest_port}{path}", data, method=method)
+        request = urllib.request.Request(f"http://localhost:{model_server.rest_port}{path}", data, method=method)
         try:
             with urllib.request.urlopen(request, timeout=20) as response:
                 status, text = response.status, response.read()

@@ -1,0 +1,252 @@
+"""HTTP itself, byte by byte: every request gets an answer in JSON, whatever is wrong with it, and costs no more than
+it may."""
+
+import gzip
+import http.client
+import json
+import re
+import socket
+import time
+
+import pytest
+
+from bert_tf.serving.limits import Limits
+from bert_tf.serving.server import serve
+from tests.serving.rest_test import GOOD
+
+MODEL = "/v1/models/film"
+LIMITS = Limits(
+    max_body_bytes=2**16, max_inflated_bytes=2**17, max_text_bytes=1000, max_batch_size=8, max_json_values=200,
+    max_nesting=5, max_tensor_elements=100,
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def strict(film_path):
+    """A server of small limits, which gives a request one second."""
+    with serve(str(film_path), "film", poll_seconds=0, limits=LIMITS, rest_api_timeout_ms=1000) as server:
+        yield server
+
+
+def send(server, data: bytes) -> tuple[int, dict, bytes]:
+    """Sends bytes and returns (status, headers in small letters, body) of the first answer."""
+    with socket.create_connection(("127.0.0.1", server.rest_port), timeout=20) as connection:
+        connection.sendall(data)
+        reply = connection.makefile("rb")
+        status = int(reply.readline().split()[1])
+        lines = iter(lambda: reply.readline().strip(), b"")
+        pairs = (line.decode().partition(": ") for line in lines)
+        headers = {name.lower(): value for name, _, value in pairs}
+        return status, headers, reply.read(int(headers["content-length"]))
+
+
+def post(*headers: str, body: bytes = b'{"instances": ["fine"]}', path: str = f"{MODEL}:predict") -> bytes:
+    lines = [f"POST {path} HTTP/1.1", "Host: x", *headers, "", ""]
+    return "\r\n".join(lines).encode() + body
+
+
+def sized(body: bytes, *headers: str, **path) -> bytes:
+    return post(f"Content-Length: {len(body)}", *headers, body=body, **path)
+
+
+GET = "GET {} HTTP/1.1\r\nHost: x\r\n\r\n"
+BAD = {
+    "two lengths": (post("Content-Length: 23", "Content-Length: 3"), 400),
+    "one length twice": (post("Content-Length: 23", "Content-Length: 23"), 400),
+    "a length with an underscore": (post("Content-Length: 1_9"), 400),
+    "a length with a sign": (post("Content-Length: +23"), 400),
+    "a negative length": (post("Content-Length: -1"), 400),
+    "2^63": (post(f"Content-Length: {2**63}"), 413),
+    "2^70": (post(f"Content-Length: {2**70}"), 400),
+    "2^40": (post(f"Content-Length: {2**40}"), 413),
+    "a byte too many": (post(f"Content-Length: {2**16 + 1}"), 413),
+    "a chunk of 2^63": (post("Transfer-Encoding: chunked", body=b"8000000000000000\r\n{"), 408),
+    "a chunk of 2^40": (post("Transfer-Encoding: chunked", body=b"10000000000\r\n{"), 408),
+    "a chunk of 2^80": (post("Transfer-Encoding: chunked", body=b"1" + b"0" * 20 + b"\r\n{"), 400),
+    "a chunk of no size": (post("Transfer-Encoding: chunked", body=b"zz\r\n{"), 400),
+    "a size with an underscore": (post("Transfer-Encoding: chunked", body=b"1_7\r\n{"), 400),
+    "chunks that add up": (post("Transfer-Encoding: chunked", body=b"4000\r\n" + b" " * 2**14 + b"\r\n4000\r\n" +
+                                b" " * 2**14 + b"\r\nFFFF\r\n" + b" " * 0xFFFF), 413),
+    "a body that ends too early": (post("Content-Length: 50"), 408),
+    "gzip as transfer": (post("Transfer-Encoding: gzip"), 400),
+    "gzip in chunks": (post("Transfer-Encoding: gzip, chunked", body=b"0\r\n\r\n"), 501),
+    "both lengths": (post("Content-Length: 23", "Transfer-Encoding: chunked"), 400),
+    "brotli": (post("Content-Length: 23", "Content-Encoding: br"), 415),
+    "no gzip": (post("Content-Length: 23", "Content-Encoding: gzip"), 400),
+    "half of a gzip": (sized(gzip.compress(b"{}")[:-4], "Content-Encoding: gzip"), 400),
+    "a bomb": (sized(gzip.compress(b" " * 2**24), "Content-Encoding: gzip"), 413),
+    "bombs in a row": (sized(gzip.compress(b" " * 2**15) * 5, "Content-Encoding: gzip"), 413),
+    "TRACE": (b"TRACE / HTTP/1.1\r\nHost: x\r\nAccept: text/html\r\n\r\n", 405),
+    "CONNECT": (b"CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n", 405),
+    "an unknown method": (b"FOO / HTTP/1.1\r\nHost: x\r\nAccept: text/html\r\n\r\n", 400),
+    "another method": (b"PUT /v1/models/film HTTP/1.1\r\nHost: x\r\n\r\n", 400),
+    "TLS": (b"\x16\x03\x01\x00\xa5\x01\x00\r\n\r\n", 400),
+    "HTTP/2": (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 400),
+    "a long line": (GET.format("/v1/" + "a" * 20000).encode(), 431),
+    "a long header": (f"GET / HTTP/1.1\r\nHost: {'a' * 20000}\r\n\r\n".encode(), 431),
+    "many headers": (post(*(f"A{i}: b" for i in range(500))), 400),
+    "no UTF-8": (b"GET /v1/models/\xff HTTP/1.1\r\nHost: x\r\n\r\n", 400),
+    "NUL": (GET.format("/v1/models/%00").encode(), 404),
+    "folders": (GET.format("/v1/models/../../../etc/passwd").encode(), 400),
+    "folders in code": (GET.format("/v1/models/..%2f..%2fetc%2fpasswd").encode(), 404),
+    "a version of 5,000 digits": (GET.format(f"/v1/models/film/versions/{'7' * 5000}").encode(), 400),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_bad_requests_get_an_answer_in_json(strict, what):
+    data, status = BAD[what]
+    found, headers, body = send(strict, data)
+    assert (found, headers["content-type"]) == (status, "application/json"), body
+    message = json.loads(body)["error"]
+    assert message and not re.search(r"Traceback|Error\(|\.py|site-packages|<html", message)
+
+
+def test_zeros_before_a_version_count_for_nothing(strict):
+    assert send(strict, GET.format(f"/v1/models/film/versions/{'0' * 5000}3").encode())[0] == 200
+
+
+@pytest.mark.parametrize("data", [
+    post("Content-Length: 23"),
+    post("Transfer-Encoding: chunked", body=b'1\r\n{\r\n16;x=y\r\n"instances": ["fine"]}\r\n0\r\nA: b\r\n\r\n'),
+    sized(gzip.compress(b'{"instances": ') + gzip.compress(b'["fine"]}'), "Content-Encoding: gzip"),
+    post("Content-Length: 23").replace(b"POST /v1", b"POST http://x/v1"),
+], ids=["a length", "chunks", "gzip in two parts", "a proxy's URL"])  # fmt: skip
+def test_good_requests(strict, data):
+    status, _, body = send(strict, data)
+    assert (status, json.loads(body)) == (200, {"predictions": [GOOD]})
+
+
+def test_a_caller_who_asks_first_is_told_to_go_on(strict):
+    status, headers, body = None, None, None
+    with socket.create_connection(("127.0.0.1", strict.rest_port), timeout=20) as connection:
+        connection.sendall(post("Content-Length: 23", "Expect: 100-continue", body=b""))
+        assert connection.recv(100) == b"HTTP/1.1 100 Continue\r\n\r\n"
+        connection.sendall(b'{"instances": ["fine"]}')
+        assert connection.recv(100).startswith(b"HTTP/1.1 200 OK\r\n")
+        connection.close()
+    status, headers, body = send(strict, post(f"Content-Length: {2**40}", "Expect: 100-continue", body=b""))
+    assert status == 413
+
+
+COSTLY = {
+    "rows": ({"instances": ["x"] * 9}, "A request may have 8 rows and has 9"),
+    "columns": ({"inputs": ["x"] * 9}, "A request may have 8 rows and has 9"),
+    "a text": ({"inputs": ["é" * 501]}, "A text may have 1000 bytes and one has 1002"),
+    "bytes": ({"inputs": {"b64": "AAAA" * 400}}, "A text may have 1000 bytes and one has 1200"),
+    "nesting": ({"inputs": [[[[[]]]]]}, "JSON Parse error: Lists and objects may nest 5 deep and nest deeper"),
+    "empty lists": ({"inputs": [[]] * 200}, "JSON Parse error: The document may have 200 values and has more"),
+    "elements": ({"inputs": [["x"] * 15] * 7}, "A tensor may have 100 elements and one has 105"),
+    "examples": ({"examples": [{"text": "x"}] * 9}, "A request may have 8 rows and has 9"),
+    "an example": ({"examples": [{"text": "x" * 1000}]}, "A text may have 1000 bytes and one has 1021"),
+    "a context": ({"context": {"text": "x" * 300}, "examples": [{}] * 4},
+                  "A text may have 1000 bytes and one has 1284"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", COSTLY)
+def test_costly_documents_are_refused(strict, what):
+    document, message = COSTLY[what]
+    document = {"signature_name": "classify" if "examples" in document else "serving_default", **document}
+    method = "classify" if "examples" in document else "predict"
+    status, _, body = send(strict, sized(json.dumps(document).encode(), path=f"{MODEL}:{method}"))
+    assert (status, json.loads(body)) == (400, {"error": message})
+
+
+HALF = '"\\ud83d"'
+BROKEN = {
+    "a surrogate in a text": (b'{"instances": [%b]}' % HALF.encode(), "surrogate"),
+    "in the signature": (b'{"signature_name": %b}' % HALF.encode(), "surrogate"),
+    "in a name": (b'{"examples": [{%b: 1}]}' % HALF.encode(), "surrogate"),
+    "the second half first": (b'{"instances": ["\\ude00\\ud83d"]}', "surrogate"),
+    "as bytes": (b'{"instances": ["\xed\xa0\xbd"]}', "Invalid encoding in string. at offset: 16"),
+    "a number of 5,000 digits": (b'{"instances": [%b]}' % (b"7" * 5000), "Number too big"),
+    "66 lists": (b'{"instances": %b%b}' % (b"[" * 66, b"]" * 66), "nest"),
+    "UTF-16": ('{"instances": ["fine"]}'.encode("utf-16"), "Invalid encoding"),
+}
+
+
+@pytest.mark.parametrize("what", BROKEN)
+def test_broken_documents_are_refused_in_words(film, what):
+    body, words = BROKEN[what]
+    method = "classify" if b"examples" in body else "predict"
+    status, _, reply = send(film, sized(body, path=f"{MODEL}:{method}"))
+    assert status == 400
+    message = json.loads(reply)["error"]
+    assert message.startswith("JSON Parse error: ") and words in message
+
+
+def test_whole_pairs_of_surrogates_are_text(film):
+    body = b'{"signature_name": "echo", "instances": ["\\ud83d\\ude00 \\\\ud83d"]}'
+    status, _, reply = send(film, sized(body))
+    assert status == 200 and json.loads(reply)["predictions"][0]["b64"] == "8J+YgCBcdWQ4M2Q="
+
+
+def test_a_name_of_a_megabyte_is_not_sent_back(film):
+    body = json.dumps({"signature_name": "😀" * 250000, "instances": ["x"]}).encode()
+    status, _, reply = send(film, sized(body))
+    assert status == 400 and len(reply) < 5000 and json.loads(reply)["error"].endswith("...TRUNCATED")
+
+
+def test_what_fails_inside_is_told_to_the_log_alone(film, monkeypatch, log):
+    from bert_tf.serving import rest_api
+
+    def fail(*arguments):
+        raise RuntimeError("/home/somebody/secret.py")
+
+    monkeypatch.setitem(rest_api._PREDICTION, "predict", fail)
+    for _ in range(20):
+        status, _, reply = send(film, post("Content-Length: 23"))
+        assert status == 500
+        assert json.loads(reply) == {"error": "The server failed on this request; its log says why"}
+    assert len([line for line in log if "predict failed" in line]) == 1
+
+
+def test_more_requests_than_threads_are_refused(film_path, monkeypatch):
+    import threading
+
+    from bert_tf.serving.saved_model import SavedModel
+
+    entered, leave, run = threading.Semaphore(0), threading.Event(), SavedModel.run
+
+    def slow(self, feeds, fetches):
+        entered.release()
+        assert leave.wait(30)
+        return run(self, feeds, fetches)
+
+    with serve(str(film_path), "film", poll_seconds=0, rest_api_num_threads=2) as server:
+        monkeypatch.setattr(SavedModel, "run", slow)
+        waiting = [http.client.HTTPConnection("127.0.0.1", server.rest_port, timeout=30) for _ in range(2)]
+        for connection in waiting:
+            connection.request("POST", f"{MODEL}:predict", b'{"instances": ["fine"]}')
+            assert entered.acquire(timeout=20)
+        status, headers, reply = send(server, post("Content-Length: 23"))
+        assert (status, headers["retry-after"]) == (503, "1") and "try again later" in json.loads(reply)["error"]
+        assert send(server, GET.format("/healthz").encode())[0] == 200
+        leave.set()
+        assert [connection.getresponse().status for connection in waiting] == [200, 200]
+        for connection in waiting:
+            connection.close()
+
+
+def test_a_request_is_answered_in_its_time(film_path, monkeypatch):
+    from bert_tf.serving.saved_model import SavedModel
+
+    run = SavedModel.run
+
+    def slow(self, feeds, fetches):
+        time.sleep(1)
+        return run(self, feeds, fetches)
+
+    with serve(str(film_path), "film", poll_seconds=0, rest_api_timeout_ms=100) as server:
+        monkeypatch.setattr(SavedModel, "run", slow)
+        assert send(server, post("Content-Length: 23"))[0] == 504
+
+
+def test_pages_from_elsewhere_may_ask_where_that_is_wanted(film_path, film):
+    question = b"OPTIONS /v1/models/film:predict HTTP/1.1\r\nHost: x\r\nOrigin: http://y\r\n\r\n"
+    assert send(film, question)[0] == 400
+    with serve(str(film_path), "film", poll_seconds=0, rest_api_enable_cors_support=True) as server:
+        for data in (question, post("Content-Length: 23")):
+            status, headers, _ = send(server, data)
+            assert (status, headers["access-control-allow-origin"]) == (200, "*")

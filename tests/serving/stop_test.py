@@ -1,0 +1,139 @@
+"""The end of a server under load: what was accepted is answered, what comes later is not."""
+
+import http.client
+import json
+import threading
+import time
+
+import grpc
+import pytest
+
+from bert_tf.serving.client import Client
+from bert_tf.serving.saved_model import SavedModel
+from bert_tf.serving.server import serve
+
+BODY = b'{"instances": ["fine"]}'
+MODEL = "/v1/models/film"
+
+
+class Askers:
+    """Threads that ask over REST, each on a connection that it keeps, until the server tells it to go."""
+
+    def __init__(self, port, count):
+        self.port = port
+        self.answers = []
+        self.cut_off = []
+        self.threads = [threading.Thread(target=self.ask) for _ in range(count)]
+        for thread in self.threads:
+            thread.start()
+
+    def ask(self):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        connection.connect()
+        while True:
+            try:
+                connection.request("POST", f"{MODEL}:predict", BODY)
+                response = connection.getresponse()
+                json.loads(response.read())
+            except (OSError, http.client.HTTPException) as error:
+                self.cut_off.append(error)
+                return
+            self.answers.append((response.status, time.monotonic()))
+            if response.getheader("Connection") == "close":
+                connection.close()
+                return
+
+    def join(self):
+        for thread in self.threads:
+            thread.join(60)
+            assert not thread.is_alive()
+
+
+@pytest.fixture
+def slow(monkeypatch):
+    """Each run takes 20 ms."""
+    run = SavedModel.run
+
+    def later(self, feeds, fetches):
+        time.sleep(0.02)
+        return run(self, feeds, fetches)
+
+    monkeypatch.setattr(SavedModel, "run", later)
+
+
+def test_connections_that_stay_open_are_told_to_close_and_lose_nothing(film_path, slow):
+    server = serve(str(film_path), "film", poll_seconds=0)
+    askers = Askers(server.rest_port, 8)
+    while len(askers.answers) < 24:
+        time.sleep(0.01)
+    assert server.stop(20)
+    ended = time.monotonic()
+    askers.join()
+    assert not askers.cut_off
+    assert {status for status, _ in askers.answers} == {200}
+    assert all(when < ended + 1 for _, when in askers.answers)
+
+
+def test_grpc_calls_that_were_accepted_are_answered(film_path, slow):
+    server = serve(str(film_path), "film", poll_seconds=0, rest_api_port=None)
+    outcomes = []
+
+    def ask():
+        with Client(f"127.0.0.1:{server.port}", "film") as client:
+            try:
+                while True:
+                    outcomes.append(client.classify(["fine"])[0]["label"])
+            except ConnectionError as error:
+                outcomes.append(str(error))
+
+    threads = [threading.Thread(target=ask) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    while len(outcomes) < 24:
+        time.sleep(0.01)
+    assert server.stop(20)
+    for thread in threads:
+        thread.join(60)
+    assert sum(outcome != "good" for outcome in outcomes) == 8  # each ends with "nobody answers there", and only so
+
+
+def test_an_idle_connection_does_not_hold_up_the_end(film_path):
+    server = serve(str(film_path), "film", poll_seconds=0)
+    connection = http.client.HTTPConnection("127.0.0.1", server.rest_port, timeout=20)
+    connection.request("GET", MODEL)
+    connection.getresponse().read()
+    began = time.monotonic()
+    assert server.stop(20)
+    assert time.monotonic() - began < 10
+    assert connection.sock.recv(1) == b""
+    connection.close()
+
+
+def test_the_grace_is_the_longest_that_a_stop_takes(film_path, monkeypatch):
+    entered, leave, run = threading.Event(), threading.Event(), SavedModel.run
+    server = serve(str(film_path), "film", poll_seconds=0)
+
+    def stuck(self, feeds, fetches):
+        entered.set()
+        leave.wait(60)
+        return run(self, feeds, fetches)
+
+    monkeypatch.setattr(SavedModel, "run", stuck)
+    failures = []
+
+    def ask():
+        with Client(f"127.0.0.1:{server.port}", "film", timeout=60) as client:
+            try:
+                client.classify(["fine"])
+            except (ConnectionError, ValueError) as error:
+                failures.append(error)
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    assert entered.wait(20)
+    began = time.monotonic()
+    assert not server.stop(0.5)  # it says that something still runs
+    assert time.monotonic() - began < 15
+    thread.join(30)
+    leave.set()
+    assert isinstance(failures[0].__cause__, grpc.RpcError)
