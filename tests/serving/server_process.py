@@ -1,4 +1,7 @@
-"""A server in a process of its own: what it costs, what it logs, how it ends."""
+"""A server in a process of its own: what it costs, what it logs, how it ends.
+
+BERT_TF_SERVE_FLAGS has flags for it, such as --enable_batching.
+"""
 
 import contextlib
 import os
@@ -23,7 +26,8 @@ class ServerProcess:
 
     def __init__(self, base_path: os.PathLike, log: pathlib.Path, *flags: str):
         command = [sys.executable, "-m", "bert_tf", "serve", f"--model_base_path={base_path}", "--model_name=film",
-                   "--port=0", "--rest_api_port=0", *flags]  # fmt: skip
+                   "--port=0", "--rest_api_port=0", *flags,
+                   *os.environ.get("BERT_TF_SERVE_FLAGS", "").split()]  # fmt: skip
         self._log = log
         with open(log, "wb") as file:
             self.process = subprocess.Popen(command, stdout=file, stderr=file, cwd=ROOT)
