@@ -74,7 +74,8 @@ async function chooseVersion(wishes) {
   const { metadata } = await ask(`${path()}/metadata`);
   const offered = Object.entries(metadata.signature_def.signature_def).filter(([, each]) => takesTexts(each));
   signatures = Object.fromEntries(offered);
-  const names = Object.keys(signatures).sort((a, b) => (b === "serving_default") - (a === "serving_default"));
+  const rank = (name) => (name === "serving_default" ? 0 : 1); // the others by name: the server has no order
+  const names = Object.keys(signatures).sort((a, b) => rank(a) - rank(b) || a.localeCompare(b));
   if (!names.length) throw new Error(`${model.value} takes no texts: ask it by a program.`);
   fill(signature, names, wishes.get("signature"));
   document.getElementById("signature-label").hidden = names.length < 2;
