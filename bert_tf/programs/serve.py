@@ -32,6 +32,8 @@ def main(settings):
     rest = f"{'https' if settings.ssl_config_file else 'http'}://{host}:{server.rest_port}"
     model = "" if settings.model_config_file else f"/{settings.model_name}"
     logging.info("gRPC on %s:%d, REST on %s/v1/models%s", host, server.port, rest, model)
+    if settings.ui:
+        logging.info("A page to try the models on: %s/", rest)
     stop.wait()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.SIG_DFL)  # whoever cannot wait asks twice
@@ -54,6 +56,7 @@ def _options(settings):
         "port": settings.port,
         "rest_api_port": settings.rest_api_port,
         "host": settings.host,
+        "ui": settings.ui,
         "poll_seconds": settings.file_system_poll_wait_seconds,
         "grace": settings.grace_seconds,
         "limits": Limits(**{flag.name: getattr(settings, flag.name) for flag in LIMITS}),

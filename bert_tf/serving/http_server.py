@@ -7,7 +7,7 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent import futures
 
 from aiohttp import http_exceptions, web, web_protocol
@@ -42,11 +42,13 @@ class Page:
         status: of HTTP.
         data: the body.
         kind: its Content-Type.
+        headers: others.
     """
 
     status: int
     data: bytes
     kind: str = "text/plain; charset=utf-8"
+    headers: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
 class RestServer:
@@ -166,7 +168,7 @@ class RestServer:
                 return self._reply(200, b"", _JSON)
             if request.method in ("GET", "HEAD") and path in self._pages:
                 page = self._pages[path]()
-                return self._reply(page.status, page.data, page.kind)
+                return self._reply(page.status, page.data, page.kind, page.headers)
             return await self._computed(request, path, deadline)
         except HttpError as error:
             response = self._reply(error.status, json_responses.error(error.message).encode(), _JSON)
@@ -215,8 +217,8 @@ class RestServer:
         if not future.cancelled():
             future.exception()  # an answer that came too late may have failed, and nobody asks
 
-    def _reply(self, status, data, kind):
-        headers = {"Content-Type": kind, "Server": "bert_tf"}
+    def _reply(self, status, data, kind, more=None):
+        headers = {"Content-Type": kind, "Server": "bert_tf", **(more or {})}
         if self._options.rest_api_enable_cors_support:
             headers |= _CORS
         if status == 503:

@@ -17,6 +17,7 @@ class Options:
         port: for gRPC; 0 takes any free one.
         rest_api_port: for REST; 0 takes any free one, None has no REST.
         host: address to listen on; "0.0.0.0" for all of this machine's.
+        ui: whether REST's port has a page to try the models on.
         poll_seconds: between two looks for new versions; 0 looks only once.
         grace: seconds that a stop waits for requests.
         limits: what one request may cost.
@@ -39,6 +40,7 @@ class Options:
     port: int = 0
     rest_api_port: int | None = 0
     host: str = HOST
+    ui: bool = False
     poll_seconds: float = 1.0
     grace: float = 30.0
     limits: Limits = Limits()

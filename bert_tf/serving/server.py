@@ -20,6 +20,7 @@ from bert_tf.serving.health import readiness
 from bert_tf.serving.http_server import Page, RestServer
 from bert_tf.serving.model_config import ConfigFile, ModelConfig, read_file
 from bert_tf.serving.options import Options
+from bert_tf.serving.page import pages
 from bert_tf.serving.rest_api import answer
 from bert_tf.serving.versions import Loading
 
@@ -114,10 +115,12 @@ class Server:
         self.stop()
 
     def _pages(self):
-        pages = {"/healthz": lambda: Page(200, b"ok"), "/readyz": self._readiness}
+        found = {"/healthz": lambda: Page(200, b"ok"), "/readyz": self._readiness}
         if self._options.metrics_path:
-            pages[self._options.metrics_path] = lambda: Page(200, metrics.page(), metrics.CONTENT_TYPE)
-        return pages
+            found[self._options.metrics_path] = lambda: Page(200, metrics.page(), metrics.CONTENT_TYPE)
+        if self._options.ui:
+            found |= pages(self._catalog)
+        return found
 
     def _readiness(self):
         good, text = readiness(self._catalog)

@@ -1,0 +1,142 @@
+// What a model said of a request, as nodes of the page. Text becomes text nodes, never markup.
+
+export function element(tag, attributes = {}, ...children) {
+  const node = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
+  node.append(...children);
+  return node;
+}
+
+// Returns {summary, nodes} of an answer: `rows` of {output: value}, and the `texts` of the first, {input: text or texts}.
+// The outputs decide how it is shown, so that any model that gives them is shown in the same way.
+export function view(rows, texts) {
+  const found = VIEWS.find(([outputs]) => outputs.every((output) => output in rows[0]));
+  const { summary, nodes } = found ? found[1](rows[0], texts, rows) : { summary: "The model answered.", nodes: [] };
+  const whole = element("pre", {}, JSON.stringify(rows.length === 1 ? rows[0] : rows, null, 1));
+  const details = element("details", {}, element("summary", {}, "The whole answer"), whole);
+  details.open = !found;
+  return { summary, nodes: [...nodes, details] };
+}
+
+const VIEWS = [
+  [["label", "labels", "probabilities"], labels],
+  [["choice", "probabilities"], choice],
+  [["answer", "start", "end"], answer],
+  [["entity", "type", "start", "end", "entity_count"], entities],
+  [["token", "probability"], blank],
+  [["embedding"], neighbours],
+  [["score"], number],
+];
+
+function labels({ label, labels, probabilities }) {
+  const rows = labels.map((name, i) => [name, probabilities[i]]);
+  const best = rows.find(([name]) => name === label);
+  rows.sort((a, b) => b[1] - a[1]);
+  return { summary: best ? `${label}, ${percent(best[1])}` : label, nodes: [bars(rows, label, "Probability of each label")] };
+}
+
+function choice({ choice, probabilities }, { choices }) {
+  const rows = choices.map((text, i) => [text, probabilities[i]]);
+  const chosen = choices[choice];
+  const summary = chosen === undefined ? "There is nothing to choose from." : chosen;
+  return { summary, nodes: [bars(rows, chosen, "Probability of each choice")] };
+}
+
+function answer({ answer, start, end, score, null_score }, { context }) {
+  const points = Array.from(context); // offsets count code points, JavaScript's strings UTF-16 units
+  const nodes = answer ? [marked(points, [{ start, end }])] : [];
+  const scores = [["Score", score], ["Score of no answer", null_score]].filter(([, value]) => value !== undefined);
+  if (scores.length) nodes.push(table(scores.map(([name, value]) => [name, decimal(value)])));
+  return { summary: answer || "The text does not say.", nodes };
+}
+
+function entities(row, texts) {
+  const found = [];
+  for (let i = 0; i < row.entity_count; i++) {
+    found.push({ start: row.start[i], end: row.end[i], type: row.type[i], name: row.entity[i], score: row.score?.[i] });
+  }
+  if (!found.length) return { summary: "No entity was found.", nodes: [] };
+  const types = [...new Set(found.map(({ type }) => type))].sort();
+  for (const each of found) each.number = types.indexOf(each.type) % 6;
+  const rows = found.map(({ name, type, score }) => [name, type, ...(score === undefined ? [] : [percent(score)])]);
+  const summary = `${found.length} ${found.length === 1 ? "entity" : "entities"}: ${types.join(", ")}`;
+  return { summary, nodes: [marked(Array.from(Object.values(texts)[0]), found), table(rows)] };
+}
+
+function blank({ token, probability }) {
+  const rows = token.map((name, i) => [name, probability[i]]).filter(([name]) => name !== "");
+  if (!rows.length) return { summary: "The text has no mask to fill in.", nodes: [] };
+  return { summary: `${rows[0][0]}, ${percent(rows[0][1])}`, nodes: [bars(rows, rows[0][0], "Probability of each token")] };
+}
+
+// Nearest sentences: all texts by their cosine with the first, and, from three on, each with each.
+function neighbours({ embedding }, texts, rows) {
+  const all = Object.values(texts)[0];
+  const cosines = rows.map((one) => rows.map((other) => cosine(one.embedding, other.embedding)));
+  const near = all.slice(1).map((text, i) => [text, cosines[0][i + 1]]).sort((a, b) => b[1] - a[1]);
+  if (!near.length) {
+    return { summary: `A vector of ${embedding.length} numbers; write more lines to compare texts.`, nodes: [] };
+  }
+  const heading = element("h2", {}, `Nearest to “${all[0]}”`);
+  const nodes = [heading, bars(near, near[0][0], "Cosine with the first text", decimal)];
+  if (all.length > 2) nodes.push(element("h2", {}, "Each with each"), matrix(all, cosines));
+  return { summary: `Nearest: ${near[0][0]} (cosine ${decimal(near[0][1])})`, nodes };
+}
+
+function number({ score }) {
+  return { summary: `Score ${decimal(score)}`, nodes: [] };
+}
+
+function cosine(a, b) {
+  const dot = (x, y) => x.reduce((sum, value, i) => sum + value * y[i], 0);
+  const lengths = Math.sqrt(dot(a, a) * dot(b, b));
+  return lengths ? dot(a, b) / lengths : 0;
+}
+
+// The text of `points`, its parts from `start` to `end` marked; a part that overlaps one before it is left out.
+function marked(points, parts) {
+  const node = element("p", { class: "text" });
+  let from = 0;
+  for (const { start, end, type, number } of [...parts].sort((a, b) => a.start - b.start)) {
+    if (start < from) continue;
+    const mark = element("mark", type ? { class: `type-${number}` } : {}, points.slice(start, end).join(""));
+    if (type) mark.append(element("small", {}, type));
+    node.append(points.slice(from, start).join(""), mark);
+    from = end;
+  }
+  node.append(points.slice(from).join(""));
+  return node;
+}
+
+function bars(rows, best, caption, format = percent) {
+  const body = rows.map(([name, value]) => {
+    const bar = element("div", { class: "bar" });
+    bar.style.width = `${100 * Math.min(1, Math.max(0, value))}%`;
+    const cells = [element("th", { scope: "row" }, name), element("td", {}, bar), element("td", {}, format(value))];
+    return element("tr", name === best ? { class: "best" } : {}, ...cells);
+  });
+  return element("table", { class: "bars", "aria-label": caption }, ...body);
+}
+
+function table(rows) {
+  const line = ([name, ...cells]) =>
+    element("tr", {}, element("th", { scope: "row" }, name), ...cells.map((cell) => element("td", {}, cell)));
+  return element("table", {}, ...rows.map(line));
+}
+
+function matrix(texts, values) {
+  const numbers = texts.map((_, i) => element("td", {}, `${i + 1}`));
+  const rows = texts.map((text, i) => {
+    const cells = values[i].map((value) => element("td", {}, decimal(value)));
+    return element("tr", {}, element("th", { scope: "row" }, `${i + 1}. ${text}`), ...cells);
+  });
+  return element("div", { class: "wide" }, element("table", {}, element("tr", {}, element("td"), ...numbers), ...rows));
+}
+
+function percent(share) {
+  return Number.isFinite(share) ? `${(100 * share).toFixed(1)} %` : "no number";
+}
+
+function decimal(value) {
+  return Number.isFinite(value) ? value.toFixed(3) : "no number";
+}

@@ -1,0 +1,191 @@
+// Asks the server that this page came from, as its other clients do: which models there are, what a model takes, and
+// what it makes of the texts in the fields. A link may hold a question: #model=films&text=A fine film.&send
+
+import { element, view } from "./answers.js";
+
+const ORDER = ["text", "text_a", "text_b", "question", "context", "choices"]; // of fields; others follow by name
+const LINES = "Texts, one on each line: the first is compared with the others";
+
+const [form, model, version, signature, fields, error, summary, answer] = [
+  "form", "model", "version", "signature", "fields", "error", "summary", "answer",
+].map((id) => document.getElementById(id));
+
+let models = []; // of models.json: {name, versions}
+let signatures = {}; // of the chosen version that take nothing but strings: name -> SignatureDef
+let typed = {}; // input -> texts, kept while models are changed
+let latest = new AbortController(); // of what was asked last: an answer that comes after that is of no interest
+
+async function ask(path, body) {
+  const post = body === undefined ? {} : { method: "POST", body: JSON.stringify(body) };
+  const response = await fetch(path, { ...post, signal: latest.signal }).catch(() => {
+    throw new Error("The server does not answer.");
+  });
+  const value = parsed(await response.text());
+  if (response.ok && value) return value;
+  throw new Error(value?.error || `The server answered with status ${response.status}.`);
+}
+
+// TensorFlow Serving writes NaN and Infinity, which JSON has not: they become null.
+function parsed(text) {
+  const plain = text.replace(/"(?:[^"\\]|\\.)*"|-?(?:NaN|Infinity)/g, (part) => (part[0] === '"' ? part : "null"));
+  try {
+    return JSON.parse(plain);
+  } catch {
+    return null;
+  }
+}
+
+// Does what takes time, in place of what was begun before, and says what went wrong with it.
+async function attempt(work) {
+  latest.abort();
+  const mine = (latest = new AbortController());
+  error.textContent = summary.textContent = "";
+  answer.replaceChildren();
+  form.setAttribute("aria-busy", "true");
+  try {
+    await work();
+  } catch (failure) {
+    if (mine === latest) error.textContent = failure.message;
+  }
+  if (mine === latest) form.setAttribute("aria-busy", "false");
+}
+
+function path() {
+  const number = version.value ? `/versions/${version.value}` : "";
+  return `v1/models/${encodeURIComponent(model.value)}${number}`;
+}
+
+function fill(select, names, chosen) {
+  select.replaceChildren(...names.map((name) => element("option", { value: name }, name || "newest")));
+  if (names.includes(chosen)) select.value = chosen;
+}
+
+function chooseModel(wishes) {
+  const versions = models.find(({ name }) => name === model.value)?.versions ?? [];
+  fill(version, ["", ...versions], wishes.get("version"));
+  document.getElementById("version-label").hidden = versions.length < 2;
+  if (versions.length) return chooseVersion(wishes);
+  signatures = {};
+  fields.replaceChildren();
+  throw new Error(`No version of ${model.value} can be asked: the server's log says why.`);
+}
+
+async function chooseVersion(wishes) {
+  const { metadata } = await ask(`${path()}/metadata`);
+  const offered = Object.entries(metadata.signature_def.signature_def).filter(([, each]) => takesTexts(each));
+  signatures = Object.fromEntries(offered);
+  const rank = (name) => (name === "serving_default" ? 0 : 1); // the others by name: the server has no order
+  const names = Object.keys(signatures).sort((a, b) => rank(a) - rank(b) || a.localeCompare(b));
+  if (!names.length) throw new Error(`${model.value} takes no texts: ask it by a program.`);
+  fill(signature, names, wishes.get("signature"));
+  document.getElementById("signature-label").hidden = names.length < 2;
+  drawFields();
+}
+
+function takesTexts({ inputs, method_name }) {
+  const all = Object.values(inputs);
+  // Classify and Regress take texts too, but inside of tf.Example.
+  return method_name.endsWith("/predict") && all.length > 0 && all.every(({ dtype }) => dtype === "DT_STRING");
+}
+
+function inputsOf({ inputs }) {
+  const place = (name) => (ORDER.includes(name) ? ORDER.indexOf(name) : ORDER.length);
+  return Object.keys(inputs).sort((a, b) => place(a) - place(b) || a.localeCompare(b));
+}
+
+const isList = ({ inputs }, name) => inputs[name].tensor_shape.dim?.length === 2;
+const isForLines = (chosen) => "embedding" in chosen.outputs && Object.keys(chosen.inputs).length === 1;
+
+function drawFields() {
+  const chosen = signatures[signature.value];
+  fields.replaceChildren(...inputsOf(chosen).map((name) => (isList(chosen, name) ? listField(name) : textField(name))));
+  if (isForLines(chosen)) fields.querySelector("textarea").rows = 4;
+}
+
+function textField(name) {
+  const chosen = signatures[signature.value];
+  const words = isForLines(chosen) ? LINES : `${name[0].toUpperCase()}${name.slice(1).replaceAll("_", " ")}`;
+  const field = element("textarea", { name, rows: name === "context" ? 6 : 2 });
+  field.value = typed[name]?.[0] ?? "";
+  const hint = "token" in chosen.outputs ? " with [MASK], or what the model has for it, where a word is missing" : "";
+  return element("label", {}, `${words}${hint}`, field);
+}
+
+function listField(name) {
+  const set = element("fieldset", {}, element("legend", {}, `${name[0].toUpperCase()}${name.slice(1)}`));
+  const more = element("button", { type: "button" }, "One more");
+  const add = (text) => {
+    const field = element("input", { name, "aria-label": `${name} ${set.querySelectorAll("input").length + 1}` });
+    field.value = text;
+    more.before(field);
+    return field;
+  };
+  set.append(more);
+  more.addEventListener("click", () => add("").focus());
+  for (const text of typed[name] ?? ["", ""]) add(text);
+  return set;
+}
+
+// Remembers what is typed, and returns the names of the inputs.
+function read() {
+  const names = inputsOf(signatures[signature.value]);
+  const all = [...fields.querySelectorAll("textarea, input")];
+  for (const name of names) typed[name] = all.filter((field) => field.name === name).map(({ value }) => value);
+  return names;
+}
+
+// The texts as the fields have them, {input: text, or list of texts}.
+function gathered() {
+  const chosen = signatures[signature.value];
+  const texts = {};
+  for (const name of read()) {
+    texts[name] = isList(chosen, name) ? typed[name].filter((text) => text.trim()) : typed[name][0];
+    if (isForLines(chosen)) texts[name] = texts[name].split("\n").filter((line) => line.trim());
+    if (!texts[name].length) throw new Error(`The field ${name} is empty.`);
+  }
+  return texts;
+}
+
+async function send() {
+  const chosen = signatures[signature.value];
+  if (!chosen) throw new Error("There is no model to ask.");
+  const texts = gathered();
+  const instances = isForLines(chosen) ? Object.values(texts)[0] : [texts];
+  history.replaceState(null, "", `#${link()}`);
+  const { predictions } = await ask(`${path()}:predict`, { signature_name: signature.value, instances });
+  const outputs = Object.keys(chosen.outputs);
+  // Where there is one output, the reply leaves its name out.
+  const rows = outputs.length > 1 ? predictions : predictions.map((value) => ({ [outputs[0]]: value }));
+  const shown = view(rows, texts);
+  summary.textContent = shown.summary;
+  answer.replaceChildren(...shown.nodes);
+}
+
+function link() {
+  const query = new URLSearchParams({ model: model.value });
+  if (version.value) query.set("version", version.value);
+  if (signature.options.length > 1) query.set("signature", signature.value);
+  for (const name of read()) for (const text of typed[name]) query.append(name, text);
+  return `${query}&send`;
+}
+
+async function begin() {
+  const wishes = new URLSearchParams(location.hash.slice(1));
+  for (const name of wishes.keys()) typed[name] = wishes.getAll(name);
+  models = (await ask("ui/models.json")).models;
+  fill(model, models.map(({ name }) => name), wishes.get("model"));
+  await chooseModel(wishes);
+  fields.querySelector("textarea, input").focus();
+  if (wishes.has("send")) await send();
+}
+
+const nothing = new URLSearchParams();
+model.addEventListener("change", () => attempt(() => chooseModel(nothing)));
+version.addEventListener("change", () => attempt(() => chooseVersion(nothing)));
+signature.addEventListener("change", () => attempt(async () => drawFields()));
+form.addEventListener("submit", (event) => (event.preventDefault(), attempt(send)));
+form.addEventListener("keydown", (event) => {
+  if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) form.requestSubmit();
+});
+addEventListener("hashchange", () => attempt(begin));
+attempt(begin);
