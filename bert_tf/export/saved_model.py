@@ -27,7 +27,7 @@ def export(served: ServedModel, export_dir: str | os.PathLike) -> str:
         os.makedirs(export_dir, exist_ok=True)
         # TensorFlow Serving takes only names that are numbers for versions: it does not see this one.
         aside = tempfile.mkdtemp(prefix="tmp-export-", dir=export_dir)
-        with _quiet():
+        with quiet():
             tf.saved_model.save(served, aside, signatures=served.signatures())
         _set_methods(os.path.join(aside, "saved_model.pb"))
         write_requests(aside, served.text_inputs, served.task.list_inputs)
@@ -51,7 +51,7 @@ def versions(export_dir: str) -> list[int]:
 
 
 @contextlib.contextmanager
-def _quiet():
+def quiet():
     """Keeps what TensorFlow tells of its own doings, a dozen lines for each export, out of the log."""
     before = logging.get_verbosity()
     logging.set_verbosity(logging.WARNING)

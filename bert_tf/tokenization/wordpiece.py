@@ -119,16 +119,25 @@ class Tokenizer(BaseTokenizer):
         vocabularies.write_config(directory, "BertTokenizer", settings)
 
     def _ids_and_offsets(self, texts):
-        words = self._splitter(texts)
-        strings = tf.strings.unicode_encode(words.chars, "UTF-8")
-        too_long = words.chars.row_lengths() > LONGEST_WORD
-        ids, starts, ends = self._pieces.tokenize_with_offsets(tf.where(too_long, " ", strings))
-        starts, limits = _to_characters(words, ids, starts.flat_values, ends.flat_values, self.unk_id)
+        words, ids, starts, limits = self._pieces_of_words(texts)
         row_of_piece = tf.gather(words.rows, ids.value_rowids())
         rows = tf.RaggedTensor.from_value_rowids(
             ids.flat_values, row_of_piece, nrows=tf.size(texts, tf.int64), validate=False
         )
         return rows, rows.with_flat_values(starts), rows.with_flat_values(limits)
+
+    def _by_words(self, texts):
+        words, ids, starts, limits = self._pieces_of_words(texts)
+        rows = tf.RaggedTensor.from_value_rowids(ids, words.rows, nrows=tf.size(texts, tf.int64), validate=False)
+        return rows, rows.with_flat_values(starts), rows.with_flat_values(limits)
+
+    def _pieces_of_words(self, texts):
+        """Returns the words, ids [words, (pieces)], and int32 [pieces] twice: where pieces begin and end."""
+        words = self._splitter(texts)
+        strings = tf.strings.unicode_encode(words.chars, "UTF-8")
+        too_long = words.chars.row_lengths() > LONGEST_WORD
+        ids, starts, ends = self._pieces.tokenize_with_offsets(tf.where(too_long, " ", strings))
+        return words, ids, *_to_characters(words, ids, starts.flat_values, ends.flat_values, self.unk_id)
 
 
 def _to_characters(words: Words, ids, starts, ends, unk_id):
