@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Mapping
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import tensorflow as tf
 
@@ -101,6 +101,16 @@ class BaseTokenizer(tf.Module):
         names = {"bos_token": first, "cls_token": first, "eos_token": last, "sep_token": last}
         names |= {"pad_token": self.template.pad, "unk_token": self.template.unknown}
         return names | ({} if self.mask_id is None else {"mask_token": self.mask})
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What the constructor is told besides the vocabulary and the template, as JSON has it."""
+        raise NotImplementedError
+
+    @classmethod
+    def from_saved(cls, directory: str, template: Template, settings: Mapping[str, Any]) -> "BaseTokenizer":
+        """Makes the same tokenizer again from what `save` wrote, and its `template` and `settings`."""
+        return cls(cls.file_in(directory), template=template, **settings)
 
     def save(self, directory: str | os.PathLike):
         """Writes the files that `from_directory` reads, under the names that Hugging Face gives them."""

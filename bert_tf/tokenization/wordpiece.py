@@ -108,6 +108,10 @@ class Tokenizer(BaseTokenizer):
         """As for all tokenizers; but nothing begins or ends a text of BERT's."""
         return {name: piece for name, piece in super().special_tokens.items() if name not in ("bos_token", "eos_token")}
 
+    @property
+    def settings(self) -> dict[str, bool]:
+        return {"do_lower_case": self.do_lower_case, "strip_accents": self.strip_accents}
+
     def save(self, directory: str | os.PathLike):
         """Writes `vocab.txt` and `tokenizer_config.json`, which `from_directory` reads."""
         directory = os.fspath(directory)
