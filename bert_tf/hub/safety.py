@@ -7,6 +7,7 @@ before the graph inside is.
 import os
 import re
 
+from google.protobuf.message import DecodeError
 from tensorflow.core.protobuf import saved_model_pb2
 
 # By the names of TensorFlow's operations. Datasets and iterators can read files and ask other machines.
@@ -52,7 +53,7 @@ def read_graph(folder: str):
     try:
         with open(path, "rb") as file:
             saved.ParseFromString(file.read())
-    except ValueError as error:  # protobuf's DecodeError is one
+    except DecodeError as error:
         raise ValueError(f"{path} must be a SavedModel's graph. Received: {error}; is the file whole?") from error
     if len(saved.meta_graphs) != 1 or not saved.meta_graphs[0].HasField("object_graph_def"):
         raise ValueError(

@@ -208,7 +208,8 @@ def steps(call, variables, batches, labels, weights):
     return np.array([step(*each) for each in zip(batches, labels, strict=True)])
 
 
-def _examples(preprocessor, count=20, size=8):
+def examples(preprocessor, count=20, size=8):
+    """Returns batches of rows, and their labels."""
     rows = [tiny.texts(size, seed=n) for n in range(count)]
     batches = [preprocessor(tf.constant([text for text, _ in row])) for row in rows]
     return batches, [tf.constant([int(label) for _, label in row]) for row in rows]
@@ -216,7 +217,7 @@ def _examples(preprocessor, count=20, size=8):
 
 def test_twenty_steps_of_fine_tuning_are_those_of_our_own_encoder(preprocessor, paths, checkpoint):
     loaded, own = tf.saved_model.load(paths[1]), bert_tf.load(checkpoint).encoder
-    batches, labels = _examples(preprocessor)
+    batches, labels = examples(preprocessor)
     head = np.random.default_rng(0).normal(0, 0.2, [32, 2]).astype(np.float32)
     ours = steps(
         lambda x: own({name: x[theirs] for name, theirs in INPUTS.items()}, training=True)["pooled_output"],
