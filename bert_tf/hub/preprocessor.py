@@ -86,6 +86,9 @@ class _BertPackInputs(tf.Module):
         for inputs in arguments:
             call.get_concrete_function(inputs, seq_length=tf.TensorSpec([], tf.int32))
 
+    def __call__(self, *inputs, **arguments):  # Python looks for it here, before saving
+        return vars(self)["__call__"](*inputs, **arguments)
+
 
 def _pack(tokenizer, segments, seq_length):
     flat = [ids.merge_dims(1, 2) if ids.shape.rank == 3 else ids for ids in segments]
