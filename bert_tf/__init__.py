@@ -1,16 +1,22 @@
 """BERT on Keras 3 and TensorFlow: `bert_tf.load(path)` gives config, tokenizer, encoder, head; `save` writes them."""
 
+from bert_tf import keras_names
+
 __version__ = "0.1.0"
-__all__ = ["EncoderConfig", "Encoder", "Tokenizer", "load", "save", "sklearn"]
+__all__ = ["EncoderConfig", "Encoder", "HubLayer", "Tokenizer", "TokenizerLayer", "load", "save", "sklearn"]
 
 _HOMES = {
     "EncoderConfig": "bert_tf.config",
     "Encoder": "bert_tf.modeling.encoder",
+    "HubLayer": "bert_tf.hub.layer",
     "Tokenizer": "bert_tf.tokenization.wordpiece",
+    "TokenizerLayer": "bert_tf.hub.tokenizer_layer",
     "load": "bert_tf.model_files",
     "save": "bert_tf.conversion.convert",
 }
 _MODULES = ("sklearn",)
+
+keras_names.announce()
 
 
 def __getattr__(name):

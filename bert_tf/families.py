@@ -46,9 +46,14 @@ class Template:
         """Returns the special pieces of a row of so many texts, 1 or 2, in their order."""
         return (*self.before, *(self.between if texts > 1 else ()), *self.after)
 
+    @property
+    def takes_pairs(self) -> bool:
+        """Whether the model has a segment for the second of two texts, as far as that is known."""
+        return not self.segments or self.second_segment < self.segments
+
     def check(self, texts: int):
         """Raises ValueError where the model has no segment for the second of two texts."""
-        if texts > 1 and self.segments and self.second_segment >= self.segments:
+        if texts > 1 and not self.takes_pairs:
             raise ValueError(
                 f"A pair of texts must have segments that the model knows, type_vocab_size of its configuration: "
                 f"{self.segments}. Received a second text, whose segment is {self.second_segment}; give one text an "

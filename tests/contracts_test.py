@@ -18,18 +18,20 @@ from tests.conftest import ROOT
 
 PACKAGE = ROOT / "bert_tf"
 # Modules that every room may import; among each other they do so as little as the table says.
-LEAVES = {"bert_tf", "config", "config_files", "families", "files", "folder_lock", "keras_hub_names", "lora", "names",
-          "progress", "releases", "report", "sentence_files", "settings", "shards", "sizes", "workers"}  # fmt: skip
+LEAVES = {"bert_tf", "config", "config_files", "families", "files", "folder_lock", "keras_hub_names", "keras_names",
+          "lora", "names", "progress", "releases", "report", "sentence_files", "settings", "shards", "sizes",
+          "workers"}  # fmt: skip
 # Room (a folder, or a module beside the folders) -> what it may import of us, besides its own modules and LEAVES.
 MAY_IMPORT = {
     "__main__": {"programs"},
-    "bert_tf": set(),
+    "bert_tf": {"keras_names"},
     "config": {"config_files", "families", "files", "lora"},
     "config_files": {"families", "files", "keras_hub_names", "lora"},
     "families": {"files", "sizes"},
     "files": set(),
     "folder_lock": set(),
     "keras_hub_names": {"families"},
+    "keras_names": set(),
     "lora": set(),
     "names": set(),
     "progress": set(),
@@ -53,6 +55,7 @@ MAY_IMPORT = {
     # The loop feeds on the batches of data.dataset, compares scores, and opens modeling.layers.seed_scope.
     "training": {"checkpoints", "data", "evaluation", "modeling"},
     "export": {"checkpoints", "evaluation", "tasks", "training", "model_files"},
+    "hub": {"checkpoints", "data", "export", "model_files", "modeling", "tokenization"},
     "conversion": {"checkpoints", "model_files", "modeling", "tasks"},
     "serving": set(),  # any SavedModel: neither modeling nor training
     "corpus": {"data", "text", "tokenization"},
@@ -66,7 +69,7 @@ MAY_IMPORT = {
     "sklearn": {"checkpoints", "data", "extraction", "model_files", "tasks", "training"},
     "demo": set(),  # what it shows it starts as anybody would
     "programs": {
-        "conversion", "corpus", "data", "demo", "evaluation", "export", "flags", "glue", "inference", "jobs",
+        "conversion", "corpus", "data", "demo", "evaluation", "export", "flags", "glue", "hub", "inference", "jobs",
         "model_files", "serving", "surgery", "tasks", "text", "tokenization", "training", "vocabulary",
     },
 }  # fmt: skip
@@ -74,6 +77,8 @@ FINER = {
     ("jobs", "serving"): {
         f"bert_tf.serving.{name}" for name in ("answers", "errors", "exports", "version_folders")
     },
+    ("hub", "data"): {"bert_tf.data.features"},
+    ("hub", "export"): {"bert_tf.export.saved_model"},
     ("glue", "tasks"): {"bert_tf.tasks.classification.problems"},
     ("export", "evaluation"): {"bert_tf.evaluation.results"},
     ("export", "training"): {"bert_tf.training.history"},  # what the model card says of a run

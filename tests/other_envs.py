@@ -46,6 +46,16 @@ def old_tensorflow_python() -> str:
     return named or _environment(".venv-tf212", ("tensorflow==2.12.*", "tensorflow-text==2.12.*"))
 
 
+def tf_hub_python() -> str:
+    """Returns a Python with tensorflow_hub, and a TensorFlow and tensorflow-text that go with it; else skips the test.
+
+    tensorflow_hub wants Keras 2 (tf_keras) and a setuptools below 81: `python -m venv hub && hub/bin/pip install
+    "tensorflow==2.15.*" "tensorflow-text==2.15.*" "tf_keras==2.15.*" tensorflow-hub "setuptools<81"`.
+    """
+    named = os.environ.get("BERT_TF_HUB_PYTHON")
+    return named or pytest.skip("needs tensorflow_hub: BERT_TF_HUB_PYTHON names a Python with it")
+
+
 def run(python: str, code: str, *arguments) -> str:
     """Runs `code` with that interpreter in a process of its own; returns what it prints, fails with what it says."""
     done = subprocess.run([python, "-c", code, *map(str, arguments)], capture_output=True, text=True, check=False)

@@ -1,18 +1,34 @@
-"""Exports a trained model for TensorFlow Serving: text in, answers out.
+"""Exports a trained model for TensorFlow Serving: text in, answers out; or any encoder for TF Hub's API.
 
     bert-tf export --model=output --export_dir=models/reviews
+    bert-tf export --hub --model=uncased_L-12_H-768_A-12 --export_dir=bert_hub
 
-writes models/reviews/1, or the next version. --model is what run_classifier, run_squad, run_tagger,
+The first writes models/reviews/1, or the next version; --model is what run_classifier, run_squad, run_tagger,
 run_multiple_choice or run_embedder left in --output_dir, or a sentence-transformers directory, to serve its vectors.
+The second writes bert_hub/preprocessor and bert_hub/encoder: docs/hub.md.
 """
 
+from bert_tf.flags.hub import HUB
 from bert_tf.flags.model import EXPORT_ALONE
 
-FLAGS = EXPORT_ALONE
+FLAGS = (*EXPORT_ALONE, *HUB)
 
 
 def main(settings):
-    """Writes the next version."""
+    """Writes the next version, or TF Hub's pair."""
+    if settings.hub:
+        return _export_hub(settings)
+    if "default_seq_length" in settings.given:
+        raise ValueError("--default_seq_length must come with --hub. Received it without.")
     from bert_tf.export.trained import export_trained
 
     export_trained(settings.model, settings.export_dir, settings.export_dtype)
+
+
+def _export_hub(settings):
+    if "export_dtype" in settings.given:
+        raise ValueError("--export_dtype must be left out with --hub: weights to be trained further are float32.")
+    from bert_tf.hub.export import export_hub
+
+    for path in export_hub(settings.model, settings.export_dir, settings.default_seq_length):
+        print(path)

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Mapping
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import tensorflow as tf
 
@@ -102,6 +102,16 @@ class BaseTokenizer(tf.Module):
         names |= {"pad_token": self.template.pad, "unk_token": self.template.unknown}
         return names | ({} if self.mask_id is None else {"mask_token": self.mask})
 
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What the constructor is told besides the vocabulary and the template, as JSON has it."""
+        raise NotImplementedError
+
+    @classmethod
+    def from_saved(cls, directory: str, template: Template, settings: Mapping[str, Any]) -> "BaseTokenizer":
+        """Makes the same tokenizer again from what `save` wrote, and its `template` and `settings`."""
+        return cls(cls.file_in(directory), template=template, **settings)
+
     def save(self, directory: str | os.PathLike):
         """Writes the files that `from_directory` reads, under the names that Hugging Face gives them."""
         raise NotImplementedError
@@ -131,12 +141,25 @@ class BaseTokenizer(tf.Module):
         """
         return self._tokenize_with_offsets(_strings(texts))
 
+    def tokenize_by_words(self, texts) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
+        """Returns what `tokenize_with_offsets` does, with the pieces of each word together.
+
+        Args:
+            texts: strings [n], UTF-8.
+
+        Returns:
+            ids, starts, limits: RaggedTensors of int32 [n, (words), (pieces)]; [n, (pieces)] where the tokenizer has no
+            words.
+        """
+        with tf.device("CPU:0"):
+            return self._by_words(_strings(texts))
+
     def pack(self, ids_a, ids_b=None, max_seq_length: int = 128) -> dict[str, tf.RaggedTensor]:
         """Joins ids of one or two texts a row with the template's special pieces; see `packing.pack`.
 
         Args:
             ids_a, ids_b: RaggedTensors of int32 [n, (pieces)], as from `tokenize`.
-            max_seq_length: pieces in a row at most, special tokens included.
+            max_seq_length: pieces in a row at most, special tokens included; also an int32 scalar.
 
         Returns:
             "input_ids" and "segment_ids", RaggedTensors of int32 [n, (length)].
@@ -152,7 +175,7 @@ class BaseTokenizer(tf.Module):
 
         Args:
             packed: what `pack` returned.
-            seq_length: None: the longest row's.
+            seq_length: None: the longest row's; also an int32 scalar.
 
         Raises:
             tf.errors.InvalidArgumentError: a row is longer than seq_length.
@@ -179,6 +202,9 @@ class BaseTokenizer(tf.Module):
     def _ids_and_offsets(self, texts):
         """The one way from texts to ids, starts, limits; a graph that does not use offsets does not compute them."""
         raise NotImplementedError
+
+    def _by_words(self, texts):
+        return self._ids_and_offsets(texts)
 
 
 def _strings(texts):

@@ -124,6 +124,16 @@ class ByteBpeTokenizer(BaseTokenizer):
 
         return [written(piece) for piece in self.vocab]
 
+    @property
+    def settings(self) -> dict[str, bool]:
+        return {"add_prefix_space": self.add_prefix_space}
+
+    @classmethod
+    def from_saved(cls, directory, template, settings):
+        path = cls.file_in(directory)
+        vocab, merges, _ = _read_pair(path)
+        return cls(vocab, merges, template, vocab_file=path, **settings)
+
     def save(self, directory: str | os.PathLike):
         """Writes `vocab.json`, `merges.txt`, `tokenizer_config.json`, as Hugging Face's RobertaTokenizer reads them."""
         directory = os.fspath(directory)

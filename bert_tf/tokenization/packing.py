@@ -19,7 +19,7 @@ def pack(
 
     Args:
         ids_a, ids_b: RaggedTensors of int32 [n, (pieces)]; ids_b may be None.
-        max_seq_length: pieces in a row at most, special ones included.
+        max_seq_length: pieces in a row at most, special ones included; also an int32 scalar.
         template: what stands around the texts.
         id_of: from a special piece to its id.
 
@@ -52,19 +52,29 @@ def pack(
     return {"input_ids": tf.concat(segments, axis=1), "segment_ids": tf.concat(numbers, axis=1)}
 
 
-def room_for(texts: int, max_seq_length: int, template: Template) -> int:
+def room_for(texts: int, max_seq_length, template: Template):
     """Returns how many pieces a row has for so many texts, 1 or 2, together.
 
+    Args:
+        texts: how many.
+        max_seq_length: int, or an int32 scalar, which makes the result an int64 scalar.
+        template: what stands around the texts.
+
     Raises:
-        ValueError: there is no room for the special pieces.
+        ValueError: there is no room for the special pieces; tf.errors.InvalidArgumentError where a graph finds it out.
     """
-    room = max_seq_length - template.special(texts)
-    if room < 0:
-        raise ValueError(
-            f"max_seq_length must have room for the special pieces, {' '.join(template.pieces(texts))}: at least "
-            f"{template.special(texts)} here. Received: {max_seq_length}; raise `max_seq_length`."
-        )
-    return room
+    special = template.special(texts)
+    told = (
+        f"max_seq_length must have room for the special pieces, {' '.join(template.pieces(texts))}: at least "
+        f"{special} here."
+    )
+    if tf.is_tensor(max_seq_length):
+        fits = tf.debugging.assert_greater_equal(max_seq_length, special, f"{told} Received less; raise it.")
+        with tf.control_dependencies([] if fits is None else [fits]):  # None: eager, checked already
+            return tf.cast(max_seq_length, tf.int64) - special
+    if max_seq_length < special:
+        raise ValueError(f"{told} Received: {max_seq_length}; raise `max_seq_length`.")
+    return max_seq_length - special
 
 
 def pad(packed: Mapping[str, tf.RaggedTensor], seq_length: int | None, pad_id: int) -> dict[str, tf.Tensor]:
@@ -76,7 +86,7 @@ def pad(packed: Mapping[str, tf.RaggedTensor], seq_length: int | None, pad_id: i
 
     Args:
         packed: "input_ids" and "segment_ids", RaggedTensors of int32 [n, (length)].
-        seq_length: pieces in every row; None: as many as the longest row has.
+        seq_length: pieces in every row, int or int32 scalar; None: as many as the longest row has.
         pad_id: id of [PAD].
 
     Returns:
@@ -93,7 +103,7 @@ def pad(packed: Mapping[str, tf.RaggedTensor], seq_length: int | None, pad_id: i
         with tf.control_dependencies([] if fits is None else [fits]):  # None: eager, checked already
             lengths = tf.identity(lengths)
     mask = tf.RaggedTensor.from_row_lengths(tf.ones_like(ids.flat_values), lengths, validate=False)
-    shape = [None, seq_length]
+    shape = tf.stack([-1, seq_length]) if tf.is_tensor(seq_length) else [None, seq_length]
     return {
         "input_ids": ids.to_tensor(pad_id, shape=shape),
         "input_mask": mask.to_tensor(0, shape=shape),

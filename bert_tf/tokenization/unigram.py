@@ -4,7 +4,7 @@ import functools
 import json
 import os
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import tensorflow as tf
@@ -78,6 +78,7 @@ class UnigramTokenizer(BaseTokenizer):
         super().__init__(vocabulary, vocab_file, template, (template.pad, template.unknown, template.mask))
         self.do_lower_case, self.keep_accents = bool(do_lower_case), bool(keep_accents)
         self.straight_quotes, self._tokenizer_class = bool(straight_quotes), tokenizer_class
+        self._more = {"split_digit_comma": split_digit_comma, "front": list(front), "behind": list(behind)}
         blob = model.normalizer_spec.precompiled_charsmap
         mapping = models.character_map(blob, self.vocab_file)
         self._normalizer = Normalizer(mapping, self.do_lower_case, self.keep_accents, self.straight_quotes)
@@ -134,6 +135,11 @@ class UnigramTokenizer(BaseTokenizer):
     @property
     def written_pieces(self) -> list[str]:
         return [piece.replace(MARKER, " ") for piece in self.vocab]
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        named = {name: getattr(self, name) for name in ("do_lower_case", "keep_accents", "straight_quotes")}
+        return named | {"tokenizer_class": self._tokenizer_class} | self._more
 
     def save(self, directory: str | os.PathLike):
         """Writes the SentencePiece model, `tokenizer.json`, which says the same to Hugging Face's tokenizers, and

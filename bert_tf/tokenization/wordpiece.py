@@ -108,6 +108,10 @@ class Tokenizer(BaseTokenizer):
         """As for all tokenizers; but nothing begins or ends a text of BERT's."""
         return {name: piece for name, piece in super().special_tokens.items() if name not in ("bos_token", "eos_token")}
 
+    @property
+    def settings(self) -> dict[str, bool]:
+        return {"do_lower_case": self.do_lower_case, "strip_accents": self.strip_accents}
+
     def save(self, directory: str | os.PathLike):
         """Writes `vocab.txt` and `tokenizer_config.json`, which `from_directory` reads."""
         directory = os.fspath(directory)
@@ -119,16 +123,25 @@ class Tokenizer(BaseTokenizer):
         vocabularies.write_config(directory, "BertTokenizer", settings)
 
     def _ids_and_offsets(self, texts):
-        words = self._splitter(texts)
-        strings = tf.strings.unicode_encode(words.chars, "UTF-8")
-        too_long = words.chars.row_lengths() > LONGEST_WORD
-        ids, starts, ends = self._pieces.tokenize_with_offsets(tf.where(too_long, " ", strings))
-        starts, limits = _to_characters(words, ids, starts.flat_values, ends.flat_values, self.unk_id)
+        words, ids, starts, limits = self._pieces_of_words(texts)
         row_of_piece = tf.gather(words.rows, ids.value_rowids())
         rows = tf.RaggedTensor.from_value_rowids(
             ids.flat_values, row_of_piece, nrows=tf.size(texts, tf.int64), validate=False
         )
         return rows, rows.with_flat_values(starts), rows.with_flat_values(limits)
+
+    def _by_words(self, texts):
+        words, ids, starts, limits = self._pieces_of_words(texts)
+        rows = tf.RaggedTensor.from_value_rowids(ids, words.rows, nrows=tf.size(texts, tf.int64), validate=False)
+        return rows, rows.with_flat_values(starts), rows.with_flat_values(limits)
+
+    def _pieces_of_words(self, texts):
+        """Returns the words, ids [words, (pieces)], and int32 [pieces] twice: where pieces begin and end."""
+        words = self._splitter(texts)
+        strings = tf.strings.unicode_encode(words.chars, "UTF-8")
+        too_long = words.chars.row_lengths() > LONGEST_WORD
+        ids, starts, ends = self._pieces.tokenize_with_offsets(tf.where(too_long, " ", strings))
+        return words, ids, *_to_characters(words, ids, starts.flat_values, ends.flat_values, self.unk_id)
 
 
 def _to_characters(words: Words, ids, starts, ends, unk_id):

@@ -1,0 +1,79 @@
+"""The classes that Keras finds in saved models by their names, without any of them being imported before it is needed.
+
+Keras knows a class of others once the decorator above it has run. So that `keras.models.load_model` works after
+`import bert_tf`, which imports neither Keras nor TensorFlow, Keras is given stand-ins as soon as both are imported.
+"""
+
+import importlib.abc
+import importlib.util
+import sys
+
+PACKAGE = "bert_tf"
+CLASSES = {  # module -> the classes registered in it; tests/keras_names_test.py compares
+    "hub.layer": ("HubLayer",),
+    "hub.tokenizer_layer": ("TokenizerLayer",),
+    "modeling.attention": ("SelfAttention",),
+    "modeling.block": ("TransformerBlock",),
+    "modeling.embeddings": ("Embeddings",),
+    "modeling.encoder": ("Encoder",),
+    "modeling.heads": ("ClassificationHead", "QuestionAnsweringHead"),
+    "modeling.layers": ("Dropout", "LayerNorm", "Linear"),
+    "modeling.pooling": ("LayerSum", "PooledFeatures"),
+    "modeling.pretrainer": ("Pretrainer",),
+    "modeling.pretraining_heads": ("MaskedLMHead", "NextSentenceHead", "ReplacedTokenHead"),
+    "modeling.recurrent": ("BiLSTM", "BiLSTMHead"),
+    "modeling.windows": ("MeanOfWindows", "RowsTogether", "TakeWindows"),
+    "training.lamb": ("Lamb",),
+    "training.optimizer": ("AdamW",),
+    "training.schedule": ("WarmupCosineDecay", "WarmupLinearDecay", "WarmupPolynomialDecay", "WarmupTrapezoid"),
+}
+
+
+class _StandIn:
+    """Makes an object of a class that is imported when this is asked for the first time."""
+
+    def __init__(self, module, name):
+        self._module, self._name = f"{PACKAGE}.{module}", name
+
+    def from_config(self, config):
+        return getattr(importlib.import_module(self._module), self._name).from_config(config)
+
+
+def announce():
+    """Gives Keras the stand-ins: now where it is imported, else as soon as it is."""
+    if "keras" in sys.modules:
+        _register(sys.modules["keras"])
+    else:
+        sys.meta_path.insert(0, _BesideKeras())
+
+
+def _register(keras):
+    known = keras.saving.get_custom_objects()
+    for module, names in CLASSES.items():
+        for name in names:
+            known.setdefault(f"{PACKAGE}>{name}", _StandIn(module, name))
+
+
+class _BesideKeras(importlib.abc.MetaPathFinder):
+    """Lets the import of Keras go its way, and registers the stand-ins at its end."""
+
+    def __init__(self):
+        self._asking = False
+
+    def find_spec(self, fullname, path=None, target=None):
+        if fullname != "keras" or self._asking:
+            return None
+        self._asking = True  # the others are asked now
+        try:
+            spec = importlib.util.find_spec(fullname)
+        finally:
+            self._asking = False
+        if spec is not None and spec.loader is not None:
+            execute = spec.loader.exec_module
+
+            def exec_module(module):
+                execute(module)
+                _register(module)
+
+            spec.loader.exec_module = exec_module
+        return spec
