@@ -8,10 +8,11 @@ import pytest
 from google.protobuf import text_format
 from tensorflow_serving.config import model_server_config_pb2
 
+from bert_tf.export.server_files import BATCHING, MODELS, MONITORING
 from tests.conftest import ROOT
 
 FOLDER = ROOT / "docs" / "deploy"
-BESIDE_THE_VERSIONS = {"models.config", "batching_parameters.txt", "monitoring.config"}  # written by an export
+BESIDE_THE_VERSIONS = {MODELS, BATCHING, MONITORING}
 MODEL_SERVER_FLAGS = {  # of tensorflow_model_server, of those in use here
     "allow_version_labels_for_unavailable_models", "batching_parameters_file", "enable_batching", "model_base_path",
     "model_config_file", "model_config_file_poll_wait_seconds", "model_name", "monitoring_config_file", "port",
