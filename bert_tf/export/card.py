@@ -39,7 +39,7 @@ def model_card(
     labels = served.task.labels or []
     parts = [
         "# Model card\n\n" + _INTRODUCTION,
-        _table("Model", _model(served, options)),
+        _table("Model", _model(served, options, facts)),
         _list(f"Labels ({len(labels)})", labels[:_MOST_LABELS]),
         _table("Training", _training(facts)),
         _flags(facts.flags),
@@ -51,19 +51,26 @@ def model_card(
     return "\n\n".join(filter(None, parts)) + "\n"
 
 
-def _model(served, options):
+def _model(served, options, facts):
     config, tokenizer, weights = served.task.config, served.tokenizer, served.weights
     yield "task", served.task.name
-    yield from ((name, value) for name, value in options.items() if name != "labels" and value is not None)
+    yield from _options(options, facts)
     yield "texts of an example", ", ".join(served.text_inputs)
     yield "longest row", f"{served.max_seq_length} word pieces"
     yield "encoder", config.model_type
-    yield "layers", config.num_hidden_layers
+    yield "layers of the encoder", config.num_hidden_layers
     yield "width", f"{config.hidden_size}, feed-forward {config.intermediate_size}, {config.num_attention_heads} heads"
     yield "vocabulary", f"{len(tokenizer.vocab):,} pieces in {os.path.basename(tokenizer.vocab_file)}"
     yield "numbers", ", ".join(sorted({weight.dtype.name for weight in weights}))
     yield "weights", f"{sum(weight.shape.num_elements() for weight in weights):,}"
     yield "size of the weights", f"{sum(w.shape.num_elements() * w.dtype.size for w in weights) / 2**20:,.1f} MiB"
+
+
+def _options(options, facts):
+    for name, value in options.items():
+        was_chosen = facts.step is not None or not name.startswith("loss")  # nothing was trained: nobody chose a loss
+        if name != "labels" and value is not None and was_chosen:
+            yield name, ", ".join(map(str, value)) if isinstance(value, list | tuple) else value
 
 
 def _training(facts):

@@ -7,6 +7,7 @@ Needs no TensorFlow. All flags: --help; docs/client.md.
 """
 
 import asyncio
+import functools
 import os
 
 import numpy as np
@@ -44,9 +45,10 @@ async def _ask(settings, rates, batches):
     if settings.rest:
         connect, bodies = load_calls.over_rest, load_calls.rest_bodies(batches, settings.signature)
     else:
-        connect, bodies = load_calls.over_grpc, load_calls.grpc_bodies(target, batches, settings.signature)
+        connect = functools.partial(load_calls.over_grpc, tls=tls_of(settings))
+        bodies = load_calls.grpc_bodies(target, batches, settings.signature)
     callers, runs = settings.callers or _CALLERS, {}
-    async with connect(settings.server, target, bodies, settings.timeout, tls_of(settings)) as send:
+    async with connect(settings.server, target, bodies, settings.timeout) as send:
         await load_generator.ask_by_callers(send, callers, settings.warm_up_seconds)
         for rate in rates:
             samples = await load_generator.ask_at_rate(send, rate, settings.seconds, settings.seed)
@@ -90,6 +92,8 @@ def _input_names(settings):
     from bert_tf.serving.load_calls import inputs_over_rest
 
     if settings.rest:
+        if tls_of(settings):
+            raise ValueError("`tls` must come without `rest`. Received both; ask over gRPC.")
         return inputs_over_rest(settings.server, settings.model_name, settings.signature, settings.timeout)
     with Client(settings.server, settings.model_name, settings.timeout, tls=tls_of(settings)) as client:
         return client.text_inputs(settings.signature)

@@ -42,6 +42,7 @@ class Client(BaseClient):
         Raises:
             ValueError, ConnectionError, TimeoutError: as `ask`.
         """
+        client_stream.check_list("items", items)
         client_stream.check(in_flight, batch_size, errors)
         names = self.text_inputs()
         parts = chunks(items, batch_size)

@@ -28,6 +28,7 @@ class AsyncClient(BaseClient):
         errors: str = "raise",
     ) -> AsyncIterator[Any]:
         """Yields as `Client.stream` does, from the same arguments; `items` may also come asynchronously."""
+        client_stream.check_list("items", items)
         client_stream.check(in_flight, batch_size, errors)
         names = await self.text_inputs()
 

@@ -30,13 +30,13 @@ def explain(error: grpc.RpcError, server: str, model_name: str, timeout: float) 
         )
     if code == grpc.StatusCode.UNAVAILABLE:
         return ConnectionError(
-            f"A model server must answer at {server}. Received: {details}; is it running, and is that its gRPC port "
-            "rather than the one for REST?"
+            f"A model server must answer at {server}. Received: {details}; is it running, is that its gRPC port rather "
+            "than the one for REST, and are both sides encrypted, with certificates that they trust, or neither?"
         )
     if code == grpc.StatusCode.DEADLINE_EXCEEDED:
         return TimeoutError(
-            f"{server} must answer within {timeout:g} s. Received nothing; allow more with `timeout`, or ask for less "
-            "at a time."
+            f"{server} must answer within {timeout:.3g} s. Received nothing; allow more with `timeout`, or ask for "
+            "less at a time."
         )
     if code == grpc.StatusCode.NOT_FOUND:
         return ValueError(

@@ -52,6 +52,11 @@ class Questions:
         return find_fault(request, signatures)
 
     def ask(self, inputs, typed=False) -> Question:
+        if not isinstance(inputs, Mapping):
+            raise ValueError(
+                f"Inputs must be a dictionary {{name: texts}}. Received {type(inputs).__name__}; `classify`, `encode` "
+                "and `stream` take texts alone."
+            )
         lengths = {name: len(texts) for name, texts in inputs.items() if not isinstance(texts, (str, bytes))}
         if len(lengths) < len(inputs) or len(set(lengths.values())) != 1:
             given = ", ".join(f"{name}: {lengths.get(name, 'one text')}" for name in inputs) or "none"
@@ -64,6 +69,8 @@ class Questions:
         return [typed_result(row) for row in found] if typed else found
 
     def classify(self, texts, second_texts, typed) -> Question:
+        if any(isinstance(each, (str, bytes)) for each in (texts, second_texts)):
+            raise ValueError("Texts must be a list. Received one text; put it into a list.")
         if second_texts is not None and len(texts) != len(second_texts):
             raise ValueError(f"Texts must come in pairs. Received {len(texts)} first, {len(second_texts)} second ones.")
         if not len(texts):
@@ -167,4 +174,8 @@ def chunks(items: Iterable[Any], size: int) -> Iterator[list]:
 
 
 def _parts(item):
-    return (item,) if isinstance(item, str | bytes) else tuple(item)
+    if isinstance(item, str | bytes):
+        return (item,)
+    if isinstance(item, Sequence):
+        return tuple(item)
+    raise ValueError(f"An item must be a text, a tuple of texts or a dictionary. Received: {item!r:.99}; leave it out.")

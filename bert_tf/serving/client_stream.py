@@ -39,8 +39,7 @@ def by_length(texts: Sequence[str]) -> list[int]:
     Raises:
         ValueError: it is one text.
     """
-    if isinstance(texts, str | bytes):
-        raise ValueError(f"`texts` must be a list. Received one text: {texts!r:.100}; put it into a list.")
+    check_list("texts", texts)
     return sorted(range(len(texts)), key=lambda i: -len(texts[i]))
 
 
@@ -49,3 +48,9 @@ def in_order(vectors: Sequence[np.ndarray], places: Sequence[int]) -> np.ndarray
     found = np.empty([len(places), *np.shape(vectors[0])], np.float32)
     found[places] = vectors
     return found
+
+
+def check_list(name: str, texts: Any):
+    """Raises ValueError for one text in place of several, whose letters would else be taken for texts."""
+    if isinstance(texts, str | bytes):
+        raise ValueError(f"`{name}` must be a list. Received one text: {texts!r:.100}; put it into a list.")

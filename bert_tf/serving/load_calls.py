@@ -1,6 +1,7 @@
 """How the requests of a load test are made and sent, over gRPC or REST: as bytes that were ready before it began."""
 
 import contextlib
+import http.client
 import json
 import urllib.error
 import urllib.request
@@ -53,13 +54,11 @@ async def over_grpc(
 
 @contextlib.asynccontextmanager
 async def over_rest(
-    server: str, target: Target, bodies: Sequence[bytes], timeout: float, tls: Tls | None = None
+    server: str, target: Target, bodies: Sequence[bytes], timeout: float
 ) -> AsyncIterator[Send]:
     """Yields what `over_grpc` does, for JSON bodies; codes are "HTTP 503", "no connection", "timeout"."""
     import aiohttp  # here, for nothing else of the client needs it
 
-    if tls:
-        raise ValueError("`tls` must come without `rest`. Received both; ask over gRPC.")
     url = f"http://{server}/v1/models/{target.name}:predict"
     limits = aiohttp.ClientTimeout(total=timeout)
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0), timeout=limits) as session:
@@ -105,6 +104,11 @@ def inputs_over_rest(server: str, name: str, signature: str, timeout: float) -> 
     except urllib.error.HTTPError as error:
         raise ValueError(
             f"http://{server} must serve model {name!r}. Received HTTP {error.code}; check `model_name`."
+        ) from error
+    except http.client.HTTPException as error:
+        raise ConnectionError(
+            f"A model server must answer over HTTP at {server}. Received {type(error).__name__}; is that its port for "
+            "REST rather than the one for gRPC, and is it not encrypted?"
         ) from error
     signature = signature or DEFAULT
     if signature not in found:

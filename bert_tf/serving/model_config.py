@@ -3,6 +3,7 @@
 import dataclasses
 import os
 import re
+import time
 
 import grpc
 from absl import logging
@@ -103,20 +104,25 @@ class ConfigFile:
     Args:
         catalog: which has the models of the file already.
         path: of the file.
+        retry_seconds: after which a file that could not be applied is tried again although it says the same.
     """
 
-    def __init__(self, catalog, path: str):
-        self._catalog, self._path = catalog, path
+    def __init__(self, catalog, path: str, retry_seconds: float = 60.0):
+        self._catalog, self._path, self._retry_seconds = catalog, path, retry_seconds
         self._applied = read_file(path)
         self._complaint = ""
+        self._failed, self._again = None, 0.0
 
     def poll(self):
         """Applies the file if it says something else; where that fails, says once why, and nothing changes."""
         try:
             configs = read_file(self._path)
+            if configs == self._failed and time.monotonic() < self._again:
+                return
             if configs != self._applied:
+                self._failed, self._again = configs, time.monotonic() + self._retry_seconds
                 self._catalog.apply(configs)
-                self._applied = configs
+                self._applied, self._failed = configs, None
                 logging.info("Applied %s: %s.", self._path, ", ".join(each.name for each in configs) or "no model")
             complaint = ""
         except (ValueError, ServingError) as error:

@@ -85,7 +85,7 @@ class Server:
         self._poller = threading.Thread(target=self._poll, name="poll", daemon=True)
         self._poller.start()
         if options.model_config_file and options.model_config_poll_seconds:
-            file = ConfigFile(catalog, options.model_config_file)
+            file = ConfigFile(catalog, options.model_config_file, options.load_retry_interval_micros / 1e6)
             threading.Thread(target=self._poll_config, args=[file], name="config", daemon=True).start()
 
     def stop(self, grace: float | None = None) -> bool:

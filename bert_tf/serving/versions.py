@@ -274,7 +274,7 @@ class ServedModel:
     def _stays(self):
         numbers = ", ".join(map(str, sorted(self._serving)))
         if not numbers:
-            return "Nothing is served."
+            return f"Nothing of {self.name} is served."
         return f"Version {numbers} stays." if len(self._serving) == 1 else f"Versions {numbers} stay."
 
 

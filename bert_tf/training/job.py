@@ -127,9 +127,14 @@ class Job:
         return self._scorer_of(self.model).outputs(scoring)
 
     def _begin_alone(self, stack, on_begin, model):
-        os.makedirs(self.run.output_dir, exist_ok=True)
-        stack.enter_context(alone_in(self.run.output_dir))
+        """Locks the directory before anything in it may be removed; one that `on_begin` makes, as soon as it is."""
+        lock = functools.partial(alone_in, self.run.output_dir)
+        is_there = os.path.isdir(self.run.output_dir)
+        if is_there:
+            stack.enter_context(lock())
         on_begin(model)
+        if not is_there and os.path.isdir(self.run.output_dir):
+            stack.enter_context(lock())
 
     def _begin(self, on_begin, keep_best, earlier, start, state):
         """What `fit` calls before the first step, and again after the run went back: `earlier` holds where it began."""

@@ -127,6 +127,7 @@ def test_packing_has_a_default_and_a_lower_bound(preprocessor):
         preprocessor.bert_pack_inputs([ids, ids], seq_length=2)
 
 
+@pytest.mark.slow
 def test_what_is_loaded_and_saved_again_still_works(preprocessor, tmp_path):
     class Wrapper(tf.Module):
         def __init__(self):

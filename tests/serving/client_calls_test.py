@@ -192,6 +192,22 @@ def test_a_failure_in_a_stream(server, connect):
         list(connect().stream(["a", "b", "c"], in_flight=1))
 
 
+@pytest.mark.parametrize("item", [5, None])
+def test_an_item_that_is_no_text(server, connect, item):
+    answers = list(connect().stream(["a", item, "c"], errors="yield"))
+    assert [type(answer) for answer in answers] == [dict, ValueError, dict]
+    assert "An item must be a text, a tuple of texts or a dictionary" in str(answers[1])
+
+
+def test_one_text_in_place_of_several(server):
+    with Client(f"localhost:{server.port}", "m") as client:
+        for ask in (client.classify, client.encode, client.stream, lambda text: client.ask({"text": text})):
+            with pytest.raises(ValueError, match="one text"):
+                list(ask("abc"))
+        with pytest.raises(ValueError, match="Inputs must be a dictionary .* Received list"):
+            client.ask(["abc"])
+
+
 def test_vectors(server, connect):
     texts = ["x" * n for n in (5, 1, 9, 0, 3)]
     vectors = connect().encode(texts, batch_size=2, in_flight=1)

@@ -10,7 +10,7 @@ import grpc
 import numpy as np
 import pytest
 
-from bert_tf.serving import load_generator, load_report
+from bert_tf.serving import load_calls, load_generator, load_report
 from bert_tf.serving.load_generator import OK, Sample
 from tests.serving.fake_server import FakeServer, failure
 
@@ -129,3 +129,8 @@ def test_the_program_over_rest(film, tmp_path):
 def test_the_program_says_what_is_wrong(flags, message, tmp_path):
     done = _run(f"--input_file={tmp_path}/texts.txt", *flags)
     assert done.returncode == 1 and message in done.stderr and len(done.stderr.splitlines()) == 1
+
+
+def test_the_port_of_grpc_in_place_of_that_for_rest(film):
+    with pytest.raises(ConnectionError, match="must answer over HTTP at .* rather than the one for gRPC"):
+        load_calls.inputs_over_rest(f"localhost:{film.port}", "film", "", 10.0)

