@@ -54,6 +54,7 @@ def test_it_learns(fitted):
     assert fitted.classes_.tolist() == ["bad", "good"] and set(fitted.predict(TEXTS)) == {"bad", "good"}
 
 
+@pytest.mark.slow
 def test_the_same_settings_give_the_same_model(program, folder, fitted, tmp_path):
     train = tiny.write_tsv(tmp_path / "train.tsv", ROWS)
     run(program, train_file=train, predict_file=train, init_checkpoint=folder, output_dir=tmp_path / "out",

@@ -82,6 +82,7 @@ def test_started_again_it_makes_no_step(stopped, tmp_path, monkeypatch):
     assert [line for line in _history(tmp_path) if line[0] == "start"] == [("start", 0), ("start", 8)]
 
 
+@pytest.mark.slow
 def test_killed_before_the_deciding_score_it_ends_when_started_again(tmp_path, monkeypatch):
     _train(monkeypatch, tmp_path, SCORES, fail_at=3)
     assert Store(tmp_path).steps() == [2, 4, 6, 8]

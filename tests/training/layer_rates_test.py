@@ -71,6 +71,7 @@ def test_frozen_layers_stay_to_the_bit_and_the_others_move_as_ever(plain, freeze
         assert path in frozen or (value != before[path]).any(), path
 
 
+@pytest.mark.slow
 def test_no_gradient_is_computed_for_what_is_frozen(plain):
     """The graph of forward and backward has a product more for each kernel, and for the input of each."""
 

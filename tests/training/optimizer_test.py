@@ -123,6 +123,7 @@ def test_a_variable_that_no_rule_covers_is_an_error():
     assert set(optimizer.slots([stranger])) == {"layer/temperature/adam_m", "layer/temperature/adam_v"}
 
 
+@pytest.mark.slow
 def test_it_works_in_compile_and_fit_and_survives_saving(tmp_path):
     task, examples = ClassificationTask(tiny.config(), 2), tiny.tokenized(64)
     (batch,) = tiny.batches(examples, 64)

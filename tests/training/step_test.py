@@ -50,6 +50,7 @@ def test_the_loss_falls(plain):
     assert plain[0][-1] < 0.7 * plain[0][0]
 
 
+@pytest.mark.slow
 def test_xla_on_is_xla_off(plain):
     _assert_equal_run(_make(StepConfig(use_xla=True)), plain, 1e-5)
 

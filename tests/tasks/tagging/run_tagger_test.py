@@ -20,13 +20,13 @@ ASK = ["--do_eval", "--eval_file=HOME/dev.jsonl", "--do_predict", "--predict_fil
 CASES = {
     "whole": [*TRAIN, *ASK, "--do_export", "--save_checkpoints_steps=30", "--output_dir=HOME/whole"],
     "later": ["--init_checkpoint=HOME/whole", *ASK, "--output_dir=HOME/later"],  # it remembers how it was trained
-    "options": [*TRAIN, "--do_eval", "--eval_file=HOME/dev.jsonl", "--keep_best=f1_FLAW", "--early_stopping=2",
-                "--class_weights=balanced", "--label_smoothing=0.1", "--freeze_layers=1", "--layerwise_lr_decay=0.9",
-                "--save_checkpoints_steps=10", "--output_dir=HOME/options"],
     "frozen": [*TRAIN, *ASK, "--do_export", "--features=weighted_sum_all", "--lstm_units=16", "--learning_rate=1e-2",
                "--output_dir=HOME/frozen"],
     "frozen, later": ["--init_checkpoint=HOME/frozen", *ASK, "--output_dir=HOME/frozen_later"],
 }  # fmt: skip
+OPTIONS = [*TRAIN, "--do_eval", "--eval_file=HOME/dev.jsonl", "--keep_best=f1_FLAW", "--early_stopping=2",
+           "--class_weights=balanced", "--label_smoothing=0.1", "--freeze_layers=1", "--layerwise_lr_decay=0.9",
+           "--save_checkpoints_steps=10", "--output_dir=HOME/options"]  # fmt: skip
 FROZEN = [*TRAIN, "--features=last"]
 OUT = "--output_dir=HOME/bad"
 BAD = {  # case -> arguments, what the message says
@@ -147,8 +147,11 @@ def test_the_served_entities_are_the_scripts(home, results, case):
         assert all(a.pop("score") == pytest.approx(b.pop("score"), abs=1e-4) and a == b for a, b in pairs)
 
 
-def test_all_that_fine_tuning_has_works_for_it(home, results):
-    log = results["options"]["log"]
+@pytest.mark.slow
+def test_all_that_fine_tuning_has_works_for_it(home):
+    (result,) = run_programs("run_tagger", [[argument.replace("HOME", str(home)) for argument in OPTIONS]])
+    assert result["status"] == 0, result["log"]
+    log = result["log"]
     assert "Layers: frozen: the embeddings and 1 of the layers; rates: times 0.9" in log
     assert "eval_f1_FLAW = " in log and (home / "options" / "best_checkpoint.json").exists()
     assert 'aria-label="f1_FLAW"' in (home / "options" / "report.html").read_text(encoding="utf-8")
