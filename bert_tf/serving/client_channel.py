@@ -12,6 +12,11 @@ _PUSHBACK = "grpc-retry-pushback-ms"  # gRPC's name for it
 _HINT = re.compile(r"retry after (\d+(?:\.\d+)?) ?s\b")
 
 
+# Nobody has answered and nobody will. CANCELLED, where the caller has not cancelled, is what a server that stops says
+# of requests that it had not begun.
+GONE = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED)
+
+
 @dataclasses.dataclass(frozen=True)
 class Retry:
     """When a call that failed is made again, always within the caller's timeout.
@@ -53,7 +58,7 @@ class Retry:
             error: with which the call failed.
             attempt: how many calls there were, 1 or more.
         """
-        if error.code() != grpc.StatusCode.UNAVAILABLE or attempt >= self.attempts:
+        if error.code() not in GONE or attempt >= self.attempts:
             return None
         hint = _find_hint(error)
         if hint is None:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 import grpc
 
+from bert_tf.serving.client_channel import GONE
 from bert_tf.serving.client_requests import DEFAULT, Signature, TensorKind, sent_kinds
 
 # A server that is there and has no room says so in words of its own; what gRPC says without a server has none of them.
@@ -28,7 +29,7 @@ def explain(error: grpc.RpcError, server: str, model_name: str, timeout: float) 
         return ConnectionError(
             f"{server} must have room for the request. Received: {details}; ask later, or for less at a time."
         )
-    if code == grpc.StatusCode.UNAVAILABLE:
+    if code in GONE:
         return ConnectionError(
             f"A model server must answer at {server}. Received: {details}; is it running, is that its gRPC port rather "
             "than the one for REST, and are both sides encrypted, with certificates that they trust, or neither?"

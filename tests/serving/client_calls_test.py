@@ -79,6 +79,11 @@ def test_what_passes_is_tried_again(server, connect):
     assert len(server.requests) == 3
 
 
+def test_so_is_what_a_server_that_stops_had_not_begun(server, connect):
+    server.script = [failure(Code.CANCELLED)]
+    assert len(connect().ask({"text": ["abc"]})) == 1 and len(server.requests) == 2
+
+
 def test_no_more_often_than_allowed(server, connect):
     server.script = [failure(Code.UNAVAILABLE, "the queue holds 100 requests")] * 9
     with pytest.raises(ConnectionError, match="must have room for the request. Received: the queue holds 100 requests"):
@@ -89,7 +94,7 @@ def test_no_more_often_than_allowed(server, connect):
     assert len(server.requests) == 4
 
 
-@pytest.mark.parametrize("code", [Code.RESOURCE_EXHAUSTED, Code.INTERNAL, Code.UNKNOWN, Code.CANCELLED, Code.ABORTED])
+@pytest.mark.parametrize("code", [Code.RESOURCE_EXHAUSTED, Code.INTERNAL, Code.UNKNOWN, Code.ABORTED])
 def test_what_would_fail_again_is_not(server, connect, code):
     server.script = [failure(code)] * 2
     with pytest.raises(ValueError, match=f"must accept the request. Received {code.name}: because"):
