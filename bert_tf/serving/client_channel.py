@@ -21,7 +21,7 @@ GONE = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED)
 class Retry:
     """When a call that failed is made again, always within the caller's timeout.
 
-    Only UNAVAILABLE is tried again: nobody listens, the server stops, or its queue is full, all of which pass. A
+    Only `GONE` is tried again: nobody listens, the server stops, or its queue is full, all of which pass. A
     prediction changes nothing, so one that was computed although its answer was lost may be computed once more.
     RESOURCE_EXHAUSTED (the message is too large) and INVALID_ARGUMENT would only fail again, DEADLINE_EXCEEDED has used
     up the caller's time, and INTERNAL or UNKNOWN are faults that somebody should see.
