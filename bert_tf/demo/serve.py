@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Sequence
 
 from bert_tf.settings import command_line
@@ -39,7 +40,7 @@ def ask(models: pathlib.Path, sentences: Sequence[str], log: pathlib.Path, pytho
     with open(log, "wb") as file:
         server = subprocess.Popen([sys.executable, *server_command], stdout=file, stderr=subprocess.STDOUT)
     try:
-        _wait(server, port, log)
+        _wait(server, rest_port, log)
         print(f"$ {shlex.join([python, *client_command, *sentences])}", flush=True)
         client = subprocess.run([sys.executable, *client_command, "--", *sentences], capture_output=True, text=True)
         if client.returncode:
@@ -52,17 +53,24 @@ def ask(models: pathlib.Path, sentences: Sequence[str], log: pathlib.Path, pytho
         server.wait()
 
 
-def _wait(server, port, log):
-    """Returns when the server listens, which it does once its model is loaded."""
+def _wait(server, rest_port, log):
+    """Returns when the server says that its model is loaded."""
     end = time.monotonic() + _PATIENCE
     while time.monotonic() < end:
         if server.poll() is not None:
             raise ValueError(f"The server must keep running. Received status {server.returncode}; {log} says why.")
-        with socket.socket() as probe:
-            if probe.connect_ex(("localhost", port)) == 0:
-                return
+        if _is_ready(rest_port):
+            return
         time.sleep(0.2)
     raise ValueError(f"The server must answer within {_PATIENCE:.0f} s. Received nothing; look into {log}.")
+
+
+def _is_ready(rest_port):
+    try:
+        with urllib.request.urlopen(f"http://localhost:{rest_port}/readyz", timeout=5) as response:
+            return response.status == 200
+    except OSError:  # nobody listens yet, or 503
+        return False
 
 
 def _free_ports(count):

@@ -99,7 +99,7 @@ OPTIONS: list[tuple[str, Any]] = [
     ("grpc.enable_retries", 0),
     # A server that comes back is found within seconds; gRPC would wait up to two minutes between looks.
     ("grpc.initial_reconnect_backoff_ms", 100),
-    ("grpc.min_reconnect_backoff_ms", 100),
+    ("grpc.min_reconnect_backoff_ms", 2000),
     ("grpc.max_reconnect_backoff_ms", 2000),
 ]
 
