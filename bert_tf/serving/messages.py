@@ -6,20 +6,7 @@ tensorflow/core/protobuf/meta_graph.proto, tensorflow_serving/apis/{model,predic
 .proto, tensorflow_serving/util/status.proto. They live in a pool of their own, where they cannot meet TensorFlow's.
 """
 
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
-
-_Field = descriptor_pb2.FieldDescriptorProto
-_SCALARS = {
-    "string": _Field.TYPE_STRING,
-    "bytes": _Field.TYPE_BYTES,
-    "int32": _Field.TYPE_INT32,
-    "int64": _Field.TYPE_INT64,
-    "uint32": _Field.TYPE_UINT32,
-    "uint64": _Field.TYPE_UINT64,
-    "bool": _Field.TYPE_BOOL,
-    "float": _Field.TYPE_FLOAT,
-    "double": _Field.TYPE_DOUBLE,
-}
+from bert_tf.serving.message_tables import message_classes
 
 # message: rows of (number, name, type), where "*" marks what is repeated. An enum travels as int32.
 _MESSAGES = {
@@ -64,29 +51,7 @@ _MESSAGES = {
     "NamedSignature": ((1, "key", "string"), (2, "value", "Signature")),
     "Signatures": ((1, "signature_def", "*NamedSignature"),),
 }
-_PACKAGE = "bert_tf.serving"
-
-
-def _message_classes():
-    file = descriptor_pb2.FileDescriptorProto(name="bert_tf/serving/messages.proto", package=_PACKAGE, syntax="proto3")
-    for message, rows in _MESSAGES.items():
-        target = file.message_type.add(name=message)
-        for number, name, kind in rows:
-            label = _Field.LABEL_REPEATED if kind.startswith("*") else _Field.LABEL_OPTIONAL
-            field = target.field.add(name=name, number=number, label=label)
-            kind = kind.lstrip("*")
-            if kind in _SCALARS:
-                field.type = _SCALARS[kind]
-            else:
-                field.type, field.type_name = _Field.TYPE_MESSAGE, f".{_PACKAGE}.{kind}"
-    pool = descriptor_pool.DescriptorPool()
-    pool.Add(file)
-    return {
-        name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{_PACKAGE}.{name}")) for name in _MESSAGES
-    }
-
-
-_CLASSES = _message_classes()
+_CLASSES = message_classes("bert_tf.serving", _MESSAGES)
 PredictRequest, PredictResponse = _CLASSES["PredictRequest"], _CLASSES["PredictResponse"]
 StatusRequest, StatusResponse = _CLASSES["StatusRequest"], _CLASSES["StatusResponse"]
 MetadataRequest, MetadataResponse = _CLASSES["MetadataRequest"], _CLASSES["MetadataResponse"]

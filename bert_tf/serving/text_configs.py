@@ -4,11 +4,10 @@ Field names and numbers are those of `config/ssl_config.proto`, `config/monitori
 `servables/tensorflow/session_bundle_config.proto`.
 """
 
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format
+from google.protobuf import text_format
 
-_Field = descriptor_pb2.FieldDescriptorProto
-_PACKAGE = "bert_tf.serving.config"
-_TYPES = {"string": _Field.TYPE_STRING, "bool": _Field.TYPE_BOOL, "int64": _Field.TYPE_INT64}
+from bert_tf.serving.message_tables import message_classes
+
 # message: rows of (number, name, type), where "*" marks what is repeated.
 _MESSAGES = {
     "SSLConfig": (
@@ -33,6 +32,7 @@ _MESSAGES = {
         (8, "enable_large_batch_splitting", "Bool"),
     ),
 }
+_CLASSES = message_classes("bert_tf.serving.config", _MESSAGES)
 
 
 def read(path: str, message: str, flag: str):
@@ -53,24 +53,3 @@ def read(path: str, message: str, flag: str):
         raise ValueError(
             f"`{flag}` must be a file with the text form of the message {message}. Received: {path}: {error}."
         ) from error
-
-
-def _message_classes():
-    file = descriptor_pb2.FileDescriptorProto(name="bert_tf/serving/config.proto", package=_PACKAGE, syntax="proto3")
-    for message, rows in _MESSAGES.items():
-        target = file.message_type.add(name=message)
-        for number, name, kind in rows:
-            label = _Field.LABEL_REPEATED if kind.startswith("*") else _Field.LABEL_OPTIONAL
-            field = target.field.add(name=name, number=number, label=label)
-            kind = kind.lstrip("*")
-            if kind in _TYPES:
-                field.type = _TYPES[kind]
-            else:
-                field.type, field.type_name = _Field.TYPE_MESSAGE, f".{_PACKAGE}.{kind}"
-    pool = descriptor_pool.DescriptorPool()
-    pool.Add(file)
-    found = {name: pool.FindMessageTypeByName(f"{_PACKAGE}.{name}") for name in _MESSAGES}
-    return {name: message_factory.GetMessageClass(descriptor) for name, descriptor in found.items()}
-
-
-_CLASSES = _message_classes()
