@@ -19,6 +19,8 @@ class Client(BaseClient):
     Its arguments are those of `BaseClient`.
     """
 
+    _channels = grpc
+
     def stream(
         self,
         items: Iterable[Any],
@@ -101,8 +103,6 @@ class Client(BaseClient):
             return self._finish(progress)
         except client_stream.FAILURES as error:
             return client_stream.give_back(error, errors, size)
-
-    _channels = grpc
 
     def _send(self, stub, request, **options):
         return stub.future(request, **options)

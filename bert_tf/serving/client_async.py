@@ -19,6 +19,8 @@ class AsyncClient(BaseClient):
     `await client.ask(...)`.
     """
 
+    _channels = grpc.aio
+
     async def stream(
         self,
         items: Iterable[Any] | AsyncIterable[Any],
@@ -87,8 +89,6 @@ class AsyncClient(BaseClient):
             return await self._finish(progress)
         except client_stream.FAILURES as error:
             return client_stream.give_back(error, errors, size)
-
-    _channels = grpc.aio
 
     def _send(self, stub, request, **options):
         return stub(request, **options)

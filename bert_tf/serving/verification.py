@@ -10,11 +10,13 @@ import tensorflow as tf
 from absl import logging
 from tensorflow_serving.apis import prediction_service_pb2_grpc
 
+from bert_tf.serving.call import INTERNAL
 from bert_tf.serving.client_channel import Tls, open_channel
 from bert_tf.serving.client_errors import explain
 from bert_tf.serving.errors import ServingError
 from bert_tf.serving.exports import find_export, open_export
 from bert_tf.serving.golden import Golden, Outputs, difference, outputs_of, read_goldens
+from bert_tf.serving.versions import direct
 
 # Of float32, between one kind of processor and another; of bfloat16, whose numbers have 8 bits.
 _TOLERANCE, _COARSE_TOLERANCE = 1e-4, 2e-2
@@ -97,6 +99,8 @@ def judge(goldens: Sequence[Golden], answer: Answer, tolerance: float) -> list[V
 def local_answer(model) -> Answer:
     """Returns what asks a `SavedModel`."""
 
+    compute = direct(model)
+
     def answer(golden):
         signature = model.signatures.get(golden.signature)
         inputs = golden.inputs
@@ -104,10 +108,10 @@ def local_answer(model) -> Answer:
             raise ServingError(grpc.StatusCode.NOT_FOUND, "there is no such signature")
         if set(inputs) != set(signature.inputs) or not set(golden.outputs) <= set(signature.outputs):
             raise ServingError(grpc.StatusCode.INVALID_ARGUMENT, "the signature has other inputs or outputs")
-        feeds = {signature.inputs[name].tensor: array for name, array in inputs.items()}
-        arrays = model.run(feeds, [signature.outputs[name].tensor for name in golden.outputs])
-        arrays = map(np.ravel, arrays) if golden.kind == "regress" else arrays  # [n, 1] and [n] are one answer
-        return dict(zip(golden.outputs, arrays, strict=True))
+        outputs = compute(signature, inputs, list(golden.outputs), INTERNAL)
+        if golden.kind == "regress":  # [n, 1] and [n] are one answer
+            return {name: np.ravel(array) for name, array in outputs.items()}
+        return outputs
 
     return answer
 
