@@ -3,7 +3,7 @@
     python run_pretraining.py --input_file='records/train-*' --eval_file=records/held_out.tfrecord \\
         --bert_config_file=bert_config.json --vocab_file=vocab.txt --output_dir=out --do_train --do_eval
 
-The task is `PretrainingTask` in bert_tf/tasks/pretraining.py: masked words and the next sentence, or each next word.
+The task is one of those in bert_tf/tasks/pretraining/: masked words and the next sentence, each next word and so on.
 What is done with it stands in bert_tf/programs/run_pretraining.py; `bert-tf run_pretraining` is the same program.
 """
 

@@ -32,7 +32,7 @@ def bert_tf_step(config, precision, sentences="nsp", packed=""):
     import tensorflow as tf
 
     from bert_tf.config import EncoderConfig
-    from bert_tf.tasks.pretraining import PretrainingTask
+    from bert_tf.tasks.pretraining.task import PretrainingTask
     from bert_tf.training.guard import GuardConfig
     from bert_tf.training.optimizer import AdamW
     from bert_tf.training.schedule import WarmupLinearDecay

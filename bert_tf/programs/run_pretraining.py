@@ -64,28 +64,31 @@ def _score(settings, job, scoring):
     job.history.concluded(job.global_step, scores)
 
 
-def _causal(settings):
-    return settings.objective == "left_to_right"
+def _objective(settings):
+    from bert_tf.tasks.pretraining.objectives import OBJECTIVES
+
+    return OBJECTIVES[settings.objective]
 
 
 def _model(settings, longest):
     """Returns the `model_files.Description` of what is pretrained, on rows of up to `longest` pieces."""
     model = describe_model(settings)
-    if model.config.is_decoder and not _causal(settings):
+    is_decoder = _objective(settings).is_decoder
+    if model.config.is_decoder and not is_decoder:
         raise ValueError(
             "`objective` must be left_to_right for a model that learned so (is_decoder in its configuration). "
             f"Received: {settings.objective}; pass `objective=left_to_right`, or start from another model."
         )
-    model.config = dataclasses.replace(model.config, is_decoder=_causal(settings))
+    model.config = dataclasses.replace(model.config, is_decoder=is_decoder)
     model.check_length(longest)
     return model
 
 
 def _task(settings, config, held_out):
-    from bert_tf.tasks.pretraining import PretrainingTask
-
-    sentences = "nsp" if held_out.has_sentences and not _causal(settings) else "none"
-    return PretrainingTask(config, sentences, held_out.packed, settings.rematerialize)
+    objective = _objective(settings)
+    sentences = "nsp" if held_out.has_sentences else "none"
+    sentences = sentences if sentences in objective.sentence_objectives else "none"
+    return objective.make_task(config, sentences, held_out.packed, settings)
 
 
 def _streams(settings, plan, held_out, vocab):
@@ -93,12 +96,11 @@ def _streams(settings, plan, held_out, vocab):
     import tensorflow as tf
 
     from bert_tf.data.pretraining.dynamic_masking import masks_for
-    from bert_tf.tasks.pretraining import next_tokens
     from bert_tf.training.guard import order_seed
 
-    causal = _causal(settings)
-    masks = None if causal else masks_for(settings, vocab, [*plan.all_records, held_out])
-    with_targets = tf.function(next_tokens) if causal else lambda batch: batch
+    objective = _objective(settings)
+    masks = masks_for(settings, vocab, [*plan.all_records, held_out]) if objective.draws_masks else None
+    with_targets = tf.function(objective.of_batch) if objective.of_batch else lambda batch: batch
 
     def batches(start, rollbacks=0):
         return map(with_targets, plan.batches(order_seed(settings.seed, rollbacks), start, masks))
@@ -188,7 +190,7 @@ def _largest_step(settings, plan, config, parameters):
             parameters,
             phase.batch_size,
             length,
-            length - 1 if _causal(settings) else predictions,
+            length - 1 if _objective(settings).is_decoder else predictions,
             tf.distribute.get_strategy().num_replicas_in_sync,
             settings.gradient_accumulation_steps,
             settings.precision,

@@ -1,4 +1,4 @@
-"""Fill in the blank: what a pretrained model puts where a text says [MASK]. `tasks/pretraining.py` trains the head."""
+"""Fill in the blank: what a pretrained model puts where a text says [MASK]. `tasks/pretraining/` trains the head."""
 
 import keras
 import tensorflow as tf

@@ -9,7 +9,7 @@ import tensorflow as tf
 from bert_tf.modeling.encoder import Encoder
 from bert_tf.modeling.pretrainer import Pretrainer
 from bert_tf.tasks.classification.task import ClassificationTask
-from bert_tf.tasks.pretraining import PretrainingTask
+from bert_tf.tasks.pretraining.task import PretrainingTask
 from bert_tf.tasks.squad.task import QuestionAnsweringTask
 from tests import tiny
 from tests.harness import randomize

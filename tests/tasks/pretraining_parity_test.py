@@ -10,7 +10,7 @@ from safetensors.numpy import load_file
 
 from bert_tf.checkpoints import convert, names
 from bert_tf.config import EncoderConfig
-from bert_tf.tasks.pretraining import PretrainingTask
+from bert_tf.tasks.pretraining.task import PretrainingTask
 from bert_tf.training.optimizer import AdamW
 from bert_tf.training.schedule import WarmupLinearDecay
 from bert_tf.training.step import StepConfig, TrainStep

@@ -69,7 +69,7 @@ _MEASURED = """
 import json, sys
 import keras, numpy as np, tensorflow as tf
 from bert_tf.config import EncoderConfig
-from bert_tf.tasks.pretraining import PretrainingTask
+from bert_tf.tasks.pretraining.task import PretrainingTask
 from bert_tf.training.memory import StepShape, estimate
 from bert_tf.training.optimizers import OPTIMIZERS
 from bert_tf.training.step import StepConfig, TrainStep

@@ -12,7 +12,7 @@ import keras
 import tensorflow as tf
 
 from bert_tf.data.features import fake_batch
-from bert_tf.tasks.pretraining import PretrainingTask
+from bert_tf.tasks.pretraining.task import PretrainingTask
 from bert_tf.training import distribution
 from bert_tf.training.loop import RunConfig, fit
 from tests import tiny

@@ -1,0 +1,46 @@
+"""Left to right: each piece from those before it, the paper's "LTR" (Devlin et al. 2018, section 5.1)."""
+
+import tensorflow as tf
+
+
+def next_tokens(batch):
+    """Turns a batch for masked LM into one for the left-to-right model: every token predicts the one after it.
+
+        input_ids             [CLS]  the  [MASK] [SEP]  .          as in the records; masked_lm_ids: man
+        input_ids             [CLS]  the   man   [SEP]  .          what stood there is put back
+        masked_lm_positions     0     1     2     3
+        masked_lm_ids          the   man  [SEP]   0
+        masked_lm_weights       1     1     1     0                0: the next is padding, or in another packed sentence
+
+    There are M = S - 1 predictions a row then, and the logits are that much larger: [B, S - 1, V].
+
+    Args:
+        batch: input_ids, input_mask [B, S], and where there are any masked_lm_positions, masked_lm_ids,
+            masked_lm_weights [B, M] and sentence_ids [B, S]; whatever else it has stays.
+
+    Returns:
+        The batch with the four of the picture: int32 [B, S], int32 [B, S - 1], int32 [B, S - 1], float32 [B, S - 1].
+    """
+    batch = {name: tf.convert_to_tensor(values) for name, values in batch.items()}
+    ids, real = _unmasked(batch), batch["input_mask"][:, 1:] > 0
+    if "sentence_ids" in batch:
+        real &= batch["sentence_ids"][:, 1:] == batch["sentence_ids"][:, :-1]
+    places = tf.range(tf.shape(ids)[1] - 1)
+    return batch | {
+        "input_ids": ids,
+        "masked_lm_positions": tf.zeros_like(ids[:, 1:]) + places,
+        "masked_lm_ids": tf.where(real, ids[:, 1:], 0),
+        "masked_lm_weights": tf.cast(real, tf.float32),
+    }
+
+
+def _unmasked(batch):
+    """Returns int32 [B, S]: input_ids as they were before they were masked."""
+    ids = batch["input_ids"]
+    if "masked_lm_ids" not in batch:
+        return ids
+    # Padding points at place 0 with weight 0: it must put nothing back there.
+    real = tf.cast(batch["masked_lm_weights"] > 0, tf.int32)[:, :, tf.newaxis]
+    at = tf.one_hot(batch["masked_lm_positions"], tf.shape(ids)[1], dtype=tf.int32) * real  # [B, M, S]
+    were = tf.reduce_sum(at * batch["masked_lm_ids"][:, :, tf.newaxis], 1)
+    return tf.where(tf.reduce_sum(at, 1) > 0, were, ids)
