@@ -110,12 +110,11 @@ class Batcher:
             self._changed.notify()
 
     def _full(self, rows):
-        waiting = sum(self._waiting.values())
         seconds = max(0.1, rows / self._rows_per_second)
         return ServingError(
             grpc.StatusCode.UNAVAILABLE,
-            "The batch scheduling queue to which this task was submitted is full: the queue holds "
-            f"{waiting} request{'s' if waiting != 1 else ''}; retry after {seconds:.1f} s",
+            f"The batch scheduling queue to which this task was submitted is full: {rows} rows wait, of at most "
+            f"{self.parameters.max_rows}; retry after {seconds:.1f} s",
         )
 
     def _wait(self, group, task):

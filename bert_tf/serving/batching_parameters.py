@@ -25,7 +25,7 @@ class Batching:
     max_batch_size: int = 64
     max_batch_tokens: int = 512
     batch_timeout_micros: int = 0
-    max_enqueued_batches: int = 4
+    max_enqueued_batches: int = 2
     num_batch_threads: int = 2
     thread_pool_name: str = "batch"
 

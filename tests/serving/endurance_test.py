@@ -21,7 +21,7 @@ import pytest
 import tensorflow as tf
 from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
 
-from bert_tf.serving.client import Client
+from bert_tf.serving import Client, Retry
 from tests.serving.models import export
 from tests.serving.server_process import running, wait_for
 
@@ -251,20 +251,26 @@ class KeptConnections:
 
 def test_a_stop_under_load_answers_every_request_that_was_accepted(film_path, tmp_path):
     with running(film_path, tmp_path / "log") as server, contextlib.ExitStack() as stack:
-        client = stack.enter_context(Client(f"127.0.0.1:{server.port}", "film", timeout=120))
+        # It asks once: one whom a full queue refused was not accepted, whatever becomes of a second try.
+        client = stack.enter_context(Client(f"127.0.0.1:{server.port}", "film", timeout=120, retry=Retry(1)))
         kept = KeptConnections(server)
         asks = (lambda: client.classify(TEXTS), kept.ask)
         with Load(lambda number: asks[number % 2](), threads=16) as load:
-            wait_for(lambda: load.answers > 50 or load.failures, 120)
-            assert not load.failures, load.failures[:5]
+            wait_for(lambda: load.answers > 50 or _not_refused(load), 120)
+            assert not _not_refused(load), load.failures[:5]
             stopped = time.monotonic()
             server.process.send_signal(signal.SIGTERM)
             code = server.process.wait(GRACE_S + 10)
             seconds = time.monotonic() - stopped
         # Whoever asks in the very moment may meet a closed door; a request that was already there may not.
-        accepted = [failure for failure in load.failures if failure[0] < stopped - 0.2]
+        accepted = [failure for failure in _not_refused(load) if failure[0] < stopped - 0.2]
         cut_off = [what for _, what in load.failures if "IncompleteRead" in what or "JSONDecode" in what]
         print(f"exit after {seconds:.1f} s with {load.answers} answers, status {code}")
         assert not accepted and not cut_off, (accepted[:5], cut_off[:5])
         assert code == 0 and seconds < GRACE_S, server.log()[-3000:]
         assert "Traceback" not in server.log(), server.log()[:3000]
+
+
+def _not_refused(load):
+    """Returns the failures but those of requests that found the queue full, with --enable_batching: none was taken."""
+    return [failure for failure in load.failures if "is full" not in failure[1]]
