@@ -8,6 +8,7 @@ from bert_tf.config import EncoderConfig
 from bert_tf.data.features import ENCODER_INPUTS, keras_inputs
 from bert_tf.modeling.pretrainer import Pretrainer
 from bert_tf.names import SENTENCE_OBJECTIVES
+from bert_tf.tasks.protocols import Trainable
 
 _PACKED = ("sentence_ids", "next_sentence_positions")
 _PARTS = ("masked_lm", "next_sentence")
@@ -15,7 +16,7 @@ _LOGITS = {"masked_lm": "mlm_logits", "next_sentence": "nsp_logits"}
 _LABELS = {"masked_lm": "masked_lm_ids", "next_sentence": "next_sentence_labels"}
 
 
-class PretrainingTask:
+class PretrainingTask(Trainable):
     """What run_pretraining trains; see `tasks/task.py` for what the methods mean.
 
     The two objectives on sentences have one head and one feature, `next_sentence_labels`: what 1 means there, a random
@@ -83,14 +84,19 @@ class PretrainingTask:
     def denominators(self, batch):
         return {f"{part}_weights": tf.reduce_sum(_weights(part, batch)) for part in self._parts}
 
-    def loss(self, outputs, batch, denominators):
-        """The mean over the predictions plus the mean over the sentences; nothing to predict counts as 0."""
+    @property
+    def loss_weights(self):
+        return {f"{part}_loss": 1.0 for part in self._parts}
+
+    def loss_parts(self, outputs, batch, denominators):
+        """The mean over the predictions and the mean over the sentences; nothing to predict counts as 0."""
         sums = self.collected(outputs, batch)  # what is not used of it, the graph leaves out
-        means = [
-            tf.math.divide_no_nan(tf.reduce_sum(sums[f"{part}_loss"]), denominators[f"{part}_weights"])
+        return {
+            f"{part}_loss": tf.math.divide_no_nan(
+                tf.reduce_sum(sums[f"{part}_loss"]), denominators[f"{part}_weights"]
+            )
             for part in self._parts
-        ]
-        return tf.add_n(means)
+        }
 
     def example_losses(self, outputs, batch):
         return None
