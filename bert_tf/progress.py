@@ -1,5 +1,6 @@
 """How far a long piece of work has come: rate and time left, a line in the log now and then."""
 
+import contextlib
 import time
 
 from absl import logging
@@ -12,6 +13,37 @@ def clock(seconds: float) -> str:
     minutes, seconds = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"
+
+
+class Stopwatch:
+    """Measures work without its pauses; it runs as soon as it is made.
+
+    Attributes:
+        paused: seconds of all pauses so far.
+    """
+
+    def __init__(self):
+        self.paused = 0.0
+        self._begin = time.perf_counter()
+
+    def seconds(self) -> float:
+        """Returns the seconds of work so far, pauses left out. Not to be called in a pause."""
+        return time.perf_counter() - self._begin - self.paused
+
+    @contextlib.contextmanager
+    def pause(self, after=None):
+        """Lets the seconds of a `with` block not count.
+
+        Args:
+            after: a number that a device may still compute, as part of the work: it is waited for; None: nothing is.
+        """
+        if after is not None:
+            float(after)
+        begin = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.paused += time.perf_counter() - begin
 
 
 class Countdown:

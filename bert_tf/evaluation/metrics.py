@@ -61,6 +61,19 @@ def mean_loss(losses: tuple[np.ndarray, np.ndarray]) -> float:
     return float(sums / weights)
 
 
+def share_of_commonest(labels: np.ndarray) -> float:
+    """Returns which share of the labels is the commonest of them: the accuracy of always giving that answer.
+
+    Args:
+        labels: int, of any shape: 1 + the label, or 0 for what does not count.
+
+    Returns:
+        NaN where nothing counts.
+    """
+    counts = np.bincount(np.ravel(labels))[1:]
+    return float(counts.max() / counts.sum()) if counts.size else float("nan")
+
+
 def higher_is_better(name: str) -> bool:
     """Returns whether more of the metric is better, for "accuracy" and "eval_accuracy" alike; of an error it is not.
 

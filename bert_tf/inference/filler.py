@@ -3,23 +3,19 @@
 import sys
 from collections.abc import Iterator, Sequence
 
-import keras
 import tensorflow as tf
-from absl import logging
 
-from bert_tf.checkpoints import convert, heads, shapes
-from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.export.run_facts import read_run
 from bert_tf.export.saved_model import export
 from bert_tf.export.served import ServedModel
 from bert_tf.files import read_text
-from bert_tf.model_files import directory_of, load_description
+from bert_tf.inference.masked_lm import longest_row, open_masked_lm, warn_of_unknown, with_weights
+from bert_tf.model_files import directory_of
 from bert_tf.names import MASK
 from bert_tf.tasks.fill_mask import FillMaskTask
 from bert_tf.tokenization.mask_reader import MaskReader
 
 _BATCH = 32
-_HEAD = "cls/predictions/output_bias"
 
 
 class Filler:
@@ -40,21 +36,17 @@ class Filler:
     """
 
     def __init__(self, path, top_k=5, vocab_file=None, do_lower_case=None, max_seq_length=None, dtype="float32"):
-        checkpoint = open_checkpoint(path)
-        _check_head(checkpoint)
-        description = load_description([path], None, vocab_file, do_lower_case)
+        checkpoint, description = open_masked_lm(path, vocab_file, do_lower_case)
         if description.config.is_decoder:
             raise ValueError(
                 f"A model that fills in blanks must have learned by masked LM. Received {path}, which predicts the "
                 "next piece from those before it (is_decoder in its configuration); name another."
             )
-        self.max_seq_length = max_seq_length or description.config.max_length
-        description.check_length(self.max_seq_length)
-        shapes.check(checkpoint, description.config)
+        self.max_seq_length = longest_row(description, max_seq_length)
         self.tokenizer = description.tokenizer
         self.reader = MaskReader(self.tokenizer)
         self.task = FillMaskTask(description.config, self.tokenizer.written_pieces, top_k)
-        self.model = _with_weights(self.task, checkpoint, dtype)
+        self.model = with_weights(self.task, checkpoint, dtype)
         self._source = directory_of(path), checkpoint.path
 
     def __call__(self, texts: Sequence[str]) -> Iterator[dict]:
@@ -91,13 +83,7 @@ class Filler:
                 f"Each {self.reader.mask} must lie within the first {last} word pieces of a text. Received one "
                 f"beyond in {len(cut)} of {len(texts)} texts, text {cut[0] + 1} first: cut from the front of it."
             )
-        unknown = int((ids.flat_values.numpy() == self.reader.unk_id).sum())
-        if unknown:
-            pieces = ids.flat_values.shape[0] - self.tokenizer.template.special(1) * len(texts)
-            logging.warning(
-                "%d of %d word pieces are %s, not in the vocabulary. Is `do_lower_case`, %s here, as in training?",
-                *(unknown, pieces, self.reader.vocab[self.reader.unk_id], str(self.tokenizer.do_lower_case).lower()),
-            )
+        warn_of_unknown(ids.flat_values.numpy(), len(texts), self.tokenizer)
 
     def export(self, export_dir: str) -> str:
         """Writes a SavedModel that answers for the first [MASK] of each text, and returns its path."""
@@ -109,26 +95,6 @@ class Filler:
 def _plain(tokens, probabilities):
     """Returns arrays [k] as JSON has them; a float32 with the digits that it has, not with a float64's."""
     return {"token": [piece.decode("utf-8") for piece in tokens], "probability": [float(str(p)) for p in probabilities]}
-
-
-def _check_head(checkpoint):
-    if _HEAD not in checkpoint.names:
-        raise ValueError(
-            f"A model that fills in blanks must have a masked-LM head: {_HEAD}, in Hugging Face's names of BERT "
-            f"cls.predictions.bias. {checkpoint.path} has none; it is an encoder, or was trained for another task."
-        )
-
-
-def _with_weights(task, checkpoint, dtype):
-    """Returns the task's model with the checkpoint's weights."""
-    before = keras.config.dtype_policy()
-    keras.config.set_dtype_policy(dtype)
-    try:
-        model = task.build_model()
-    finally:
-        keras.config.set_dtype_policy(before)
-    logging.info("%s", convert.load(checkpoint, model.variables, heads.unused(task)))
-    return model
 
 
 def read_texts(arguments: Sequence[str], input_file: str | None, mask: str = MASK) -> list[str]:

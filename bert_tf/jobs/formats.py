@@ -35,6 +35,9 @@ class Format(Protocol):
     def join(self, path: str, slices: list[Slice]):
         """Writes the rows of all slices to one file, holding a part at a time."""
 
+    def numbers(self, path: str, name: str) -> np.ndarray:
+        """Returns a column of numbers of a file that `join` wrote, [rows]."""
+
 
 class Jsonl:
     """An object a line."""
@@ -50,6 +53,10 @@ class Jsonl:
             for part, first, last in slices:
                 with open(part, "rb") as source:
                     target.writelines(itertools.islice(source, first, last))
+
+    def numbers(self, path, name):
+        with open(path, encoding="utf-8") as file:
+            return np.array([json.loads(line)[name] for line in file])
 
 
 def plain(values) -> list:

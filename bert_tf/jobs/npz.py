@@ -37,6 +37,10 @@ class Npz:
                 else:
                     _stream(archive, name, lambda name=name: _rows(name, slices))
 
+    def numbers(self, path, name):
+        with np.load(path) as archive:
+            return archive[name]
+
 
 def _array(name, values):
     """Returns a column as an array that is no array of Python's objects, which an archive would have to pickle."""

@@ -28,6 +28,11 @@ class Parquet:
                 table = parquet.ParquetFile(part).read()
                 writer.write_table(table.slice(first, last - first).cast(schema))
 
+    def numbers(self, path, name):
+        from pyarrow import parquet
+
+        return parquet.read_table(path, columns=[name]).column(name).to_numpy()
+
 
 def _array(values):
     """Returns a column as Arrow has it; the dimensions of an array after the first are lists."""

@@ -11,6 +11,9 @@ def run_job(settings, maker, **more):
         maker: a `jobs.table_job.Maker`.
         more: further attributes of the `TableJob`, or others than the flags say.
 
+    Returns:
+        The paths of the files written.
+
     Raises:
         ValueError: a flag, the file or the model is not as it must be.
     """
@@ -24,6 +27,7 @@ def run_job(settings, maker, **more):
     written = run(job, settings.runner, settings.beam_options)
     if "output_file" not in more:  # else the caller makes something of it
         logging.info("Wrote %s.", written[0] if len(written) == 1 else f"{len(written)} files, {written[0]} first")
+    return written
 
 
 def _warn_of_ignored(settings, table):

@@ -21,6 +21,7 @@ PROGRAMS = (
     "score_squad",
     "run_pretraining",
     "fill_mask",
+    "score_text",
     "extract_features",
     "embed",
     "search",

@@ -1,6 +1,7 @@
 """What can be trained, and what can be served: the parts of a task that each can stand alone."""
 
 import abc
+import types
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
@@ -44,18 +45,29 @@ class Trainable(Model, Protocol):
     Attributes:
         targets: names of the features that the loss compares the outputs with.
         metric_names: what `metrics` returns.
+        loss_weights: of the parts that the loss is the sum of, by the names that such figures have among the scores:
+            "masked_lm_loss"; empty: it has no parts.
     """
 
     targets: tuple[str, ...]
     metric_names: tuple[str, ...]
+    loss_weights: Mapping[str, float] = types.MappingProxyType({})
 
     @abc.abstractmethod
     def denominators(self, batch: Tensors) -> Tensors:
         """Returns what the losses are divided by, float32 []: sums over the batch, which add up over its parts."""
 
-    @abc.abstractmethod
+    def loss_parts(self, outputs: Outputs, batch: Tensors, denominators: Tensors) -> Tensors:
+        """Returns {part: float32 []} for the names in `loss_weights`, not yet weighed; in all else as `loss`."""
+        raise AssertionError("a task must have `loss_weights` and `loss_parts`, or a `loss` of its own")
+
     def loss(self, outputs: Outputs, batch: Tensors, denominators: Tensors) -> tf.Tensor:
-        """Returns float32 []: the sum of the examples' losses over `denominators`, which may be of a larger batch."""
+        """Returns float32 []: the sum of the examples' losses over `denominators`, which may be of a larger batch.
+
+        Here the sum of the parts by their weights. A training step makes that sum itself, to have the parts too.
+        """
+        parts = self.loss_parts(outputs, batch, denominators)
+        return tf.add_n([weight * parts[name] for name, weight in self.loss_weights.items()])
 
     @abc.abstractmethod
     def example_losses(self, outputs: Outputs, batch: Tensors) -> tuple[tf.Tensor, tf.Tensor] | None:

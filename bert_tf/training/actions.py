@@ -2,7 +2,6 @@
 
 import math
 import os
-import time
 
 import tensorflow as tf
 from absl import logging
@@ -12,6 +11,7 @@ from bert_tf.progress import clock
 from bert_tf.training import cluster
 
 _COUNTS = {"skipped", "skipped_in_a_row", "examples", "tokens"}  # results of a step that are no curves of their own
+_NO_PARTS = {"loss", "gradient_norm"}  # curves that are not a part of the loss
 
 
 class Events:
@@ -39,8 +39,10 @@ class Progress:
         every: steps between two lines; by default some fifty lines a run.
         history: the run's `History`, which gets the same values, or None.
 
-    Of a step's results it takes `loss`, `gradient_norm` and others as they are; `skipped` (0 or 1), `examples` and
-    `tokens` (of the batch, without padding) it adds up.
+    Of a step's results `loss`, its parts and `gradient_norm` are means over the steps since the last line, those left
+    out that were skipped; NaN where all were. `skipped` (0 or 1), `examples` and `tokens` (of the batch, without
+    padding) are added up. Rates are of the time in which steps were made, that of saving and scoring left out; the
+    time left has it in.
     """
 
     def __init__(self, run, every: int | None = None, history=None):
@@ -48,37 +50,55 @@ class Progress:
         self.every = every or max(1, min(100, run.num_train_steps // 50))
         self.events = Events(run.output_dir, "train")
         self.why_skipped = "bad steps skipped" if run.step.guard else "steps skipped (gradients overflowed)"
-        self.since = None  # (step, time) of the last line; the first step is not counted, for it builds the graph
-        self.skipped = self.history_skips = 0  # steps, and those of them that the history knows of
-        self.examples = self.tokens = 0  # since the last line
+        self.since = None  # seconds on the watch at the last line; the first step is not timed, for it builds the graph
+        self.steps = []  # results since the last line: to read a number waits for the device, so they are read there
+        self.untimed = 0  # how many of these
+        self.saves = self.skipped = 0  # checkpoints, and steps skipped, since this process began
 
     def __call__(self, step, results, state):
-        self.skipped += int(results["skipped"])
-        self.examples, self.tokens = self.examples + int(results["examples"]), self.tokens + int(results["tokens"])
+        self.steps.append(results)
+        self.saves += self.run.saves_at(step)
         if self.since is None:
             float(results["loss"])  # waits for the device
-            self.since, self.examples, self.tokens = (step, time.perf_counter()), 0, 0
+            self.since, self.untimed = state.watch.seconds(), 1
         elif step % self.every == 0 or step == self.run.num_train_steps:
-            self._report(step, {name: float(results[name]) for name in results if name not in _COUNTS}, state)
+            self._report(step, state)
 
-    def _report(self, step, values, state):
-        (since, start), now = self.since, time.perf_counter()
-        values["examples_per_second"], values["tokens_per_second"] = (
-            count / (now - start) for count in (self.examples, self.tokens)
-        )
-        values["learning_rate"] = float(state.optimizer.learning_rate)
-        left = (self.run.num_train_steps - step) * (now - start) / (step - since)
-        self.since, self.examples, self.tokens = (step, now), 0, 0
+    def _report(self, step, state):
+        means, timed = _means(self.steps), self.steps[self.untimed :]
+        skipped = sum(int(results["skipped"]) for results in self.steps)
+        now = state.watch.seconds()
+        seconds = now - self.since
+        rates = {name: sum(int(results[name]) for results in timed) / seconds for name in ("examples", "tokens")}
+        left = self._seconds_left(step, seconds / len(timed), state.watch.paused)
+        self.since, self.steps, self.untimed, self.skipped = now, [], 0, self.skipped + skipped
         logging.info(
-            "step %d/%d  loss %.4f  %.1f examples/s  %.0f tokens/s  %s left%s",
-            *(step, self.run.num_train_steps, values["loss"]),
-            *(values["examples_per_second"], values["tokens_per_second"], clock(left)),
+            "step %d/%d  loss %.4f%s  %.1f examples/s  %.0f tokens/s  %s left%s",
+            *(step, self.run.num_train_steps, means["loss"], _parts(means), *rates.values(), clock(left)),
             f"  {self.skipped} {self.why_skipped}" if self.skipped else "",
         )
+        values = means | {f"{name}_per_second": rate for name, rate in rates.items()}
+        values["learning_rate"] = float(state.optimizer.learning_rate)
         self.events.write(step, values)
         if self.history:
-            self.history.trained(step, {**values, "skipped": self.skipped - self.history_skips})
-            self.history_skips = self.skipped
+            self.history.trained(step, {**values, "skipped": skipped})
+
+    def _seconds_left(self, step, per_step, paused):
+        pauses = paused / self.saves * self.run.saves_after(step) if self.saves else 0.0
+        return per_step * (self.run.num_train_steps - step) + pauses
+
+
+def _means(steps):
+    """Returns {curve: mean over the steps that were not skipped}."""
+    made = [results for results in steps if not float(results["skipped"])]
+    names = [name for name in steps[0] if name not in _COUNTS]
+    return {name: sum(float(results[name]) for results in made) / len(made) if made else math.nan for name in names}
+
+
+def _parts(means):
+    """Returns the parts of the loss for the log; nothing where there is but one, which is the loss."""
+    parts = [f"{name} {value:.4f}" for name, value in means.items() if name not in _NO_PARTS]
+    return f" ({', '.join(parts)})" if len(parts) > 1 else ""
 
 
 class ScoreCheckpoints:
@@ -97,11 +117,22 @@ class ScoreCheckpoints:
 
     def __call__(self, step, results, state):
         if self.run.saves_at(step):
-            scores = self.score(step, state.model)
-            self.take(step, scores, state)
-            self.events.write(step, scores)
-            if self.history:
-                self.history.evaluated(step, scores)
+            with state.watch.pause(after=results["loss"]):
+                self._score(step, state)
+
+    def resume(self, step, state):
+        """Scores the checkpoint that the run goes on from, where it was stopped before the history had its scores."""
+        has_scores = self.history is not None and self.history.has_scores(step)
+        (missing,) = cluster.total([cluster.is_chief() and not has_scores])  # as the chief, whose the history is, says
+        if missing and self.run.saves_at(step):
+            self._score(step, state)
+
+    def _score(self, step, state):
+        scores = self.score(step, state.model)
+        self.take(step, scores, state)
+        self.events.write(step, scores)
+        if self.history:
+            self.history.evaluated(step, scores)
 
     def take(self, step, scores, state):
         """Makes of the scores what is to be made of them: here, a line in the log."""
@@ -131,6 +162,11 @@ class KeepBest(ScoreCheckpoints):
             raise ValueError(f"`keep_best` must name one of {sorted(names)}. Received: {metric!r}.")
         self.higher = higher_is_better(self.metric)
         self.patience = patience
+
+    def resume(self, step, state):
+        super().resume(step, state)
+        if state.ended_at is None:  # else it has just been scored
+            self._end_if_due(step, state)
 
     def take(self, step, scores, state):
         value, best = scores[self.metric], self.checkpoints.best()

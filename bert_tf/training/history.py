@@ -3,7 +3,8 @@
 A line is one JSON object with "kind", "step" and "time" (ISO 8601), and of the kind
 "start": "from" (the checkpoint, or null), "flags" and "versions", each {name: value}, and where files of examples are
     read "data", {split: {"file", "rows"}};
-"train": what `actions.Progress` reports, such as "loss", and "skipped": the steps skipped since the line before;
+"train": what `actions.Progress` reports: means over the steps since the line before, such as "loss", the rates of these
+    steps, and "skipped", how many of them were;
 "eval": the scores on held-out examples.
 A number that is not finite is null.
 """
@@ -82,6 +83,10 @@ class History:
     def evaluated(self, step: int, scores: dict):
         """Appends an "eval" line; of two of one step the page shows the later. Raises OSError if it cannot."""
         self._append("eval", step, scores)
+
+    def has_scores(self, step: int) -> bool:
+        """Says whether there is an "eval" line of this step."""
+        return any(line["kind"] == "eval" and line["step"] == step for line in self._lines)
 
     def concluded(self, step: int, scores: dict):
         """Does the same with the scores of the run's result, and draws the page."""

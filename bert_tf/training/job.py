@@ -73,7 +73,7 @@ class Job:
         actions = [Progress(run, history=self.history), evaluation, self.history]
         with contextlib.ExitStack() as stack:
             on_begin = functools.partial(self._begin_alone, stack, on_begin)
-            begin = functools.partial(self._begin, on_begin, evaluation if keep_best else None, [])
+            begin = functools.partial(self._begin, on_begin, evaluation, [])
             try:
                 state = fit(self.task, run, batches, [action for action in actions if action], begin)
             finally:
@@ -136,7 +136,7 @@ class Job:
         if not is_there and os.path.isdir(self.run.output_dir):
             stack.enter_context(lock())
 
-    def _begin(self, on_begin, keep_best, earlier, start, state):
+    def _begin(self, on_begin, evaluation, earlier, start, state):
         """What `fit` calls before the first step, and again after the run went back: `earlier` holds where it began."""
         if not earlier:
             cluster.by_chief(on_begin, state.model)
@@ -144,8 +144,8 @@ class Job:
         if self.history:
             origin = self.checkpoints.prefix(start) if start else self.run.init_checkpoint
             cluster.by_chief(self.history.start, start, origin)
-        if keep_best and start:  # the run may have been stopped before this checkpoint was scored
-            keep_best(start, None, state)
+        if evaluation and start:
+            evaluation.resume(start, state)
 
     def _evaluation(self, held_out, keep_best, patience):
         def score(step, model):

@@ -66,6 +66,11 @@ class RunConfig:
         """Says whether a checkpoint is written after `step`."""
         return step % self.save_checkpoints_steps == 0 or step == self.num_train_steps
 
+    def saves_after(self, step: int) -> int:
+        """Returns how many checkpoints are written after `step`, up to the end of the run."""
+        every, last = self.save_checkpoints_steps, self.num_train_steps
+        return last // every - step // every + (last % every > 0 and step < last)
+
     def identity(self) -> dict:
         """Returns what must be equal for a run to be continued: all that changes what a step computes."""
         names = ("train_batch_size", "num_train_steps", "num_warmup_steps", "learning_rate")
@@ -145,11 +150,12 @@ def _steps(state, run, start, batches, checkpoints, actions, interruption):
     last_step = saved = start
     make = functools.partial(first_step, state.step)
 
-    def save():
+    def save(after=None):
         nonlocal saved
-        if run.rollback:
-            run.rollback.protect(last_step, state, checkpoints, run)
-        cluster.by_chief(checkpoints.save, last_step, state.tensors())
+        with state.watch.pause(after):
+            if run.rollback:
+                run.rollback.protect(last_step, state, checkpoints, run)
+            cluster.by_chief(checkpoints.save, last_step, state.tensors())
         saved = last_step
 
     if run.rollback and start == 0:
@@ -163,7 +169,7 @@ def _steps(state, run, start, batches, checkpoints, actions, interruption):
                 if back:
                     last_step = saved = run.rollback.go_back(step, state, checkpoints, run)
                 elif run.saves_at(step):
-                    save()
+                    save(after=results["loss"])
             interruption.check()
             if back:
                 return last_step

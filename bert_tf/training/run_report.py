@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 
-from bert_tf.report import ACCENT, FILL, PALE, Page
+from bert_tf.report import ACCENT, FILL, INK, PALE, Page
 
 _ABOUT = {"kind", "step", "time"}  # keys of a line that are no values
 _SKIPPED = "skipped"
@@ -15,8 +15,9 @@ _HEADINGS = {
     "gradient_norm": "Gradient norm, before clipping",
     _SKIPPED: "Skipped steps, all together",
 }
-_TRAIN, _HELD_OUT = "train", "held out"
-_COLOURS = {_TRAIN: FILL, _HELD_OUT: ACCENT}
+_TRAIN, _HELD_OUT, _COMMONEST = "train", "held out", "always the commonest answer"
+_COLOURS = {_TRAIN: FILL, _HELD_OUT: ACCENT, _COMMONEST: INK}
+_OF_COMMONEST = "_of_commonest"  # a score so named belongs to the score whose name comes before
 _FEW = 50  # points of a curve that are marked one by one
 
 
@@ -30,7 +31,7 @@ def page(lines: Sequence[dict], title: str) -> str:
     starts, train, held_out = ([line for line in lines if line["kind"] == kind] for kind in ("start", "train", "eval"))
     document = Page(title)
     document.table("So far", _summary(starts, train, held_out))
-    curves = {_TRAIN: _curves(_counted(train)), _HELD_OUT: _curves(held_out)}
+    curves = {_TRAIN: _curves(_counted(train)), **_scores(_curves(held_out))}
     for name in _in_order(curves):
         _add_figure(document, name, {kind: group[name] for kind, group in curves.items() if name in group}, starts)
     origins = [(line["time"], f"after step {line['step']:,}", line["from"] or "random weights") for line in starts]
@@ -79,6 +80,13 @@ def _curves(lines):
             if name not in _ABOUT:
                 curves.setdefault(name, {})[line["step"]] = math.nan if value is None else value
     return curves
+
+
+def _scores(curves):
+    """Returns the curves of scores in two groups: those of the model, and those of the commonest answer."""
+    commonest = {name: points for name, points in curves.items() if name.endswith(_OF_COMMONEST)}
+    own = {name: points for name, points in curves.items() if name not in commonest}
+    return {_HELD_OUT: own, _COMMONEST: {name.removesuffix(_OF_COMMONEST): p for name, p in commonest.items()}}
 
 
 def _in_order(curves):

@@ -10,6 +10,7 @@ from absl import logging
 from bert_tf.checkpoints import convert, heads, names, shapes, store
 from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.lora import is_adapter
+from bert_tf.progress import Stopwatch
 from bert_tf.training.layer_rates import top_layers
 from bert_tf.training.will_it_fit import available_memory, check_weights
 
@@ -24,6 +25,7 @@ class TrainingState:
         model, optimizer, step: of the run.
         settings: what must not change between a run and its continuation, for the same steps to follow.
         ended_at: the step after which the run ends before its time; None: it does not. Actions set it.
+        watch: runs while steps are made, and not while checkpoints are saved and scored.
     """
 
     model: object
@@ -31,6 +33,7 @@ class TrainingState:
     step: object
     settings: dict
     ended_at: int | None = None
+    watch: Stopwatch = dataclasses.field(default_factory=Stopwatch)
 
     def tensors(self) -> dict:
         """Returns {name: variable or tensor}: everything, as `store.Store.save` takes it."""

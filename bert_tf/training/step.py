@@ -39,15 +39,16 @@ class TrainStep:
     """Calls `task.loss` on the model and moves the variables; an instance is called with a batch.
 
     Args:
-        task: gives `denominators(batch)` and `loss(outputs, batch, denominators)`; see `tasks/task.py`.
+        task: gives `denominators(batch)` and `loss(outputs, batch, denominators)`, or `loss_weights` and `loss_parts`
+            in its place; see `tasks/protocols.py`.
         model: a Keras model that takes the batch's features, built in the strategy's scope.
         optimizer: one of `optimizers.OPTIMIZERS`, built in the strategy's scope.
         config: a `StepConfig`.
 
-    Calling it with a batch (a dict of tensors [B, ...], for all replicas together) returns float32 scalars: `loss`,
-    `gradient_norm` before clipping, `skipped` (1 where nothing moved: gradients overflowed, or the guard found the step
-    bad), and with a guard `skipped_in_a_row` (its count); and int32 scalars: `examples` and `tokens` of the batch,
-    padding not counted.
+    Calling it with a batch (a dict of tensors [B, ...], for all replicas together) returns float32 scalars: `loss`, its
+    parts by their names where the task has some, `gradient_norm` before clipping, `skipped` (1 where nothing moved:
+    gradients overflowed, or the guard found the step bad), and with a guard `skipped_in_a_row` (its count); and int32
+    scalars: `examples` and `tokens` of the batch, padding not counted.
     """
 
     def __init__(self, task, model, optimizer, config: StepConfig):
@@ -94,14 +95,12 @@ class TrainStep:
             return context.all_reduce(tf.distribute.ReduceOp.SUM, values)
 
         denominators = over_replicas(self.task.denominators(batch))
-        loss, gradients = self._accumulate(batch, denominators, context)
-        loss, gradients = over_replicas([loss, gradients])
+        losses, gradients = over_replicas(self._accumulate(batch, denominators, context))
         gradients = self.optimizer.moving(gradients, self.model.trainable_variables)
         norm = tf.linalg.global_norm(gradients)
         shrink = self.config.clip_norm / tf.maximum(norm, self.config.clip_norm)
         gradients = [g * shrink for g in gradients]
-        results = {"loss": loss, "gradient_norm": norm}
-        return results | self._move(gradients, loss, norm)
+        return losses | {"gradient_norm": norm} | self._move(gradients, losses["loss"], norm)
 
     def _move(self, gradients, loss, norm):
         """Applies the gradients, unless the step is to be skipped, and returns what the results say of that."""
@@ -124,7 +123,7 @@ class TrainStep:
         return skipped
 
     def _accumulate(self, batch, denominators, context):
-        """Returns the replica's share of the loss and of the gradients, summed over its micro-batches."""
+        """Returns the replica's share of the losses, by name, and of the gradients, summed over its micro-batches."""
         parts, step = self.config.accumulation, tf.cast(self.optimizer.iterations.value, tf.int32)
         place = step * context.num_replicas_in_sync + context.replica_id_in_sync_group
         seed = self.config.seed
@@ -140,14 +139,14 @@ class TrainStep:
         split = {k: tf.reshape(v, tf.concat([[parts, -1], tf.shape(v)[1:]], 0)) for k, v in batch.items()}
         zeros = [tf.zeros(v.shape) for v in self.model.trainable_variables]
 
-        def add(index, loss, gradients):
+        def add(index, *sums):
             part = {k: tf.ensure_shape(v[index], [None, *batch[k].shape[1:]]) for k, v in split.items()}
-            more_loss, more = micro(part, index)
-            return index + 1, loss + more_loss, [a + b for a, b in zip(gradients, more, strict=True)]
+            return index + 1, *tf.nest.map_structure(tf.add, sums, micro(part, index))
 
-        start = (tf.constant(0), tf.zeros([]), zeros)
-        _, loss, gradients = tf.while_loop(lambda i, *_: i < parts, add, start, parallel_iterations=1)
-        return loss, gradients
+        no_losses = {name: tf.zeros([]) for name in ("loss", *self.task.loss_weights)}
+        start = (tf.constant(0), no_losses, zeros)
+        _, losses, gradients = tf.while_loop(lambda i, *_: i < parts, add, start, parallel_iterations=1)
+        return losses, gradients
 
     def _loss_and_gradients(self, batch, denominators, seed, loss_scale):
         variables = [v.value for v in self.model.trainable_variables]
@@ -155,11 +154,20 @@ class TrainStep:
         with seed_scope(seed), tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(variables)
             outputs = self.model({k: batch[k] for k in self.task.features}, training=True)
-            loss = self.task.loss(outputs, batch, denominators)
-            scaled = loss * loss_scale
+            losses = self._losses(outputs, batch, denominators)
+            scaled = losses["loss"] * loss_scale
         gradients = tape.gradient(scaled, variables)
         gradients = [tf.cast(tf.convert_to_tensor(g), tf.float32) for g in gradients]
-        return loss, [g / loss_scale for g in gradients] if self.config.scale_loss else gradients
+        return losses, [g / loss_scale for g in gradients] if self.config.scale_loss else gradients
+
+    def _losses(self, outputs, batch, denominators):
+        """Returns the loss and its parts, by name."""
+        weights = self.task.loss_weights
+        if not weights:
+            return {"loss": self.task.loss(outputs, batch, denominators)}
+        parts = self.task.loss_parts(outputs, batch, denominators)
+        loss = tf.add_n([weight * parts[name] for name, weight in weights.items()])
+        return {"loss": loss} | {name: parts[name] for name in weights}
 
     def _adapt_loss_scale(self, finite):
         """Halves the scale after an overflow, doubles it after many steps without one."""

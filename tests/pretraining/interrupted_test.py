@@ -141,8 +141,10 @@ def test_ten_kills_and_three_sigterms(material, whole, tmp_path):
     _check_continued(scripts.run(flags, support.SCRIPT), there)
     _check_same(output, whole)
     assert not [path for path in output.iterdir() if path.name.startswith(TEMPORARY)]
-    told = [line["step"] for line in read_history(output / "history.jsonl") if line["kind"] == "train"]
+    history = read_history(output / "history.jsonl")
+    told, scored = ([line["step"] for line in history if line["kind"] == kind] for kind in ("train", "eval"))
     assert told == sorted(set(told)) and told[-1] == STEPS  # no step is told twice
+    assert scored == [*range(EVERY, STEPS, EVERY), STEPS, STEPS]  # each checkpoint, and then the result by --do_eval
 
 
 @pytest.mark.slow

@@ -19,6 +19,7 @@ from tests.scripts import files, run
 KEYS = {  # of google-research/bert's eval_results.txt
     "global_step", "loss", "masked_lm_accuracy", "masked_lm_loss", "next_sentence_accuracy", "next_sentence_loss",
 }  # fmt: skip
+PREDICTED = {"masked_lm_loss", "next_token_loss"}  # where there is such a loss, there is a perplexity
 STEPS = 60
 WHOLE = (f"--num_train_steps={STEPS}", "--save_checkpoints_steps=30")
 WITHOUT_SENTENCES = {"global_step", "loss", "masked_lm_accuracy", "masked_lm_loss"}
@@ -46,6 +47,12 @@ VARIANTS = {
     "XLA": ("train", ["--use_xla=true"], KEYS),
 }  # fmt: skip
 QUICK = ("all at once", "left to right")
+
+
+def _with_ours(keys):
+    """Returns Google's keys and those that we write beside them."""
+    commonest = {f"{name}_of_commonest" for name in keys if name.endswith("_accuracy")}
+    return keys | commonest | {name.replace("loss", "perplexity") for name in keys & PREDICTED}
 
 
 def _variant(material, folder, name):
@@ -100,7 +107,10 @@ def whole(quick):
 
 def test_google_s_results(whole):
     scores = results(whole)
-    assert scores.keys() == KEYS and scores["global_step"] == STEPS
+    assert scores.keys() == _with_ours(KEYS) and scores["global_step"] == STEPS
+    assert scores["masked_lm_perplexity"] == pytest.approx(np.exp(scores["masked_lm_loss"]), rel=1e-5)
+    assert 0.5 <= scores["next_sentence_accuracy_of_commonest"] < 1
+    assert 0 < scores["masked_lm_accuracy_of_commonest"] < 0.5
     assert scores["loss"] == pytest.approx(scores["masked_lm_loss"] + scores["next_sentence_loss"], rel=1e-5)
     assert 0.3 < scores["next_sentence_accuracy"] <= 1
 
@@ -108,6 +118,8 @@ def test_google_s_results(whole):
 def test_it_learns(whole):
     lines = read_history(whole / "history.jsonl")
     losses = [line["loss"] for line in lines if line["kind"] == "train"]
+    parts = [line["masked_lm_loss"] + line["next_sentence_loss"] for line in lines if line["kind"] == "train"]
+    assert parts == pytest.approx(losses, rel=1e-5)
     assert np.mean(losses[-5:]) < np.mean(losses[:5]) - 0.3
     assert np.mean(losses[-5:]) < np.log(len(tiny.VOCAB)) + np.log(2) - 0.4  # of guessing a piece and an answer
     scored = [(line["step"], line["masked_lm_loss"]) for line in lines if line["kind"] == "eval"]
@@ -154,7 +166,7 @@ def _check(folder, name, said):
     assert said["status"] == 0, said["log"]
     output = folder / name.replace(" ", "_").replace(",", "")
     scores = results(output)
-    assert scores.keys() == VARIANTS[name][2] and scores["global_step"] == 4
+    assert scores.keys() == _with_ours(VARIANTS[name][2]) and scores["global_step"] == 4
     assert np.isfinite(list(scores.values())).all()
     before, after = (read(str(output / f"model.ckpt-{step}")) for step in (2, 4))
     for variable in ("bert/encoder/layer_0/output/dense/kernel", "bert/embeddings/word_embeddings"):

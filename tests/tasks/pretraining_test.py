@@ -1,6 +1,7 @@
 """The pretraining task: losses and scores by hand, packed rows, left to right, and that a tiny model learns."""
 
 import dataclasses
+from collections import Counter
 
 import keras
 import numpy as np
@@ -49,8 +50,8 @@ def _numpy(kept):
 
 
 def _sums(kept):
-    """Returns what is kept of the rows, summed over them."""
-    return {name: float(value.sum()) for name, value in _numpy(kept).items()}
+    """Returns what is kept of the rows, summed over them; not the labels."""
+    return {name: float(value.sum()) for name, value in _numpy(kept).items() if not name.endswith("_labels")}
 
 
 def test_sums_loss_and_scores_by_hand():
@@ -73,7 +74,10 @@ def test_sums_loss_and_scores_by_hand():
         "next_sentence_weights": 4,
     }
     kept = task.collected(logits, batch)
+    labels = {part: kept.pop(f"{part}_labels").numpy() for part in ("masked_lm", "next_sentence")}
     assert all(value.dtype == tf.float32 and value.shape == (4,) for value in kept.values())
+    assert (labels["masked_lm"] == np.where(weights > 0, batch["masked_lm_ids"] + 1, 0)).all()
+    assert (labels["next_sentence"] == batch["next_sentence_labels"] + 1).all()
     np.testing.assert_allclose(kept["masked_lm_loss"], (losses * weights).sum(1), rtol=1e-5)
     assert _sums(kept) == pytest.approx(expected, rel=1e-5)
     denominators = task.denominators(batch)
@@ -81,7 +85,10 @@ def test_sums_loss_and_scores_by_hand():
         "masked_lm_weights": weights.sum(),
         "next_sentence_weights": 4,
     }
-    scores = task.metrics(_numpy(kept))
+    scores = task.metrics(_numpy(kept) | {f"{part}_labels": each for part, each in labels.items()})
+    ones = batch["next_sentence_labels"].mean()
+    commonest = max(Counter(batch["masked_lm_ids"][weights > 0].tolist()).values())
+    assert tuple(scores) == task.metric_names
     assert scores == pytest.approx(
         {
             "masked_lm_accuracy": expected["masked_lm_correct"] / weights.sum(),
@@ -89,6 +96,9 @@ def test_sums_loss_and_scores_by_hand():
             "next_sentence_accuracy": sentence_right.mean(),
             "next_sentence_loss": sentence_losses.mean(),
             "loss": expected["masked_lm_loss"] / weights.sum() + sentence_losses.mean(),
+            "masked_lm_perplexity": np.exp(expected["masked_lm_loss"] / weights.sum()),
+            "masked_lm_accuracy_of_commonest": commonest / weights.sum(),
+            "next_sentence_accuracy_of_commonest": max(ones, 1 - ones),
         },
         rel=1e-5,
     )
@@ -102,9 +112,10 @@ def test_masked_lm_alone():
     batch = _batch(tuple(name for name in UNPACKED if name != "next_sentence_labels"))
     outputs = _outputs(task, _model(task), batch)
     kept = task.collected(outputs, batch)
-    assert set(kept) == {"masked_lm_loss", "masked_lm_correct", "masked_lm_weights"}
+    assert set(kept) == {"masked_lm_loss", "masked_lm_correct", "masked_lm_weights", "masked_lm_labels"}
     scores = task.metrics(_numpy(kept))
-    assert set(scores) == {"masked_lm_accuracy", "masked_lm_loss", "loss"}
+    ours = {"masked_lm_perplexity", "masked_lm_accuracy_of_commonest"}
+    assert set(scores) == {"masked_lm_accuracy", "masked_lm_loss", "loss"} | ours
     assert float(task.loss(outputs, batch, task.denominators(batch))) == pytest.approx(scores["loss"], rel=1e-6)
     assert scores["loss"] == scores["masked_lm_loss"] > 0
 
@@ -121,7 +132,8 @@ def test_what_counts_for_nothing():
     kept = task.collected(outputs, nothing)
     loss = float(task.loss(outputs, nothing, task.denominators(nothing)))
     assert loss == pytest.approx(_sums(kept)["next_sentence_loss"] / 4, rel=1e-6)
-    assert np.isnan(task.metrics(_numpy(kept))["masked_lm_loss"])
+    scores = task.metrics(_numpy(kept))
+    assert np.isnan([scores["masked_lm_loss"], scores["masked_lm_accuracy_of_commonest"]]).all()
 
 
 def test_the_losses_of_parts_add_up_over_the_denominators_of_the_whole():
@@ -222,6 +234,22 @@ def test_a_tiny_model_learns(arguments):
     losses = [float(step(batch)["loss"]) for _ in range(30)]
     assert losses[0] > np.log(V) * 0.8
     assert losses[-1] < 0.4 * losses[0]
+
+
+@pytest.mark.parametrize("accumulation", [1, 2])
+def test_a_step_gives_the_parts_of_a_loss_that_is_their_sum_by_weights(accumulation):
+    class Weighted(tiny.shallow(PretrainingTask)):
+        loss_weights = {"next_sentence_loss": 50.0, "masked_lm_loss": 1.0}
+
+    task, batch = Weighted(CONFIG), {name: tf.constant(values) for name, values in _batch().items()}
+    model, optimizer = _model(task), AdamW(3e-3)
+    outputs, denominators = _outputs(task, model, batch), task.denominators(batch)
+    parts, loss = task.loss_parts(outputs, batch, denominators), task.loss(outputs, batch, denominators)
+    expected = {name: float(value) for name, value in {**parts, "loss": loss}.items()}
+    assert expected["loss"] == pytest.approx(50 * expected["next_sentence_loss"] + expected["masked_lm_loss"])
+    optimizer.build(model.trainable_variables)
+    results = TrainStep(task, model, optimizer, StepConfig(accumulation=accumulation))(batch)
+    assert {name: float(results[name]) for name in expected} == pytest.approx(expected, rel=1e-5)
 
 
 def test_its_own_head():

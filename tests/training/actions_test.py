@@ -11,10 +11,12 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.checkpoints.store import Store
-from bert_tf.training.actions import KeepBest, Progress, clock
+from bert_tf.progress import Stopwatch
+from bert_tf.training.actions import KeepBest, Progress, ScoreCheckpoints, clock
+from bert_tf.training.history import History, read
 from bert_tf.training.loop import RunConfig
 
-STATE = types.SimpleNamespace(model=None, optimizer=types.SimpleNamespace(learning_rate=tf.constant(0.25)))
+OPTIMIZER = types.SimpleNamespace(learning_rate=tf.constant(0.25))
 
 
 def _run(folder, **changes):
@@ -31,21 +33,30 @@ def test_clock(seconds, text):
     assert clock(seconds) == text
 
 
+def _state(monkeypatch=None):
+    """Returns what actions are told of a run; with `monkeypatch` each look at the clock is 4 seconds after the last."""
+    if monkeypatch:
+        now = iter(range(0, 1000, 4))
+        monkeypatch.setattr("bert_tf.progress.time.perf_counter", lambda: float(next(now)))
+    return types.SimpleNamespace(model=None, optimizer=OPTIMIZER, watch=Stopwatch(), ended_at=None)
+
+
+def _lines(caplog):
+    return [r.getMessage() for r in caplog.records if r.getMessage().startswith("step ")]
+
+
 def test_progress_logs_a_line_and_writes_events(tmp_path, caplog, monkeypatch):
-    now = iter(range(0, 1000, 4))  # a look at the clock every 4 seconds
-    monkeypatch.setattr("bert_tf.training.actions.time.perf_counter", lambda: float(next(now)))
-    progress = Progress(_run(tmp_path), every=2)
+    state, progress = _state(monkeypatch), Progress(_run(tmp_path), every=2)
     with caplog.at_level(logging.INFO, logger="absl"):
         for step in range(1, 7):
-            progress(step, _results(step / 2, skipped=float(step == 3)), STATE)
-    lines = [r.getMessage() for r in caplog.records if r.getMessage().startswith("step ")]
-    assert lines == [  # steps 2, 4, 6, each with 8 examples; the clock starts with step 1
-        "step 2/6  loss 1.0000  2.0 examples/s  10 tokens/s  0:16 left",
+            progress(step, _results(step / 2, skipped=float(step == 3)), state)
+    assert _lines(caplog) == [  # means of the steps 1 and 2, 4, 5 and 6, each with 8 examples; the first is not timed
+        "step 2/6  loss 0.7500  2.0 examples/s  10 tokens/s  0:16 left",
         "step 4/6  loss 2.0000  4.0 examples/s  20 tokens/s  0:04 left  1 steps skipped (gradients overflowed)",
-        "step 6/6  loss 3.0000  4.0 examples/s  20 tokens/s  0:00 left  1 steps skipped (gradients overflowed)",
+        "step 6/6  loss 2.7500  4.0 examples/s  20 tokens/s  0:00 left  1 steps skipped (gradients overflowed)",
     ]
     assert _events(tmp_path / "train") == {
-        "loss": {2: 1.0, 4: 2.0, 6: 3.0},
+        "loss": {2: 0.75, 4: 2.0, 6: 2.75},
         "gradient_norm": {2: 2.0, 4: 2.0, 6: 2.0},
         "learning_rate": {2: 0.25, 4: 0.25, 6: 0.25},
         "examples_per_second": {2: 2.0, 4: 4.0, 6: 4.0},
@@ -53,15 +64,38 @@ def test_progress_logs_a_line_and_writes_events(tmp_path, caplog, monkeypatch):
     }
 
 
-def test_progress_counts_tokens_and_takes_other_results_as_they_are(tmp_path, monkeypatch):
-    now = iter(range(0, 1000, 4))
-    monkeypatch.setattr("bert_tf.training.actions.time.perf_counter", lambda: float(next(now)))
-    progress = Progress(_run(tmp_path), every=3)
-    for step in range(1, 7):
-        progress(step, {**_results(1.0), "tokens": tf.constant(step), "share": tf.constant(step / 2)}, STATE)
+def test_progress_counts_tokens_and_has_the_means_of_the_parts(tmp_path, caplog, monkeypatch):
+    state, progress = _state(monkeypatch), Progress(_run(tmp_path), every=3)
+    with caplog.at_level(logging.INFO, logger="absl"):
+        for step in range(1, 7):
+            parts = {"masked_lm_loss": tf.constant(step / 2), "next_sentence_loss": tf.constant(0.5)}
+            progress(step, {**_results(1.0), "tokens": tf.constant(step), **parts}, state)
     events = _events(tmp_path / "train")
     assert events["tokens_per_second"] == {3: (2 + 3) / 4, 6: (4 + 5 + 6) / 4}  # the first step is not timed
-    assert events["share"] == {3: 1.5, 6: 3.0} and not events.keys() & {"tokens", "examples", "skipped"}
+    assert events["masked_lm_loss"] == {3: 1.0, 6: 2.5} and not events.keys() & {"tokens", "examples", "skipped"}
+    assert "step 6/6  loss 1.0000 (masked_lm_loss 2.5000, next_sentence_loss 0.5000)  6.0 ex" in _lines(caplog)[1]
+
+
+def test_where_every_step_was_skipped_there_is_no_mean(tmp_path):
+    history, state = History(os.fspath(tmp_path), {}), _state()
+    history.start(0, None)
+    progress = Progress(_run(tmp_path), every=3, history=history)
+    for step in range(1, 7):
+        progress(step, _results(float("nan") if step < 5 else 1.0, skipped=float(step < 5)), state)
+    lines = [line for line in read(tmp_path / "history.jsonl") if line["kind"] == "train"]
+    assert [(line["loss"], line["skipped"]) for line in lines] == [(None, 3), (1.0, 1)]
+
+
+def test_rates_are_without_pauses_and_the_time_left_is_with_them(tmp_path, caplog, monkeypatch):
+    state, progress = _state(monkeypatch), Progress(_run(tmp_path), every=4)
+    with caplog.at_level(logging.INFO, logger="absl"):
+        for step in range(1, 5):
+            if step % 2 == 0:
+                with state.watch.pause(after=tf.constant(1.0)):  # 4 s, as every checkpoint of the run
+                    pass
+            progress(step, _results(1.0), state)
+    # From 4 s to 24 s, less two pauses of 4 s: 3 steps in 12 s. Left: 2 steps, and the checkpoint at step 6.
+    assert _lines(caplog) == ["step 4/6  loss 1.0000  2.0 examples/s  10 tokens/s  0:12 left"]
 
 
 def _events(folder):
@@ -89,7 +123,7 @@ def _keep_best(folder, metric, values, **changes):
     for step in range(1, 7):
         if run.saves_at(step):
             store.save(step, {"weight": np.float32(step)})
-        keep(step, _results(0.0), STATE)
+        keep(step, _results(0.0), _state())
     return store
 
 
@@ -117,8 +151,24 @@ def test_the_best_checkpoint_is_marked_and_stays(tmp_path, metric, values, best,
 def test_scoring_a_checkpoint_twice_changes_nothing(tmp_path):
     store = _keep_best(tmp_path, "accuracy", [{"accuracy": v} for v in (0.75, 0.5, 0.5)])
     again = KeepBest(lambda step, model: {"accuracy": 0.75}, _run(tmp_path), store, None, "accuracy", ("accuracy",))
-    again(2, None, STATE)  # as when a run goes on from step 2
+    again.resume(2, _state())
     assert store.best() == (2, "accuracy", 0.75)
+
+
+def test_a_run_goes_on_by_scoring_what_the_history_has_no_scores_of(tmp_path):
+    scored, history = [], History(os.fspath(tmp_path), {})
+    history.start(4, None)
+    history.evaluated(2, {"loss": 1.0})
+    action = ScoreCheckpoints(lambda step, model: scored.append(step) or {"loss": 2.0}, _run(tmp_path), None, history)
+    for step in (2, 3, 4, 4):  # scored before; saved out of turn, by a run that was told to stop; not scored; now it is
+        action.resume(step, _state())
+    assert scored == [4] and history.has_scores(4) and _events(tmp_path / "eval") == {"loss": {4: 2.0}}
+
+
+@pytest.mark.parametrize("last, saves", [(6, [3, 3, 2, 2, 1, 1, 0]), (5, [3, 3, 2, 2, 1, 0])])
+def test_how_many_checkpoints_are_still_to_come(tmp_path, last, saves):
+    run = _run(tmp_path, num_train_steps=last)
+    assert [run.saves_after(step) for step in range(last + 1)] == saves
 
 
 def test_an_unknown_metric_is_refused_at_once(tmp_path):

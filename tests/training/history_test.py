@@ -11,11 +11,12 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.checkpoints.store import Store
+from bert_tf.progress import Stopwatch
 from bert_tf.training.actions import KeepBest, Progress
 from bert_tf.training.history import History, read
 from bert_tf.training.loop import RunConfig
 
-STATE = types.SimpleNamespace(model=None, optimizer=types.SimpleNamespace(learning_rate=tf.constant(0.25)))
+OPTIMIZER = types.SimpleNamespace(learning_rate=tf.constant(0.25))
 
 
 def _train(folder, first, last, loss, skipped=(), **given_flags):
@@ -24,13 +25,14 @@ def _train(folder, first, last, loss, skipped=(), **given_flags):
     history = History(run.output_dir, given_flags)
     keep = KeepBest(lambda step, model: {"loss": 2 * loss, "accuracy": 0.5}, run, store, history, "loss", ("loss",))
     progress = Progress(run, every=2, history=history)
+    state = types.SimpleNamespace(model=None, optimizer=OPTIMIZER, watch=Stopwatch())
     history.start(first - 1, store.prefix(first - 1) if first > 1 else None)
     for step in range(first, last + 1):
         results = {"loss": loss, "gradient_norm": 2.0, "skipped": float(step in skipped), "tokens": 96, "examples": 8}
         if run.saves_at(step):
             store.save(step, {"weight": np.float32(step)})
         for action in (progress, keep, history):
-            action(step, {name: tf.constant(value) for name, value in results.items()}, STATE)
+            action(step, {name: tf.constant(value) for name, value in results.items()}, state)
     return history
 
 
@@ -44,7 +46,8 @@ def test_a_run_writes_what_it_does(tmp_path):
     assert _of(lines, "start", "step", "from", "flags") == [(0, None, {"learning_rate": "5e-05", "input_file": "a,b"})]
     assert {"python", "tensorflow", "keras", "numpy", "bert_tf"} == lines[0]["versions"].keys()
     trained = _of(lines, "train", "step", "loss", "skipped", "gradient_norm", "learning_rate")
-    assert trained == [(step, 3.0, {2: 2, 8: 1}.get(step, 0), 2.0, 0.25) for step in range(2, 13, 2)]
+    means = [(None, 2, None), (3.0, 0, 2.0), (3.0, 0, 2.0), (3.0, 1, 2.0), (3.0, 0, 2.0), (3.0, 0, 2.0)]
+    assert trained == [(2 * n, *values, 0.25) for n, values in enumerate(means, 1)]  # steps 1 and 2 were both skipped
     for examples, tokens in _of(lines, "train", "examples_per_second", "tokens_per_second"):
         assert tokens == pytest.approx(12 * examples) and tokens > 0  # 8 examples a step, 96 tokens
     assert _of(lines, "eval", "step", "loss", "accuracy") == [(step, 6.0, 0.5) for step in range(2, 13, 2)]
@@ -125,12 +128,12 @@ def test_pages_take_less_than_a_thousandth_of_the_time(tmp_path, monkeypatch):
     monkeypatch.setattr("bert_tf.training.history.time.monotonic", lambda: now[0])
     monkeypatch.setattr("bert_tf.training.history.run_report.page", draw)
     history = History(os.fspath(tmp_path), {})
-    history(0, None, STATE)
+    history(0, None, None)
     assert drawn == []  # the run has not started
     history.start(0, None)
     for step in range(10_000):
         now[0] += 1.0
-        history(step, None, STATE)
+        history(step, None, None)
     assert drawn[0] == 0 and len(drawn) > 10
     assert all(900 <= b - a <= 903 for a, b in zip(drawn, drawn[1:], strict=False))
     history.write_page()
@@ -154,6 +157,6 @@ def test_a_history_that_was_not_started_does_nothing(tmp_path):
     history = History(os.fspath(tmp_path), {})
     history.trained(1, {"loss": 1.0})
     history.evaluated(1, {"loss": 1.0})
-    history(1, None, STATE)
+    history(1, None, None)
     history.write_page()
     assert os.listdir(tmp_path) == []

@@ -13,6 +13,7 @@ from bert_tf.folder_lock import alone_in
 from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.training import distribution
 from bert_tf.training.batching import Batching
+from bert_tf.training.history import History, read
 from bert_tf.training.job import Job
 from bert_tf.training.loop import RunConfig
 from bert_tf.training.output import prepare
@@ -67,18 +68,28 @@ def test_the_best_model_is_the_result(tmp_path, monkeypatch):
     assert again.global_step == 4 and (again.outputs(HELD_OUT) == job.outputs(HELD_OUT)).all()
 
 
-def test_a_checkpoint_that_was_not_scored_before_the_kill_is_scored_now(tmp_path, monkeypatch):
+@pytest.mark.parametrize("metric, steps", [("accuracy", 2), (None, 6)])
+def test_a_checkpoint_that_was_not_scored_before_the_kill_is_scored_now(tmp_path, monkeypatch, metric, steps):
     def killed(outputs, rows):
         raise InterruptedError
 
+    def job():
+        made = _job(tmp_path)
+        made.history = History(os.fspath(tmp_path), {})
+        return made
+
     monkeypatch.setattr(TASK, "metrics", killed)
     with pytest.raises(InterruptedError):
-        _train(_job(tmp_path), HELD_OUT, "accuracy")
+        _train(job(), HELD_OUT, metric)
     values = iter((0.75, 0.5, 0.625))
     monkeypatch.setattr(TASK, "metrics", lambda outputs, rows: {"accuracy": next(values)})
-    job = _job(tmp_path)
-    _train(job, HELD_OUT, "accuracy")
-    assert job.global_step == 2 and Store(tmp_path).best() == (2, "accuracy", 0.75)
+    again = job()
+    _train(again, HELD_OUT, metric)
+    scores = [(line["step"], line["accuracy"]) for line in read(tmp_path / "history.jsonl") if line["kind"] == "eval"]
+    assert scores == [(2, 0.75), (4, 0.5), (6, 0.625)] and again.global_step == steps
+    assert Store(tmp_path).best() == ((2, "accuracy", 0.75) if metric else None)
+    _train(job(), HELD_OUT, metric)  # the last one has its scores: nothing is left to score
+    assert next(values, None) is None
 
 
 def test_an_unknown_metric_is_refused_before_anything_is_written(tmp_path):

@@ -15,6 +15,7 @@ COLOURS = {"train": "#4c78a8", "held out": "#d9822b"}
 PALE = "#c9d6e5"  # where the run was taken up again
 SCORED = {"Loss", "masked_lm_accuracy", "next_sentence_accuracy"}
 SCORES = {"masked_lm_accuracy": 0.25, "next_sentence_accuracy": 0.75, "loss": 4.5}
+COMMONEST = {"masked_lm_accuracy_of_commonest": 0.05}
 
 
 class _Headings(html.parser.HTMLParser):
@@ -72,6 +73,15 @@ def test_every_curve_is_there():
         kinds = (*(["train"] if "_" not in heading else []), *(["held out"] if heading in SCORED else []))
         assert _curves(text, heading) == {PALE: 1, **{COLOURS[kind]: 1 for kind in kinds}}, heading
         assert ("held out" in parts[heading]) == ("held out" in kinds)
+
+
+def test_what_the_commonest_answer_gets_lies_beside_the_accuracy():
+    text = page([{**line, **(COMMONEST if line["kind"] == "eval" else {})} for line in _lines()], "Run")
+    parts = _Headings(text).parts
+    assert _curves(text, "masked_lm_accuracy") == {PALE: 1, "#d9822b": 1, "#222222": 1}
+    assert "always the commonest answer" in parts["masked_lm_accuracy"] and not parts.keys() & COMMONEST.keys()
+    assert "always the commonest answer" not in parts["next_sentence_accuracy"]
+    assert "held out: masked_lm_accuracy_of_commonest" in parts["So far"]
 
 
 def test_flags_starts_and_versions():

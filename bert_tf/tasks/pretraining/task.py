@@ -6,16 +6,19 @@ import tensorflow as tf
 
 from bert_tf.config import EncoderConfig
 from bert_tf.data.features import ENCODER_INPUTS, keras_inputs
+from bert_tf.evaluation.metrics import share_of_commonest
 from bert_tf.modeling.pretrainer import Pretrainer
 from bert_tf.names import SENTENCE_OBJECTIVES
+from bert_tf.tasks.protocols import Trainable
 
 _PACKED = ("sentence_ids", "next_sentence_positions")
 _PARTS = ("masked_lm", "next_sentence")
 _LOGITS = {"masked_lm": "mlm_logits", "next_sentence": "nsp_logits"}
 _LABELS = {"masked_lm": "masked_lm_ids", "next_sentence": "next_sentence_labels"}
+_COMMONEST = "accuracy_of_commonest"
 
 
-class PretrainingTask:
+class PretrainingTask(Trainable):
     """What run_pretraining trains; see `tasks/task.py` for what the methods mean.
 
     The two objectives on sentences have one head and one feature, `next_sentence_labels`: what 1 means there, a random
@@ -65,7 +68,8 @@ class PretrainingTask:
 
     @property
     def metric_names(self):
-        return (*(f"{part}_{name}" for part in self._parts for name in ("accuracy", "loss")), "loss")
+        google = (*(f"{part}_{name}" for part in self._parts for name in ("accuracy", "loss")), "loss")
+        return (*google, f"{self._parts[0]}_perplexity", *(f"{part}_{_COMMONEST}" for part in self._parts))
 
     @property
     def head(self):
@@ -83,14 +87,19 @@ class PretrainingTask:
     def denominators(self, batch):
         return {f"{part}_weights": tf.reduce_sum(_weights(part, batch)) for part in self._parts}
 
-    def loss(self, outputs, batch, denominators):
-        """The mean over the predictions plus the mean over the sentences; nothing to predict counts as 0."""
+    @property
+    def loss_weights(self):
+        return {f"{part}_loss": 1.0 for part in self._parts}
+
+    def loss_parts(self, outputs, batch, denominators):
+        """The mean over the predictions and the mean over the sentences; nothing to predict counts as 0."""
         sums = self.collected(outputs, batch)  # what is not used of it, the graph leaves out
-        means = [
-            tf.math.divide_no_nan(tf.reduce_sum(sums[f"{part}_loss"]), denominators[f"{part}_weights"])
+        return {
+            f"{part}_loss": tf.math.divide_no_nan(
+                tf.reduce_sum(sums[f"{part}_loss"]), denominators[f"{part}_weights"]
+            )
             for part in self._parts
-        ]
-        return tf.add_n(means)
+        }
 
     def example_losses(self, outputs, batch):
         return None
@@ -104,7 +113,8 @@ class PretrainingTask:
                 packed rows `next_sentence_weights`; rows whose `is_real_example` is 0 count for nothing.
 
         Returns:
-            float32 [B] by name: masked_lm_loss, masked_lm_correct, masked_lm_weights, and the same of next_sentence.
+            By name masked_lm_loss, masked_lm_correct, masked_lm_weights, float32 [B], and masked_lm_labels, int32
+            [B, M]: 1 + the label, 0 where its weight is 0. And the same of next_sentence.
         """
         sums = {}
         for part in self._parts:
@@ -113,17 +123,23 @@ class PretrainingTask:
         return sums
 
     def metrics(self, outputs, rows=None):
-        """Returns google-research/bert's results but `global_step`, of what `collected` kept of all rows.
+        """Returns google-research/bert's results but `global_step`, and ours, of what `collected` kept of all rows.
 
-        `loss` is the sum of the two means. Means over nothing are NaN.
+        `loss` is the sum of the two means. Means over nothing are NaN. `masked_lm_perplexity` is e to the power of the
+        loss, and `..._accuracy_of_commonest` what always giving the commonest label of these rows would get.
         """
-        sums = {name: float(np.sum(values, dtype=np.float64)) for name, values in outputs.items()}
-        scores = {}
+        scores, ours = {}, {}
         for part in self._parts:
-            weights = sums[f"{part}_weights"] or float("nan")
-            scores[f"{part}_accuracy"] = sums[f"{part}_correct"] / weights
-            scores[f"{part}_loss"] = sums[f"{part}_loss"] / weights
-        return scores | {"loss": sum(scores[f"{part}_loss"] for part in self._parts)}
+            loss, correct, weights = (
+                float(np.sum(outputs[f"{part}_{name}"], dtype=np.float64)) for name in ("loss", "correct", "weights")
+            )
+            weights = weights or float("nan")
+            scores |= {f"{part}_accuracy": correct / weights, f"{part}_loss": loss / weights}
+            ours[f"{part}_{_COMMONEST}"] = share_of_commonest(outputs[f"{part}_labels"])
+        scores["loss"] = sum(scores[f"{part}_loss"] for part in self._parts)
+        predictions = self._parts[0]
+        perplexity = {f"{predictions}_perplexity": float(np.exp(scores[f"{predictions}_loss"]))}
+        return scores | perplexity | ours
 
 
 def _weights(part, batch):
@@ -139,4 +155,5 @@ def _sums(part, logits, labels, weights):
     losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits)
     right = tf.cast(tf.argmax(logits, -1, output_type=tf.int32) == labels, tf.float32)
     values = {"loss": losses * weights, "correct": right * weights, "weights": weights}
-    return {f"{part}_{name}": tf.reduce_sum(value, axis=1) for name, value in values.items()}
+    sums = {f"{part}_{name}": tf.reduce_sum(value, axis=1) for name, value in values.items()}
+    return sums | {f"{part}_labels": tf.where(weights > 0, labels + 1, 0)}

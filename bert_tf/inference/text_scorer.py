@@ -1,0 +1,209 @@
+"""How likely a model finds a text: the pseudo-log-likelihood of masked LM, and the likelihood of left to right."""
+
+import functools
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+from absl import logging
+
+from bert_tf.data.features import ENCODER_INPUTS
+from bert_tf.extraction.extractor import check_texts
+from bert_tf.inference.masked_lm import longest_row, open_masked_lm, warn_of_unknown, with_weights
+from bert_tf.tasks.fill_mask import FillMaskTask
+
+PSEUDO, PLAIN = "pseudo_log_likelihood", "log_likelihood"
+
+_CHUNK = 1024  # texts tokenized and sorted at a time
+_PIECES = 4096  # of a batch, padding included
+_LOGITS = 2**25  # of a batch: 128 MiB
+_WIDTHS = 8  # widths are multiples of this
+
+
+class TextScore(NamedTuple):
+    """The score of one text.
+
+    Attributes:
+        pieces: of the text as the vocabulary writes them, special ones left out.
+        log_probabilities: float32 [P], the natural logarithm of each piece's probability, given the others or those
+            before it.
+    """
+
+    pieces: list[str]
+    log_probabilities: np.ndarray
+
+    @property
+    def total(self) -> float:
+        """The sum of the logarithms, 0 for a text without pieces."""
+        return float(np.sum(self.log_probabilities, dtype=np.float64))
+
+    @property
+    def per_piece(self) -> float:
+        """Their mean, 0 for a text without pieces."""
+        return self.total / max(1, len(self.pieces))
+
+
+class TextScorer:
+    """A model with a masked-LM head that says how likely texts are.
+
+        scorer = TextScorer("uncased_L-12_H-768_A-12")
+        [score.total for score in scorer(["The man went home .", "The man home went ."])]
+
+    Each piece of a text is masked in turn, and its log-probability read off: the sum of these is the text's
+    pseudo-log-likelihood (Salazar et al. 2020, "Masked Language Model Scoring", equation 2). A model that learned left
+    to right reads a text once, and the sum is the text's log-likelihood, given [CLS]. Special pieces are not scored.
+
+    Args:
+        path: a Hugging Face or bert_tf directory, or a TF1 checkpoint's prefix, with a masked-LM head.
+        vocab_file, do_lower_case: None: what lies beside the checkpoint.
+        max_seq_length: pieces of a row at most, special ones included; None: as many as the model can take. What lies
+            beyond is neither read nor scored, and the log says so.
+
+    Attributes:
+        measure: "pseudo_log_likelihood" or "log_likelihood": what the sums are.
+
+    Raises:
+        ValueError: there is no such checkpoint, it has no masked-LM head, or its files do not fit together.
+    """
+
+    def __init__(self, path, vocab_file=None, do_lower_case=None, max_seq_length=None):
+        checkpoint, description = open_masked_lm(path, vocab_file, do_lower_case)
+        self.tokenizer, config = description.tokenizer, description.config
+        self.measure = measure_of(description)
+        self.max_seq_length = longest_row(description, max_seq_length)
+        self._model = with_weights(FillMaskTask(config, self.tokenizer.vocab), checkpoint)
+        self._vocab_size = config.vocab_size
+        template = self.tokenizer.template
+        self._before, self._after = len(template.before), len(template.after)
+        self._score = {PSEUDO: self._masked, PLAIN: self._left_to_right}[self.measure]
+
+    def __call__(self, texts: Sequence[str]) -> list[TextScore]:
+        """Returns the score of each text, in order.
+
+        Raises:
+            ValueError: what is given is no list of texts.
+        """
+        check_texts(texts)
+        chunks = [texts[start : start + _CHUNK] for start in range(0, len(texts), _CHUNK)]
+        return [score for chunk in chunks for score in self._scores(chunk)]
+
+    def _scores(self, texts):
+        tokenized = self.tokenizer.tokenize(list(texts))
+        rows = self.tokenizer.pack(tokenized, max_seq_length=self.max_seq_length)
+        ids, splits = rows["input_ids"].flat_values.numpy(), rows["input_ids"].row_splits.numpy()
+        lengths = np.diff(splits)
+        warn_of_unknown(ids, len(texts), self.tokenizer)
+        self._warn_of_cut(tokenized.row_lengths().numpy() - self._scored(lengths))
+        values = np.zeros(len(ids), np.float32)  # beside the ids
+        order = np.argsort(-lengths, kind="stable")
+        self._score(rows, order, lengths, splits, values)
+        own = [slice(first + self._before, last - self._after) for first, last in zip(splits, splits[1:], strict=False)]
+        return [TextScore([self.tokenizer.vocab[n] for n in ids[each].tolist()], values[each]) for each in own]
+
+    def _masked(self, rows, order, lengths, splits, values):
+        """Fills in the value of every piece that is scored, by a copy of its row in which it is the mask."""
+        number = self._scored(lengths[order])
+        row = np.repeat(order, number)
+        place = np.concatenate([self._before + np.arange(n) for n in number])
+        for chosen, width in self._batches(lengths[row], 1):
+            features = self._features(rows, row[chosen], width)
+            at = place[chosen]
+            values[splits[row[chosen]] + at] = self._of_masked(features, tf.constant(at, tf.int32)).numpy()
+
+    def _left_to_right(self, rows, order, lengths, splits, values):
+        """Fills in the value of every piece, that of each row's first one as 0."""
+        for chosen, width in self._batches(lengths[order], self.max_seq_length):
+            found = self._of_next(self._features(rows, order[chosen], width)).numpy()
+            for row, each in zip(order[chosen].tolist(), found, strict=True):
+                values[splits[row] + 1 : splits[row + 1]] = each[: lengths[row] - 1]
+
+    def _scored(self, lengths):
+        """Returns how many pieces of rows of these lengths are scored."""
+        return lengths - self._before - self._after
+
+    def _batches(self, lengths, predictions):
+        """Yields (slice of rows that descend in length, width of their batch); each row has up to so many logits."""
+        start = 0
+        while start < len(lengths):
+            width = min(-(-int(lengths[start]) // _WIDTHS) * _WIDTHS, self.max_seq_length)
+            most = min(_PIECES // width, _LOGITS // (min(predictions, width) * self._vocab_size))
+            yield slice(start, start + max(1, most)), width
+            start += max(1, most)
+
+    def _features(self, rows, chosen, width):
+        return self.tokenizer.pad({name: tf.gather(row, chosen) for name, row in rows.items()}, width)
+
+    @functools.cached_property
+    def _of_masked(self):
+        mask = tf.constant(self.tokenizer.mask_id, tf.int32)
+
+        def values(features, at):
+            ids, places = features["input_ids"], at[:, tf.newaxis]
+            masked = tf.where(tf.range(tf.shape(ids)[1]) == places, mask, ids)
+            logits = self._logits({**features, "input_ids": masked, "masked_lm_positions": places})
+            return _log_probabilities(tf.gather(ids, places, batch_dims=1), logits)[:, 0]
+
+        return _traced(values, tf.TensorSpec([None], tf.int32))
+
+    @functools.cached_property
+    def _of_next(self):
+        def values(features):
+            ids = features["input_ids"]
+            places = tf.zeros_like(ids[:, 1:]) + tf.range(tf.shape(ids)[1] - 1)
+            return _log_probabilities(ids[:, 1:], self._logits({**features, "masked_lm_positions": places}))
+
+        return _traced(values)
+
+    def _logits(self, features):
+        return tf.cast(self._model(features, training=False)["mlm_logits"], tf.float32)
+
+    def _warn_of_cut(self, lost):
+        if lost.any():
+            logging.warning(
+                "%d of %d texts have more than the %d pieces of `max_seq_length`, the special ones included: what lies "
+                "beyond is neither read nor scored.",
+                *(np.count_nonzero(lost), len(lost), self.max_seq_length),
+            )
+
+
+def measure_of(description) -> str:
+    """Returns what the sums of a model's log-probabilities are, `PSEUDO` or `PLAIN`.
+
+    Args:
+        description: of the model, a `model_files.Description`.
+
+    Raises:
+        ValueError: it learned by masked LM, and its vocabulary has no mask.
+    """
+    tokenizer = description.tokenizer
+    if not description.config.is_decoder and tokenizer.mask_id is None:
+        raise ValueError(
+            f"The vocabulary of a model that learned by masked LM must hold {tokenizer.mask}. Received: "
+            f"{tokenizer.vocab_size} pieces from {tokenizer.vocab_file}, none of them {tokenizer.mask}; "
+            "name the model's own `vocab_file`."
+        )
+    return PLAIN if description.config.is_decoder else PSEUDO
+
+
+def perplexity(total: float, pieces: int) -> float:
+    """Returns e to the power of the mean loss of a piece; NaN where there is none.
+
+    Of pseudo-log-likelihoods it is the pseudo-perplexity of a corpus (Salazar et al. 2020, equation 3).
+
+    Args:
+        total: the sum of the log-probabilities of all pieces.
+        pieces: how many they are.
+    """
+    return float(np.exp(-total / pieces)) if pieces else float("nan")
+
+
+def _log_probabilities(ids, logits):
+    """Returns float32 [B, M], of ids [B, M] and logits [B, M, V]; shares are of the whole table, as in training."""
+    return -tf.nn.sparse_softmax_cross_entropy_with_logits(labels=ids, logits=logits)
+
+
+def _traced(function, *more):
+    """Returns a function of a batch's features, and of what else it takes, as one graph for rows of all widths."""
+    specs = {name: tf.TensorSpec([None, None], tf.int32) for name in ENCODER_INPUTS}
+    return tf.function(function, autograph=False).get_concrete_function(specs, *more)
