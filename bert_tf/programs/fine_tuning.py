@@ -15,7 +15,7 @@ from bert_tf.settings import Settings
 from bert_tf.surgery import adapters
 from bert_tf.tasks.registry import TASKS, find_task, save_task
 from bert_tf.tasks.task import ACTIONS, FineTuned, Outcome, TaskData, TrainedTask
-from bert_tf.training.batching import Batching
+from bert_tf.training.batching import batching_of
 from bert_tf.training.cluster import by_chief, is_chief
 from bert_tf.training.fine_tuning import fine_tuning_config
 from bert_tf.training.history import History
@@ -147,7 +147,7 @@ class FineTuning:
         return Outcome(split, self.data.examples[split], rows, *self.job.outputs_and_losses(scoring))
 
     def _batching(self):
-        return Batching(self.settings.max_seq_length, self.settings.bucket_by_length, self.use_xla)
+        return batching_of(self.settings, self.use_xla)
 
 
 def with_adapters(model: Description, settings: Settings) -> Description:
