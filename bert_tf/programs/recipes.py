@@ -13,12 +13,12 @@ def with_recipe(settings: Settings) -> Settings:
     values = dict(RECIPES[settings.recipe])
     if "max_seq_length" in settings.given:  # one length all along
         values.pop("phases", None)
-    logging.info("--recipe=%s: %s", settings.recipe, _shown({k: v for k, v in values.items() if k not in settings.given}))
-    others = {name: settings.get(name) for name in values if name in settings.given}
-    if changed := {name: value for name, value in others.items() if value != values[name]}:
-        logging.info("Given, and not as in --recipe=%s: %s", settings.recipe, _shown(changed))
+    logging.info("--recipe=%s: %s", settings.recipe, _shown(values.keys() - settings.given, values))
+    given = {name: settings.get(name) for name in values if name in settings.given}
+    if changed := [name for name in given if given[name] != values[name]]:
+        logging.info("Given, and not as in --recipe=%s: %s", settings.recipe, _shown(changed, given))
     return settings.adopt(values)
 
 
-def _shown(values):
-    return " ".join(f"--{name}={value}" for name, value in values.items())
+def _shown(names, values):
+    return " ".join(f"--{name}={values[name]}" for name in sorted(names))

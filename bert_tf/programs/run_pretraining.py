@@ -29,6 +29,7 @@ def main(settings):
     from bert_tf.data.pretraining import phases
     from bert_tf.training.history import History
     from bert_tf.training.job import Job
+    from bert_tf.training.run_record import RunRecord
     from bert_tf.training.scoring import Scoring
 
     settings = with_recipe(settings)
@@ -45,7 +46,9 @@ def main(settings):
         if settings.dry_run:
             _tell_whether_it_fits(settings, plan, task)
             return
-        history = History(settings.output_dir, settings.given_values())
+        files = {"train": plan.paths, "held_out": held_out.paths}
+        record = RunRecord("pretraining", settings, model.config, model.tokenizer, files, run.identity())
+        history = History(settings.output_dir, settings.given_values(), record=record)
         job, scoring = Job(task, run, history), Scoring(scored)
         if settings.do_train:
             held_out = scoring if settings.eval_file else None

@@ -57,8 +57,8 @@ def _adam_config(settings, optimizer):
     if always_corrects(optimizer):
         if settings.where_given("bias_correction") is False:
             raise ValueError(
-                f"`bias_correction=false` must not come with `optimizer={optimizer}`, whose steps are always corrected. "
-                "Received both; leave one of them out."
+                f"`bias_correction=false` must come without `optimizer={optimizer}`, which always corrects. Received "
+                "both; leave one of them out."
             )
         names = [name for name in names if name != "bias_correction"]
     return AdamConfig(**{name: settings.get(name) for name in names})
