@@ -27,9 +27,7 @@ FLAGS = (*MODEL, *TRAINING, *PRETRAINING, *GOOGLE_TPU)
 def main(settings):
     """Trains and scores, or says whether the training would fit."""
     from bert_tf.data.pretraining import phases
-    from bert_tf.training.history import History
     from bert_tf.training.job import Job
-    from bert_tf.training.run_record import RunRecord
     from bert_tf.training.scoring import Scoring
 
     settings = with_recipe(settings)
@@ -46,9 +44,7 @@ def main(settings):
         if settings.dry_run:
             _tell_whether_it_fits(settings, plan, task)
             return
-        files = {"train": plan.paths, "held_out": held_out.paths}
-        record = RunRecord("pretraining", settings, model.config, model.tokenizer, files, run.identity())
-        history = History(settings.output_dir, settings.given_values(), record=record)
+        history = _history(settings, model, run, {"train": plan.paths, "held_out": held_out.paths})
         job, scoring = Job(task, run, history), Scoring(scored)
         if settings.do_train:
             held_out = scoring if settings.eval_file else None
@@ -58,6 +54,15 @@ def main(settings):
         if settings.do_eval:
             _score(settings, job, scoring)
     save_formats(settings, strategy)
+
+
+def _history(settings, model, run, files):
+    """Returns the run's `History`, which writes its record too; `files` are the paths of each split."""
+    from bert_tf.training.history import History
+    from bert_tf.training.run_record import RunRecord
+
+    record = RunRecord("pretraining", settings, model.config, model.tokenizer, files, run.identity())
+    return History(settings.output_dir, settings.given_values(), record=record)
 
 
 def _score(settings, job, scoring):

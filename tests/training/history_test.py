@@ -14,6 +14,7 @@ from bert_tf.checkpoints.store import Store
 from bert_tf.training.actions import KeepBest, Progress
 from bert_tf.training.history import History, read
 from bert_tf.training.loop import RunConfig
+from bert_tf.training.run_record import commit
 
 STATE = types.SimpleNamespace(model=None, optimizer=types.SimpleNamespace(learning_rate=tf.constant(0.25)))
 
@@ -43,6 +44,7 @@ def test_a_run_writes_what_it_does(tmp_path):
     lines = read(tmp_path / "history.jsonl")
     assert _of(lines, "start", "step", "from", "flags") == [(0, None, {"learning_rate": "5e-05", "input_file": "a,b"})]
     assert {"python", "tensorflow", "keras", "numpy", "bert_tf"} == lines[0]["versions"].keys()
+    assert lines[0]["git"] == commit()
     trained = _of(lines, "train", "step", "loss", "skipped", "gradient_norm", "learning_rate")
     assert trained == [(step, 3.0, {2: 2, 8: 1}.get(step, 0), 2.0, 0.25) for step in range(2, 13, 2)]
     for examples, tokens in _of(lines, "train", "examples_per_second", "tokens_per_second"):
