@@ -81,6 +81,10 @@ class Settings:
         """Returns {name: value} of what the user gave, sorted."""
         return {name: self._values[name] for name in sorted(self.given)}
 
+    def to_dict(self) -> dict[str, Any]:
+        """Returns {name: value} of all, sorted."""
+        return dict(sorted(self._values.items()))
+
     def adopt(self, values: Mapping[str, Any]) -> "Settings":
         """Returns the settings with these values, such as a trained model's, where the user gave none.
 

@@ -299,8 +299,9 @@ def test_a_full_disk_leaves_the_older_checkpoints(full, home):
     _check(results["a full disk on the way"], r"model\.ckpt-8 must be written whole\.")
     after = files(home / "stopped")
     assert "Continuing this run from step 4" in results["a full disk on the way"]["log"]
-    # The first were only added to. The page is drawn anew where it fits, which hangs on how long the paths in it are.
-    others = {name for name in after if name.startswith("train/")} | {"history.jsonl", "report.html"}
+    # The first were only added to, the record is of the latest start. The page is drawn anew where it fits, which hangs
+    # on how long the paths in it are.
+    others = {name for name in after if name.startswith("train/")} | {"history.jsonl", "report.html", "run.json"}
     assert after.keys() == before["stopped"].keys() | others
     assert {n: v for n, v in after.items() if n not in others} == {
         n: v for n, v in before["stopped"].items() if n not in others}  # fmt: skip

@@ -281,6 +281,11 @@ GOOGLE_FLAGS = {
     "num_train_epochs": 3.0, "warmup_proportion": 0.1, "save_checkpoints_steps": 1000, "iterations_per_loop": 1000,
     "use_tpu": False, "tpu_name": None, "tpu_zone": None, "gcp_project": None, "master": None, "num_tpu_cores": 8,
 }  # fmt: skip
+# BERT's Adam, as google-research/bert's optimization.py has it.
+OPTIMIZER_FLAGS = {
+    "schedule": "linear", "weight_decay_rate": 0.01, "adam_beta1": 0.9, "adam_beta2": 0.999, "adam_epsilon": 1e-6,
+    "clip_norm": 1.0, "bias_correction": False,
+}  # fmt: skip
 OUR_FLAGS = {
     "do_lower_case": None,  # Google: True; here unset means what the checkpoint says, else True
     "precision": "float32", "use_xla": "auto", "distribution_strategy": "default", "seed": 0, "deterministic": False,
@@ -292,7 +297,8 @@ OUR_FLAGS = {
     "layerwise_lr_decay": 1.0, "unfreeze_epochs": 0.0, "reinit_layers": 0, "lora_rank": 0, "lora_alpha": None,
     "lora_targets": ["query", "value"], "problem_type": "single_label",
     "label_separator": ",", "class_weights": None, "label_smoothing": 0.0, "early_stopping": 0,
-    "fit_temperature": False, "long_text": "truncate", "doc_stride": None, "max_windows": 32,
+    "fit_temperature": False, "long_text": "truncate", "doc_stride": None, "max_windows": 32, "bucket_batches": 50,
+    **OPTIMIZER_FLAGS,
 }  # fmt: skip
 
 
@@ -314,7 +320,7 @@ OUR_SQUAD_FLAGS = {
     "export_dir": None, "export_dtype": "float32", "save_format": [],
     "worker_hosts": [], "task_index": None, "freeze_layers": "0",
     "layerwise_lr_decay": 1.0, "unfreeze_epochs": 0.0, "reinit_layers": 0, "lora_rank": 0, "lora_alpha": None,
-    "lora_targets": ["query", "value"],
+    "lora_targets": ["query", "value"], "bucket_batches": 50, **OPTIMIZER_FLAGS,
 }  # fmt: skip
 
 
@@ -331,8 +337,9 @@ OUR_PRETRAINING_FLAGS = {
     "gradient_accumulation_steps": 1, "rematerialize": False, "keep_checkpoints": 5, "overwrite_output_dir": False,
     "worker_hosts": [], "task_index": None,
     "save_format": [], "vocab_file": None, "do_lower_case": None, "eval_file": None,
-    "phases": None, "optimizer": "adamw", "schedule": "linear", "objective": "masked_lm", "skip_bad_steps": True,
-    "dry_run": False, "masked_lm_prob": 0.15, "masking": "token",
+    "phases": None, "optimizer": "adamw", "objective": "masked_lm", "skip_bad_steps": True,
+    "dry_run": False, "masked_lm_prob": 0.15, "masking": "token", "recipe": None, "dropout_prob": None,
+    **OPTIMIZER_FLAGS,
 }  # fmt: skip
 
 # google-research/bert, create_pretraining_data.py.

@@ -11,7 +11,7 @@ from bert_tf.data.features import FEATURES
 
 # A pool of so many batches is sorted by length: enough for batches of nearly equal lengths, and few enough that a batch
 # is still a chance draw from a large part of the data.
-_POOL_BATCHES = 50
+POOL_BATCHES = 50
 WIDTH_STEP = 8  # widths are multiples of this: oneDNN's kernels like it, and there are fewer shapes
 
 
@@ -77,11 +77,11 @@ class Tokenized:
         return {**inputs, "input_mask": mask.astype(np.int32)}
 
 
-def training_order(lengths, batch_size, num_steps, seed, by_length=True):
+def training_order(lengths, batch_size, num_steps, seed, by_length=True, pool_batches=POOL_BATCHES):
     """Decides which examples make up each step: a pure function of its arguments, so a resumed run finds its place.
 
     The examples come in a new random order each epoch, one epoch after the other without a gap. With `by_length` every
-    pool of 50 batches (one epoch where that is less) is sorted by length, cut into batches, and these are shuffled.
+    pool of batches (one epoch where that is less) is sorted by length, cut into batches, and these are shuffled.
 
     Args:
         lengths: int [n].
@@ -89,6 +89,7 @@ def training_order(lengths, batch_size, num_steps, seed, by_length=True):
         num_steps: steps of the whole run.
         seed: of the shuffling.
         by_length: False: batches are the plain random order.
+        pool_batches: of a pool, at least 1; with 1 the batches hold what they hold without `by_length`.
 
     Returns:
         int64 [num_steps, batch_size], indices of examples.
@@ -98,7 +99,7 @@ def training_order(lengths, batch_size, num_steps, seed, by_length=True):
     order = np.concatenate(epochs)[:needed].reshape(num_steps, batch_size)
     if not by_length:
         return order
-    size = min(_POOL_BATCHES, max(1, n // batch_size))  # an epoch at most, lest an example meet itself in a batch
+    size = min(pool_batches, max(1, n // batch_size))  # an epoch at most, lest an example meet itself in a batch
     pools = []
     for pool, start in enumerate(range(0, num_steps, size)):
         examples = order[start : start + size].reshape(-1)

@@ -4,7 +4,9 @@ from bert_tf.settings import Flag
 
 GLUE = (
     Flag("glue_dir", None, "The folder with GLUE's folders, such as CoLA and RTE. Without it nothing is trained: the "
-         "page is made from the runs that are in --output_dir."),  # fmt: skip
+         "page is made from the runs that are in --output_dir, unless there are --tables."),  # fmt: skip
+    Flag("tables", None, "Tables of your own, beside GLUE's tasks or alone: a JSON object, each table's name and its "
+         "train_file and eval_file."),  # fmt: skip
     Flag("output_dir", None, "Where the runs and the page go.", required=True),
     Flag("tasks", None, "GLUE's tasks, with commas between them; default: all whose training examples are in "
          "--glue_dir.", "list"),  # fmt: skip
@@ -20,5 +22,6 @@ GLUE = (
     Flag("do_predict", False, "Let each task's best run answer the test file, and make submission.zip for GLUE's "
          "leaderboard.", "bool"),  # fmt: skip
     Flag("compare", None, "Another --output_dir, or the folder of one run: each task's best run here is compared "
-         "with the best there by a paired bootstrap."),  # fmt: skip
+         "with the best there by a paired bootstrap, and the seeds of its best setting by a permutation "
+         "test."),  # fmt: skip
 )

@@ -2,6 +2,7 @@
 
 from bert_tf import names
 from bert_tf.flags.corpus import MASKING
+from bert_tf.flags.recipes import RECIPES
 from bert_tf.settings import Flag, with_attributes
 
 PRETRAINING = (
@@ -11,13 +12,16 @@ PRETRAINING = (
     Flag("phases", None, "Several kinds of rows, one after the other: LENGTHxSTEPS, or a share of --num_train_steps, "
          "and @BATCH if that differs, such as 128x90%,512x10%@8. Each phase reads the files of --input_file whose "
          "rows have its length."),  # fmt: skip
+    Flag("recipe", None, "A recipe by name: it sets the flags that are not given, and the log says to what.",
+         choices=tuple(RECIPES)),  # fmt: skip
     Flag("num_train_steps", 100_000, "Steps in all.", "integer", low=1),
     Flag("num_warmup_steps", 10_000, "Steps in which the rate rises.", "integer", low=0),
     Flag("max_eval_steps", 100, "Most batches per scoring.", "integer", low=1),
     Flag("optimizer", "adamw", "BERT's Adam, or LAMB for batches of thousands.", choices=names.OPTIMIZERS),
-    Flag("schedule", "linear", "How the rate falls.", choices=names.SCHEDULES),
     Flag("objective", "masked_lm", "What is predicted: masked pieces, or each next piece from those before it.",
          choices=names.OBJECTIVES),  # fmt: skip
+    Flag("dropout_prob", None, "Dropout in pretraining; the model keeps that of its configuration, for fine-tuning; "
+         "default: that one here too.", "float", low=0, high=0.99),  # fmt: skip
     Flag("skip_bad_steps", True, "Skip a step whose loss is not finite or leaps, count it, and go back to a "
          "checkpoint after 20 in a row.", "bool"),  # fmt: skip
     Flag("dry_run", False, "Say whether it fits, and end: parameters, memory, tokens per step.", "bool"),

@@ -5,6 +5,21 @@ from bert_tf.flags.conversion import SAVE
 from bert_tf.flags.devices import DEVICES
 from bert_tf.settings import Flag
 
+# How the optimizer moves the weights; `training.optimizers.AdamConfig` has the same names.
+_OPTIMIZER = (
+    Flag("learning_rate", 5e-5, "The peak of Adam's rate.", "float", low=0),
+    Flag("schedule", "linear", "How the rate falls behind the warm-up.", choices=names.SCHEDULES),
+    Flag("weight_decay_rate", 0.01, "Share of each weight, times the rate, that a step takes away; not of LayerNorm "
+         "and biases.", "float", low=0),  # fmt: skip
+    Flag("adam_beta1", 0.9, "How much of the mean of the gradients stays from step to step.", "float", low=0, high=1),
+    Flag("adam_beta2", 0.999, "The same of the mean of their squares.", "float", low=0, high=1),
+    Flag("adam_epsilon", 1e-6, "Added to the root of that mean.", "float", low=0),
+    Flag("clip_norm", 1.0, "Gradients whose norm over all weights is above this are scaled down to it; 0: none are.",
+         "float", low=0),  # fmt: skip
+    Flag("bias_correction", False, "Correct both means for having begun at 0, as Adam does and BERT's Adam does not.",
+         "bool"),  # fmt: skip
+)
+
 # Of any training.
 TRAINING = (
     *DEVICES,
@@ -15,7 +30,7 @@ TRAINING = (
     Flag("do_eval", False, "Score on held-out examples.", "bool"),
     Flag("train_batch_size", 32, "Examples per step, over all devices.", "integer", low=1),
     Flag("eval_batch_size", 8, "Examples at a time in --do_eval.", "integer", low=1),
-    Flag("learning_rate", 5e-5, "The peak of Adam's rate.", "float", low=0),
+    *_OPTIMIZER,
     Flag("save_checkpoints_steps", 1000, "Steps between two checkpoints.", "integer", low=1),
     Flag("keep_checkpoints", 5, "How many of the last checkpoints are kept.", "integer", low=1),
     Flag("gradient_accumulation_steps", 1, "Cut each batch into this many parts, to save memory; the result stays "
@@ -36,4 +51,6 @@ RUN = (
     Flag("num_train_epochs", 3.0, "Passes over the training examples.", "float", low=0),
     Flag("warmup_proportion", 0.1, "Share of the steps in which the rate rises.", "float", low=0, high=1),
     Flag("bucket_by_length", True, "Batch examples of similar lengths and pad to the longest only.", "bool"),
+    Flag("bucket_batches", 50, "With --bucket_by_length: the examples of so many batches are sorted by length "
+         "together. Fewer: batches are more by chance, and wider; 1: by chance alone.", "integer", low=1),  # fmt: skip
 )

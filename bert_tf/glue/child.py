@@ -4,7 +4,7 @@ import pathlib
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from absl import logging
 
@@ -25,28 +25,40 @@ _SAYS = 60  # seconds between two lines of a run's progress
 _TAIL = 15  # lines of a failed run's log that are shown
 
 
-def check_others(others: Sequence[str]):
+def check_others(others: Sequence[str], of_tables: Iterable[str] = ()):
     """Checks the flags of run_classifier that came behind `--`; whether they exist it says itself.
+
+    Args:
+        others: the flags.
+        of_tables: names of those that the user's tables decide.
 
     Raises:
         ValueError: one is not of the form --name or --name=value, or is a matter of the grid.
     """
+    ours = {*_OURS, *of_tables}
     for flag in others:
         if not flag.startswith("--") or len(flag) < 3:
             raise ValueError(f"Behind `--` every flag must be one word, --name=value. Received: {flag!r}.")
-        if _name(flag) in _OURS or _name(flag).removeprefix("no") in _OURS:
+        if _name(flag) in ours or _name(flag).removeprefix("no") in ours:
             raise ValueError(
                 f"Flags behind `--` must be those that all runs have alike. Received: {flag}, which run_glue decides; "
                 "its own flags stand before the `--`, and --help lists them."
             )
 
 
-def training(run: Run, folder: pathlib.Path, data_dir, init_checkpoint: str, others: Sequence[str]) -> list[str]:
-    """Returns the flags that make a run: it is trained and scored, or goes on where it was interrupted."""
+def training(run: Run, folder: pathlib.Path, data: dict, init_checkpoint: str, others: Sequence[str]) -> list[str]:
+    """Returns the flags that make a run: it is trained and scored, or goes on where it was interrupted.
+
+    Args:
+        run: which.
+        folder: its own.
+        data: the flags that name its examples.
+        init_checkpoint: what it starts from.
+        others: further flags.
+    """
     given = {_name(flag) for flag in others}
     values = {
-        "task_name": run.task,
-        "data_dir": data_dir,
+        **data,
         "output_dir": folder,
         "init_checkpoint": init_checkpoint,
         "do_train": True,

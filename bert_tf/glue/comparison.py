@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -40,6 +41,19 @@ class Compared:
             f"{self.what}, {self.metric.removeprefix('eval_')}: {100 * c.a:.2f} here, {100 * c.b:.2f} there: "
             f"{100 * c.difference:+.2f} (95 % interval {100 * c.low:+.2f} to {100 * c.high:+.2f}), p = {c.p_value:.4f}"
         )
+
+    def row(self) -> tuple[str, str, str]:
+        """Returns what the page shows: a name, the difference, and how sure it is."""
+        c = self.comparison
+        interval = f"95 % interval {100 * c.low:+.2f} to {100 * c.high:+.2f}, p = {c.p_value:.4f}"
+        name = f"{self.what}: {self.metric.removeprefix('eval_')}"
+        return name, f"{100 * c.difference:+.2f}", f"{interval}; {100 * c.a:.2f} here, {100 * c.b:.2f} in {self.there}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns JSON values; scores are from -1.0 to 1.0."""
+        sides = {"here": str(self.here), "there": str(self.there)}
+        about = {"test": "bootstrap", "what": self.what, "metric": self.metric}
+        return {**about, **sides, **dataclasses.asdict(self.comparison)}
 
 
 def is_run(path: str | os.PathLike) -> bool:

@@ -10,11 +10,11 @@ from absl import logging
 
 from bert_tf.data import glue
 from bert_tf.glue import child as glue_child
-from bert_tf.glue import comparison as glue_compare
 from bert_tf.glue import report as glue_report
 from bert_tf.glue import runs as glue_runs
 from bert_tf.glue.runs import Result, Run
 from bert_tf.glue.submission import write_submission
+from bert_tf.glue.tables import Table
 from bert_tf.progress import clock
 
 SUBMISSION_FILE = "submission.zip"
@@ -26,37 +26,46 @@ class Grid:
 
     Attributes:
         output_dir: where all of it lies.
-        glue_dir: GLUE's folders.
+        glue_dir: GLUE's folders, or None where all runs are on tables.
         init_checkpoint: what every run starts from.
         others: further flags of run_classifier.
         runs: those that are wanted; others may be there from earlier commands.
         keep_all: whether the weights of all runs stay, not only those of each task's best.
         claim: of `glue_runs.claimed`.
+        tables: of the user's own, by name.
     """
 
     output_dir: str
-    glue_dir: str
+    glue_dir: str | None
     init_checkpoint: str
     others: Sequence[str]
     runs: Sequence[Run]
     keep_all: bool
     claim: object
+    tables: dict[str, Table] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self):
         self.failed = []
-        self.made_with = {
-            "glue_dir": os.path.realpath(self.glue_dir),
+        self.made_with = {"glue_dir": os.path.realpath(self.glue_dir)} if self.glue_dir else {}
+        self.made_with |= {
             "init_checkpoint": os.path.realpath(self.init_checkpoint),
             "flags": " ".join(self.others),
         }
         glue_runs.check_same(self.output_dir, self.made_with)
+        for result in self.results():
+            table = self.tables.get(result.run.task)
+            if table and table.to_dict() != result.table:
+                raise ValueError(
+                    f"`tables` must say of a table what it said before. Received {table.to_dict()} of {table.name!r}, "
+                    f"with runs in {result.folder} of {result.table}; name it otherwise."
+                )
 
     def train(self):
         """Makes the runs that are not finished, and the page after each."""
         there = {result.run for result in self.results()}
         left = [run for run in self.runs if run not in there]
         logging.info("%d runs, %d of them finished already.", len(self.runs), len(self.runs) - len(left))
-        sizes = {run: glue_runs.training_size(run.task, self.glue_dir) * run.settings.num_train_epochs for run in left}
+        sizes = {run: self._training_size(run.task) * run.settings.num_train_epochs for run in left}
         begin, progress = time.monotonic(), 0.0
         for place, run in enumerate(left):
             spent, to_do = time.monotonic() - begin, sum(sizes[r] for r in left[place:])
@@ -68,12 +77,14 @@ class Grid:
 
     def _make(self, run):
         folder, start = run.folder(self.output_dir), time.monotonic()
-        flags = glue_child.training(run, folder, self._data_dir(run.task), self.init_checkpoint, self.others)
+        table = self.tables.get(run.task)
+        data = table.flags if table else {"task_name": run.task, "data_dir": self._data_dir(run.task)}
+        flags = glue_child.training(run, folder, data, self.init_checkpoint, self.others)
         if not glue_child.execute(flags, folder, self.claim):
             self.failed.append(run)
             return
         seconds = time.monotonic() - start
-        glue_runs.mark_finished(folder, run, seconds)
+        glue_runs.mark_finished(folder, run, seconds, table and table.to_dict())
         scores = glue_runs.finished(folder).scores
         shown = ", ".join(f"{name.removeprefix('eval_')} {100 * value:.2f}" for name, value in scores.items())
         logging.info("    %s, in %s", shown, clock(seconds))
@@ -82,7 +93,7 @@ class Grid:
 
     def answer(self):
         """Lets each task's best run answer the test file, and packs the answers for GLUE's server."""
-        asked = answerers(glue_runs.best(self.results()), self.glue_dir)
+        asked = answerers(glue_runs.best(self.results()), self.glue_dir) if self.glue_dir else []
         for task, result in asked:
             if not _answered(task, result.folder):
                 logging.info("Answering %s by %s", glue.TASKS[task].directory, result.run)
@@ -99,8 +110,8 @@ class Grid:
         write_submission(folders, path)
         logging.info("For GLUE's leaderboard: %s", path)
 
-    def report(self, compared: Sequence[glue_compare.Compared] = ()):
-        """Writes the results and the page."""
+    def report(self, compared: Sequence = ()):
+        """Writes the results and the page; `compared` is as `glue_report.write` takes it."""
         results = self.results()
         there = {result.run for result in results}
         missing = {run: "failed" if run in self.failed else "not yet" for run in self.runs if run not in there}
@@ -109,6 +120,10 @@ class Grid:
     def results(self) -> list[Result]:
         """Returns the finished runs, those of earlier commands too."""
         return glue_runs.all_finished(self.output_dir)
+
+    def _training_size(self, task):
+        table = self.tables.get(task)
+        return table.training_size if table else glue_runs.training_size(task, self.glue_dir)
 
     def _data_dir(self, task):
         return os.path.join(self.glue_dir, glue.TASKS[task].directory)
@@ -130,7 +145,7 @@ def answerers(best: dict[str, Result], glue_dir: str | os.PathLike) -> list[tupl
 
 
 def _with_labels(labels, results: Iterable[Result]):
-    tasks = ((glue.TASKS[result.run.task], result) for result in results)
+    tasks = ((glue.TASKS[result.run.task], result) for result in results if result.run.task in glue.TASKS)
     return next((result for task, result in tasks if task.leaderboard_files and task.labels == labels), None)
 
 

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Sequence
 
 from bert_tf.data import glue
 from bert_tf.files import write_text
-from bert_tf.glue.comparison import Compared
 from bert_tf.glue.runs import Point, Result, Run, best
 from bert_tf.progress import clock
 from bert_tf.report import ACCENT, FILL, Page
@@ -88,7 +87,7 @@ def write(
     results: Sequence[Result],
     missing: dict[Run, str] | None = None,
     made_with: dict | None = None,
-    compared: Sequence[Compared] = (),
+    compared: Sequence = (),
 ):
     """Writes the three files, each all of it or nothing.
 
@@ -97,7 +96,7 @@ def write(
         results: the finished runs.
         missing: the others of the grid -> why they are.
         made_with: what all runs have alike, {name: value}.
-        compared: what `glue_compare.compare` found.
+        compared: what `comparison.compare` and `seeds.compare_seeds` found.
 
     Raises:
         OSError: one cannot be written; it is unchanged.
@@ -132,11 +131,8 @@ def as_json(output_dir, results, missing=None, compared=()) -> dict:
         "best_runs": {task: os.path.relpath(result.folder, output_dir) for task, result in best(results).items()},
         "average": average and dict(zip(("mean", "tasks", "missing_tasks"), average, strict=True)),
         "unfinished": [{**dataclasses.asdict(run), "why": why} for run, why in (missing or {}).items()],
-        "compared": [
-            {"what": c.what, "metric": c.metric, "here": str(c.here), "there": str(c.there),
-             **dataclasses.asdict(c.comparison)} for c in compared
-        ],
-    }  # fmt: skip
+        "compared": [each.to_dict() for each in compared],
+    }
 
 
 def as_table(results: Sequence[Result]) -> str:
@@ -160,7 +156,7 @@ def page(results, missing, made_with, compared, title) -> str:
     )
     document.table("So far", _overview(results, missing, rows))
     if compared:
-        document.table("Against the other", [_comparison(c) for c in compared])
+        document.table("Against the other", [each.row() for each in compared])
     chosen = best(results)
     for task, group in rows.items():
         document.table(task, [_setting(row, best_setting(group)) for row in group])
@@ -197,13 +193,6 @@ def _setting(row, chosen):
 
 def _seeds(count):
     return f"{count} seed{'s' if count > 1 else ''}"
-
-
-def _comparison(compared):
-    c = compared.comparison
-    interval = f"95 % interval {100 * c.low:+.2f} to {100 * c.high:+.2f}, p = {c.p_value:.4f}"
-    name = f"{compared.what}: {compared.metric.removeprefix('eval_')}"
-    return name, f"{100 * c.difference:+.2f}", f"{interval}; {100 * c.a:.2f} here, {100 * c.b:.2f} in {compared.there}"
 
 
 def _strips(group):

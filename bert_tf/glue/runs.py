@@ -70,12 +70,14 @@ class Result:
         folder: where it lies.
         scores: official metrics on every dev file, as eval_results.txt names them, from -1.0 to 1.0.
         seconds: that it took.
+        table: what a table of the user's own was (`tables.Table.to_dict`); None: it is a task of GLUE.
     """
 
     run: Run
     folder: pathlib.Path
     scores: dict[str, float]
     seconds: float
+    table: dict | None = None
 
     @property
     def score(self) -> float:
@@ -107,14 +109,29 @@ def grid(tasks: Iterable[str], seeds: Iterable[int], batches, rates, epochs) -> 
     return [Run(*point) for point in itertools.product(tasks, settings, seeds)]
 
 
-def find_tasks(names: Sequence[str] | None, glue_dir: str) -> list[str]:
+def find_tasks(names: Sequence[str] | None, glue_dir: str | None, tables: Iterable[str] = ()) -> list[str]:
     """Returns the names of the tasks as in `glue_tasks.TASKS`; without `names`, all whose training examples are there.
+
+    Args:
+        names: those that are wanted, or None.
+        glue_dir: GLUE's folders; None: there are only tables.
+        tables: names of the user's own, which may be among `names`, and without `names` come after GLUE's tasks.
 
     Raises:
         ValueError: no such task, no such folder, or no task at all.
     """
-    if not os.path.isdir(glue_dir):
+    tables = list(tables)
+    asked_tables = tables if names is None else [name for name in dict.fromkeys(names) if name in tables]
+    if tables and (glue_dir is None or names is not None):
+        names = [name for name in names or () if name not in tables]
+        if not names:
+            return asked_tables
+    if glue_dir is None or not os.path.isdir(glue_dir):
         raise ValueError(f"`glue_dir` must be a directory. Received {glue_dir!r}, where there is none; correct it.")
+    return [*_find_glue_tasks(names, glue_dir), *asked_tables]
+
+
+def _find_glue_tasks(names, glue_dir):
     there = [name for name in glue.TASKS if training_size(name, glue_dir)]
     asked = there if names is None else list(dict.fromkeys(map(_find_task, names)))
     if missing := [glue.TASKS[name].directory for name in asked if name not in there] or ([] if asked else ["RTE"]):
@@ -148,20 +165,27 @@ def finished(folder: str | os.PathLike) -> Result | None:
     if not note.exists() or scores is None:
         return None
     values = json.loads(note.read_text(encoding="utf-8"))
-    run = Run(values["task"], Point(**values["settings"]), values["seed"])
-    return Result(run, folder, official(scores, glue.TASKS[run.task].metrics), values["seconds"])
+    run, table = Run(values["task"], Point(**values["settings"]), values["seed"]), values.get("table")
+    metrics = table["metrics"] if table else glue.TASKS[run.task].metrics
+    return Result(run, folder, official(scores, metrics), values["seconds"], table)
 
 
 def all_finished(output_dir: str | os.PathLike) -> list[Result]:
     """Returns every finished run below `output_dir`, of earlier commands too, in the order of `grid`'s parts."""
     results = map(finished, sorted(path.parent for path in pathlib.Path(output_dir).glob(f"*/*/*/{FINISHED_FILE}")))
-    order = list(glue.TASKS)
-    return sorted(filter(None, results), key=lambda r: (order.index(r.run.task), r.run.settings, r.run.seed))
+    order = {name: place for place, name in enumerate(glue.TASKS)}  # behind them the user's own, by name
+
+    def place(result):
+        run = result.run
+        return order.get(run.task, len(order)), run.task, run.settings, run.seed
+
+    return sorted(filter(None, results), key=place)
 
 
-def mark_finished(folder: pathlib.Path, run: Run, seconds: float):
-    """Notes that the run ended well."""
-    text = json.dumps({**dataclasses.asdict(run), "seconds": round(seconds, 1)}, indent=2)
+def mark_finished(folder: pathlib.Path, run: Run, seconds: float, table: dict | None = None):
+    """Notes that the run ended well; `table` is as of `Result`."""
+    values = {**dataclasses.asdict(run), "seconds": round(seconds, 1)} | ({"table": table} if table else {})
+    text = json.dumps(values, indent=2)
     write_text(folder / FINISHED_FILE, text + "\n")
 
 
@@ -198,23 +222,20 @@ def made_with(output_dir: str | os.PathLike) -> dict:
 
 
 def check_same(output_dir: str | os.PathLike, now: dict):
-    """Notes with what the runs below `output_dir` are made, or holds it against what was noted.
+    """Notes with what the runs below `output_dir` are made, or holds it against what was noted. New names are added.
 
     Raises:
         ValueError: they were begun with something else: their scores would not be comparable.
     """
-    path = pathlib.Path(output_dir, _GRID_FILE)
-    if not (then := made_with(output_dir)):
-        write_text(path, json.dumps(now, indent=2) + "\n")
-        return
-    changes = [
-        f"{name}: {then.get(name)!r} then, {value!r} now" for name, value in now.items() if then.get(name) != value
-    ]
-    if changes:
+    path, then = pathlib.Path(output_dir, _GRID_FILE), made_with(output_dir)
+    known = [name for name in now if name in then]
+    if changes := [f"{name}: {then[name]!r} then, {now[name]!r} now" for name in known if then[name] != now[name]]:
         raise ValueError(
             f"All runs below one `output_dir` must be made with the same flags ({path}). "
             f"Received {'; '.join(changes)}. Name another `output_dir`; `compare` sets the two side by side."
         )
+    if len(known) < len(now):
+        write_text(path, json.dumps({**then, **now}, indent=2) + "\n")
 
 
 @contextlib.contextmanager

@@ -15,13 +15,14 @@ from bert_tf.settings import Settings
 from bert_tf.surgery import adapters
 from bert_tf.tasks.registry import TASKS, find_task, save_task
 from bert_tf.tasks.task import ACTIONS, FineTuned, Outcome, TaskData, TrainedTask
-from bert_tf.training.batching import Batching
+from bert_tf.training.batching import batching_of
 from bert_tf.training.cluster import by_chief, is_chief
 from bert_tf.training.fine_tuning import fine_tuning_config
 from bert_tf.training.history import History
 from bert_tf.training.job import Job
 from bert_tf.training.layer_rates import ALL
 from bert_tf.training.output import prepare as prepare_output
+from bert_tf.training.run_record import RunRecord
 
 
 def run_task(kind: type[FineTuned], settings: Settings):
@@ -56,7 +57,9 @@ def run_task(kind: type[FineTuned], settings: Settings):
         identity = task.identity() | ({"lora": lora.to_dict()} if lora else {})
         config = fine_tuning_config(settings, num_layers, train, identity, use_xla)
         read = {split: {"file": os.fspath(each.path), "rows": len(each)} for split, each in data.examples.items()}
-        job = Job(task, config, History(settings.output_dir, settings.given_values(), read))
+        files = {split: [each["file"]] for split, each in read.items()}
+        record = RunRecord(task.name, settings, model.config, model.tokenizer, files, config.identity())
+        job = Job(task, config, History(settings.output_dir, settings.given_values(), read, record))
         run = FineTuning(settings, model, data, rows, as_trained, job, use_xla)
         run.train_or_restore()
         run.score_and_answer()
@@ -147,7 +150,7 @@ class FineTuning:
         return Outcome(split, self.data.examples[split], rows, *self.job.outputs_and_losses(scoring))
 
     def _batching(self):
-        return Batching(self.settings.max_seq_length, self.settings.bucket_by_length, self.use_xla)
+        return batching_of(self.settings, self.use_xla)
 
 
 def with_adapters(model: Description, settings: Settings) -> Description:

@@ -23,7 +23,7 @@ def main(settings, others):
     """Makes the grid of runs, or the page of the runs that are there."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # by this exit the running script ends too
     try:
-        _make_grid(settings, others) if settings.glue_dir else _only_report(settings, others)
+        _make_grid(settings, others) if settings.glue_dir or settings.tables else _only_report(settings, others)
     except (KeyboardInterrupt, SystemExit) as end:
         logging.error("Stopped. The same command goes on where it was.")
         sys.exit(end.code if isinstance(end, SystemExit) else 128 + signal.SIGINT)
@@ -32,13 +32,16 @@ def main(settings, others):
 def _make_grid(settings, others):
     from bert_tf.glue import grid as glue_grid
     from bert_tf.glue import runs as glue_runs
+    from bert_tf.glue.tables import read_tables
 
-    runs = _plan(settings, others)
+    tables = read_tables(settings.tables) if settings.tables else {}
+    runs = _plan(settings, others, tables)
     out = settings.output_dir
     os.makedirs(out, exist_ok=True)
     with glue_runs.claimed(out) as claim:
         keep_all = settings.keep_models == "all"
-        grid = glue_grid.Grid(out, settings.glue_dir, settings.init_checkpoint, others, runs, keep_all, claim)
+        start = settings.init_checkpoint
+        grid = glue_grid.Grid(out, settings.glue_dir, start, others, runs, keep_all, claim, tables)
         grid.train()
         if settings.do_predict and grid.results():
             grid.answer()
@@ -51,12 +54,12 @@ def _make_grid(settings, others):
         )
 
 
-def _plan(settings, others):
+def _plan(settings, others, tables):
     """Returns the runs of the grid, once all that can be checked before the first of them is."""
     from bert_tf.glue import child, comparison
     from bert_tf.glue import runs as glue_runs
 
-    child.check_others(others)
+    child.check_others(others, {name for table in tables.values() for name in table.flags})
     start = settings.init_checkpoint
     if not start:
         raise ValueError("--init_checkpoint must name the weights to start from. Received none; give a checkpoint.")
@@ -65,7 +68,7 @@ def _plan(settings, others):
             f"--init_checkpoint must be a directory, file or TF1 prefix. Received {start}, where nothing is; "
             "correct it."
         )
-    tasks = glue_runs.find_tasks(settings.tasks, settings.glue_dir)
+    tasks = glue_runs.find_tasks(settings.tasks, settings.glue_dir, tables)
     runs = glue_runs.grid(tasks, glue_runs.axis("seeds", settings.seeds, int), *_axes(settings))
     if settings.compare:
         comparison.best_runs(settings.compare)  # what is wrong with it is said now, not in the morning
@@ -86,7 +89,7 @@ def _only_report(settings, others):
 
     out = settings.output_dir
     if others or settings.tasks or settings.init_checkpoint or settings.do_predict:
-        raise ValueError("Runs are made of the folders in --glue_dir. Received none; give --glue_dir.")
+        raise ValueError("Runs are made of --glue_dir or --tables. Received neither; give --glue_dir or --tables.")
     if not os.path.isdir(out):
         raise ValueError(f"--output_dir must hold runs. Received {out!r}, where nothing is; correct it.")
     if comparison.is_run(out):  # one run: the report.html there is its own
@@ -104,9 +107,12 @@ def _only_report(settings, others):
 
 def _compared(settings):
     """Returns what --compare asks for, and logs it."""
-    from bert_tf.glue import comparison
+    from bert_tf.glue import comparison, seeds
 
-    compared = comparison.compare(settings.output_dir, settings.compare) if settings.compare else []
+    if not settings.compare:
+        return []
+    sides = settings.output_dir, settings.compare
+    compared = [*comparison.compare(*sides), *seeds.compare_seeds(*sides)]
     for each in compared:
         logging.info("%s", each)
     return compared

@@ -18,6 +18,7 @@ from bert_tf.flags.pretraining import PRETRAINING
 from bert_tf.flags.training import TRAINING
 from bert_tf.programs import devices
 from bert_tf.programs.models import describe_model
+from bert_tf.programs.recipes import with_recipe
 from bert_tf.programs.saving import check_formats, save_formats
 
 FLAGS = (*MODEL, *TRAINING, *PRETRAINING, *GOOGLE_TPU)
@@ -26,10 +27,10 @@ FLAGS = (*MODEL, *TRAINING, *PRETRAINING, *GOOGLE_TPU)
 def main(settings):
     """Trains and scores, or says whether the training would fit."""
     from bert_tf.data.pretraining import phases
-    from bert_tf.training.history import History
     from bert_tf.training.job import Job
     from bert_tf.training.scoring import Scoring
 
+    settings = with_recipe(settings)
     strategy, use_xla = devices.prepare(settings)
     plan = phases.plan_of(settings)
     held_out = phases.held_out_of(settings, plan)
@@ -39,11 +40,11 @@ def main(settings):
     batches, scored = _streams(settings, plan, held_out, model.tokenizer.vocab)
     with strategy.scope():
         run = _run_config(settings, plan, model, use_xla)
-        task = _task(settings, model.config, held_out)
+        task = _task(settings, _with_dropout(settings, model.config), held_out)
         if settings.dry_run:
             _tell_whether_it_fits(settings, plan, task)
             return
-        history = History(settings.output_dir, settings.given_values())
+        history = _history(settings, model, run, {"train": plan.paths, "held_out": held_out.paths})
         job, scoring = Job(task, run, history), Scoring(scored)
         if settings.do_train:
             held_out = scoring if settings.eval_file else None
@@ -53,6 +54,15 @@ def main(settings):
         if settings.do_eval:
             _score(settings, job, scoring)
     save_formats(settings, strategy)
+
+
+def _history(settings, model, run, files):
+    """Returns the run's `History`, which writes its record too; `files` are the paths of each split."""
+    from bert_tf.training.history import History
+    from bert_tf.training.run_record import RunRecord
+
+    record = RunRecord("pretraining", settings, model.config, model.tokenizer, files, run.identity())
+    return History(settings.output_dir, settings.given_values(), record=record)
 
 
 def _score(settings, job, scoring):
@@ -82,6 +92,13 @@ def _model(settings, longest):
     model.config = dataclasses.replace(model.config, is_decoder=is_decoder)
     model.check_length(longest)
     return model
+
+
+def _with_dropout(settings, config):
+    """Returns the configuration to train by; what is kept with the model has its own dropout, for fine-tuning."""
+    names = ("hidden_dropout_prob", "attention_probs_dropout_prob")
+    rate = settings.dropout_prob
+    return config if rate is None else dataclasses.replace(config, **dict.fromkeys(names, rate))
 
 
 def _task(settings, config, held_out):
@@ -147,14 +164,15 @@ def _run_config(settings, plan, model, use_xla):
     guard, rollback = (GuardConfig(), Rollback()) if settings.skip_bad_steps else (None, None)
     fixed = settings.use_xla != "false"  # what is made for one shape, numerics.py compiles with XLA
     step = dataclasses.replace(run.step, fixed_shapes=fixed, guard=guard)
-    rules = {"optimizer": settings.optimizer, "schedule": settings.schedule}
-    return dataclasses.replace(run, **rules, step=step, rollback=rollback)
+    return dataclasses.replace(run, step=step, rollback=rollback)
 
 
 def _identity(settings, plan, model):
     """Returns what decides the result besides what `make_run_config` knows of."""
     identity = {"objective": settings.objective, "input_file": {path: os.path.getsize(path) for path in plan.paths}}
     identity |= {"phases": settings.phases} if settings.phases else {}
+    if _with_dropout(settings, model.config) != model.config:
+        identity["dropout_prob"] = settings.dropout_prob
     identity |= model.config.to_dict() | {"vocabulary": _fingerprint(model.tokenizer)}
     if not all(records.masked for records in plan.all_records):
         identity |= {name: settings.get(name) for name in ("masking", "masked_lm_prob", "max_predictions_per_seq")}

@@ -18,7 +18,7 @@ from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.tasks.labels import class_weights
 from bert_tf.tasks.registry import read_task, save_task
 from bert_tf.tasks.task import TrainedTask
-from bert_tf.training.batching import Batching
+from bert_tf.training.batching import Batching, batching_of
 from bert_tf.training.distribution import xla_by_default
 from bert_tf.training.fine_tuning import fine_tuning_config
 from bert_tf.training.interruption import Stopped
@@ -111,7 +111,7 @@ def train(settings: Settings, texts: list[str], labels: list[str], label_ids: np
     )
     examples = as_examples(texts, [labels[place] for place in label_ids])
     rows = task.lay_out(model.tokenizer, examples, settings.max_seq_length, True)
-    batching = Batching(settings.max_seq_length, settings.bucket_by_length, use_xla)
+    batching = batching_of(settings, use_xla)
     with tempfile.TemporaryDirectory() as folder, precision_of(settings.precision), seed_of_weights(settings.seed):
         num_layers = model.config.num_hidden_layers
         run = fine_tuning_config(settings.adopt({"output_dir": folder}), num_layers, rows, task.identity(), use_xla)

@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Callable
 
 from bert_tf.data import dataset
+from bert_tf.settings import Settings
 from bert_tf.training import distribution
 from bert_tf.training.loop import RunConfig
 from bert_tf.training.scoring import Scoring
@@ -20,16 +21,18 @@ class Batching:
         max_seq_length: longest row.
         by_length: batches of similar lengths, padded to their longest.
         use_xla: a few widths only.
+        pool_batches: so many training batches are sorted by length together.
     """
 
     max_seq_length: int
     by_length: bool = True
     use_xla: bool = False
+    pool_batches: int = dataset.POOL_BATCHES
 
     def training(self, examples: dataset.Tokenized, run: RunConfig) -> Callable:
         """Returns the batches of the run from any step on, as `loop.fit` takes them."""
         step = run.train_batch_size, run.num_train_steps, run.step.seed
-        order = dataset.training_order(examples.lengths, *step, self.by_length)
+        order = dataset.training_order(examples.lengths, *step, self.by_length, self.pool_batches)
         return lambda start: self._batches(examples, order[start:])
 
     def scoring(self, examples: dataset.Tokenized, batch_size: int) -> Scoring:
@@ -41,3 +44,19 @@ class Batching:
     def _batches(self, examples, order):
         step = -(-self.max_seq_length // _XLA_WIDTHS) if self.use_xla else dataset.WIDTH_STEP
         return dataset.batches(examples, order, self.max_seq_length, self.by_length, step)
+
+
+def batching_of(settings: Settings, use_xla: bool) -> Batching:
+    """Returns what the settings `max_seq_length`, `bucket_by_length` and `bucket_batches` say; without the last, 50.
+
+    Raises:
+        ValueError: the number of batches was given, but nothing is sorted.
+    """
+    by_length = settings.bucket_by_length
+    if not by_length and "bucket_batches" in settings.given:
+        raise ValueError(
+            "`bucket_batches` must come with `bucket_by_length`. Received `bucket_by_length=false` with it; leave one "
+            "of them out."
+        )
+    pool = settings.get("bucket_batches", dataset.POOL_BATCHES)
+    return Batching(settings.max_seq_length, by_length, use_xla, pool)

@@ -3,6 +3,7 @@
 import dataclasses
 
 from bert_tf.settings import Settings
+from bert_tf.training.batching import Batching, batching_of
 from bert_tf.training.layer_rates import LayerRates
 from bert_tf.training.loop import RunConfig
 from bert_tf.training.run_config import make_run_config
@@ -30,6 +31,9 @@ def fine_tuning_config(settings: Settings, num_layers: int, train, identity: dic
         )
     warmup = int(steps * settings.warmup_proportion)
     identity = {"bucket_by_length": settings.bucket_by_length, "train_examples": fingerprint, **identity}
+    batching = batching_of(settings, use_xla)
+    if batching.pool_batches != Batching.pool_batches:  # older runs wrote down none
+        identity["bucket_batches"] = batching.pool_batches
     config = make_run_config(settings, steps, warmup, use_xla, identity)
     rates = layer_rates(settings, num_layers, num_examples)
     return dataclasses.replace(config, layer_rates=rates, reinit_layers=settings.reinit_layers)

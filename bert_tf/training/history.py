@@ -1,8 +1,8 @@
 """The history of a run, over all its starts: OUTPUT_DIR/history.jsonl, and the page that shows it, report.html.
 
 A line is one JSON object with "kind", "step" and "time" (ISO 8601), and of the kind
-"start": "from" (the checkpoint, or null), "flags" and "versions", each {name: value}, and where files of examples are
-    read "data", {split: {"file", "rows"}};
+"start": "from" (the checkpoint, or null), "flags" and "versions", each {name: value}, "git" (`run_record.commit`), and
+    where files of examples are read "data", {split: {"file", "rows"}};
 "train": what `actions.Progress` reports: means over the steps since the line before, such as "loss", the rates of these
     steps, and "skipped", how many of them were;
 "eval": the scores on held-out examples.
@@ -25,6 +25,7 @@ from absl import logging
 import bert_tf
 from bert_tf.files import atomic_open, write_text
 from bert_tf.training import run_report
+from bert_tf.training.run_record import RunRecord, commit
 
 HISTORY_FILE = "history.jsonl"
 REPORT_FILE = "report.html"
@@ -42,9 +43,13 @@ class History:
         output_dir: of the run; it must be there when the run starts.
         flags: {name: value} that the user gave: `Settings.given_values`.
         data: {split: {"file": path, "rows": number of examples}} of what is read; None: that is not known.
+        record: of the run, to be written when it starts; None: there is none.
     """
 
-    def __init__(self, output_dir: str, flags: dict, data: dict[str, dict] | None = None):
+    def __init__(
+        self, output_dir: str, flags: dict, data: dict[str, dict] | None = None, record: RunRecord | None = None
+    ):
+        self._directory, self._record = output_dir, record
         self._flags = {name: _as_given(value) for name, value in flags.items()}
         self._data = {} if data is None else {"data": data}
         self._title = f"Run {os.path.basename(os.path.abspath(output_dir))}"
@@ -69,10 +74,12 @@ class History:
             OSError: it cannot be written; it is unchanged.
         """
         lines = [line for line in read(self._path) if line["step"] <= step or line["kind"] == "start"]
-        values = {"from": origin, "flags": self._flags, "versions": _versions(), **self._data}
+        values = {"from": origin, "flags": self._flags, "versions": _versions(), "git": commit(), **self._data}
         self._lines = [*lines, _line("start", step, values)]
         with atomic_open(self._path) as file:
             file.writelines(map(_as_text, self._lines))
+        if self._record:
+            self._record.write(self._directory, step, origin)
         importlib.import_module("matplotlib.figure")  # now, for it takes as long as a page, and steps wait for nothing
         self.write_page()
 

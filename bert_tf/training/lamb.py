@@ -1,7 +1,5 @@
 """LAMB: Adam whose step is, variable by variable, as long as the variable (You et al. 2020, arXiv 1904.00962)."""
 
-import math
-
 import keras
 import tensorflow as tf
 
@@ -44,7 +42,7 @@ class Lamb(AdamW):
         **kwargs,
     ):
         numbers = (learning_rate, weight_decay_rate, beta_1, beta_2, epsilon)
-        super().__init__(*numbers, decay_rules, name, layer_rules, **kwargs)
+        super().__init__(*numbers, decay_rules, name, layer_rules, True, **kwargs)
 
     def update_step(self, gradient, variable, learning_rate):
         """Moves one variable by its gradient, float [same shape]; `variable` is a Keras or a TensorFlow variable."""
@@ -62,12 +60,10 @@ class Lamb(AdamW):
             rate *= _trust_ratio(variable, update)
         variable.assign_sub(rate * update)
 
-    def _correction(self, beta, index):
-        """Returns 1 - beta^t, float32 [], of step t = 1, 2, ...: by expm1, since 1 - 0.999 keeps four digits."""
-        step = tf.cast(self.iterations.value, tf.float32) + 1
-        if first := self._paces[index][1]:
-            step = tf.maximum(step - first, 1.0)  # before it nothing moves, but 0 / 0 would be NaN
-        return -tf.math.expm1(step * math.log(beta))
+    def get_config(self):
+        config = super().get_config()
+        del config["bias_correction"]  # which is no choice here
+        return config
 
 
 def _trust_ratio(variable, update):

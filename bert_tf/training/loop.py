@@ -12,7 +12,7 @@ from bert_tf.training import cluster, distribution
 from bert_tf.training.guard import Rollback
 from bert_tf.training.interruption import Interruption, Stopped
 from bert_tf.training.layer_rates import LayerRates
-from bert_tf.training.optimizers import OPTIMIZERS
+from bert_tf.training.optimizers import AdamConfig, make_optimizer
 from bert_tf.training.out_of_memory import first_step
 from bert_tf.training.schedule import SCHEDULES
 from bert_tf.training.state import TrainingState, begin, check_model
@@ -34,6 +34,7 @@ class RunConfig:
         keep_checkpoints: how many of the last ones stay.
         anew: do not continue the run that lies in output_dir.
         optimizer, schedule: names in `OPTIMIZERS` and `SCHEDULES`.
+        adam: the optimizer's numbers.
         step: how a step is made.
         rollback: when the run goes back to a checkpoint; None: never. Needs a guard in `step`.
         layer_rates: which layers move and how fast; None: all alike.
@@ -53,6 +54,7 @@ class RunConfig:
     anew: bool = False
     optimizer: str = "adamw"
     schedule: str = "linear"
+    adam: AdamConfig = AdamConfig()
     step: StepConfig = dataclasses.field(default_factory=StepConfig)
     rollback: Rollback | None = None
     layer_rates: LayerRates | None = None
@@ -79,6 +81,8 @@ class RunConfig:
         new = {
             "optimizer": self.optimizer,
             "schedule": self.schedule,
+            **self.adam.identity(),
+            "clip_norm": self.step.clip_norm,
             "fixed_shapes": self.step.fixed_shapes,
             "guard": self.step.guard,
             "rollback": self.rollback,
@@ -86,6 +90,7 @@ class RunConfig:
             "reinit_layers": self.reinit_layers,
         }
         defaults = {"optimizer": "adamw", "schedule": "linear", "fixed_shapes": False, "reinit_layers": 0}
+        defaults["clip_norm"] = StepConfig.clip_norm
         new = {name: value for name, value in new.items() if value != defaults.get(name)}
         new = {name: dataclasses.asdict(v) if dataclasses.is_dataclass(v) else v for name, v in new.items()}
         return {name: getattr(self, name) for name in names} | step | new | self.settings
@@ -140,7 +145,7 @@ def _make_optimizer(run, model):
         rules = run.layer_rates.rules()
         logging.info("%s", run.layer_rates.describe(run.num_train_steps))
     schedule = SCHEDULES[run.schedule](run.learning_rate, run.num_train_steps, run.num_warmup_steps)
-    optimizer = OPTIMIZERS[run.optimizer](schedule, layer_rules=rules)
+    optimizer = make_optimizer(run.optimizer, schedule, run.adam, rules)
     optimizer.build(model.trainable_variables)
     return optimizer
 

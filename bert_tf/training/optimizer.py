@@ -1,5 +1,6 @@
 """BERT's own Adam (google-research/bert optimization.py, AdamWeightDecayOptimizer)."""
 
+import math
 import re
 
 import keras
@@ -40,7 +41,7 @@ def pace_of(path, rules) -> tuple[float, int]:
 
 @keras.saving.register_keras_serializable("bert_tf")
 class AdamW(keras.optimizers.Optimizer):
-    """Adam with decoupled weight decay and without bias correction.
+    """Adam with decoupled weight decay, by default without bias correction.
 
         m = b1 m + (1 - b1) g;  v = b2 v + (1 - b2) g^2;  w = w - rate (m / (sqrt(v) + epsilon) + decay w)
 
@@ -51,6 +52,8 @@ class AdamW(keras.optimizers.Optimizer):
         decay_rules: pairs (pattern of the whole variable path, whether decayed); see `DECAY_RULES`.
         layer_rules: triples (pattern of the whole variable path, factor of `rate` above, number of the first step in
             which weight and moments move); see `layer_rates.LayerRates`. What no pattern matches: 1 and 0.
+        bias_correction: in the step t = 1, 2, ... of a variable take m / (1 - b1^t) and v / (1 - b2^t) instead, as
+            Kingma and Ba 2015 do (arXiv 1412.6980, section 3): the decoupled form of Loshchilov and Hutter 2019.
 
     Works in `compile` as any Keras optimizer; our own loop calls `apply_reduced`.
     """
@@ -65,6 +68,7 @@ class AdamW(keras.optimizers.Optimizer):
         decay_rules=DECAY_RULES,
         name="adamw",
         layer_rules=(),
+        bias_correction=False,
         **kwargs,
     ):
         super().__init__(learning_rate=learning_rate, name=name, **kwargs)
@@ -74,6 +78,7 @@ class AdamW(keras.optimizers.Optimizer):
         self.epsilon = epsilon
         self.decay_rules = tuple(tuple(rule) for rule in decay_rules)
         self.layer_rules = tuple(tuple(rule) for rule in layer_rules)
+        self.bias_correction = bias_correction
 
     def build(self, variables):
         if self.built:
@@ -94,8 +99,12 @@ class AdamW(keras.optimizers.Optimizer):
         rate, beta_1, beta_2 = self._paced(index, tf.cast(learning_rate, variable.dtype))
         if self._decayed[index]:
             variable.assign(variable * (1 - rate * self.weight_decay_rate))
-        # TensorFlow's fused kernel, one pass over memory. Its bias correction sqrt(1 - b2^t) / (1 - b1^t) is 1 when it
-        # is told that both powers are 0.
+        epsilon = tf.constant(self.epsilon, variable.dtype)
+        if self.bias_correction:  # rate m / c1 / (sqrt(v / c2) + epsilon), with c2 out of the fraction
+            first, second = self._correction(self.beta_1, index), tf.sqrt(self._correction(self.beta_2, index))
+            rate, epsilon = rate * second / first, epsilon * second
+        # TensorFlow's fused kernel, one pass over memory. Its own bias correction counts the steps of all variables
+        # alike, and is none when it is told that both powers are 0.
         tf.raw_ops.ResourceApplyAdam(
             var=variable.handle,
             m=m.handle,
@@ -105,7 +114,7 @@ class AdamW(keras.optimizers.Optimizer):
             lr=rate,
             beta1=tf.cast(beta_1, variable.dtype),
             beta2=tf.cast(beta_2, variable.dtype),
-            epsilon=tf.constant(self.epsilon, variable.dtype),
+            epsilon=epsilon,
             grad=tf.convert_to_tensor(gradient),
         )
 
@@ -120,6 +129,15 @@ class AdamW(keras.optimizers.Optimizer):
             return rate, self.beta_1, self.beta_2
         moves = self.iterations.value >= first
         return tf.where(moves, rate, 0.0), tf.where(moves, self.beta_1, 1.0), tf.where(moves, self.beta_2, 1.0)
+
+    def _correction(self, beta, index):
+        """Returns 1 - beta^t, float32 [], of step t = 1, 2, ...: by expm1, since 1 - 0.999 keeps four digits."""
+        if beta == 0:
+            return tf.ones([])
+        step = tf.cast(self.iterations.value, tf.float32) + 1
+        if first := self._paces[index][1]:
+            step = tf.maximum(step - first, 1.0)  # before it nothing moves, but 0 / 0 would be NaN
+        return -tf.math.expm1(step * math.log(beta))
 
     def moving(self, gradients, variables):
         """Returns the gradients [same shapes] with zeros for variables that do not move yet, as if they were frozen."""
@@ -172,4 +190,5 @@ class AdamW(keras.optimizers.Optimizer):
             "epsilon": self.epsilon,
             "decay_rules": self.decay_rules,
             "layer_rules": self.layer_rules,
+            "bias_correction": self.bias_correction,
         }

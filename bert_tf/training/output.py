@@ -16,6 +16,7 @@ _OWN = (
     "labels.txt",
     "task.json",
     "history.jsonl",
+    "run.json",
     "report.html",
     "train/events.out.tfevents.*",
     "eval/events.out.tfevents.*",

@@ -40,8 +40,12 @@ def page(lines: Sequence[dict], title: str) -> str:
         document.table("Examples", [(name, f"{each['rows']:,}", each["file"]) for name, each in data.items()])
     flags = starts[-1]["flags"]
     document.table("Flags that were given", [(f"--{name}", value) for name, value in flags.items()])
-    document.table("Versions", starts[-1]["versions"].items())
+    document.table("Versions", [*starts[-1]["versions"].items(), *_commit(starts[-1].get("git"))])
     return document.html()
+
+
+def _commit(git):
+    return [("git commit", git["commit"], "with changes" if git["dirty"] else "as it is")] if git else []
 
 
 def _summary(starts, train, held_out):

@@ -19,7 +19,7 @@ class StepConfig:
     Attributes:
         seed: of every dropout mask; masks are a function of (seed, step, replica, micro-batch).
         accumulation: micro-batches that one step is cut into; the step's result does not depend on it but for rounding.
-        clip_norm: the gradients' global norm is at most this (BERT: 1.0).
+        clip_norm: the gradients' global norm is at most this (BERT: 1.0); 0: they are taken as they are.
         use_xla: compile forward and backward, as one XLA program inside each replica.
         scale_loss: multiply the loss so that float16 gradients do not vanish, and skip the steps where they overflow.
         fixed_shapes: batches are all of one shape, or of a few, and the graph may be made for it.
@@ -98,8 +98,9 @@ class TrainStep:
         losses, gradients = over_replicas(self._accumulate(batch, denominators, context))
         gradients = self.optimizer.moving(gradients, self.model.trainable_variables)
         norm = tf.linalg.global_norm(gradients)
-        shrink = self.config.clip_norm / tf.maximum(norm, self.config.clip_norm)
-        gradients = [g * shrink for g in gradients]
+        if self.config.clip_norm:
+            shrink = self.config.clip_norm / tf.maximum(norm, self.config.clip_norm)
+            gradients = [g * shrink for g in gradients]
         return losses | {"gradient_norm": norm} | self._move(gradients, losses["loss"], norm)
 
     def _move(self, gradients, loss, norm):

@@ -56,6 +56,18 @@ def test_batches_by_length_hold_near_lengths_and_come_in_chance_order():
     assert np.abs(np.diff(longest)).mean() > 10  # sorted batches would differ by about 1
 
 
+def test_smaller_pools_make_batches_more_by_chance():
+    lengths = np.random.default_rng(0).integers(3, 60, 8 * 100)
+    plain = dataset.training_order(lengths, 8, 100, seed=0, by_length=False)
+    orders = {n: dataset.training_order(lengths, 8, 100, seed=0, pool_batches=n) for n in (1, 4, 50)}
+    assert (np.sort(orders[1]) == np.sort(plain)).all()  # each batch holds what chance put there
+    assert (orders[50] == dataset.training_order(lengths, 8, 100, seed=0)).all()
+    for start in range(0, 100, 4):
+        assert sorted(orders[4][start : start + 4].reshape(-1)) == sorted(plain[start : start + 4].reshape(-1))
+    wide = {n: lengths[order].max(1).mean() for n, order in orders.items()}
+    assert wide[50] < wide[4] < wide[1]
+
+
 def test_scoring_order_has_every_example_once_the_longest_first():
     lengths = np.array([4, 9, 4, 7, 5])
     assert dataset.scoring_order(lengths, 2).tolist() == [[1, 3], [4, 0], [2, -1]]

@@ -129,7 +129,8 @@ def test_a_folder_is_claimed_by_one_until_its_children_end(tmp_path, caplog):
 
 def test_flags_of_a_run():
     run, others = Run("rte", ONE, 7), ["--precision=mixed_bfloat16", "--keep_checkpoints=3"]
-    flags = glue_child.training(run, pathlib.Path("o"), "glue/RTE", "bert", others)
+    data = {"task_name": "rte", "data_dir": "glue/RTE"}
+    flags = glue_child.training(run, pathlib.Path("o"), data, "bert", others)
     assert {
         "--task_name=rte", "--data_dir=glue/RTE", "--output_dir=o", "--init_checkpoint=bert", "--do_train", "--do_eval",
         "--train_batch_size=16", "--learning_rate=5e-05", "--num_train_epochs=2", "--seed=7",

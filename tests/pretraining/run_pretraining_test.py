@@ -1,5 +1,7 @@
 """run_pretraining.py as a user runs it: records in, a model, scores and a page out."""
 
+import hashlib
+import json
 import os
 import re
 
@@ -25,12 +27,14 @@ WHOLE = (f"--num_train_steps={STEPS}", "--save_checkpoints_steps=30")
 WITHOUT_SENTENCES = {"global_step", "loss", "masked_lm_accuracy", "masked_lm_loss"}
 SHORT = ("--num_train_steps=4", "--save_checkpoints_steps=2", "--do_eval", "--max_eval_steps=2")
 
+NUMBERS = ("--weight_decay_rate=0.1", "--adam_beta2=0.98", "--clip_norm=0", "--dropout_prob=0.2")
+
 # Name -> (records, flags, keys of eval_results.txt). Those of QUICK run with the quick tests.
 VARIANTS = {
     "all at once": (
         "packed",
         ["--optimizer=lamb", "--schedule=trapezoid", "--precision=mixed_bfloat16", "--rematerialize",
-         "--gradient_accumulation_steps=2"],
+         "--gradient_accumulation_steps=2", *NUMBERS],
         KEYS,
     ),
     "left to right": ("alone", ["--objective=left_to_right", "--schedule=cosine"], WITHOUT_SENTENCES),
@@ -92,7 +96,7 @@ def quick(material, tmp_path_factory):
         material, f"--input_file={material}/train.tfrecord,{material}/short.tfrecord", "--phases=16x3,32x2@8",
         f"--output_dir={folder}/phases", "--do_eval", "--save_checkpoints_steps=2",
     ) if not flag.startswith("--max_seq")]  # fmt: skip
-    cases["dry run"] = arguments(material, "--dry_run", f"--output_dir={folder}/dry")
+    cases["dry run"] = arguments(material, "--dry_run", "--recipe=bert_paper", f"--output_dir={folder}/dry")
     cases |= _others(material, folder)
     said = run_cases(cases)
     for name, result in said.items():
@@ -129,8 +133,30 @@ def test_it_learns(whole):
 
 def test_what_lies_in_the_directory(whole):
     kept = [f"model.ckpt-{step}.{kind}" for step in (0, 30, STEPS) for kind in ("data-00000-of-00001", "index")]
-    others = ["bert_config.json", "checkpoint", "eval", "eval_results.txt", "history.jsonl", "report.html", "train"]
-    assert sorted(os.listdir(whole)) == sorted([*kept, *others, "tokenizer_config.json", "vocab.txt"])
+    others = ["bert_config.json", "checkpoint", "eval", "eval_results.txt", "history.jsonl", "report.html", "run.json"]
+    assert sorted(os.listdir(whole)) == sorted([*kept, *others, "tokenizer_config.json", "train", "vocab.txt"])
+
+
+def test_the_record_tells_all_values(quick, material):
+    told = json.loads((quick[0] / "all_at_once" / "run.json").read_text(encoding="utf-8"))
+    settings = told["settings"]
+    assert (settings["clip_norm"], settings["adam_beta1"], settings["optimizer"]) == (0, 0.9, "lamb")
+    numbers = {name: told["identity"][name] for name in ("weight_decay_rate", "adam_beta2", "clip_norm")}
+    assert numbers == {"weight_decay_rate": 0.1, "adam_beta2": 0.98, "clip_norm": 0}
+    assert told["identity"]["dropout_prob"] == 0.2 and "adam_beta1" not in told["identity"]
+    # For fine-tuning the model keeps its own dropout.
+    kept = EncoderConfig.load(quick[0] / "all_at_once")
+    assert kept == EncoderConfig.load(material / "bert_config.json") and kept.hidden_dropout_prob == 0.1
+    digests = {"data": material / "packed.tfrecord", "vocabulary": material / "vocab.txt"}
+    hashes = {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in digests.items()}
+    assert told["data"]["train"][0]["sha256"] == hashes["data"]
+    assert told["vocabulary"]["sha256"] == hashes["vocabulary"]
+
+
+def test_a_recipe_is_told(quick):
+    log = quick[1]["dry run"]["log"]
+    assert "--recipe=bert_paper: " in log and "--dropout_prob=0.1" in log
+    assert "Given, and not as in --recipe=bert_paper: " in log and "--train_batch_size=16" in log
 
 
 def test_the_page_tells_of_the_run(whole, material):

@@ -15,6 +15,7 @@ from bert_tf.progress import Stopwatch
 from bert_tf.training.actions import KeepBest, Progress
 from bert_tf.training.history import History, read
 from bert_tf.training.loop import RunConfig
+from bert_tf.training.run_record import commit
 
 OPTIMIZER = types.SimpleNamespace(learning_rate=tf.constant(0.25))
 
@@ -45,6 +46,7 @@ def test_a_run_writes_what_it_does(tmp_path):
     lines = read(tmp_path / "history.jsonl")
     assert _of(lines, "start", "step", "from", "flags") == [(0, None, {"learning_rate": "5e-05", "input_file": "a,b"})]
     assert {"python", "tensorflow", "keras", "numpy", "bert_tf"} == lines[0]["versions"].keys()
+    assert lines[0]["git"] == commit()
     trained = _of(lines, "train", "step", "loss", "skipped", "gradient_norm", "learning_rate")
     means = [(None, 2, None), (3.0, 0, 2.0), (3.0, 0, 2.0), (3.0, 1, 2.0), (3.0, 0, 2.0), (3.0, 0, 2.0)]
     assert trained == [(2 * n, *values, 0.25) for n, values in enumerate(means, 1)]  # steps 1 and 2 were both skipped

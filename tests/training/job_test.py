@@ -126,11 +126,11 @@ def test_random_weights_are_announced(tmp_path, caplog):
 
 
 def test_prepare_removes_the_run_s_own_files_only(tmp_path):
-    own = ("model.ckpt-3.index", "checkpoint", "eval_results.txt", "history.jsonl", "report.html")
+    own = ("model.ckpt-3.index", "checkpoint", "eval_results.txt", "history.jsonl", "report.html", "run.json")
     for name in (*own, "notes.txt", "train.tsv"):
         (tmp_path / name).write_text("")
     prepare(tmp_path)
-    assert len(os.listdir(tmp_path)) == 7
+    assert len(os.listdir(tmp_path)) == 8
     prepare(tmp_path, anew=True)
     assert sorted(os.listdir(tmp_path)) == ["notes.txt", "train.tsv"]
 

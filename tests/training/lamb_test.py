@@ -72,6 +72,13 @@ def test_each_variable_has_its_own_rate_and_counts_its_own_steps():
     assert_paces(Lamb, _paper)
 
 
+def test_bias_correction_is_no_choice():
+    config = Lamb(1e-3, beta_1=0.0).get_config()
+    assert "bias_correction" not in config and Lamb.from_config(config).bias_correction
+    with pytest.raises(TypeError):
+        Lamb(bias_correction=False)
+
+
 def test_a_kernel_of_zeros_has_the_ratio_one():
     (kernel, *_) = make_variables()
     kernel.assign(np.zeros(SHAPES[0]))

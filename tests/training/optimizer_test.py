@@ -1,6 +1,9 @@
 """BERT's Adam against a plain numpy version of google-research/bert's AdamWeightDecayOptimizer."""
 
 import contextlib
+import functools
+import json
+import pathlib
 
 import keras
 import numpy as np
@@ -12,6 +15,7 @@ from bert_tf.training.optimizer import AdamW, is_decayed
 from bert_tf.training.schedule import WarmupLinearDecay
 from tests import tiny
 
+TORCH = pathlib.Path(__file__).parents[1] / "goldens" / "adamw.json"
 PATHS = ("layer/kernel", "layer/bias", "layer/LayerNorm/gamma")
 SHAPES = ([3, 4], [4], [4])
 
@@ -29,15 +33,16 @@ def make_variables():
     return made
 
 
-def _google(weights, gradients, rate_of):
-    """optimization.py, AdamWeightDecayOptimizer.apply_gradients, in float64."""
+def _google(weights, gradients, rate_of, corrects=False):
+    """optimization.py, AdamWeightDecayOptimizer.apply_gradients, in float64; or with bias correction."""
     m, v = ([np.zeros(w.shape) for w in weights] for _ in range(2))
     weights = [w.astype(np.float64) for w in weights]
     for step, grads in enumerate(gradients):
         for i, g in enumerate(grads):
             m[i] = 0.9 * m[i] + 0.1 * g
             v[i] = 0.999 * v[i] + 0.001 * g * g
-            update = m[i] / (np.sqrt(v[i]) + 1e-6)
+            first, second = (1 - 0.9 ** (step + 1), 1 - 0.999 ** (step + 1)) if corrects else (1, 1)
+            update = m[i] / first / (np.sqrt(v[i] / second) + 1e-6)
             if PATHS[i] == "layer/kernel":
                 update = update + 0.01 * weights[i]
             weights[i] = weights[i] - rate_of(step) * update
@@ -90,6 +95,38 @@ def assert_paces(optimizer_class, formula):
 
 def test_each_variable_has_its_own_rate_and_first_step():
     assert_paces(AdamW, _google)
+    assert_paces(functools.partial(AdamW, bias_correction=True), functools.partial(_google, corrects=True))
+
+
+def test_with_bias_correction_it_is_torch_s_to_the_millionth():
+    torch = json.loads(TORCH.read_text(encoding="utf-8"))
+    variables, rates = make_variables(), torch["rates"]
+    for variable in variables:
+        variable.assign(torch["start"][variable.path])
+    optimizer = AdamW(rates[0], **torch["numbers"], bias_correction=True)
+    optimizer.build(variables)
+    for step, rate in enumerate(rates):
+        optimizer.learning_rate = rate
+        optimizer.apply([tf.constant(torch["gradients"][path][step]) for path in PATHS], variables)
+    slots = optimizer.slots(variables)
+    for variable in variables:
+        path, moved = variable.path, np.subtract(torch["end"][variable.path], torch["start"][variable.path])
+        assert np.abs(moved).max() > 1e-3
+        np.testing.assert_allclose(variable.numpy(), torch["end"][path], rtol=0, atol=1e-6, err_msg=path)
+        np.testing.assert_allclose(slots[f"{path}/adam_m"].numpy(), torch["exp_avg"][path], rtol=2e-5)
+        np.testing.assert_allclose(slots[f"{path}/adam_v"].numpy(), torch["exp_avg_sq"][path], rtol=2e-5)
+
+
+def test_a_checkpoint_does_not_know_of_bias_correction():
+    """A run of before, and one with it, have the same slots: what is corrected is computed from the step's number."""
+    variables = make_variables()
+    names = []
+    for corrects in (False, True):
+        optimizer = AdamW(bias_correction=corrects)
+        optimizer.build(variables)
+        names.append(list(optimizer.slots(variables)))
+        assert AdamW.from_config(optimizer.get_config()).bias_correction is corrects
+    assert names[0] == names[1]
 
 
 def test_gradients_of_what_does_not_move_yet_are_nothing():

@@ -90,6 +90,9 @@ def test_flags_starts_and_versions():
     first = ["2025-01-31T09:00:00+00:00", "after step 0", "init/bert_model.ckpt"]
     assert parts["Starts"] == [*first, "2025-01-31T10:00:00+00:00", "after step 30", "out/model.ckpt-30"]
     assert parts["Versions"] == ["tensorflow", "2.21.0"]
+    lines = [*_lines(), {**START, "git": {"commit": "0123abc", "dirty": True}}]
+    shown = _Headings(page(lines, "Run")).parts["Versions"]
+    assert shown == ["tensorflow", "2.21.0", "git commit", "0123abc", "with changes"]
 
 
 def test_the_summary_tells_the_latest_values():

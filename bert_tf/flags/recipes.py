@@ -1,0 +1,47 @@
+"""Recipes of pretraining that have a name: values of flags, for those that the user does not give."""
+
+RECIPES = {
+    # Devlin et al. 2018 (arXiv 1810.04805), appendix A.2, and google-research/bert's create_pretraining_data.
+    "bert_paper": {
+        "phases": "128x90%,512x10%",
+        "train_batch_size": 256,
+        "num_train_steps": 1_000_000,
+        "num_warmup_steps": 10_000,
+        "optimizer": "adamw",
+        "learning_rate": 1e-4,
+        "schedule": "linear",
+        "weight_decay_rate": 0.01,
+        "adam_beta1": 0.9,
+        "adam_beta2": 0.999,
+        "adam_epsilon": 1e-6,
+        "clip_norm": 1.0,
+        "bias_correction": False,
+        "dropout_prob": 0.1,
+        "objective": "masked_lm",
+        "masking": "token",
+        "masked_lm_prob": 0.15,
+        "max_predictions_per_seq": 20,
+    },
+    # Liu et al. 2019 (arXiv 1907.11692), table 9, RoBERTa-base; records with --sentence_objective=none, and with
+    # --dynamic_masking.
+    "roberta_paper": {
+        "max_seq_length": 512,
+        "train_batch_size": 8192,
+        "num_train_steps": 500_000,
+        "num_warmup_steps": 24_000,
+        "optimizer": "adamw",
+        "learning_rate": 6e-4,
+        "schedule": "linear",
+        "weight_decay_rate": 0.01,
+        "adam_beta1": 0.9,
+        "adam_beta2": 0.98,
+        "adam_epsilon": 1e-6,
+        "clip_norm": 0.0,
+        "bias_correction": True,
+        "dropout_prob": 0.1,
+        "objective": "masked_lm",
+        "masking": "token",
+        "masked_lm_prob": 0.15,
+        "max_predictions_per_seq": 77,
+    },
+}

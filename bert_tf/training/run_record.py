@@ -1,0 +1,171 @@
+"""The record of a run: OUTPUT_DIR/run.json, all that a reader must know to make the run again.
+
+It is of the latest start. Those before it are in history.jsonl, with their flags, versions and commits.
+"""
+
+import datetime
+import functools
+import hashlib
+import importlib.metadata
+import json
+import os
+import pathlib
+import platform
+import subprocess
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+import bert_tf
+from bert_tf.config import EncoderConfig
+from bert_tf.files import write_text
+from bert_tf.settings import Settings
+
+RUN_FILE = "run.json"
+
+_PACKAGES = (
+    "tensorflow", "keras", "numpy", "tensorflow-text", "keras-nlp", "ml-dtypes", "h5py", "protobuf", "pyarrow",
+    "safetensors", "scikit-learn", "scipy", "absl-py",
+)  # fmt: skip
+_MOST_HASHED = 2 * 2**30  # bytes of data that are read to be hashed: seconds
+_END = 2**20  # of larger data each file's first and last so many bytes
+
+
+class RunRecord:
+    """What is known of a run before it starts; `write` adds what is known then.
+
+    Args:
+        task: its name.
+        settings: all of the program.
+        config: the model's configuration as JSON values.
+        tokenizer: the model's.
+        files: of the data: split -> paths.
+        identity: of the `RunConfig`: what a continuation must have alike.
+    """
+
+    def __init__(
+        self,
+        task: str,
+        settings: Settings,
+        config: EncoderConfig,
+        tokenizer,
+        files: Mapping[str, Iterable[str]],
+        identity: Mapping[str, Any],
+    ):
+        self._known = {
+            "task": task,
+            "given": sorted(settings.given),
+            "settings": settings.to_dict(),
+            "identity": identity,
+            "model": config.to_dict(),
+        }
+        self._tokenizer = tokenizer
+        self._files = {split: list(paths) for split, paths in files.items()}
+
+    def write(self, output_dir: str | os.PathLike, step: int, origin: str | None):
+        """Writes run.json, whole or not at all.
+
+        Args:
+            output_dir: where.
+            step: that is done when the run starts.
+            origin: the checkpoint that it starts from, or None.
+
+        Raises:
+            OSError: it cannot be written, or a file of the data cannot be read.
+        """
+        now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+        record = {"time": now, "step": step, "from": origin, **self._known, **self._hashes}
+        record |= {"versions": versions(), "git": commit(), "machine": _machine()}
+        write_text(os.path.join(output_dir, RUN_FILE), json.dumps(record, indent=2, default=str) + "\n")
+
+    @functools.cached_property
+    def _hashes(self):
+        return {"vocabulary": _vocabulary(self._tokenizer), "data": fingerprints(self._files)}
+
+
+def versions() -> dict[str, str]:
+    """Returns {package: version} of what computes, reads and writes; a package that is not there is left out."""
+    found = {"python": platform.python_version(), "bert_tf": bert_tf.__version__}
+    for name in _PACKAGES:
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def commit(folder: str | os.PathLike | None = None) -> dict[str, Any] | None:
+    """Returns {"commit", "dirty": whether files differ from it, or are new}; None where there is no git checkout.
+
+    Args:
+        folder: its top; None: the one that holds this package.
+    """
+    folder = pathlib.Path(bert_tf.__file__).parents[1] if folder is None else pathlib.Path(folder)
+    if not (folder / ".git").exists():
+        return None
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+
+    def git(*words):
+        command = ["git", "-C", os.fspath(folder), *words]
+        options = {"capture_output": True, "text": True, "check": True, "timeout": 30}
+        return subprocess.run(command, env={**environment, "GIT_OPTIONAL_LOCKS": "0"}, **options).stdout.strip()
+
+    try:
+        return {"commit": git("rev-parse", "HEAD"), "dirty": bool(git("status", "--porcelain"))}
+    except (OSError, subprocess.SubprocessError):  # no git, a checkout of somebody else's, one without a commit
+        return None
+
+
+def fingerprints(files: Mapping[str, Iterable[str]], most: int = _MOST_HASHED) -> dict[str, list[dict[str, Any]]]:
+    """Returns split -> {"file", "bytes" and "sha256"} of each of its files.
+
+    Where all files together have more than `most` bytes, it is "sha256_of_ends" instead, of the first and the last MiB.
+    What is no file, such as a pipe, cannot be read twice: only its name is there.
+
+    Raises:
+        OSError: a file cannot be read.
+    """
+    sizes = {path: os.path.getsize(path) for paths in files.values() for path in paths if os.path.isfile(path)}
+    name, hashed = ("sha256", _hash_all) if sum(sizes.values()) <= most else ("sha256_of_ends", _hash_ends)
+    hashes = {path: hashed(path) for path in sizes}
+    return {
+        split: [
+            {"file": os.fspath(path)} | ({"bytes": sizes[path], name: hashes[path]} if path in sizes else {})
+            for path in paths
+        ]
+        for split, paths in files.items()
+    }
+
+
+def _hash_all(path):
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _hash_ends(path):
+    with open(path, "rb") as file:
+        digest = hashlib.sha256(file.read(_END))
+        file.seek(max(file.tell(), os.path.getsize(path) - _END))
+        digest.update(file.read(_END))
+    return digest.hexdigest()
+
+
+def _vocabulary(tokenizer):
+    path = tokenizer.vocab_file
+    there = path is not None and os.path.isfile(path)
+    return {"pieces": tokenizer.vocab_size, "file": path, "sha256": _hash_all(path) if there else None}
+
+
+def _machine():
+    strategy = tf.distribute.get_strategy()
+    details = tf.config.experimental.get_device_details
+    return {
+        "platform": platform.platform(),
+        "cores": os.cpu_count(),
+        "strategy": type(strategy).__name__,
+        "replicas": strategy.num_replicas_in_sync,
+        "devices": [{"name": d.name, **details(d)} for d in tf.config.list_physical_devices()],
+        "precision": keras.config.dtype_policy().name,
+    }

@@ -1,0 +1,93 @@
+"""What the settings say of a run's optimizer, and what a run that is continued must have alike."""
+
+import pytest
+
+from bert_tf.flags.model import MODEL
+from bert_tf.flags.training import RUN
+from bert_tf.settings import Settings
+from bert_tf.training.batching import Batching, batching_of
+from bert_tf.training.lamb import Lamb
+from bert_tf.training.loop import RunConfig
+from bert_tf.training.optimizers import OPTIMIZERS, AdamConfig, make_optimizer
+from bert_tf.training.run_config import make_run_config
+
+DEFAULTS = {flag.name: flag.default for flag in (*MODEL, *RUN)} | {"output_dir": "out"}
+# The identity of a run that gives nothing of it: what runs wrote down before these could be given.
+PLAIN = {
+    "train_batch_size": 32, "num_train_steps": 10, "num_warmup_steps": 2, "learning_rate": 5e-5, "seed": 0,
+    "gradient_accumulation_steps": 1, "precision": "float32", "init_checkpoint": None,
+}  # fmt: skip
+NUMBERS = {"weight_decay_rate": 0.0, "adam_beta1": 0.8, "adam_beta2": 0.98, "adam_epsilon": 1e-8}
+
+
+def _settings(**given):
+    return Settings({**DEFAULTS, **given}, given)
+
+
+def _config(**given):
+    return make_run_config(_settings(**given), 10, 2, False, {})
+
+
+def test_defaults_are_google_s_and_older_runs_go_on():
+    config = _config()
+    assert config.adam == AdamConfig() and config.step.clip_norm == 1.0 and config.schedule == "linear"
+    assert config.identity() == PLAIN
+    old = Settings({name: value for name, value in DEFAULTS.items() if name not in (*NUMBERS, "bias_correction")})
+    assert make_run_config(old, 10, 2, False, {}).identity() == PLAIN  # such as those of an estimator
+
+
+def test_what_is_given_is_taken_and_belongs_to_the_run():
+    given = {**NUMBERS, "bias_correction": True, "clip_norm": 0.0, "schedule": "trapezoid"}
+    config = _config(**given)
+    assert config.adam == AdamConfig(0.0, 0.8, 0.98, 1e-8, True)
+    assert config.step.clip_norm == 0 and config.schedule == "trapezoid"
+    assert config.identity() == PLAIN | given
+
+
+def test_numbers_reach_the_optimizer():
+    config = AdamConfig(**NUMBERS, bias_correction=True)
+    for name in OPTIMIZERS:
+        optimizer = make_optimizer(name, 1e-3, config, ((".*", 0.5, 0),))
+        assert isinstance(optimizer, OPTIMIZERS[name]) and optimizer.layer_rules == ((".*", 0.5, 0),)
+        taken = (optimizer.weight_decay_rate, optimizer.beta_1, optimizer.beta_2, optimizer.epsilon)
+        assert taken == (0.0, 0.8, 0.98, 1e-8) and optimizer.bias_correction
+    assert not make_optimizer("adamw", 1e-3, AdamConfig()).bias_correction
+    assert isinstance(make_optimizer("lamb", 1e-3, AdamConfig()), Lamb)
+
+
+def test_lamb_always_corrects():
+    for given in ({}, {"bias_correction": True}):
+        config = _config(optimizer="lamb", **given)
+        assert config.optimizer == "lamb" and config.identity() == PLAIN | {"optimizer": "lamb"}
+    with pytest.raises(ValueError, match="`bias_correction=false` must come without `optimizer=lamb`.*Received both"):
+        _config(optimizer="lamb", bias_correction=False)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"adam_beta1": 1.0}, r"`adam_beta1` must be from 0 to below 1\. Received: 1\.0"),
+        ({"adam_beta2": -0.1}, r"`adam_beta2` must be from 0 to below 1\. Received: -0\.1"),
+        ({"adam_epsilon": 0.0}, r"`adam_epsilon` must be above 0\. Received: 0\.0"),
+        ({"weight_decay_rate": -1.0}, r"`weight_decay_rate` must not be below 0\. Received: -1\.0"),
+    ],
+)
+def test_numbers_out_of_range(given, message):
+    with pytest.raises(ValueError, match=message):
+        _config(**given)
+
+
+def test_flags_and_configurations_have_the_same_defaults():
+    adam = AdamConfig()
+    for name in (*NUMBERS, "bias_correction"):
+        assert DEFAULTS[name] == getattr(adam, name), name
+    assert DEFAULTS["clip_norm"] == RunConfig("out", 1, 1).step.clip_norm
+    assert DEFAULTS["bucket_batches"] == Batching(16).pool_batches
+
+
+def test_batches_by_length():
+    assert batching_of(_settings(), False) == Batching(128)
+    assert batching_of(_settings(bucket_batches=4), True) == Batching(128, True, True, 4)
+    assert batching_of(_settings(bucket_by_length=False), False) == Batching(128, False)
+    with pytest.raises(ValueError, match="`bucket_batches` must come with `bucket_by_length`. Received `bucket_by_len"):
+        batching_of(_settings(bucket_by_length=False, bucket_batches=4), False)

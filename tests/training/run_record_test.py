@@ -1,0 +1,86 @@
+"""The record of a run: what made it, by values, versions, commit and hashes."""
+
+import hashlib
+import json
+import os
+import subprocess
+import types
+
+import numpy as np
+import pytest
+
+from bert_tf.settings import Settings
+from bert_tf.training.history import History
+from bert_tf.training.run_record import RunRecord, commit, fingerprints, versions
+from tests import tiny
+
+
+def _git(folder, *words):
+    identity = ["-c", "user.name=A", "-c", "user.email=a@example.com", "-c", "commit.gpgsign=false"]
+    command = ["git", "-C", os.fspath(folder), *identity, *words]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def test_the_commit_and_whether_it_is_all(tmp_path):
+    assert commit(tmp_path) is None
+    try:
+        _git(tmp_path, "init", "--quiet")
+    except FileNotFoundError:
+        pytest.skip("needs git")
+    assert commit(tmp_path) is None  # there is none yet
+    (tmp_path / "a.py").write_text("1\n")
+    _git(tmp_path, "add", "a.py")
+    _git(tmp_path, "commit", "--quiet", "-m", "One")
+    assert commit(tmp_path) == {"commit": _git(tmp_path, "rev-parse", "HEAD"), "dirty": False}
+    (tmp_path / "a.py").write_text("2\n")
+    assert commit(tmp_path)["dirty"]
+    _git(tmp_path, "checkout", "--quiet", "a.py")
+    (tmp_path / "new.py").write_text("3\n")
+    assert commit(tmp_path)["dirty"]
+    (tmp_path / "inside").mkdir()
+    assert commit(tmp_path / "inside") is None  # the folder above is somebody else's
+
+
+def test_hashes_of_files(tmp_path):
+    content = np.random.default_rng(0).bytes(3 * 2**20)
+    (tmp_path / "large").write_bytes(content)
+    (tmp_path / "small").write_bytes(b"abc")
+    large, small = (str(tmp_path / name) for name in ("large", "small"))
+    whole = fingerprints({"train": [large], "dev": [small, large]})
+    in_full = hashlib.sha256(content).hexdigest()
+    assert whole["train"] == [{"file": large, "bytes": 3 * 2**20, "sha256": in_full}] == whole["dev"][1:]
+    assert whole["dev"][0]["sha256"] == hashlib.sha256(b"abc").hexdigest()
+    ends = fingerprints({"train": [large, small]}, most=2**20)["train"]
+    expected = hashlib.sha256(content[: 2**20] + content[-(2**20) :]).hexdigest()
+    assert [each["sha256_of_ends"] for each in ends] == [expected, hashlib.sha256(b"abc").hexdigest()]
+    assert "sha256" not in ends[0]
+    pipe = str(tmp_path / "pipe")
+    os.mkfifo(pipe)
+    assert fingerprints({"train": [pipe]}) == {"train": [{"file": pipe}]}  # and it does not wait for one who writes
+
+
+def test_a_run_that_starts_writes_it(tmp_path):
+    vocab = tmp_path / "vocab.txt"
+    vocab.write_text("[PAD]\n")
+    tokenizer = types.SimpleNamespace(vocab_file=str(vocab), vocab_size=1)
+    settings = Settings({"seed": 0, "learning_rate": 1e-4, "input_file": ["a"]}, ["learning_rate"])
+    record = RunRecord("task", settings, tiny.config(), tokenizer, {"train": [str(vocab)]}, {"seed": 0})
+    out = tmp_path / "out"
+    out.mkdir()
+    history = History(str(out), {}, record=record)
+    assert not list(out.iterdir())
+    for step in (0, 7):  # that of the latest start stays
+        history.start(step, None)
+    told = json.loads((out / "run.json").read_text(encoding="utf-8"))
+    assert (told["task"], told["step"], told["from"]) == ("task", 7, None)
+    assert told["settings"] == {"input_file": ["a"], "learning_rate": 1e-4, "seed": 0}
+    assert told["given"] == ["learning_rate"] and told["identity"] == {"seed": 0}
+    assert told["model"] == tiny.config().to_dict() and told["versions"] == versions() and told["git"] == commit()
+    digest = hashlib.sha256(b"[PAD]\n").hexdigest()
+    assert told["vocabulary"] == {"pieces": 1, "file": str(vocab), "sha256": digest}
+    assert told["data"]["train"][0]["sha256"] == digest
+    assert told["machine"]["devices"] and told["machine"]["precision"] == "float32" and told["machine"]["replicas"] == 1
+
+
+def test_versions_of_what_is_there():
+    assert {"python", "bert_tf", "tensorflow", "keras", "numpy", "tensorflow-text", "h5py"} <= versions().keys()
