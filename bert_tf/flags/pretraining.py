@@ -21,7 +21,7 @@ PRETRAINING = (
     Flag("generator_size", 0.25, "With --objective=electra: width, heads and inner width of the network that fills in, "
          "as a share of the model's.", "float"),  # fmt: skip
     Flag("generator_config_file", None, "With --objective=electra: that network's configuration, instead."),
-    Flag("discriminator_weight", 50.0, "With --objective=electra: how often the loss of telling replaced pieces counts, "
+    Flag("discriminator_weight", 50.0, "With --objective=electra: how much the loss of telling replaced pieces counts, "
          "beside once that of masked LM.", "float", low=0),  # fmt: skip
     Flag("skip_bad_steps", True, "Skip a step whose loss is not finite or leaps, count it, and go back to a "
          "checkpoint after 20 in a row.", "bool"),  # fmt: skip

@@ -1,4 +1,4 @@
-"""The two networks of replaced-token detection: how large the generator is, and what the discriminator is written as."""
+"""The two networks of replaced-token detection: how large the generator is, and as what both are written."""
 
 import dataclasses
 

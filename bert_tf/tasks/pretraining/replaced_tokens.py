@@ -1,4 +1,4 @@
-"""Replaced-token detection (ELECTRA, Clark et al. 2020): which pieces of a row did a small masked-LM network fill in?"""
+"""Replaced-token detection (ELECTRA, Clark et al. 2020): which pieces of a row did a small network fill in?"""
 
 import keras
 import numpy as np
