@@ -34,12 +34,12 @@ class ReplacedTokenPretrainer(keras.Model):
     `masked_lm_weights`, `sampling_draws` float32 [B, M]; `unmasked_ids` int32 [B, S]. See `data/features.py`.
 
     Outputs: a dict of `mlm_logits` float32 [B, M, V], the generator's; `replaced_logits` float32 [B, S], above 0 where
-    the discriminator takes a piece for a replacement; and `replaced` int32 [B, S], 1 where it is one, that is, where
-    the generator drew another piece than was there.
+    the discriminator takes a piece for a replacement; and `replaced` float32 [B, S], 1 where it is one, that is,
+    where the generator drew another piece than was there.
     """
 
     def __init__(self, config, generator, rematerialize=False, trainable=True, **kwargs):
-        super().__init__(**kwargs)
+        super().__init__(autocast=False, **kwargs)  # Keras would round the draws, and 1 would come out
         of = EncoderConfig.from_dict
         self.config = config if isinstance(config, EncoderConfig) else of(config)
         self.generator_config = generator if isinstance(generator, EncoderConfig) else of(generator)
@@ -72,7 +72,7 @@ class ReplacedTokenPretrainer(keras.Model):
         return {
             "mlm_logits": logits,
             "replaced_logits": self.replaced_tokens(x, training=training),
-            "replaced": tf.cast(ids != unmasked, tf.int32),
+            "replaced": tf.cast(ids != unmasked, tf.float32),
         }
 
     def _generated(self, inputs, training):
@@ -88,7 +88,7 @@ class ReplacedTokenPretrainer(keras.Model):
         return {
             "mlm_logits": keras.KerasTensor((*masked, self.config.vocab_size), "float32"),
             "replaced_logits": keras.KerasTensor(tokens, "float32"),
-            "replaced": keras.KerasTensor(tokens, "int32"),
+            "replaced": keras.KerasTensor(tokens, "float32"),
         }
 
     def get_config(self):

@@ -98,6 +98,7 @@ class ReplacedTokensTask(Trainable):
         """
         kept = {name: values for name, values in outputs.items() if name.startswith("masked_lm_")}
         scores = dict(self._masked_lm.metrics(kept, rows))
+        del scores["loss"]  # of the generator alone
         sums = {name: float(np.sum(outputs[name], dtype=np.float64)) for name in outputs.keys() - kept.keys()}
         weights = sums["replaced_weights"] or float("nan")
         share = sums["replaced_tokens"] / weights
@@ -121,7 +122,7 @@ def _weights(batch):
 def _sums(outputs, batch):
     """Returns the discriminator's part of `collected`."""
     logits, weights = outputs["replaced_logits"], _weights(batch)
-    labels, told = tf.cast(outputs["replaced"], tf.float32), tf.cast(logits > 0, tf.float32)
+    labels, told = outputs["replaced"], tf.cast(logits > 0, tf.float32)
     values = {
         "loss": tf.nn.sigmoid_cross_entropy_with_logits(labels=labels, logits=logits),
         "correct": tf.cast(tf.equal(told, labels), tf.float32),
