@@ -26,7 +26,7 @@ def replaced_tokens(config: EncoderConfig, sentence_objective: str, packed: bool
 
 
 def _identity_of_replaced_tokens(config, settings):
-    generator = generator_of(config, settings)
+    generator = as_electra(generator_of(config, settings))  # the same from a BERT's configuration and from our own
     return {"generator": generator.to_dict(), "discriminator_weight": settings.discriminator_weight}
 
 
