@@ -22,6 +22,7 @@ CLASSES = {  # module -> the classes registered in it; tests/keras_names_test.py
     "modeling.pretrainer": ("Pretrainer",),
     "modeling.pretraining_heads": ("MaskedLMHead", "NextSentenceHead", "ReplacedTokenHead"),
     "modeling.recurrent": ("BiLSTM", "BiLSTMHead"),
+    "modeling.replaced_tokens": ("ReplacedTokenPretrainer",),
     "modeling.windows": ("MeanOfWindows", "RowsTogether", "TakeWindows"),
     "training.lamb": ("Lamb",),
     "training.optimizer": ("AdamW",),

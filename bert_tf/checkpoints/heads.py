@@ -7,6 +7,7 @@ A task names its own head only (`Model.head`). All others are what a checkpoint 
 HEADS = (
     r"cls[/.].*",  # pretraining's, and that of question answering
     r"classifier[/.].*",
+    r"generator/.*",  # a whole network: what was trained beside a model that tells replaced tokens
     r"tagger[/.].*",  # of a frozen encoder's features
     r"([^/]*[._])?heads?[.].*",  # a part that calls itself so: "task_heads.ner.bias"
 )

@@ -10,7 +10,9 @@ import numpy as np
 from bert_tf.checkpoints import writers
 from bert_tf.checkpoints.locate import locate
 from bert_tf.checkpoints.names import TF1
+from bert_tf.checkpoints.names.tf1 import GENERATOR
 from bert_tf.checkpoints.readers import Checkpoint, open_checkpoint
+from bert_tf.config import EncoderConfig
 from bert_tf.config_files import TASK_FILE
 from bert_tf.conversion.choice import Choice
 from bert_tf.conversion.proof import Proof, prove
@@ -19,6 +21,8 @@ from bert_tf.files import check_free, whole_directory
 from bert_tf.lora import is_adapter
 from bert_tf.model_files import Bert, Description, directory_of, load_description
 from bert_tf.sentence_files import MODULES
+
+_SHARED = "bert/embeddings/"  # what a generator has of the discriminator
 
 
 def convert(
@@ -102,6 +106,31 @@ def save(bert: Bert, path: str | os.PathLike, format: str = "bert_tf", leave_out
     beside = bert.path and directory_of(bert.path)
     model = with_task(writers.Model(bert.config, arrays, bert.tokenizer, bert.labels, beside=beside), format, choice)
     return _write(model, path, format, choice, False, "a model in memory", ())
+
+
+def save_generator(source: str | os.PathLike, target: str | os.PathLike, config: EncoderConfig) -> Proof:
+    """Makes a model of its own, with a masked-LM head, of the generator that lies beside a discriminator.
+
+    Args:
+        source: the discriminator's directory, as run_pretraining leaves it.
+        target: the directory to write, in the format bert_tf; one that is there is replaced.
+        config: of the generator.
+
+    Raises:
+        ValueError: there is no generator, or it is of another configuration.
+        OSError: a file cannot be written.
+    """
+    checkpoint, tokenizer = open_checkpoint(source), load_description([source]).tokenizer
+    shared = {path: checkpoint.get(path) for path in checkpoint.names if path.startswith(_SHARED)}
+    own = {path: checkpoint.get(path) for path in checkpoint.names if path.startswith(GENERATOR)}
+    if not own:
+        raise ValueError(
+            f"There must be a generator beside the model. Received {checkpoint.path}, which has none; name what "
+            "run_pretraining left of replaced-token detection."
+        )
+    arrays = shared | {path.removeprefix(GENERATOR): array for path, array in own.items()}
+    model = writers.Model(dataclasses.replace(config, has_pooler=False), arrays, tokenizer)
+    return _write(model, target, "bert_tf", Choice(()), True, checkpoint.path, ())
 
 
 def check(form: str, description: Description, variables: Iterable, task=None):

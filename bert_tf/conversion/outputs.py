@@ -7,6 +7,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.checkpoints.names.tf1 import GENERATOR
 from bert_tf.checkpoints.writers.architectures import heads_in
 from bert_tf.config import EncoderConfig
 from bert_tf.modeling.encoder import Encoder
@@ -24,13 +25,14 @@ def outputs(config: EncoderConfig, arrays: Mapping[str, np.ndarray], inputs: Map
 
     Args:
         config: of the encoder.
-        arrays: our path -> array.
+        arrays: our path -> array; a generator beside the model is passed over, for no output comes from it.
         inputs: `input_ids`, `input_mask`, `segment_ids`, int32 [B, S].
 
     Raises:
         ValueError: a weight of the encoder or of a head is missing, too much, or of another shape than the
             configuration says.
     """
+    arrays = {path: array for path, array in arrays.items() if not path.startswith(GENERATOR)}
     config = dataclasses.replace(config, has_pooler=_POOLER in arrays)
     encoder = Encoder(config, **_FLOAT32)
     encoder.build()

@@ -36,6 +36,8 @@ FEATURES = {
         Feature("masked_lm_positions", per="prediction"),  # ascending places of the pieces to predict; 0 for padding
         Feature("masked_lm_ids", per="prediction"),  # the pieces that were there; 0 for padding
         Feature("masked_lm_weights", dtype="float32", per="prediction"),  # 1 for a prediction, 0 for padding
+        Feature("unmasked_ids", padding=None),  # replaced tokens: input_ids as they were before they were masked
+        Feature("sampling_draws", dtype="float32", per="prediction"),  # replaced tokens: from 0 to 1, which one it is
         Feature("next_sentence_labels", per="sentence"),  # 1 for a random or swapped second text, 0 for the true next
         Feature("next_sentence_positions", per="sentence"),  # packed rows only: the place of each example's [CLS]
         Feature("next_sentence_weights", dtype="float32", per="sentence"),  # packed rows only: 0 where no example is
@@ -91,6 +93,7 @@ def fake_batch(
     }
     values |= _fake_predictions(rng, lengths, max_predictions, vocab_size)
     values |= _fake_next_sentences(rng, lengths, max_sentences)
+    values |= _fake_replacements(rng, values)
     return {n: np.asarray(values[n]).astype(FEATURES[n].dtype) for n in names}
 
 
@@ -111,6 +114,14 @@ def _fake_predictions(rng, lengths, max_predictions, vocab_size):
         "masked_lm_ids": rng.integers(0, vocab_size, shape) * weights,
         "masked_lm_weights": weights,
     }
+
+
+def _fake_replacements(rng, values):
+    """What stood in the masked places, and the numbers by which replacements are drawn."""
+    unmasked, real = values["input_ids"].copy(), values["masked_lm_weights"] > 0
+    rows = real.nonzero()[0]
+    unmasked[rows, values["masked_lm_positions"][real]] = values["masked_lm_ids"][real]
+    return {"unmasked_ids": unmasked, "sampling_draws": rng.random(real.shape)}
 
 
 def _fake_next_sentences(rng, lengths, max_sentences):

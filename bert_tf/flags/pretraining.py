@@ -18,8 +18,13 @@ PRETRAINING = (
     Flag("num_warmup_steps", 10_000, "Steps in which the rate rises.", "integer", low=0),
     Flag("max_eval_steps", 100, "Most batches per scoring.", "integer", low=1),
     Flag("optimizer", "adamw", "BERT's Adam, or LAMB for batches of thousands.", choices=names.OPTIMIZERS),
-    Flag("objective", "masked_lm", "What is predicted: masked pieces, or each next piece from those before it.",
-         choices=names.OBJECTIVES),  # fmt: skip
+    Flag("objective", "masked_lm", "What is predicted: masked pieces; each next piece from those before it; or which "
+         "pieces a small network filled in (ELECTRA).", choices=names.OBJECTIVES),  # fmt: skip
+    Flag("generator_size", 0.25, "With --objective=electra: width, heads and inner width of the network that fills in, "
+         "as a share of the model's.", "float"),  # fmt: skip
+    Flag("generator_config_file", None, "With --objective=electra: that network's configuration, instead."),
+    Flag("discriminator_weight", 50.0, "With --objective=electra: how much the loss of telling replaced pieces counts, "
+         "beside once that of masked LM.", "float", low=0),  # fmt: skip
     Flag("dropout_prob", None, "Dropout in pretraining; the model keeps that of its configuration, for fine-tuning; "
          "default: that one here too.", "float", low=0, high=0.99),  # fmt: skip
     Flag("skip_bad_steps", True, "Skip a step whose loss is not finite or leaps, count it, and go back to a "

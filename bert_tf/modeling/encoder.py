@@ -21,6 +21,7 @@ class Encoder(keras.Model):
     Args:
         config: an `EncoderConfig`, or the dict that `to_dict` made of one.
         rematerialize: compute each block's activations again in the backward pass instead of keeping them.
+        embeddings: another encoder's, built, whose weights this one shares; None: its own. No configuration holds them.
 
     Inputs: a dict of int32 [B, S]: `input_ids`; `input_mask` (1 = token, 0 = padding; absent: all ones); `segment_ids`
     (absent: zeros); `sentence_ids` for packed rows (1, 2, ... for each sentence in the row, 0 = padding; absent: one
@@ -37,13 +38,13 @@ class Encoder(keras.Model):
     a list of [B, A, S, S]. All in the compute dtype.
     """
 
-    def __init__(self, config, rematerialize=False, trainable=True, **kwargs):
+    def __init__(self, config, rematerialize=False, trainable=True, embeddings=None, **kwargs):
         kwargs.setdefault("name", "bert")
         super().__init__(**kwargs)
         self.config = config if isinstance(config, EncoderConfig) else EncoderConfig.from_dict(config)
         self.rematerialize = rematerialize
         c, numbers = self.config, {"initializer_range": self.config.initializer_range, "dtype": self.dtype_policy}
-        self.embeddings = Embeddings(
+        self.embeddings = embeddings or Embeddings(
             c.vocab_size,
             c.embedding_width,
             c.max_position_embeddings,
@@ -78,7 +79,8 @@ class Encoder(keras.Model):
 
     def build(self, input_shape=None):
         tokens = (None, None, self.config.hidden_size)
-        self.embeddings.build((None, None))
+        if not self.embeddings.built:
+            self.embeddings.build((None, None))
         with keras.name_scope("encoder"):
             if self.projection:
                 self.projection.build((None, None, self.config.embedding_width))

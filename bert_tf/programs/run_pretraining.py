@@ -22,6 +22,7 @@ from bert_tf.programs.recipes import with_recipe
 from bert_tf.programs.saving import check_formats, save_formats
 
 FLAGS = (*MODEL, *TRAINING, *PRETRAINING, *GOOGLE_TPU)
+_GENERATOR = "generator"  # in the output directory: the model that was trained beside the other
 
 
 def main(settings):
@@ -31,6 +32,7 @@ def main(settings):
     from bert_tf.training.scoring import Scoring
 
     settings = with_recipe(settings)
+    _objective(settings)
     strategy, use_xla = devices.prepare(settings)
     plan = phases.plan_of(settings)
     held_out = phases.held_out_of(settings, plan)
@@ -49,6 +51,7 @@ def main(settings):
         if settings.do_train:
             held_out = scoring if settings.eval_file else None
             job.train(batches, lambda built: _begin(settings, plan, model, built), held_out)
+            _save_generator(settings, model)
         else:
             job.restore()
         if settings.do_eval:
@@ -75,9 +78,9 @@ def _score(settings, job, scoring):
 
 
 def _objective(settings):
-    from bert_tf.tasks.pretraining.objectives import OBJECTIVES
+    from bert_tf.tasks.pretraining.objectives import objective_of
 
-    return OBJECTIVES[settings.objective]
+    return objective_of(settings)
 
 
 def _model(settings, longest):
@@ -119,12 +122,18 @@ def _streams(settings, plan, held_out, vocab):
     masks = masks_for(settings, vocab, [*plan.all_records, held_out]) if objective.draws_masks else None
     with_targets = tf.function(objective.of_batch) if objective.of_batch else lambda batch: batch
 
+    def whole(batches, seed, start=0):
+        for number, batch in enumerate(map(with_targets, batches), start):
+            yield batch | objective.draws(batch, seed, number)
+
     def batches(start, rollbacks=0):
-        return map(with_targets, plan.batches(order_seed(settings.seed, rollbacks), start, masks))
+        seed = order_seed(settings.seed, rollbacks)
+        return whole(plan.batches(seed, start, masks), seed, start)
 
     def scored():
         draw = masks(held_out, settings.seed) if masks else None
-        return map(with_targets, held_out.in_order(settings.eval_batch_size, settings.max_eval_steps, draw))
+        batches = held_out.in_order(settings.eval_batch_size, settings.max_eval_steps, draw)
+        return whole(batches, settings.seed)
 
     return batches, scored
 
@@ -135,10 +144,27 @@ def _begin(settings, plan, model, built):
     from bert_tf.training.output import prepare
     from bert_tf.training.will_it_fit import available_memory, warn_if_too_large
 
+    model = _written(settings, model)
     check_formats(settings, model, built)
     warn_if_too_large(_largest_step(settings, plan, model.config, built.count_params()), available_memory())
-    prepare(settings.output_dir, anew=settings.overwrite_output_dir)
+    prepare(settings.output_dir, anew=settings.overwrite_output_dir, others=(_GENERATOR,))
     save_description(settings.output_dir, model.config, model.tokenizer)
+
+
+def _written(settings, model):
+    """Returns the `model_files.Description` of what training leaves."""
+    return dataclasses.replace(model, config=_objective(settings).config_of(model.config))
+
+
+def _save_generator(settings, model):
+    """Writes the network that was trained beside the model, if one was, as a model of its own."""
+    from bert_tf.conversion.convert import save_generator
+    from bert_tf.training.cluster import by_chief
+
+    objective = _objective(settings)
+    if objective.generator_of:
+        config = objective.config_of(objective.generator_of(model.config, settings))
+        by_chief(save_generator, settings.output_dir, os.path.join(settings.output_dir, _GENERATOR), config)
 
 
 def _run_config(settings, plan, model, use_xla):
@@ -173,7 +199,8 @@ def _identity(settings, plan, model):
     identity |= {"phases": settings.phases} if settings.phases else {}
     if _with_dropout(settings, model.config) != model.config:
         identity["dropout_prob"] = settings.dropout_prob
-    identity |= model.config.to_dict() | {"vocabulary": _fingerprint(model.tokenizer)}
+    identity |= _objective(settings).identity(model.config, settings)
+    identity |= _written(settings, model).config.to_dict() | {"vocabulary": _fingerprint(model.tokenizer)}
     if not all(records.masked for records in plan.all_records):
         identity |= {name: settings.get(name) for name in ("masking", "masked_lm_prob", "max_predictions_per_seq")}
     return identity
@@ -200,6 +227,9 @@ def _largest_step(settings, plan, config, parameters):
 
     from bert_tf.training.memory import StepShape, estimate
 
+    objective = _objective(settings)
+    generator = objective.generator_of(config, settings) if objective.generator_of else None
+
     def step(phase):
         length = phase.records.max_seq_length
         predictions = phase.records.max_predictions or settings.max_predictions_per_seq * length // min(plan.lengths)
@@ -208,11 +238,12 @@ def _largest_step(settings, plan, config, parameters):
             parameters,
             phase.batch_size,
             length,
-            length - 1 if _objective(settings).is_decoder else predictions,
+            length - 1 if objective.is_decoder else predictions,
             tf.distribute.get_strategy().num_replicas_in_sync,
             settings.gradient_accumulation_steps,
             settings.precision,
             settings.rematerialize,
+            generator,
         )
 
     return max(map(step, plan.phases), key=lambda step: estimate(step).peak)

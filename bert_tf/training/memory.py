@@ -23,6 +23,8 @@ class StepShape:
         replicas, accumulation: what the batch is cut by.
         precision: "float32", "mixed_bfloat16" or "mixed_float16".
         rematerialize: as in `Encoder`.
+        generator: of a second encoder that is trained in the same step, on the same rows, and whose alone the loss over
+            the vocabulary is; None: there is none.
     """
 
     config: EncoderConfig
@@ -34,6 +36,7 @@ class StepShape:
     accumulation: int = 1
     precision: str = "float32"
     rematerialize: bool = False
+    generator: EncoderConfig | None = None
 
     @property
     def micro_batch(self) -> int:
@@ -95,9 +98,17 @@ def estimate(step: StepShape) -> Estimate:
         weights=numbers + mixed * numbers // 2,
         optimizer=2 * numbers,
         gradients=numbers * (2 if step.accumulation > 1 else 1) + table * (2 if step.max_predictions else 1),
-        activations=step.micro_batch * _activations(step),
+        activations=step.micro_batch * sum(map(_activations, _networks(step))),
         runtime=_RUNTIME,
     )
+
+
+def _networks(step):
+    """Returns the step of each network by itself: what one keeps, it keeps while the other computes."""
+    if not step.generator:
+        return [step]
+    alone = dataclasses.replace(step, generator=None)
+    return [dataclasses.replace(alone, max_predictions=0), dataclasses.replace(alone, config=step.generator)]
 
 
 def _activations(step):

@@ -15,6 +15,8 @@ def test_names_types_and_shapes_are_the_promised_ones():
         "masked_lm_positions": ("int32", "prediction"),
         "masked_lm_ids": ("int32", "prediction"),
         "masked_lm_weights": ("float32", "prediction"),
+        "unmasked_ids": ("int32", "token"),
+        "sampling_draws": ("float32", "prediction"),
         "next_sentence_labels": ("int32", "sentence"),
         "next_sentence_positions": ("int32", "sentence"),
         "next_sentence_weights": ("float32", "sentence"),
@@ -41,7 +43,7 @@ def test_keras_inputs_follow_the_schema():
 
 def test_what_fills_a_row_behind_its_last_token():
     fill = {name: feature.padding_of(7) for name, feature in features.FEATURES.items()}
-    assert {name: value for name, value in fill.items() if value} == {"input_ids": 7, "tag_ids": -1}
+    assert {name: value for name, value in fill.items() if value} == {"input_ids": 7, "unmasked_ids": 7, "tag_ids": -1}
 
 
 def test_a_fake_batch_is_a_valid_one_of_every_feature():
@@ -64,6 +66,7 @@ def test_a_fake_batch_is_a_valid_one_of_every_feature():
 def test_fake_predictions_are_distinct_tokens_in_order_then_padding():
     batch = features.fake_batch(features.FEATURES, 200, seq_length=9, vocab_size=20, max_predictions=7)
     positions, weights = batch["masked_lm_positions"], batch["masked_lm_weights"]
+    assert (batch["sampling_draws"] < 1).all() and (batch["sampling_draws"] >= 0).all()
     assert positions.shape == (200, 7) and (np.diff(weights) <= 0).all()
     assert set(weights.sum(1)) == {1, 2, 3, 4, 5, 6, 7}
     for row, real, tokens in zip(positions, weights == 1, batch["input_mask"].sum(1), strict=True):

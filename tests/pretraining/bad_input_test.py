@@ -78,6 +78,18 @@ BAD = {
         ["--bert_config_file=HOME/left.json"],
         r"--objective must be left_to_right for a model that learned so .*Received: masked_lm; pass --objective=left",
     ),
+    "a generator as large as the discriminator": (
+        ["--objective=electra", "--generator_size=1"],
+        r"must be smaller than the discriminator.* Received --generator_size=1\.0: 8,192 weights in its layers, and",
+    ),
+    "a generator with another vocabulary": (
+        ["--objective=electra", "--generator_config_file=HOME/few.json"],
+        rf"HOME/few\.json must describe a generator that reads the discriminator's tables: .* vocab_size {FEW}",
+    ),
+    "a generator without a discriminator": (
+        ["--generator_size=0.5"],
+        r"--generator_size must come with --objective=electra\. Received it with --objective=masked_lm; leave it out",
+    ),
     "no configuration": (["--bert_config_file=HOME/none.json"], r"configuration must be a file\. .*HOME/none\.json"),
     "a damaged checkpoint": (
         ["--init_checkpoint=HOME/cut"],

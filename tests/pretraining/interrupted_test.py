@@ -148,6 +148,20 @@ def test_ten_kills_and_three_sigterms(material, whole, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("flags", [["--objective=electra", "--generator_size=0.5"]], ids=" ".join)
+def test_another_objective_is_killed(material, tmp_path, flags):
+    output = tmp_path / "killed"
+    scripts.run([*_flags(material, tmp_path / "whole"), *flags], support.SCRIPT)
+    run = Run([*_flags(material, output), *flags], output, tmp_path / "log")
+    run.wait_for((output / f"model.ckpt-{3 * EVERY}.index").exists)
+    run.end(signal.SIGKILL)
+    there = _check_whole(output)
+    assert 2 * EVERY <= there < STEPS, run.said()
+    _check_continued(scripts.run([*_flags(material, output), *flags], support.SCRIPT), there)
+    _check_same(output, tmp_path / "whole")
+
+
+@pytest.mark.slow
 def test_checkpoints_cut_by_hand_are_refused_by_name_and_the_one_before_them_is_used(material, whole, tmp_path):
     output = tmp_path / "cut"
     shutil.copytree(whole, output)

@@ -13,6 +13,7 @@ from bert_tf.checkpoints import names
 from bert_tf.checkpoints.tf1 import read
 from bert_tf.config import EncoderConfig
 from bert_tf.inference.filler import Filler
+from bert_tf.tasks.pretraining.generators import as_electra
 from bert_tf.training.history import read as read_history
 from tests import tiny
 from tests.pretraining.support import arguments, results, run_cases
@@ -25,6 +26,10 @@ PREDICTED = {"masked_lm_loss", "next_token_loss"}  # where there is such a loss,
 STEPS = 60
 WHOLE = (f"--num_train_steps={STEPS}", "--save_checkpoints_steps=30")
 WITHOUT_SENTENCES = {"global_step", "loss", "masked_lm_accuracy", "masked_lm_loss"}
+OF_REPLACED = {
+    "global_step", "loss", "masked_lm_accuracy", "masked_lm_loss", "replaced_accuracy",
+    "replaced_accuracy_of_commonest", "replaced_loss", "replaced_precision", "replaced_recall", "replaced_share",
+}  # fmt: skip
 SHORT = ("--num_train_steps=4", "--save_checkpoints_steps=2", "--do_eval", "--max_eval_steps=2")
 
 NUMBERS = ("--weight_decay_rate=0.1", "--adam_beta2=0.98", "--clip_norm=0", "--dropout_prob=0.2")
@@ -40,6 +45,14 @@ VARIANTS = {
     "left to right": ("alone", ["--objective=left_to_right", "--schedule=cosine"], WITHOUT_SENTENCES),
     "left to right, with sentences": ("train", ["--objective=left_to_right"], WITHOUT_SENTENCES),
     "left to right, packed": ("packed", ["--objective=left_to_right"], WITHOUT_SENTENCES),
+    "replaced tokens": ("train", ["--objective=electra", "--generator_size=0.5"], OF_REPLACED),
+    "replaced tokens, all at once": (
+        "packed",
+        ["--objective=electra", "--precision=mixed_bfloat16", "--rematerialize", "--gradient_accumulation_steps=2",
+         "--optimizer=lamb", "--discriminator_weight=20"],
+        OF_REPLACED,
+    ),
+    "replaced tokens, masked as they are read": ("unmasked", ["--objective=electra", "--use_xla=true"], OF_REPLACED),
     "MLM alone": ("alone", [], WITHOUT_SENTENCES),
     "masked as they are read": ("unmasked", ["--masking=whole_word"], KEYS),
     "packed": ("packed", ["--schedule=polynomial"], KEYS),
@@ -50,7 +63,7 @@ VARIANTS = {
     "unguarded": ("train", ["--noskip_bad_steps"], KEYS),
     "XLA": ("train", ["--use_xla=true"], KEYS),
 }  # fmt: skip
-QUICK = ("all at once", "left to right")
+QUICK = ("all at once", "left to right", "replaced tokens")
 
 
 def _with_ours(keys):
@@ -98,9 +111,10 @@ def quick(material, tmp_path_factory):
     ) if not flag.startswith("--max_seq")]  # fmt: skip
     cases["dry run"] = arguments(material, "--dry_run", "--recipe=bert_paper", f"--output_dir={folder}/dry")
     cases |= _others(material, folder)
+    cases["another generator"] = [flag.replace("=0.5", "=0.25") for flag in cases["replaced tokens"]]
     said = run_cases(cases)
     for name, result in said.items():
-        assert result["status"] == (name in OTHERS), (name, result["log"])
+        assert result["status"] == (name in (*OTHERS, "another generator")), (name, result["log"])
     return folder, said
 
 
@@ -229,6 +243,26 @@ def test_other_sizes_or_pieces_do_not_continue_a_run(quick, name):
 def test_a_left_to_right_model_fills_no_blanks(quick):
     with pytest.raises(ValueError, match=r"must have learned by masked LM\. Received .*left_to_right"):
         Filler(quick[0] / "left_to_right")
+
+
+def test_replaced_tokens_leave_a_discriminator_and_a_generator(quick, material):
+    folder = quick[0] / "replaced_tokens"
+    bert = bert_tf.load(folder)
+    assert bert.config == as_electra(EncoderConfig.load(material / "bert_config.json"))
+    assert {"cls/replaced_tokens/output_bias", "generator/cls/predictions/output_bias"} <= bert.others.keys()
+    filler = Filler(folder / "generator", top_k=2)
+    assert filler.task.config.hidden_size == 16 and len(list(filler(["the film [MASK] a story ."]))) == 1
+    table = "bert/embeddings/word_embeddings"
+    saved = [read(str(path)) for path in (folder / "model.ckpt-4", folder / "generator" / "model.ckpt-0")]
+    np.testing.assert_array_equal(saved[0][table], saved[1][table])
+    train = [line for line in read_history(folder / "history.jsonl") if line["kind"] == "train"]
+    assert all(line["loss"] == pytest.approx(line["masked_lm_loss"] + 50 * line["replaced_loss"], rel=1e-4)
+               for line in train)  # fmt: skip
+
+
+def test_a_run_of_replaced_tokens_goes_on_with_its_own_generator_alone(quick):
+    said = quick[1]["another generator"]
+    assert "continues only with the settings" in said["log"] and "generator: {" in said["log"]
 
 
 @pytest.mark.slow

@@ -3,6 +3,9 @@
 from bert_tf import lora
 from bert_tf.checkpoints.names.table import NameMap, Row
 
+# What stands before the names of a generator that was trained beside the discriminator, whose embeddings it shares.
+GENERATOR = "generator/"
+
 
 def _part(path, *names):
     return [f"{path}/{name}" for name in names]
@@ -21,10 +24,7 @@ def _head(path):
 
 
 _LAYER = "bert/encoder/layer_{n}"
-_PATHS = [
-    *_part("bert/embeddings", "word_embeddings", "position_embeddings", "token_type_embeddings",
-           "task_type_embeddings"),
-    *_norm("bert/embeddings/LayerNorm"),
+_BLOCKS = [
     *_dense("bert/encoder/embedding_hidden_mapping_in"),
     *(path for part in ("query", "key", "value") for path in _dense(f"{_LAYER}/attention/self/{part}")),
     *_dense(f"{_LAYER}/attention/output/dense"),
@@ -32,14 +32,24 @@ _PATHS = [
     *_dense(f"{_LAYER}/intermediate/dense"),
     *_dense(f"{_LAYER}/output/dense"),
     *_norm(f"{_LAYER}/output/LayerNorm"),
-    *_dense("bert/pooler/dense"),
+]
+_MASKED_LM = [
     *_dense("cls/predictions/transform/dense"),
     *_norm("cls/predictions/transform/LayerNorm"),
     *_part("cls/predictions", "output_weights", "output_bias"),  # the first only where it is not tied
+]
+_PATHS = [
+    *_part("bert/embeddings", "word_embeddings", "position_embeddings", "token_type_embeddings",
+           "task_type_embeddings"),
+    *_norm("bert/embeddings/LayerNorm"),
+    *_BLOCKS,
+    *_dense("bert/pooler/dense"),
+    *_MASKED_LM,
     *_head("cls/seq_relationship"),
     *_head("cls/squad"),
     *_dense("cls/replaced_tokens/dense"),
     *_head("cls/replaced_tokens"),
+    *(f"{GENERATOR}{path}" for path in (*_BLOCKS, *_MASKED_LM)),  # ours alone
     *_dense("classifier/dense"),
     *_part("tagger/layer_sum", "layer_weights", "gamma"),  # on a frozen encoder's features; ours alone
     *_part("tagger/lstm_{n}", "kernel", "recurrent_kernel", "bias"),

@@ -6,7 +6,9 @@ from collections.abc import Callable
 from bert_tf.config import EncoderConfig
 from bert_tf.names import SENTENCE_OBJECTIVES
 from bert_tf.settings import Settings
+from bert_tf.tasks.pretraining.generators import as_electra, generator_of
 from bert_tf.tasks.pretraining.left_to_right import next_tokens
+from bert_tf.tasks.pretraining.replaced_tokens import ReplacedTokensTask, sampling_draws, with_unmasked_ids
 from bert_tf.tasks.pretraining.task import PretrainingTask
 from bert_tf.tasks.protocols import Tensors, Trainable
 
@@ -14,6 +16,18 @@ from bert_tf.tasks.protocols import Tensors, Trainable
 def masked_lm(config: EncoderConfig, sentence_objective: str, packed: bool, settings: Settings) -> Trainable:
     """Returns the task of masked LM, and of what the records ask of sentences."""
     return PretrainingTask(config, sentence_objective, packed, settings.rematerialize)
+
+
+def replaced_tokens(config: EncoderConfig, sentence_objective: str, packed: bool, settings: Settings) -> Trainable:
+    """Returns the task of a discriminator and the generator beside it."""
+    config = dataclasses.replace(config, has_pooler=False)
+    weight, generator = settings.discriminator_weight, generator_of(config, settings)
+    return ReplacedTokensTask(config, generator, packed, weight, settings.rematerialize)
+
+
+def _identity_of_replaced_tokens(config, settings):
+    generator = as_electra(generator_of(config, settings))  # the same from a BERT's configuration and from our own
+    return {"generator": generator.to_dict(), "discriminator_weight": settings.discriminator_weight}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,6 +41,13 @@ class Objective:
         is_decoder: whether a token sees itself and those before it only.
         draws_masks: whether records without masks get some as they are read.
         sentence_objectives: those that it can learn besides; where records have another one, it is left out.
+        draws: from (batch, seed, number of the batch in the run) to what is random in it beside its masks, by name.
+        config_of: from the configuration of the encoder to that with which the result is written.
+        generator_of: from the configuration and settings to that of a second encoder, which is trained beside it and
+            predicts the masked pieces; None: there is none.
+        settings: names of those that mean something with it alone.
+        identity: from the configuration and settings to what else decides the result, JSON values; a run that is
+            continued must have the same.
     """
 
     make_task: Callable[[EncoderConfig, str, bool, Settings], Trainable] = masked_lm
@@ -34,6 +55,11 @@ class Objective:
     is_decoder: bool = False
     draws_masks: bool = True
     sentence_objectives: tuple[str, ...] = SENTENCE_OBJECTIVES
+    draws: Callable[[Tensors, int, int], Tensors] = lambda batch, seed, number: {}
+    config_of: Callable[[EncoderConfig], EncoderConfig] = lambda config: config
+    generator_of: Callable[[EncoderConfig, Settings], EncoderConfig] | None = None
+    settings: tuple[str, ...] = ()
+    identity: Callable[[EncoderConfig, Settings], dict] = lambda config, settings: {}
 
 
 # By the value of --objective; `names.OBJECTIVES` lists them for the flag.
@@ -42,4 +68,31 @@ OBJECTIVES = {
     "left_to_right": Objective(
         of_batch=next_tokens, is_decoder=True, draws_masks=False, sentence_objectives=("none",)
     ),
+    "electra": Objective(
+        replaced_tokens,
+        of_batch=with_unmasked_ids,
+        sentence_objectives=("none",),
+        draws=sampling_draws,
+        config_of=as_electra,
+        generator_of=generator_of,
+        settings=("generator_size", "generator_config_file", "discriminator_weight"),
+        identity=_identity_of_replaced_tokens,
+    ),
 }
+
+
+def objective_of(settings: Settings) -> Objective:
+    """Returns the row of the setting `objective`.
+
+    Raises:
+        ValueError: a setting was given that means something with another one alone.
+    """
+    objective = OBJECTIVES[settings.objective]
+    for name, other in OBJECTIVES.items():
+        alone = settings.given & (set(other.settings) - set(objective.settings))
+        if alone:
+            raise ValueError(
+                f"`{min(alone)}` must come with `objective={name}`. Received it with `objective={settings.objective}`; "
+                "leave it out, or choose that objective."
+            )
+    return objective

@@ -1,0 +1,93 @@
+"""Replaced-token detection against torch Transformers' ElectraForMaskedLM and ElectraForPreTraining: one step."""
+
+import pathlib
+import subprocess
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from safetensors.numpy import load_file
+
+from bert_tf.checkpoints import convert, names
+from bert_tf.config import EncoderConfig
+from bert_tf.tasks.pretraining.generators import as_electra
+from bert_tf.tasks.pretraining.replaced_tokens import ReplacedTokensTask, with_unmasked_ids
+from tests import other_envs
+
+GOLDENS = pathlib.Path(__file__).parents[1] / "goldens"
+GOLDEN = GOLDENS / "replaced_tokens"
+FILES = ("model.safetensors", "generator/model.safetensors", "expected.safetensors")
+TOLERANCE = 1e-5
+NAMES, OURS = names.hugging_face("electra"), "generator/"
+
+
+@pytest.fixture(scope="module")
+def step():
+    """The task, its model with torch's weights, the batch, the outputs, the loss and its gradients by path."""
+    config = EncoderConfig.load(GOLDEN)
+    assert as_electra(config) == config
+    task = ReplacedTokensTask(config, EncoderConfig.load(GOLDEN / "generator"))
+    model = task.build_model()
+    report = convert.load(GOLDEN, model.variables, ["generator/.*"])
+    there = load_file(GOLDEN / "generator" / "model.safetensors")
+    arrays = {f"{OURS}{NAMES.to_ours(name)}": array.astype(np.float32) for name, array in there.items()}
+    assert report.excused_missing == [v.path for v in model.variables if v.path in arrays]
+    assert len(report.loaded) + len(arrays) == len(model.variables)
+    for variable in model.variables:
+        if variable.path in arrays:
+            array = arrays[variable.path]
+            variable.assign(array.T if NAMES.transposed(variable.path.removeprefix(OURS)) else array)
+    expected = load_file(GOLDEN / "expected.safetensors")
+    batch = with_unmasked_ids({name: tf.constant(expected[name]) for name in expected if expected[name].ndim == 2
+                               and not name.startswith(("gradient/", "sampled"))})  # fmt: skip
+    with tf.GradientTape() as tape:
+        outputs = model({name: batch[name] for name in task.features}, training=True)
+        loss = task.loss(outputs, batch, task.denominators(batch))
+    found = tape.gradient(loss, [v.value for v in model.trainable_variables])
+    gradients = {v.path: tf.convert_to_tensor(g).numpy() for v, g in zip(model.variables, found, strict=True)}
+    return task, batch, outputs, float(loss), gradients, expected
+
+
+def test_the_same_pieces_are_sampled(step):
+    _, batch, outputs, _, _, expected = step
+    replaced, real = np.zeros(batch["input_ids"].shape, np.int32), expected["masked_lm_weights"] > 0
+    places = real.nonzero()[0], expected["masked_lm_positions"][real]
+    replaced[places] = (expected["sampled"] != expected["masked_lm_ids"])[real]
+    assert 0 < replaced.sum() < real.sum()  # one was guessed right
+    np.testing.assert_array_equal(outputs["replaced"], replaced)
+
+
+def test_losses(step):
+    task, batch, outputs, loss, _, expected = step
+    parts = task.loss_parts(outputs, batch, task.denominators(batch))
+    scores = task.metrics({name: value.numpy() for name, value in task.collected(outputs, batch).items()})
+    for name in ("masked_lm_loss", "replaced_loss"):
+        assert float(parts[name]) == pytest.approx(float(expected[name]), rel=TOLERANCE)
+        assert scores[name] == pytest.approx(float(expected[name]), rel=TOLERANCE)
+    whole = float(expected["masked_lm_loss"] + 50 * expected["replaced_loss"])
+    assert loss == pytest.approx(whole, rel=TOLERANCE) and scores["loss"] == pytest.approx(whole, rel=TOLERANCE)
+
+
+def test_gradients(step):
+    *_, gradients, expected = step
+    assert len(gradients) == sum(name.startswith("gradient/") for name in expected)
+    for path, ours in gradients.items():
+        own = path.removeprefix(OURS)
+        true = expected[f"gradient/{'generator.' if own != path else ''}{NAMES.from_ours(own)}"]
+        true = true.T if NAMES.transposed(own) else true
+        # Softmax does not see a key's bias: its gradient is zero but for rounding, as large as its kernel's is true.
+        scale = np.abs(gradients[path.replace("key/bias", "key/kernel")] if path.endswith("key/bias") else true).max()
+        assert scale > 1e-6, path
+        assert np.abs(ours - true).max() < TOLERANCE * scale, path
+
+
+@pytest.mark.slow
+def test_torch_makes_the_same_golden_again(tmp_path):
+    command = [other_envs.torch_python(), "-B", GOLDENS / "torch_replaced_tokens.py", tmp_path]
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-4000:]
+    for file in FILES:
+        new, old = load_file(tmp_path / "replaced_tokens" / file), load_file(GOLDEN / file)
+        assert new.keys() == old.keys()
+        for key in old:
+            np.testing.assert_allclose(new[key], old[key], rtol=1e-5, atol=1e-7, err_msg=key)

@@ -1,0 +1,186 @@
+"""The task of replaced tokens: losses and scores by hand, parts of a batch, the two configurations, what is refused."""
+
+import dataclasses
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.config import EncoderConfig
+from bert_tf.data.features import fake_batch
+from bert_tf.settings import Settings
+from bert_tf.tasks.pretraining.generators import as_electra, generator_of
+from bert_tf.tasks.pretraining.objectives import OBJECTIVES, objective_of
+from bert_tf.tasks.pretraining.replaced_tokens import ReplacedTokensTask, sampling_draws, with_unmasked_ids
+from bert_tf.training.optimizer import AdamW
+from bert_tf.training.step import StepConfig, TrainStep
+from tests import tiny
+
+CONFIG = tiny.config()
+V = CONFIG.vocab_size
+
+
+def _settings(*given, **values):
+    usual = {"objective": "electra", "generator_size": 0.5, "generator_config_file": None, "discriminator_weight": 50.0}
+    return Settings({**usual, "rematerialize": False, **values}, given)
+
+
+def _task(packed=False, **values):
+    return OBJECTIVES["electra"].make_task(CONFIG, "none", packed, _settings(**values))
+
+
+def _batch(task, **arguments):
+    return fake_batch((*task.features, "masked_lm_ids"), vocab_size=V, **arguments)
+
+
+def test_sums_loss_and_scores_by_hand():
+    task = _task(discriminator_weight=20.0)
+    batch, rng = _batch(task), np.random.default_rng(0)
+    logits, mask = rng.standard_normal((4, 16)).astype(np.float32), batch["input_mask"] > 0
+    replaced = (rng.random((4, 16)) < 0.3) * mask.astype(np.float32)
+    outputs = {"mlm_logits": np.zeros((4, 3, V), np.float32), "replaced_logits": logits}
+    outputs["replaced"] = replaced.astype(np.float32)
+    losses = np.log1p(np.exp(np.where(replaced > 0, -logits, logits)))[mask].mean()
+    told, there = logits[mask] > 0, replaced[mask] > 0
+    kept = {name: value.numpy() for name, value in task.collected(outputs, batch).items()}
+    scores = task.metrics(kept)
+    assert all(values.shape[0] == 4 for values in kept.values()) and set(scores) == set(task.metric_names)
+    expected = {
+        "masked_lm_loss": np.log(V),
+        "replaced_loss": losses,
+        "replaced_accuracy": (told == there).mean(),
+        "replaced_accuracy_of_commonest": 1 - there.mean(),
+        "replaced_precision": there[told].mean(),
+        "replaced_recall": told[there].mean(),
+        "replaced_share": there.mean(),
+        "loss": np.log(V) + 20 * losses,
+    }
+    assert {name: scores[name] for name in expected} == pytest.approx(expected, rel=1e-5)
+    assert float(task.loss(outputs, batch, task.denominators(batch))) == pytest.approx(expected["loss"], rel=1e-5)
+    nothing = {name: np.zeros_like(values) for name, values in kept.items()}
+    assert np.isnan(task.metrics(nothing)["replaced_accuracy"]) and task.metrics(nothing)["replaced_precision"] == 0
+
+
+def test_rows_that_only_fill_a_batch_up_count_for_nothing():
+    task = _task()
+    batch = _batch(task) | {"is_real_example": np.array([1, 1, 0, 1], np.float32)}
+    outputs = {"replaced_logits": np.ones((4, 16), np.float32), "replaced": np.zeros((4, 16), np.float32)}
+    outputs["mlm_logits"] = np.zeros((4, 3, V), np.float32)
+    kept = task.collected(outputs, batch)
+    assert kept["replaced_weights"].numpy().tolist() == (batch["input_mask"].sum(1) * [1, 1, 0, 1]).tolist()
+    assert float(task.denominators(batch)["replaced_weights"]) == kept["replaced_weights"].numpy().sum()
+
+
+def test_draws_are_of_the_seed_and_the_number_of_the_batch():
+    batch = {"masked_lm_positions": np.zeros((50, 20), np.int32)}
+    one, same, next_one, other = (
+        sampling_draws(batch, *which)["sampling_draws"].numpy() for which in ((1, 7), (1, 7), (1, 8), (2**32 - 1, 7))
+    )
+    assert one.shape == (50, 20) and (one == same).all() and (one >= 0).all() and (one < 1).all()
+    assert (one != next_one).mean() > 0.99 and (one != other).mean() > 0.99 and abs(one.mean() - 0.5) < 0.05
+
+
+def _step(task, accumulation):
+    keras.utils.set_random_seed(0)
+    model = task.build_model()
+    optimizer = AdamW(3e-3)
+    optimizer.build(model.trainable_variables)
+    return model, TrainStep(task, model, optimizer, StepConfig(accumulation=accumulation))
+
+
+def test_it_learns_and_two_half_batches_are_one():
+    task = _task()
+    batch = {name: tf.constant(values) for name, values in _batch(task, batch_size=8).items()}
+    (model, step), (other, halves) = (_step(task, accumulation) for accumulation in (1, 2))
+    results = step(batch), halves(batch)
+    for name in ("loss", "masked_lm_loss", "replaced_loss", "gradient_norm"):
+        assert float(results[1][name]) == pytest.approx(float(results[0][name]), rel=1e-4), name
+    for one, two in zip(model.variables, other.variables, strict=True):
+        np.testing.assert_allclose(two.value, one.value, atol=2e-4, err_msg=one.path)
+    weight = 50 * float(results[0]["replaced_loss"])
+    assert float(results[0]["loss"]) == pytest.approx(float(results[0]["masked_lm_loss"]) + weight, rel=1e-5)
+    later = [step(batch) for _ in range(40)][-1]
+    assert float(later["masked_lm_loss"]) < 0.7 * float(results[0]["masked_lm_loss"])
+    assert float(later["replaced_loss"]) < 0.5 * float(results[0]["replaced_loss"])
+
+
+def test_what_is_put_back_is_what_was_there():
+    batch = fake_batch(("input_ids", "masked_lm_positions", "masked_lm_ids", "masked_lm_weights", "unmasked_ids"))
+    expected = batch.pop("unmasked_ids")
+    assert (expected != batch["input_ids"]).any()
+    np.testing.assert_array_equal(with_unmasked_ids(batch)["unmasked_ids"], expected)
+
+
+def test_its_own_variables_and_others():
+    task = _task(packed=True)
+    assert "sentence_ids" in task.features and not task.uses_pooler and not task.config.has_pooler
+    assert task.head == ("cls/replaced_tokens/.*", "generator/.*")
+    assert isinstance(task, ReplacedTokensTask) and task.loss_weights == {"masked_lm_loss": 1.0, "replaced_loss": 50.0}
+
+
+@pytest.mark.parametrize(
+    "shape, share, hidden, heads, intermediate",
+    [
+        ((256, 4, 1024), 0.25, 64, 1, 256),  # as ELECTRA-Small
+        ((768, 12, 3072), 1 / 3, 256, 4, 1024),  # as ELECTRA-Base
+        ((1024, 16, 4096), 0.25, 256, 4, 1024),  # as ELECTRA-Large
+        ((32, 2, 64), 0.1, 3, 1, 6),
+        ((60, 6, 90), 0.5, 30, 3, 45),
+        ((50, 5, 90), 0.5, 25, 1, 45),  # two heads would not divide 25
+    ],
+)
+def test_the_generator_s_size(shape, share, hidden, heads, intermediate):
+    names = ("hidden_size", "num_attention_heads", "intermediate_size")
+    config = dataclasses.replace(CONFIG, **dict(zip(names, shape, strict=True)), num_hidden_layers=5)
+    made = generator_of(config, _settings("generator_size", generator_size=share))
+    assert [getattr(made, name) for name in names] == [hidden, heads, intermediate]
+    assert made.num_hidden_layers == 5 and made.embedding_width == config.hidden_size
+
+
+def test_a_generator_from_a_file(tmp_path):
+    tiny.config(hidden_size=20, num_hidden_layers=2, intermediate_size=8).save(tmp_path / "generator.json")
+    made = generator_of(CONFIG, _settings(generator_config_file=str(tmp_path / "generator.json")))
+    assert (made.hidden_size, made.num_hidden_layers, made.embedding_width) == (20, 2, 32)
+
+
+@pytest.mark.parametrize("size", [0.0, -1.0, 1.5])
+def test_a_share_that_is_none(size):
+    with pytest.raises(ValueError, match=r"`generator_size` must be a share .*, above 0 and below 1\. Received: "):
+        generator_of(CONFIG, _settings(generator_size=size))
+
+
+def test_a_generator_as_large_as_the_discriminator_is_refused(tmp_path):
+    message = r"must be smaller than the discriminator.*Received `{}`: 8,192 weights in its layers, and 8,192 in"
+    with pytest.raises(ValueError, match=message.format("generator_size=1.0")):
+        generator_of(CONFIG, _settings(generator_size=1.0))
+    CONFIG.save(tmp_path / "same.json")
+    with pytest.raises(ValueError, match=message.format(f"generator_config_file={tmp_path}/same.json")):
+        generator_of(CONFIG, _settings(generator_config_file=str(tmp_path / "same.json")))
+
+
+def test_a_generator_with_other_tables_or_said_twice_is_refused(tmp_path):
+    tiny.config(vocab_size=99).save(tmp_path / "other.json")
+    settings = _settings(generator_config_file=str(tmp_path / "other.json"))
+    with pytest.raises(ValueError, match=rf"reads the discriminator's tables: .*Received vocab_size 99, and {V} of"):
+        generator_of(CONFIG, settings)
+    settings = _settings("generator_size", generator_config_file="other.json")
+    with pytest.raises(ValueError, match=r"`generator_config_file` must come without `generator_size`\. Received both"):
+        generator_of(CONFIG, settings)
+
+
+def test_settings_of_another_objective_are_refused():
+    with pytest.raises(ValueError, match=r"`generator_size` must come with `objective=electra`\. Received it with"):
+        objective_of(_settings("generator_size", objective="masked_lm"))
+    assert objective_of(_settings("generator_size")) is OBJECTIVES["electra"]
+
+
+def test_what_is_written_is_an_electra_where_it_can_be(tmp_path):
+    written = as_electra(CONFIG)
+    assert (written.model_type, written.embedding_size, written.has_pooler) == ("electra", 32, False)
+    assert as_electra(written) == written
+    written.save(tmp_path / "bert_config.json")
+    assert EncoderConfig.load(tmp_path) == written and written.hidden_act == CONFIG.hidden_act
+    for other in ({"model_type": "roberta", "first_position": 2}, {"task_type_vocab_size": 3, "model_type": "ernie"}):
+        kept = as_electra(dataclasses.replace(CONFIG, classifier_act="tanh", **other))
+        assert kept.model_type == other["model_type"] and not kept.has_pooler

@@ -1,0 +1,49 @@
+"""Pretrains on one and on two virtual CPU devices, and prints as JSON what came out; the test beside it runs it.
+
+    python -m tests.training.two_devices_pretraining
+"""
+
+import json
+import sys
+
+import keras
+import tensorflow as tf
+
+from tests.training import two_devices  # first: it makes the devices  # noqa: I001
+
+from bert_tf.data.features import fake_batch
+from bert_tf.settings import Settings
+from bert_tf.tasks.pretraining.objectives import OBJECTIVES
+from bert_tf.training import distribution
+from bert_tf.training.optimizer import AdamW
+from bert_tf.training.step import StepConfig, TrainStep
+from tests import tiny
+
+STEPS = 6
+SETTINGS = {"generator_size": 0.5, "generator_config_file": None, "discriminator_weight": 50.0, "rematerialize": False}
+
+
+def train(objective, strategy, accumulation=1):
+    """Returns the losses of each step, by name."""
+    with distribution.make_strategy(strategy).scope():
+        keras.utils.set_random_seed(0)
+        task = OBJECTIVES[objective].make_task(tiny.config(), "none", False, Settings(SETTINGS))
+        model, optimizer = task.build_model(), AdamW(3e-3)
+        optimizer.build(model.trainable_variables)
+        step = TrainStep(task, model, optimizer, StepConfig(accumulation=accumulation))
+        names, found = {*task.features, *task.targets, "masked_lm_weights"}, []
+        for seed in range(STEPS):
+            batch = fake_batch(names, batch_size=8, vocab_size=len(tiny.VOCAB), seed=seed)
+            results = step({name: tf.constant(values) for name, values in batch.items()})
+            found.append({name: float(results[name]) for name in ("loss", *task.loss_weights)})
+    return found
+
+
+def main():
+    assert two_devices.distribution.make_strategy("mirrored").num_replicas_in_sync == 2
+    runs = {"one": ("default",), "two": ("mirrored",), "two, each half cut in two": ("mirrored", 2)}
+    json.dump({name: train("electra", *arguments) for name, arguments in runs.items()}, sys.stdout)
+
+
+if __name__ == "__main__":
+    main()
