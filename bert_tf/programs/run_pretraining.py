@@ -32,7 +32,7 @@ def main(settings):
     from bert_tf.training.scoring import Scoring
 
     settings = with_recipe(settings)
-    _objective(settings)
+    _objective(settings)  # refuses settings of another objective, before anything is read
     strategy, use_xla = devices.prepare(settings)
     plan = phases.plan_of(settings)
     held_out = phases.held_out_of(settings, plan)
