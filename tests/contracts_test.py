@@ -61,6 +61,7 @@ MAY_IMPORT = {
     "corpus": {"data", "text", "tokenization"},
     "vocabulary": {"checkpoints", "model_files", "text", "tokenization"},
     "surgery": {"checkpoints", "model_files"},
+    "teachers": {"checkpoints", "data", "model_files", "modeling", "tasks"},
     "glue": {"data", "evaluation", "tasks"},
     "inference": {
         "checkpoints", "data", "evaluation", "export", "extraction", "model_files", "tasks", "tokenization",
@@ -70,7 +71,7 @@ MAY_IMPORT = {
     "demo": set(),  # what it shows it starts as anybody would
     "programs": {
         "conversion", "corpus", "data", "demo", "evaluation", "export", "flags", "glue", "hub", "inference", "jobs",
-        "model_files", "serving", "surgery", "tasks", "text", "tokenization", "training", "vocabulary",
+        "model_files", "serving", "surgery", "tasks", "teachers", "text", "tokenization", "training", "vocabulary",
     },
 }  # fmt: skip
 FINER = {
@@ -79,6 +80,7 @@ FINER = {
     },
     ("hub", "data"): {"bert_tf.data.features"},
     ("hub", "export"): {"bert_tf.export.saved_model"},
+    ("teachers", "data"): {"bert_tf.data.features"},
     ("glue", "tasks"): {"bert_tf.tasks.classification.problems"},
     ("export", "evaluation"): {"bert_tf.evaluation.results"},
     ("export", "training"): {"bert_tf.training.history"},  # what the model card says of a run

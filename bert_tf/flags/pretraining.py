@@ -2,6 +2,7 @@
 
 from bert_tf import names
 from bert_tf.flags.corpus import MASKING
+from bert_tf.flags.distillation import OF_PRETRAINING
 from bert_tf.settings import Flag, with_attributes
 
 PRETRAINING = (
@@ -16,11 +17,13 @@ PRETRAINING = (
     Flag("max_eval_steps", 100, "Most batches per scoring.", "integer", low=1),
     Flag("optimizer", "adamw", "BERT's Adam, or LAMB for batches of thousands.", choices=names.OPTIMIZERS),
     Flag("schedule", "linear", "How the rate falls.", choices=names.SCHEDULES),
-    Flag("objective", "masked_lm", "What is predicted: masked pieces, or each next piece from those before it.",
+    Flag("objective", "masked_lm", "What is learned: masked pieces, each next piece from those before it, or what "
+         "--teacher makes of the texts.",
          choices=names.OBJECTIVES),  # fmt: skip
     Flag("skip_bad_steps", True, "Skip a step whose loss is not finite or leaps, count it, and go back to a "
          "checkpoint after 20 in a row.", "bool"),  # fmt: skip
     Flag("dry_run", False, "Say whether it fits, and end: parameters, memory, tokens per step.", "bool"),
+    *OF_PRETRAINING,
     *with_attributes(
         MASKING,
         "max_predictions_per_seq",

@@ -15,6 +15,7 @@ from bert_tf.settings import Settings
 from bert_tf.surgery import adapters
 from bert_tf.tasks.registry import TASKS, find_task, save_task
 from bert_tf.tasks.task import ACTIONS, FineTuned, Outcome, TaskData, TrainedTask
+from bert_tf.teachers.fine_tuning import with_teacher
 from bert_tf.training.batching import Batching
 from bert_tf.training.cluster import by_chief, is_chief
 from bert_tf.training.fine_tuning import fine_tuning_config
@@ -53,10 +54,11 @@ def run_task(kind: type[FineTuned], settings: Settings):
     with strategy.scope():
         train, num_layers = rows.get("train"), model.config.num_hidden_layers
         lora = model.config.lora
-        identity = task.identity() | ({"lora": lora.to_dict()} if lora else {})
+        trainable, of_teacher = with_teacher(task, model, settings)
+        identity = task.identity() | of_teacher | ({"lora": lora.to_dict()} if lora else {})
         config = fine_tuning_config(settings, num_layers, train, identity, use_xla)
         read = {split: {"file": os.fspath(each.path), "rows": len(each)} for split, each in data.examples.items()}
-        job = Job(task, config, History(settings.output_dir, settings.given_values(), read))
+        job = Job(trainable, config, History(settings.output_dir, settings.given_values(), read))
         run = FineTuning(settings, model, data, rows, as_trained, job, use_xla)
         run.train_or_restore()
         run.score_and_answer()

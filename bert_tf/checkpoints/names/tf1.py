@@ -40,6 +40,7 @@ _PATHS = [
     *_head("cls/squad"),
     *_dense("cls/replaced_tokens/dense"),
     *_head("cls/replaced_tokens"),
+    *_dense("cls/distillation/hidden"),  # from a student's width to its teacher's; ours alone
     *_dense("classifier/dense"),
     *_part("tagger/layer_sum", "layer_weights", "gamma"),  # on a frozen encoder's features; ours alone
     *_part("tagger/lstm_{n}", "kernel", "recurrent_kernel", "bias"),

@@ -22,7 +22,7 @@ def next_tokens(batch):
         The batch with the four of the picture: int32 [B, S], int32 [B, S - 1], int32 [B, S - 1], float32 [B, S - 1].
     """
     batch = {name: tf.convert_to_tensor(values) for name, values in batch.items()}
-    ids, real = _unmasked(batch), batch["input_mask"][:, 1:] > 0
+    ids, real = unmasked_ids(batch), batch["input_mask"][:, 1:] > 0
     if "sentence_ids" in batch:
         real &= batch["sentence_ids"][:, 1:] == batch["sentence_ids"][:, :-1]
     places = tf.range(tf.shape(ids)[1] - 1)
@@ -34,7 +34,13 @@ def next_tokens(batch):
     }
 
 
-def _unmasked(batch):
+def unmasked(batch):
+    """Returns the batch with `input_ids` as they were before they were masked."""
+    batch = {name: tf.convert_to_tensor(values) for name, values in batch.items()}
+    return batch | {"input_ids": unmasked_ids(batch)}
+
+
+def unmasked_ids(batch):
     """Returns int32 [B, S]: input_ids as they were before they were masked."""
     ids = batch["input_ids"]
     if "masked_lm_ids" not in batch:

@@ -6,7 +6,9 @@ from collections.abc import Callable
 from bert_tf.config import EncoderConfig
 from bert_tf.names import SENTENCE_OBJECTIVES
 from bert_tf.settings import Settings
-from bert_tf.tasks.pretraining.left_to_right import next_tokens
+from bert_tf.tasks.pretraining.comparisons import losses_of, predicts_masked
+from bert_tf.tasks.pretraining.distillation import DistillationTask
+from bert_tf.tasks.pretraining.left_to_right import next_tokens, unmasked
 from bert_tf.tasks.pretraining.task import PretrainingTask
 from bert_tf.tasks.protocols import Tensors, Trainable
 
@@ -14,6 +16,22 @@ from bert_tf.tasks.protocols import Tensors, Trainable
 def masked_lm(config: EncoderConfig, sentence_objective: str, packed: bool, settings: Settings) -> Trainable:
     """Returns the task of masked LM, and of what the records ask of sentences."""
     return PretrainingTask(config, sentence_objective, packed, settings.rematerialize)
+
+
+def distillation(
+    config: EncoderConfig, sentence_objective: str, packed: bool, settings: Settings, teacher: Callable
+) -> Trainable:
+    """Returns the task of a teacher's student; the teacher is as `DistillationTask` takes it."""
+    losses, heads = losses_of(settings.distillation_losses), settings.relation_heads
+    return DistillationTask(
+        config, teacher, losses, settings.distillation_temperature, heads, packed, settings.rematerialize
+    )
+
+
+def _where_nothing_is_masked(settings: Settings) -> dict:
+    """Where no loss is of masked places, texts are read as they are."""
+    masked = predicts_masked(losses_of(settings.distillation_losses))
+    return {} if masked else {"of_batch": unmasked, "draws_masks": False}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,13 +45,19 @@ class Objective:
         is_decoder: whether a token sees itself and those before it only.
         draws_masks: whether records without masks get some as they are read.
         sentence_objectives: those that it can learn besides; where records have another one, it is left out.
+        options: names of the settings that mean something with it alone, and decide what it learns.
+        is_taught: whether `make_task` is given a teacher besides, as `teacher`; the setting of that name says which.
+        by_settings: from the settings to those of these attributes that they change; None: they change none.
     """
 
-    make_task: Callable[[EncoderConfig, str, bool, Settings], Trainable] = masked_lm
+    make_task: Callable[..., Trainable] = masked_lm
     of_batch: Callable[[Tensors], Tensors] | None = None
     is_decoder: bool = False
     draws_masks: bool = True
     sentence_objectives: tuple[str, ...] = SENTENCE_OBJECTIVES
+    options: tuple[str, ...] = ()
+    is_taught: bool = False
+    by_settings: Callable[[Settings], dict] | None = None
 
 
 # By the value of --objective; `names.OBJECTIVES` lists them for the flag.
@@ -42,4 +66,27 @@ OBJECTIVES = {
     "left_to_right": Objective(
         of_batch=next_tokens, is_decoder=True, draws_masks=False, sentence_objectives=("none",)
     ),
+    "distillation": Objective(
+        make_task=distillation,
+        sentence_objectives=("none",),
+        options=("teacher", "teacher_layer", "distillation_losses", "distillation_temperature", "relation_heads"),
+        is_taught=True,
+        by_settings=_where_nothing_is_masked,
+    ),
 }
+
+
+def objective_of(settings: Settings) -> Objective:
+    """Returns the row that `objective` names, as the other settings change it.
+
+    Raises:
+        ValueError: a setting is given that means something with another objective only, or is wrong.
+    """
+    row = OBJECTIVES[settings.objective]
+    for name, other in OBJECTIVES.items():
+        if strange := sorted(settings.given & set(other.options) - set(row.options)):
+            raise ValueError(
+                f"`{strange[0]}` must come with `objective={name}`. Received it with `objective={settings.objective}`; "
+                "choose the objective, or leave it out."
+            )
+    return dataclasses.replace(row, **row.by_settings(settings)) if row.by_settings else row
