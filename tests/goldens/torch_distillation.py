@@ -2,10 +2,10 @@
 
     PYTHON_WITH_TORCH tests/goldens/torch_distillation.py FOLDER
 
-Writes FOLDER/distillation/teacher and student as Hugging Face writes models (config.json, model.safetensors with float16
-numbers), and FOLDER/distillation/expected.safetensors: a batch under our names, `map.weight` [12, 8] and `map.bias` [12]
-from the student's width to the teacher's, each loss of WEIGHTS float32 [], and `gradient/NAME` of their weighted sum for
-every parameter of the student and of the map. All is computed in float64, row by row and without padding.
+Writes FOLDER/distillation/teacher and student as Hugging Face writes models (config.json, model.safetensors with
+float16 numbers), and FOLDER/distillation/expected.safetensors: a batch under our names, `map.weight` [12, 8] and
+`map.bias` [12] from the student's width to the teacher's, each loss of WEIGHTS float32 [], and `gradient/NAME` of their
+weighted sum for every parameter of the student and of the map. All is computed in float64, row by row, without padding.
 """
 
 import pathlib
