@@ -183,11 +183,14 @@ def test_names_stand_once():
     from bert_tf import names
     from bert_tf.checkpoints.writers import FORMATS
     from bert_tf.corpus.examples import OBJECTIVES
+    from bert_tf.tasks.pretraining.comparisons import COMPARISONS, MASKED_LM
+    from bert_tf.tasks.pretraining.objectives import OBJECTIVES as PRETRAINING
     from bert_tf.training.optimizers import OPTIMIZERS
     from bert_tf.training.schedule import SCHEDULES
 
     assert set(FORMATS) == set(names.FORMATS)
     assert tuple(OBJECTIVES) == names.SENTENCE_OBJECTIVES
+    assert {*COMPARISONS, MASKED_LM} == set(names.DISTILLATION_LOSSES) and set(PRETRAINING) == set(names.OBJECTIVES)
     assert tuple(OPTIMIZERS) == names.OPTIMIZERS and tuple(SCHEDULES) == names.SCHEDULES
 
 
@@ -283,6 +286,7 @@ GOOGLE_FLAGS = {
     "num_train_epochs": 3.0, "warmup_proportion": 0.1, "save_checkpoints_steps": 1000, "iterations_per_loop": 1000,
     "use_tpu": False, "tpu_name": None, "tpu_zone": None, "gcp_project": None, "master": None, "num_tpu_cores": 8,
 }  # fmt: skip
+TEACHER_FLAGS = {"teacher": None, "distillation_temperature": 2.0, "distillation_weight": 0.5}
 OUR_FLAGS = {
     "do_lower_case": None,  # Google: True; here unset means what the checkpoint says, else True
     "precision": "float32", "use_xla": "auto", "distribution_strategy": "default", "seed": 0, "deterministic": False,
@@ -295,6 +299,7 @@ OUR_FLAGS = {
     "lora_targets": ["query", "value"], "problem_type": "single_label",
     "label_separator": ",", "class_weights": None, "label_smoothing": 0.0, "early_stopping": 0,
     "fit_temperature": False, "long_text": "truncate", "doc_stride": None, "max_windows": 32,
+    **TEACHER_FLAGS,
 }  # fmt: skip
 
 
@@ -316,7 +321,7 @@ OUR_SQUAD_FLAGS = {
     "export_dir": None, "export_dtype": "float32", "save_format": [],
     "worker_hosts": [], "task_index": None, "freeze_layers": "0",
     "layerwise_lr_decay": 1.0, "unfreeze_epochs": 0.0, "reinit_layers": 0, "lora_rank": 0, "lora_alpha": None,
-    "lora_targets": ["query", "value"],
+    "lora_targets": ["query", "value"], **TEACHER_FLAGS,
 }  # fmt: skip
 
 
@@ -335,6 +340,8 @@ OUR_PRETRAINING_FLAGS = {
     "save_format": [], "vocab_file": None, "do_lower_case": None, "eval_file": None,
     "phases": None, "optimizer": "adamw", "schedule": "linear", "objective": "masked_lm", "skip_bad_steps": True,
     "dry_run": False, "masked_lm_prob": 0.15, "masking": "token",
+    "teacher": None, "distillation_losses": ["query_relations", "key_relations", "value_relations"],
+    "distillation_temperature": 2.0, "teacher_layer": None, "relation_heads": None,
 }  # fmt: skip
 
 # google-research/bert, create_pretraining_data.py.
