@@ -13,6 +13,21 @@ from bert_tf.teachers.teacher import Teacher, open_teacher
 _OPTIONS = ("distillation_temperature", "distillation_weight")
 
 
+def check_teacher(settings: Settings):
+    """Raises ValueError where settings of a teacher contradict each other; a program need not have them."""
+    if settings.get("teacher") is None:
+        for name in _OPTIONS:
+            if name in settings.given:
+                raise ValueError(f"`{name}` must come with `teacher`. Received it alone; name the model that teaches.")
+        return
+    if not settings.do_train:
+        raise ValueError(
+            "`teacher` must come with `do_train`, for a trained model answers without it. Received it without; leave "
+            "it out."
+        )
+    check_temperature(settings)
+
+
 def with_teacher(task: FineTuned, student: Description, settings: Settings) -> tuple[Trainable, dict]:
     """Returns what is trained, and what of the teacher decides the result; without `teacher` the task itself.
 
@@ -24,19 +39,10 @@ def with_teacher(task: FineTuned, student: Description, settings: Settings) -> t
         settings: with those of `flags.distillation.OF_TASKS`, if the task's program has them.
 
     Raises:
-        ValueError: settings contradict each other, or the teacher cannot teach this task.
+        ValueError: the settings do not fit the task, or the teacher cannot teach it.
     """
-    if not settings.get("teacher"):
-        for name in _OPTIONS:
-            if name in settings.given:
-                raise ValueError(f"`{name}` must come with `teacher`. Received it alone; name the model that teaches.")
+    if settings.get("teacher") is None:
         return task, {}
-    if not settings.do_train:
-        raise ValueError(
-            "`teacher` must come with `do_train`, for a trained model answers without it. Received it without; leave "
-            "it out."
-        )
-    check_temperature(settings)
     if not task.has_temperature and "distillation_temperature" in settings.given:
         raise ValueError(
             "`distillation_temperature` must come with labels. Received it for values, which are compared as they "
