@@ -14,6 +14,7 @@ CLASSES = {  # module -> the classes registered in it; tests/keras_names_test.py
     "hub.tokenizer_layer": ("TokenizerLayer",),
     "modeling.attention": ("SelfAttention",),
     "modeling.block": ("TransformerBlock",),
+    "modeling.distillation": ("DistillationModel",),
     "modeling.embeddings": ("Embeddings",),
     "modeling.encoder": ("Encoder",),
     "modeling.heads": ("ClassificationHead", "QuestionAnsweringHead"),

@@ -6,8 +6,11 @@ PRECISIONS = ("float32", "mixed_bfloat16", "mixed_float16")
 USE_XLA = ("auto", "true", "false")
 OPTIMIZERS = ("adamw", "lamb")
 SCHEDULES = ("linear", "polynomial", "cosine", "trapezoid")
-OBJECTIVES = ("masked_lm", "left_to_right", "electra")
+OBJECTIVES = ("masked_lm", "left_to_right", "electra", "distillation")
 SENTENCE_OBJECTIVES = ("nsp", "sop", "none")
+DISTILLATION_LOSSES = (
+    "soft_targets", "masked_lm", "hidden", "attention", "query_relations", "key_relations", "value_relations",
+)  # fmt: skip
 MASKINGS = ("token", "whole_word", "span")
 TEXT_FORMATS = ("sentences", "prose", "jsonl")
 PROBLEMS = ("single_label", "multi_label", "regression")

@@ -61,6 +61,7 @@ MAY_IMPORT = {
     "corpus": {"data", "text", "tokenization"},
     "vocabulary": {"checkpoints", "model_files", "text", "tokenization"},
     "surgery": {"checkpoints", "model_files"},
+    "teachers": {"checkpoints", "data", "model_files", "modeling", "tasks"},
     "glue": {"data", "evaluation", "tasks"},
     "inference": {
         "checkpoints", "data", "evaluation", "export", "extraction", "model_files", "tasks", "tokenization",
@@ -70,7 +71,7 @@ MAY_IMPORT = {
     "demo": set(),  # what it shows it starts as anybody would
     "programs": {
         "conversion", "corpus", "data", "demo", "evaluation", "export", "flags", "glue", "hub", "inference", "jobs",
-        "model_files", "serving", "surgery", "tasks", "text", "tokenization", "training", "vocabulary",
+        "model_files", "serving", "surgery", "tasks", "teachers", "text", "tokenization", "training", "vocabulary",
     },
 }  # fmt: skip
 FINER = {
@@ -79,6 +80,7 @@ FINER = {
     },
     ("hub", "data"): {"bert_tf.data.features"},
     ("hub", "export"): {"bert_tf.export.saved_model"},
+    ("teachers", "data"): {"bert_tf.data.features"},
     ("glue", "tasks"): {"bert_tf.tasks.classification.problems"},
     ("export", "evaluation"): {"bert_tf.evaluation.results"},
     ("export", "training"): {"bert_tf.training.history"},  # what the model card says of a run
@@ -181,11 +183,14 @@ def test_names_stand_once():
     from bert_tf import names
     from bert_tf.checkpoints.writers import FORMATS
     from bert_tf.corpus.examples import OBJECTIVES
+    from bert_tf.tasks.pretraining.comparisons import COMPARISONS, MASKED_LM
+    from bert_tf.tasks.pretraining.objectives import OBJECTIVES as PRETRAINING
     from bert_tf.training.optimizers import OPTIMIZERS
     from bert_tf.training.schedule import SCHEDULES
 
     assert set(FORMATS) == set(names.FORMATS)
     assert tuple(OBJECTIVES) == names.SENTENCE_OBJECTIVES
+    assert {*COMPARISONS, MASKED_LM} == set(names.DISTILLATION_LOSSES) and set(PRETRAINING) == set(names.OBJECTIVES)
     assert tuple(OPTIMIZERS) == names.OPTIMIZERS and tuple(SCHEDULES) == names.SCHEDULES
 
 
@@ -286,6 +291,7 @@ OPTIMIZER_FLAGS = {
     "schedule": "linear", "weight_decay_rate": 0.01, "adam_beta1": 0.9, "adam_beta2": 0.999, "adam_epsilon": 1e-6,
     "clip_norm": 1.0, "bias_correction": False,
 }  # fmt: skip
+TEACHER_FLAGS = {"teacher": None, "distillation_temperature": 2.0, "distillation_weight": 0.5}
 OUR_FLAGS = {
     "do_lower_case": None,  # Google: True; here unset means what the checkpoint says, else True
     "precision": "float32", "use_xla": "auto", "distribution_strategy": "default", "seed": 0, "deterministic": False,
@@ -299,6 +305,7 @@ OUR_FLAGS = {
     "label_separator": ",", "class_weights": None, "label_smoothing": 0.0, "early_stopping": 0,
     "fit_temperature": False, "long_text": "truncate", "doc_stride": None, "max_windows": 32, "bucket_batches": 50,
     **OPTIMIZER_FLAGS,
+    **TEACHER_FLAGS,
 }  # fmt: skip
 
 
@@ -320,7 +327,7 @@ OUR_SQUAD_FLAGS = {
     "export_dir": None, "export_dtype": "float32", "save_format": [],
     "worker_hosts": [], "task_index": None, "freeze_layers": "0",
     "layerwise_lr_decay": 1.0, "unfreeze_epochs": 0.0, "reinit_layers": 0, "lora_rank": 0, "lora_alpha": None,
-    "lora_targets": ["query", "value"], "bucket_batches": 50, **OPTIMIZER_FLAGS,
+    "lora_targets": ["query", "value"], "bucket_batches": 50, **OPTIMIZER_FLAGS, **TEACHER_FLAGS,
 }  # fmt: skip
 
 
@@ -340,6 +347,8 @@ OUR_PRETRAINING_FLAGS = {
     "phases": None, "optimizer": "adamw", "objective": "masked_lm", "skip_bad_steps": True,
     "dry_run": False, "masked_lm_prob": 0.15, "masking": "token", "recipe": None, "dropout_prob": None,
     **OPTIMIZER_FLAGS,
+    "teacher": None, "distillation_losses": ["query_relations", "key_relations", "value_relations"],
+    "distillation_temperature": 2.0, "teacher_layer": None, "relation_heads": None,
 }  # fmt: skip
 
 # google-research/bert, create_pretraining_data.py.

@@ -2,6 +2,7 @@
 
 from bert_tf import names
 from bert_tf.flags.corpus import MASKING
+from bert_tf.flags.distillation import OF_PRETRAINING
 from bert_tf.flags.recipes import RECIPES
 from bert_tf.settings import Flag, with_attributes
 
@@ -18,8 +19,9 @@ PRETRAINING = (
     Flag("num_warmup_steps", 10_000, "Steps in which the rate rises.", "integer", low=0),
     Flag("max_eval_steps", 100, "Most batches per scoring.", "integer", low=1),
     Flag("optimizer", "adamw", "BERT's Adam, or LAMB for batches of thousands.", choices=names.OPTIMIZERS),
-    Flag("objective", "masked_lm", "What is predicted: masked pieces; each next piece from those before it; or which "
-         "pieces a small network filled in (ELECTRA).", choices=names.OBJECTIVES),  # fmt: skip
+    Flag("objective", "masked_lm", "What is learned: masked pieces; each next piece from those before it; which "
+         "pieces a small network filled in (ELECTRA); or what --teacher makes of the texts.",
+         choices=names.OBJECTIVES),  # fmt: skip
     Flag("generator_size", 0.25, "With --objective=electra: width, heads and inner width of the network that fills in, "
          "as a share of the model's.", "float"),  # fmt: skip
     Flag("generator_config_file", None, "With --objective=electra: that network's configuration, instead."),
@@ -30,6 +32,7 @@ PRETRAINING = (
     Flag("skip_bad_steps", True, "Skip a step whose loss is not finite or leaps, count it, and go back to a "
          "checkpoint after 20 in a row.", "bool"),  # fmt: skip
     Flag("dry_run", False, "Say whether it fits, and end: parameters, memory, tokens per step.", "bool"),
+    *OF_PRETRAINING,
     *with_attributes(
         MASKING,
         "max_predictions_per_seq",

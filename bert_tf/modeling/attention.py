@@ -114,6 +114,10 @@ class SelfAttention(keras.layers.Layer):
         y = self.norm(x + self.hidden_dropout(self.dense(mixed), training=training))
         return (y, probs) if return_probs else y
 
+    def queries_keys_values(self, x):
+        """Returns the three that attention is made of, float [B, S, A D] each, the heads side by side."""
+        return self.query(x), self.key(x), self.value(x)
+
     def compute_output_spec(self, x, bias, training=None, return_probs=False):
         y = keras.KerasTensor(x.shape, self.compute_dtype)
         B, S = x.shape[:2]

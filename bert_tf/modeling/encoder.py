@@ -134,6 +134,20 @@ class Encoder(keras.Model):
         """Returns what `pooled_output` is for first tokens, float [..., H]: the pooler's output, or themselves."""
         return self.pooler(first_token, training=training) if self.pooler else first_token
 
+    def block_of(self, layer):
+        """Returns the block of a layer, 1 being the lowest; layers may share one."""
+        return self._stack()[layer - 1]
+
+    def queries_keys_values(self, outputs, layer):
+        """Returns what the attention of a layer is made of, float [B, S, A D] each, the heads side by side.
+
+        Args:
+            outputs: of this encoder.
+            layer: 1 is the lowest.
+        """
+        below = outputs["encoder_outputs"][layer - 2] if layer > 1 else outputs["embedding_output"]
+        return self.block_of(layer).attention.queries_keys_values(below)
+
     def _run(self, block, x, bias, training, return_probs):
         if return_probs:
             return block(x, bias, training=training, return_probs=True)

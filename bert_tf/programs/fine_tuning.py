@@ -15,6 +15,7 @@ from bert_tf.settings import Settings
 from bert_tf.surgery import adapters
 from bert_tf.tasks.registry import TASKS, find_task, save_task
 from bert_tf.tasks.task import ACTIONS, FineTuned, Outcome, TaskData, TrainedTask
+from bert_tf.teachers.fine_tuning import check_teacher, with_teacher
 from bert_tf.training.batching import batching_of
 from bert_tf.training.cluster import by_chief, is_chief
 from bert_tf.training.fine_tuning import fine_tuning_config
@@ -36,6 +37,7 @@ def run_task(kind: type[FineTuned], settings: Settings):
         ValueError: settings, files or checkpoints are not as they must be.
     """
     check_stopping(settings)
+    check_teacher(settings)
     strategy, use_xla = prepare_devices(settings)
     model = with_adapters(describe_model(settings), settings)
     before = find_task(task_paths(settings), model.config, kind)
@@ -54,12 +56,13 @@ def run_task(kind: type[FineTuned], settings: Settings):
     with strategy.scope():
         train, num_layers = rows.get("train"), model.config.num_hidden_layers
         lora = model.config.lora
-        identity = task.identity() | ({"lora": lora.to_dict()} if lora else {})
+        trainable, of_teacher = with_teacher(task, model, settings)
+        identity = task.identity() | of_teacher | ({"lora": lora.to_dict()} if lora else {})
         config = fine_tuning_config(settings, num_layers, train, identity, use_xla)
         read = {split: {"file": os.fspath(each.path), "rows": len(each)} for split, each in data.examples.items()}
         files = {split: [each["file"]] for split, each in read.items()}
         record = RunRecord(task.name, settings, model.config, model.tokenizer, files, config.identity())
-        job = Job(task, config, History(settings.output_dir, settings.given_values(), read, record))
+        job = Job(trainable, config, History(settings.output_dir, settings.given_values(), read, record))
         run = FineTuning(settings, model, data, rows, as_trained, job, use_xla)
         run.train_or_restore()
         run.score_and_answer()

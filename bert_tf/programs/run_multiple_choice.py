@@ -6,10 +6,11 @@
 The same command started again continues a run that was interrupted. All flags: --help; docs/run_multiple_choice.md.
 """
 
+from bert_tf.flags.distillation import OF_TASKS as TEACHER
 from bert_tf.flags.fine_tuning import FINE_TUNING, STOPPING
 from bert_tf.tasks.multiple_choice import options
 
-FLAGS = (*FINE_TUNING, *STOPPING, *options.FLAGS)
+FLAGS = (*FINE_TUNING, *STOPPING, *TEACHER, *options.FLAGS)
 
 
 def main(settings):

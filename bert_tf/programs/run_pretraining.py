@@ -41,8 +41,9 @@ def main(settings):
     plan, held_out = plan.for_model(*sizes), held_out.for_model(*sizes)
     batches, scored = _streams(settings, plan, held_out, model.tokenizer.vocab)
     with strategy.scope():
-        run = _run_config(settings, plan, model, use_xla)
-        task = _task(settings, _with_dropout(settings, model.config), held_out)
+        teacher = _teacher(settings, model, plan, held_out)
+        run = _run_config(settings, plan, model, use_xla, teacher)
+        task = _task(settings, _with_dropout(settings, model.config), held_out, teacher)
         if settings.dry_run:
             _tell_whether_it_fits(settings, plan, task)
             return
@@ -104,11 +105,21 @@ def _with_dropout(settings, config):
     return config if rate is None else dataclasses.replace(config, **dict.fromkeys(names, rate))
 
 
-def _task(settings, config, held_out):
+def _teacher(settings, model, plan, held_out):
+    """Returns the teacher of an objective that has one, in the scope of the strategy; else None."""
+    from bert_tf.teachers.pretraining import encoder_teacher
+
+    if not _objective(settings).is_taught:
+        return None
+    return encoder_teacher(settings, model, max(*plan.lengths, held_out.max_seq_length))
+
+
+def _task(settings, config, held_out, teacher):
     objective = _objective(settings)
     sentences = "nsp" if held_out.has_sentences else "none"
     sentences = sentences if sentences in objective.sentence_objectives else "none"
-    return objective.make_task(config, sentences, held_out.packed, settings)
+    taught = {"teacher": teacher} if teacher else {}
+    return objective.make_task(config, sentences, held_out.packed, settings, **taught)
 
 
 def _streams(settings, plan, held_out, vocab):
@@ -167,8 +178,8 @@ def _save_generator(settings, model):
         by_chief(save_generator, settings.output_dir, os.path.join(settings.output_dir, _GENERATOR), config)
 
 
-def _run_config(settings, plan, model, use_xla):
-    """Returns the `RunConfig` of a plan (`Phases`) and a model, in the scope of the strategy.
+def _run_config(settings, plan, model, use_xla, teacher):
+    """Returns the `RunConfig` of a plan (`Phases`) and a model, taught or not, in the scope of the strategy.
 
     Raises:
         ValueError: the batch of a phase cannot be divided evenly.
@@ -185,7 +196,7 @@ def _run_config(settings, plan, model, use_xla):
             "--num_warmup_steps=%d: the rate rises through all %d steps, and never reaches --learning_rate.",
             *(settings.num_warmup_steps, plan.num_train_steps),
         )
-    identity = _identity(settings, plan, model)
+    identity = _identity(settings, plan, model) | ({"teacher": teacher.digest} if teacher else {})
     run = make_run_config(settings, plan.num_train_steps, settings.num_warmup_steps, use_xla, identity)
     guard, rollback = (GuardConfig(), Rollback()) if settings.skip_bad_steps else (None, None)
     fixed = settings.use_xla != "false"  # what is made for one shape, numerics.py compiles with XLA

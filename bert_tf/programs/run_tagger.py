@@ -6,10 +6,11 @@
 The same command started again continues a run that was interrupted. All flags: --help; docs/run_tagger.md.
 """
 
+from bert_tf.flags.distillation import OF_TASKS as TEACHER
 from bert_tf.flags.fine_tuning import FINE_TUNING, LABELS
 from bert_tf.tasks.tagging import options
 
-FLAGS = (*FINE_TUNING, *LABELS, *options.FLAGS)
+FLAGS = (*FINE_TUNING, *LABELS, *TEACHER, *options.FLAGS)
 
 
 def main(settings):

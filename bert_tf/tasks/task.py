@@ -16,7 +16,7 @@ import tensorflow as tf
 from bert_tf.evaluation.metrics import mean_loss
 from bert_tf.sentence_files import Recipe
 from bert_tf.settings import Flag, Settings
-from bert_tf.tasks.protocols import Collected, Rows, Served, Tensors, Trainable
+from bert_tf.tasks.protocols import Collected, Outputs, Rows, Served, Tensors, Trainable
 
 ACTIONS = {"train": "train", "dev": "eval", "test": "predict"}  # kind of split -> the settings do_X and X_file
 
@@ -97,6 +97,9 @@ class FineTuned(Trainable, Served):
         architecture: what Transformers' class for the task is called behind the family's name, "ForMultipleChoice";
             None: the head's names and the pooler tell.
         recipe: how the model makes a vector of a text; None: that is not what it is for.
+        has_temperature: its outputs are logits, which a temperature softens; else they are values.
+        has_windows: an example has several rows: what is per token is [B, N, S].
+        every_window: as in `modeling/windows.py`, for tasks with windows.
     """
 
     name: ClassVar[str]
@@ -107,6 +110,9 @@ class FineTuned(Trainable, Served):
     labels: list[str] | None = None
     architecture: ClassVar[str | None] = None
     recipe: Recipe | None = None
+    has_temperature: bool = True
+    has_windows: bool = False
+    every_window: bool = False
 
     # From files to a task.
 
@@ -184,6 +190,16 @@ class FineTuned(Trainable, Served):
     def loss(self, outputs, batch, denominators):
         losses, _ = self.example_losses(outputs, batch)
         return tf.reduce_sum(losses * batch["is_real_example"]) / denominators["examples"]
+
+    def soft_losses(self, outputs: Outputs, taught: Outputs, batch: Tensors, temperature: float) -> tf.Tensor:
+        """Returns float32 [B]: how far each example's outputs are from a teacher's, times its weight in the loss.
+
+        Args:
+            outputs, taught: of the model and of another one for the same task and labels.
+            batch: as in `loss`.
+            temperature: over 0, that softens both; the result is multiplied by its square.
+        """
+        raise AssertionError(f"{self.name} learns from no teacher")
 
     def collected(self, outputs, batch):
         return outputs

@@ -50,6 +50,7 @@ _PATHS = [
     *_dense("cls/replaced_tokens/dense"),
     *_head("cls/replaced_tokens"),
     *(f"{GENERATOR}{path}" for path in (*_BLOCKS, *_MASKED_LM)),  # ours alone
+    *_dense("cls/distillation/hidden"),  # from a student's width to its teacher's; ours alone
     *_dense("classifier/dense"),
     *_part("tagger/layer_sum", "layer_weights", "gamma"),  # on a frozen encoder's features; ours alone
     *_part("tagger/lstm_{n}", "kernel", "recurrent_kernel", "bias"),

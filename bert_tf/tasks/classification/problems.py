@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from bert_tf.evaluation import metrics
 from bert_tf.tasks.labels import cross_entropy
+from bert_tf.tasks.soft_targets import divergence, yes_no_divergence
 
 
 @dataclasses.dataclass(frozen=True)
@@ -18,6 +19,7 @@ class Problem:
         target: the feature that the loss compares them with: `label_ids` [B], `label_ids` [B, L] of 0 and 1 for
             several labels, or `label_values` [B].
         losses: (float32 logits [B, L], target, weights float32 [L] or None, smoothing) -> float32 [B].
+        soft_losses: (logits, a teacher's logits [B, L], temperature) -> float32 [B].
         example_weights: (target, weights float32 [L]) -> float32 [B], what each of these losses counts in the
             mean; None where there are no labels.
         answers: logits as numpy [n, L] -> probabilities [n, L], or scores [n].
@@ -33,6 +35,7 @@ class Problem:
 
     target: str
     losses: Callable
+    soft_losses: Callable
     example_weights: Callable | None
     answers: Callable
     score: Callable
@@ -87,6 +90,7 @@ PROBLEMS = {
     "single_label": Problem(
         "label_ids",
         cross_entropy,
+        divergence,
         lambda target, weights: tf.gather(weights, target),
         _softmax,
         lambda answers, target, names, n: metrics.classification(target, answers.argmax(-1), names, n),
@@ -101,6 +105,7 @@ PROBLEMS = {
     "multi_label": Problem(
         "label_ids",
         _several_labels,
+        lambda logits, taught, temperature: tf.reduce_mean(yes_no_divergence(logits, taught, temperature), -1),
         lambda target, weights: tf.fill([tf.shape(target)[0]], tf.reduce_mean(weights)),
         lambda logits: np.exp(-np.logaddexp(0, -logits)),
         lambda answers, target, names, n: metrics.classification(target.ravel(), (answers > 0.5).ravel(), names, 2),
@@ -114,6 +119,7 @@ PROBLEMS = {
     "regression": Problem(
         "label_values",
         _value,
+        lambda logits, taught, temperature: tf.math.squared_difference(logits[:, 0], taught[:, 0]),
         None,
         lambda logits: logits[:, 0],
         lambda answers, target, names, n: metrics.regression(target, answers, names),

@@ -129,6 +129,14 @@ class ClassificationTask(FineTuned):
     def labels(self):
         return self.outputs if self.problem.has_labels else None
 
+    @property
+    def has_windows(self):
+        return self.windows is not None
+
+    @property
+    def has_temperature(self):
+        return self.problem.has_labels
+
     def to_dict(self) -> dict:
         options = {"class_weights": None, "label_smoothing": 0.0, "temperature": 1.0}  # old files have none of them
         changed = {name: getattr(self, name) for name, usual in options.items() if getattr(self, name) != usual}
@@ -164,6 +172,9 @@ class ClassificationTask(FineTuned):
         weights = None if self.class_weights is None else tf.constant(self.class_weights)
         losses = self.problem.losses(outputs, batch[self.problem.target], weights, self.label_smoothing)
         return tf.reduce_sum(losses * batch["is_real_example"]) / denominators["examples"]
+
+    def soft_losses(self, outputs, taught, batch, temperature):
+        return self.problem.soft_losses(outputs, taught, temperature) * self.example_weights(batch)
 
     def example_losses(self, outputs, batch):
         losses = self.problem.losses(outputs, batch[self.problem.target], None, 0.0)

@@ -17,6 +17,7 @@ from bert_tf.tasks.classification.writers import write_eval_predictions
 from bert_tf.tasks.multiple_choice import options, writers
 from bert_tf.tasks.multiple_choice.files import ChoiceExamples, read_choices
 from bert_tf.tasks.multiple_choice.rows import choice_rows, served_rows
+from bert_tf.tasks.soft_targets import divergence
 from bert_tf.tasks.task import ACTIONS, FineTuned
 from bert_tf.tasks.texts import check_first_token
 
@@ -52,7 +53,7 @@ class MultipleChoiceTask(FineTuned):
     features = ENCODER_INPUTS
     targets = ("label_ids",)
     head = ("classifier/.*",)
-    uses_pooler = True
+    uses_pooler = has_windows = True
     architecture = "ForMultipleChoice"
     list_inputs = ("choices",)
     metric_names = ("accuracy",)
@@ -91,6 +92,9 @@ class MultipleChoiceTask(FineTuned):
     def example_losses(self, outputs, batch):
         losses = tf.nn.sparse_softmax_cross_entropy_with_logits(batch["label_ids"], outputs)
         return losses, tf.ones_like(losses)
+
+    def soft_losses(self, outputs, taught, batch, temperature):
+        return divergence(outputs, taught, temperature)
 
     def collected(self, outputs, batch):
         """Returns the probabilities, float32 [B, N], 0 for what is no choice."""

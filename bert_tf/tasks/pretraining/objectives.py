@@ -6,10 +6,13 @@ from collections.abc import Callable
 from bert_tf.config import EncoderConfig
 from bert_tf.names import SENTENCE_OBJECTIVES
 from bert_tf.settings import Settings
+from bert_tf.tasks.pretraining.comparisons import losses_of, predicts_masked
+from bert_tf.tasks.pretraining.distillation import DistillationTask
 from bert_tf.tasks.pretraining.generators import as_electra, generator_of
 from bert_tf.tasks.pretraining.left_to_right import next_tokens
 from bert_tf.tasks.pretraining.replaced_tokens import ReplacedTokensTask, sampling_draws, with_unmasked_ids
 from bert_tf.tasks.pretraining.task import PretrainingTask
+from bert_tf.tasks.pretraining.unmasking import unmasked
 from bert_tf.tasks.protocols import Tensors, Trainable
 
 
@@ -30,6 +33,29 @@ def _identity_of_replaced_tokens(config, settings):
     return {"generator": generator.to_dict(), "discriminator_weight": settings.discriminator_weight}
 
 
+def distillation(
+    config: EncoderConfig, sentence_objective: str, packed: bool, settings: Settings, teacher: Callable
+) -> Trainable:
+    """Returns the task of a teacher's student; the teacher is as `DistillationTask` takes it."""
+    losses, heads = losses_of(settings.distillation_losses), settings.relation_heads
+    return DistillationTask(
+        config, teacher, losses, settings.distillation_temperature, heads, packed, settings.rematerialize
+    )
+
+
+def _where_nothing_is_masked(settings: Settings) -> dict:
+    """Where no loss is of masked places, texts are read as they are."""
+    masked = predicts_masked(losses_of(settings.distillation_losses))
+    return {} if masked else {"of_batch": unmasked, "draws_masks": False}
+
+
+_OF_TEACHING = ("teacher", "teacher_layer", "distillation_losses", "distillation_temperature", "relation_heads")
+
+
+def _identity_of_distillation(config, settings):
+    return {name: settings.get(name) for name in _OF_TEACHING}
+
+
 @dataclasses.dataclass(frozen=True)
 class Objective:
     """One way to pretrain.
@@ -45,12 +71,14 @@ class Objective:
         config_of: from the configuration of the encoder to that with which the result is written.
         generator_of: from the configuration and settings to that of a second encoder, which is trained beside it and
             predicts the masked pieces; None: there is none.
+        is_taught: whether `make_task` is given a teacher besides, as `teacher`; the setting of that name says which.
         settings: names of those that mean something with it alone.
         identity: from the configuration and settings to what else decides the result, JSON values; a run that is
             continued must have the same.
+        by_settings: from the settings to those of these attributes that they change.
     """
 
-    make_task: Callable[[EncoderConfig, str, bool, Settings], Trainable] = masked_lm
+    make_task: Callable[..., Trainable] = masked_lm
     of_batch: Callable[[Tensors], Tensors] | None = None
     is_decoder: bool = False
     draws_masks: bool = True
@@ -58,8 +86,10 @@ class Objective:
     draws: Callable[[Tensors, int, int], Tensors] = lambda batch, seed, number: {}
     config_of: Callable[[EncoderConfig], EncoderConfig] = lambda config: config
     generator_of: Callable[[EncoderConfig, Settings], EncoderConfig] | None = None
+    is_taught: bool = False
     settings: tuple[str, ...] = ()
     identity: Callable[[EncoderConfig, Settings], dict] = lambda config, settings: {}
+    by_settings: Callable[[Settings], dict] = lambda settings: {}
 
 
 # By the value of --objective; `names.OBJECTIVES` lists them for the flag.
@@ -78,14 +108,22 @@ OBJECTIVES = {
         settings=("generator_size", "generator_config_file", "discriminator_weight"),
         identity=_identity_of_replaced_tokens,
     ),
+    "distillation": Objective(
+        distillation,
+        sentence_objectives=("none",),
+        is_taught=True,
+        settings=_OF_TEACHING,
+        identity=_identity_of_distillation,
+        by_settings=_where_nothing_is_masked,
+    ),
 }
 
 
 def objective_of(settings: Settings) -> Objective:
-    """Returns the row of the setting `objective`.
+    """Returns the row of the setting `objective`, as the other settings change it.
 
     Raises:
-        ValueError: a setting was given that means something with another one alone.
+        ValueError: a setting was given that means something with another one alone, or is wrong.
     """
     objective = OBJECTIVES[settings.objective]
     for name, other in OBJECTIVES.items():
@@ -95,4 +133,4 @@ def objective_of(settings: Settings) -> Objective:
                 f"`{min(alone)}` must come with `objective={name}`. Received it with `objective={settings.objective}`; "
                 "leave it out, or choose that objective."
             )
-    return objective
+    return dataclasses.replace(objective, **objective.by_settings(settings))

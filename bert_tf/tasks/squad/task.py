@@ -11,6 +11,7 @@ from bert_tf.config import EncoderConfig
 from bert_tf.data.features import ENCODER_INPUTS, keras_inputs
 from bert_tf.modeling.encoder import Encoder
 from bert_tf.modeling.heads import QuestionAnsweringHead
+from bert_tf.tasks.soft_targets import divergence
 from bert_tf.tasks.squad import data as readers
 from bert_tf.tasks.squad import options
 from bert_tf.tasks.squad.answers import PREDICTIONS_FILES, Answers, merge, write_predictions
@@ -133,6 +134,11 @@ class QuestionAnsweringTask(FineTuned):
             for side in ("start", "end")
         ]
         return (both[0] + both[1]) / 2, tf.ones_like(both[0])
+
+    def soft_losses(self, outputs, taught, batch, temperature):
+        """The mean over start and end, as in Sanh et al. 2019 (section 3.1)."""
+        sides = ("start_logits", "end_logits")
+        return tf.add_n([divergence(outputs[side], taught[side], temperature) for side in sides]) / 2
 
     def collected(self, outputs, batch):
         """Returns what is kept of each row.

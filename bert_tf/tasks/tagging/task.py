@@ -16,6 +16,7 @@ from bert_tf.modeling.pooling import check_layers, chosen_layers, is_weighted
 from bert_tf.modeling.recurrent import BiLSTMHead
 from bert_tf.settings import Settings
 from bert_tf.tasks.labels import class_weights, cross_entropy
+from bert_tf.tasks.soft_targets import divergence
 from bert_tf.tasks.tagging import options, writers
 from bert_tf.tasks.tagging.columns import TaggedExamples, read_columns
 from bert_tf.tasks.tagging.frozen import check_frozen
@@ -148,11 +149,18 @@ class TaggingTask(FineTuned):
 
     def example_weights(self, batch):
         """Returns how many words are tagged in each row, or the sum of their tags' weights."""
-        tags = batch["tag_ids"]
+        return tf.reduce_sum(self._word_weights(batch["tag_ids"]), axis=1)
+
+    def _word_weights(self, tags):
+        """Returns float32 [B, S]: 1, or the tag's weight, at each tagged word's first piece; else 0."""
         weights = tf.ones(tf.shape(tags))
         if self.class_weights is not None:
             weights = tf.gather(tf.constant(self.class_weights), tf.maximum(tags, 0))
-        return tf.reduce_sum(tf.where(tags >= 0, weights, 0.0), axis=1)
+        return tf.where(tags >= 0, weights, 0.0)
+
+    def soft_losses(self, outputs, taught, batch, temperature):
+        """The sum over the words tagged in each row."""
+        return tf.reduce_sum(divergence(outputs, taught, temperature) * self._word_weights(batch["tag_ids"]), axis=1)
 
     def loss(self, outputs, batch, denominators):
         weights = None if self.class_weights is None else tf.constant(self.class_weights)

@@ -1,0 +1,101 @@
+"""Distillation against torch, by a committed golden: every loss, and the gradients of their sum."""
+
+import pathlib
+import subprocess
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from safetensors.numpy import load_file
+
+from bert_tf.checkpoints import convert, heads, names
+from bert_tf.checkpoints.readers import open_checkpoint
+from bert_tf.config import EncoderConfig
+from bert_tf.modeling.distillation import DistillationModel
+from bert_tf.tasks.pretraining.comparisons import COMPARISONS, shown_by
+from bert_tf.tasks.pretraining.distillation import DistillationTask
+from bert_tf.teachers.teacher import Teacher
+from tests import other_envs
+
+GOLDENS = pathlib.Path(__file__).parents[1] / "goldens"
+GOLDEN = GOLDENS / "distillation"
+TOLERANCE = 1e-5
+WEIGHTS = {
+    "soft_targets": 5.0,
+    "masked_lm": 2.0,
+    "hidden": 3.0,
+    "attention": 7.0,
+    "query_relations": 11.0,
+    "key_relations": 13.0,
+    "value_relations": 17.0,
+}
+FEATURES = ("input_ids", "input_mask", "segment_ids", "masked_lm_positions", "masked_lm_ids", "masked_lm_weights")
+MAP = "cls/distillation/hidden"
+
+
+def _teacher():
+    config = EncoderConfig.load(GOLDEN / "teacher")
+    model = DistillationModel(config, shown_by(COMPARISONS), trainable=False)
+    return Teacher(open_checkpoint(GOLDEN / "teacher"), config, model, (heads.POOLER,), FEATURES[:4], 3)
+
+
+@pytest.fixture(scope="module")
+def taught():
+    """The task, the model and the golden's arrays."""
+    task = DistillationTask(EncoderConfig.load(GOLDEN / "student"), _teacher(), WEIGHTS, 2.5, relation_heads=4)
+    model, expected = task.build_model(), load_file(GOLDEN / "expected.safetensors")
+    convert.load(GOLDEN / "student", model.variables, (heads.POOLER, f"{MAP}/.*"))
+    own = {variable.path: variable for variable in model.variables}
+    own[f"{MAP}/kernel"].assign(expected["map.weight"].T)
+    own[f"{MAP}/bias"].assign(expected["map.bias"])
+    return task, model, expected
+
+
+def test_losses(taught):
+    task, model, expected = taught
+    batch = {name: tf.constant(expected[name]) for name in FEATURES}
+    outputs = model({name: batch[name] for name in task.features})
+    kept = {name: value.numpy() for name, value in task.collected(outputs, batch).items()}
+    scores, parts = task.metrics(kept), task.loss_parts(outputs, batch, task.denominators(batch))
+    assert set(parts) == {f"{name}_loss" for name in WEIGHTS} and set(scores) == set(task.metric_names)
+    for name in WEIGHTS:
+        true = pytest.approx(float(expected[name]), rel=TOLERANCE)
+        assert scores[f"{name}_loss"] == true and float(parts[f"{name}_loss"]) == true, name
+    total = sum(weight * float(expected[name]) for name, weight in WEIGHTS.items())
+    assert scores["loss"] == pytest.approx(total, rel=TOLERANCE)
+
+
+def test_gradients(taught):
+    task, model, expected = taught
+    batch = {name: tf.constant(expected[name]) for name in FEATURES}
+    with tf.GradientTape() as tape:
+        outputs = model({name: batch[name] for name in task.features}, training=True)
+        loss = task.loss(outputs, batch, task.denominators(batch))
+    variables = model.trainable_variables
+    found = tape.gradient(loss, [v.value for v in variables])
+    found = {v.path: tf.convert_to_tensor(g).numpy() for v, g in zip(variables, found, strict=True)}
+    assert len(found) == sum(name.startswith("gradient/") for name in expected) == 5 + 16 * 2 + 5 + 2
+    dialect = names.hugging_face()
+    for path, ours in found.items():
+        if path.startswith(MAP):
+            theirs, turned = f"map.{'weight' if path.endswith('kernel') else 'bias'}", path.endswith("kernel")
+        else:
+            theirs, turned = dialect.from_ours(path), dialect.transposed(path)
+        true = expected[f"gradient/{theirs}"]
+        true = true.T if turned else true
+        # Softmax does not see the bias of a key that attends: its gradient is zero but for rounding.
+        scale = np.abs(found[path.replace("key/bias", "key/kernel")] if path.endswith("key/bias") else true).max()
+        assert scale > 1e-6, path
+        assert np.abs(ours - true).max() < TOLERANCE * scale, path
+
+
+@pytest.mark.slow
+def test_torch_makes_the_same_golden_again(tmp_path):
+    command = [other_envs.torch_python(), "-B", GOLDENS / "torch_distillation.py", tmp_path]
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-4000:]
+    for file in ("teacher/model.safetensors", "student/model.safetensors", "expected.safetensors"):
+        new, old = load_file(tmp_path / "distillation" / file), load_file(GOLDEN / file)
+        assert new.keys() == old.keys()
+        for key in old:
+            np.testing.assert_allclose(new[key], old[key], rtol=1e-5, atol=1e-7, err_msg=key)
