@@ -16,8 +16,8 @@ PRETRAINING = (
     Flag("max_eval_steps", 100, "Most batches per scoring.", "integer", low=1),
     Flag("optimizer", "adamw", "BERT's Adam, or LAMB for batches of thousands.", choices=names.OPTIMIZERS),
     Flag("schedule", "linear", "How the rate falls.", choices=names.SCHEDULES),
-    Flag("objective", "masked_lm", "What is predicted: masked pieces, or each next piece from those before it.",
-         choices=names.OBJECTIVES),  # fmt: skip
+    Flag("objective", "masked_lm", "What is predicted: masked pieces; each next piece from those before it; or by the "
+         "rules of ALBERT, RoBERTa or ERNIE for masks and sentences.", choices=names.OBJECTIVES),  # fmt: skip
     Flag("skip_bad_steps", True, "Skip a step whose loss is not finite or leaps, count it, and go back to a "
          "checkpoint after 20 in a row.", "bool"),  # fmt: skip
     Flag("dry_run", False, "Say whether it fits, and end: parameters, memory, tokens per step.", "bool"),

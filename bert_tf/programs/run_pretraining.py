@@ -30,13 +30,15 @@ def main(settings):
     from bert_tf.training.job import Job
     from bert_tf.training.scoring import Scoring
 
+    settings = settings.adopt({"masking": _objective(settings).masking})
     strategy, use_xla = devices.prepare(settings)
     plan = phases.plan_of(settings)
+    _objective(settings).check_records(settings.objective, plan.all_records if settings.do_train else [])
     held_out = phases.held_out_of(settings, plan)
     model = _model(settings, max(*plan.lengths, held_out.max_seq_length))
     sizes = min(model.config.vocab_size, model.tokenizer.vocab_size), model.config.type_vocab_size
     plan, held_out = plan.for_model(*sizes), held_out.for_model(*sizes)
-    batches, scored = _streams(settings, plan, held_out, model.tokenizer.vocab)
+    batches, scored = _streams(settings, plan, held_out, model.tokenizer)
     with strategy.scope():
         run = _run_config(settings, plan, model, use_xla)
         task = _task(settings, model.config, held_out)
@@ -86,12 +88,11 @@ def _model(settings, longest):
 
 def _task(settings, config, held_out):
     objective = _objective(settings)
-    sentences = "nsp" if held_out.has_sentences else "none"
-    sentences = sentences if sentences in objective.sentence_objectives else "none"
+    sentences = objective.sentence_objectives[0] if held_out.has_sentences else "none"
     return objective.make_task(config, sentences, held_out.packed, settings)
 
 
-def _streams(settings, plan, held_out, vocab):
+def _streams(settings, plan, held_out, tokenizer):
     """Returns the function that gives the batches to train on, and the one that gives those to score on."""
     import tensorflow as tf
 
@@ -99,7 +100,7 @@ def _streams(settings, plan, held_out, vocab):
     from bert_tf.training.guard import order_seed
 
     objective = _objective(settings)
-    masks = masks_for(settings, vocab, [*plan.all_records, held_out]) if objective.draws_masks else None
+    masks = masks_for(settings, tokenizer, [*plan.all_records, held_out]) if objective.draws_masks else None
     with_targets = tf.function(objective.of_batch) if objective.of_batch else lambda batch: batch
 
     def batches(start, rollbacks=0):
@@ -153,11 +154,13 @@ def _run_config(settings, plan, model, use_xla):
 
 def _identity(settings, plan, model):
     """Returns what decides the result besides what `make_run_config` knows of."""
+    from bert_tf.data.pretraining.dynamic_masking import masks_identity
+
     identity = {"objective": settings.objective, "input_file": {path: os.path.getsize(path) for path in plan.paths}}
     identity |= {"phases": settings.phases} if settings.phases else {}
     identity |= model.config.to_dict() | {"vocabulary": _fingerprint(model.tokenizer)}
     if not all(records.masked for records in plan.all_records):
-        identity |= {name: settings.get(name) for name in ("masking", "masked_lm_prob", "max_predictions_per_seq")}
+        identity |= masks_identity(settings)
     return identity
 
 
