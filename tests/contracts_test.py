@@ -332,7 +332,8 @@ OUR_PRETRAINING_FLAGS = {
     "worker_hosts": [], "task_index": None,
     "save_format": [], "vocab_file": None, "do_lower_case": None, "eval_file": None,
     "phases": None, "optimizer": "adamw", "schedule": "linear", "objective": "masked_lm", "skip_bad_steps": True,
-    "dry_run": False, "masked_lm_prob": 0.15, "masking": "token",
+    "dry_run": False, "masked_lm_prob": 0.15, "masking": "token", "phrase_file": None, "mask_token_prob": 0.8,
+    "random_token_prob": 0.1,
 }  # fmt: skip
 
 # google-research/bert, create_pretraining_data.py.
@@ -346,7 +347,7 @@ OUR_DATA_FLAGS = {
     "input_format": None, "text_column": "text", "document_start": None, "language": "en", "drop_junk_lines": False,
     "drop_duplicate_lines": False, "masking": "token", "sentence_objective": "nsp", "packing": False,
     "max_sentences_per_seq": 8, "dynamic_masking": False, "num_shards": None, "num_workers": None, "work_dir": None,
-    "runner": None, "beam_options": "",
+    "runner": None, "beam_options": "", "phrase_file": None, "mask_token_prob": 0.8, "random_token_prob": 0.1,
 }  # fmt: skip
 
 

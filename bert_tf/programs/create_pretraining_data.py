@@ -98,8 +98,8 @@ def _warn_of_phrases(statistics, options):
     """Says where no phrase of the list stands in the text."""
     if options.phrase_file is not None and not statistics.phrases["found"]:
         logging.warning(
-            "No phrase of %s stands in any of the %d examples: whole words are masked, one by one. Are list and text of "
-            "one language?",
+            "No phrase of %s stands in any of the %d examples: whole words were masked. Are list and text of one "
+            "language?",
             *(options.phrase_file, statistics.examples),
         )
 

@@ -92,9 +92,9 @@ def masks_for(settings: Settings, tokenizer, several: list) -> Callable:
 
 
 def masks_identity(settings: Settings) -> dict:
-    """Returns what of the settings decides which masks are drawn, as JSON values; defaults of later years are left out.
+    """Returns what of the settings decides which masks are drawn, as JSON values; they are those of `masks_for`.
 
-    The settings are those of `masks_for`.
+    What runs of earlier versions do not know is left out where it has its default, so that these can be continued.
     """
     identity = {name: settings.get(name) for name in ("masking", "masked_lm_prob", "max_predictions_per_seq")}
     for name in ("mask_token_prob", "random_token_prob"):

@@ -75,9 +75,9 @@ def mask(input_ids, masking: Masking, pieces: Pieces, rng, counts: Counter | Non
     N-grams are spans of one to three words, of n words with a chance in proportion to 1/n (ALBERT, arXiv 1909.11942,
     section 4.1); each of their pieces has its own fate.
 
-    Phrases are those of `pieces.phrases`, wherever they stand between the ends of words; where they overlap, the longest
-    comes first. A phrase is chosen and skipped as a word is, and so are the words outside of phrases (ERNIE, arXiv
-    1904.09223, section 3.2, where phrases and entities come one after the other).
+    Phrases are those of `pieces.phrases`, wherever they stand as whole words; where they overlap, the longest comes
+    first. A phrase is chosen or skipped as a word is, and so are the words outside of phrases (ERNIE, arXiv 1904.09223,
+    section 3.2, where phrases and entities come one after the other).
 
     A random piece is any but a special one, with equal chances (google-research/bert draws from the whole vocabulary).
 

@@ -71,7 +71,7 @@ class Objective:
         if not self.takes_labels and records.has_sentences:
             return "have no labels for sentences", "with some", "`sentence_objective=none`"
         if not self.takes_masks and records.masked:
-            return "have no masks, for these are drawn anew in each epoch", "that are masked already", "`dynamic_masking`"
+            return "have no masks, as these are drawn in training", "that are masked already", "`dynamic_masking`"
         return None
 
 
