@@ -111,9 +111,9 @@ def test_masking_flags_that_contradict_each_other(program, folder):
 
 PHRASES = {
     "no list": ("--masking=phrase", None, "--phrase_file must come with --masking=phrase, and that with a list of"),
-    "a list for another masking": ("--masking=ngram", "wak wal\n", "Received some, and --masking=ngram; leave out the --ph"),
-    "an empty list": ("--masking=phrase", "\n", "phrases.list must hold one phrase at least. Received a --phrase_file wi"),
-    "columns": ("--masking=phrase", "wak\twal\n", "phrases.list:1 must be one phrase, of at most 256 characters and with"),
+    "a list for another masking": ("--masking=ngram", "wak wal\n", "Received some, and --masking=ngram; leave out the"),
+    "an empty list": ("--masking=phrase", "\n", "must hold one phrase at least. Received a --phrase_file without"),
+    "columns": ("--masking=phrase", "wak\twal\n", "phrases.list:1 must be one phrase, of at most 256 characters"),
     "other words": ("--masking=phrase", "new york\n", "must hold a phrase whose pieces the vocabulary has. Received a"),
 }  # fmt: skip
 

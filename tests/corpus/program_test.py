@@ -29,7 +29,8 @@ def test_phrases_that_never_occur_are_told(corpus, tmp_path):
     (tmp_path / "phrases").write_text("wbk wbl wbm\nnew york\n", encoding="utf-8")
     (tmp_path / "a.txt").write_text("wak wal .\n\nwam wan .\n", encoding="utf-8")
     done = processes.run(
-        "-m", "bert_tf", "create_pretraining_data", f"--input_file={tmp_path}/a.txt", f"--vocab_file={corpus}/vocab.txt",
+        "-m", "bert_tf", "create_pretraining_data", f"--input_file={tmp_path}/a.txt",
+        f"--vocab_file={corpus}/vocab.txt",
         f"--output_file={tmp_path}/a.tfrecord", "--input_format=sentences", "--num_workers=1", "--dupe_factor=1",
         "--masking=phrase", f"--phrase_file={tmp_path}/phrases",
     )  # fmt: skip

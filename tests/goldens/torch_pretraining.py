@@ -8,8 +8,8 @@ numbers), and expected.safetensors: a batch under our names (int32 [B, S], [B, M
 float32 `masked_lm_loss` and `next_sentence_loss` [], and `gradient/NAME` of their sum for every parameter, computed in
 float64. ALBERT's `next_sentence_loss` is that of the order of sentences.
 
-`train` starts from FOLDER/pretraining. BATCHES.npz holds the same features, [steps, B, ...], and the numbers learning_rate,
-num_warmup_steps. OUT.npz holds `losses` float32 [steps], each of the model before that step.
+`train` starts from FOLDER/pretraining. BATCHES.npz holds the same features, [steps, B, ...], and the numbers
+learning_rate, num_warmup_steps. OUT.npz holds `losses` float32 [steps], each of the model before that step.
 """
 
 import pathlib

@@ -67,7 +67,7 @@ BAD = {
     ),
     "ERNIE without a list": (
         ["--input_file=HOME/unmasked.tfrecord", "--objective=ernie"],
-        r"--phrase_file must come with --masking=phrase, and that with a list of phrases\. Received none, and --masking",
+        r"--phrase_file must come with --masking=phrase, and that with a list of phrases\. Received none, and --mask",
     ),
     "a list in the wrong form": (
         ["--input_file=HOME/unmasked.tfrecord", "--objective=ernie", "--phrase_file=HOME/columns.tsv"],

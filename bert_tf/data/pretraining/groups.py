@@ -14,7 +14,27 @@ _CHANCES = {kind: weights / np.sum(weights) for kind, weights in _WEIGHTS.items(
 
 
 def choose(input_ids, masking, pieces, rng, counts=None):
-    """Chooses groups of every row; `masking.mask` says by what law.
+    """Chooses groups of every row.
+
+    Groups are taken in a random order, each with the same chance, and skipped where they no longer fit into the row's
+    budget of min(M, max(1, round(prob x its pieces))), as in google-research/bert, create_masked_lm_predictions. So a
+    row gets its budget of pieces, or less where no word that is left fits. Where all words of a row are longer than its
+    budget, one of the shortest is taken nevertheless, if M has room for it: else the row would teach nothing.
+
+    A word is a piece and the "##" pieces after it, but never goes on over a special piece. Special pieces are not
+    chosen, [UNK] neither.
+
+    Spans differ from SpanBERT's, which are drawn one by one anywhere and may run into each other: here the row is
+    divided into spans, whose lengths in words have SpanBERT's distribution, and some of these are chosen. Two of them
+    may be neighbours; none goes over a special piece. One that does not fit is cut after the words that do (so the
+    first word of a text is chosen a little more often than others), and single words fill what may still be left.
+
+    N-grams are spans of one to three words, of n words with a chance in proportion to 1/n (ALBERT, arXiv 1909.11942,
+    section 4.1).
+
+    Phrases are those of `pieces.phrases`, wherever they stand as whole words; where they overlap, the longest comes
+    first. A phrase is chosen or skipped as a word is, and so are the words outside of phrases (ERNIE, arXiv 1904.09223,
+    section 3.2, where phrases and entities come one after the other).
 
     Args:
         input_ids: int [n, S], padded with [PAD].
@@ -44,7 +64,7 @@ def choose(input_ids, masking, pieces, rng, counts=None):
     if phrases is not None and counts is not None:
         is_phrase = np.zeros(words.size, bool)
         is_phrase[phrases] = True
-        counts.update(found=len(phrases), masked=np.count_nonzero(is_phrase[starts[lengths > 0]]))
+        counts.update(found=len(phrases), masked=int(np.sum(is_phrase[starts[lengths > 0]])))
     return starts, lengths
 
 

@@ -57,27 +57,8 @@ def mask(input_ids, masking: Masking, pieces: Pieces, rng, counts: Counter | Non
         masked_lm_ids         dog  hairy    0
         masked_lm_weights       1     1     0
 
-    Groups are taken in a random order, each with the same chance, and skipped where they no longer fit into the row's
-    budget of min(M, max(1, round(prob x its pieces))), as in google-research/bert, create_masked_lm_predictions. So a
-    row gets its budget of pieces, or less where no word that is left fits. Where all words of a row are longer than its
-    budget, one of the shortest is taken nevertheless, if M has room for it: else the row would teach nothing.
-
-    A word is a piece and the "##" pieces after it, but never goes on over a special piece. Special pieces are not
-    chosen, [UNK] neither.
-
-    Spans differ from SpanBERT's, which are drawn one by one anywhere and may run into each other: here the row is
-    divided into spans, whose lengths in words have SpanBERT's distribution, and some of these are chosen. Two of them
-    may be neighbours; none goes over a special piece. One that does not fit is cut after the words that do (so the
-    first word of a text is chosen a little more often than others), and single words fill what may still be left. A
-    span has one draw for its fate (all hidden, random or kept), as SpanBERT's; of the other groups each piece has its
-    own.
-
-    N-grams are spans of one to three words, of n words with a chance in proportion to 1/n (ALBERT, arXiv 1909.11942,
-    section 4.1); each of their pieces has its own fate.
-
-    Phrases are those of `pieces.phrases`, wherever they stand as whole words; where they overlap, the longest comes
-    first. A phrase is chosen or skipped as a word is, and so are the words outside of phrases (ERNIE, arXiv 1904.09223,
-    section 3.2, where phrases and entities come one after the other).
+    Which pieces are chosen together, and how many, says `groups.choose`. Each has its own fate, hidden, random or kept;
+    but a span has one draw for all of its pieces, as SpanBERT's.
 
     A random piece is any but a special one, with equal chances (google-research/bert draws from the whole vocabulary).
 

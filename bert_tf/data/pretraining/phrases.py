@@ -103,7 +103,7 @@ class Phrases:
             if len(table):
                 codes, node = np.unique(node * vocab_size + table[:, depth], return_inverse=True)
                 edges.append(codes)
-        return cls(sum(map(np.count_nonzero, ends)), unknown, ends, list(map(_Level, edges)))
+        return cls(int(sum(map(np.sum, ends))), unknown, ends, list(map(_Level, edges)))
 
     def join(self, input_ids, words, free):
         """Makes one word of the words of each phrase; where phrases overlap, the longest in pieces comes first.
