@@ -6,12 +6,12 @@ PRECISIONS = ("float32", "mixed_bfloat16", "mixed_float16")
 USE_XLA = ("auto", "true", "false")
 OPTIMIZERS = ("adamw", "lamb")
 SCHEDULES = ("linear", "polynomial", "cosine", "trapezoid")
-OBJECTIVES = ("masked_lm", "left_to_right", "electra", "distillation")
+OBJECTIVES = ("masked_lm", "left_to_right", "electra", "albert", "roberta", "ernie", "distillation")
 SENTENCE_OBJECTIVES = ("nsp", "sop", "none")
 DISTILLATION_LOSSES = (
     "soft_targets", "masked_lm", "hidden", "attention", "query_relations", "key_relations", "value_relations",
 )  # fmt: skip
-MASKINGS = ("token", "whole_word", "span")
+MASKINGS = ("token", "whole_word", "span", "ngram", "phrase")
 TEXT_FORMATS = ("sentences", "prose", "jsonl")
 PROBLEMS = ("single_label", "multi_label", "regression")
 FORMATS = ("bert_tf", "huggingface", "keras_hub", "sentence_transformers", "tf1")

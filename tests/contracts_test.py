@@ -349,6 +349,7 @@ OUR_PRETRAINING_FLAGS = {
     **OPTIMIZER_FLAGS,
     "teacher": None, "distillation_losses": ["query_relations", "key_relations", "value_relations"],
     "distillation_temperature": 2.0, "teacher_layer": None, "relation_heads": None,
+    "phrase_file": None, "mask_token_prob": 0.8, "random_token_prob": 0.1,
 }  # fmt: skip
 
 # google-research/bert, create_pretraining_data.py.
@@ -362,7 +363,7 @@ OUR_DATA_FLAGS = {
     "input_format": None, "text_column": "text", "document_start": None, "language": "en", "drop_junk_lines": False,
     "drop_duplicate_lines": False, "masking": "token", "sentence_objective": "nsp", "packing": False,
     "max_sentences_per_seq": 8, "dynamic_masking": False, "num_shards": None, "num_workers": None, "work_dir": None,
-    "runner": None, "beam_options": "",
+    "runner": None, "beam_options": "", "phrase_file": None, "mask_token_prob": 0.8, "random_token_prob": 0.1,
 }  # fmt: skip
 
 

@@ -119,6 +119,10 @@ class _Tokenize(_WithTokenizer):
 class _Make(_WithTokenizer):
     """(unit, its documents and duplicates) -> (output file, (keys, records)); and their statistics."""
 
+    def setup(self):
+        super().setup()
+        self._pieces = Pieces.of_tokenizer(self._tokenizer, self._job.options.phrase_file)
+
     def process(self, unit):
         number, parts = unit
         documents = arrays.concatenate(list(parts["documents"]))
@@ -126,9 +130,8 @@ class _Make(_WithTokenizer):
         dropped = list(parts["dropped"])
         if dropped:
             documents = duplicates.drop(documents, duplicates.concatenate(dropped))
-        options, pieces = self._job.options, Pieces.of(self._tokenizer.vocab)
-        for pass_number in range(options.dupe_factor):
-            keys, rows, statistics = make_records(documents, options, pieces, pass_number, number)
+        for pass_number in range(self._job.options.dupe_factor):
+            keys, rows, statistics = make_records(documents, self._job.options, self._pieces, pass_number, number)
             yield TaggedOutput("statistics", statistics)
             file = runs.range_of(keys, len(self._job.output_files))
             for one in np.unique(file).tolist():

@@ -12,7 +12,6 @@ from bert_tf.corpus.context import Context, scratch_folder
 from bert_tf.corpus.job import Job, make_stages, read_text
 from bert_tf.corpus.stages import Stages
 from bert_tf.data.features import FEATURES
-from bert_tf.data.pretraining.pieces import Pieces
 from bert_tf.workers import Workers
 
 
@@ -50,9 +49,8 @@ def from_text(job: Job, batch_size: int, first_epoch: int = 0):
 
 def _epoch(stages, options, epoch, of):
     """Yields the rows of one epoch, some thousands at a time, its units in a random order."""
-    pieces = Pieces.of(stages.tokenizer.vocab)
     for number in np.random.default_rng([options.random_seed, epoch]).permutation(of).tolist():
-        yield from unit.batches(stages.read_documents(number, of), options, pieces, epoch, number)
+        yield from unit.batches(stages.read_documents(number, of), options, stages.pieces, epoch, number)
 
 
 def _cut(chunks, batch_size):

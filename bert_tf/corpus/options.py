@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from bert_tf.data.pretraining.masking import Masking
+from bert_tf.data.pretraining.masking import Masking, check_phrases
 from bert_tf.text.documents import TextOptions
 
 
@@ -17,7 +17,10 @@ class Options:
         short_seq_prob: how often an example aims at a random shorter length.
         dupe_factor: how many times the corpus is gone through, each time with other examples and masks.
         random_seed: of everything that is drawn.
-        masking: "token", "whole_word" or "span".
+        masking: one of `names.MASKINGS`.
+        phrase_file: with the masking "phrase": a list of phrases, one a line.
+        mask_token_prob: share of the masked pieces in whose place [MASK] stands.
+        random_token_prob: share in whose place a random piece stands; the rest stays as it is.
         sentence_objective: "nsp", "sop" or "none".
         packing: several short examples in a row.
         max_sentences_per_seq: with packing, examples in a row at most.
@@ -33,6 +36,9 @@ class Options:
     dupe_factor: int = 10
     random_seed: int = 12345
     masking: str = "token"
+    phrase_file: str | None = None
+    mask_token_prob: float = 0.8
+    random_token_prob: float = 0.1
     sentence_objective: str = "nsp"
     packing: bool = False
     max_sentences_per_seq: int = 8
@@ -46,8 +52,11 @@ class Options:
                 "`max_seq_length` must have room for two pieces beside [CLS] and two [SEP], so be 5 at least. "
                 f"Received {self.max_seq_length}."
             )
+        if not self.dynamic_masking:
+            check_phrases(self.masks.kind, self.phrase_file)
 
     @property
     def masks(self) -> Masking:
         """How `masking.mask` is to mask."""
-        return Masking(self.masking, self.masked_lm_prob, self.max_predictions_per_seq)
+        shares = self.mask_token_prob, self.random_token_prob
+        return Masking(self.masking, self.masked_lm_prob, self.max_predictions_per_seq, *shares)

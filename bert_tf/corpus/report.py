@@ -66,7 +66,7 @@ def _sections(statistics, options, pieces):
     if options.dynamic_masking:
         parts.append(_Section("Masks", [("predictions", "none", "they are drawn anew whenever the records are read")]))
     else:
-        parts += [_masks(statistics, options), _top(statistics, pieces)]
+        parts += [_masks(statistics, options, pieces.phrases), _top(statistics, pieces)]
     return [*parts, _Section("Options", _options(options, pieces))]
 
 
@@ -114,10 +114,10 @@ def _pairs(pairs, objective):
     return _Section(f"Second texts ({objective})", rows, (plot,) if total else ())
 
 
-def _masks(statistics, options):
+def _masks(statistics, options, phrases):
     chosen, counts, law = statistics.chosen, statistics.predictions, budgets(options)
     wanted = np.bincount(law, statistics.lengths, len(counts))
-    goals = 100 * np.array([options.masks.mask_rate, options.masks.random_rate, 0])
+    goals = 100 * np.array([options.mask_token_prob, options.random_token_prob, 0])
     goals[KEPT] = 100 - goals.sum()
     masks, swaps, originals = ((_percent(statistics.fates[i], chosen), f"goal {goals[i]:.4g} %") for i in range(3))
     rows = [
@@ -128,6 +128,7 @@ def _masks(statistics, options):
         ("  kept", originals[0], f"{originals[1]}; with random pieces that are the original ones"),
         *_spread("predictions of an example", counts),
         *_against(law, statistics.shapes, options),
+        *(_phrases(statistics.phrases, phrases) if phrases else ()),
     ]
     plots = (
         ("What became of the predictions", lambda axes: figures.fates(axes, statistics.fates, goals), 1.8),
@@ -144,6 +145,16 @@ def _against(law, shapes, options):
         ("  as many as the law gives", _number(shapes[over == 0].sum()), rule),
         ("  fewer", _number(shapes[over < 0].sum()), "nothing that was left fitted in"),
         ("  more", _number(shapes[over > 0].sum()), "the shortest word is longer"),
+    ]
+
+
+def _phrases(counts, phrases):
+    """Rows that say what became of a list of phrases."""
+    lost = f"{_number(phrases.unknown)} more hold pieces that the vocabulary lacks"
+    return [
+        ("phrases in the list", _number(phrases.number), lost),
+        ("  found in the examples", _number(counts["found"])),
+        ("  masked as one", _percent(counts["masked"], counts["found"]), "of those found"),
     ]
 
 

@@ -23,7 +23,7 @@ class Stages:
 
     def __init__(self, context: Context):
         self.context = context
-        self._tokenizer = None
+        self._tokenizer = self._pieces = None
 
     def tokenize(self, number: int, blocks: list) -> Counter:
         """Reads some text and writes its documents, and the hashes of their sentences where these are asked for.
@@ -65,8 +65,8 @@ class Stages:
 
     def make_records(self, pass_number: int, unit: int, of: int) -> tuple[Statistics, int]:
         """Makes the records of a unit and writes them as a run. Returns their statistics and bytes."""
-        documents, pieces = self.read_documents(unit, of), Pieces.of(self.tokenizer.vocab)
-        keys, rows, statistics = make_records(documents, self.context.options, pieces, pass_number, unit)
+        documents = self.read_documents(unit, of)
+        keys, rows, statistics = make_records(documents, self.context.options, self.pieces, pass_number, unit)
         runs.write(self.context.run("records", pass_number, unit), keys, {"records": rows})
         return statistics, len(rows.flat)
 
@@ -75,6 +75,13 @@ class Stages:
         _, columns, order = runs.read_unsorted(self.context.runs("records"), ["records"], *runs.bounds(number, of))
         records.write(path, columns["records"], compression, durable=False, order=order)
         return len(order)
+
+    @property
+    def pieces(self) -> Pieces:
+        """Of the vocabulary, and the phrases that are masked as one."""
+        if self._pieces is None:
+            self._pieces = Pieces.of_tokenizer(self.tokenizer, self.context.options.phrase_file)
+        return self._pieces
 
     @property
     def tokenizer(self):

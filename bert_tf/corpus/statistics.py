@@ -26,6 +26,7 @@ class Statistics:
         rows: how many rows of S were written, with one example or, packed, several.
         padding: how many positions of them hold none.
         text: what was read and dropped: "files", "bytes", "documents", "sentences", "tokens" and so on.
+        phrases: how many phrases were "found" in the examples, and how many "masked".
     """
 
     shapes: np.ndarray
@@ -35,6 +36,7 @@ class Statistics:
     rows: int = 0
     padding: int = 0
     text: Counter = dataclasses.field(default_factory=Counter)
+    phrases: Counter = dataclasses.field(default_factory=Counter)
 
     @classmethod
     def empty(cls, options: Options, vocab_size: int) -> "Statistics":
@@ -112,6 +114,7 @@ class Statistics:
             "rows": self.rows,
             "padding": self.padding,
             "text": dict(self.text),
+            "phrases": {name: self.phrases[name] for name in ("found", "masked")},
         }
 
     def _add_predictions(self, rows, pieces):

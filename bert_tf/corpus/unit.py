@@ -46,7 +46,8 @@ def batches(documents: Documents, options: Options, pieces: Pieces, pass_number:
     size = _ROWS_TO_PACK if options.packing else _ROWS
     for start in range(0, len(examples.label), size):
         chosen = examples.take(slice(start, start + size))
-        rows = _masked_rows(documents, chosen, options, pieces, rng)
+        counts = None if statistics is None else statistics.phrases
+        rows = _masked_rows(documents, chosen, options, pieces, rng, counts)
         if statistics is not None:
             statistics.add_examples(rows, chosen.forced, pieces)
         if options.packing:
@@ -69,7 +70,7 @@ def make_records(documents, options, pieces, pass_number, unit) -> tuple[np.ndar
     return np.sort(keys), records, statistics  # sorted for speed: the records themselves are in a random order
 
 
-def _masked_rows(documents, examples, options, pieces, rng):
+def _masked_rows(documents, examples, options, pieces, rng, counts):
     """The features of some examples. Masked a few thousand at a time, packed or not: it is faster so."""
     parts, number = [], len(examples.label)
     for start in range(0, number, _ROWS):
@@ -77,6 +78,6 @@ def _masked_rows(documents, examples, options, pieces, rng):
         if options.sentence_objective == "none":
             del rows["next_sentence_labels"]
         if not options.dynamic_masking:
-            rows |= mask(rows["input_ids"], options.masks, pieces, rng)
+            rows |= mask(rows["input_ids"], options.masks, pieces, rng, counts)
         parts.append(rows)
     return parts[0] if number <= _ROWS else {name: np.concatenate([rows[name] for rows in parts]) for name in parts[0]}

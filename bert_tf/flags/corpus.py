@@ -18,8 +18,12 @@ CORPUS = (
 MASKING = (
     Flag("max_predictions_per_seq", 20, "Most masked pieces in one row.", "integer", low=1),
     Flag("masked_lm_prob", 0.15, "Share of an example's pieces that is masked.", "float", low=0, high=1),
-    Flag("masking", "token", "What is masked together: a piece, all pieces of a word, or several words in a row.",
-         choices=names.MASKINGS),  # fmt: skip
+    Flag("masking", "token", "What is masked together: a piece, all pieces of a word, several words in a row (span, as "
+         "SpanBERT; ngram, as ALBERT), or a phrase of --phrase_file.", choices=names.MASKINGS),  # fmt: skip
+    Flag("phrase_file", None, "With --masking=phrase: phrases and names, one a line."),
+    Flag("mask_token_prob", 0.8, "Share of the masked pieces in whose place [MASK] stands.", "float", low=0, high=1),
+    Flag("random_token_prob", 0.1, "Share in whose place a random piece stands; the rest stays as it is.", "float",
+         low=0, high=1),  # fmt: skip
 )
 
 # Google's flags come first of those of `create_pretraining_data`.

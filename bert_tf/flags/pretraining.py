@@ -19,8 +19,9 @@ PRETRAINING = (
     Flag("num_warmup_steps", 10_000, "Steps in which the rate rises.", "integer", low=0),
     Flag("max_eval_steps", 100, "Most batches per scoring.", "integer", low=1),
     Flag("optimizer", "adamw", "BERT's Adam, or LAMB for batches of thousands.", choices=names.OPTIMIZERS),
-    Flag("objective", "masked_lm", "What is learned: masked pieces; each next piece from those before it; which "
-         "pieces a small network filled in (ELECTRA); or what --teacher makes of the texts.",
+    Flag("objective", "masked_lm", "What is learned: masked pieces, also by the rules of ALBERT, RoBERTa or ERNIE "
+         "for masks and sentences; each next piece from those before it; which pieces a small network filled in "
+         "(ELECTRA); or what --teacher makes of the texts.",
          choices=names.OBJECTIVES),  # fmt: skip
     Flag("generator_size", 0.25, "With --objective=electra: width, heads and inner width of the network that fills in, "
          "as a share of the model's.", "float"),  # fmt: skip

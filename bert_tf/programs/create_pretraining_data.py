@@ -17,21 +17,24 @@ from bert_tf.names import MASK
 from bert_tf.programs.texts import text_options
 
 FLAGS = PRETRAINING_DATA
+_OF_MASKS = (
+    "masking", "do_whole_word_mask", "masked_lm_prob", "phrase_file", "mask_token_prob", "random_token_prob",
+)  # fmt: skip
 
 
 def main(settings):
     """Writes the records and the report."""
     from bert_tf.corpus import report
     from bert_tf.corpus.job import create_pretraining_data
-    from bert_tf.data.pretraining.pieces import Pieces
     from bert_tf.files import write_text
     from bert_tf.shards import report_name, warn_of_others
 
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # an orderly end, which removes what is half-made
     job, vocabulary = _job(settings)
+    pieces = _pieces(job, vocabulary)
     statistics = _run_on_beam(job, settings) if settings.runner else create_pretraining_data(job)
     warn_of_others(settings.output_file, job.output_files)
-    pieces = Pieces.of(vocabulary.pieces)
+    _warn_of_phrases(statistics, job.options)
     text = report.as_text(statistics, job.options, pieces)
     name = report_name(settings.output_file)
     write_text(f"{name}.txt", text)
@@ -77,13 +80,37 @@ def _job(settings):
     return job, vocabulary
 
 
+def _pieces(job, vocabulary):
+    """Returns the `Pieces` of the vocabulary, with the phrases of --phrase_file, which must have some in its pieces."""
+    from bert_tf.data.pretraining.pieces import Pieces
+
+    if job.options.phrase_file is None:
+        return Pieces.of(vocabulary.pieces)
+    from bert_tf.tokenization.wordpiece import Tokenizer
+
+    pieces = Pieces.of_tokenizer(Tokenizer(job.vocab_file, job.do_lower_case), job.options.phrase_file)
+    known, unknown = pieces.phrases.number, pieces.phrases.unknown
+    logging.info("Phrases: %d; %d more hold pieces that the vocabulary lacks, and are left out.", known, unknown)
+    return pieces
+
+
+def _warn_of_phrases(statistics, options):
+    """Says where no phrase of the list stands in the text."""
+    if options.phrase_file is not None and not statistics.phrases["found"]:
+        logging.warning(
+            "No phrase of %s stands in any of the %d examples: whole words were masked. Are list and text of one "
+            "language?",
+            *(options.phrase_file, statistics.examples),
+        )
+
+
 def _warn_of_ignored(formats, settings):
     """Says which of the flags that were given have no effect beside the others."""
     masked_later = "with --dynamic_masking: training masks" if settings.dynamic_masking else None
     on_beam = f"with --runner={settings.runner}" if settings.runner else None
     idle = {
         "max_sentences_per_seq": None if settings.packing else "without --packing",
-        **dict.fromkeys(("masking", "do_whole_word_mask", "masked_lm_prob"), masked_later),
+        **dict.fromkeys(_OF_MASKS, masked_later),
         **dict.fromkeys(("num_workers", "work_dir"), on_beam),
         "beam_options": None if settings.runner else "without --runner",
         "document_start": None if "prose" in formats else "on files that are not prose",
@@ -118,6 +145,9 @@ def _options(settings):
     names = (
         "max_seq_length", "max_predictions_per_seq", "masked_lm_prob", "short_seq_prob", "dupe_factor", "random_seed",
         "sentence_objective", "packing", "max_sentences_per_seq", "dynamic_masking", "drop_duplicate_lines",
+        "mask_token_prob", "random_token_prob",
     )  # fmt: skip
     masking = "whole_word" if settings.do_whole_word_mask else settings.masking
-    return Options(**{name: settings.get(name) for name in names}, masking=masking, text=text_options(settings))
+    phrase_file = None if settings.dynamic_masking else settings.phrase_file
+    options = {name: settings.get(name) for name in names} | {"masking": masking, "phrase_file": phrase_file}
+    return Options(**options, text=text_options(settings))

@@ -32,14 +32,16 @@ def main(settings):
     from bert_tf.training.scoring import Scoring
 
     settings = with_recipe(settings)
-    _objective(settings)  # refuses settings of another objective, before anything is read
+    # It refuses settings of another objective, before anything is read.
+    settings = settings.adopt({"masking": _objective(settings).masking})
     strategy, use_xla = devices.prepare(settings)
     plan = phases.plan_of(settings)
+    _objective(settings).check_records(settings.objective, plan.all_records if settings.do_train else [])
     held_out = phases.held_out_of(settings, plan)
     model = _model(settings, max(*plan.lengths, held_out.max_seq_length))
     sizes = min(model.config.vocab_size, model.tokenizer.vocab_size), model.config.type_vocab_size
     plan, held_out = plan.for_model(*sizes), held_out.for_model(*sizes)
-    batches, scored = _streams(settings, plan, held_out, model.tokenizer.vocab)
+    batches, scored = _streams(settings, plan, held_out, model.tokenizer)
     with strategy.scope():
         teacher = _teacher(settings, model, plan, held_out)
         run = _run_config(settings, plan, model, use_xla, teacher)
@@ -116,13 +118,12 @@ def _teacher(settings, model, plan, held_out):
 
 def _task(settings, config, held_out, teacher):
     objective = _objective(settings)
-    sentences = "nsp" if held_out.has_sentences else "none"
-    sentences = sentences if sentences in objective.sentence_objectives else "none"
+    sentences = objective.sentence_objectives[0] if held_out.has_sentences else "none"
     taught = {"teacher": teacher} if teacher else {}
     return objective.make_task(config, sentences, held_out.packed, settings, **taught)
 
 
-def _streams(settings, plan, held_out, vocab):
+def _streams(settings, plan, held_out, tokenizer):
     """Returns the function that gives the batches to train on, and the one that gives those to score on."""
     import tensorflow as tf
 
@@ -130,7 +131,7 @@ def _streams(settings, plan, held_out, vocab):
     from bert_tf.training.guard import order_seed
 
     objective = _objective(settings)
-    masks = masks_for(settings, vocab, [*plan.all_records, held_out]) if objective.draws_masks else None
+    masks = masks_for(settings, tokenizer, [*plan.all_records, held_out]) if objective.draws_masks else None
     with_targets = tf.function(objective.of_batch) if objective.of_batch else lambda batch: batch
 
     def whole(batches, seed, start=0):
@@ -206,6 +207,8 @@ def _run_config(settings, plan, model, use_xla, teacher):
 
 def _identity(settings, plan, model):
     """Returns what decides the result besides what `make_run_config` knows of."""
+    from bert_tf.data.pretraining.dynamic_masking import masks_identity
+
     identity = {"objective": settings.objective, "input_file": {path: os.path.getsize(path) for path in plan.paths}}
     identity |= {"phases": settings.phases} if settings.phases else {}
     if _with_dropout(settings, model.config) != model.config:
@@ -213,7 +216,7 @@ def _identity(settings, plan, model):
     identity |= _objective(settings).identity(model.config, settings)
     identity |= _written(settings, model).config.to_dict() | {"vocabulary": _fingerprint(model.tokenizer)}
     if not all(records.masked for records in plan.all_records):
-        identity |= {name: settings.get(name) for name in ("masking", "masked_lm_prob", "max_predictions_per_seq")}
+        identity |= masks_identity(settings)
     return identity
 
 

@@ -109,6 +109,32 @@ def test_masking_flags_that_contradict_each_other(program, folder):
     assert "--do_whole_word_mask must not contradict --masking" in message
 
 
+PHRASES = {
+    "no list": ("--masking=phrase", None, "--phrase_file must come with --masking=phrase, and that with a list of"),
+    "a list for another masking": ("--masking=ngram", "wak wal\n", "Received some, and --masking=ngram; leave out the"),
+    "an empty list": ("--masking=phrase", "\n", "must hold one phrase at least. Received a --phrase_file without"),
+    "columns": ("--masking=phrase", "wak\twal\n", "phrases.list:1 must be one phrase, of at most 256 characters"),
+    "other words": ("--masking=phrase", "new york\n", "must hold a phrase whose pieces the vocabulary has. Received a"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PHRASES)
+def test_phrases_that_cannot_be(program, folder, name):
+    masking, phrases, message = PHRASES[name]
+    _write(folder, a=GOOD)
+    flags = [masking]
+    if phrases is not None:
+        (folder / "phrases.list").write_text(phrases, encoding="utf-8")
+        flags.append(f"--phrase_file={folder}/phrases.list")
+    assert message in _run(program, folder, *flags)
+
+
+def test_shares_that_are_more_than_all(program, folder):
+    _write(folder, a=GOOD)
+    message = _run(program, folder, "--mask_token_prob=0.8", "--random_token_prob=0.3")
+    assert "--mask_token_prob and --random_token_prob must not be negative, nor be more than 1 together" in message
+
+
 def test_several_files_and_shards(program, folder):
     _write(folder, a=GOOD)
     output = f"--output_file={folder}/out/a.tfrecord,{folder}/out/b.tfrecord"

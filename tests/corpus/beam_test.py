@@ -13,15 +13,18 @@ from tests.corpus import support
 beam = pytest.importorskip("bert_tf.corpus.beam", reason="Apache Beam is an extra: pip install bert-tf[beam]")
 
 
-@pytest.mark.parametrize("name", ["a.tfrecord", "a.tfrecord.gz"])
-def test_the_same_records_as_a_local_run(corpus, tmp_path, name, monkeypatch):
+@pytest.mark.parametrize("name, phrases", [("a.tfrecord", False), ("a.tfrecord.gz", True)])
+def test_the_same_records_as_a_local_run(corpus, tmp_path, name, phrases, monkeypatch):
+    options = {"masking": "phrase", "phrase_file": str(corpus / "phrases.list")} if phrases else {}
+    options["drop_duplicate_lines"] = True
     monkeypatch.setattr(unit, "TOKENS", 1 << 13)
     written = {}
     for kind in ("local", "beam"):
         os.mkdir(tmp_path / kind)
-        job = support.job(corpus, [tmp_path / kind / str(n) / name for n in range(2)], drop_duplicate_lines=True)
+        job = support.job(corpus, [tmp_path / kind / str(n) / name for n in range(2)], **options)
         run = jobs.create_pretraining_data if kind == "local" else lambda job: beam.run_pipeline(job, "DirectRunner")
         statistics = run(job)
+        assert (statistics.phrases["found"] > 0) == phrases
         written[kind] = [pathlib.Path(path).read_bytes() for path in job.output_files], statistics.to_json()
         assert [os.listdir(tmp_path / kind / str(n)) for n in range(2)] == [[name]] * 2
     assert written["beam"] == written["local"]

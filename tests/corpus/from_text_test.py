@@ -16,9 +16,16 @@ def _take(dataset, number):
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"packing": True, "sentence_objective": "sop"}, {"sentence_objective": "none"}]
+    "options",
+    [
+        {"masking": "phrase", "phrase_file": "phrases.list"},
+        {"packing": True, "sentence_objective": "sop", "masking": "ngram"},
+        {"sentence_objective": "none", "mask_token_prob": 0.5, "random_token_prob": 0.5},
+    ],
 )
 def test_straight_from_text_an_epoch_has_the_examples_of_a_pass(corpus, tmp_path, options):
+    if "phrase_file" in options:
+        options = options | {"phrase_file": str(corpus / options["phrase_file"])}
     path = str(tmp_path / "two_passes.tfrecord")
     job = dataclasses.replace(support.job(corpus, [path], dupe_factor=2, **options), work_dir=str(tmp_path))
     jobs.create_pretraining_data(job)

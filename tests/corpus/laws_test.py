@@ -12,6 +12,7 @@ from bert_tf.corpus.options import Options
 from bert_tf.corpus.statistics import Statistics
 from bert_tf.corpus.tokenize import tokenize
 from bert_tf.data.pretraining.pieces import Pieces
+from bert_tf.names import MASKINGS
 from bert_tf.text.blocks import read_blocks
 from bert_tf.text.documents import TextOptions, read_documents
 from bert_tf.tokenization.wordpiece import Tokenizer
@@ -43,11 +44,19 @@ def _rows(documents, options, pieces):
     return {name: np.concatenate([batch[name] for batch in batches]) for name in batches[0]}, statistics
 
 
-@pytest.mark.parametrize("masking", ["token", "whole_word", "span"])
+@pytest.fixture(scope="module")
+def phrases(tmp_path_factory):
+    path = tmp_path_factory.mktemp("laws") / "phrases.list"
+    path.write_text("United States\nof the\nin the\nsaid the\nit was\none of the\nbetween the\n", encoding="utf-8")
+    return str(path)
+
+
+@pytest.mark.parametrize("masking", MASKINGS)
 @pytest.mark.parametrize("max_predictions", [20, 5])
-def test_the_laws_of_masking(documents, tokenizer, masking, max_predictions):
-    pieces = Pieces.of(tokenizer.vocab)
-    options = Options(masking=masking, max_predictions_per_seq=max_predictions)
+def test_the_laws_of_masking(documents, tokenizer, phrases, masking, max_predictions):
+    phrase_file = phrases if masking == "phrase" else None
+    pieces = Pieces.of_tokenizer(tokenizer, phrase_file)
+    options = Options(masking=masking, max_predictions_per_seq=max_predictions, phrase_file=phrase_file)
     rows, _ = _rows(documents, options, pieces)
     chosen = rows["masked_lm_weights"] > 0
     tokens = rows["input_mask"].sum(1)

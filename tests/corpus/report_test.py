@@ -14,10 +14,12 @@ from bert_tf.text.documents import TextOptions
 from tests.corpus import support
 
 PIECES = support.pieces(words=95, continuations=5)
+WITH_PHRASES = support.pieces(words=95, continuations=5, phrases=[[5, n] for n in range(5, 60)])
 KINDS = [
     {},
     {"sentence_objective": "sop", "packing": True, "masking": "whole_word"},
     {"sentence_objective": "none", "masking": "span"},
+    {"masking": "phrase", "phrase_file": "list", "mask_token_prob": 0.6, "random_token_prob": 0.3},
     {"dynamic_masking": True},
     {"dynamic_masking": True, "sentence_objective": "none"},
 ]
@@ -50,7 +52,8 @@ def _made(**options):
     options = Options(max_seq_length=64, max_predictions_per_seq=10, **options)
     statistics = Statistics.empty(options, PIECES.vocab_size)
     documents = support.random_documents(np.random.default_rng(2), number=80)
-    assert list(unit.batches(documents, options, PIECES, 0, 0, statistics))
+    pieces = WITH_PHRASES if options.phrase_file else PIECES
+    assert list(unit.batches(documents, options, pieces, 0, 0, statistics))
     return statistics, options
 
 
@@ -117,6 +120,17 @@ def test_real_rows(kind):
     assert page.count("<svg") == page.count("</svg>") == plots
     for name, (value, *_) in (line for line in lines.items() if line[1]):
         assert f">{name}</th><td>{value}</td>" in page.replace('">  ', '">')
+
+
+def test_what_became_of_phrases_and_other_shares():
+    statistics, options = _made(**KINDS[3])
+    lines = _lines(report.as_text(statistics, options, WITH_PHRASES))
+    counts = statistics.phrases
+    assert 0 < counts["masked"] < counts["found"] and lines["found in the examples"] == (f"{counts['found']:,}",)
+    assert lines["masked as one"] == (f"{100 * counts['masked'] / counts['found']:.2f} %", "of those found")
+    assert lines["phrases in the list"] == ("55", "0 more hold pieces that the vocabulary lacks")
+    goals = [lines[name][1].split(";")[0] for name in ("became [MASK]", "became a random piece", "kept")]
+    assert goals == ["goal 60 %", "goal 30 %", "goal 10 %"] and lines["Masks (phrase)"] == ()
 
 
 def test_real_rows_obey_the_law():

@@ -70,6 +70,7 @@ def test_json_holds_every_count():
         "pairs": {"actual": [0, 0, 1], "random": [1, 1, 0]},
         "fates": {"hidden": 1, "swapped": 1, "kept": 2},
         "text": {"documents": 5, "junk_lines": 1},
+        "phrases": {"found": 0, "masked": 0},
     }  # fmt: skip
 
 

@@ -9,6 +9,7 @@ import pytest
 from bert_tf.corpus.documents import Documents
 from bert_tf.corpus.job import Job
 from bert_tf.corpus.options import Options
+from bert_tf.data.pretraining.phrases import Phrases
 from bert_tf.data.pretraining.pieces import Pieces
 from bert_tf.data.ragged import Ragged
 
@@ -18,11 +19,13 @@ WORDS = [f"w{a}{b}" for a in "abcdefghij" for b in "klmnopqrst"]
 VOCAB = [*SPECIAL, *WORDS, ".", "##s"]
 
 
-def pieces(words=100, continuations=0) -> Pieces:
-    """Special pieces 0 to 4, then whole words, then pieces that go on with a word."""
+def pieces(words=100, continuations=0, phrases=()) -> Pieces:
+    """Special pieces 0 to 4, then whole words, then pieces that go on with a word; and phrases of these ids."""
     names = SPECIAL + [f"w{n}" for n in range(words)] + [f"##c{n}" for n in range(continuations)]
     special = np.arange(len(names)) < 5
-    return Pieces(2, 3, 0, 4, special, np.array([name.startswith("##") for name in names]), names)
+    continuation = np.array([name.startswith("##") for name in names])
+    tree = Phrases.of(list(phrases), len(names)) if phrases else None
+    return Pieces(2, 3, 0, 4, special, continuation, names, tree)
 
 
 def documents(*texts, ids=None) -> Documents:

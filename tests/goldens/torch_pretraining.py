@@ -1,14 +1,15 @@
-"""Torch Transformers' BertForPreTraining: the golden of one step, and a short training run with BERT's own Adam.
+"""Torch Transformers' models for pretraining: goldens of one step, and a short training run with BERT's own Adam.
 
     PYTHON_WITH_TORCH tests/goldens/torch_pretraining.py make FOLDER
     PYTHON_WITH_TORCH tests/goldens/torch_pretraining.py train FOLDER BATCHES.npz OUT.npz
 
-`make` writes FOLDER/pretraining as Hugging Face writes a model (config.json, model.safetensors with float16 numbers),
-and expected.safetensors: a batch under our names (int32 [B, S], [B, M], [B, 1]; float32 masked_lm_weights), float32
-`masked_lm_loss` and `next_sentence_loss` [], and `gradient/NAME` of their sum for every parameter, computed in float64.
+`make` writes FOLDER/CASE for each of CASES as Hugging Face writes a model (config.json, model.safetensors with float16
+numbers), and expected.safetensors: a batch under our names (int32 [B, S], [B, M], [B, 1]; float32 masked_lm_weights),
+float32 `masked_lm_loss` and `next_sentence_loss` [], and `gradient/NAME` of their sum for every parameter, computed in
+float64. ALBERT's `next_sentence_loss` is that of the order of sentences.
 
-`train` starts from that model. BATCHES.npz holds the same features, [steps, B, ...], and the numbers learning_rate,
-num_warmup_steps. OUT.npz holds `losses` float32 [steps], each of the model before that step.
+`train` starts from FOLDER/pretraining. BATCHES.npz holds the same features, [steps, B, ...], and the numbers
+learning_rate, num_warmup_steps. OUT.npz holds `losses` float32 [steps], each of the model before that step.
 """
 
 import pathlib
@@ -18,7 +19,7 @@ import numpy as np
 import torch
 from make_goldens import LENGTHS, random_inputs, randomized, save
 from safetensors.torch import load_file, save_file
-from transformers import BertConfig, BertForPreTraining
+from transformers import AlbertConfig, AlbertForPreTraining, BertConfig, BertForPreTraining
 
 SHAPE = {
     "vocab_size": 200,
@@ -32,6 +33,16 @@ SHAPE = {
     "attention_probs_dropout_prob": 0.0,
 }
 TIED = ("cls.predictions.decoder.weight", "cls.predictions.decoder.bias")
+# Name of the folder -> configuration, what it has beside `SHAPE`, model, weights that are others' twins.
+CASES = {
+    "pretraining": (BertConfig, {}, BertForPreTraining, TIED),
+    "pretraining_albert": (
+        AlbertConfig,
+        {"embedding_size": 6, "num_hidden_groups": 1, "hidden_act": "gelu_new", "classifier_dropout_prob": 0.0},
+        AlbertForPreTraining,
+        ("predictions.decoder.weight", "predictions.decoder.bias"),
+    ),
+}
 PREDICTIONS = 3
 
 
@@ -58,7 +69,7 @@ def random_batch(seed: int) -> dict[str, torch.Tensor]:
     }
 
 
-def losses(model: BertForPreTraining, batch: dict[str, torch.Tensor]):
+def losses(model: torch.nn.Module, batch: dict[str, torch.Tensor]):
     """Returns the two losses; the labels become what Transformers takes, [B, S] with -100 for what is not predicted."""
     labels = torch.full(batch["input_ids"].shape, -100)
     for row, weights in enumerate(batch["masked_lm_weights"] > 0):
@@ -66,7 +77,7 @@ def losses(model: BertForPreTraining, batch: dict[str, torch.Tensor]):
     outputs = model(
         input_ids=batch["input_ids"], attention_mask=batch["input_mask"], token_type_ids=batch["segment_ids"]
     )
-    scores, related = outputs.prediction_logits, outputs.seq_relationship_logits
+    scores, related = outputs.prediction_logits, outputs[1]  # of sentences, under several names
     cross_entropy = torch.nn.functional.cross_entropy
     return cross_entropy(scores.flatten(0, 1), labels.flatten()), cross_entropy(
         related, batch["next_sentence_labels"][:, 0].long()
@@ -74,10 +85,14 @@ def losses(model: BertForPreTraining, batch: dict[str, torch.Tensor]):
 
 
 def make(folder: pathlib.Path):
-    model = BertForPreTraining(BertConfig(**SHAPE, attn_implementation="eager"))
+    for case in CASES:
+        make_case(folder / case, *CASES[case])
+
+
+def make_case(folder: pathlib.Path, config: type, changes: dict, kind: type, tied: tuple[str, ...]):
+    model = kind(config(**{**SHAPE, **changes}, attn_implementation="eager"))
     model, batch = randomized(model, 2), random_batch(2)
-    folder = folder / "pretraining"
-    save(model, folder, but=TIED)
+    save(model, folder, but=tied)
     model.double()
     masked_lm, next_sentence = losses(model, batch)
     (masked_lm + next_sentence).backward()

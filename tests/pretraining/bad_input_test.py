@@ -44,6 +44,35 @@ BAD = {
     ),
     "phases that cannot be read": (["--phases=32", "-max_seq_length"], r"--phases must list LENGTHxSTEPS"),
     "masks for records that have some": (["--masking=span"], r"must come with records without masks\. Received"),
+    "a random share for records with masks": (
+        ["--random_token_prob=0.2"],
+        r"--random_token_prob must come with records without masks\. Received .*train\.tfrecord; make",
+    ),
+    "shares that are more than all": (
+        ["--input_file=HOME/unmasked.tfrecord", "--mask_token_prob=0.9", "--random_token_prob=0.2"],
+        r"--mask_token_prob and --random_token_prob must .*nor be more than 1 together\. Received 0\.9 and 0\.2",
+    ),
+    "ALBERT without sentences": (
+        ["--input_file=HOME/unmasked_alone.tfrecord", "--objective=albert"],
+        r"Records for --objective=albert must have labels for sentences\. Received records "
+        r"without, such as HOME/unmasked_alone\.tfrecord; make them by",
+    ),
+    "RoBERTa with sentences": (
+        ["--input_file=HOME/unmasked.tfrecord", "--objective=roberta"],
+        r"--objective=roberta must have no labels for sentences\. Received records with some, such as HOME/unmasked\.t",
+    ),
+    "RoBERTa with masks": (
+        ["--input_file=HOME/alone.tfrecord", "--objective=roberta"],
+        r"--objective=roberta must have no masks, .*Received records that are masked already, such as HOME/alone\.tfr",
+    ),
+    "ERNIE without a list": (
+        ["--input_file=HOME/unmasked.tfrecord", "--objective=ernie"],
+        r"--phrase_file must come with --masking=phrase, and that with a list of phrases\. Received none, and --mask",
+    ),
+    "a list in the wrong form": (
+        ["--input_file=HOME/unmasked.tfrecord", "--objective=ernie", "--phrase_file=HOME/columns.tsv"],
+        r"HOME/columns\.tsv:1 must be one phrase, .*Received 'the\\tfilm', which has a tab; give a plain list",
+    ),
     "training on nothing": (["-input_file"], r"--do_train must come with --input_file.*Received none"),
     "an empty name": (["--output_dir="], r"--output_dir must name a directory\. Received an empty name"),
     "a file that holds no records": (
@@ -125,7 +154,8 @@ BAD = {
 
 
 def _make(folder):
-    support.write_material(folder, ("train", "short", "packed"))
+    support.write_material(folder, ("train", "short", "packed", "alone", "unmasked", "unmasked_alone"))
+    (folder / "columns.tsv").write_text("the\tfilm\n", encoding="utf-8")
     whole = (folder / "train.tfrecord").read_bytes()
     (folder / "half.tfrecord").write_bytes(whole[: len(whole) // 2])
     shape = {"num_hidden_layers": 1}

@@ -53,6 +53,9 @@ VARIANTS = {
         OF_REPLACED,
     ),
     "replaced tokens, masked as they are read": ("unmasked", ["--objective=electra", "--use_xla=true"], OF_REPLACED),
+    "ALBERT": ("unmasked_swapped", ["--objective=albert", "--bert_config_file=HOME/albert.json"], KEYS),
+    "RoBERTa": ("unmasked_alone", ["--objective=roberta", "--mask_token_prob=0.9"], WITHOUT_SENTENCES),
+    "ERNIE": ("unmasked", ["--objective=ernie", "--phrase_file=HOME/phrases.list"], KEYS),
     "MLM alone": ("alone", [], WITHOUT_SENTENCES),
     "masked as they are read": ("unmasked", ["--masking=whole_word"], KEYS),
     "packed": ("packed", ["--schedule=polynomial"], KEYS),
@@ -63,7 +66,7 @@ VARIANTS = {
     "unguarded": ("train", ["--noskip_bad_steps"], KEYS),
     "XLA": ("train", ["--use_xla=true"], KEYS),
 }  # fmt: skip
-QUICK = ("all at once", "left to right", "replaced tokens")
+QUICK = ("all at once", "left to right", "replaced tokens", "ALBERT", "ERNIE")
 
 
 def _with_ours(keys):
@@ -75,6 +78,7 @@ def _with_ours(keys):
 def _variant(material, folder, name):
     records, flags, _ = VARIANTS[name]
     output = f"--output_dir={folder}/{name.replace(' ', '_').replace(',', '')}"
+    flags = [flag.replace("HOME", str(material)) for flag in flags]
     return arguments(material, *SHORT, *flags, output, records=records)
 
 
@@ -211,6 +215,20 @@ def _check(folder, name, said):
     before, after = (read(str(output / f"model.ckpt-{step}")) for step in (2, 4))
     for variable in ("bert/encoder/layer_0/output/dense/kernel", "bert/embeddings/word_embeddings"):
         assert np.abs(after[variable] - before[variable]).max() > 0
+
+
+def test_albert_s_layers_are_one_and_its_table_is_narrow(quick):
+    config = EncoderConfig.load(quick[0] / "ALBERT")
+    weights = read(str(quick[0] / "ALBERT" / "model.ckpt-4"))
+    layers = {name.split("/")[2] for name in weights if name.startswith("bert/encoder/") and "adam" not in name}
+    assert config.num_hidden_layers == 2 and layers == {"layer_0", "embedding_hidden_mapping_in"}
+    assert weights["bert/embeddings/word_embeddings"].shape == (len(tiny.VOCAB), 16)
+    assert bert_tf.load(quick[0] / "ALBERT").config == config
+
+
+def test_how_objectives_mask_is_told(quick):
+    assert "Phrases: 2; 1 more hold pieces that the vocabulary lacks." in quick[1]["ERNIE"]["log"]
+    assert "No phrase of" not in quick[1]["ERNIE"]["log"]
 
 
 @pytest.mark.parametrize("name", QUICK)

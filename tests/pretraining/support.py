@@ -24,13 +24,21 @@ RECORDS = {
     "packed": {"packing": True, "sentence_objective": "sop", "max_sentences_per_seq": 3},
     "alone": {"sentence_objective": "none"},
     "unmasked": {"dynamic_masking": True},
+    "unmasked_swapped": {"dynamic_masking": True, "sentence_objective": "sop"},
+    "unmasked_alone": {"dynamic_masking": True, "sentence_objective": "none"},
     "short": {"max_seq_length": 16},
 }
 
 
 def write_material(folder: pathlib.Path, names=("train", "held_out")) -> pathlib.Path:
-    """Writes bert_config.json (dropout 0.1), vocab.txt and NAME.tfrecord of each of `names` in `RECORDS`."""
+    """Writes bert_config.json (dropout 0.1), vocab.txt and NAME.tfrecord of each of `names` in `RECORDS`.
+
+    Beside them lie albert.json, of shared layers and a narrow table, and a list of phrases.
+    """
     tiny.config(dropout=0.1).save(folder / "bert_config.json")
+    albert = {"model_type": "albert", "embedding_size": 16, "num_hidden_groups": 1, "num_hidden_layers": 2}
+    tiny.config(**albert).save(folder / "albert.json")
+    (folder / "phrases.list").write_text("the film\nstory of people\nnew york\n", encoding="utf-8")
     (folder / "vocab.txt").write_text("".join(f"{piece}\n" for piece in tiny.VOCAB), encoding="utf-8")
     for name in names:
         seed = 1 if name == "held_out" else 0

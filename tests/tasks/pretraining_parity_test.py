@@ -1,5 +1,6 @@
-"""Pretraining against torch Transformers' BertForPreTraining: one step by a committed golden, and fifty steps."""
+"""Pretraining against torch Transformers' models for it: one step by committed goldens, and fifty steps of BERT's."""
 
+import itertools
 import pathlib
 import subprocess
 
@@ -18,6 +19,8 @@ from tests import other_envs
 
 GOLDENS = pathlib.Path(__file__).parents[1] / "goldens"
 GOLDEN = GOLDENS / "pretraining"
+# Folder of the golden -> sentence objective, and how many variables: ALBERT's blocks are one, and its table is narrow.
+CASES = {"pretraining": ("nsp", 5 + 16 * 2 + 2 + 5 + 2), "pretraining_albert": ("sop", 5 + 2 + 16 + 2 + 5 + 2)}
 TOLERANCE = 1e-5
 FEATURES = (
     "input_ids",
@@ -30,16 +33,17 @@ FEATURES = (
 )
 
 
-def _task_and_model():
-    task = PretrainingTask(EncoderConfig.load(GOLDEN))
+def _task_and_model(case="pretraining"):
+    sentence_objective, number = CASES[case]
+    task = PretrainingTask(EncoderConfig.load(GOLDENS / case), sentence_objective)
     model = task.build_model()
-    report = convert.load(GOLDEN, model.variables)
-    assert len(report.loaded) == len(model.variables) == len(model.trainable_variables) == 5 + 16 * 2 + 2 + 5 + 2
+    report = convert.load(GOLDENS / case, model.variables, family=task.config.model_type)
+    assert len(report.loaded) == len(model.variables) == len(model.trainable_variables) == number
     return task, model
 
 
-def _expected():
-    return load_file(GOLDEN / "expected.safetensors")
+def _expected(case="pretraining"):
+    return load_file(GOLDENS / case / "expected.safetensors")
 
 
 def _gradients(task, model, batch):
@@ -50,9 +54,10 @@ def _gradients(task, model, batch):
     return {v.path: tf.convert_to_tensor(g).numpy() for v, g in zip(model.trainable_variables, found, strict=True)}
 
 
-def test_one_step_losses():
-    task, model = _task_and_model()
-    expected = _expected()
+@pytest.mark.parametrize("case", CASES)
+def test_one_step_losses(case):
+    task, model = _task_and_model(case)
+    expected = _expected(case)
     batch = {name: expected[name] for name in FEATURES}
     outputs = model({name: batch[name] for name in task.features})
     kept = {name: value.numpy() for name, value in task.collected(outputs, batch).items()}
@@ -64,14 +69,15 @@ def test_one_step_losses():
     assert loss == pytest.approx(float(expected["masked_lm_loss"] + expected["next_sentence_loss"]), rel=TOLERANCE)
 
 
-def test_one_step_gradients():
-    task, model = _task_and_model()
-    expected = _expected()
+@pytest.mark.parametrize("case", CASES)
+def test_one_step_gradients(case):
+    task, model = _task_and_model(case)
+    expected, name_map = _expected(case), names.hugging_face(task.config.model_type)
     gradients = _gradients(task, model, {name: expected[name] for name in FEATURES})
     assert len(gradients) == sum(name.startswith("gradient/") for name in expected)
     for path, ours in gradients.items():
-        true = expected[f"gradient/{names.hugging_face().from_ours(path)}"]
-        true = true.T if names.hugging_face().transposed(path) else true
+        true = expected[f"gradient/{name_map.from_ours(path)}"]
+        true = true.T if name_map.transposed(path) else true
         # Softmax does not see a key's bias: its gradient is zero but for rounding, as large as its kernel's is true.
         scale = np.abs(gradients[path.replace("key/bias", "key/kernel")] if path.endswith("key/bias") else true).max()
         assert scale > 1e-6, path
@@ -99,8 +105,8 @@ def _batches(steps):
 @pytest.mark.slow
 def test_torch_makes_the_same_golden_again(tmp_path):
     _torch("make", tmp_path)
-    for file in ("model.safetensors", "expected.safetensors"):
-        new, old = load_file(tmp_path / "pretraining" / file), load_file(GOLDEN / file)
+    for case, file in itertools.product(CASES, ("model.safetensors", "expected.safetensors")):
+        new, old = load_file(tmp_path / case / file), load_file(GOLDENS / case / file)
         assert new.keys() == old.keys()
         for key in old:
             np.testing.assert_allclose(new[key], old[key], rtol=1e-5, atol=1e-7, err_msg=key)

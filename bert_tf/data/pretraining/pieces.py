@@ -1,9 +1,11 @@
 """What making examples has to know of a vocabulary, as plain arrays."""
 
 import dataclasses
+import os
 
 import numpy as np
 
+from bert_tf.data.pretraining.phrases import Phrases
 from bert_tf.names import CLS, MASK, PAD, SEP, SPECIAL_PIECES
 
 
@@ -16,6 +18,7 @@ class Pieces:
         special: bool [vocab_size], true for [PAD], [UNK], [CLS], [SEP] and [MASK].
         continuation: bool [vocab_size], true for a piece that goes on with the word of the piece before it ("##ing").
         names: the pieces in the order of their ids.
+        phrases: what is masked as one; None: there is no list.
     """
 
     cls_id: int
@@ -25,10 +28,27 @@ class Pieces:
     special: np.ndarray
     continuation: np.ndarray
     names: list
+    phrases: Phrases | None = None
 
     @property
     def vocab_size(self) -> int:
         return len(self.names)
+
+    @classmethod
+    def of_tokenizer(cls, tokenizer, phrase_file: str | os.PathLike | None = None) -> "Pieces":
+        """Reads them off a tokenizer's vocabulary, and phrases off a list.
+
+        Args:
+            tokenizer: a `bert_tf.tokenization.wordpiece.Tokenizer`.
+            phrase_file: a text file with a phrase a line.
+
+        Raises:
+            ValueError: it is no BERT vocabulary, or no list of phrases in pieces of this vocabulary.
+        """
+        pieces = cls.of(tokenizer.vocab)
+        if phrase_file is None:
+            return pieces
+        return dataclasses.replace(pieces, phrases=Phrases.read(phrase_file, tokenizer, pieces.special))
 
     @classmethod
     def of(cls, names: list[str]) -> "Pieces":

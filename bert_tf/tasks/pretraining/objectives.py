@@ -4,21 +4,15 @@ import dataclasses
 from collections.abc import Callable
 
 from bert_tf.config import EncoderConfig
-from bert_tf.names import SENTENCE_OBJECTIVES
 from bert_tf.settings import Settings
 from bert_tf.tasks.pretraining.comparisons import losses_of, predicts_masked
 from bert_tf.tasks.pretraining.distillation import DistillationTask
 from bert_tf.tasks.pretraining.generators import as_electra, generator_of
 from bert_tf.tasks.pretraining.left_to_right import next_tokens
+from bert_tf.tasks.pretraining.objective import Objective
 from bert_tf.tasks.pretraining.replaced_tokens import ReplacedTokensTask, sampling_draws, with_unmasked_ids
-from bert_tf.tasks.pretraining.task import PretrainingTask
 from bert_tf.tasks.pretraining.unmasking import unmasked
-from bert_tf.tasks.protocols import Tensors, Trainable
-
-
-def masked_lm(config: EncoderConfig, sentence_objective: str, packed: bool, settings: Settings) -> Trainable:
-    """Returns the task of masked LM, and of what the records ask of sentences."""
-    return PretrainingTask(config, sentence_objective, packed, settings.rematerialize)
+from bert_tf.tasks.protocols import Trainable
 
 
 def replaced_tokens(config: EncoderConfig, sentence_objective: str, packed: bool, settings: Settings) -> Trainable:
@@ -56,48 +50,18 @@ def _identity_of_distillation(config, settings):
     return {name: settings.get(name) for name in _OF_TEACHING}
 
 
-@dataclasses.dataclass(frozen=True)
-class Objective:
-    """One way to pretrain.
-
-    Attributes:
-        make_task: from (configuration of the encoder, sentence objective, whether rows are packed, settings) to the
-            task.
-        of_batch: makes its batch of one for masked LM, in the graph; None: that is its batch.
-        is_decoder: whether a token sees itself and those before it only.
-        draws_masks: whether records without masks get some as they are read.
-        sentence_objectives: those that it can learn besides; where records have another one, it is left out.
-        draws: from (batch, seed, number of the batch in the run) to what is random in it beside its masks, by name.
-        config_of: from the configuration of the encoder to that with which the result is written.
-        generator_of: from the configuration and settings to that of a second encoder, which is trained beside it and
-            predicts the masked pieces; None: there is none.
-        is_taught: whether `make_task` is given a teacher besides, as `teacher`; the setting of that name says which.
-        settings: names of those that mean something with it alone.
-        identity: from the configuration and settings to what else decides the result, JSON values; a run that is
-            continued must have the same.
-        by_settings: from the settings to those of these attributes that they change.
-    """
-
-    make_task: Callable[..., Trainable] = masked_lm
-    of_batch: Callable[[Tensors], Tensors] | None = None
-    is_decoder: bool = False
-    draws_masks: bool = True
-    sentence_objectives: tuple[str, ...] = SENTENCE_OBJECTIVES
-    draws: Callable[[Tensors, int, int], Tensors] = lambda batch, seed, number: {}
-    config_of: Callable[[EncoderConfig], EncoderConfig] = lambda config: config
-    generator_of: Callable[[EncoderConfig, Settings], EncoderConfig] | None = None
-    is_taught: bool = False
-    settings: tuple[str, ...] = ()
-    identity: Callable[[EncoderConfig, Settings], dict] = lambda config, settings: {}
-    by_settings: Callable[[Settings], dict] = lambda settings: {}
-
-
 # By the value of --objective; `names.OBJECTIVES` lists them for the flag.
 OBJECTIVES = {
     "masked_lm": Objective(),
     "left_to_right": Objective(
         of_batch=next_tokens, is_decoder=True, draws_masks=False, sentence_objectives=("none",)
     ),
+    # Lan et al. 2019, sections 3.1 and 4.1: n-grams, and the order of the two texts.
+    "albert": Objective(masking="ngram", sentence_objectives=("sop",)),
+    # Liu et al. 2019, section 4: other masks in each epoch, and nothing is asked of sentences.
+    "roberta": Objective(takes_masks=False, sentence_objectives=("none",), takes_labels=False),
+    # Sun et al. 2019, section 3.2: phrases and names of a list are masked as one.
+    "ernie": Objective(masking="phrase"),
     "electra": Objective(
         replaced_tokens,
         of_batch=with_unmasked_ids,

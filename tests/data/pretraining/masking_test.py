@@ -1,6 +1,7 @@
 """Which pieces are masked: drawn by hand where rates leave one way only, by law where there are many."""
 
 import dataclasses
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -10,7 +11,9 @@ from bert_tf.names import MASKINGS
 from tests.corpus import support
 
 PAD, UNK, CLS, SEP, MASK = range(5)
-PIECES = support.pieces(words=95, continuations=20)  # words 5 to 99, pieces that go on 100 to 119
+PHRASES = {tuple(np.random.default_rng(n).integers(5, 120, 2).tolist()) for n in range(1500)}
+# Words 5 to 99, pieces that go on 100 to 119; in a row of random ones every tenth piece begins a phrase.
+PIECES = support.pieces(words=95, continuations=20, phrases=PHRASES)
 
 
 def _rng(seed=0):
@@ -44,26 +47,35 @@ def _chosen(made):
     return chosen
 
 
-def _groups(row):
-    """The words of a row as lists of positions, found one piece after the other."""
+def _groups(row, kind="whole_word"):
+    """The words of a row as lists of positions, found one piece after the other; or phrases, and the words outside."""
     words = []
     for i, piece in enumerate(row):
         if piece >= 100 and words and words[-1][-1] == i - 1:
             words[-1].append(i)
         elif piece >= 5:
             words.append([i])
-    return words
+    if kind != "phrase":
+        return words
+    phrases = []
+    while words:
+        first, *words = words
+        pair = first + (words[0] if words else [])
+        if len(pair) == 2 and pair[1] == pair[0] + 1 and tuple(row[pair]) in PHRASES:
+            first, words = pair, words[1:]
+        phrases.append(first)
+    return phrases
 
 
 def _budget(row, masking):
-    shortest = min((len(word) for word in _groups(row)), default=1) if masking.kind != "token" else 1
+    shortest = min((len(word) for word in _groups(row, masking.kind)), default=1) if masking.kind != "token" else 1
     return min(masking.max_predictions, max(shortest, round(masking.prob * int(np.sum(row != PAD)))))
 
 
 @pytest.mark.parametrize("kind", MASKINGS)
 def test_rate_1_hides_all(kind):
     ids = _ids([CLS, 5, 6, 100, SEP, 7, SEP], [CLS, 8, SEP])
-    made = mask(ids, Masking(kind, 1.0, 6, mask_rate=1.0, random_rate=0.0), PIECES, _rng())
+    made = mask(ids, Masking(kind, 1.0, 6, mask_token_prob=1.0, random_token_prob=0.0), PIECES, _rng())
     assert made["input_ids"].tolist() == [[CLS, MASK, MASK, MASK, SEP, MASK, SEP], [CLS, MASK, SEP, 0, 0, 0, 0]]
     assert made["masked_lm_positions"].tolist() == [[1, 2, 3, 5, 0, 0], [1, 0, 0, 0, 0, 0]]
     assert made["masked_lm_ids"].tolist() == [[5, 6, 100, 7, 0, 0], [8, 0, 0, 0, 0, 0]]
@@ -75,9 +87,9 @@ def test_rate_1_hides_all(kind):
 
 def test_rates_0_change_nothing_and_all_random_leaves_no_mask():
     ids = _rows(200, 40, _rng(1))
-    kept = mask(ids, Masking(prob=1.0, max_predictions=40, mask_rate=0.0, random_rate=0.0), PIECES, _rng())
+    kept = mask(ids, Masking("token", 1.0, 40, mask_token_prob=0.0, random_token_prob=0.0), PIECES, _rng())
     np.testing.assert_array_equal(kept["input_ids"], ids)
-    swapped = mask(ids, Masking(prob=1.0, max_predictions=40, mask_rate=0.0, random_rate=1.0), PIECES, _rng())
+    swapped = mask(ids, Masking("token", 1.0, 40, mask_token_prob=0.0, random_token_prob=1.0), PIECES, _rng())
     ordinary = ids >= 5
     np.testing.assert_array_equal(_chosen(swapped), ordinary)
     assert set(np.unique(swapped["input_ids"][ordinary])) == set(range(5, 120))  # every piece but the special ones
@@ -107,7 +119,7 @@ def test_each_row_has_its_budget_unless_no_word_fits(kind):
             if kind == "token":
                 assert left == 0
             elif left:
-                assert min((len(w) for w in _groups(row) if not chosen[w[0]]), default=width) > left
+                assert min((len(w) for w in _groups(row, kind) if not chosen[w[0]]), default=width) > left
 
 
 @pytest.mark.parametrize("kind", MASKINGS)
@@ -126,13 +138,13 @@ def test_what_is_written_down_is_what_stood_there(kind):
     assert np.all(weights[:, :-1] >= weights[:, 1:])
 
 
-@pytest.mark.parametrize("kind", ["whole_word", "span"])
-def test_words_are_chosen_whole(kind):
+@pytest.mark.parametrize("kind", ["whole_word", "span", "ngram", "phrase"])
+def test_words_and_phrases_are_chosen_whole(kind):
     ids = _rows(500, 80, _rng(5), goes_on=0.5)
     chosen = _chosen(mask(ids, Masking(kind), PIECES, _rng(6)))
     several = 0
     for row, picked in zip(ids, chosen, strict=True):
-        for word in _groups(row):
+        for word in _groups(row, kind):
             assert len(set(picked[word].tolist())) == 1
             several += len(word) > 1 and picked[word[0]]
     assert several > 100
@@ -145,7 +157,7 @@ def test_a_word_does_not_go_on_over_a_special_piece():
     assert np.any(counts, axis=0).tolist() == [False, True, False, True, False, True, False]
 
 
-@pytest.mark.parametrize("kind", ["whole_word", "span"])
+@pytest.mark.parametrize("kind", ["whole_word", "span", "ngram", "phrase"])
 def test_where_all_words_are_too_long_a_shortest_is_taken_if_there_is_room(kind):
     ids = _ids([CLS, 5, 100, 101, 6, 102, SEP], [CLS, 5, 100, 101, 102, 103, SEP])
     chosen = _chosen(mask(ids, Masking(kind, max_predictions=4), PIECES, _rng()))
@@ -157,7 +169,7 @@ def test_spans_are_runs_of_words_with_one_fate_and_spanberts_lengths():
     ids[:] = np.where(ids >= 100, ids - 50, ids)  # every piece a word
     ids[:, 1:-1] = np.maximum(ids[:, 1:-1], 5)
     ids[:, -1] = SEP
-    made = mask(ids, Masking("span", 0.02, 200, mask_rate=1.0, random_rate=0.0), PIECES, _rng(8))
+    made = mask(ids, Masking("span", 0.02, 200, mask_token_prob=1.0, random_token_prob=0.0), PIECES, _rng(8))
     edges = np.diff(_chosen(made).astype(int), axis=1)
     lengths = np.nonzero(edges == -1)[1] - np.nonzero(edges == 1)[1]
     # The chance is small that two chosen spans are neighbours: the runs are about the spans.
@@ -170,7 +182,7 @@ def test_spans_are_runs_of_words_with_one_fate_and_spanberts_lengths():
 
 def test_spans_have_one_fate_each_and_the_first_has_a_random_phase():
     ids = np.tile(_ids([CLS, *range(5, 45), SEP]), (20000, 1))
-    made = mask(ids, Masking("span", 1.0, 40, mask_rate=0.5, random_rate=0.0), PIECES, _rng(14))
+    made = mask(ids, Masking("span", 1.0, 40, mask_token_prob=0.5, random_token_prob=0.0), PIECES, _rng(14))
     hidden = made["input_ids"][:, 1:41] == MASK
     # A span ends between any two words with the same chance, 1 / 3.8; then the fate changes in half of the cases. (Did
     # a span begin with each row, the chance would be 0.224 after the first word; had each piece its fate, 1.)
@@ -178,19 +190,59 @@ def test_spans_have_one_fate_each_and_the_first_has_a_random_phase():
     np.testing.assert_allclose(ends, 1 / 3.8, atol=0.02)
 
 
-@pytest.mark.parametrize("kind", MASKINGS)
-def test_80_10_10(kind):
-    pieces = support.pieces(words=900, continuations=100)
+def _lengths(chosen):
+    """How long the runs of chosen positions are."""
+    edges = np.diff(chosen.astype(int), axis=1)
+    return np.nonzero(edges == -1)[1] - np.nonzero(edges == 1)[1]
+
+
+def test_ngrams_have_albert_s_lengths_and_each_piece_has_its_fate():
+    ids = np.full((40, 8002), 7)
+    ids[:, 0], ids[:, -1] = CLS, SEP
+    made = mask(ids, Masking("ngram", 0.02, 200, mask_token_prob=0.5, random_token_prob=0.0), PIECES, _rng(8))
+    lengths = _lengths(_chosen(made))
+    # The chance is small that two chosen n-grams are neighbours, and the last one of a row may be cut.
+    found = np.bincount(np.minimum(lengths, 4), minlength=5)[1:] / len(lengths)
+    assert len(lengths) > 3500
+    np.testing.assert_allclose(found, [6 / 11, 3 / 11, 2 / 11, 0], atol=0.03)
+    hidden = made["input_ids"] == MASK
+    pairs = _chosen(made)[:, 1:] & _chosen(made)[:, :-1]
+    np.testing.assert_allclose(np.mean((hidden[:, 1:] != hidden[:, :-1])[pairs]), 0.5, atol=0.05)
+
+
+def test_phrases_are_counted_and_not_cut():
+    ids = _ids([CLS, 5, 6, 7, SEP, 5, 6, 100, SEP], [CLS, 5, 6, 5, 6, SEP])
+    pieces = support.pieces(words=95, continuations=20, phrases=[[5, 6], [5, 6, 7]])
+    counts, seen = Counter(), []
+    for seed in range(40):
+        made = mask(ids, Masking("phrase", 0.4, 4), pieces, _rng(seed), counts)
+        seen += [tuple(np.flatnonzero(row)) for row in _chosen(made)]
+    # "6 100" is a word of its own, so "5 6" is no phrase before it; 0.4 of 9 and of 6 pieces are 4 and 2.
+    assert set(seen) == {(1, 2, 3, 5), (5, 6, 7), (1, 2), (3, 4)}
+    assert counts == {"found": 40 * 3, "masked": len(seen) - seen.count((5, 6, 7))}
+
+
+def test_phrases_without_a_list_are_refused():
+    with pytest.raises(ValueError, match="`masking=phrase`, and that with a list of phrases. Received none, and"):
+        mask(_ids([CLS, 5, SEP]), Masking("phrase"), support.pieces(), _rng())
+
+
+SHARES = [(kind, 0.8, 0.1) for kind in MASKINGS] + [("ngram", 0.5, 0.5), ("phrase", 0.3, 0.2), ("token", 1.0, 0.0)]
+
+
+@pytest.mark.parametrize("kind, hidden, random", SHARES)
+def test_80_10_10_and_other_shares(kind, hidden, random):
+    pieces = support.pieces(words=900, continuations=100, phrases=[[n, n + 1] for n in range(5, 900)])
     rng = _rng(9)
     ids = rng.integers(5, 1005, (24000, 64)).astype(np.int32)
     ids[:, 0], ids[:, -1] = CLS, SEP
-    made = mask(ids, Masking(kind, 0.25), pieces, rng)
+    made = mask(ids, Masking(kind, 0.25, 20, hidden, random), pieces, rng)
     now, was = made["input_ids"][_chosen(made)], ids[_chosen(made)]
-    hidden, same = np.mean(now == MASK), np.mean(now == was)
-    swapped = np.mean((now != MASK) & (now != was))
+    found = np.mean(now == MASK), np.mean((now != MASK) & (now != was)), np.mean(now == was)
     assert len(now) > 100_000
     # One in a thousand random pieces is the one that stood there.
-    np.testing.assert_allclose([hidden, swapped, same], [0.8, 0.1 * 0.999, 0.1 + 0.1 * 0.001], atol=0.005)
+    true = hidden, 0.999 * random, 1 - hidden - 0.999 * random
+    np.testing.assert_allclose(found, true, atol=0.005)
 
 
 def test_every_piece_is_chosen_equally_often():
@@ -240,10 +292,10 @@ def test_a_vocabulary_without_mask_is_an_error():
 @pytest.mark.parametrize(
     "wrong, message",
     [
-        (dict(kind="word"), "token, whole_word, span. Received 'word'"),
+        (dict(kind="word"), "token, whole_word, span, ngram, phrase. Received 'word'"),
         (dict(prob=1.5), "between 0 and 1. Received 1.5"),
         (dict(max_predictions=0), "Received 0"),
-        (dict(mask_rate=0.9, random_rate=0.2), "Received 0.9 and 0.2"),
+        (dict(mask_token_prob=0.9, random_token_prob=0.2), "`random_token_prob` must .* Received 0.9 and 0.2"),
     ],
 )
 def test_impossible_settings_are_errors(wrong, message):
