@@ -7,7 +7,6 @@ The same command started again continues a run that was interrupted. All flags: 
 """
 
 import dataclasses
-import hashlib
 import os
 
 from absl import logging
@@ -17,7 +16,7 @@ from bert_tf.flags.model import MODEL
 from bert_tf.flags.pretraining import PRETRAINING
 from bert_tf.flags.training import TRAINING
 from bert_tf.programs import devices
-from bert_tf.programs.models import describe_model
+from bert_tf.programs.models import describe_model, with_vocabulary_of
 from bert_tf.programs.saving import check_formats, save_formats
 
 FLAGS = (*MODEL, *TRAINING, *PRETRAINING, *GOOGLE_TPU)
@@ -33,13 +32,13 @@ def main(settings):
     strategy, use_xla = devices.prepare(settings)
     plan = phases.plan_of(settings)
     held_out = phases.held_out_of(settings, plan)
-    model = _model(settings, max(*plan.lengths, held_out.max_seq_length))
+    model = _model(settings, [*plan.all_records, held_out])
     sizes = min(model.config.vocab_size, model.tokenizer.vocab_size), model.config.type_vocab_size
     plan, held_out = plan.for_model(*sizes), held_out.for_model(*sizes)
     batches, scored = _streams(settings, plan, held_out, model.tokenizer.vocab)
     with strategy.scope():
         run = _run_config(settings, plan, model, use_xla)
-        task = _task(settings, model.config, held_out)
+        task = _task(settings, model.config, plan.records)
         if settings.dry_run:
             _tell_whether_it_fits(settings, plan, task)
             return
@@ -70,25 +69,28 @@ def _objective(settings):
     return OBJECTIVES[settings.objective]
 
 
-def _model(settings, longest):
-    """Returns the `model_files.Description` of what is pretrained, on rows of up to `longest` pieces."""
-    model = describe_model(settings)
-    is_decoder = _objective(settings).is_decoder
+def _model(settings, several):
+    """Returns the `model_files.Description` of what is pretrained; all `Records` of the run must fit it."""
+    from bert_tf.data.pretraining import fit
+
+    model, objective = describe_model(with_vocabulary_of(settings, several)), _objective(settings)
+    is_decoder = objective.is_decoder
     if model.config.is_decoder and not is_decoder:
         raise ValueError(
             "`objective` must be left_to_right for a model that learned so (is_decoder in its configuration). "
             f"Received: {settings.objective}; pass `objective=left_to_right`, or start from another model."
         )
     model.config = dataclasses.replace(model.config, is_decoder=is_decoder)
-    model.check_length(longest)
+    model.check_length(max(records.max_seq_length for records in several))
+    fit.check(several, model.tokenizer, objective.sentence_objectives)
     return model
 
 
-def _task(settings, config, held_out):
+def _task(settings, config, records):
     objective = _objective(settings)
-    sentences = "nsp" if held_out.has_sentences else "none"
+    sentences = records.sentence_objective or objective.sentence_objectives[0]
     sentences = sentences if sentences in objective.sentence_objectives else "none"
-    return objective.make_task(config, sentences, held_out.packed, settings)
+    return objective.make_task(config, sentences, records.packed, settings)
 
 
 def _streams(settings, plan, held_out, vocab):
@@ -107,7 +109,8 @@ def _streams(settings, plan, held_out, vocab):
 
     def scored():
         draw = masks(held_out, settings.seed) if masks else None
-        return map(with_targets, held_out.in_order(settings.eval_batch_size, settings.max_eval_steps, draw))
+        batches = held_out.in_order(settings.eval_batch_size, settings.max_eval_steps, draw, plan.records.packed)
+        return map(with_targets, batches)
 
     return batches, scored
 
@@ -163,8 +166,9 @@ def _identity(settings, plan, model):
 
 def _fingerprint(tokenizer):
     """Returns what tells vocabularies apart, short enough for a message."""
-    pieces = "\n".join(tokenizer.vocab).encode()
-    return f"{tokenizer.vocab_size} pieces, SHA-256 {hashlib.sha256(pieces).hexdigest()[:16]}"
+    from bert_tf.data.pretraining.origin import fingerprint
+
+    return f"{tokenizer.vocab_size} pieces, SHA-256 {fingerprint(tokenizer.vocab)[:16]}"
 
 
 def _tell_whether_it_fits(settings, plan, task):
