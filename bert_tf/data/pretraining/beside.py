@@ -11,6 +11,7 @@ from collections.abc import Iterable
 
 from bert_tf.data.pretraining.origin import Origin, fingerprint
 from bert_tf.files import brief, files_below, read_object
+from bert_tf.shards import set_name
 from bert_tf.tokenization.vocabulary import VOCAB_FILE, Vocabulary
 
 DESCRIPTION, VOCABULARY = "_records.json", "_vocabulary"  # after the name that the files of one output share
@@ -69,8 +70,9 @@ def check_whole(paths: list[str]):
 
 def vocabulary_of(path: str, origin: Origin) -> str | None:
     """Returns the vocab.txt that lies beside a record file and made it, where it is still what it was; else None."""
-    folder = os.path.dirname(path)
-    for candidate in sorted(glob.glob(os.path.join(glob.escape(folder), f"*{VOCABULARY}", VOCAB_FILE))):
+    own = os.path.join(set_name(path) + VOCABULARY, VOCAB_FILE)
+    there = glob.glob(os.path.join(glob.escape(os.path.dirname(path)), f"*{VOCABULARY}", VOCAB_FILE))
+    for candidate in sorted(there, key=lambda candidate: (candidate != own, candidate)):
         if fingerprint(Vocabulary.read(candidate).pieces) == origin.vocabulary:
             return candidate
     return None

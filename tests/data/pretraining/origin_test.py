@@ -33,6 +33,8 @@ def test_only_the_first_record_says_it(tmp_path):
     plain = list(tf.data.TFRecordDataset(_write(tmp_path / "b", b"")).as_numpy_iterator())
     assert first == plain[0] + ORIGIN.stamp() and others == plain[1:]
     assert set(tf.train.Example.FromString(first).features.feature) == {*ROWS, "made_with"}
+    parsed = tf.io.parse_single_example(first, {"input_ids": tf.io.FixedLenFeature([2], tf.int64)})  # as Google reads
+    assert parsed["input_ids"].numpy().tolist() == [0, 1]
 
 
 def test_files_of_others_say_nothing(tmp_path):
