@@ -18,8 +18,10 @@ from bert_tf.flags.training import TRAINING
 from bert_tf.programs import devices
 from bert_tf.programs.models import describe_model, with_vocabulary_of
 from bert_tf.programs.saving import check_formats, save_formats
+from bert_tf.settings import with_attributes
 
-FLAGS = (*MODEL, *TRAINING, *PRETRAINING, *GOOGLE_TPU)
+_VOCABULARY = "The vocabulary; default: the one beside --init_checkpoint, else the one beside the records."
+FLAGS = (*with_attributes(MODEL, "vocab_file", help=_VOCABULARY), *TRAINING, *PRETRAINING, *GOOGLE_TPU)
 
 
 def main(settings):
