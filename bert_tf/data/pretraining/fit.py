@@ -21,7 +21,8 @@ def check(several: list[Records], tokenizer: BaseTokenizer, sentence_objectives:
     Args:
         several: all records of a run, those to score on too.
         tokenizer: the model's.
-        sentence_objectives: those that the run can learn; where records have another one, it is left out.
+        sentence_objectives: those that the run can learn; where records have another one, it is left out if "none" is
+            among them, and refused if not.
 
     Raises:
         ValueError: something does not fit.
@@ -30,7 +31,7 @@ def check(several: list[Records], tokenizer: BaseTokenizer, sentence_objectives:
     known = {path: origin for path, origin in origins.items() if origin}
     _check_vocabulary(known, tokenizer)
     _check_case(known, tokenizer)
-    _check_sentences({path: o for path, o in known.items() if o.sentence_objective in sentence_objectives})
+    _check_sentences(known, sentence_objectives)
     whose = {path: records for records in several for path in records.paths}
     unknown = [path for path, origin in origins.items() if not origin]
     for path in unknown[:_FILES]:
@@ -85,8 +86,15 @@ def _check_case(known, tokenizer):
                 )
 
 
-def _check_sentences(known):
-    _check_same(known, "sentence_objective", "sentence_objective")
+def _check_sentences(known, can_learn):
+    learned = {path: origin for path, origin in known.items() if origin.sentence_objective in can_learn}
+    if "none" not in can_learn and learned != known:
+        path, origin = next(each for each in known.items() if each[0] not in learned)
+        raise ValueError(
+            f"The records must be made with `sentence_objective={can_learn[0]}`, for this `objective` learns that. "
+            f"Received {path}, made with {origin.sentence_objective}; make them anew, or choose another `objective`."
+        )
+    _check_same(learned, "sentence_objective", "sentence_objective")
 
 
 def _check_same(known, name, option):

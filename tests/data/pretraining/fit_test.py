@@ -88,6 +88,14 @@ def test_a_sentence_objective_that_is_left_out_does_not_matter(tmp_path, tokeniz
     _check([_records(tmp_path / "a", ORIGIN), other], tokenizer, ("none",))
 
 
+def test_a_sentence_objective_that_must_be_learned(tmp_path, tokenizer):
+    records = _records(tmp_path / "a", ORIGIN)
+    message = r"made with `sentence_objective=sop`, for .* Received \S+/a, made with nsp; make them anew, or choose ano"
+    with pytest.raises(ValueError, match=message):
+        _check([records], tokenizer, ("sop",))
+    _check([_records(tmp_path / "b", dataclasses.replace(ORIGIN, sentence_objective="sop"))], tokenizer, ("sop",))
+
+
 def test_records_that_say_nothing_are_told_of_once(tmp_path, tokenizer, caplog):
     several = [_records(tmp_path / name) for name in "ab"] + [_records(tmp_path / "c", ORIGIN)]
     with caplog.at_level(logging.WARNING, logger="absl"):
