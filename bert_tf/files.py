@@ -226,6 +226,19 @@ def check_free(path: str | os.PathLike, replace: bool = False, parameter: str = 
         )
 
 
+def files_below(folder: str) -> Iterator[str]:
+    """Yields the paths of all files below a folder but hidden ones, and of links that lead nowhere."""
+    seen = set()
+    for here, folders, names in os.walk(folder, followlinks=True):
+        if os.path.realpath(here) in seen:
+            folders.clear()  # a link to a folder above: it has no end
+            continue
+        seen.add(os.path.realpath(here))
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        paths = [os.path.join(here, name) for name in names if not name.startswith(".")]
+        yield from (path for path in paths if os.path.isfile(path) or os.path.islink(path))
+
+
 @contextlib.contextmanager
 def _opened(path):
     """Opens a file to be read as bytes, unpacked; every failure, also in the block, is the user's ValueError."""

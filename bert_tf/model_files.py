@@ -19,7 +19,7 @@ from bert_tf.files import brief, read_text
 from bert_tf.modeling.encoder import Encoder
 from bert_tf.modeling.heads import ClassificationHead
 from bert_tf.tokenization.base import BaseTokenizer
-from bert_tf.tokenization.kinds import read_tokenizer
+from bert_tf.tokenization.kinds import read_tokenizer, tokenizer_in
 
 _HEAD = "classifier/output_weights"
 _TRANSFORM = "classifier/dense/kernel"  # a head without it is one for every piece
@@ -141,6 +141,12 @@ def directory_of(path: str | os.PathLike) -> str:
     return path if os.path.isdir(path) else os.path.dirname(path) or "."
 
 
+def has_vocabulary(path: str | os.PathLike) -> bool:
+    """Says whether a vocabulary lies beside a checkpoint, or in its directory."""
+    directory = directory_of(path)
+    return keras_hub.tokenizer_of(directory) is not None or tokenizer_in(directory) is not None
+
+
 @dataclasses.dataclass
 class Description:
     """A model without its weights: what `save_description` wrote, or the same files of another dialect."""
@@ -169,7 +175,7 @@ def load_description(
     Args:
         paths: checkpoints, or directories of them; None is skipped.
         config_file, vocab_file: read instead of the ones found there.
-        do_lower_case: None: what the checkpoint says.
+        do_lower_case: None: what the checkpoint says; where there is none, what lies beside the vocabulary.
 
     Raises:
         ValueError: nothing is found, or what is found does not fit together.
@@ -185,7 +191,7 @@ def load_description(
             "`bert_config_file` with `vocab_file`."
         )
     here = next((d for d in directories if any(os.path.exists(os.path.join(d, f)) for f in CONFIG_FILES)), None)
-    here = here or next(iter(directories), ".")
+    here = here or next(iter(directories), os.path.dirname(vocab_file or ""))
     config = dataclasses.replace(EncoderConfig.load(config_file or here), lora=None)
     family = families.family(config.model_type)
     if preset := keras_hub.tokenizer_of(here):

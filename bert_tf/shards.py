@@ -39,6 +39,11 @@ def report_name(output_file: list[str]) -> str:
     return _split(output_file[0])[0] + "_report"
 
 
+def set_name(path: str) -> str:
+    """Returns what the files of one output have in common: a/train-00003-of-00008.tfrecord.gz -> a/train."""
+    return re.sub(r"-\d{5}-of-\d{5}$", "", _split(path)[0])
+
+
 def _split(path):
     """records/train.tfrecord.gz -> records/train, .tfrecord.gz."""
     end = re.search(r"(\.\w+)?(\.gz)?$", os.path.basename(path))[0]

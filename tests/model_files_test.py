@@ -16,6 +16,7 @@ from safetensors.numpy import load_file, save_file
 import bert_tf
 from bert_tf.checkpoints.tf1 import write_tf1
 from bert_tf.config import EncoderConfig
+from bert_tf.model_files import has_vocabulary, load_description
 from bert_tf.modeling.heads import ClassificationHead
 from tests import tiny
 
@@ -244,3 +245,22 @@ def test_a_missing_file(hugging_face, file, message):
 def test_no_such_directory(tmp_path):
     with pytest.raises(ValueError, match="must be a directory, .* Received: .*/nowhere; in .* there is"):
         bert_tf.load(tmp_path / "nowhere")
+
+
+def test_a_model_of_two_files_has_the_case_that_lies_beside_its_vocabulary(tmp_path):
+    folder = tiny.checkpoint(tmp_path / "here")
+    (folder / "tokenizer_config.json").write_text('{"do_lower_case": false}')
+    files = folder / "bert_config.json", folder / "vocab.txt"
+    assert not load_description([], *map(str, files)).tokenizer.do_lower_case
+    shutil.copy(files[1], tmp_path)
+    assert load_description([], str(files[0]), str(tmp_path / "vocab.txt")).tokenizer.do_lower_case
+
+
+def test_where_a_vocabulary_lies(tmp_path):
+    folder = tiny.checkpoint(tmp_path / "here")
+    assert has_vocabulary(folder) and has_vocabulary(folder / "bert_model.ckpt")
+    assert not has_vocabulary(tmp_path) and not has_vocabulary(tmp_path / "nowhere" / "bert_model.ckpt")
+    (tmp_path / "preset" / "assets" / "tokenizer").mkdir(parents=True)
+    shutil.move(folder / "vocab.txt", tmp_path / "preset" / "assets" / "tokenizer" / "vocabulary.txt")
+    (tmp_path / "preset" / "tokenizer.json").write_text('{"config": {"lowercase": true}}')
+    assert has_vocabulary(tmp_path / "preset") and not has_vocabulary(folder)

@@ -23,3 +23,11 @@ def test_names_of_files(output_file, num_shards, written, report):
 def test_the_same_file_twice():
     with pytest.raises(ValueError, match="must name each file once"):
         shards.output_files(["a", "a"], None)
+
+
+@pytest.mark.parametrize(("path", "name"), [
+    ("a/train-00003-of-00008.tfrecord.gz", "a/train"), ("train.tfrecord", "train"), ("v1.2/b-1", "v1.2/b-1"),
+    ("a/x-00001-of-00002", "a/x"),
+])  # fmt: skip
+def test_what_the_files_of_one_output_have_in_common(path, name):
+    assert shards.set_name(path) == name

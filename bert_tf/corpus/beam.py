@@ -22,6 +22,7 @@ from apache_beam.pvalue import AsSingleton, TaggedOutput
 
 from bert_tf.corpus import documents as arrays
 from bert_tf.corpus import duplicates, runs
+from bert_tf.corpus.description import origin_of, sources_of, texts_beside
 from bert_tf.corpus.duplicates import Places
 from bert_tf.corpus.job import Job, check_made, check_text, check_written
 from bert_tf.corpus.statistics import Statistics
@@ -31,6 +32,7 @@ from bert_tf.data import ragged, records
 from bert_tf.data.pretraining.pieces import Pieces
 from bert_tf.text.blocks import read_blocks
 from bert_tf.text.documents import read_documents
+from bert_tf.tokenization.vocabulary import Vocabulary
 
 _HASH_RANGES = 64  # in which equal sentences are looked for
 
@@ -48,20 +50,23 @@ def run_pipeline(job: Job, runner: str, beam_options: str = "") -> Statistics:
     """
     options = PipelineOptions(shlex.split(beam_options), runner=runner)
     options.view_as(SetupOptions).save_main_session = False
-    aside = [f"{path}.tmp" for path in job.output_files]
+    sources = sources_of(job.paths)
+    aside = {path: f"{path}.tmp" for path in job.output_files}
     report = f"{job.output_files[0]}.report.tmp"
     try:
         with beam.Pipeline(options=options) as pipeline:
-            build(pipeline, job, aside, report)
+            build(pipeline, job, list(aside.values()), report)
         with FileSystems.open(report) as file:
             counts, statistics = pickle.loads(file.read())  # our own, written a moment ago
         check_made(statistics.rows, counts, job.options)
         statistics.add_text(counts + Counter(files=len(job.paths)))
-        old = [path for path in job.output_files if FileSystems.exists(path)]
-        FileSystems.delete(old)
-        FileSystems.rename(aside, job.output_files)
+        for path, text in texts_beside(job, _sizes(aside), statistics, sources).items():
+            aside[path] = f"{path}.tmp"
+            _write_text(aside[path], text)
+        FileSystems.delete([path for path in aside if FileSystems.exists(path)])
+        FileSystems.rename(list(aside.values()), list(aside))
     finally:
-        FileSystems.delete([path for path in (*aside, report) if FileSystems.exists(path)])
+        FileSystems.delete([path for path in (*aside.values(), report) if FileSystems.exists(path)])
     return statistics
 
 
@@ -87,7 +92,7 @@ def build(pipeline, job: Job, output_files: list[str], report: str):
     outputs = units | "Make" >> beam.ParDo(_Make(job)).with_outputs("statistics", main="records")
     each = pipeline | "Each output file" >> beam.Create([(number, None) for number in range(len(output_files))])
     together = (outputs.records, each) | "All records" >> beam.Flatten() | "Shuffle records" >> beam.GroupByKey()
-    _ = together | "Write" >> beam.Map(_write, output_files)
+    _ = together | "Write" >> beam.Map(_write, output_files, _stamp(job))
     statistics = outputs.statistics | "Add up" >> beam.CombineGlobally(_added).without_defaults()
     _ = counts | "Report" >> beam.Map(_write_report, AsSingleton(statistics), report)
 
@@ -101,7 +106,8 @@ class _WithTokenizer(beam.DoFn):
     def setup(self):
         from bert_tf.tokenization.wordpiece import Tokenizer
 
-        self._tokenizer = Tokenizer(self._job.vocab_file, self._job.do_lower_case)
+        job = self._job
+        self._tokenizer = Tokenizer(job.vocab_file, job.do_lower_case, strip_accents=job.strip_accents)
 
 
 class _Tokenize(_WithTokenizer):
@@ -188,7 +194,23 @@ def _number_of_units(counts, job):
     return number_of_units(counts["tokens"])
 
 
-def _write(grouped, output_files):
+def _stamp(job):
+    """Returns what the first record of each file is to say."""
+    pieces = Vocabulary.read(job.vocab_file).pieces
+    return origin_of(pieces, job.do_lower_case, job.strips_accents, job.options).stamp()
+
+
+def _sizes(aside):
+    """Returns {path: bytes} of files by the paths where they lie for now."""
+    return {path: FileSystems.get_filesystem(its_aside).size(its_aside) for path, its_aside in aside.items()}
+
+
+def _write_text(path, text):
+    with FileSystems.create(path, compression_type="uncompressed") as file:
+        file.write(text.encode())
+
+
+def _write(grouped, output_files, stamp):
     """Sorts the records of a file and writes it: here first, then where the file is to be."""
     number, pairs = grouped
     pairs = [each for each in pairs if each is not None]
@@ -197,7 +219,8 @@ def _write(grouped, output_files):
     keys, rows = np.concatenate([keys for keys, _ in pairs]), ragged.concatenate([rows for _, rows in pairs])
     with tempfile.TemporaryDirectory() as directory:
         here = os.path.join(directory, "records")
-        records.write(here, rows.take(np.argsort(keys)), records.compression_of(path.removesuffix(".tmp")))
+        compression = records.compression_of(path.removesuffix(".tmp"))
+        records.write(here, rows.take(np.argsort(keys)), compression, stamp=stamp)
         with open(here, "rb") as source, FileSystems.create(path, compression_type="uncompressed") as target:
             shutil.copyfileobj(source, target, 1 << 20)
 

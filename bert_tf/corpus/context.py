@@ -17,12 +17,14 @@ class Context:
         directory: where the runs lie.
         vocab_file, do_lower_case: of the tokenizer.
         options: what to make.
+        strip_accents: of the tokenizer; None: as do_lower_case.
     """
 
     directory: str
     vocab_file: str
     do_lower_case: bool
     options: Options
+    strip_accents: bool | None = None
 
     def run(self, kind: str, *numbers: int) -> str:
         """Returns the folder of one run; names sort as the numbers do."""

@@ -16,10 +16,12 @@ from collections import Counter
 from absl import logging
 
 from bert_tf.corpus.context import Context, scratch_folder
+from bert_tf.corpus.description import sources_of, texts_beside
 from bert_tf.corpus.options import Options
 from bert_tf.corpus.statistics import Statistics
 from bert_tf.corpus.unit import number_of_units
 from bert_tf.data.record_features import compression_of
+from bert_tf.files import write_text
 from bert_tf.progress import Countdown
 from bert_tf.text.blocks import read_blocks
 from bert_tf.workers import Workers
@@ -41,6 +43,7 @@ class Job:
         options: how the examples are made.
         num_workers: processes.
         work_dir: where there is room for the runs; None: beside the first output file.
+        strip_accents: of the tokenizer; None: as do_lower_case.
     """
 
     paths: list
@@ -51,10 +54,16 @@ class Job:
     options: Options = Options()
     num_workers: int = 1
     work_dir: str | None = None
+    strip_accents: bool | None = None
+
+    @property
+    def strips_accents(self) -> bool:
+        """Whether letters lose their accents."""
+        return self.do_lower_case if self.strip_accents is None else self.strip_accents
 
 
 def create_pretraining_data(job: Job) -> Statistics:
-    """Makes the record files: all of them, or none.
+    """Makes the record files, and what describes them beside: all of it, or nothing.
 
     Returns:
         What was read and made.
@@ -67,14 +76,15 @@ def create_pretraining_data(job: Job) -> Statistics:
         os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
     place = job.work_dir or os.path.dirname(os.path.abspath(job.output_files[0]))
     with scratch_folder(place, "create_pretraining_data") as directory:
-        context = Context(directory, job.vocab_file, job.do_lower_case, job.options)
+        sources = sources_of(job.paths)
+        context = Context(directory, job.vocab_file, job.do_lower_case, job.options, job.strips_accents)
         with Workers(job.num_workers, make_stages, (context,)) as workers:
             counts = read_text(job, workers)
             statistics, size = _make(job, workers, counts)
             statistics.add_text(counts)
             shutil.rmtree(os.path.join(directory, "documents"))
             parts = _write_parts(job, directory, workers, size)
-        _publish(job.output_files, parts)
+        _publish(job.output_files, parts, lambda sizes: texts_beside(job, sizes, statistics, sources))
     return statistics
 
 
@@ -161,7 +171,8 @@ def _write_parts(job, directory, workers, size) -> list[list[str]]:
         for file in range(len(job.output_files))
     ]
     compression = [compression_of(path) for path in job.output_files for _ in range(each)]
-    tasks = [(path, n, of, compression[n]) for n, path in enumerate(path for paths in parts for path in paths)]
+    paths = [path for its_parts in parts for path in its_parts]
+    tasks = [(path, n, of, compression[n], n % each == 0) for n, path in enumerate(paths)]
     written = [0] * len(parts)
     with Countdown("Writing", "records") as progress:
         for task, number in enumerate(workers.map("write_part", tasks)):
@@ -181,18 +192,29 @@ def check_written(path: str, number: int, of: int):
         )
 
 
-def _publish(paths, parts):
-    """Puts the parts together beside the output files, and renames these when all of them are whole."""
-    aside = [f"{os.path.realpath(path)}.tmp" for path in paths]
+def _publish(paths, parts, describe):
+    """Puts the parts together beside the output files, and renames these when all of them are whole.
+
+    With them goes what `describe` makes of {path: bytes}: {path: text}.
+    """
+    aside, folders = {path: f"{os.path.realpath(path)}.tmp" for path in paths}, []
     try:
-        for path, its_parts in zip(aside, parts, strict=True):
-            _concatenate(path, its_parts)
-        for path, final in zip(aside, paths, strict=True):
-            os.replace(path, os.path.realpath(final))
+        for path, its_parts in zip(paths, parts, strict=True):
+            _concatenate(aside[path], its_parts)
+        for path, text in describe({path: os.path.getsize(aside[path]) for path in paths}).items():
+            folders.append(os.path.dirname(os.path.abspath(path)))
+            os.makedirs(folders[-1], exist_ok=True)
+            aside[path] = f"{os.path.realpath(path)}.tmp"
+            write_text(aside[path], text)
+        for path, its_aside in aside.items():
+            os.replace(its_aside, os.path.realpath(path))
     finally:
-        for path in aside:
+        for path in aside.values():
             with contextlib.suppress(FileNotFoundError):
                 os.remove(path)
+        for folder in folders:
+            with contextlib.suppress(OSError):  # it is not empty: all is well
+                os.rmdir(folder)
 
 
 def _concatenate(path, parts):

@@ -7,6 +7,7 @@ from collections import Counter
 
 from bert_tf.corpus import duplicates, runs
 from bert_tf.corpus.context import Context
+from bert_tf.corpus.description import origin_of
 from bert_tf.corpus.documents import Documents
 from bert_tf.corpus.statistics import Statistics
 from bert_tf.corpus.tokenize import tokenize
@@ -70,10 +71,14 @@ class Stages:
         runs.write(self.context.run("records", pass_number, unit), keys, {"records": rows})
         return statistics, len(rows.flat)
 
-    def write_part(self, path: str, number: int, of: int, compression: str) -> int:
-        """Writes the records of range `number` of all keys to a record file. Returns how many."""
+    def write_part(self, path: str, number: int, of: int, compression: str, first: bool) -> int:
+        """Writes the records of range `number` of all keys to a record file, or a part of one; returns how many.
+
+        Where it is the `first` part, its first record says of the file how it was made.
+        """
         _, columns, order = runs.read_unsorted(self.context.runs("records"), ["records"], *runs.bounds(number, of))
-        records.write(path, columns["records"], compression, durable=False, order=order)
+        stamp = self.origin.stamp() if first else b""
+        records.write(path, columns["records"], compression, durable=False, order=order, stamp=stamp)
         return len(order)
 
     @property
@@ -84,9 +89,15 @@ class Stages:
         return self._pieces
 
     @property
+    def origin(self):
+        tokenizer = self.tokenizer
+        return origin_of(tokenizer.vocab, tokenizer.do_lower_case, tokenizer.strip_accents, self.context.options)
+
+    @property
     def tokenizer(self):
         if self._tokenizer is None:
             from bert_tf.tokenization.wordpiece import Tokenizer
 
-            self._tokenizer = Tokenizer(self.context.vocab_file, self.context.do_lower_case)
+            context = self.context
+            self._tokenizer = Tokenizer(context.vocab_file, context.do_lower_case, strip_accents=context.strip_accents)
         return self._tokenizer

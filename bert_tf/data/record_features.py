@@ -9,6 +9,7 @@ from google.protobuf.message import DecodeError
 # What TF Model Garden's create_pretraining_data calls these with --use_v2_feature_names.
 _V2_NAMES = {"input_word_ids": "input_ids", "input_type_ids": "segment_ids"}
 _GZIP_MAGIC = b"\x1f\x8b"
+MADE_WITH = "made_with"  # a feature of a file's first record that is no feature of a row: see `pretraining/origin.py`
 
 
 def compression_of(path: str | os.PathLike) -> str:
@@ -36,18 +37,31 @@ def our_names(names) -> dict[str, str]:
 
 def first_features(path: str) -> dict[str, tuple[str, int]]:
     """`describe`, under the names in the file, sorted."""
-    import tensorflow as tf  # here, so that a program which only writes records need not wait for it
-
-    try:
-        features = tf.train.Example.FromString(_first_record(path)).features.feature
-    except DecodeError:
-        features = {}
+    features = _first_example(path)
     kinds = {"int64_list": "int64", "float_list": "float32", "bytes_list": "bytes"}
-    held = {name: (features[name], features[name].WhichOneof("kind")) for name in sorted(features)}
+    names = sorted(features.keys() - {MADE_WITH})
+    held = {name: (features[name], features[name].WhichOneof("kind")) for name in names}
     held = {name: (kinds[kind], len(getattr(value, kind).value)) for name, (value, kind) in held.items() if kind}
     if not held:
         raise _no_records(path, "records of another kind, or without features; look at what wrote them")
     return held
+
+
+def made_with(path: str | os.PathLike) -> bytes | None:
+    """Returns what a file says of how it was made, None where it does not; it raises what `describe` does."""
+    features = _first_example(os.fspath(path))
+    values = features[MADE_WITH].bytes_list.value if MADE_WITH in features else ()
+    return values[0] if values else None
+
+
+def _first_example(path):
+    """Returns {name: feature} of the first record; nothing where it is no tf.train.Example."""
+    import tensorflow as tf  # here, so that a program which only writes records need not wait for it
+
+    try:
+        return dict(tf.train.Example.FromString(_first_record(path)).features.feature)
+    except DecodeError:
+        return {}
 
 
 def _first_record(path):

@@ -26,7 +26,14 @@ _PARSED = 256  # records parsed at a time: one by one takes thirty times as long
 _ERRNO = {os.strerror(number): number for number in errno.errorcode}
 
 
-def write(path: str | os.PathLike, records: Ragged, compression: str | None = None, durable: bool = True, order=None):
+def write(
+    path: str | os.PathLike,
+    records: Ragged,
+    compression: str | None = None,
+    durable: bool = True,
+    order=None,
+    stamp: bytes = b"",
+):
     """Writes a TFRecord file: all of it, or nothing and OSError.
 
     Args:
@@ -35,6 +42,8 @@ def write(path: str | os.PathLike, records: Ragged, compression: str | None = No
         compression: "GZIP" or "", whatever the path's name; None: as the name says.
         durable: wait until it is on the disk.
         order: int [n], in which they are written; None: as they are.
+        stamp: further features for the first record, a serialized tf.train.Example: two of them, one after the other,
+            are one with the features of both.
 
     Raises:
         OSError: the file cannot be written, for example because the disk is full.
@@ -47,7 +56,8 @@ def write(path: str | os.PathLike, records: Ragged, compression: str | None = No
         try:
             with tf.io.TFRecordWriter(file.name, compression) as writer:  # the same file, once more
                 for start, end in zip(records.splits[:-1][order].tolist(), ends, strict=True):
-                    writer.write(data[start:end])
+                    writer.write(data[start:end] + stamp)
+                    stamp = b""
         except tf.errors.OpError as error:  # OutOfRangeError for a file too large, ResourceExhaustedError for no space
             reason = error.message.rpartition("; ")[2]
             raise OSError(_ERRNO.get(reason, errno.EIO), reason, os.fspath(path)) from error

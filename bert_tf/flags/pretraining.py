@@ -7,7 +7,7 @@ from bert_tf.flags.recipes import RECIPES
 from bert_tf.settings import Flag, with_attributes
 
 PRETRAINING = (
-    Flag("input_file", None, "Record files of create_pretraining_data, or patterns, to train on.", "list"),
+    Flag("input_file", None, "Records of create_pretraining_data to train on: files, folders or patterns.", "list"),
     Flag("eval_file", None, "Record files that are not trained on, to score on at each checkpoint and in --do_eval; "
          "default: none at checkpoints, --input_file in --do_eval.", "list"),  # fmt: skip
     Flag("phases", None, "Several kinds of rows, one after the other: LENGTHxSTEPS, or a share of --num_train_steps, "

@@ -2,6 +2,8 @@
 
 import os
 
+from absl import logging
+
 from bert_tf.settings import Settings
 
 
@@ -24,6 +26,35 @@ def describe_model(settings: Settings):
 
     files = settings.bert_config_file, settings.vocab_file, settings.do_lower_case
     return load_description(model_paths(settings), *files)
+
+
+def with_vocabulary_of(settings: Settings, several: list) -> Settings:
+    """Returns the settings with the vocabulary that lies beside the records, and its letter case, where no other is.
+
+    Args:
+        settings: of run_pretraining.
+        several: all `Records` of the run.
+
+    Raises:
+        ValueError: nothing brings a vocabulary, or the records bring several.
+    """
+    from bert_tf.data.pretraining import fit
+    from bert_tf.model_files import has_vocabulary
+
+    over = settings.output_dir if settings.overwrite_output_dir else None  # says nothing of the run that follows there
+    checkpoints = [path for path in model_paths(settings) if path and path != over]
+    if settings.vocab_file or any(map(has_vocabulary, checkpoints)):
+        return settings
+    if found := fit.vocabulary_beside(several):
+        path, do_lower_case = found
+        logging.info("The vocabulary is that of the records: %s, do_lower_case=%s.", path, str(do_lower_case).lower())
+        return settings.adopt({"vocab_file": path, "do_lower_case": do_lower_case})
+    if settings.bert_config_file and not settings.init_checkpoint:
+        raise ValueError(
+            "`vocab_file` must be given where neither a checkpoint nor the records bring a vocabulary. Received none "
+            f"beside {several[0].paths[0]}; name the one that the records were made with."
+        )
+    return settings
 
 
 def task_paths(settings: Settings) -> list[str]:

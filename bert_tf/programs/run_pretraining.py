@@ -7,7 +7,6 @@ The same command started again continues a run that was interrupted. All flags: 
 """
 
 import dataclasses
-import hashlib
 import os
 
 from absl import logging
@@ -17,11 +16,13 @@ from bert_tf.flags.model import MODEL
 from bert_tf.flags.pretraining import PRETRAINING
 from bert_tf.flags.training import TRAINING
 from bert_tf.programs import devices
-from bert_tf.programs.models import describe_model
+from bert_tf.programs.models import describe_model, with_vocabulary_of
 from bert_tf.programs.recipes import with_recipe
 from bert_tf.programs.saving import check_formats, save_formats
+from bert_tf.settings import with_attributes
 
-FLAGS = (*MODEL, *TRAINING, *PRETRAINING, *GOOGLE_TPU)
+_VOCABULARY = "The vocabulary; default: the one beside --init_checkpoint, else the one beside the records."
+FLAGS = (*with_attributes(MODEL, "vocab_file", help=_VOCABULARY), *TRAINING, *PRETRAINING, *GOOGLE_TPU)
 _GENERATOR = "generator"  # in the output directory: the model that was trained beside the other
 
 
@@ -38,14 +39,14 @@ def main(settings):
     plan = phases.plan_of(settings)
     _objective(settings).check_records(settings.objective, plan.all_records if settings.do_train else [])
     held_out = phases.held_out_of(settings, plan)
-    model = _model(settings, max(*plan.lengths, held_out.max_seq_length))
+    model = _model(settings, [*plan.all_records, held_out])
     sizes = min(model.config.vocab_size, model.tokenizer.vocab_size), model.config.type_vocab_size
     plan, held_out = plan.for_model(*sizes), held_out.for_model(*sizes)
     batches, scored = _streams(settings, plan, held_out, model.tokenizer)
     with strategy.scope():
         teacher = _teacher(settings, model, plan, held_out)
         run = _run_config(settings, plan, model, use_xla, teacher)
-        task = _task(settings, _with_dropout(settings, model.config), held_out, teacher)
+        task = _task(settings, _with_dropout(settings, model.config), plan.records, teacher)
         if settings.dry_run:
             _tell_whether_it_fits(settings, plan, task)
             return
@@ -86,17 +87,20 @@ def _objective(settings):
     return objective_of(settings)
 
 
-def _model(settings, longest):
-    """Returns the `model_files.Description` of what is pretrained, on rows of up to `longest` pieces."""
-    model = describe_model(settings)
-    is_decoder = _objective(settings).is_decoder
+def _model(settings, several):
+    """Returns the `model_files.Description` of what is pretrained; all `Records` of the run must fit it."""
+    from bert_tf.data.pretraining import fit
+
+    model, objective = describe_model(with_vocabulary_of(settings, several)), _objective(settings)
+    is_decoder = objective.is_decoder
     if model.config.is_decoder and not is_decoder:
         raise ValueError(
             "`objective` must be left_to_right for a model that learned so (is_decoder in its configuration). "
             f"Received: {settings.objective}; pass `objective=left_to_right`, or start from another model."
         )
     model.config = dataclasses.replace(model.config, is_decoder=is_decoder)
-    model.check_length(longest)
+    model.check_length(max(records.max_seq_length for records in several))
+    fit.check(several, model.tokenizer, objective.sentence_objectives)
     return model
 
 
@@ -116,11 +120,12 @@ def _teacher(settings, model, plan, held_out):
     return encoder_teacher(settings, model, max(*plan.lengths, held_out.max_seq_length))
 
 
-def _task(settings, config, held_out, teacher):
+def _task(settings, config, records, teacher):
     objective = _objective(settings)
-    sentences = objective.sentence_objectives[0] if held_out.has_sentences else "none"
+    sentences = records.sentence_objective or objective.sentence_objectives[0]
+    sentences = sentences if sentences in objective.sentence_objectives else "none"
     taught = {"teacher": teacher} if teacher else {}
-    return objective.make_task(config, sentences, held_out.packed, settings, **taught)
+    return objective.make_task(config, sentences, records.packed, settings, **taught)
 
 
 def _streams(settings, plan, held_out, tokenizer):
@@ -144,7 +149,7 @@ def _streams(settings, plan, held_out, tokenizer):
 
     def scored():
         draw = masks(held_out, settings.seed) if masks else None
-        batches = held_out.in_order(settings.eval_batch_size, settings.max_eval_steps, draw)
+        batches = held_out.in_order(settings.eval_batch_size, settings.max_eval_steps, draw, plan.records.packed)
         return whole(batches, settings.seed)
 
     return batches, scored
@@ -222,8 +227,9 @@ def _identity(settings, plan, model):
 
 def _fingerprint(tokenizer):
     """Returns what tells vocabularies apart, short enough for a message."""
-    pieces = "\n".join(tokenizer.vocab).encode()
-    return f"{tokenizer.vocab_size} pieces, SHA-256 {hashlib.sha256(pieces).hexdigest()[:16]}"
+    from bert_tf.data.pretraining.origin import fingerprint
+
+    return f"{tokenizer.vocab_size} pieces, SHA-256 {fingerprint(tokenizer.vocab)[:16]}"
 
 
 def _tell_whether_it_fits(settings, plan, task):

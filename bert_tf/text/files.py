@@ -15,6 +15,7 @@ from typing import BinaryIO
 import pyarrow as pa
 from absl import logging
 
+from bert_tf.files import files_below
 from bert_tf.text import sentences
 
 MAX_LINE_BYTES = 8 << 20
@@ -117,25 +118,13 @@ def _open_unpacked(path):
 
 def _matches(pattern):
     matches = [pattern] if os.path.lexists(pattern) else glob.glob(pattern, recursive=True)
-    paths = {path for match in matches for path in (_files_below(match) if os.path.isdir(match) else [match])}
+    paths = {path for match in matches for path in (files_below(match) if os.path.isdir(match) else [match])}
     if not paths:
         raise ValueError(
             f"Input must be files, folders or patterns that match some. Received {pattern!r}, which matches no file; "
             "check its spelling."
         )
     return sorted(paths)
-
-
-def _files_below(folder):
-    seen = set()
-    for here, folders, names in os.walk(folder, followlinks=True):
-        if os.path.realpath(here) in seen:
-            folders.clear()  # a link to a folder above: it has no end
-            continue
-        seen.add(os.path.realpath(here))
-        folders[:] = [name for name in folders if not name.startswith(".")]
-        paths = [os.path.join(here, name) for name in names if not name.startswith(".")]
-        yield from (path for path in paths if os.path.isfile(path) or os.path.islink(path))  # dangling links are told
 
 
 def _check(paths):

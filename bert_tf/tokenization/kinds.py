@@ -1,6 +1,7 @@
 """Which tokenizer a model has: its family's, unless the directory holds the files of another kind only."""
 
 import os
+from collections.abc import Iterable
 
 from bert_tf.families import Family, Template
 from bert_tf.tokenization.base import BaseTokenizer
@@ -35,5 +36,10 @@ def read_tokenizer(
     if vocab_file:
         name = _BY_ENDING.get(os.path.splitext(os.fspath(vocab_file))[1], family.tokenizer)
     else:
-        name = next((kind for kind in kinds if os.path.isfile(TOKENIZERS[kind].file_in(directory))), family.tokenizer)
+        name = tokenizer_in(directory, kinds) or family.tokenizer
     return TOKENIZERS[name].from_directory(directory, do_lower_case, vocab_file, template, family)
+
+
+def tokenizer_in(directory: str, kinds: Iterable[str] = TOKENIZERS) -> str | None:
+    """Returns the first of the kinds of tokenizers whose vocabulary lies in a directory; None: no vocabulary does."""
+    return next((kind for kind in kinds if os.path.isfile(TOKENIZERS[kind].file_in(directory))), None)

@@ -118,9 +118,14 @@ class Vocabulary:
             )
         return cls([line.strip() for line in text.split("\n")] if text else [], path)
 
+    @property
+    def text(self) -> str:
+        """One piece a line, as its file has them."""
+        return "".join(f"{piece}\n" for piece in self.pieces)
+
     def save(self, path: str):
-        """Writes one piece a line, aside and then renamed."""
-        write_text(path, "".join(f"{piece}\n" for piece in self.pieces))
+        """Writes `text`, aside and then renamed."""
+        write_text(path, self.text)
 
 
 def check_case(init_checkpoint: str | os.PathLike | None, do_lower_case: bool):
@@ -200,8 +205,18 @@ def warn_of_capitals(pieces: Iterable[str], path: str):
 
 def write_config(directory: str, tokenizer_class: str, settings: Mapping[str, Any]):
     """Writes `tokenizer_config.json`, aside and then renamed; `tokenizer_class` is Hugging Face's name."""
-    config = {**settings, "tokenizer_class": tokenizer_class}
-    write_text(os.path.join(directory, CONFIG_FILE), json.dumps(config, indent=2) + "\n")
+    write_text(os.path.join(directory, CONFIG_FILE), config_text(tokenizer_class, settings))
+
+
+def config_text(tokenizer_class: str, settings: Mapping[str, Any]) -> str:
+    """Returns what `write_config` writes."""
+    return json.dumps({**settings, "tokenizer_class": tokenizer_class}, indent=2) + "\n"
+
+
+def case_settings(do_lower_case: bool, strip_accents: bool) -> dict[str, bool]:
+    """Returns the settings from which `resolve_case_and_accents` reads these two again."""
+    accents = {} if strip_accents == do_lower_case else {"strip_accents": strip_accents}
+    return {"do_lower_case": do_lower_case} | accents
 
 
 def _refuse_foreign_settings(path, config, do_lower_case):

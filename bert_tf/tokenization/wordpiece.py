@@ -117,9 +117,7 @@ class Tokenizer(BaseTokenizer):
         directory = os.fspath(directory)
         os.makedirs(directory, exist_ok=True)
         self._vocabulary.save(os.path.join(directory, vocabularies.VOCAB_FILE))
-        settings = {"do_lower_case": self.do_lower_case}
-        if self.strip_accents != self.do_lower_case:
-            settings["strip_accents"] = self.strip_accents
+        settings = vocabularies.case_settings(self.do_lower_case, self.strip_accents)
         vocabularies.write_config(directory, "BertTokenizer", settings)
 
     def _ids_and_offsets(self, texts):

@@ -2,12 +2,12 @@
 
 import dataclasses
 import os
-import pathlib
 
 import pytest
 
 from bert_tf.corpus import job as jobs
 from bert_tf.corpus import unit
+from tests import scripts
 from tests.corpus import support
 
 beam = pytest.importorskip("bert_tf.corpus.beam", reason="Apache Beam is an extra: pip install bert-tf[beam]")
@@ -25,9 +25,10 @@ def test_the_same_records_as_a_local_run(corpus, tmp_path, name, phrases, monkey
         run = jobs.create_pretraining_data if kind == "local" else lambda job: beam.run_pipeline(job, "DirectRunner")
         statistics = run(job)
         assert (statistics.phrases["found"] > 0) == phrases
-        written[kind] = [pathlib.Path(path).read_bytes() for path in job.output_files], statistics.to_json()
-        assert [os.listdir(tmp_path / kind / str(n)) for n in range(2)] == [[name]] * 2
+        written[kind] = scripts.files(tmp_path / kind), statistics.to_json()
     assert written["beam"] == written["local"]
+    beside = ["a_records.json", "a_vocabulary/tokenizer_config.json", "a_vocabulary/vocab.txt"]
+    assert sorted(written["beam"][0]) == sorted(f"{n}/{each}" for n in range(2) for each in (name, *beside))
 
 
 def test_what_is_wrong_with_the_text_is_said_and_nothing_is_left(corpus, tmp_path):

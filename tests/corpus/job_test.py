@@ -12,7 +12,7 @@ from bert_tf.corpus import stages, unit
 from bert_tf.corpus.options import Options
 from bert_tf.data import records
 from bert_tf.text.documents import TextOptions
-from tests import processes
+from tests import processes, scripts
 from tests.corpus import support
 
 
@@ -37,7 +37,7 @@ def test_google_s_features_with_google_s_shapes(corpus, tmp_path):
         "input_ids": 48, "input_mask": 48, "segment_ids": 48, "next_sentence_labels": 1,
         "masked_lm_positions": 8, "masked_lm_ids": 8, "masked_lm_weights": 8,
     }  # fmt: skip
-    assert os.listdir(tmp_path) == ["a.tfrecord"]
+    assert sorted(os.listdir(tmp_path)) == ["a.tfrecord", "a_records.json", "a_vocabulary"]
 
 
 def test_small_and_large_tasks_make_the_laws_hold(corpus, tmp_path, small):
@@ -71,10 +71,11 @@ def test_one_and_several_workers_write_the_same_bytes(corpus, tmp_path, several)
     for workers in (1, several):
         path = tmp_path / str(workers) / "out.tfrecord.gz"
         _run(corpus, path, f"--num_workers={workers}", "--num_shards=2", "--drop_duplicate_lines")
-        written.append({p.name: p.read_bytes() for p in sorted(path.parent.iterdir())})
+        written.append(scripts.files(path.parent))
     assert written[0] == written[1]
     assert sorted(written[0]) == [
-        "out-00000-of-00002.tfrecord.gz", "out-00001-of-00002.tfrecord.gz", "out_report.html", "out_report.txt",
+        "out-00000-of-00002.tfrecord.gz", "out-00001-of-00002.tfrecord.gz", "out_records.json", "out_report.html",
+        "out_report.txt", "out_vocabulary/tokenizer_config.json", "out_vocabulary/vocab.txt",
     ]  # fmt: skip
 
 

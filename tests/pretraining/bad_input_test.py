@@ -2,8 +2,10 @@
 
 import os
 import re
+import shutil
 
 import pytest
+import tensorflow as tf
 
 from tests import tiny
 from tests.pretraining import support
@@ -34,9 +36,45 @@ BAD = {
         ["--input_file=HOME/train.tfrecord,HOME/short.tfrecord"],
         r"short\.tfrecord must hold .*input_ids.*16 int64",
     ),
-    "held-out records of another kind": (
+    "held-out records of another sentence objective": (
         ["--eval_file=HOME/packed.tfrecord"],
-        r"must be made with the same `packing`\. Received others in HOME/train\.tfrecord, HOME/packed\.tfrecord; make",
+        r"with the same `sentence_objective`\. Received HOME/packed\.tfrecord, made with sop, and HOME/train\.tfr",
+    ),
+    "records of two sentence objectives": (
+        ["--input_file=HOME/train.tfrecord,HOME/swapped.tfrecord"],
+        r"with the same `sentence_objective`\. Received HOME/swapped\.tfrecord, made with sop, and HOME/train\.tfr",
+    ),
+    "held-out records without sentences": (
+        ["--eval_file=HOME/alone.tfrecord"],
+        r"with the same `sentence_objective`\. Received others in HOME/train\.tfrecord, HOME/alone\.tfrecord; make t",
+    ),
+    "records packed and not": (
+        ["--input_file=HOME/train.tfrecord,HOME/packed.tfrecord"],
+        r"packed\.tfrecord must hold what HOME/train\.tfrecord",
+    ),
+    "another vocabulary of the same size": (
+        ["--vocab_file=HOME/other.txt"],
+        rf"with the vocabulary of the model, HOME/other\.txt, of {len(tiny.VOCAB)} pieces with the SHA-256 \w+\. "
+        r"Received HOME/train\.tfrecord, made with another one.* pass --vocab_file=HOME/train_vocabulary/vocab\.txt ",
+    ),
+    "another letter case": (
+        ["--do_lower_case=false"],
+        r"do_lower_case, false\. Received HOME/train\.tfrecord, made with do_lower_case true; .* true in --do_lower_c",
+    ),
+    "records of another program, and of another vocabulary": (
+        ["--input_file=HOME/foreign.tfrecord", "--vocab_file=HOME/moved.txt"],
+        r"rows of HOME/foreign\.tfrecord must begin with \[CLS\], 4 in the model's vocabulary, HOME/moved\.txt\. R.* 2",
+    ),
+    "records that bring no vocabulary": (
+        ["--input_file=HOME/foreign.tfrecord", "-vocab_file"],
+        r"--vocab_file must be given where .*\. Received none beside HOME/foreign\.tfrecord; name the one that the re",
+    ),
+    "records cut short": (
+        ["--input_file=HOME/cut_short"],
+        r"HOME/cut_short/train\.tfrecord must have [\d,]+ bytes, as HOME/cut_short/train_records\.json says\. Received",
+    ),
+    "a folder that holds no records": (
+        ["--input_file=HOME/empty"], r"Record files must be there\. Received 'HOME/empty', which holds none; make some",
     ),
     "phases without records": (
         ["--phases=64x3", "-max_seq_length"],
@@ -142,8 +180,8 @@ BAD = {
     ),
     "an argument that is no flag": (["train.tfrecord"], r"Everything must be given as --flag=value\. Received: train"),
     "ids beyond the embedding table": (
-        ["--bert_config_file=HOME/few.json", "--vocab_file=HOME/few.txt"],
-        rf"Record \d+ of HOME/train\.tfrecord must hold (input_ids|masked_lm_ids) from 0 to {FEW - 1}\b.*"
+        ["--input_file=HOME/foreign.tfrecord", "--bert_config_file=HOME/few.json", "--vocab_file=HOME/few.txt"],
+        rf"Record \d+ of HOME/foreign\.tfrecord must hold (input_ids|masked_lm_ids) from 0 to {FEW - 1}\b.*"
         r"Received \d+; the records were made with another vocabulary",
     ),
     "a file cut in the middle": (
@@ -158,6 +196,7 @@ def _make(folder):
     (folder / "columns.tsv").write_text("the\tfilm\n", encoding="utf-8")
     whole = (folder / "train.tfrecord").read_bytes()
     (folder / "half.tfrecord").write_bytes(whole[: len(whole) // 2])
+    _make_mix_ups(folder)
     shape = {"num_hidden_layers": 1}
     tiny.config(hidden_size=64, **shape).save(folder / "wide.json")
     deep = tiny.config(hidden_size=8192, num_hidden_layers=9999)
@@ -172,6 +211,31 @@ def _make(folder):
     data = tiny.checkpoint(folder / "cut", **shape) / "bert_model.ckpt.data-00000-of-00001"
     os.truncate(data, data.stat().st_size // 2)
     return folder
+
+
+def _make_mix_ups(folder):
+    """Writes records and vocabularies that do not go with train.tfrecord and vocab.txt, though they look alike."""
+    shutil.copy(folder / "train.txt", folder / "swapped.txt")
+    support.write_records(folder, "swapped", sentence_objective="sop")
+    rows = list(tf.data.TFRecordDataset(str(folder / "train.tfrecord")).as_numpy_iterator())
+    _, *others = rows  # of which none says how they were made
+    _write(folder / "foreign.tfrecord", others)
+    (folder / "empty").mkdir()
+    (folder / "empty" / "report.txt").write_text("no records", encoding="utf-8")
+    (folder / "cut_short").mkdir()
+    _write(folder / "cut_short" / "train.tfrecord", rows[:-5])
+    shutil.copy(folder / "train_records.json", folder / "cut_short")
+    pieces = list(tiny.VOCAB)
+    pieces[-1], pieces[-2] = pieces[-2], pieces[-1]
+    moved = [pieces[0], pieces[1], pieces[4], pieces[3], pieces[2], *pieces[5:]]
+    for name, its_pieces in (("other", pieces), ("moved", moved)):
+        (folder / f"{name}.txt").write_text("".join(f"{piece}\n" for piece in its_pieces), encoding="utf-8")
+
+
+def _write(path, rows):
+    with tf.io.TFRecordWriter(str(path)) as writer:
+        for row in rows:
+            writer.write(row)
 
 
 def _arguments(home, changes):

@@ -2,14 +2,13 @@
 
 import dataclasses
 import functools
-import glob
-import os
 from collections.abc import Callable
 
 import tensorflow as tf
 
 from bert_tf.data import records
-from bert_tf.data.pretraining import faults, reading
+from bert_tf.data.pretraining import beside, faults, reading, unpacking
+from bert_tf.data.pretraining.origin import Origin
 from bert_tf.data.pretraining.reading import Batches
 from bert_tf.data.records import describe
 
@@ -27,12 +26,14 @@ class Records:
         paths: of the files.
         lengths: {feature: its length} of all of them.
         vocab_size, type_vocab_size: what ids and segments must lie below; None: anything goes. See `for_model`.
+        origins: {path: what the file says of how it was made, or None}.
     """
 
     paths: list[str]
     lengths: dict[str, int]
     vocab_size: int | None = None
     type_vocab_size: int | None = None
+    origins: dict[str, Origin | None] = dataclasses.field(default_factory=dict)
 
     @classmethod
     def of(
@@ -41,14 +42,14 @@ class Records:
         """Finds the files and looks into each.
 
         Args:
-            patterns: paths, or patterns with * and so on.
+            patterns: paths, folders, or patterns with * and so on; see `beside.find`.
             max_seq_length, max_predictions_per_seq: what the records must have been made with; None: whatever it was,
                 the same for all. Records without masks were made with no max_predictions_per_seq.
 
         Raises:
-            ValueError: a pattern matches nothing, or the files are not such records, or not all alike.
+            ValueError: a pattern matches nothing, or the files are not such records, or not all alike, or not whole.
         """
-        return cls._holding(_paths(patterns), max_seq_length, max_predictions_per_seq)
+        return cls._holding(beside.find(patterns), max_seq_length, max_predictions_per_seq)
 
     @classmethod
     def select(cls, patterns: list[str], max_seq_length: int) -> "Records":
@@ -57,13 +58,15 @@ class Records:
         Raises:
             ValueError: there are none; otherwise as `of`.
         """
-        lengths = {path: _length(path) for path in _paths(patterns)}
+        lengths = {path: _length(path) for path in beside.find(patterns)}
         paths = [path for path, length in lengths.items() if length == max_seq_length]
         if not paths:
             held = " and ".join(map(str, sorted(set(lengths.values()))))
+            more = " and others" if len(patterns) > 3 else ""
             raise ValueError(
-                f"There must be records with rows of {max_seq_length} tokens. Received {', '.join(patterns)}, where "
-                f"all rows are of {held}; make some with create_pretraining_data and `max_seq_length={max_seq_length}`."
+                f"There must be records with rows of {max_seq_length} tokens. Received {', '.join(patterns[:3])}{more},"
+                f" where all rows are of {held}; make some with create_pretraining_data and "
+                f"`max_seq_length={max_seq_length}`."
             )
         return cls._holding(paths, max_seq_length)
 
@@ -79,7 +82,8 @@ class Records:
             packed = "sentence_ids" in held
             expect |= dict.fromkeys(_SENTENCES if packed else _SENTENCES[:1], packed and lengths[_SENTENCES[0]] or 1)
         records.parser(paths, tuple(lengths), expect)
-        return cls(paths, lengths)
+        beside.check_whole(paths)
+        return cls(paths, lengths, origins={path: Origin.of(path) for path in paths})
 
     @property
     def max_seq_length(self) -> int:
@@ -105,6 +109,12 @@ class Records:
     def has_sentences(self) -> bool:
         """Whether there are labels for next sentence or sentence order."""
         return "next_sentence_labels" in self.lengths
+
+    @property
+    def sentence_objective(self) -> str | None:
+        """What the labels of sentences mean, "nsp" or "sop"; "none": there are none; None: the records do not say."""
+        said = (origin.sentence_objective for origin in self.origins.values() if origin)
+        return next(said, None) if self.has_sentences else "none"
 
     def for_model(self, vocab_size: int, type_vocab_size: int) -> "Records":
         """Returns the same records, of which every batch is looked at: whether ids and segments fit the model."""
@@ -133,10 +143,34 @@ class Records:
         rows = reading.shuffled(self.paths, seed).repeat().skip(start * batch_size)
         return self._prepared(rows.batch(batch_size, drop_remainder=True), start, masks)
 
-    def in_order(self, batch_size: int, steps: int | None = None, masks: Callable | None = None) -> Batches:
-        """Reads the files once, in order: all whole batches, or the first `steps` of them. Otherwise as `batches`."""
-        rows = records.serialized(self.paths).batch(batch_size, drop_remainder=True)
-        return self._prepared(rows.take(-1 if steps is None else steps), 0, masks)
+    def in_order(
+        self, batch_size: int, steps: int | None = None, masks: Callable | None = None, packed: bool | None = None
+    ) -> Batches:
+        """Reads the files once, in order.
+
+        Args:
+            batch_size: rows a batch.
+            steps: batches at most; None: all whole ones.
+            masks: as in `batches`.
+            packed: whether the rows are to be packed, for a model that takes one or the other: rows that are not become
+                packed rows of one example, and packed ones a row for each example. None: they stay as they are.
+
+        Returns, Raises:
+            as `batches`, but that they end.
+        """
+        packed = self.packed if packed is None else packed
+        rows = records.serialized(self.paths).batch(batch_size, drop_remainder=packed or not self.packed)
+        batches = self._prepared(rows, 0, masks)
+        if packed and not self.packed:
+            batches = batches.map(unpacking.as_packed)
+        if self.packed and not packed:
+            batches = batches.again(unpacking.unpacked(batches.dataset).batch(batch_size, drop_remainder=True))
+        return batches if steps is None else batches.again(batches.dataset.take(steps))
+
+    def sample(self, path: str, rows: int) -> dict[str, tf.Tensor]:
+        """Returns the first rows of one of the files, so many or all that it has; it raises what `batches` does."""
+        one = dataclasses.replace(self, paths=[path])
+        return next(iter(one._prepared(records.serialized([path]).batch(rows).take(1), 0, None)))
 
     def _prepared(self, rows, start, masks):
         """Makes batches of serialized records, of which the first is number `start`."""
@@ -161,20 +195,6 @@ class Records:
         limits = {"input_ids": vocab_size, "masked_lm_ids": vocab_size, "segment_ids": segments}
         limits |= {"masked_lm_positions": length, "next_sentence_positions": length, "next_sentence_labels": 2}
         return {name: limit for name, limit in limits.items() if limit is not None and name in self.lengths}
-
-
-def _paths(patterns):
-    return [path for pattern in patterns for path in _matches(pattern)]
-
-
-def _matches(pattern):
-    paths = [pattern] if os.path.exists(pattern) else sorted(glob.glob(pattern, recursive=True))
-    if not paths:
-        raise ValueError(
-            f"Record files must be there. Received {pattern!r}, which matches none; make some with "
-            "python -m bert_tf create_pretraining_data."
-        )
-    return paths
 
 
 def _length(path):

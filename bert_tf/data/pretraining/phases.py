@@ -2,9 +2,13 @@
 
 import dataclasses
 import itertools
+import os
 import re
 from collections.abc import Callable, Iterator
 
+from absl import logging
+
+from bert_tf.data.pretraining import beside
 from bert_tf.data.pretraining.batches import Records
 from bert_tf.settings import Settings
 
@@ -44,7 +48,8 @@ class Phases:
     phases: tuple[Phase, ...]
 
     def __post_init__(self):
-        check_kind(self.all_records)
+        check_kind("packing", [records.packed for records in self.all_records], self.all_records)
+        check_sentences(self.all_records)
 
     @property
     def num_train_steps(self) -> int:
@@ -116,7 +121,7 @@ def plan_of(settings: Settings) -> Phases:
         )
     if not settings.phases or not settings.input_file:
         lengths = (settings.max_seq_length, settings.max_predictions_per_seq) if settings.input_file else ()
-        records = Records.of(settings.input_file or settings.eval_file, *lengths)
+        records = Records.of(_to_train_on(settings) or settings.eval_file, *lengths)
         return Phases((Phase(records, settings.train_batch_size, settings.num_train_steps),))
     if "max_seq_length" in settings.given:
         raise ValueError(
@@ -124,7 +129,21 @@ def plan_of(settings: Settings) -> Phases:
             f"{settings.phases} and {settings.max_seq_length}; leave `max_seq_length` out."
         )
     steps = settings.num_train_steps if "num_train_steps" in settings.given or "%" in settings.phases else None
-    return parse(settings.phases, settings.input_file, settings.train_batch_size, steps)
+    return parse(settings.phases, _to_train_on(settings), settings.train_batch_size, steps)
+
+
+def _to_train_on(settings):
+    """Returns `input_file` as it is; where there are files to score on, its files without those."""
+    if not (settings.input_file and settings.eval_file):
+        return settings.input_file
+    held_out = beside.find(settings.eval_file)
+    paths = beside.find(settings.input_file, without=held_out)
+    if both := set(map(os.path.realpath, paths)) & set(map(os.path.realpath, held_out)):
+        logging.warning(
+            "%d file(s) of `eval_file`, such as %s, are named in `input_file` too: what is trained on is scored on.",
+            *(len(both), min(both)),
+        )
+    return paths
 
 
 def held_out_of(settings: Settings, plan: Phases) -> Records:
@@ -136,22 +155,24 @@ def held_out_of(settings: Settings, plan: Phases) -> Records:
     if not settings.eval_file:
         return plan.records
     records = Records.of(settings.eval_file)
-    check_kind([plan.records, records])
+    check_sentences([plan.records, records])
     return records
 
 
-def check_kind(several: list[Records]):
-    """Raises ValueError where records are not of one kind, as those of one task must be."""
-    for option, kinds in (
-        ("`packing`", [records.packed for records in several]),
-        ("`sentence_objective`", [records.has_sentences for records in several]),
-    ):
-        if len(set(kinds)) > 1:
-            files = ", ".join(records.paths[0] for records in several)
-            raise ValueError(
-                f"The records of one run, those to score on too, must be made with the same {option}. Received others "
-                f"in {files}; make them alike."
-            )
+def check_sentences(several: list[Records]):
+    """Raises ValueError where some records have labels of sentences and others have none."""
+    check_kind("sentence_objective", [records.has_sentences for records in several], several)
+
+
+def check_kind(option: str, kinds: list, several: list[Records]):
+    """Raises ValueError where records were made with more than one kind of an option."""
+    if len(set(kinds)) > 1:
+        files = ", ".join(records.paths[0] for records in several)
+        whose = "training, those of all phases," if option == "packing" else "one run, those to score on too,"
+        raise ValueError(
+            f"The records of {whose} must be made with the same `{option}`. Received others in {files}; make them "
+            "alike."
+        )
 
 
 def parse(phases: str, patterns: list[str], batch_size: int, num_train_steps: int | None = None) -> Phases:

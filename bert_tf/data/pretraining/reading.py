@@ -30,7 +30,11 @@ class Batches:
 
     def map(self, function) -> "Batches":
         """Returns the batches that `function` makes of these."""
-        return Batches(self.dataset.map(function), self._find_fault)
+        return self.again(self.dataset.map(function))
+
+    def again(self, dataset: tf.data.Dataset) -> "Batches":
+        """Returns the batches of another dataset that reads the same files."""
+        return Batches(dataset, self._find_fault)
 
     def __iter__(self):
         batch = None
