@@ -8,6 +8,7 @@ HEADS = (
     r"cls[/.].*",  # pretraining's, and that of question answering
     r"classifier[/.].*",
     r"tagger[/.].*",  # of a frozen encoder's features
+    r"recurrent[/.].*",  # a BiLSTM and what is on it, for any task
     r"([^/]*[._])?heads?[.].*",  # a part that calls itself so: "task_heads.ner.bias"
 )
 POOLER = "bert/pooler/dense/.*"

@@ -6,10 +6,10 @@
 The same command started again continues a run that was interrupted. All flags: --help; docs/run_classifier.md.
 """
 
-from bert_tf.flags.fine_tuning import FINE_TUNING, LABELS
+from bert_tf.flags.fine_tuning import FINE_TUNING, LABELS, RECURRENT
 from bert_tf.tasks.classification import options
 
-FLAGS = (*FINE_TUNING, *LABELS, *options.FLAGS)
+FLAGS = (*FINE_TUNING, *LABELS, *RECURRENT, *options.FLAGS)
 
 
 def main(settings):

@@ -6,10 +6,10 @@
 The same command started again continues a run that was interrupted. All flags: --help; docs/run_multiple_choice.md.
 """
 
-from bert_tf.flags.fine_tuning import FINE_TUNING, STOPPING
+from bert_tf.flags.fine_tuning import FINE_TUNING, RECURRENT, STOPPING
 from bert_tf.tasks.multiple_choice import options
 
-FLAGS = (*FINE_TUNING, *STOPPING, *options.FLAGS)
+FLAGS = (*FINE_TUNING, *STOPPING, *RECURRENT, *options.FLAGS)
 
 
 def main(settings):

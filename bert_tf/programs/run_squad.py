@@ -6,11 +6,11 @@
 The same command started again continues a run that was interrupted. All flags: --help; docs/run_squad.md.
 """
 
-from bert_tf.flags.fine_tuning import FINE_TUNING
+from bert_tf.flags.fine_tuning import FINE_TUNING, RECURRENT
 from bert_tf.settings import with_default
 from bert_tf.tasks.squad import options
 
-FLAGS = with_default((*FINE_TUNING, *options.FLAGS), max_seq_length=384)
+FLAGS = with_default((*FINE_TUNING, *RECURRENT, *options.FLAGS), max_seq_length=384)
 
 
 def main(settings):

@@ -2,6 +2,47 @@
 
 import tensorflow as tf
 
+from bert_tf.config import EncoderConfig
+from bert_tf.settings import Settings
+from bert_tf.tasks.pretraining.task import PretrainingTask
+
+
+class LeftToRightTask(PretrainingTask):
+    """Learns to predict each next token, from batches that `next_tokens` makes.
+
+    Its scores are `next_token_loss`, `next_token_accuracy` and so on: they are of all tokens, each foretold from those
+    before it, and cannot be held against those of masked LM.
+
+    Args: as `PretrainingTask`; the configuration must say `is_decoder`.
+
+    Raises:
+        ValueError: attention goes both ways, or there is a sentence objective.
+    """
+
+    def __init__(self, config: EncoderConfig, *args, **kwargs):
+        if not config.is_decoder:
+            raise ValueError(
+                "`config` must say is_decoder, or each token would see the next one, which it is to predict. Received: "
+                "is_decoder=False; set it."
+            )
+        super().__init__(config, *args, **kwargs)
+
+    @property
+    def metric_names(self):
+        return tuple(map(_own_name, super().metric_names))
+
+    def metrics(self, outputs, rows=None):
+        return {_own_name(name): value for name, value in super().metrics(outputs, rows).items()}
+
+
+def _own_name(score):
+    return score.replace("masked_lm_", "next_token_", 1)
+
+
+def left_to_right(config: EncoderConfig, sentence_objective: str, packed: bool, settings: Settings) -> LeftToRightTask:
+    """Returns the task; see `objectives.Objective.make_task`."""
+    return LeftToRightTask(config, sentence_objective, packed, settings.rematerialize)
+
 
 def next_tokens(batch):
     """Turns a batch for masked LM into one for the left-to-right model: every token predicts the one after it.

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from bert_tf.config import EncoderConfig
 from bert_tf.names import SENTENCE_OBJECTIVES
 from bert_tf.settings import Settings
-from bert_tf.tasks.pretraining.left_to_right import next_tokens
+from bert_tf.tasks.pretraining.left_to_right import left_to_right, next_tokens
 from bert_tf.tasks.pretraining.task import PretrainingTask
 from bert_tf.tasks.protocols import Tensors, Trainable
 
@@ -40,6 +40,6 @@ class Objective:
 OBJECTIVES = {
     "masked_lm": Objective(),
     "left_to_right": Objective(
-        of_batch=next_tokens, is_decoder=True, draws_masks=False, sentence_objectives=("none",)
+        make_task=left_to_right, of_batch=next_tokens, is_decoder=True, draws_masks=False, sentence_objectives=("none",)
     ),
 }
