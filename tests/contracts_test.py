@@ -292,7 +292,7 @@ OUR_FLAGS = {
     "layerwise_lr_decay": 1.0, "unfreeze_epochs": 0.0, "reinit_layers": 0, "lora_rank": 0, "lora_alpha": None,
     "lora_targets": ["query", "value"], "problem_type": "single_label",
     "label_separator": ",", "class_weights": None, "label_smoothing": 0.0, "early_stopping": 0,
-    "fit_temperature": False, "long_text": "truncate", "doc_stride": None, "max_windows": 32,
+    "fit_temperature": False, "long_text": "truncate", "doc_stride": None, "max_windows": 32, "lstm_units": None,
 }  # fmt: skip
 
 
@@ -314,7 +314,7 @@ OUR_SQUAD_FLAGS = {
     "export_dir": None, "export_dtype": "float32", "save_format": [],
     "worker_hosts": [], "task_index": None, "freeze_layers": "0",
     "layerwise_lr_decay": 1.0, "unfreeze_epochs": 0.0, "reinit_layers": 0, "lora_rank": 0, "lora_alpha": None,
-    "lora_targets": ["query", "value"],
+    "lora_targets": ["query", "value"], "lstm_units": None,
 }  # fmt: skip
 
 

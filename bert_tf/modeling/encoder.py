@@ -132,7 +132,7 @@ class Encoder(keras.Model):
         return seed_scope(current_seed() + tf.constant([0, n]))
 
     def pooled(self, token, training=None):
-        """Returns `pooled_output` for tokens that stand for rows, float [..., H]: the pooler's output, or themselves."""
+        """Returns `pooled_output` for tokens that stand for rows, float [..., H]: the pooler's, or themselves."""
         return self.pooler(token, training=training) if self.pooler else token
 
     def _run(self, block, x, bias, training, return_probs):

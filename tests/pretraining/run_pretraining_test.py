@@ -22,6 +22,7 @@ KEYS = {  # of google-research/bert's eval_results.txt
 STEPS = 60
 WHOLE = (f"--num_train_steps={STEPS}", "--save_checkpoints_steps=30")
 WITHOUT_SENTENCES = {"global_step", "loss", "masked_lm_accuracy", "masked_lm_loss"}
+LEFT_TO_RIGHT = {"global_step", "loss", "next_token_accuracy", "next_token_loss"}
 SHORT = ("--num_train_steps=4", "--save_checkpoints_steps=2", "--do_eval", "--max_eval_steps=2")
 
 # Name -> (records, flags, keys of eval_results.txt). Those of QUICK run with the quick tests.
@@ -32,9 +33,9 @@ VARIANTS = {
          "--gradient_accumulation_steps=2"],
         KEYS,
     ),
-    "left to right": ("alone", ["--objective=left_to_right", "--schedule=cosine"], WITHOUT_SENTENCES),
-    "left to right, with sentences": ("train", ["--objective=left_to_right"], WITHOUT_SENTENCES),
-    "left to right, packed": ("packed", ["--objective=left_to_right"], WITHOUT_SENTENCES),
+    "left to right": ("alone", ["--objective=left_to_right", "--schedule=cosine"], LEFT_TO_RIGHT),
+    "left to right, with sentences": ("train", ["--objective=left_to_right"], LEFT_TO_RIGHT),
+    "left to right, packed": ("packed", ["--objective=left_to_right"], LEFT_TO_RIGHT),
     "MLM alone": ("alone", [], WITHOUT_SENTENCES),
     "masked as they are read": ("unmasked", ["--masking=whole_word"], KEYS),
     "packed": ("packed", ["--schedule=polynomial"], KEYS),
@@ -186,6 +187,15 @@ def test_other_sizes_or_pieces_do_not_continue_a_run(quick, name):
     said = quick[1][name]
     assert "continues only with the settings" in said["log"] and OTHERS[name] in said["log"]
     assert said["written"] == [] and quick[1]["whole"]["written"]
+
+
+def test_left_to_right_is_named_what_it_is_everywhere(quick):
+    folder = quick[0] / "left_to_right"
+    names = {name for line in read_history(folder / "history.jsonl") for name in line}
+    assert {"next_token_accuracy", "next_token_loss"} <= names and not any("masked_lm" in name for name in names)
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    assert "next_token_accuracy" in page and "masked_lm" not in page
+    assert bert_tf.load(folder).config.is_decoder
 
 
 def test_a_left_to_right_model_fills_no_blanks(quick):
