@@ -44,6 +44,7 @@ class EncoderConfig:
         initializer_range: standard deviation of the truncated normal that weights start from.
         layer_norm_eps: added to the variance in every LayerNorm.
         has_pooler: whether `pooled_output` is tanh of a linear map of the first token; else it is that token itself.
+            With `is_decoder` it is the last token's, which has seen the others.
         first_position: the row of the position table that belongs to the first token; what is before it is not used.
         embedding_size: width E of the embeddings, from which a linear map leads to H ("factorized", Lan et al. 2019,
             section 3.1); None: H, without a map.

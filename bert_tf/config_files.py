@@ -104,6 +104,16 @@ def tied_in(directory: str | os.PathLike) -> bool:
     return path is None or read(path).get("tie_word_embeddings") is not False
 
 
+def is_decoder_in(directory: str | os.PathLike) -> bool:
+    """Returns whether the configuration in a directory, if there is one, says that its model learned left to right.
+
+    Raises:
+        ValueError: the file holds no JSON object.
+    """
+    path = _file_in(directory)
+    return path is not None and read(path).get("is_decoder") is True
+
+
 def _file_in(directory):
     """Returns the first of CONFIG_FILES in a directory, or None."""
     paths = (os.path.join(os.fspath(directory), name) for name in CONFIG_FILES)

@@ -97,6 +97,8 @@ class Family:
         classes: how the names of its classes begin in Transformers: BertModel.
         keras_hub: what KerasHub has of it; None: nothing that holds its weights.
         masked_lm_act: what Transformers' masked-LM head computes with, whatever `hidden_act` says; None: with that.
+        causal_lm: how the name of Transformers' class of left-to-right models ends; None: it has none, and its encoder
+            attends both ways whatever `is_decoder` says.
     """
 
     name_map: str
@@ -111,6 +113,7 @@ class Family:
     classes: str = "Bert"
     keras_hub: KerasHub | None = None
     masked_lm_act: str | None = None
+    causal_lm: str | None = "ForCausalLM"
 
     def tokenizing_by(self, kind: str) -> Mapping[str, Any]:
         """Returns `tokenizing` where the tokenizer is the family's own, {} where a model has another one."""
@@ -181,6 +184,7 @@ _ROBERTA = Family(
 FAMILIES: dict[str, Family] = {  # the key is Hugging Face's `model_type`
     "bert": Family(
         name_map="bert",
+        causal_lm="LMHeadModel",
         keras_hub=KerasHub("Bert", "bert", {"hidden_act": "gelu_tanh", "layer_norm_eps": 1e-12}),
         sizes=sizes.BERT,
     ),
@@ -189,6 +193,7 @@ FAMILIES: dict[str, Family] = {  # the key is Hugging Face's `model_type`
     "distilbert": Family(
         name_map="distilbert",
         classes="DistilBert",
+        causal_lm=None,
         keras_hub=KerasHub("DistilBert", "distil_bert", {"hidden_act": "gelu", "layer_norm_eps": 1e-12}, False),
         template=Template(second_segment=0),
         keys={
@@ -223,6 +228,7 @@ FAMILIES: dict[str, Family] = {  # the key is Hugging Face's `model_type`
     "albert": Family(
         name_map="albert",
         classes="Albert",
+        causal_lm=None,
         tokenizer="unigram",
         template=Template(pad="<pad>", unknown="<unk>"),
         tokenizing={"do_lower_case": True, "keep_accents": False, "straight_quotes": True, "split_digit_comma": True},

@@ -13,7 +13,7 @@ from bert_tf.checkpoints import convert, heads, keras_hub, shapes
 from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.checkpoints.writers.description import LABELS_FILE, write_labels
 from bert_tf.config import EncoderConfig, template_for
-from bert_tf.config_files import CONFIG_FILES
+from bert_tf.config_files import CONFIG_FILES, is_decoder_in
 from bert_tf.extraction.extractor import Extractor, Texts
 from bert_tf.files import brief, read_text
 from bert_tf.modeling.encoder import Encoder
@@ -193,12 +193,30 @@ def load_description(
     here = next((d for d in directories if any(os.path.exists(os.path.join(d, f)) for f in CONFIG_FILES)), None)
     here = here or next(iter(directories), os.path.dirname(vocab_file or ""))
     config = dataclasses.replace(EncoderConfig.load(config_file or here), lora=None)
+    if config_file and directories and not config.is_decoder:
+        config = _left_to_right_as_trained(config, config_file, here)
     family = families.family(config.model_type)
     if preset := keras_hub.tokenizer_of(here):
         vocab_file, do_lower_case = vocab_file or preset[0], preset[1] if do_lower_case is None else do_lower_case
     tokenizer = read_tokenizer(here, family, template_for(config), do_lower_case, vocab_file)
     check_vocabulary(tokenizer, config)
     return Description(config, tokenizer, read_labels(here, config))
+
+
+def _left_to_right_as_trained(config, config_file, directory):
+    """Returns the configuration with `is_decoder` where the checkpoint's own has it: it learned to see the left only.
+
+    The file that a model was pretrained by is google-research/bert's, which knows no such key.
+    """
+    if not is_decoder_in(directory):
+        return config
+    if "is_decoder" in config.extra:
+        raise ValueError(
+            "`bert_config_file` must say of is_decoder what the model's own configuration says. Received "
+            f"{config_file}, which says false, for the left-to-right model in {directory}; take the key out of it."
+        )
+    logging.warning("%s does not say is_decoder: it is true, as in %s.", config_file, directory)
+    return dataclasses.replace(config, is_decoder=True)
 
 
 def check_vocabulary(tokenizer: BaseTokenizer, config: EncoderConfig):

@@ -9,6 +9,7 @@ HEADS = (
     r"classifier[/.].*",
     r"generator/.*",  # a whole network: what was trained beside a model that tells replaced tokens
     r"tagger[/.].*",  # of a frozen encoder's features
+    r"recurrent[/.].*",  # a BiLSTM and what is on it, for any task
     r"([^/]*[._])?heads?[.].*",  # a part that calls itself so: "task_heads.ner.bias"
 )
 POOLER = "bert/pooler/dense/.*"

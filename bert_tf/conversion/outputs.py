@@ -1,6 +1,8 @@
 """What a model computes from a text: of its encoder and of every head whose weights it has."""
 
 import dataclasses
+import functools
+import re
 from collections.abc import Mapping
 
 import keras
@@ -103,12 +105,14 @@ def _spans(config, arrays):
     return _in_cls(QuestionAnsweringHead(**_FLOAT32), config), call
 
 
-def _tagger(config, arrays):
+def _bilstm(name, config, arrays):
     """The head on chosen layers, which weights do not name: any will do to tell two sets of weights apart."""
-    shares, (_, width, gates) = arrays.get("tagger/layer_sum/layer_weights"), arrays["tagger/lstm_0/kernel"].shape
+    shares, (_, width, gates) = arrays.get(f"{name}/layer_sum/layer_weights"), arrays[f"{name}/lstm_0/kernel"].shape
     count = width // config.hidden_size if shares is None else len(shares)
-    num_labels = len(arrays["tagger/classifier/output_bias"])
-    head = BiLSTMHead(num_labels, gates // GATES, shares is not None, **_FLOAT32)
+    num_labels = len(arrays[f"{name}/classifier/output_bias"])
+    num_layers = sum(re.fullmatch(rf"{name}/lstm_\d+/kernel", path) is not None for path in arrays)
+    options = {"is_weighted": shares is not None, "num_layers": num_layers, "name": name}
+    head = BiLSTMHead(num_labels, gates // GATES, **options, **_FLOAT32)
     head.build([(None, None, config.hidden_size)] * count)
     return head, lambda head, x, encoder: head([x] * count, tf.ones(tf.shape(x)[:2], tf.int32))
 
@@ -119,5 +123,6 @@ _HEADS = {
     "cls/replaced_tokens": _replaced_tokens,
     "cls/seq_relationship": _next_sentence,
     "cls/squad": _spans,
-    "tagger": _tagger,
+    "recurrent": functools.partial(_bilstm, "recurrent"),
+    "tagger": functools.partial(_bilstm, "tagger"),
 }

@@ -46,9 +46,16 @@ def model_card(
         _scores(facts),
         _signatures(signatures),
         _table("Versions", _versions(facts)),
-        _list("Known limits", [*served.task.limits(served.max_seq_length), "Bytes that are not UTF-8 are dropped."]),
+        _list("Known limits", [*_limits(served)]),
     ]
     return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def _limits(served):
+    yield from served.task.limits(served.max_seq_length)
+    if served.task.config.is_decoder:
+        yield "Its encoder reads from left to right: what it makes of a piece depends on those before it alone."
+    yield "Bytes that are not UTF-8 are dropped."
 
 
 def _model(served, options, facts):

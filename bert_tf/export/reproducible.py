@@ -8,6 +8,7 @@ from tensorflow.core.protobuf import fingerprint_pb2, saved_model_pb2
 from tensorflow.python.saved_model.pywrap_saved_model import fingerprinting
 
 _NUMBER = re.compile(r"_(\d+)$")
+_OWN_GRADIENT = b"CustomGradient-"  # of tf.custom_gradient, whose function an export does not have
 
 
 def renumber_functions(saved: saved_model_pb2.SavedModel):
@@ -61,6 +62,8 @@ def _rename_in_nodes(nodes, names):
     for node in nodes:
         if node.op in names:
             node.op = names[node.op]
+        if "_gradient_op_type" in node.attr and node.attr["_gradient_op_type"].s.startswith(_OWN_GRADIENT):
+            del node.attr["_gradient_op_type"]
         _rename_in_attributes(node.attr, names)
 
 

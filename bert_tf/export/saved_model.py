@@ -68,7 +68,9 @@ def export(
 def _write_version(directory, served, options, facts):
     with quiet():
         functions = served.signatures()
-        tf.saved_model.save(served, directory, signatures=functions)
+        # Functions for gradients of our own would be numbered by what the process did, and nobody trains an export.
+        without = tf.saved_model.SaveOptions(experimental_custom_gradients=False)
+        tf.saved_model.save(served, directory, signatures=functions, options=without)
     signatures = _finish(os.path.join(directory, "saved_model.pb"))
     write_fingerprint(directory)
     requests = sample_requests(served)

@@ -49,7 +49,8 @@ class Extractor:
         finish: what is made of the pooled vectors, float32 [n, D], before they are normalized; in the graph.
 
     Raises:
-        ValueError: the model has no such layers, there is no such pooling, or its rows are shorter.
+        ValueError: the model has no such layers, there is no such pooling or the model's says nothing, or its rows are
+            shorter.
     """
 
     def __init__(
@@ -65,7 +66,7 @@ class Extractor:
     ):
         config = encoder.config
         check_layers(layers, config.num_hidden_layers)
-        check_pooling(pooling)
+        check_pooling(pooling, config.is_decoder)
         self.max_seq_length = max_seq_length or config.max_length
         if not tokenizer.template.special(1) < self.max_seq_length <= config.max_length:
             raise ValueError(

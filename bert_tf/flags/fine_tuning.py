@@ -38,6 +38,11 @@ STOPPING = (
          "integer", low=0),  # fmt: skip
 )
 
+RECURRENT = (
+    Flag("lstm_units", None, "Units of each direction of a BiLSTM between the encoder and the head, as the paper has "
+         "it on a left-to-right encoder; default: no BiLSTM.", "integer", low=1),  # fmt: skip
+)
+
 # What every task's program has beside the task's own flags; and what it has where each example, or word, has a label.
 FINE_TUNING = (*MODEL, *RUN, *LAYERS, *LORA, *EXPORT, *GOOGLE_TPU)
 LABELS = (*LOSS, *STOPPING)

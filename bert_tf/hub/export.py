@@ -4,6 +4,7 @@ import os
 
 import keras
 import tensorflow as tf
+from absl import logging
 
 from bert_tf import model_files
 from bert_tf.checkpoints import convert, heads
@@ -64,10 +65,13 @@ def _checked_length(length, most, template):
 
 
 def _masked_lm_head(path, bert):
-    """Returns the head of masked language modelling with the checkpoint's weights; None where it has none."""
+    """Returns the head of masked language modelling with the checkpoint's weights; None: it has none of that."""
     if not any(name.startswith(_HEAD) for name in bert.others):
         return None
     c = bert.config
+    if c.is_decoder:
+        logging.warning("%s learned left to right, and has no head for masked language modelling: no `mlm`.", path)
+        return None
     numbers = (c.vocab_size, c.hidden_act, c.initializer_range, c.layer_norm_eps, c.embedding_size)
     head = MaskedLMHead(*numbers, c.tie_word_embeddings)
     with keras.name_scope("cls"):

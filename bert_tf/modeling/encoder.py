@@ -12,6 +12,7 @@ from bert_tf.modeling.attention import attention_bias
 from bert_tf.modeling.block import TransformerBlock
 from bert_tf.modeling.embeddings import Embeddings
 from bert_tf.modeling.layers import Linear, current_seed, seed_scope
+from bert_tf.modeling.pooling import pool
 
 
 @keras.saving.register_keras_serializable("bert_tf")
@@ -27,12 +28,13 @@ class Encoder(keras.Model):
     (absent: zeros); `sentence_ids` for packed rows (1, 2, ... for each sentence in the row, 0 = padding; absent: one
     sentence a row): then positions start again with each sentence and attention stays inside it.
 
-    Where the configuration says `is_decoder`, every token attends to itself and to those before it only. Where it has
-    adapters (`lora`), they and the pooler can be trained and all else cannot. An encoder that is not `trainable` gives
-    in training what it gives elsewhere: it drops nothing, and keeps nothing for a gradient.
+    Where the configuration says `is_decoder`, every token attends to itself and to those before it only; then the last
+    token, and not the first, stands for the row. Where it has adapters (`lora`), they and the pooler can be trained and
+    all else cannot. An encoder that is not `trainable` gives in training what it gives elsewhere: it drops nothing, and
+    keeps nothing for a gradient.
 
-    Outputs: a dict of `sequence_output` [B, S, H]; `pooled_output` [B, H], tanh of a linear map of the first token, or
-    without a pooler (`has_pooler`) the first token as it is;
+    Outputs: a dict of `sequence_output` [B, S, H]; `pooled_output` [B, H], tanh of a linear map of the first token
+    (with `is_decoder` the last that is not padding), or without a pooler (`has_pooler`) that token as it is;
     `embedding_output` [B, S, H], what the first block reads;
     `encoder_outputs`, the list of every block's [B, S, H]; with `return_attention_probs=True` also `attention_probs`,
     a list of [B, A, S, S]. All in the compute dtype.
@@ -114,7 +116,8 @@ class Encoder(keras.Model):
                 x, p = self._run(block, x, bias, training, return_attention_probs)
             layers.append(x)
             probs.append(p)
-        outputs = {"sequence_output": x, "pooled_output": self.pooled(x[:, 0])}
+        whole = pool("last_token", x, mask) if self.config.is_decoder else x[:, 0]  # the token that has seen the row
+        outputs = {"sequence_output": x, "pooled_output": self.pooled(whole)}
         outputs |= {"embedding_output": embedded, "encoder_outputs": layers}
         return outputs | ({"attention_probs": probs} if return_attention_probs else {})
 
@@ -130,9 +133,9 @@ class Encoder(keras.Model):
             return contextlib.nullcontext()
         return seed_scope(current_seed() + tf.constant([0, n]))
 
-    def pooled(self, first_token, training=None):
-        """Returns what `pooled_output` is for first tokens, float [..., H]: the pooler's output, or themselves."""
-        return self.pooler(first_token, training=training) if self.pooler else first_token
+    def pooled(self, token, training=None):
+        """Returns `pooled_output` for tokens that stand for rows, float [..., H]: the pooler's, or themselves."""
+        return self.pooler(token, training=training) if self.pooler else token
 
     def block_of(self, layer):
         """Returns the block of a layer, 1 being the lowest; layers may share one."""

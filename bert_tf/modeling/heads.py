@@ -108,3 +108,14 @@ class QuestionAnsweringHead(keras.layers.Layer):
 
     def get_config(self):
         return super().get_config() | {"initializer_range": self.initializer_range}
+
+
+def span_logits(logits, input_mask) -> dict:
+    """Returns two scores for every piece as `QuestionAnsweringHead` does, of logits that another head made.
+
+    Args:
+        logits: float32 [B, S, 2].
+        input_mask: int32 [B, S].
+    """
+    both = keras.ops.where(keras.ops.expand_dims(input_mask, -1) > 0, logits, _NEVER)
+    return {"start_logits": both[..., 0], "end_logits": both[..., 1]}

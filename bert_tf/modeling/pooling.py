@@ -107,13 +107,18 @@ def pool(pooling: Pooling, values: tf.Tensor, input_mask: tf.Tensor) -> tf.Tenso
     return tf.concat([_POOLINGS[name](values, mask) for name in _names(pooling)], -1)
 
 
-def check_pooling(pooling: Pooling):
-    """Raises ValueError where there is no such pooling."""
+def check_pooling(pooling: Pooling, is_decoder: bool = False):
+    """Raises ValueError where there is no such pooling, or it says nothing of a text: `EncoderConfig.is_decoder`."""
     wrong = [name for name in _names(pooling) if name not in POOLINGS]
     if wrong or not len(pooling):
         raise ValueError(
             f"`pooling` must be one of {', '.join(POOLINGS)}, or several. Received: {wrong[0] if wrong else ''!r}; "
             "choose one."
+        )
+    if is_decoder and "cls" in _names(pooling):
+        raise ValueError(
+            "`pooling` must not be cls for a left-to-right model (is_decoder in its configuration), whose first piece "
+            "has seen nothing of the text. Received: cls; choose last_token, which has seen all of it, or mean."
         )
 
 

@@ -1,4 +1,10 @@
-"""A head that reads features both ways: the BiLSTM of the BERT paper's feature-based approach (section 5.3)."""
+"""A head that reads features both ways: the BiLSTMs of the BERT paper.
+
+They are on a frozen encoder in its feature-based approach (section 5.3), and on a left-to-right one, which lacks the
+right side, in its ablation (section 5.1).
+"""
+
+from collections.abc import Mapping
 
 import keras
 import tensorflow as tf
@@ -7,6 +13,8 @@ from bert_tf.modeling import lstm_loop
 from bert_tf.modeling.heads import ClassificationHead
 from bert_tf.modeling.layers import Dropout
 from bert_tf.modeling.pooling import LayerSum
+
+RECURRENT = "recurrent"  # how the paths of a BiLSTM's weights begin on an encoder that is trained with it
 
 
 @keras.saving.register_keras_serializable("bert_tf")
@@ -74,29 +82,42 @@ class BiLSTM(keras.layers.Layer):
 
 @keras.saving.register_keras_serializable("bert_tf")
 class BiLSTMHead(keras.layers.Layer):
-    """A sum of layers or all of them side by side, two `BiLSTM` layers, and a linear layer, for every piece.
+    """A sum of layers or all of them side by side, `BiLSTM` layers, and a linear layer, for every piece or the row.
 
     Args:
         num_labels: width of the output.
         units: of each direction of each `BiLSTM`.
         is_weighted: sum the layers with learned weights (`LayerSum`); otherwise they are put side by side.
-        dropout: before each of the three parts.
+        dropout: before each of the parts.
         initializer_range: standard deviation of the last layer's start.
+        num_layers: how many `BiLSTM` layers.
+        of_row: one output for the row, from what each direction says at its end.
 
-    Inputs: `layers`, a list of float [B, S, H]; `input_mask` int32 [B, S]. Output: float32 [B, S, num_labels], scores
-    before softmax.
-    Weights: those of `layer_sum`, if any, of `lstm_0`, `lstm_1` and `classifier`.
+    Inputs: `layers`, a list of float [B, S, H]; `input_mask` int32 [B, S]. Output: float32 [B, S, num_labels], or
+    `of_row` [B, num_labels], scores before softmax.
+    Weights: those of `layer_sum`, if any, of `lstm_0`, `lstm_1` ... and `classifier`.
     """
 
-    def __init__(self, num_labels, units=256, is_weighted=False, dropout=0.1, initializer_range=0.02, **kwargs):
+    def __init__(
+        self,
+        num_labels,
+        units=256,
+        is_weighted=False,
+        dropout=0.1,
+        initializer_range=0.02,
+        num_layers=2,
+        of_row=False,
+        **kwargs,
+    ):
         kwargs.setdefault("name", "tagger")
         super().__init__(**kwargs)
         self.num_labels, self.units, self.is_weighted = num_labels, units, is_weighted
         self.dropout_rate, self.initializer_range = dropout, initializer_range
+        self.num_layers, self.of_row = num_layers, of_row
         numbers = {"dtype": self.dtype_policy}
         self.layer_sum = LayerSum(name="layer_sum", **numbers) if is_weighted else None
-        self.dropouts = [Dropout(dropout, name=f"dropout_{n}", **numbers) for n in range(2)]
-        self.lstms = [BiLSTM(units, name=f"lstm_{n}", **numbers) for n in range(2)]
+        self.dropouts = [Dropout(dropout, name=f"dropout_{n}", **numbers) for n in range(num_layers)]
+        self.lstms = [BiLSTM(units, name=f"lstm_{n}", **numbers) for n in range(num_layers)]
         self.classifier = ClassificationHead(num_labels, dropout, initializer_range, **numbers)
 
     def build(self, layers_shape, *_):
@@ -113,10 +134,13 @@ class BiLSTMHead(keras.layers.Layer):
         x = self.layer_sum(layers) if self.layer_sum else tf.concat(layers, -1)
         for dropout, lstm in zip(self.dropouts, self.lstms, strict=True):
             x = lstm(dropout(x, training=training), input_mask)
+        if self.of_row:  # over padding the states stay as they are
+            x = tf.concat([x[:, -1, : self.units], x[:, 0, self.units :]], -1)
         return self.classifier(x, training=training)
 
     def compute_output_spec(self, layers, input_mask, training=None):
-        return keras.KerasTensor((*input_mask.shape, self.num_labels), "float32")
+        shape = input_mask.shape[:1] if self.of_row else input_mask.shape
+        return keras.KerasTensor((*shape, self.num_labels), "float32")
 
     def get_config(self):
         return super().get_config() | {
@@ -125,4 +149,25 @@ class BiLSTMHead(keras.layers.Layer):
             "is_weighted": self.is_weighted,
             "dropout": self.dropout_rate,
             "initializer_range": self.initializer_range,
+            "num_layers": self.num_layers,
+            "of_row": self.of_row,
         }
+
+
+def bilstm_on_top(encoder, inputs: Mapping, num_labels: int, units: int, of_row: bool = False):
+    """Returns what a fresh `BiLSTMHead` of one layer makes of an encoder that is trained with it.
+
+    Args:
+        encoder: an `Encoder`, whose pooler stays unused.
+        inputs: its inputs; `input_mask` must be there.
+        num_labels, units, of_row: as in `BiLSTMHead`.
+
+    Returns:
+        float32 [B, S, num_labels] or [B, num_labels].
+    """
+    if encoder.pooler:
+        encoder.pooler.trainable = False
+    c = encoder.config
+    numbers = {"dropout": c.hidden_dropout_prob, "initializer_range": c.initializer_range}
+    head = BiLSTMHead(num_labels, units, num_layers=1, of_row=of_row, name=RECURRENT, **numbers)
+    return head([encoder(inputs)["sequence_output"]], inputs["input_mask"])

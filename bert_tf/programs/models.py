@@ -25,7 +25,10 @@ def describe_model(settings: Settings):
     from bert_tf.model_files import load_description
 
     files = settings.bert_config_file, settings.vocab_file, settings.do_lower_case
-    return load_description(model_paths(settings), *files)
+    paths = model_paths(settings)
+    if settings.do_train and settings.overwrite_output_dir and all(files[:2]):
+        paths = [settings.init_checkpoint]  # what is thrown away says nothing of the model that takes its place
+    return load_description(paths, *files)
 
 
 def with_vocabulary_of(settings: Settings, several: list) -> Settings:

@@ -7,10 +7,10 @@ The same command started again continues a run that was interrupted. All flags: 
 """
 
 from bert_tf.flags.distillation import OF_TASKS as TEACHER
-from bert_tf.flags.fine_tuning import FINE_TUNING, LABELS
+from bert_tf.flags.fine_tuning import FINE_TUNING, LABELS, RECURRENT
 from bert_tf.tasks.classification import options
 
-FLAGS = (*FINE_TUNING, *LABELS, *TEACHER, *options.FLAGS)
+FLAGS = (*FINE_TUNING, *LABELS, *RECURRENT, *TEACHER, *options.FLAGS)
 
 
 def main(settings):

@@ -7,10 +7,10 @@ The same command started again continues a run that was interrupted. All flags: 
 """
 
 from bert_tf.flags.distillation import OF_TASKS as TEACHER
-from bert_tf.flags.fine_tuning import FINE_TUNING, STOPPING
+from bert_tf.flags.fine_tuning import FINE_TUNING, RECURRENT, STOPPING
 from bert_tf.tasks.multiple_choice import options
 
-FLAGS = (*FINE_TUNING, *STOPPING, *TEACHER, *options.FLAGS)
+FLAGS = (*FINE_TUNING, *STOPPING, *RECURRENT, *TEACHER, *options.FLAGS)
 
 
 def main(settings):

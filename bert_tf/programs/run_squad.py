@@ -7,11 +7,11 @@ The same command started again continues a run that was interrupted. All flags: 
 """
 
 from bert_tf.flags.distillation import OF_TASKS as TEACHER
-from bert_tf.flags.fine_tuning import FINE_TUNING
+from bert_tf.flags.fine_tuning import FINE_TUNING, RECURRENT
 from bert_tf.settings import with_default
 from bert_tf.tasks.squad import options
 
-FLAGS = with_default((*FINE_TUNING, *TEACHER, *options.FLAGS), max_seq_length=384)
+FLAGS = with_default((*FINE_TUNING, *RECURRENT, *TEACHER, *options.FLAGS), max_seq_length=384)
 
 
 def main(settings):

@@ -7,10 +7,16 @@ The same command started again continues a run that was interrupted. All flags: 
 """
 
 from bert_tf.flags.distillation import OF_TASKS as TEACHER
-from bert_tf.flags.fine_tuning import FINE_TUNING, LABELS
+from bert_tf.flags.fine_tuning import FINE_TUNING, LABELS, RECURRENT
+from bert_tf.settings import with_attributes
 from bert_tf.tasks.tagging import options
 
-FLAGS = (*FINE_TUNING, *LABELS, *TEACHER, *options.FLAGS)
+FLAGS = with_attributes(
+    (*FINE_TUNING, *LABELS, *RECURRENT, *TEACHER, *options.FLAGS),
+    "lstm_units",
+    help="Units of each direction of the BiLSTM: with --features of its two layers, 256 by default; without, of one "
+    "layer between the encoder and the head, which is not there by default.",
+)
 
 
 def main(settings):

@@ -2,17 +2,6 @@
 
 import tensorflow as tf
 
-from bert_tf.config import EncoderConfig
-
-
-def check_first_token(config: EncoderConfig, what: str):
-    """Raises ValueError where the first token, which `what` reads, sees nothing of the texts."""
-    if config.is_decoder:
-        raise ValueError(
-            f"{what} must have an encoder that sees both sides, since it reads the first token, [CLS]. Received a "
-            "left-to-right model (is_decoder in its configuration), whose first token sees only itself; name another."
-        )
-
 
 def single_rows(tokenizer, texts, max_seq_length: int) -> dict[str, tf.Tensor]:
     """Returns one row for each text or pair, cut as `Tokenizer.pack` cuts; what `Served.read` is for most tasks.

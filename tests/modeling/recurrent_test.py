@@ -29,6 +29,19 @@ def test_harness_of_the_head(tmp_path, is_weighted, width):
     check_layer(BiLSTMHead, arguments, ([X, X[::-1]], MASK), weights, tmp_path, half_dtype="float32")
 
 
+def test_a_head_of_the_row_reads_both_ends_whatever_the_padding():
+    head = BiLSTMHead(3, 4, num_layers=1, of_row=True, dropout=0.0)
+    logits = head([X], MASK)
+    assert {v.path for v in head.variables} == {
+        *(f"tagger/lstm_0/{part}" for part in ("kernel", "recurrent_kernel", "bias")),
+        *(f"tagger/classifier/output_{part}" for part in ("weights", "bias")),
+    }
+    states = head.lstms[0](X, MASK).numpy()
+    ends = np.concatenate([states[[0, 1, 2], [4, 2, 0], :4], states[:, 0, 4:]], -1)
+    np.testing.assert_allclose(logits, head.classifier(ends), atol=1e-6)
+    assert head.get_config() == BiLSTMHead.from_config(head.get_config()).get_config()
+
+
 @pytest.fixture(scope="module")
 def both():
     ours = BiLSTM(4)

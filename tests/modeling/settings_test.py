@@ -1,7 +1,5 @@
 """The settings by which families differ, in the whole encoder: what is looked up, pooled and attended to."""
 
-import dataclasses
-
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -9,7 +7,6 @@ import tensorflow as tf
 from bert_tf.modeling.encoder import Encoder
 from bert_tf.modeling.pretrainer import Pretrainer
 from bert_tf.tasks.classification.task import ClassificationTask
-from bert_tf.tasks.pretraining.task import PretrainingTask
 from bert_tf.tasks.squad.task import QuestionAnsweringTask
 from tests import tiny
 from tests.harness import randomize
@@ -77,15 +74,15 @@ def test_a_decoder_sees_nothing_to_the_right():
         assert np.abs(seen[:, 3:] - changed[:, 3:]).max() > 0.01
 
 
-def test_heads_on_the_first_token_refuse_a_decoder():
-    config = dataclasses.replace(tiny.config(), is_decoder=True)
-    message = r"A classifier must have an encoder that sees both sides, .* Received a left-to-right model \(is_decoder"
-    with pytest.raises(ValueError, match=message):
-        ClassificationTask(config, 2)
-    with pytest.raises(ValueError, match=r"must be trained without a sentence objective.*Received: 'sop'"):
-        PretrainingTask(config, "sop")
-    PretrainingTask(config, "none")
-    QuestionAnsweringTask(config)
+def test_the_last_token_of_a_decoder_stands_for_its_row():
+    left = _encoder(is_decoder=True, has_pooler=False)
+    outputs = left({"input_ids": IDS, "input_mask": MASK})
+    last = outputs["sequence_output"].numpy()[[0, 1], [4, 5]]  # the first row ends in padding
+    np.testing.assert_array_equal(outputs["pooled_output"], last)
+    with_pooler = _encoder(is_decoder=True)
+    outputs = with_pooler({"input_ids": IDS, "input_mask": MASK})
+    last = tf.gather(outputs["sequence_output"], [4, 5], batch_dims=1)
+    np.testing.assert_allclose(outputs["pooled_output"], with_pooler.pooler(last), atol=1e-6)
 
 
 def test_segments_beyond_the_table_are_refused():

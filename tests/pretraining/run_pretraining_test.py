@@ -30,6 +30,7 @@ OF_REPLACED = {
     "global_step", "loss", "masked_lm_accuracy", "masked_lm_loss", "replaced_accuracy",
     "replaced_accuracy_of_commonest", "replaced_loss", "replaced_precision", "replaced_recall", "replaced_share",
 }  # fmt: skip
+LEFT_TO_RIGHT = {"global_step", "loss", "next_token_accuracy", "next_token_loss"}
 SHORT = ("--num_train_steps=4", "--save_checkpoints_steps=2", "--do_eval", "--max_eval_steps=2")
 
 NUMBERS = ("--weight_decay_rate=0.1", "--adam_beta2=0.98", "--clip_norm=0", "--dropout_prob=0.2")
@@ -42,9 +43,9 @@ VARIANTS = {
          "--gradient_accumulation_steps=2", *NUMBERS],
         KEYS,
     ),
-    "left to right": ("alone", ["--objective=left_to_right", "--schedule=cosine"], WITHOUT_SENTENCES),
-    "left to right, with sentences": ("train", ["--objective=left_to_right"], WITHOUT_SENTENCES),
-    "left to right, packed": ("packed", ["--objective=left_to_right"], WITHOUT_SENTENCES),
+    "left to right": ("alone", ["--objective=left_to_right", "--schedule=cosine"], LEFT_TO_RIGHT),
+    "left to right, with sentences": ("train", ["--objective=left_to_right"], LEFT_TO_RIGHT),
+    "left to right, packed": ("packed", ["--objective=left_to_right"], LEFT_TO_RIGHT),
     "replaced tokens": ("train", ["--objective=electra", "--generator_size=0.5"], OF_REPLACED),
     "replaced tokens, all at once": (
         "packed",
@@ -257,6 +258,15 @@ def test_other_sizes_or_pieces_do_not_continue_a_run(quick, name):
     assert OTHERS[name] in said["log"]
     assert ("num_hidden_layers: 1 then, 2 now" in said["log"]) == (name == "other sizes")
     assert said["written"] == [] and quick[1]["whole"]["written"]
+
+
+def test_left_to_right_is_named_what_it_is_everywhere(quick):
+    folder = quick[0] / "left_to_right"
+    names = {name for line in read_history(folder / "history.jsonl") for name in line}
+    assert {"next_token_accuracy", "next_token_loss"} <= names and not any("masked_lm" in name for name in names)
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    assert "next_token_accuracy" in page and "masked_lm" not in page
+    assert bert_tf.load(folder).config.is_decoder
 
 
 def test_a_left_to_right_model_fills_no_blanks(quick):

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from bert_tf.corpus.packing import pack
 from bert_tf.data.features import fake_batch
-from bert_tf.tasks.pretraining.left_to_right import next_tokens
+from bert_tf.tasks.pretraining.left_to_right import LeftToRightTask, next_tokens
 from bert_tf.tasks.pretraining.task import PretrainingTask
 from bert_tf.training.optimizer import AdamW
 from bert_tf.training.step import StepConfig, TrainStep
@@ -265,4 +265,15 @@ def test_an_unknown_objective_is_refused():
 
 def test_left_to_right_has_no_sentence_objective():
     with pytest.raises(ValueError, match=r"\[CLS\], sees nothing of the texts\. Received: 'nsp'; choose \"none\"\."):
-        PretrainingTask(dataclasses.replace(CONFIG, is_decoder=True))
+        LeftToRightTask(dataclasses.replace(CONFIG, is_decoder=True))
+
+
+def test_left_to_right_has_scores_of_its_own():
+    with pytest.raises(ValueError, match="`config` must say is_decoder"):
+        LeftToRightTask(CONFIG, "none")
+    config = dataclasses.replace(CONFIG, is_decoder=True)
+    task, plain = LeftToRightTask(config, "none"), PretrainingTask(config, "none")
+    sums = {f"masked_lm_{name}": np.array([4.0, 2.0]) for name in ("loss", "correct", "weights")}
+    assert task.metrics(sums) == {name.replace("masked_lm", "next_token"): v for name, v in plain.metrics(sums).items()}
+    assert {"next_token_accuracy", "next_token_loss", "loss"} <= set(task.metric_names)
+    assert not any("masked" in name for name in task.metric_names)

@@ -1,7 +1,5 @@
 """What every fine-tuned task must have, and what it has where it says nothing of its own."""
 
-import types
-
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -9,7 +7,7 @@ import tensorflow as tf
 from bert_tf.settings import Settings
 from bert_tf.tasks.registry import TASKS
 from bert_tf.tasks.task import ACTIONS, FineTuned, Outcome, TrainedTask
-from bert_tf.tasks.texts import at_least_one, check_first_token
+from bert_tf.tasks.texts import at_least_one
 from tests import tiny
 
 MUST = (
@@ -102,9 +100,3 @@ def test_where_there_is_no_text_at_all_a_row_has_one_piece():
     assert at_least_one(tf.zeros([2, 0], tf.int32)).numpy().tolist() == [[0], [0]]
     assert at_least_one(tf.ones([2, 3, 0])).shape == (2, 3, 1)
     assert at_least_one(tf.constant([[1, 2]])).numpy().tolist() == [[1, 2]]
-
-
-def test_who_reads_the_first_token_needs_both_sides():
-    check_first_token(types.SimpleNamespace(is_decoder=False), "A classifier")
-    with pytest.raises(ValueError, match=r"^A classifier must have an encoder that sees both sides, .*left-to-right"):
-        check_first_token(types.SimpleNamespace(is_decoder=True), "A classifier")

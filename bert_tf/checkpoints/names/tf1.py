@@ -55,6 +55,8 @@ _PATHS = [
     *_part("tagger/layer_sum", "layer_weights", "gamma"),  # on a frozen encoder's features; ours alone
     *_part("tagger/lstm_{n}", "kernel", "recurrent_kernel", "bias"),
     *_head("tagger/classifier"),
+    *_part("recurrent/lstm_{n}", "kernel", "recurrent_kernel", "bias"),  # on an encoder that was trained with it
+    *_head("recurrent/classifier"),
     *(path for part in lora.TARGETS.values() for path in _part(f"{_LAYER}/{part}", *lora.NAMES)),  # ours alone
 ]
 

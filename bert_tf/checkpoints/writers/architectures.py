@@ -6,7 +6,9 @@ from collections.abc import Iterable
 
 POOLER = "bert/pooler/dense/"
 _TRANSFORM = "classifier/dense/kernel"
-_HEADS = ("classifier", "cls/predictions", "cls/replaced_tokens", "cls/seq_relationship", "cls/squad", "tagger")
+_HEADS = (
+    "classifier", "cls/predictions", "cls/replaced_tokens", "cls/seq_relationship", "cls/squad", "recurrent", "tagger",
+)  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,6 +51,7 @@ ARCHITECTURES = (
     Architecture("ForPreTraining", ("cls/replaced_tokens",)),
     Architecture("ForMaskedLM", ("cls/predictions",)),
     Architecture("LMHeadModel", ("cls/predictions",)),
+    Architecture("ForCausalLM", ("cls/predictions",)),
     Architecture("ForNextSentencePrediction", ("cls/seq_relationship",), True),
     Architecture("ForSequenceClassification", ("classifier",), True),
     Architecture("ForTokenClassification", ("classifier",)),

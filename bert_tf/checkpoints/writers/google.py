@@ -18,7 +18,7 @@ _KEYS = (
 _OTHER_DIALECT = ("model_type", "architectures", "transformers_version")
 _EPSILON = 1e-12  # of every LayerNorm in its modeling.py
 _NOT_GOOGLES = (
-    "classifier/dense/", "cls/replaced_tokens/", "tagger/", "bert/encoder/embedding_hidden_mapping_in/",
+    "classifier/dense/", "cls/replaced_tokens/", "recurrent/", "tagger/", "bert/encoder/embedding_hidden_mapping_in/",
 )  # fmt: skip
 
 

@@ -24,7 +24,7 @@ def write(directory: str, model: Model) -> Written:
         ValueError: the family has no name for a weight, or no class has the model's heads.
         OSError: a file cannot be written.
     """
-    return write_as(directory, model, architecture_of(model.arrays, model.architectures))
+    return write_as(directory, model, _architecture(model))
 
 
 def write_as(directory: str, model: Model, architecture: Architecture) -> Written:
@@ -45,13 +45,23 @@ def write_as(directory: str, model: Model, architecture: Architecture) -> Writte
     has_pooler = any(path.startswith(POOLER) for path in held)
     wants_pooler = name_map.knows(f"{POOLER}kernel") and architecture.holds(POOLER, model.arrays)
     remarks = ("There is no pooler: Transformers starts one from random weights.",) if wants_pooler > has_pooler else ()
+    if has_pooler and model.config.is_decoder:
+        remarks += ("Transformers makes pooler_output of the first token, which has seen none but itself.",)
     return Written((WEIGHTS,), tuple(path for path in model.arrays if path not in held), remarks)
+
+
+def _architecture(model):
+    """Returns the class that has the model's heads: of a left-to-right model that which computes so."""
+    causal = families.family(model.config.model_type).causal_lm if model.config.is_decoder else None
+    return architecture_of(model.arrays, (*filter(None, [causal]), *model.architectures))
 
 
 def check(model: Model):
     """Raises ValueError where Transformers has no name for a weight, no class for the heads, or computes otherwise."""
     name_map = names.hugging_face(model.config.model_type)
-    architecture = architecture_of(model.arrays, model.architectures)
+    architecture = _architecture(model)
+    if model.config.is_decoder:
+        _check_decoder(model.config, architecture)
     for path in model.arrays:
         if architecture.holds(path, model.arrays):
             name_map.from_ours(path, model.arrays)
@@ -67,6 +77,21 @@ def check(model: Model):
         raise ValueError(
             f"The padding's id must be {first - 1} in a model whose positions start at {first}. Received a tokenizer "
             f"that pads with {pad}; take the model's own."
+        )
+
+
+def _check_decoder(config, architecture):
+    """Raises ValueError where Transformers would attend both ways, or look at a token that has seen nothing."""
+    if families.family(config.model_type).causal_lm is None:
+        raise ValueError(
+            "A left-to-right model must be of a family that Transformers computes so. Received is_decoder with "
+            f"model_type={config.model_type!r}, whose encoder there attends both ways; take the format bert_tf."
+        )
+    if architecture.heads and architecture.reads_pooler:
+        raise ValueError(
+            "A left-to-right model must have no head for a whole text in Transformers, which gives it the first token, "
+            f"that has seen none but itself. Received {' and '.join(architecture.heads)}; take the format bert_tf, or "
+            f"leave the head behind: `leave_out={','.join(f'{head}/.*' for head in architecture.heads)}`."
         )
 
 

@@ -11,7 +11,7 @@ from bert_tf.checkpoints.writers.model import Model, Written
 
 _STEP = "global_step"
 _TASK_FILE = "task.json"
-_SERVED = ("classifier/", "cls/squad/", "tagger/")  # the heads that task.json may be about
+_SERVED = ("classifier/", "cls/squad/", "recurrent/", "tagger/")  # the heads that task.json may be about
 
 
 def check(model: Model):

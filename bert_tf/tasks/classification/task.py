@@ -14,7 +14,9 @@ from bert_tf.data.windowed import Windowing
 from bert_tf.evaluation import calibration
 from bert_tf.modeling.encoder import Encoder
 from bert_tf.modeling.heads import ClassificationHead
+from bert_tf.modeling.recurrent import bilstm_on_top
 from bert_tf.modeling.windows import MeanOfWindows, TakeWindows
+from bert_tf.tasks import recurrent
 from bert_tf.tasks.classification import data as readers
 from bert_tf.tasks.classification import options, writers
 from bert_tf.tasks.classification.data import check_trained, windows_of
@@ -24,11 +26,13 @@ from bert_tf.tasks.classification.problems import PROBLEMS, check_options
 from bert_tf.tasks.classification.source import leaderboard
 from bert_tf.tasks.labels import class_weights
 from bert_tf.tasks.task import FineTuned
-from bert_tf.tasks.texts import at_least_one, check_first_token, single_rows
+from bert_tf.tasks.texts import at_least_one, single_rows
 
 
 class ClassificationTask(FineTuned):
     """The encoder with `ClassificationHead` on its pooled output; see `tasks/task.py` for what the methods mean.
+
+    With `lstm_units` the head is a `BiLSTMHead` on all pieces instead.
 
     Args:
         config: of the encoder.
@@ -47,12 +51,13 @@ class ClassificationTask(FineTuned):
         windows: a `data.windowed.Windowing`, or the dict that `to_dict` made of one: the model reads long texts through
             windows, takes int32 [B, N, S] instead of [B, S], and averages the windows' logits. None: it reads one row.
         every_window: as in `modeling/windows.py`: the model is to be trained or asked with XLA.
+        lstm_units: of each direction of the BiLSTM; None: there is none.
 
     Weights and smoothing change training alone: `example_losses`, and so the `loss` of an evaluation, is without them,
     that runs may be compared.
 
     Raises:
-        ValueError: an unknown problem, options that do not fit it, or an encoder whose first token sees only itself.
+        ValueError: an unknown problem, or options that do not fit it.
     """
 
     name = "classification"
@@ -75,8 +80,8 @@ class ClassificationTask(FineTuned):
         temperature: float = 1.0,
         windows: Windowing | dict | None = None,
         every_window: bool = False,
+        lstm_units: int | None = None,
     ):
-        check_first_token(config, "A classifier")
         self.class_weights = None if class_weights is None else tuple(map(float, class_weights))
         self.label_smoothing = float(label_smoothing)
         self.temperature = float(temperature)
@@ -92,6 +97,9 @@ class ClassificationTask(FineTuned):
         self.rematerialize = rematerialize
         self.windows = Windowing(**windows) if isinstance(windows, dict) else windows
         self.every_window = every_window
+        self.lstm_units = lstm_units
+        if lstm_units:
+            self.head, self.uses_pooler = recurrent.HEAD, False
 
     @classmethod
     def read_data(cls, settings, kinds, trained):
@@ -118,6 +126,7 @@ class ClassificationTask(FineTuned):
             label_smoothing=settings.label_smoothing,
             temperature=before.task.temperature if before else 1.0,  # a run that is finished keeps what was fitted
             windows=windows_of(settings),
+            lstm_units=recurrent.lstm_units(settings),
             **options,
         )
 
@@ -142,22 +151,27 @@ class ClassificationTask(FineTuned):
         changed = {name: getattr(self, name) for name, usual in options.items() if getattr(self, name) != usual}
         if self.windows is not None:
             changed["windows"] = dataclasses.asdict(self.windows)
-        return {"num_labels": self.num_labels, "problem": self.problem_name, "labels": self.outputs, **changed}
+        return {"num_labels": self.num_labels, "problem": self.problem_name, "labels": self.outputs, **changed,
+                **recurrent.as_option(self.lstm_units)}  # fmt: skip
 
     def build_model(self) -> keras.Model:
         inputs = keras_inputs(self.features, windows=self.windows is not None)
         rows = inputs if self.windows is None else TakeWindows(self.every_window, name="take_windows")(inputs)
-        encoder = Encoder(self.config, rematerialize=self.rematerialize)
-        c = self.config
-        head = ClassificationHead(self.num_labels, c.hidden_dropout_prob, c.initializer_range, c.classifier_act)
-        logits = head(encoder(rows)["pooled_output"])
+        logits = self._logits(Encoder(self.config, rematerialize=self.rematerialize), rows)
         if self.windows is not None:
             logits = MeanOfWindows(self.every_window, name="mean_of_windows")(logits, inputs["input_mask"])
         return keras.Model(inputs, logits, name="classification")
 
+    def _logits(self, encoder, rows):
+        if self.lstm_units:
+            return bilstm_on_top(encoder, rows, self.num_labels, self.lstm_units, of_row=True)
+        c = self.config
+        head = ClassificationHead(self.num_labels, c.hidden_dropout_prob, c.initializer_range, c.classifier_act)
+        return head(encoder(rows)["pooled_output"])
+
     def identity(self):
         options = {"class_weights": self.class_weights and list(self.class_weights)}
-        options |= {"label_smoothing": self.label_smoothing}
+        options |= {"label_smoothing": self.label_smoothing, "lstm_units": self.lstm_units}
         return {name: value for name, value in options.items() if value}
 
     def lay_out(self, tokenizer, examples, max_seq_length, with_targets):

@@ -21,7 +21,7 @@ from bert_tf.tasks.embedding.data import evaluates_by_score, read_data
 from bert_tf.tasks.embedding.losses import LOSSES, Numbers
 from bert_tf.tasks.embedding.rows import group_rows
 from bert_tf.tasks.task import FineTuned, TrainedTask
-from bert_tf.tasks.texts import check_first_token, single_rows
+from bert_tf.tasks.texts import single_rows
 
 _TARGET = "label_values"
 
@@ -42,7 +42,7 @@ class EmbeddingTask(FineTuned):
         every_row: as `every` in `modeling/windows.py`: the model is to be trained or asked with XLA.
 
     Raises:
-        ValueError: there is no such choice of layers, or pooling.
+        ValueError: there is no such choice of layers, or pooling, or its vectors would say nothing of a text.
     """
 
     name = "embedding"
@@ -65,9 +65,7 @@ class EmbeddingTask(FineTuned):
         every_row: bool = False,
     ):
         check_layers(layers, config.num_hidden_layers)
-        check_pooling(tuple(poolings))
-        if "cls" in poolings:
-            check_first_token(config, "`pooling=cls`")
+        check_pooling(tuple(poolings), config.is_decoder)
         self.config, self.loss_name = config, loss
         self.recipe = Recipe(layers, tuple(poolings), bool(normalize))
         self._loss, self._numbers = LOSSES[loss], Numbers(float(loss_temperature), float(loss_margin))

@@ -11,15 +11,16 @@ from bert_tf.config import EncoderConfig
 from bert_tf.data.features import ENCODER_INPUTS, keras_inputs
 from bert_tf.modeling.encoder import Encoder
 from bert_tf.modeling.heads import ClassificationHead
+from bert_tf.modeling.recurrent import bilstm_on_top
 from bert_tf.modeling.windows import RowsTogether, TakeWindows
 from bert_tf.settings import Settings
+from bert_tf.tasks import recurrent
 from bert_tf.tasks.classification.writers import write_eval_predictions
 from bert_tf.tasks.multiple_choice import options, writers
 from bert_tf.tasks.multiple_choice.files import ChoiceExamples, read_choices
 from bert_tf.tasks.multiple_choice.rows import choice_rows, served_rows
 from bert_tf.tasks.soft_targets import divergence
 from bert_tf.tasks.task import ACTIONS, FineTuned
-from bert_tf.tasks.texts import check_first_token
 
 _NEVER = -1e30  # the logit of what is no choice: its exponential is 0
 
@@ -42,9 +43,8 @@ class MultipleChoiceTask(FineTuned):
         config: of the encoder.
         rematerialize: as in `Encoder`.
         every_window: as in `modeling/windows.py`: the model is to be trained or asked with XLA.
-
-    Raises:
-        ValueError: an encoder whose first token sees only itself.
+        lstm_units: of each direction of a BiLSTM between encoder and head, which then reads all pieces; None: there is
+            none.
     """
 
     name = "multiple_choice"
@@ -58,11 +58,19 @@ class MultipleChoiceTask(FineTuned):
     list_inputs = ("choices",)
     metric_names = ("accuracy",)
 
-    def __init__(self, config: EncoderConfig, rematerialize: bool = False, every_window: bool = False):
-        check_first_token(config, "A model that chooses")
-        self.config = _with_pooler(config)
+    def __init__(
+        self,
+        config: EncoderConfig,
+        rematerialize: bool = False,
+        every_window: bool = False,
+        lstm_units: int | None = None,
+    ):
+        self.config = config if lstm_units else _with_pooler(config)
         self.rematerialize = rematerialize
         self.every_window = every_window
+        self.lstm_units = lstm_units
+        if lstm_units:
+            self.head, self.uses_pooler, self.architecture = recurrent.HEAD, False, None
 
     @classmethod
     def read_data(cls, settings, kinds, trained):
@@ -70,21 +78,31 @@ class MultipleChoiceTask(FineTuned):
 
     @classmethod
     def create(cls, model, data, settings, before, use_xla=False):
-        return cls(model.config, settings.rematerialize, use_xla)
+        options = {"rematerialize": settings.rematerialize, "every_window": use_xla}
+        if before and not settings.do_train:
+            return cls(model.config, **before.task.to_dict(), **options)
+        return cls(model.config, **options, lstm_units=recurrent.lstm_units(settings))
 
     def to_dict(self):
-        return {}
+        return recurrent.as_option(self.lstm_units)
+
+    def identity(self):
+        return recurrent.as_option(self.lstm_units)
 
     def build_model(self) -> keras.Model:
         """Returns a model from `features`, int32 [B, N, S], to the choices' logits, float32 [B, N]."""
         inputs = keras_inputs(self.features, windows=True)
         rows = TakeWindows(self.every_window, name="take_choices")(inputs)
-        encoder = Encoder(self.config, rematerialize=self.rematerialize)
-        c = self.config
-        act = None if c.has_pooler else c.classifier_act
-        scores = ClassificationHead(1, c.hidden_dropout_prob, c.initializer_range, act)(encoder(rows)["pooled_output"])
+        scores = self._scores(Encoder(self.config, rematerialize=self.rematerialize), rows)
         together = RowsTogether(self.every_window, _NEVER, name="choices")(scores, inputs["input_mask"])
         return keras.Model(inputs, keras.ops.squeeze(together, -1), name="multiple_choice")
+
+    def _scores(self, encoder, rows):
+        if self.lstm_units:
+            return bilstm_on_top(encoder, rows, 1, self.lstm_units, of_row=True)
+        c = self.config
+        act = None if c.has_pooler else c.classifier_act
+        return ClassificationHead(1, c.hidden_dropout_prob, c.initializer_range, act)(encoder(rows)["pooled_output"])
 
     def lay_out(self, tokenizer, examples, max_seq_length, with_targets):
         return choice_rows(tokenizer, examples, max_seq_length)

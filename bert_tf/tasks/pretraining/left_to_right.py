@@ -2,7 +2,58 @@
 
 import tensorflow as tf
 
+from bert_tf.config import EncoderConfig
+from bert_tf.settings import Settings
+from bert_tf.tasks.pretraining.task import PretrainingTask
 from bert_tf.tasks.pretraining.unmasking import unmasked_ids
+
+
+class LeftToRightTask(PretrainingTask):
+    """Learns to predict each next token, from batches that `next_tokens` makes.
+
+    Its scores are `next_token_loss`, `next_token_accuracy` and so on: they are of all tokens, each foretold from those
+    before it, and cannot be held against those of masked LM.
+
+    Args: as `PretrainingTask`; the configuration must say `is_decoder`.
+
+    Raises:
+        ValueError: attention goes both ways, or there is a sentence objective.
+    """
+
+    def __init__(self, config: EncoderConfig, *args, **kwargs):
+        if not config.is_decoder:
+            raise ValueError(
+                "`config` must say is_decoder, or each token would see the next one, which it is to predict. Received: "
+                "is_decoder=False; set it."
+            )
+        super().__init__(config, *args, **kwargs)
+
+    @property
+    def metric_names(self):
+        return tuple(map(_own_name, super().metric_names))
+
+    @property
+    def loss_weights(self):
+        return _renamed(super().loss_weights)
+
+    def loss_parts(self, outputs, batch, denominators):
+        return _renamed(super().loss_parts(outputs, batch, denominators))
+
+    def metrics(self, outputs, rows=None):
+        return _renamed(super().metrics(outputs, rows))
+
+
+def _own_name(score):
+    return score.replace("masked_lm_", "next_token_", 1)
+
+
+def _renamed(values):
+    return {_own_name(name): value for name, value in values.items()}
+
+
+def left_to_right(config: EncoderConfig, sentence_objective: str, packed: bool, settings: Settings) -> LeftToRightTask:
+    """Returns the task; see `objectives.Objective.make_task`."""
+    return LeftToRightTask(config, sentence_objective, packed, settings.rematerialize)
 
 
 def next_tokens(batch):

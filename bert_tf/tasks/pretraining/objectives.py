@@ -8,7 +8,7 @@ from bert_tf.settings import Settings
 from bert_tf.tasks.pretraining.comparisons import losses_of, predicts_masked
 from bert_tf.tasks.pretraining.distillation import DistillationTask
 from bert_tf.tasks.pretraining.generators import as_electra, generator_of
-from bert_tf.tasks.pretraining.left_to_right import next_tokens
+from bert_tf.tasks.pretraining.left_to_right import left_to_right, next_tokens
 from bert_tf.tasks.pretraining.objective import Objective
 from bert_tf.tasks.pretraining.replaced_tokens import ReplacedTokensTask, sampling_draws, with_unmasked_ids
 from bert_tf.tasks.pretraining.unmasking import unmasked
@@ -54,7 +54,7 @@ def _identity_of_distillation(config, settings):
 OBJECTIVES = {
     "masked_lm": Objective(),
     "left_to_right": Objective(
-        of_batch=next_tokens, is_decoder=True, draws_masks=False, sentence_objectives=("none",)
+        make_task=left_to_right, of_batch=next_tokens, is_decoder=True, draws_masks=False, sentence_objectives=("none",)
     ),
     # Lan et al. 2019, sections 3.1 and 4.1: n-grams, and the order of the two texts.
     "albert": Objective(masking="ngram", sentence_objectives=("sop",)),

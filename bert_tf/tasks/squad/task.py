@@ -10,7 +10,9 @@ from absl import logging
 from bert_tf.config import EncoderConfig
 from bert_tf.data.features import ENCODER_INPUTS, keras_inputs
 from bert_tf.modeling.encoder import Encoder
-from bert_tf.modeling.heads import QuestionAnsweringHead
+from bert_tf.modeling.heads import QuestionAnsweringHead, span_logits
+from bert_tf.modeling.recurrent import bilstm_on_top
+from bert_tf.tasks import recurrent
 from bert_tf.tasks.soft_targets import divergence
 from bert_tf.tasks.squad import data as readers
 from bert_tf.tasks.squad import options
@@ -52,6 +54,7 @@ class QuestionAnsweringTask(FineTuned):
         null_score_diff_threshold: "no answer" is the answer where the null score less the best span's is greater than
             this; None: every question has an answer (SQuAD 1.1).
         rematerialize: as in `Encoder`.
+        lstm_units: of each direction of a BiLSTM between encoder and head; None: there is none.
 
     A span's score is the sum of its start and its end logit, and the null score that sum at [CLS]; of a question's
     rows the best span is the answer's, and the least null score counts, as in google-research/bert.
@@ -74,6 +77,7 @@ class QuestionAnsweringTask(FineTuned):
         doc_stride: int = 128,
         null_score_diff_threshold: float | None = None,
         rematerialize: bool = False,
+        lstm_units: int | None = None,
     ):
         self.config = config
         self.n_best_size = n_best_size
@@ -82,6 +86,9 @@ class QuestionAnsweringTask(FineTuned):
         self.doc_stride = doc_stride
         self.null_score_diff_threshold = null_score_diff_threshold
         self.rematerialize = rematerialize
+        self.lstm_units = lstm_units
+        if lstm_units:
+            self.head = recurrent.HEAD
 
     @classmethod
     def read_data(cls, settings, kinds, trained):
@@ -106,22 +113,36 @@ class QuestionAnsweringTask(FineTuned):
             default = before and before.task.null_score_diff_threshold
             threshold = next((t for t in (settings.null_score_diff_threshold, default) if t is not None), 0.0)
         options = {name: getattr(settings, name) for name in (*_OPTIONS, "rematerialize")}
-        return cls(model.config, **options, null_score_diff_threshold=threshold)
+        units = recurrent.lstm_units(settings)
+        if threshold is not None and model.config.is_decoder and not units:
+            logging.warning(
+                "The score of no answer is that of [CLS], which in a left-to-right model sees nothing of question and "
+                "context: it is the same for all. With `lstm_units` it sees them."
+            )
+        return cls(model.config, **options, null_score_diff_threshold=threshold, lstm_units=units)
 
     def to_dict(self) -> dict:
-        return {name: getattr(self, name) for name in (*_OPTIONS, "null_score_diff_threshold")}
+        options = {name: getattr(self, name) for name in (*_OPTIONS, "null_score_diff_threshold")}
+        return options | recurrent.as_option(self.lstm_units)
+
+    def identity(self):
+        return recurrent.as_option(self.lstm_units)
 
     def build_model(self) -> keras.Model:
         """Returns a model from `features` to `start_logits` and `end_logits`, float32 [B, S]."""
         inputs = keras_inputs(self.features)
-        encoder = Encoder(self.config, rematerialize=self.rematerialize)
+        outputs = self._logits(Encoder(self.config, rematerialize=self.rematerialize), inputs)
+        return keras.Model(inputs, outputs, name="question_answering")
+
+    def _logits(self, encoder, inputs):
+        if self.lstm_units:
+            return span_logits(bilstm_on_top(encoder, inputs, 2, self.lstm_units), inputs["input_mask"])
         if self.config.has_pooler:
             encoder.pooler.trainable = False  # unused here
         head = QuestionAnsweringHead(self.config.initializer_range)
         with keras.name_scope("cls"):
             head.build((None, None, self.config.hidden_size))
-        outputs = head(encoder(inputs)["sequence_output"], inputs["input_mask"])
-        return keras.Model(inputs, outputs, name="question_answering")
+        return head(encoder(inputs)["sequence_output"], inputs["input_mask"])
 
     def lay_out(self, tokenizer, examples, max_seq_length, with_targets):
         lengths = max_seq_length, self.doc_stride, self.max_query_length

@@ -15,11 +15,6 @@ _OF_THE_ENCODER = {  # setting -> its value where nothing was asked for
 def check_frozen(settings: Settings):
     """Raises ValueError where settings say how a frozen encoder is trained, or its weights would be random."""
     if settings.features is None:
-        if "lstm_units" in settings.given:
-            raise ValueError(
-                f"`lstm_units` must come with `features`. Received `lstm_units={settings.lstm_units}` alone; say which "
-                "layers the BiLSTM reads."
-            )
         return
     given = f"`features={settings.features}`"
     if not settings.init_checkpoint:

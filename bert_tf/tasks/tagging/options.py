@@ -12,7 +12,6 @@ FLAGS = (
     Flag("tag_column", -1, "Column of the tag, likewise.", "integer"),
     Flag("features", None, "Freeze the encoder and tag by these of its layers, with two layers of BiLSTM on them; "
          "default: fine-tune the encoder.", choices=LAYERS),  # fmt: skip
-    Flag("lstm_units", 256, "With --features: units of each direction of the BiLSTM.", "integer", low=1),
     Flag("tag_scheme", "auto", "How tags mark where an entity begins and ends; auto: detected from the tags.",
          choices=("auto", "iob1", "iob2", "bioes")),  # fmt: skip
     Flag("doc_stride", None, "In sentences over --max_seq_length, word pieces from the start of one window to that of "

@@ -13,8 +13,9 @@ from bert_tf.evaluation import entities
 from bert_tf.modeling.encoder import Encoder
 from bert_tf.modeling.heads import ClassificationHead
 from bert_tf.modeling.pooling import check_layers, chosen_layers, is_weighted
-from bert_tf.modeling.recurrent import BiLSTMHead
+from bert_tf.modeling.recurrent import BiLSTMHead, bilstm_on_top
 from bert_tf.settings import Settings
+from bert_tf.tasks import recurrent
 from bert_tf.tasks.labels import class_weights, cross_entropy
 from bert_tf.tasks.soft_targets import divergence
 from bert_tf.tasks.tagging import options, writers
@@ -26,6 +27,7 @@ from bert_tf.tasks.tagging.words import Words, word_rows
 from bert_tf.tasks.task import ACTIONS, FineTuned
 from bert_tf.tasks.texts import padded
 
+_FROZEN_UNITS = 256  # of a BiLSTM on a frozen encoder, where nothing else is said
 _SENTENCES = 1_000  # whose entities are gathered at a time
 
 
@@ -40,8 +42,9 @@ class TaggingData:
 class TaggingTask(FineTuned):
     """The encoder with a head on every piece; see `tasks/task.py` for what the methods mean.
 
-    The head is a `ClassificationHead`, and the encoder is trained with it; or, with `layers`, the paper's feature-based
-    approach (section 5.3): the encoder is frozen, and the head is a `BiLSTMHead` on those of its layers.
+    The head is a `ClassificationHead`, or with `lstm_units` a `BiLSTMHead` of one layer, and the encoder is trained
+    with it; or, with `layers`, the paper's feature-based approach (section 5.3): the encoder is frozen, and the head is
+    a `BiLSTMHead` of two layers on those of its layers.
 
     Args:
         config: of the encoder.
@@ -51,7 +54,7 @@ class TaggingTask(FineTuned):
         class_weights, label_smoothing: as in `ClassificationTask`, for each word.
         rematerialize: as in `Encoder`.
         layers: None: the encoder is trained; one of `names.LAYERS`: it is frozen, and these are what the head reads.
-        lstm_units: of each direction of the `BiLSTMHead`.
+        lstm_units: of each direction of the `BiLSTMHead`; None: 256 with `layers`, else there is no such head.
     """
 
     name = "tagging"
@@ -71,7 +74,7 @@ class TaggingTask(FineTuned):
         label_smoothing: float = 0.0,
         rematerialize: bool = False,
         layers: str | None = None,
-        lstm_units: int = 256,
+        lstm_units: int | None = None,
     ):
         if layers:
             check_layers(layers, config.num_hidden_layers, "features")
@@ -82,9 +85,11 @@ class TaggingTask(FineTuned):
         self.class_weights = None if class_weights is None else tuple(map(float, class_weights))
         self.label_smoothing = float(label_smoothing)
         self.rematerialize = rematerialize
-        self.layers, self.lstm_units = layers, lstm_units
+        self.layers, self.lstm_units = layers, lstm_units or (_FROZEN_UNITS if layers else None)
         if layers:
             self.head = ("tagger/.*",)
+        elif lstm_units:
+            self.head = recurrent.HEAD
         types = sorted({entities.split_tag(label)[1] for label in labels} - {""})
         rates = [f"{rate}_{each}" for each in types for rate in ("f1", "precision", "recall")]
         self.metric_names = ("f1", "precision", "recall", "accuracy", *rates)
@@ -115,34 +120,38 @@ class TaggingTask(FineTuned):
             settings.label_smoothing,
             settings.rematerialize,
             settings.features,
-            settings.lstm_units,
+            recurrent.lstm_units(settings),
         )
 
     def to_dict(self):
         options = {"class_weights": None, "label_smoothing": 0.0}
         given = {name: getattr(self, name) for name, usual in options.items() if getattr(self, name) != usual}
-        frozen = {"layers": self.layers, "lstm_units": self.lstm_units} if self.layers else {}
-        return {"labels": self.labels, "scheme": self.scheme, "doc_stride": self.doc_stride, **given, **frozen}
+        given |= ({"layers": self.layers} if self.layers else {}) | recurrent.as_option(self.lstm_units)
+        return {"labels": self.labels, "scheme": self.scheme, "doc_stride": self.doc_stride, **given}
 
     def identity(self):
         weights = self.class_weights and list(self.class_weights)
         options = {"class_weights": weights, "label_smoothing": self.label_smoothing, "features": self.layers}
-        options |= {"lstm_units": self.lstm_units} if self.layers else {}
+        options |= recurrent.as_option(self.lstm_units)
         return {name: value for name, value in options.items() if value}
 
     def build_model(self) -> keras.Model:
         """Returns a model from `features` to the logits of every piece, float32 [B, S, L]."""
         inputs = keras_inputs(self.features)
         encoder = Encoder(self.config, rematerialize=self.rematerialize, trainable=not self.layers)
+        return keras.Model(inputs, self._logits(encoder, inputs), name="tagging")
+
+    def _logits(self, encoder, inputs):
+        L, units = len(self.labels), self.lstm_units
+        if units and not self.layers:
+            return bilstm_on_top(encoder, inputs, L, units)
         if self.config.has_pooler:
             encoder.pooler.trainable = False  # unused here
         outputs, numbers = encoder(inputs), (self.config.hidden_dropout_prob, self.config.initializer_range)
         if self.layers:
-            head = BiLSTMHead(len(self.labels), self.lstm_units, is_weighted(self.layers), *numbers)
-            logits = head(chosen_layers(outputs, self.layers), inputs["input_mask"])
-        else:
-            logits = ClassificationHead(len(self.labels), *numbers)(outputs["sequence_output"])
-        return keras.Model(inputs, logits, name="tagging")
+            head = BiLSTMHead(L, units, is_weighted(self.layers), *numbers)
+            return head(chosen_layers(outputs, self.layers), inputs["input_mask"])
+        return ClassificationHead(L, *numbers)(outputs["sequence_output"])
 
     def lay_out(self, tokenizer, examples, max_seq_length, with_targets):
         return sentence_rows(tokenizer, examples, self.labels, max_seq_length, self.doc_stride, with_targets)

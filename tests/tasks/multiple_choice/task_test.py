@@ -116,11 +116,6 @@ def test_compiled_and_without_the_rows_that_are_none_the_model_is_the_same(token
     np.testing.assert_allclose(compiled(features), model(features), rtol=1e-4, atol=1e-4)
 
 
-def test_a_left_to_right_model_is_refused():
-    with pytest.raises(ValueError, match="A model that chooses must have an encoder that sees both sides"):
-        MultipleChoiceTask(tiny.config(is_decoder=True))
-
-
 def test_the_variables_are_those_of_a_classifier_of_one_output(model):
     paths = {variable.path: tuple(variable.shape) for variable in model.variables}
     assert paths["classifier/output_weights"] == (1, 32) and paths["classifier/output_bias"] == (1,)
