@@ -63,7 +63,7 @@ def test_what_fits_is_not_spoken_of(tmp_path, tokenizer, caplog):
     ({"do_lower_case": False, "strip_accents": False},
      r"the model's do_lower_case, true\. Received \S+/b, made with do_lower_case false; .* say false in `do_low"),
     ({"strip_accents": False}, r"model's strip_accents, true\. Received \S+/b, made with strip_accents false; .* in t"),
-])  # fmt: skip
+], ids=["vocabulary", "case", "accents"])  # fmt: skip
 def test_records_that_do_not_fit_the_model(tmp_path, tokenizer, change, message):
     with pytest.raises(ValueError, match=message):
         _check([_records(tmp_path / "b", dataclasses.replace(ORIGIN, **change))], tokenizer)
@@ -72,7 +72,7 @@ def test_records_that_do_not_fit_the_model(tmp_path, tokenizer, change, message)
 @pytest.mark.parametrize(("name", "value", "option"), [
     ("vocabulary", fingerprint(VOCAB[::-1]), "vocab_file"), ("do_lower_case", False, "do_lower_case"),
     ("sentence_objective", "sop", "sentence_objective"),
-])  # fmt: skip
+], ids=["vocabulary", "case", "sentences"])  # fmt: skip
 def test_records_that_do_not_fit_each_other(tmp_path, tokenizer, name, value, option):
     """Whether they are trained on together, or the ones are scored on."""
     other = _records(tmp_path / "b", dataclasses.replace(ORIGIN, **{name: value}))
@@ -110,7 +110,7 @@ def test_records_that_say_nothing_are_told_of_once(tmp_path, tokenizer, caplog):
     ({"cls": 7}, r"b must begin with \[CLS\], 2 in the model's vocabulary, .*vocab\.txt\. Received 7: the records w"),
     ({"sep": 9}, r"b must end with \[SEP\], 3 in the model's vocabulary.* Received 9: "),
     ({"mask": 11}, r"b must hide pieces by \[MASK\], 4 in the model's vocabulary.* Received 11: the records wer"),
-])  # fmt: skip
+], ids=["first", "last", "hidden"])  # fmt: skip
 def test_their_special_ids_are_those_of_the_model(tmp_path, tokenizer, made, message):
     with pytest.raises(ValueError, match=message):
         _check([_records(tmp_path / "b", **made)], tokenizer)
