@@ -29,7 +29,7 @@ TRAIN = ["--init_checkpoint=HOME/left", "--bert_config_file=HOME/plain.json", "-
          "--max_seq_length=16", "--num_train_epochs=1", "--train_batch_size=4"]  # fmt: skip
 TAGGER = [*TRAIN, "--train_file=HOME/train.txt", "--output_dir=HOME/tagger"]
 CLASSIFIER = [*TRAIN, "--train_file=HOME/train.tsv", "--lstm_units=8", "--do_predict", "--predict_file=HOME/train.tsv",
-              "--output_dir=HOME/classifier"]  # fmt: skip
+              "--save_format=bert_tf", "--output_dir=HOME/classifier"]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -152,8 +152,9 @@ def test_a_classifier_with_a_bilstm_is_served_as_it_was_trained(home):
     served = serve(text=tf.constant([line["text"] for line in said]))["probabilities"].numpy()
     np.testing.assert_allclose(served, [line["probabilities"] for line in said], atol=1e-5)
     assert np.ptp(served[:, 0]) > 1e-4
-    bert = bert_tf.load(home / "classifier")
-    assert bert.head is None and bert.config.is_decoder and "recurrent/lstm_0/kernel" in bert.others
+    for folder in ("classifier", "classifier/bert_tf"):
+        bert = bert_tf.load(home / folder)
+        assert bert.head is None and bert.config.is_decoder and "recurrent/lstm_0/kernel" in bert.others
 
 
 def test_what_the_first_piece_cannot_say_is_refused(home, left):

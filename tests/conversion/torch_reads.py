@@ -20,13 +20,15 @@ PIPELINES = {
     "ForMaskedLM": ("fill-mask", {"top_k": 3}),
     "ForQuestionAnswering": ("question-answering", {}),
 }
+LEFT_TO_RIGHT = ("LMHeadModel", "ForCausalLM")
 
 
 def read(folder, given):
     config = json.loads((folder / "config.json").read_text())
     (name,) = config["architectures"]
     ending = next((end for end in PIPELINES if name.endswith(end)), None)
-    kind = getattr(transformers, f"AutoModel{ending or ('ForPreTraining' if 'PreTraining' in name else '')}")
+    other = "ForPreTraining" if "PreTraining" in name else "ForCausalLM" if name.endswith(LEFT_TO_RIGHT) else ""
+    kind = getattr(transformers, f"AutoModel{ending or other}")
     model, info = kind.from_pretrained(folder, output_loading_info=True)
     assert type(model).__name__ == name, (type(model).__name__, name)
     found = {"info": {key: sorted(map(str, value)) for key, value in info.items()}}

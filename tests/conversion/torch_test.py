@@ -1,5 +1,6 @@
 """Hugging Face's programs read what we write: no name missing, none too many, our numbers, our tokenizer."""
 
+import dataclasses
 import json
 import pathlib
 
@@ -32,6 +33,8 @@ NAMES = {
 OF_FIRST = ("text", "regression")
 BY_TEXT = ("bert", "distilbert", "electra", "ernie")  # the families whose tokenizer is WordPiece
 ALL = [(case, kind) for case in models.CASES for kind in models.kinds(case)]
+LEFT_TO_RIGHT = [(case, kind) for case in ("bert", "electra", "roberta", "ernie")
+                 for kind in ("encoder", "tokens", "spans", "masked_lm")]  # fmt: skip
 
 
 def _rows(model, pair, masked):
@@ -61,25 +64,53 @@ def _given(case, kind, model):
 @pytest.fixture(scope="module")
 def read(tmp_path_factory):
     """Returns name -> (model, our outputs, what torch Transformers found)."""
-    folder, ours = tmp_path_factory.mktemp("models"), {}
-    for case, kind in ALL:
-        model = models.model(case, kind)
+    both_ways = {f"{case}-{kind}": (case, kind, models.model(case, kind)) for case, kind in ALL}
+    return _read(tmp_path_factory.mktemp("models"), both_ways)
+
+
+def _read(folder, written):
+    ours = {}
+    for name, (case, kind, model) in written.items():
         given, rows = _given(case, kind, model)
-        place = folder / f"{case}-{kind}"
+        place = folder / name
         (place / "model").mkdir(parents=True)
         writers.write(place / "model", "huggingface", model)
         (place / "given.json").write_text(json.dumps(given), encoding="utf-8")
         mine = {"ids": rows["input_ids"].numpy(), **outputs(model.config, model.arrays, rows)}
-        ours[f"{case}-{kind}"] = model, mine, rows
+        ours[name] = model, mine, rows
     code = (pathlib.Path(__file__).parent / "torch_reads.py").read_text(encoding="utf-8")
     other_envs.run(other_envs.torch_python(), code, folder)
     found = json.loads((folder / "found.json").read_text(encoding="utf-8"))
     return {name: (*mine, found[name]) for name, mine in ours.items()}
 
 
+@pytest.fixture(scope="module")
+def left_to_right(tmp_path_factory):
+    """As `read`, of models that see the left alone."""
+    written = {}
+    for case, kind in LEFT_TO_RIGHT:
+        model = models.model(case, kind)
+        written[f"{case}-{kind}"] = (
+            case, kind, dataclasses.replace(model, config=dataclasses.replace(model.config, is_decoder=True))
+        )  # fmt: skip
+    return _read(tmp_path_factory.mktemp("left_to_right"), written)
+
+
+@pytest.mark.parametrize("case, kind", LEFT_TO_RIGHT, ids=[f"{case}-{kind}" for case, kind in LEFT_TO_RIGHT])
+def test_transformers_reads_a_left_to_right_model_as_one(read, left_to_right, case, kind):
+    _check(left_to_right[f"{case}-{kind}"], kind)
+    one, other = (each[f"{case}-{kind}"][3]["outputs"] for each in (read, left_to_right))
+    name = next(name for name in one if name != "pooler_output")
+    assert np.abs(np.array(one[name]) - np.array(other[name])).max() > 1e-3
+
+
 @pytest.mark.parametrize("case, kind", ALL, ids=[f"{case}-{kind}" for case, kind in ALL])
 def test_transformers_reads_ours(read, case, kind):
-    model, ours, rows, found = read[f"{case}-{kind}"]
+    _check(read[f"{case}-{kind}"], kind)
+
+
+def _check(read, kind):
+    model, ours, rows, found = read
     lacking = kind == "encoder" and model.config.model_type in _POOLER_EXPECTED and not model.config.has_pooler
     expected = {"missing_keys": ["pooler.dense.bias", "pooler.dense.weight"]} if lacking else {}
     assert {key: names for key, names in found["info"].items() if names} == expected
