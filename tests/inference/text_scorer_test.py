@@ -10,7 +10,7 @@ import pytest
 
 from bert_tf.inference.score_maker import ScoreMaker
 from bert_tf.inference.text_scorer import TextScorer, perplexity
-from tests import processes, real_models, tiny
+from tests import real_models, tiny
 from tests.inference.fill_mask_test import antiberty, pretrained  # noqa: F401  (a fixture)
 from tests.scripts import run_programs
 
@@ -48,8 +48,12 @@ def path(tmp_path_factory):
     return pretrained(tmp_path_factory.mktemp("pretrained"))
 
 
-def test_what_a_score_depends_on(path, caplog):
-    scorer = TextScorer(path)
+@pytest.fixture(scope="module")
+def scorer(path):
+    return TextScorer(path)
+
+
+def test_what_a_score_depends_on(scorer, caplog):
     with caplog.at_level("WARNING"):
         scores = scorer(TEXTS)
     assert [score.pieces for score in scores[:2]] == [TEXTS[0].split(), []]
@@ -61,8 +65,8 @@ def test_what_a_score_depends_on(path, caplog):
         np.testing.assert_allclose(alone.log_probabilities, score.log_probabilities, rtol=0, atol=1e-5)
 
 
-def test_batches_of_any_size_are_the_same(path, monkeypatch):
-    scorer, texts = TextScorer(path), [text for text, _ in tiny.texts(12)]
+def test_batches_of_any_size_are_the_same(scorer, monkeypatch):
+    texts = [text for text, _ in tiny.texts(12)]
     scores = scorer(texts)
     for name, value in {"_CHUNK": 5, "_PIECES": 32, "_LOGITS": 1}.items():
         monkeypatch.setattr(f"bert_tf.inference.text_scorer.{name}", value)
@@ -103,6 +107,7 @@ CASES = {
     "arrays": ["--input_file=HOME/in.txt", "--output_file=HOME/out.npz", "--rows_per_part=3", "--num_shards=2"],
     "table": ["--input_file=HOME/in.tsv", "--text_column=sentence", "--output_file=HOME/out.parquet"],
 }
+ARGUMENTS = [*TEXTS[:2], "--pieces", "--header=false"]
 BAD = {
     "nothing": ([], "from --input_file with the scores going to --output_file. Received: neither; give"),
     "no output": (["--input_file=HOME/in.txt"], "Received: --input_file=HOME/in.txt; give the one or the two"),
@@ -116,14 +121,14 @@ BAD = {
 
 @pytest.fixture(scope="module")
 def said(path, home):
-    every = {**CASES, **{name: arguments for name, (arguments, _) in BAD.items()}}
+    every = {**CASES, "arguments": ARGUMENTS, **{name: arguments for name, (arguments, _) in BAD.items()}}
     given = [[f"--model={path}", *arguments] for arguments in every.values()]
     given = [[argument.replace("HOME", str(home)) for argument in arguments] for arguments in given]
     return dict(zip(every, run_programs("score_text", given), strict=True))
 
 
-def test_files(path, home, said):
-    scores = TextScorer(path)(TEXTS)
+def test_files(scorer, home, said):
+    scores = scorer(TEXTS)
     totals, numbers = [score.total for score in scores], [len(score.pieces) for score in scores]
     corpus = f"Pseudo-perplexity {perplexity(sum(totals), sum(numbers)):.5g}, over 17 pieces of 4 texts."
     for case in CASES:
@@ -146,14 +151,16 @@ def test_bad_input(case, home, said):
     assert said[case]["status"] == 1 and BAD[case][1].replace("HOME", str(home)) in said[case]["log"], said[case]["log"]
 
 
-def test_arguments(path):
-    done = processes.run("-m", "bert_tf", "score_text", f"--model={path}", *TEXTS[:2], "--pieces", "--header=false")
-    (score, _), lines = TextScorer(path)(TEXTS[:2]), done.stdout.splitlines()
-    assert done.returncode == 0 and "--header has no effect beside arguments." in done.stderr, done.stderr
-    assert len(lines) == 2 + len(score.pieces) and lines[0].endswith(TEXTS[0])
-    assert [float(word) for word in lines[0].split()[:3]] == pytest.approx([score.total, score.per_piece, 7], abs=1e-3)
-    assert [line.split()[1] for line in lines[1:-1]] == score.pieces
-    assert "Pseudo-perplexity " in done.stderr and ", over 7 pieces of 2 texts." in done.stderr
+def test_arguments(scorer, said):
+    assert said["arguments"]["status"] == 0, said["arguments"]["log"]
+    log, (score, _) = said["arguments"]["log"], scorer(TEXTS[:2])
+    assert "--header has no effect beside arguments." in log and ", over 7 pieces of 2 texts." in log
+    lines = log.splitlines()
+    (head,) = (n for n, line in enumerate(lines) if line.endswith(f"  {TEXTS[0]}"))
+    numbers = [float(word) for word in lines[head].split()[:3]]
+    assert numbers == pytest.approx([score.total, score.per_piece, 7], abs=1e-3)
+    assert [line.split()[1] for line in lines[head + 1 : head + 8]] == score.pieces
+    assert lines[head + 8].split() == ["0.0000", "0.0000", "0"]
 
 
 @pytest.mark.slow
