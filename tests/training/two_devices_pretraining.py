@@ -9,8 +9,6 @@ import sys
 import keras
 import tensorflow as tf
 
-from tests.training import two_devices  # first: it makes the devices  # noqa: I001
-
 from bert_tf.data.features import fake_batch
 from bert_tf.settings import Settings
 from bert_tf.tasks.pretraining.objectives import OBJECTIVES
@@ -18,6 +16,7 @@ from bert_tf.training import distribution
 from bert_tf.training.optimizer import AdamW
 from bert_tf.training.step import StepConfig, TrainStep
 from tests import tiny
+from tests.training import two_devices  # it makes the devices
 
 STEPS = 6
 SETTINGS = {"generator_size": 0.5, "generator_config_file": None, "discriminator_weight": 50.0, "rematerialize": False}
