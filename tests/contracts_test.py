@@ -351,6 +351,7 @@ OUR_PRETRAINING_FLAGS = {
     "teacher": None, "distillation_losses": ["query_relations", "key_relations", "value_relations"],
     "distillation_temperature": 2.0, "teacher_layer": None, "relation_heads": None,
     "phrase_file": None, "mask_token_prob": 0.8, "random_token_prob": 0.1,
+    "generator_size": 0.25, "generator_config_file": None, "discriminator_weight": 50.0,
 }  # fmt: skip
 
 # google-research/bert, create_pretraining_data.py.

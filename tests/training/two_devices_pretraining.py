@@ -16,7 +16,7 @@ from bert_tf.training import distribution
 from bert_tf.training.optimizer import AdamW
 from bert_tf.training.step import StepConfig, TrainStep
 from tests import tiny
-from tests.training import two_devices
+from tests.training import two_devices  # it makes the devices
 
 STEPS = 6
 SETTINGS = {"generator_size": 0.5, "generator_config_file": None, "discriminator_weight": 50.0, "rematerialize": False}
