@@ -30,6 +30,7 @@ def main(settings):
     from bert_tf.training.job import Job
     from bert_tf.training.scoring import Scoring
 
+    _objective(settings)
     strategy, use_xla = devices.prepare(settings)
     plan = phases.plan_of(settings)
     held_out = phases.held_out_of(settings, plan)
@@ -166,7 +167,7 @@ def _identity(settings, plan, model):
     """Returns what decides the result besides what `make_run_config` knows of."""
     identity = {"objective": settings.objective, "input_file": {path: os.path.getsize(path) for path in plan.paths}}
     identity |= {"phases": settings.phases} if settings.phases else {}
-    identity |= {name: settings.get(name) for name in _objective(settings).options}
+    identity |= _objective(settings).identity(model.config, settings)
     identity |= model.config.to_dict() | {"vocabulary": _fingerprint(model.tokenizer)}
     if not all(records.masked for records in plan.all_records):
         identity |= {name: settings.get(name) for name in ("masking", "masked_lm_prob", "max_predictions_per_seq")}

@@ -2,6 +2,8 @@
 
 import tensorflow as tf
 
+from bert_tf.tasks.pretraining.unmasking import unmasked_ids
+
 
 def next_tokens(batch):
     """Turns a batch for masked LM into one for the left-to-right model: every token predicts the one after it.
@@ -32,21 +34,3 @@ def next_tokens(batch):
         "masked_lm_ids": tf.where(real, ids[:, 1:], 0),
         "masked_lm_weights": tf.cast(real, tf.float32),
     }
-
-
-def unmasked(batch):
-    """Returns the batch with `input_ids` as they were before they were masked."""
-    batch = {name: tf.convert_to_tensor(values) for name, values in batch.items()}
-    return batch | {"input_ids": unmasked_ids(batch)}
-
-
-def unmasked_ids(batch):
-    """Returns int32 [B, S]: input_ids as they were before they were masked."""
-    ids = batch["input_ids"]
-    if "masked_lm_ids" not in batch:
-        return ids
-    # Padding points at place 0 with weight 0: it must put nothing back there.
-    real = tf.cast(batch["masked_lm_weights"] > 0, tf.int32)[:, :, tf.newaxis]
-    at = tf.one_hot(batch["masked_lm_positions"], tf.shape(ids)[1], dtype=tf.int32) * real  # [B, M, S]
-    were = tf.reduce_sum(at * batch["masked_lm_ids"][:, :, tf.newaxis], 1)
-    return tf.where(tf.reduce_sum(at, 1) > 0, were, ids)

@@ -7,10 +7,12 @@ from bert_tf.config import EncoderConfig
 from bert_tf.names import SENTENCE_OBJECTIVES
 from bert_tf.settings import Settings
 from bert_tf.tasks.pretraining.comparisons import losses_of, predicts_masked
-from bert_tf.tasks.pretraining.distillation import DistillationTask
-from bert_tf.tasks.pretraining.left_to_right import next_tokens, unmasked
+from bert_tf.tasks.pretraining.distillation import DistillationTask, unmasked
+from bert_tf.tasks.pretraining.left_to_right import next_tokens
 from bert_tf.tasks.pretraining.task import PretrainingTask
 from bert_tf.tasks.protocols import Tensors, Trainable
+
+_OF_DISTILLATION = ("distillation_losses", "distillation_temperature", "teacher_layer", "relation_heads")
 
 
 def masked_lm(config: EncoderConfig, sentence_objective: str, packed: bool, settings: Settings) -> Trainable:
@@ -45,7 +47,9 @@ class Objective:
         is_decoder: whether a token sees itself and those before it only.
         draws_masks: whether records without masks get some as they are read.
         sentence_objectives: those that it can learn besides; where records have another one, it is left out.
-        options: names of the settings that mean something with it alone, and decide what it learns.
+        settings: names of those that mean something with it alone.
+        identity: from the configuration and settings to what else decides the result, JSON values; a run that is
+            continued must have the same.
         is_taught: whether `make_task` is given a teacher besides, as `teacher`; the setting of that name says which.
         by_settings: from the settings to those of these attributes that they change; None: they change none.
     """
@@ -55,7 +59,8 @@ class Objective:
     is_decoder: bool = False
     draws_masks: bool = True
     sentence_objectives: tuple[str, ...] = SENTENCE_OBJECTIVES
-    options: tuple[str, ...] = ()
+    settings: tuple[str, ...] = ()
+    identity: Callable[[EncoderConfig, Settings], dict] = lambda config, settings: {}
     is_taught: bool = False
     by_settings: Callable[[Settings], dict] | None = None
 
@@ -69,7 +74,8 @@ OBJECTIVES = {
     "distillation": Objective(
         make_task=distillation,
         sentence_objectives=("none",),
-        options=("teacher", "teacher_layer", "distillation_losses", "distillation_temperature", "relation_heads"),
+        settings=("teacher", *_OF_DISTILLATION),
+        identity=lambda config, settings: {name: settings.get(name) for name in _OF_DISTILLATION},
         is_taught=True,
         by_settings=_where_nothing_is_masked,
     ),
@@ -77,16 +83,18 @@ OBJECTIVES = {
 
 
 def objective_of(settings: Settings) -> Objective:
-    """Returns the row that `objective` names, as the other settings change it.
+    """Returns the row of the setting `objective`, as the other settings change it.
 
     Raises:
-        ValueError: a setting is given that means something with another objective only, or is wrong.
+        ValueError: a setting was given that means something with another one alone, or is wrong.
     """
-    row = OBJECTIVES[settings.objective]
+    objective = OBJECTIVES[settings.objective]
     for name, other in OBJECTIVES.items():
-        if strange := sorted(settings.given & set(other.options) - set(row.options)):
+        alone = settings.given & (set(other.settings) - set(objective.settings))
+        if alone:
             raise ValueError(
-                f"`{strange[0]}` must come with `objective={name}`. Received it with `objective={settings.objective}`; "
-                "choose the objective, or leave it out."
+                f"`{min(alone)}` must come with `objective={name}`. Received it with `objective={settings.objective}`; "
+                "leave it out, or choose that objective."
             )
-    return dataclasses.replace(row, **row.by_settings(settings)) if row.by_settings else row
+    changes = objective.by_settings(settings) if objective.by_settings else {}
+    return dataclasses.replace(objective, **changes)
