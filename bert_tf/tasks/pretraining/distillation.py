@@ -18,6 +18,7 @@ from bert_tf.tasks.pretraining.comparisons import (
     shown_by,
 )
 from bert_tf.tasks.pretraining.task import PretrainingTask
+from bert_tf.tasks.pretraining.unmasking import unmasked_ids
 from bert_tf.tasks.protocols import Trainable
 
 
@@ -138,6 +139,12 @@ class DistillationTask(Trainable):
             losses = comparison.losses(outputs, taught, batch, self._numbers)
             sums[f"{name}_loss"] = tf.reduce_sum(losses * _weights(comparison.weights, batch), 1)
         return sums
+
+
+def unmasked(batch):
+    """Returns the batch with `input_ids` as they were before they were masked."""
+    batch = {name: tf.convert_to_tensor(values) for name, values in batch.items()}
+    return batch | {"input_ids": unmasked_ids(batch)}
 
 
 def _weights(name, batch):

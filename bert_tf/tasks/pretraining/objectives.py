@@ -6,13 +6,14 @@ from collections.abc import Callable
 from bert_tf.config import EncoderConfig
 from bert_tf.settings import Settings
 from bert_tf.tasks.pretraining.comparisons import losses_of, predicts_masked
-from bert_tf.tasks.pretraining.distillation import DistillationTask
+from bert_tf.tasks.pretraining.distillation import DistillationTask, unmasked
 from bert_tf.tasks.pretraining.generators import as_electra, generator_of
 from bert_tf.tasks.pretraining.left_to_right import left_to_right, next_tokens
 from bert_tf.tasks.pretraining.objective import Objective
 from bert_tf.tasks.pretraining.replaced_tokens import ReplacedTokensTask, sampling_draws, with_unmasked_ids
-from bert_tf.tasks.pretraining.unmasking import unmasked
 from bert_tf.tasks.protocols import Trainable
+
+_OF_DISTILLATION = ("distillation_losses", "distillation_temperature", "teacher_layer", "relation_heads")
 
 
 def replaced_tokens(config: EncoderConfig, sentence_objective: str, packed: bool, settings: Settings) -> Trainable:
@@ -43,11 +44,8 @@ def _where_nothing_is_masked(settings: Settings) -> dict:
     return {} if masked else {"of_batch": unmasked, "draws_masks": False}
 
 
-_OF_TEACHING = ("teacher", "teacher_layer", "distillation_losses", "distillation_temperature", "relation_heads")
-
-
 def _identity_of_distillation(config, settings):
-    return {name: settings.get(name) for name in _OF_TEACHING}
+    return {name: settings.get(name) for name in _OF_DISTILLATION}
 
 
 # By the value of --objective; `names.OBJECTIVES` lists them for the flag.
@@ -76,7 +74,7 @@ OBJECTIVES = {
         distillation,
         sentence_objectives=("none",),
         is_taught=True,
-        settings=_OF_TEACHING,
+        settings=("teacher", *_OF_DISTILLATION),
         identity=_identity_of_distillation,
         by_settings=_where_nothing_is_masked,
     ),

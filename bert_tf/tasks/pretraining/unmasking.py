@@ -1,7 +1,5 @@
 """What stood in rows before they were masked."""
 
-import tensorflow as tf
-
 from bert_tf.modeling.replacements import with_ids_at
 
 
@@ -15,9 +13,3 @@ def unmasked_ids(batch):
         return batch["input_ids"]
     places = batch["masked_lm_positions"], batch["masked_lm_weights"]
     return with_ids_at(*places, batch["masked_lm_ids"], batch["input_ids"])
-
-
-def unmasked(batch):
-    """Returns the batch with `input_ids` as they were before they were masked."""
-    batch = {name: tf.convert_to_tensor(values) for name, values in batch.items()}
-    return batch | {"input_ids": unmasked_ids(batch)}
