@@ -32,9 +32,7 @@ def main(settings):
     from bert_tf.training.job import Job
     from bert_tf.training.scoring import Scoring
 
-    settings = with_recipe(settings)
-    # It refuses settings of another objective, before anything is read.
-    settings = settings.adopt({"masking": _objective(settings).masking})
+    settings = _complete(settings)
     strategy, use_xla = devices.prepare(settings)
     plan = phases.plan_of(settings)
     _objective(settings).check_records(settings.objective, plan.all_records if settings.do_train else [])
@@ -61,6 +59,16 @@ def main(settings):
         if settings.do_eval:
             _score(settings, job, scoring)
     save_formats(settings, strategy)
+
+
+def _complete(settings):
+    """Returns the settings with what the recipe and the objective say where the user did not.
+
+    Raises:
+        ValueError: a setting was given that means something with another objective alone.
+    """
+    settings = with_recipe(settings)
+    return settings.adopt({"masking": _objective(settings).masking})
 
 
 def _history(settings, model, run, files):

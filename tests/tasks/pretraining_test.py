@@ -274,6 +274,8 @@ def test_left_to_right_has_scores_of_its_own():
     config = dataclasses.replace(CONFIG, is_decoder=True)
     task, plain = LeftToRightTask(config, "none"), PretrainingTask(config, "none")
     sums = {f"masked_lm_{name}": np.array([4.0, 2.0]) for name in ("loss", "correct", "weights")}
+    sums["masked_lm_labels"] = np.array([[1, 2, 2], [2, 0, 0]])
     assert task.metrics(sums) == {name.replace("masked_lm", "next_token"): v for name, v in plain.metrics(sums).items()}
     assert {"next_token_accuracy", "next_token_loss", "loss"} <= set(task.metric_names)
+    assert list(task.loss_weights) == ["next_token_loss"]
     assert not any("masked" in name for name in task.metric_names)

@@ -95,4 +95,5 @@ def objective_of(settings: Settings) -> Objective:
                 f"`{min(alone)}` must come with `objective={name}`. Received it with `objective={settings.objective}`; "
                 "leave it out, or choose that objective."
             )
-    return dataclasses.replace(objective, **objective.by_settings(settings))
+    changes = objective.by_settings(settings)
+    return dataclasses.replace(objective, **changes) if changes else objective
