@@ -85,6 +85,8 @@ class TextScorer:
             ValueError: what is given is no list of texts.
         """
         check_texts(texts)
+        if len(texts) and not isinstance(texts[0], str | bytes):
+            raise ValueError(f"`texts` must be single texts. Received pairs, {texts[0]!r:.60} first; join them.")
         chunks = [texts[start : start + _CHUNK] for start in range(0, len(texts), _CHUNK)]
         return [score for chunk in chunks for score in self._scores(chunk)]
 

@@ -82,6 +82,11 @@ def test_what_is_cut_off_is_said(path, caplog):
     assert "1 of 2 texts have more than the 5 pieces of `max_seq_length`" in caplog.text
 
 
+def test_pairs_are_refused(scorer):
+    with pytest.raises(ValueError, match=r"`texts` must be single texts\. Received pairs, \('a', 'b'\) first;"):
+        scorer([("a", "b")])
+
+
 def test_perplexity():
     assert perplexity(-3 * np.log(8), 3) == pytest.approx(8) and np.isnan(perplexity(0.0, 0))
 
