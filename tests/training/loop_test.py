@@ -12,6 +12,7 @@ from bert_tf.checkpoints.tf1 import read
 from bert_tf.data import dataset
 from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.training.loop import RunConfig, fit
+from bert_tf.training.optimizers import AdamConfig
 from bert_tf.training.step import StepConfig
 from tests import tiny
 
@@ -55,10 +56,17 @@ def _end(folder, step=10):
     return read(os.path.join(folder, f"model.ckpt-{step}"))
 
 
-@pytest.mark.parametrize("accumulation", [pytest.param(1, marks=pytest.mark.slow), 2])
-def test_a_resumed_run_is_one_that_never_stopped_to_the_bit(tmp_path, accumulation):
-    whole = _fit(_run(tmp_path / "whole", accumulation=accumulation))
-    run = _run(tmp_path / "parts", accumulation=accumulation)
+@pytest.mark.parametrize(
+    "changes",
+    [
+        pytest.param({}, marks=pytest.mark.slow),
+        {"accumulation": 2, "adam": AdamConfig(adam_beta2=0.98, bias_correction=True)},
+    ],
+    ids=["plain", "accumulated, with bias correction"],
+)
+def test_a_resumed_run_is_one_that_never_stopped_to_the_bit(tmp_path, changes):
+    whole = _fit(_run(tmp_path / "whole", **changes))
+    run = _run(tmp_path / "parts", **changes)
     parts = [_fit(run, kill_after=6), _fit(run, kill_after=9, seed=5), _fit(run, seed=6)]  # nothing is left of it
     assert [sorted(losses) for losses in parts] == [list(range(1, 7)), list(range(5, 10)), [9, 10]]
     assert all(loss == whole[step] for losses in parts for step, loss in losses.items())

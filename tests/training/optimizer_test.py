@@ -4,6 +4,7 @@ import contextlib
 import functools
 import json
 import pathlib
+import subprocess
 
 import keras
 import numpy as np
@@ -13,7 +14,7 @@ import tensorflow as tf
 from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.training.optimizer import AdamW, is_decayed
 from bert_tf.training.schedule import WarmupLinearDecay
-from tests import tiny
+from tests import other_envs, tiny
 
 TORCH = pathlib.Path(__file__).parents[1] / "goldens" / "adamw.json"
 PATHS = ("layer/kernel", "layer/bias", "layer/LayerNorm/gamma")
@@ -115,6 +116,15 @@ def test_with_bias_correction_it_is_torch_s_to_the_millionth():
         np.testing.assert_allclose(variable.numpy(), torch["end"][path], rtol=0, atol=1e-6, err_msg=path)
         np.testing.assert_allclose(slots[f"{path}/adam_m"].numpy(), torch["exp_avg"][path], rtol=2e-5)
         np.testing.assert_allclose(slots[f"{path}/adam_v"].numpy(), torch["exp_avg_sq"][path], rtol=2e-5)
+
+
+@pytest.mark.slow
+def test_torch_gives_what_is_kept(tmp_path):
+    subprocess.run([other_envs.torch_python(), "-B", TORCH.with_name("torch_adamw.py"), tmp_path / "again"], check=True)
+    kept, again = (json.loads(path.read_text(encoding="utf-8")) for path in (TORCH, tmp_path / "again"))
+    assert kept["gradients"] == again["gradients"] and kept["numbers"] == again["numbers"]
+    for path in PATHS:
+        np.testing.assert_allclose(again["end"][path], kept["end"][path], rtol=0, atol=1e-7)
 
 
 def test_a_checkpoint_does_not_know_of_bias_correction():

@@ -27,7 +27,7 @@ from bert_tf.training.guard import GuardConfig  # noqa: E402
 from bert_tf.training.job import Job  # noqa: E402
 from bert_tf.training.layer_rates import LayerRates  # noqa: E402
 from bert_tf.training.loop import RunConfig, fit  # noqa: E402
-from bert_tf.training.optimizers import OPTIMIZERS  # noqa: E402
+from bert_tf.training.optimizers import OPTIMIZERS, AdamConfig  # noqa: E402
 from bert_tf.training.step import StepConfig, TrainStep  # noqa: E402
 from tests import tiny  # noqa: E402
 
@@ -38,9 +38,9 @@ class Killed(Exception):
     """Stands for SIGKILL."""
 
 
-def train(strategy, dropout=0.0, folder=None, steps=20, kill_after=None, layers=None, **step):
+def train(strategy, dropout=0.0, folder=None, steps=20, kill_after=None, layers=None, adam=AdamConfig(), **step):  # noqa: B008  (frozen)
     """Returns the losses of the steps that were made."""
-    values = {"save_checkpoints_steps": 5, "layer_rates": layers, "step": StepConfig(**step)}
+    values = {"save_checkpoints_steps": 5, "layer_rates": layers, "adam": adam, "step": StepConfig(**step)}
     run = RunConfig(folder or tempfile.mkdtemp(), 16, steps, 2, 1e-3, **values)
     order = dataset.training_order(EXAMPLES.lengths, 16, steps, 0)
     losses = []
@@ -140,6 +140,7 @@ def options(folder):
         "two, accumulated": train("mirrored", accumulation=2, kill_after=3),
         "two, XLA": train("mirrored", use_xla=True, kill_after=8),
         "layers": [train(s, layers=LayerRates(1, 0, 0.5, 2), steps=8) for s in ("default", "mirrored")],
+        "corrected": [train(s, adam=AdamConfig(bias_correction=True), steps=8) for s in ("default", "mirrored")],
         "float16": float16("mirrored"),
         "guarded": [guarded(strategy, "lamb") for strategy in ("default", "mirrored")],
     }

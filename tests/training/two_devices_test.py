@@ -51,6 +51,13 @@ def test_layers_have_their_rates_and_thaw_on_two_as_on_one(options):
 
 
 @pytest.mark.slow
+def test_bias_correction_is_on_two_as_on_one(options):
+    one, two = options["corrected"]
+    np.testing.assert_allclose(two, one, rtol=0, atol=1e-5)
+    assert abs(one[-1] - options["one"][7]) > 1e-3
+
+
+@pytest.mark.slow
 def test_float16_on_two_devices(options):
     np.testing.assert_allclose(options["float16"], options["one"][:3], rtol=0, atol=2e-3)
 
