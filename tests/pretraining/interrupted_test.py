@@ -15,6 +15,7 @@ from bert_tf.checkpoints.tf1 import TEMPORARY, read
 from bert_tf.training.history import read as read_history
 from tests import scripts
 from tests.pretraining import support
+from tests.pretraining.run_pretraining_test import VARIANTS
 
 STEPS, EVERY = 150, 7
 SAVES_S, ENDS_S = 5, 30  # after SIGTERM: the checkpoint; the page of the run and the end of TensorFlow too
@@ -105,6 +106,28 @@ def whole(material, tmp_path_factory):
     folder = tmp_path_factory.mktemp("interrupted")
     scripts.run(_flags(material, folder / "whole"), support.SCRIPT)
     return folder / "whole"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["ALBERT", "RoBERTa", "ERNIE"])
+def test_an_objective_that_draws_its_masks_goes_on_after_a_kill(material, tmp_path, name):
+    records, objective, _ = VARIANTS[name]
+    changes = [flag.replace("HOME", str(material)) for flag in objective]
+
+    def flags(output):
+        usual = (f"--num_train_steps={STEPS}", f"--save_checkpoints_steps={EVERY}", "--deterministic", "--do_eval")
+        return support.arguments(
+            material, *usual, "--max_eval_steps=2", f"--output_dir={output}", *changes, records=records
+        )
+
+    output, rng = tmp_path / "killed", np.random.default_rng(0)
+    for number in range(2):
+        _kill(flags(output), output, tmp_path / "log", rng, in_save=number == 0)
+    there = _check_whole(output)
+    assert there < STEPS
+    _check_continued(scripts.run(flags(output), support.SCRIPT), there)
+    scripts.run(flags(tmp_path / "whole"), support.SCRIPT)
+    _check_same(output, tmp_path / "whole")
 
 
 def _check_same(output, whole):

@@ -104,8 +104,9 @@ def test_the_losses_of_pretraining_are_those_of_one_device(workers, tmp_path):
 
 
 @pytest.mark.slow
-def test_the_losses_of_pretraining_on_two_devices_are_those_of_one():
-    process = start(["-m", "tests.training.pretraining_losses"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+@pytest.mark.parametrize("kind", pretraining_losses.KINDS)
+def test_the_losses_of_pretraining_on_two_devices_are_those_of_one(kind):
+    process = start(["-m", "tests.training.pretraining_losses", kind], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     answer, log = process.communicate()
     assert process.returncode == 0, log[-4000:]
     (one, _), (two, replicas) = (json.loads(answer)[name] for name in ("default", "mirrored"))

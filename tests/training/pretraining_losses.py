@@ -1,7 +1,8 @@
 """A pretraining of some steps on made-up batches, for the tests of several devices and of several workers.
 
-As a program it prints as JSON the losses on one and on two virtual CPU devices. A process of its own, because devices
-must be made first, and TensorFlow mixes up the sums of two MirroredStrategies in a process where their shapes differ.
+As a program it prints as JSON the losses on one and on two virtual CPU devices, of the kind that is its argument. A
+process of its own, because devices must be made first, and TensorFlow mixes up the sums of two MirroredStrategies in a
+process where their shapes differ.
 """
 
 import json
@@ -17,14 +18,21 @@ from bert_tf.training import distribution
 from bert_tf.training.loop import RunConfig, fit
 from tests import tiny
 
+# Name -> what the encoder's configuration has beside the usual, the sentence objective.
+KINDS = {
+    "masked_lm": ({}, "nsp"),
+    "albert": ({"model_type": "albert", "embedding_size": 16, "num_hidden_groups": 1, "num_hidden_layers": 2}, "sop"),
+    "roberta": ({}, "none"),
+}
 _STEPS = 8
 _LABELS = ("masked_lm_ids", "masked_lm_weights", "next_sentence_labels", "next_sentence_weights")
 
 
-def losses(folder) -> list[float]:
+def losses(folder, kind="masked_lm") -> list[float]:
     """Trains on packed rows in the scope of the current strategy, without dropout; rows differ in how much they ask."""
-    config = tiny.config()
-    task = PretrainingTask(config, packed=True)
+    changes, sentence_objective = KINDS[kind]
+    config = tiny.config(**changes)
+    task = PretrainingTask(config, sentence_objective, packed=True)
     names = (*task.features, *_LABELS)
     found = []
 
@@ -45,7 +53,7 @@ def main():
     found = {}
     for name in ("default", "mirrored"):
         with distribution.make_strategy(name).scope():
-            found[name] = losses(tempfile.mkdtemp()), tf.distribute.get_strategy().num_replicas_in_sync
+            found[name] = losses(tempfile.mkdtemp(), sys.argv[1]), tf.distribute.get_strategy().num_replicas_in_sync
     json.dump(found, sys.stdout)
 
 
