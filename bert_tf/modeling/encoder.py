@@ -11,7 +11,7 @@ from bert_tf.lora import is_adapter
 from bert_tf.modeling.attention import attention_bias
 from bert_tf.modeling.block import TransformerBlock
 from bert_tf.modeling.embeddings import Embeddings
-from bert_tf.modeling.layers import Linear, current_seed, seed_scope
+from bert_tf.modeling.layers import LayerNorm, Linear, current_seed, seed_scope
 
 
 @keras.saving.register_keras_serializable("bert_tf")
@@ -33,8 +33,9 @@ class Encoder(keras.Model):
     Outputs: a dict of `sequence_output` [B, S, H]; `pooled_output` [B, H], tanh of a linear map of the first token, or
     without a pooler (`has_pooler`) the first token as it is;
     `embedding_output` [B, S, H], what the first block reads;
-    `encoder_outputs`, the list of every block's [B, S, H]; with `return_attention_probs=True` also `attention_probs`,
-    a list of [B, A, S, S]. All in the compute dtype.
+    `encoder_outputs`, the list of every block's [B, S, H], of which the last is `sequence_output`; with
+    `return_attention_probs=True` also `attention_probs`, a list of [B, A, S, S]. All in the compute dtype. With
+    `norm_first` a block's output is a sum that nothing has normalized, but for the last one's, behind the final norm.
     """
 
     def __init__(self, config, rematerialize=False, trainable=True, **kwargs):
@@ -68,11 +69,13 @@ class Encoder(keras.Model):
                 epsilon=c.layer_norm_eps,
                 head_width=c.hidden_size // c.num_attention_heads,
                 lora=c.lora,
+                norm_first=c.norm_first,
                 name=f"layer_{n}",
                 **numbers,
             )
             for n in range(c.num_blocks)
         ]
+        self.norm = LayerNorm(c.layer_norm_eps, name="LayerNorm", dtype=self.dtype_policy) if c.norm_first else None
         self.pooler = Linear(c.hidden_size, "tanh", name="dense", **numbers) if c.has_pooler else None
         self.trainable = trainable  # last: it is handed on to the parts that are there
 
@@ -84,6 +87,8 @@ class Encoder(keras.Model):
                 self.projection.build((None, None, self.config.embedding_width))
             for block in self.blocks:
                 block.build(tokens)
+            if self.norm:
+                self.norm.build(tokens)
         if self.pooler:
             with keras.name_scope("pooler"):
                 self.pooler.build((None, self.config.hidden_size))
@@ -92,7 +97,7 @@ class Encoder(keras.Model):
 
     def _freeze_all_but_adapters(self):
         """The pooler stays free: many checkpoints lack it, and a frozen one of random weights would do harm."""
-        for part in filter(None, (self.embeddings, self.projection, *self.blocks)):
+        for part in filter(None, (self.embeddings, self.projection, *self.blocks, self.norm)):
             for variable in part.variables:
                 variable.trainable = variable.trainable and is_adapter(variable.path)
 
@@ -112,6 +117,9 @@ class Encoder(keras.Model):
                 x, p = self._run(block, x, bias, training, return_attention_probs)
             layers.append(x)
             probs.append(p)
+        if self.norm:
+            x = self.norm(x)
+            layers[-1:] = [x][: len(layers)]  # TF Hub's contract: the last one is `sequence_output`
         outputs = {"sequence_output": x, "pooled_output": self.pooled(x[:, 0])}
         outputs |= {"embedding_output": embedded, "encoder_outputs": layers}
         return outputs | ({"attention_probs": probs} if return_attention_probs else {})
