@@ -16,6 +16,9 @@ PRETRAINING = (
     Flag("max_eval_steps", 100, "Most batches per scoring.", "integer", low=1),
     Flag("optimizer", "adamw", "BERT's Adam, or LAMB for batches of thousands.", choices=names.OPTIMIZERS),
     Flag("schedule", "linear", "How the rate falls.", choices=names.SCHEDULES),
+    Flag("average_weights", 0.0, "The result is a mean of the weights, as old as that over the last steps, this share "
+         "of those made, such as 0.1; training goes on from the weights themselves. 0: no mean.",
+         "float", low=0, high=1),  # fmt: skip
     Flag("objective", "masked_lm", "What is predicted: masked pieces, or each next piece from those before it.",
          choices=names.OBJECTIVES),  # fmt: skip
     Flag("skip_bad_steps", True, "Skip a step whose loss is not finite or leaps, count it, and go back to a "

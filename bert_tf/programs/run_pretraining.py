@@ -147,7 +147,7 @@ def _run_config(settings, plan, model, use_xla):
     guard, rollback = (GuardConfig(), Rollback()) if settings.skip_bad_steps else (None, None)
     fixed = settings.use_xla != "false"  # what is made for one shape, numerics.py compiles with XLA
     step = dataclasses.replace(run.step, fixed_shapes=fixed, guard=guard)
-    rules = {"optimizer": settings.optimizer, "schedule": settings.schedule}
+    rules = {name: settings.get(name) for name in ("optimizer", "schedule", "average_weights")}
     return dataclasses.replace(run, **rules, step=step, rollback=rollback)
 
 
@@ -195,6 +195,7 @@ def _largest_step(settings, plan, config, parameters):
             settings.gradient_accumulation_steps,
             settings.precision,
             settings.rematerialize,
+            averages_weights=settings.average_weights > 0,
         )
 
     return max(map(step, plan.phases), key=lambda step: estimate(step).peak)
