@@ -22,7 +22,7 @@ _MOST_OF_ALL = 2**31 - 1  # an id is an int32
 _FROM_ZERO = ("type_vocab_size", "first_position", "task_type_vocab_size")
 # The fields that bert_config.json did not know at first.
 _NEW = ("has_pooler", "first_position", "embedding_size", "num_hidden_groups", "task_type_vocab_size", "classifier_act",
-        "is_decoder", "model_type", "tie_word_embeddings", "pruned_heads", "lora")  # fmt: skip
+        "is_decoder", "model_type", "tie_word_embeddings", "pruned_heads", "lora", "norm_first")  # fmt: skip
 _GOOGLE_DEFAULTS = {"type_vocab_size": 16}  # what modeling.py assumes when the key is absent; every release says 2
 
 
@@ -61,6 +61,9 @@ class EncoderConfig:
         pruned_heads: layer -> the heads that it lacks (Michel et al. 2019), counted before any were taken out; the
             others stay as wide as they were. None: every layer has all.
         lora: the adapters that the encoder trains in place of its own weights; None: it has none.
+        norm_first: whether LayerNorm stands before attention and feed-forward layer, inside of the residual, and once
+            more behind the last block ("pre-LN", Xiong et al. 2020, arXiv 2002.04745): training then bears higher rates
+            and a shorter warm-up. The embeddings' own norm stays. Else it stands after each residual, as in BERT.
         extra: keys that this class does not know, kept as they came; and of the fields from has_pooler on those that
             the file says although they are BERT's, so that it is written as it was.
     """
@@ -88,6 +91,7 @@ class EncoderConfig:
     model_type: str = families.DEFAULT
     pruned_heads: Mapping[int, tuple[int, ...]] | None = None
     lora: Lora | None = None
+    norm_first: bool = False
     extra: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self):

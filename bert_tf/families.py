@@ -164,7 +164,7 @@ class Family:
 
 
 # Fields of `EncoderConfig` that are no keys of Transformers' in any family.
-_OURS_ALONE = ("first_position", "classifier_act", "has_pooler")
+_OURS_ALONE = ("first_position", "classifier_act", "has_pooler", "norm_first")
 
 
 # Liu et al. 2019. One segment, and positions that start behind those of padding.
@@ -237,6 +237,14 @@ FAMILIES: dict[str, Family] = {  # the key is Hugging Face's `model_type`
         sizes=sizes.ALBERT,
     ),
     "roberta": _ROBERTA,
+    # Wettig et al. 2022, "Should You Mask 15% in Masked Language Modeling?": RoBERTa with its norms first.
+    "roberta-prelayernorm": dataclasses.replace(
+        _ROBERTA,
+        name_map="roberta-prelayernorm",
+        classes="RobertaPreLayerNorm",
+        fixed={**_ROBERTA.fixed, "norm_first": True},
+        sizes={},
+    ),
     # Conneau et al. 2019: RoBERTa in a hundred languages; its pieces are in the places that fairseq gave them.
     "xlm-roberta": dataclasses.replace(
         _ROBERTA,

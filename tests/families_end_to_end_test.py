@@ -66,6 +66,7 @@ def _many_languages(folder, words):
 # The family -> what its configuration says beside the shape, and what makes its vocabulary.
 CASES = {
     "roberta": ({"type_vocab_size": 1}, _byte_bpe),
+    "roberta-prelayernorm": ({"type_vocab_size": 1}, _byte_bpe),
     "albert": ({"embedding_size": 32, "num_hidden_groups": 1}, _unigram),
     "electra": ({"embedding_size": 32}, _wordpiece),
     "xlm-roberta": ({"type_vocab_size": 1}, _many_languages),

@@ -19,6 +19,9 @@ PRETRAINING = (
     Flag("num_warmup_steps", 10_000, "Steps in which the rate rises.", "integer", low=0),
     Flag("max_eval_steps", 100, "Most batches per scoring.", "integer", low=1),
     Flag("optimizer", "adamw", "BERT's Adam, or LAMB for batches of thousands.", choices=names.OPTIMIZERS),
+    Flag("average_weights", 0.0, "The result is a mean of the weights, as old as that over the last steps, this share "
+         "of those made, such as 0.1; training goes on from the weights themselves. 0: no mean.",
+         "float", low=0, high=1),  # fmt: skip
     Flag("objective", "masked_lm", "What is learned: masked pieces, also by the rules of ALBERT, RoBERTa or ERNIE "
          "for masks and sentences; each next piece from those before it; which pieces a small network filled in "
          "(ELECTRA); or what --teacher makes of the texts.",

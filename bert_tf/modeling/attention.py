@@ -40,12 +40,15 @@ def attention_bias(input_mask, sentence_ids=None, dtype="float32", causal=False)
 class SelfAttention(keras.layers.Layer):
     """LayerNorm(x + dropout(W_o attend(x) + b_o)), every token attending to every token that the bias allows.
 
+    With `norm_first`: x + dropout(W_o attend(LayerNorm(x)) + b_o).
+
     Args:
         num_heads: A; the width H of the input must be a multiple of it, unless `head_width` is given.
         attention_dropout, hidden_dropout: on the probabilities and on the output.
         initializer_range, epsilon: as in `EncoderConfig`.
         head_width: of a head; None: H / A.
         lora: a `Lora`, or the dict that its `to_dict` made: which of the maps have an adapter. None: none has.
+        norm_first: as in `EncoderConfig`.
 
     Inputs: float [B, S, H]; bias [B, 1, 1 or S, S] of `attention_bias`. Output: float [B, S, H]; with
     `return_probs=True` a pair whose second is [B, A, S, S], after dropout as in the original.
@@ -60,12 +63,14 @@ class SelfAttention(keras.layers.Layer):
         epsilon=1e-12,
         head_width=None,
         lora=None,
+        norm_first=False,
         **kwargs,
     ):
         super().__init__(**kwargs)
         self.num_heads = num_heads
         self.head_width = head_width
         self.lora = Lora.of(lora)
+        self.norm_first = norm_first
         self.attention_dropout_rate = attention_dropout
         self.hidden_dropout_rate = hidden_dropout
         self.initializer_range = initializer_range
@@ -98,20 +103,26 @@ class SelfAttention(keras.layers.Layer):
         with keras.name_scope("output"):
             self.dense = linear("dense", H, (*input_shape[:-1], inner), "output")
             self.hidden_dropout.build(input_shape)
+            if not self.norm_first:
+                self.norm.build(input_shape)
+        if self.norm_first:
             self.norm.build(input_shape)
 
     def call(self, x, bias, training=None, return_probs=False):
         B, S = tf.shape(x)[0], tf.shape(x)[1]
         A, D = self.num_heads, self.head_width or x.shape[-1] // self.num_heads
 
+        read = self.norm(x) if self.norm_first else x
+
         def heads(layer):
-            return tf.transpose(tf.reshape(layer(x), [B, S, A, D]), [0, 2, 1, 3])  # [B, A, S, D]
+            return tf.transpose(tf.reshape(layer(read), [B, S, A, D]), [0, 2, 1, 3])  # [B, A, S, D]
 
         scores = tf.matmul(heads(self.query), heads(self.key), transpose_b=True)  # [B, A, S, S]
         probs = tf.nn.softmax(scores * tf.cast(D**-0.5, scores.dtype) + tf.cast(bias, scores.dtype))
         probs = self.attention_dropout(probs, training=training)
         mixed = tf.reshape(tf.transpose(tf.matmul(probs, heads(self.value)), [0, 2, 1, 3]), [B, S, A * D])
-        y = self.norm(x + self.hidden_dropout(self.dense(mixed), training=training))
+        y = x + self.hidden_dropout(self.dense(mixed), training=training)
+        y = y if self.norm_first else self.norm(y)
         return (y, probs) if return_probs else y
 
     def queries_keys_values(self, x):
@@ -132,4 +143,5 @@ class SelfAttention(keras.layers.Layer):
             "epsilon": self.epsilon,
             "head_width": self.head_width,
             "lora": self.lora and self.lora.to_dict(),
+            "norm_first": self.norm_first,
         }

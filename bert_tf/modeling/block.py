@@ -1,4 +1,4 @@
-"""One Transformer block: attention, then a feed-forward layer, each with residual and norm after it (post-LN)."""
+"""One Transformer block: attention, then a feed-forward layer, each with residual and norm, after it or before it."""
 
 import keras
 
@@ -11,9 +11,11 @@ from bert_tf.modeling.layers import Dropout, LayerNorm, Linear
 class TransformerBlock(keras.layers.Layer):
     """y = SelfAttention(x); LayerNorm(y + dropout(W_2 act(W_1 y + b_1) + b_2)).
 
+    With `norm_first`: y + dropout(W_2 act(W_1 LayerNorm(y) + b_1) + b_2).
+
     Args:
-        num_heads, intermediate_size, hidden_act, attention_dropout, hidden_dropout, initializer_range, epsilon: as in
-            `EncoderConfig`.
+        num_heads, intermediate_size, hidden_act, attention_dropout, hidden_dropout, initializer_range, epsilon,
+            norm_first: as in `EncoderConfig`.
         head_width, lora: as in `SelfAttention`.
 
     Inputs: float [B, S, H]; bias of `attention_bias`. Output: float [B, S, H]; with `return_probs=True` a pair whose
@@ -31,6 +33,7 @@ class TransformerBlock(keras.layers.Layer):
         epsilon=1e-12,
         head_width=None,
         lora=None,
+        norm_first=False,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -43,6 +46,7 @@ class TransformerBlock(keras.layers.Layer):
         self.epsilon = epsilon
         self.head_width = head_width
         self.lora = Lora.of(lora)
+        self.norm_first = norm_first
         self.attention = SelfAttention(
             num_heads,
             attention_dropout,
@@ -51,6 +55,7 @@ class TransformerBlock(keras.layers.Layer):
             epsilon,
             head_width,
             self.lora,
+            norm_first,
             name="attention",
             dtype=self.dtype_policy,
         )
@@ -74,16 +79,20 @@ class TransformerBlock(keras.layers.Layer):
         self.attention.build(input_shape)
         with keras.name_scope("intermediate"):
             self.intermediate = linear(self.intermediate_size, self.hidden_act, input_shape)
+            if self.norm_first:
+                self.norm.build(input_shape)
         with keras.name_scope("output"):
             self.dense = linear(width, "linear", (*input_shape[:-1], self.intermediate_size))
             self.dropout.build(input_shape)
-            self.norm.build(input_shape)
+            if not self.norm_first:
+                self.norm.build(input_shape)
 
     def call(self, x, bias, training=None, return_probs=False):
         y = self.attention(x, bias, training=training, return_probs=return_probs)
         y, probs = y if return_probs else (y, None)
-        z = self.dense(self.intermediate(y, training=training))
-        z = self.norm(y + self.dropout(z, training=training))
+        z = self.intermediate(self.norm(y) if self.norm_first else y, training=training)
+        z = y + self.dropout(self.dense(z), training=training)
+        z = z if self.norm_first else self.norm(z)
         return (z, probs) if return_probs else z
 
     def compute_output_spec(self, x, bias, training=None, return_probs=False):
@@ -102,4 +111,5 @@ class TransformerBlock(keras.layers.Layer):
             "epsilon": self.epsilon,
             "head_width": self.head_width,
             "lora": self.lora and self.lora.to_dict(),
+            "norm_first": self.norm_first,
         }

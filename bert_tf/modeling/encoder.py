@@ -11,7 +11,7 @@ from bert_tf.lora import is_adapter
 from bert_tf.modeling.attention import attention_bias
 from bert_tf.modeling.block import TransformerBlock
 from bert_tf.modeling.embeddings import Embeddings
-from bert_tf.modeling.layers import Linear, current_seed, seed_scope
+from bert_tf.modeling.layers import LayerNorm, Linear, current_seed, seed_scope
 from bert_tf.modeling.pooling import pool
 
 
@@ -36,8 +36,9 @@ class Encoder(keras.Model):
     Outputs: a dict of `sequence_output` [B, S, H]; `pooled_output` [B, H], tanh of a linear map of the first token
     (with `is_decoder` the last that is not padding), or without a pooler (`has_pooler`) that token as it is;
     `embedding_output` [B, S, H], what the first block reads;
-    `encoder_outputs`, the list of every block's [B, S, H]; with `return_attention_probs=True` also `attention_probs`,
-    a list of [B, A, S, S]. All in the compute dtype.
+    `encoder_outputs`, the list of every block's [B, S, H], of which the last is `sequence_output`; with
+    `return_attention_probs=True` also `attention_probs`, a list of [B, A, S, S]. All in the compute dtype. With
+    `norm_first` a block's output is a sum that nothing has normalized, but for the last one's, behind the final norm.
     """
 
     def __init__(self, config, rematerialize=False, trainable=True, embeddings=None, **kwargs):
@@ -71,11 +72,13 @@ class Encoder(keras.Model):
                 epsilon=c.layer_norm_eps,
                 head_width=c.hidden_size // c.num_attention_heads,
                 lora=c.lora,
+                norm_first=c.norm_first,
                 name=f"layer_{n}",
                 **numbers,
             )
             for n in range(c.num_blocks)
         ]
+        self.norm = LayerNorm(c.layer_norm_eps, name="LayerNorm", dtype=self.dtype_policy) if c.norm_first else None
         self.pooler = Linear(c.hidden_size, "tanh", name="dense", **numbers) if c.has_pooler else None
         self.trainable = trainable  # last: it is handed on to the parts that are there
 
@@ -88,6 +91,8 @@ class Encoder(keras.Model):
                 self.projection.build((None, None, self.config.embedding_width))
             for block in self.blocks:
                 block.build(tokens)
+            if self.norm:
+                self.norm.build(tokens)
         if self.pooler:
             with keras.name_scope("pooler"):
                 self.pooler.build((None, self.config.hidden_size))
@@ -96,7 +101,7 @@ class Encoder(keras.Model):
 
     def _freeze_all_but_adapters(self):
         """The pooler stays free: many checkpoints lack it, and a frozen one of random weights would do harm."""
-        for part in filter(None, (self.embeddings, self.projection, *self.blocks)):
+        for part in filter(None, (self.embeddings, self.projection, *self.blocks, self.norm)):
             for variable in part.variables:
                 variable.trainable = variable.trainable and is_adapter(variable.path)
 
@@ -116,6 +121,9 @@ class Encoder(keras.Model):
                 x, p = self._run(block, x, bias, training, return_attention_probs)
             layers.append(x)
             probs.append(p)
+        if self.norm:
+            x = self.norm(x)
+            layers[-1:] = [x][: len(layers)]  # TF Hub's contract: the last one is `sequence_output`
         whole = pool("last_token", x, mask) if self.config.is_decoder else x[:, 0]  # the token that has seen the row
         outputs = {"sequence_output": x, "pooled_output": self.pooled(whole)}
         outputs |= {"embedding_output": embedded, "encoder_outputs": layers}

@@ -215,7 +215,7 @@ def _run_config(settings, plan, model, use_xla, teacher):
     guard, rollback = (GuardConfig(), Rollback()) if settings.skip_bad_steps else (None, None)
     fixed = settings.use_xla != "false"  # what is made for one shape, numerics.py compiles with XLA
     step = dataclasses.replace(run.step, fixed_shapes=fixed, guard=guard)
-    return dataclasses.replace(run, step=step, rollback=rollback)
+    return dataclasses.replace(run, average_weights=settings.average_weights, step=step, rollback=rollback)
 
 
 def _identity(settings, plan, model):
@@ -272,6 +272,7 @@ def _largest_step(settings, plan, config, parameters):
             settings.precision,
             settings.rematerialize,
             generator,
+            averages_weights=settings.average_weights > 0,
         )
 
     return max(map(step, plan.phases), key=lambda step: estimate(step).peak)

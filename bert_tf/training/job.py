@@ -37,7 +37,7 @@ class Job:
 
     def __post_init__(self):
         self.checkpoints = Store(self.run.output_dir, keep=self.run.keep_checkpoints)
-        self.model = self._scorer = None
+        self.model = self._scorer = self._average = None
         self.global_step = 0
         self._latest = (None, None, None)  # what was scored last: the `Scoring`, the step, the scores
 
@@ -138,6 +138,7 @@ class Job:
 
     def _begin(self, on_begin, evaluation, earlier, start, state):
         """What `fit` calls before the first step, and again after the run went back: `earlier` holds where it began."""
+        self._average = state.step.average
         if not earlier:
             cluster.by_chief(on_begin, state.model)
         earlier.append(start)
@@ -149,7 +150,8 @@ class Job:
 
     def _evaluation(self, held_out, keep_best, patience):
         def score(step, model):
-            scores = self._scorer_of(model).scores(held_out)
+            with self._average.in_place() if self._average else contextlib.nullcontext():
+                scores = self._scorer_of(model).scores(held_out)
             self._latest = held_out, step, scores
             return scores
 

@@ -4,7 +4,7 @@ Layers are told by the paths of their variables, google-research/bert's, and by 
 
     bert/embeddings/...         0
     bert/encoder/layer_N/...    N + 1
-    all else: pooler, head      L + 1
+    all else: pooler, head      L + 1     (and the norm behind the last block, where there is one)
 """
 
 import dataclasses

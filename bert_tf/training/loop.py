@@ -17,6 +17,7 @@ from bert_tf.training.out_of_memory import first_step
 from bert_tf.training.schedule import SCHEDULES
 from bert_tf.training.state import TrainingState, begin, check_model
 from bert_tf.training.step import StepConfig, TrainStep
+from bert_tf.training.weight_average import WeightAverage
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,6 +41,8 @@ class RunConfig:
         layer_rates: which layers move and how fast; None: all alike.
         reinit_layers: so many of the top blocks, and the pooler, start from random weights and not from
             `init_checkpoint` (Zhang et al. 2021, arXiv 2006.05987, section 5).
+        average_weights: the run's result, in checkpoints too, is the mean of the weights that is as old as a plain mean
+            over the last steps, this share of those made; 0: the weights themselves. See `WeightAverage`.
         settings: whatever else decides the result, such as the names and hashes of the data files; JSON values.
     """
 
@@ -59,6 +62,7 @@ class RunConfig:
     rollback: Rollback | None = None
     layer_rates: LayerRates | None = None
     reinit_layers: int = 0
+    average_weights: float = 0.0
     settings: dict = dataclasses.field(default_factory=dict)
 
     def __post_init__(self):
@@ -88,16 +92,18 @@ class RunConfig:
             "rollback": self.rollback,
             "layer_rates": self.layer_rates and not self.layer_rates.is_default and self.layer_rates.identity() or None,
             "reinit_layers": self.reinit_layers,
+            "average_weights": self.average_weights,
         }
         defaults = {"optimizer": "adamw", "schedule": "linear", "fixed_shapes": False, "reinit_layers": 0}
         defaults["clip_norm"] = StepConfig.clip_norm
+        defaults["average_weights"] = 0.0
         new = {name: value for name, value in new.items() if value != defaults.get(name)}
         new = {name: dataclasses.asdict(v) if dataclasses.is_dataclass(v) else v for name, v in new.items()}
         return {name: getattr(self, name) for name in names} | step | new | self.settings
 
 
 def fit(task, run: RunConfig, batches: Callable, actions: Iterable[Callable] = (), on_begin: Callable | None = None):
-    """Trains a task's model to the end of the run, and returns the `TrainingState`.
+    """Trains a task's model to the end of the run, and returns the `TrainingState`, whose model is the run's result.
 
     To be called in the scope of a strategy. Of several workers the chief alone writes checkpoints; all must see them.
     After SIGTERM or Ctrl-C the running step is finished, its checkpoint saved, and `interruption.Stopped` raised.
@@ -118,8 +124,11 @@ def fit(task, run: RunConfig, batches: Callable, actions: Iterable[Callable] = (
     check_model(checkpoints, run.init_checkpoint, task, run.anew, run.reinit_layers)
     model = task.build_model()
     optimizer = _make_optimizer(run, model)
-    state = TrainingState(model, optimizer, TrainStep(task, model, optimizer, run.step), run.identity())
+    average = WeightAverage(model.trainable_variables, run.average_weights) if run.average_weights else None
+    state = TrainingState(model, optimizer, TrainStep(task, model, optimizer, run.step, average), run.identity())
     start = begin(state, checkpoints, run.init_checkpoint, task, run.anew, run.reinit_layers)
+    if average and start == 0:
+        average.begin()
     cluster.check_same(start, "step to begin at")
     if start == run.num_train_steps:
         logging.info("All %d steps of this run are made: there is nothing to train.", start)
@@ -134,6 +143,8 @@ def fit(task, run: RunConfig, batches: Callable, actions: Iterable[Callable] = (
                 break
             stream = itertools.chain(first, stream)
             start = _steps(state, run, start, stream, checkpoints, actions, interruption)
+    if average:
+        average.exchange()
     return state
 
 

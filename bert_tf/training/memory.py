@@ -25,6 +25,7 @@ class StepShape:
         rematerialize: as in `Encoder`.
         generator: of a second encoder that is trained in the same step, on the same rows, and whose alone the loss over
             the vocabulary is; None: there is none.
+        averages_weights: a mean of the weights is kept beside them.
     """
 
     config: EncoderConfig
@@ -37,6 +38,7 @@ class StepShape:
     precision: str = "float32"
     rematerialize: bool = False
     generator: EncoderConfig | None = None
+    averages_weights: bool = False
 
     @property
     def micro_batch(self) -> int:
@@ -53,7 +55,7 @@ class Estimate:
     """Bytes on one device at the moment of a step that needs the most.
 
     Attributes:
-        weights: in float32, and where the precision is mixed the copies that the products take.
+        weights: in float32, their mean, and where the precision is mixed the copies that the products take.
         optimizer: the two float32 slots of AdamW and LAMB.
         gradients: in float32, those being added up too.
         activations: what the forward pass keeps for the backward pass, and what the backward pass needs beside it.
@@ -79,7 +81,8 @@ def encoder_parameters(config: EncoderConfig) -> int:
     feed_forward = _linear(H, c.intermediate_size) + _linear(c.intermediate_size, H) + 2 * H
     projection = _linear(E, H) if E != H else 0
     pooler = _linear(H, H) if c.has_pooler else 0
-    return (tables + 2) * E + projection + c.num_blocks * (attention + feed_forward) + pooler
+    final_norm = 2 * H if c.norm_first else 0
+    return (tables + 2) * E + projection + c.num_blocks * (attention + feed_forward) + final_norm + pooler
 
 
 def _linear(inputs, outputs):
@@ -95,7 +98,7 @@ def estimate(step: StepShape) -> Estimate:
     numbers = step.parameters * FLOAT32
     table = c.vocab_size * c.hidden_size * FLOAT32  # its gradient: one of the look-up, one of the decoder, their sum
     return Estimate(
-        weights=numbers + mixed * numbers // 2,
+        weights=numbers * (1 + step.averages_weights) + mixed * numbers // 2,
         optimizer=2 * numbers,
         gradients=numbers * (2 if step.accumulation > 1 else 1) + table * (2 if step.max_predictions else 1),
         activations=step.micro_batch * sum(map(_activations, _networks(step))),

@@ -15,6 +15,7 @@ from bert_tf.training.layer_rates import top_layers
 from bert_tf.training.will_it_fit import available_memory, check_weights
 
 _SETTINGS = "training/settings"
+_BESIDE_MEAN = "training/unaveraged/"  # before the name of a weight whose mean has the name itself
 
 
 @dataclasses.dataclass
@@ -37,13 +38,22 @@ class TrainingState:
 
     def tensors(self) -> dict:
         """Returns {name: variable or tensor}: everything, as `store.Store.save` takes it."""
-        named = {names.TF1.from_ours(v.path): v for v in self.model.variables}
+        named = self._weights()
         for path, slot in self.optimizer.slots(self.model.trainable_variables).items():
             path, kind = path.rsplit("/", 1)
             named[f"{names.TF1.from_ours(path)}/{kind}"] = slot
         named["global_step"] = self.optimizer.iterations
         named |= {f"training/{name}": variable for name, variable in self.step.variables().items()}
         return named | {_SETTINGS: tf.constant(json.dumps(self.settings, sort_keys=True))}
+
+    def _weights(self):
+        """Returns {name: variable} of the model; of averaged weights, the means: whoever reads a model wants them."""
+        named = {names.TF1.from_ours(v.path): v for v in self.model.variables}
+        if average := self.step.average:
+            paths = [names.TF1.from_ours(v.path) for v in average.variables]
+            named |= {f"{_BESIDE_MEAN}{path}": named[path] for path in paths}
+            named |= dict(zip(paths, average.means, strict=True))
+        return named
 
     def restore(self, saved: dict, path: str):
         """Assigns what `tensors` saved.

@@ -44,6 +44,7 @@ class TrainStep:
         model: a Keras model that takes the batch's features, built in the strategy's scope.
         optimizer: one of `optimizers.OPTIMIZERS`, built in the strategy's scope.
         config: a `StepConfig`.
+        average: a `WeightAverage` that takes the weights in after each step, or None.
 
     Calling it with a batch (a dict of tensors [B, ...], for all replicas together) returns float32 scalars: `loss`, its
     parts by their names where the task has some, `gradient_norm` before clipping, `skipped` (1 where nothing moved:
@@ -51,11 +52,12 @@ class TrainStep:
     scalars: `examples` and `tokens` of the batch, padding not counted.
     """
 
-    def __init__(self, task, model, optimizer, config: StepConfig):
+    def __init__(self, task, model, optimizer, config: StepConfig, average=None):
         self.task = task
         self.model = model
         self.optimizer = optimizer
         self.config = config
+        self.average = average
         self.strategy = tf.distribute.get_strategy()
         scale = _FIRST_LOSS_SCALE if config.scale_loss else 1.0
         self.loss_scale = tf.Variable(scale, trainable=False, name="loss_scale")
@@ -85,6 +87,8 @@ class TrainStep:
     def _distributed(self, batch):
         results = self.strategy.run(self._replica, args=(batch,))
         results = {name: self.strategy.experimental_local_results(value)[0] for name, value in results.items()}
+        if self.average:
+            self.average.update(self.strategy, self.optimizer.iterations.value, 1 - results["skipped"])
         mask = batch["input_mask"]
         return results | {"examples": tf.shape(mask)[0], "tokens": tf.reduce_sum(mask)}
 

@@ -68,7 +68,7 @@ def test_what_the_formats_are_tried_with():
     """The list above is not empty by mistake."""
     assert _formats("bert", "text") == ["bert_tf", "huggingface", "tf1", "keras_hub"]
     assert _formats("distilbert", "encoder") == ["bert_tf", "huggingface", "sentence_transformers", "keras_hub"]
-    assert sum(len(models.kinds(case)) for case in models.CASES) == 80
+    assert sum(len(models.kinds(case)) for case in models.CASES) == 86
 
 
 @pytest.mark.parametrize("kind", ["text", "pretraining", "spans"])
@@ -159,6 +159,29 @@ def test_padding_that_transformers_would_count_from(tmp_path):
     model = dataclasses.replace(models.model("roberta", "encoder"), tokenizer=models.tokenizer(models.config("bert")))
     with pytest.raises(ValueError, match="padding's id must be 1 .* positions start at 2. .* pads with 0"):
         writers.write(tmp_path, "huggingface", model)
+
+
+def test_norms_first_in_a_family_whose_classes_have_them_last(tmp_path):
+    config = dataclasses.replace(models.config("bert-odd"), norm_first=True, hidden_act="gelu_tanh")
+    arrays = models.arrays(config, "encoder")
+    model = dataclasses.replace(models.model("bert-odd", "encoder"), config=config, arrays=arrays)
+    for form, message in (
+        ("huggingface", "Received norm_first with model_type='bert', for which there is no class; take the format"),
+        ("sentence_transformers", "Received norm_first with model_type='bert'"),
+        ("tf1", "Received: norm_first=True"),
+        ("keras_hub", "Received norm_first"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            writers.write(tmp_path, form, model)
+    writers.write(tmp_path, "bert_tf", model)
+    assert EncoderConfig.load(tmp_path) == config
+    assert _same({path: open_checkpoint(tmp_path).stored(path) for path in arrays}, model.arrays)
+    without = [path for path in _paths_of_post_norm() if path not in arrays]
+    assert without == [path for path in without if "/output/LayerNorm/" in path] and len(without) == 4
+
+
+def _paths_of_post_norm():
+    return models.arrays(models.config("bert-odd"), "encoder")
 
 
 def test_a_head_that_transformers_computes_otherwise(tmp_path):

@@ -36,6 +36,7 @@ CASES = {
     "albert-odd": {"model_type": "albert", "embedding_size": 6, "num_hidden_groups": 2, "num_hidden_layers": 5},
     "ernie": {"model_type": "ernie", "use_task_id": True, "task_type_vocab_size": 3, "hidden_act": "relu"},
     "ernie-odd": {"model_type": "ernie", "type_vocab_size": 4, "hidden_act": "gelu", **_ONE_LAYER},
+    "prelayernorm": {"model_type": "roberta-prelayernorm", "type_vocab_size": 1, "hidden_act": "gelu"},
 }
 # Kind of model -> the heads that it has: [outputs, H] each, or "lm" and "discriminator", which are more.
 HEADS = {

@@ -6,7 +6,8 @@ Each case becomes a directory FOLDER/families/CASE as Hugging Face writes it, it
 expected.safetensors: input_ids, attention_mask, token_type_ids, int32 [B, S]; float32 sequence_output [B, S, H];
 pooled_output [B, H] where there is a pooler; logits: of masked LM [B, P, V] at the first P places of each row, of
 classifiers [B, L], of replaced tokens [B, S], of tokens [B, S, L]; sentence_logits [B, 2]; start_logits and end_logits
-[B, S].
+[B, S]. Of the cases in WHOLE also hidden_states [layers + 1, B, S, H] (the embeddings' output first), and of the sum of
+`next_piece_loss` "gradient/NAME" for every parameter, computed in float64.
 """
 
 import pathlib
@@ -71,7 +72,11 @@ CASES = {
     "electra-untied": ("ElectraForMaskedLM", {**_SMALL, "embedding_size": 6, "tie_word_embeddings": False}),
     "roberta-untied": ("RobertaForMaskedLM", {**_SMALL, **_ROBERTA, "tie_word_embeddings": False}),
     "xlm-roberta-classifier": ("XLMRobertaForSequenceClassification", {**_SMALL, **_ROBERTA, "hidden_act": "gelu_new"}),
+    "prelayernorm": ("RobertaPreLayerNormForMaskedLM", _ROBERTA),
+    "prelayernorm-classifier": ("RobertaPreLayerNormForSequenceClassification", {**_SMALL, **_ROBERTA}),
+    "prelayernorm-pooler": ("RobertaPreLayerNormModel", {**_ROBERTA, **_ONE}),
 }
+WHOLE = ("prelayernorm",)
 _DISTILBERT = {"hidden_size": "dim", "num_hidden_layers": "n_layers", "num_attention_heads": "n_heads",
                "intermediate_size": "hidden_dim"}  # fmt: skip
 _TWINS = ("predictions.decoder.weight", "predictions.decoder.bias", "generator_lm_head.weight",
@@ -118,11 +123,28 @@ def _expected(model, inputs):
     return found | ({} if sentence is None else {"sentence_logits": sentence})
 
 
+def next_piece_loss(model, inputs):
+    """Returns the summed cross-entropy at the first `_PLACES` of each row, the next id being what is right."""
+    logits, ids = model(**inputs).logits[:, :_PLACES].flatten(0, 1), inputs["input_ids"].long()
+    losses = torch.nn.functional.cross_entropy(logits, ids[:, 1 : _PLACES + 1].flatten(), reduction="none")
+    return (losses * inputs["attention_mask"][:, :_PLACES].flatten()).sum()
+
+
+def _whole(model, inputs):
+    with torch.inference_mode():
+        states = torch.stack(model(**inputs, output_hidden_states=True).hidden_states)
+    next_piece_loss(model.double(), inputs).backward()
+    gradients = {f"gradient/{name}": weight.grad.float() for name, weight in model.named_parameters()}
+    model.float()
+    return {"hidden_states": states} | gradients
+
+
 def make(folder: pathlib.Path):
     for seed, (case, (name, changes)) in enumerate(CASES.items()):
         model = randomized(_model(name, changes), seed)
         inputs = _inputs(model, seed)
         expected = {name: value.contiguous() for name, value in _expected(model, inputs).items()}
+        expected |= _whole(model, inputs) if case in WHOLE else {}
         model.config.architectures = [name]
         but = _TWINS if model.config.tie_word_embeddings else [name for name in _TWINS if name.endswith(".bias")]
         save(model, folder / "families" / case, but=but)

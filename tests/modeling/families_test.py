@@ -7,10 +7,11 @@ import subprocess
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 from safetensors.numpy import load_file, save_file
 
 from bert_tf import config_files
-from bert_tf.checkpoints import convert, heads
+from bert_tf.checkpoints import convert, heads, names
 from bert_tf.config import EncoderConfig
 from bert_tf.modeling.encoder import Encoder
 from bert_tf.modeling.pretrainer import Pretrainer
@@ -66,6 +67,34 @@ def test_the_encoder(case):
     if "pooled_output" in expected:
         assert not report.excused_missing
         _assert_equal(outputs["pooled_output"], expected["pooled_output"])
+
+
+def test_norms_that_stand_first():
+    folder, config, inputs, expected = _golden("prelayernorm")
+    config = dataclasses.replace(config, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
+    model = Pretrainer(config, next_sentence=False)
+    convert.load(folder, model.variables, [heads.POOLER], config.model_type)
+    outputs, mask = model.encoder(inputs), inputs["input_mask"]
+    states = expected["hidden_states"]  # of the last block before the final norm, which ours has behind it
+    for ours, true in zip(outputs["encoder_outputs"][:-1], states[1:-1], strict=True):
+        _assert_equal(ours, true, mask)
+    _assert_equal(outputs["embedding_output"], states[0], mask)
+    _assert_equal(outputs["encoder_outputs"][-1], expected["sequence_output"], mask)
+    positions = np.tile(np.arange(3, dtype=np.int32), (len(mask), 1))
+    with tf.GradientTape() as tape:
+        logits = model(inputs | {"masked_lm_positions": positions}, training=True)["mlm_logits"]
+        losses = tf.nn.sparse_softmax_cross_entropy_with_logits(inputs["input_ids"][:, 1:4], logits)
+        loss = tf.reduce_sum(losses * tf.cast(mask[:, :3], tf.float32))
+    name_map, checked = names.hugging_face(config.model_type), 0
+    for variable, found in zip(model.variables, tape.gradient(loss, [v.value for v in model.variables]), strict=True):
+        if not name_map.knows(variable.path) or f"gradient/{name_map.from_ours(variable.path)}" not in expected:
+            continue
+        true = name_map.transform(variable.path).to_ours(expected[f"gradient/{name_map.from_ours(variable.path)}"])
+        # Softmax does not see a key's bias: its gradient is zero but for rounding.
+        scale = 1.0 if variable.path.endswith("key/bias") else np.abs(true).max()
+        assert np.abs(tf.convert_to_tensor(found).numpy() - true).max() < TOLERANCE * scale, variable.path
+        checked += 1
+    assert checked == sum(name.startswith("gradient/") for name in expected) == 5 + 16 * 2 + 2 + 5
 
 
 @pytest.mark.parametrize("case", _of("ForMaskedLM", "ForPreTraining"))

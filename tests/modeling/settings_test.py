@@ -5,11 +5,13 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.modeling.encoder import Encoder
+from bert_tf.modeling.layers import seed_scope
 from bert_tf.modeling.pretrainer import Pretrainer
 from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.tasks.squad.task import QuestionAnsweringTask
+from bert_tf.training.memory import encoder_parameters
 from tests import tiny
-from tests.harness import randomize
+from tests.harness import randomize, relative_error
 
 IDS = np.array([[2, 5, 9, 11, 3, 0], [2, 7, 3, 8, 4, 3]], np.int32)
 MASK = (IDS > 0).astype(np.int32)
@@ -83,6 +85,53 @@ def test_the_last_token_of_a_decoder_stands_for_its_row():
     outputs = with_pooler({"input_ids": IDS, "input_mask": MASK})
     last = tf.gather(outputs["sequence_output"], [4, 5], batch_dims=1)
     np.testing.assert_allclose(outputs["pooled_output"], with_pooler.pooler(last), atol=1e-6)
+
+
+def test_norms_first_have_names_of_their_own():
+    first, after = _paths(_encoder(norm_first=True)), _paths(_encoder())
+    assert {path for path in first - after if path.endswith("gamma")} == {
+        "bert/encoder/layer_0/attention/LayerNorm/gamma",
+        "bert/encoder/layer_0/intermediate/LayerNorm/gamma",
+        "bert/encoder/LayerNorm/gamma",
+    }
+    assert len(first) == len(after) + 2 and encoder_parameters(tiny.config(norm_first=True)) == sum(
+        np.prod(v.shape) for v in _encoder(norm_first=True).variables
+    )
+
+
+def test_norms_first_in_packed_rows():
+    encoder = _encoder(norm_first=True, num_hidden_layers=2)
+    packed = {"input_ids": np.array([[2, 5, 3, 2, 9, 11, 3, 0]], np.int32)}
+    packed["sentence_ids"] = np.array([[1, 1, 1, 2, 2, 2, 2, 0]], np.int32)
+    packed["input_mask"] = (packed["sentence_ids"] > 0).astype(np.int32)
+    together = encoder(packed)["sequence_output"][0]
+    for part in (slice(0, 3), slice(3, 7)):
+        alone = encoder({"input_ids": packed["input_ids"][:, part]})
+        np.testing.assert_allclose(together[part], alone["sequence_output"][0], atol=1e-5)
+    np.testing.assert_array_equal(alone["encoder_outputs"][-1], alone["sequence_output"])
+    raw = alone["encoder_outputs"][0]
+    assert np.abs(np.mean(raw, -1)).max() > 0.05  # nothing has normalized it
+    last = encoder.norm(encoder.blocks[1](raw, tf.zeros([1, 1, 1, 4])))
+    np.testing.assert_allclose(last, alone["sequence_output"], atol=1e-5)
+
+
+def test_norms_first_with_dropout_computed_again_and_in_bfloat16():
+    config, inputs = tiny.config(0.1, norm_first=True), {"input_ids": IDS, "input_mask": MASK}
+    plain, again = (Encoder(config, rematerialize) for rematerialize in (False, True))
+    half = Encoder(config, dtype="mixed_bfloat16")
+    for encoder in (plain, again, half):
+        encoder.build()
+    randomize(plain)
+    for encoder in (again, half):
+        encoder.set_weights(plain.get_weights())
+    found = []
+    for encoder in (plain, again):
+        with tf.GradientTape() as tape, seed_scope(tf.constant([1, 2])):
+            loss = tf.reduce_sum(encoder(inputs, training=True)["pooled_output"] ** 3)
+        found.append(tape.gradient(loss, encoder.blocks[0].norm.gamma.value).numpy())
+    np.testing.assert_allclose(*found, rtol=1e-5, atol=1e-6)
+    assert half(inputs)["sequence_output"].dtype == tf.bfloat16
+    assert relative_error(tf.cast(half(inputs)["sequence_output"], tf.float32), plain(inputs)["sequence_output"]) < 0.03
 
 
 def test_segments_beyond_the_table_are_refused():

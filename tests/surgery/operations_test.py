@@ -67,6 +67,16 @@ def test_layers(teacher):
     np.testing.assert_array_equal(lowest(IDS)["sequence_output"], encoder(IDS)["encoder_outputs"][0])
 
 
+def test_layers_below_a_norm_of_their_own():
+    config = dataclasses.replace(CONFIG, norm_first=True)
+    encoder = _encoder(config)
+    randomize(encoder)
+    arrays = {v.path: v.value.numpy() for v in encoder.variables}
+    lowest = _encoder(*operations.keep_layers(arrays, config, [0])[::-1])
+    expected = encoder.norm(encoder(IDS)["encoder_outputs"][0])
+    np.testing.assert_array_equal(lowest(IDS)["sequence_output"], expected)
+
+
 def test_heads_that_were_pruned_go_with_their_layer(teacher):
     arrays, config = operations.prune_heads(teacher[1], CONFIG, {1: [2], 2: [0, 3]})
     kept, config = operations.keep_layers(arrays, config, [0, 2])

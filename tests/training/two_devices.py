@@ -29,6 +29,7 @@ from bert_tf.training.layer_rates import LayerRates  # noqa: E402
 from bert_tf.training.loop import RunConfig, fit  # noqa: E402
 from bert_tf.training.optimizers import OPTIMIZERS, AdamConfig  # noqa: E402
 from bert_tf.training.step import StepConfig, TrainStep  # noqa: E402
+from bert_tf.training.weight_average import WeightAverage  # noqa: E402
 from tests import tiny  # noqa: E402
 
 EXAMPLES = tiny.tokenized(66)
@@ -108,9 +109,11 @@ def guarded(strategy, optimizer):
         task = Poisoned(tiny.config(), 2)
         model, optimizer = task.build_model(), OPTIMIZERS[optimizer](1e-3)
         optimizer.build(model.trainable_variables)
-        step = TrainStep(task, model, optimizer, StepConfig(guard=GuardConfig()))
+        average = WeightAverage(model.trainable_variables, 0.4)
+        step = TrainStep(task, model, optimizer, StepConfig(guard=GuardConfig()), average)
         slots = optimizer.slots(model.trainable_variables)
         variables = [v.value for v in [*model.variables, *slots.values(), optimizer.iterations]]
+        variables += average.means
         for number, batch in enumerate(rows, 1):
             poison = [0.0] * 15 + [float("nan") if number == 4 else 0.0]
             results = step(batch | {"poison": tf.constant(poison)})
@@ -119,8 +122,9 @@ def guarded(strategy, optimizer):
             copies.append([c.numpy().tobytes() for v in variables for c in strategy.experimental_local_results(v)])
         counts = [[int(c) for c in strategy.experimental_local_results(v)]
                   for v in (step.guard.skipped_steps, step.guard.steps_seen)]  # fmt: skip
+        means = [[float(tf.reduce_sum(c**3)) for c in strategy.experimental_local_results(m)] for m in average.means]
     equal = [one == other for one, other in itertools.pairwise(copies)]
-    return {"losses": losses, "skipped": skipped, "unmoved": equal, "counts": counts}
+    return {"losses": losses, "skipped": skipped, "unmoved": equal, "counts": counts, "means": means}
 
 
 def usual(folder):

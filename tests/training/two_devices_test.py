@@ -89,3 +89,6 @@ def test_a_batch_that_is_bad_on_one_device_moves_nothing_on_either(options):
     assert one["counts"] == [[1], [5]] and two["counts"] == [[1, 1], [5, 5]]
     np.testing.assert_allclose(two["losses"], one["losses"], rtol=0, atol=1e-5)
     assert np.isnan(one["losses"]).tolist() == [False, False, False, True, False, False]
+    assert all(first == second for first, second in two["means"])
+    first, only = [first for first, _ in two["means"]], [mean for (mean,) in one["means"]]
+    np.testing.assert_allclose(first, only, rtol=1e-4, atol=1e-5)

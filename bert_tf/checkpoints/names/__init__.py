@@ -1,7 +1,17 @@
 """The names of weights in files: of TF1 checkpoints, of each family in Hugging Face's and in KerasHub's."""
 
 from bert_tf import families
-from bert_tf.checkpoints.names import albert, bert, distilbert, electra, ernie, keras_hub, roberta, tf1
+from bert_tf.checkpoints.names import (
+    albert,
+    bert,
+    distilbert,
+    electra,
+    ernie,
+    keras_hub,
+    roberta,
+    roberta_prelayernorm,
+    tf1,
+)
 from bert_tf.checkpoints.names.table import NameMap
 
 TF1 = tf1.NAMES  # for every family
@@ -12,6 +22,7 @@ NAME_MAPS: dict[str, NameMap] = {
     "electra": electra.NAMES,
     "ernie": ernie.NAMES,
     "roberta": roberta.NAMES,
+    "roberta-prelayernorm": roberta_prelayernorm.NAMES,
 }
 KERAS_HUB_MAPS: dict[str, NameMap] = {"bert": keras_hub.BERT, "distilbert": keras_hub.DISTILBERT}
 

@@ -60,18 +60,26 @@ def classifier_of_two_layers(theirs: str) -> list[Row]:
     ]
 
 
-def layers(theirs: str) -> list[Row]:
-    """Returns the rows of a block whose parts are called as in Hugging Face's BERT; `theirs` is its own name."""
+def layers(theirs: str, norms: tuple[str, ...] = ("attention/output", "output")) -> list[Row]:
+    """Returns the rows of a block whose parts are called as in Hugging Face's BERT.
+
+    Args:
+        theirs: the block's own name.
+        norms: the parts that hold a LayerNorm.
+    """
     ours = "bert/encoder/layer_{n}"
     return [
         *dense(f"{ours}/attention/self/query", f"{theirs}.attention.self.query"),
         *dense(f"{ours}/attention/self/key", f"{theirs}.attention.self.key"),
         *dense(f"{ours}/attention/self/value", f"{theirs}.attention.self.value"),
         *dense(f"{ours}/attention/output/dense", f"{theirs}.attention.output.dense"),
-        *norm(f"{ours}/attention/output/LayerNorm", f"{theirs}.attention.output.LayerNorm"),
         *dense(f"{ours}/intermediate/dense", f"{theirs}.intermediate.dense"),
         *dense(f"{ours}/output/dense", f"{theirs}.output.dense"),
-        *norm(f"{ours}/output/LayerNorm", f"{theirs}.output.LayerNorm"),
+        *(
+            row
+            for part in norms
+            for row in norm(f"{ours}/{part}/LayerNorm", f"{theirs}.{part.replace('/', '.')}.LayerNorm")
+        ),
     ]
 
 

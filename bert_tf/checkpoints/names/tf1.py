@@ -32,6 +32,10 @@ _BLOCKS = [
     *_dense(f"{_LAYER}/intermediate/dense"),
     *_dense(f"{_LAYER}/output/dense"),
     *_norm(f"{_LAYER}/output/LayerNorm"),
+    # `norm_first`: where the norms stand then, so that neither kind of model can be taken for the other; ours alone.
+    *_norm(f"{_LAYER}/attention/LayerNorm"),
+    *_norm(f"{_LAYER}/intermediate/LayerNorm"),
+    *_norm("bert/encoder/LayerNorm"),
 ]
 _MASKED_LM = [
     *_dense("cls/predictions/transform/dense"),

@@ -62,6 +62,12 @@ def check(model: Model):
     architecture = _architecture(model)
     if model.config.is_decoder:
         _check_decoder(model.config, architecture)
+    if model.config.norm_first and "norm_first" not in families.family(model.config.model_type).fixed:
+        raise ValueError(
+            "A model for Transformers must have its norms where the class of its model_type computes them. Received "
+            f"norm_first with model_type={model.config.model_type!r}, for which there is no class; take the format "
+            "bert_tf."
+        )
     for path in model.arrays:
         if architecture.holds(path, model.arrays):
             name_map.from_ours(path, model.arrays)

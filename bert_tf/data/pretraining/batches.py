@@ -120,7 +120,9 @@ class Records:
         """Returns the same records, of which every batch is looked at: whether ids and segments fit the model."""
         return dataclasses.replace(self, vocab_size=vocab_size, type_vocab_size=type_vocab_size)
 
-    def batches(self, batch_size: int, seed: int, start: int = 0, masks: Callable | None = None) -> Batches:
+    def batches(
+        self, batch_size: int, seed: int, start: int = 0, masks: Callable | None = None, passed: int = 0
+    ) -> Batches:
         """Reads the files again and again, each epoch in another order.
 
         Which rows and masks a step gets is a function of the arguments alone, so that a run which is resumed at step
@@ -132,6 +134,7 @@ class Records:
             start: how many batches to pass over.
             masks: for records without masks, as `dynamic_masking.masker` makes it: from (the batch's number in the run
                 from 0, batch) to the batch with masks; None: leave them without.
+            passed: how many rows to pass over before the first batch, since they have been read.
 
         Returns:
             Endless {name: [batch_size, ...]}, of the dtypes and shapes in `bert_tf.data.features`.
@@ -140,7 +143,7 @@ class Records:
             ValueError: the records are masked already. While the batches are iterated: a file is cut off, damaged or
                 gone, or its values do not fit the model; the message names the file and the record.
         """
-        rows = reading.shuffled(self.paths, seed).repeat().skip(start * batch_size)
+        rows = reading.shuffled(self.paths, seed).repeat().skip(passed + start * batch_size)
         return self._prepared(rows.batch(batch_size, drop_remainder=True), start, masks)
 
     def in_order(

@@ -94,6 +94,12 @@ class Phases:
             )
         )
 
+    def _passed(self, phase):
+        """Returns how many rows of its files earlier phases read: another batch size goes on behind them."""
+        earlier = itertools.takewhile(lambda other: other is not phase, self.phases)
+        same = [other for other in earlier if other.records.paths == phase.records.paths]
+        return sum(other.batch_size * other.num_steps for other in same)
+
     def batches(self, seed: int, start: int = 0, masks: Callable | None = None) -> Iterator[dict]:
         """Yields the batches of the steps after `start`, as `Records.batches` makes them.
 
@@ -104,7 +110,7 @@ class Phases:
         """
         for phase, offset in self.left(start):
             draw = masks(phase.records, seed) if masks else None
-            batches = phase.records.batches(phase.batch_size, seed, offset, draw)
+            batches = phase.records.batches(phase.batch_size, seed, offset, draw, self._passed(phase))
             yield from itertools.islice(batches, phase.num_steps - offset)
 
 

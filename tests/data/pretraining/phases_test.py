@@ -46,13 +46,26 @@ def test_what_is_left_after_some_steps():
 
 
 def test_each_phase_goes_on_where_it_was(monkeypatch):
-    def batches(self, batch_size, seed, start=0, masks=None):
+    def batches(self, batch_size, seed, start=0, masks=None, passed=0):
         return ((self.max_seq_length, batch_size, seed, number) for number in range(start, 1000))
 
     monkeypatch.setattr(Records, "batches", batches)
     plan = phases.parse("8x3,16x2@5", ["a"], 9)
     whole = list(plan.batches(seed=7))
     assert whole == [(8, 9, 7, 0), (8, 9, 7, 1), (8, 9, 7, 2), (16, 5, 7, 0), (16, 5, 7, 1)]
+    assert all(list(plan.batches(seed=7, start=start)) == whole[start:] for start in range(6))
+
+
+def test_a_batch_that_grows_goes_on_in_the_same_files(monkeypatch):
+    def batches(self, batch_size, seed, start=0, masks=None, passed=0):
+        first = (passed + number * batch_size for number in range(start, 1000))
+        return ((self.max_seq_length, range(row, row + batch_size)) for row in first)
+
+    monkeypatch.setattr(Records, "batches", batches)
+    plan = phases.parse("8x2@2,16x1@3,8x2@4", ["a"], 9)
+    whole = list(plan.batches(seed=7))
+    assert [rows for length, rows in whole if length == 8] == [range(2), range(2, 4), range(4, 8), range(8, 12)]
+    assert whole[2] == (16, range(3))
     assert all(list(plan.batches(seed=7, start=start)) == whole[start:] for start in range(6))
 
 

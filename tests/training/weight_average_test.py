@@ -1,0 +1,115 @@
+"""Averaged weights: the mean itself, what a run makes of it, and that it goes on after a kill as if there were none."""
+
+import os
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.checkpoints.tf1 import read
+from bert_tf.tasks.classification.task import ClassificationTask
+from bert_tf.training.batching import Batching
+from bert_tf.training.job import Job
+from bert_tf.training.loop import RunConfig
+from bert_tf.training.weight_average import WeightAverage
+from tests import tiny
+from tests.training import loop_test
+
+HEAD = "classifier/output_weights"
+SHARE = 0.4
+
+
+@pytest.mark.parametrize(("share", "steps"), [(1.0, 7), (0.5, 7), (0.1, 99)])
+def test_the_mean(share, steps):
+    weights = np.random.default_rng(0).normal(size=(steps, 3)).astype(np.float32)
+    variable = keras.Variable(np.full(3, 99, np.float32))  # the start does not count
+    average = WeightAverage([variable], share)
+    for step in range(1, steps + 1):
+        variable.assign(weights[step - 1])
+        average.update(tf.distribute.get_strategy(), tf.constant(step), tf.constant(1.0))
+        variable.assign([np.nan] * 3)
+        variable.assign(weights[step - 1])
+        average.update(tf.distribute.get_strategy(), tf.constant(step), tf.constant(0.0))  # the next one was skipped
+    counts, k = [1.0], 2 / share - 1
+    for step in range(2, steps + 1):
+        new = k / (step + k - 1)
+        counts = [count * (1 - new) for count in counts] + [new]
+    np.testing.assert_allclose(average.means[0], np.array(counts) @ weights, atol=1e-5)
+    assert share < 1 or np.allclose(counts, 1 / steps)
+    age = np.dot(counts, np.arange(steps)[::-1])
+    assert share * steps / 2 - 1 < age < share * steps / 2 + 1  # as of a plain mean over the last share
+
+
+def _mean_of(weights):
+    k, mean = 2 / SHARE - 1, 0
+    for step, now in enumerate(weights, 1):
+        mean = mean + k / (step + k - 1) * (now - mean)
+    return mean
+
+
+def _job(folder, steps=6, **changes):
+    keras.utils.set_random_seed(0)
+    values = {"learning_rate": 1e-2, "save_checkpoints_steps": 3, **changes}
+    return Job(tiny.shallow(ClassificationTask)(tiny.config(), 2), RunConfig(os.fspath(folder), 8, steps, **values))
+
+
+def _head(model):
+    return next(v for v in model.variables if v.path == HEAD).numpy()
+
+
+def _train(job, held_out=None):
+    """Returns the head after each step, as training goes on from it."""
+    heads = []
+
+    class Watch:
+        start = trained = evaluated = write_page = lambda self, *_: None
+
+        def __call__(self, step, results, state):
+            heads.append(_head(state.model))
+
+    job.history = Watch()
+    job.train(Batching(16).training(tiny.tokenized(40), job.run), lambda model: None, held_out)
+    return heads
+
+
+def test_the_result_is_the_mean_and_training_is_what_it_was(tmp_path, monkeypatch):
+    held_out, scored = Batching(16).scoring(tiny.tokenized(30, seed=9), 8), []
+    job = _job(tmp_path / "mean", average_weights=SHARE)
+    take = job._scorer_of
+
+    def scorer(model):
+        scored.append(_head(model))
+        return take(model)
+
+    monkeypatch.setattr(job, "_scorer_of", scorer)
+    heads, plain = _train(job, held_out), _job(tmp_path / "plain")
+    for mine, theirs in zip(heads, _train(plain, held_out), strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+    for step in (3, 6):
+        saved = read(str(tmp_path / "mean" / f"model.ckpt-{step}"))
+        np.testing.assert_array_equal(saved["training/unaveraged/output_weights"], heads[step - 1])
+        np.testing.assert_allclose(saved["output_weights"], _mean_of(heads[:step]), atol=1e-6)
+        np.testing.assert_array_equal(saved["output_weights"], scored[step // 3 - 1])
+    np.testing.assert_array_equal(_head(job.model), saved["output_weights"])
+    assert np.abs(_head(job.model) - heads[-1]).max() > 1e-3
+    again = _job(tmp_path / "mean", average_weights=SHARE)
+    again.restore()
+    assert (again.outputs(held_out) == job.outputs(held_out)).all()
+    assert "average_weights" not in plain.run.identity()
+    assert not any("unaveraged" in name for name in read(str(tmp_path / "plain" / "model.ckpt-6")))
+
+
+def test_a_resumed_run_is_one_that_never_stopped_to_the_bit(tmp_path):
+    def run(folder):
+        return loop_test._run(tmp_path / folder, steps=6, average_weights=SHARE)
+
+    loop_test._fit(run("whole"))
+    assert sorted(loop_test._fit(run("parts"), kill_after=5)) == [1, 2, 3, 4, 5]
+    assert sorted(loop_test._fit(run("parts"), seed=5)) == [5, 6]
+    one, other = (loop_test._end(tmp_path / folder, 6) for folder in ("whole", "parts"))
+    assert one.keys() == other.keys()
+    for name in one:
+        np.testing.assert_array_equal(one[name], other[name], err_msg=name)
+    with pytest.raises(ValueError, match="average_weights: 0.4 then, None now"):
+        loop_test._fit(loop_test._run(tmp_path / "whole", steps=6))
