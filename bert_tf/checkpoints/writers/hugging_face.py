@@ -62,7 +62,7 @@ def check(model: Model):
     architecture = _architecture(model)
     if model.config.is_decoder:
         _check_decoder(model.config, architecture)
-    if model.config.norm_first and "norm_first" not in families.family(model.config.model_type).fixed:
+    if model.config.norm_first and not families.family(model.config.model_type).fixed.get("norm_first"):
         raise ValueError(
             "A model for Transformers must have its norms where the class of its model_type computes them. Received "
             f"norm_first with model_type={model.config.model_type!r}, for which there is no class; take the format "
