@@ -143,6 +143,17 @@ def test_a_tagger_is_trained_and_served_left_to_right(home, rows):
 
 
 @pytest.mark.slow
+def test_a_classifier_learns_what_the_first_piece_has_not_seen(home):
+    tiny.write_tsv(home / "many.tsv", tiny.texts(128))
+    tiny.write_tsv(home / "dev.tsv", tiny.texts(64, seed=1))
+    learns = ["--train_file=HOME/many.tsv", "--do_eval", "--eval_file=HOME/dev.tsv", "--train_batch_size=16",
+              "--num_train_epochs=12", "--learning_rate=4e-3", "--output_dir=HOME/learned"]  # fmt: skip
+    _run("run_classifier", [flag for flag in TRAIN if flag != "--do_export"] + learns, home)
+    scores = dict(line.split(" = ") for line in (home / "learned" / "eval_results.txt").read_text().splitlines())
+    assert float(scores["eval_accuracy"]) > 0.9
+
+
+@pytest.mark.slow
 def test_a_classifier_with_a_bilstm_is_served_as_it_was_trained(home):
     _run("run_classifier", CLASSIFIER, home)
     described = json.loads((home / "classifier" / "task.json").read_text())
