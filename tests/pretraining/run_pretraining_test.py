@@ -12,6 +12,7 @@ import bert_tf
 from bert_tf.checkpoints import names
 from bert_tf.checkpoints.tf1 import read
 from bert_tf.config import EncoderConfig
+from bert_tf.conversion.convert import convert
 from bert_tf.inference.filler import Filler
 from bert_tf.tasks.pretraining.generators import as_electra
 from bert_tf.training.history import read as read_history
@@ -274,7 +275,7 @@ def test_a_left_to_right_model_fills_no_blanks(quick):
         Filler(quick[0] / "left_to_right")
 
 
-def test_replaced_tokens_leave_a_discriminator_and_a_generator(quick, material):
+def test_replaced_tokens_leave_a_discriminator_and_a_generator(quick, material, tmp_path):
     folder = quick[0] / "replaced_tokens"
     bert = bert_tf.load(folder)
     assert bert.config == as_electra(EncoderConfig.load(material / "bert_config.json"))
@@ -284,6 +285,10 @@ def test_replaced_tokens_leave_a_discriminator_and_a_generator(quick, material):
     table = "bert/embeddings/word_embeddings"
     saved = [read(str(path)) for path in (folder / "model.ckpt-4", folder / "generator" / "model.ckpt-0")]
     np.testing.assert_array_equal(saved[0][table], saved[1][table])
+    proof = convert(folder, tmp_path / "huggingface", "huggingface")
+    assert all(path.startswith("generator/") for path in proof.not_held) and len(proof.not_held) == 23
+    written = json.loads((tmp_path / "huggingface" / "config.json").read_text(encoding="utf-8"))
+    assert (written["model_type"], written["architectures"]) == ("electra", ["ElectraForPreTraining"])
     train = [line for line in read_history(folder / "history.jsonl") if line["kind"] == "train"]
     assert all(line["loss"] == pytest.approx(line["masked_lm_loss"] + 50 * line["replaced_loss"], rel=1e-4)
                for line in train)  # fmt: skip
