@@ -61,9 +61,9 @@ BAD = {
 
 
 def _with_head(folder):
-    """Writes a teacher with a masked-LM head, as wide as the student."""
+    """Writes a teacher with a masked-LM head, wider than the student."""
     keras.utils.set_random_seed(1)
-    model = Pretrainer(tiny.config(), next_sentence=False)
+    model = Pretrainer(tiny.config(hidden_size=48), next_sentence=False)
     folder.mkdir()
     model.config.save(folder / "bert_config.json")
     (folder / "vocab.txt").write_text("".join(f"{piece}\n" for piece in tiny.VOCAB), encoding="utf-8")
@@ -131,7 +131,13 @@ def test_the_student_is_a_checkpoint_and_the_teacher_is_no_part_of_it(said, home
     assert "bert/encoder/layer_0/attention/self/query/kernel" in moving
     # Nothing that is compared depends on these.
     assert not [name for name in moving if "pooler" in name or "layer_0/output" in name or "intermediate" in name]
-    assert [name for name in read(os.fspath(home / "softly" / f"model.ckpt-{STEPS}")) if name.startswith("cls/pred")]
+
+
+def test_what_leads_to_a_wider_teacher_is_a_part_that_others_leave_out(said, home):
+    kept = read(os.fspath(home / "softly" / f"model.ckpt-{STEPS}"))
+    assert kept["cls/distillation/hidden/kernel"].shape == (32, 48) and "cls/predictions/output_bias" in kept
+    bert = bert_tf.load(home / "softly")
+    assert bert.head is None and "cls/distillation/hidden/kernel" in bert.others
 
 
 def test_a_run_goes_on_with_its_own_teacher_only(said):
