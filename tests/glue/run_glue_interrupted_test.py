@@ -53,6 +53,24 @@ def test_a_grid_is_made_once_and_answers(material):
 
 
 @pytest.mark.slow
+def test_a_table_of_one_s_own_with_two_seeds(material):
+    output, table = material / "own", {"train_file": "train.csv", "eval_file": "dev.csv", "text_column": "a,b"}
+    for name, n in (("train.csv", 32), ("dev.csv", 12)):
+        rows = "".join(f"{text},a story,{label}\n" for text, label in tiny.texts(n))
+        (material / name).write_text(f"a,b,stars\n{rows}")
+    (material / "tables.json").write_text(json.dumps({"stars": {**table, "label_column": "stars"}}))
+    own = [f"--tables={material}/tables.json", f"--compare={output}"]
+    glue_s = ("--glue_dir", "--do_predict")
+    command = [flag for flag in _command(material, output, "1,2") if not flag.startswith(glue_s)]
+    done = program(*own[:1], *command)
+    assert done.returncode == 0, done.stderr
+    assert [list(result.scores) for result in glue_runs.all_finished(output)] == [["eval_accuracy"]] * 2
+    again = program(*own, *command)
+    assert again.returncode == 0 and "stars, 2 seeds against 2: +0.00, p = 1.0000" in again.stderr, again.stderr
+    assert "Run 1" not in again.stderr and "stars, accuracy: " in again.stderr
+
+
+@pytest.mark.slow
 def test_killed_and_started_again_it_comes_to_the_same(material):
     """SIGKILL of all processes in the midst of the second run of four; some two minutes on two cores."""
     whole, killed = material / "whole", material / "killed"
