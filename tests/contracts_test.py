@@ -333,6 +333,7 @@ OUR_PRETRAINING_FLAGS = {
     "save_format": [], "vocab_file": None, "do_lower_case": None, "eval_file": None,
     "phases": None, "optimizer": "adamw", "schedule": "linear", "objective": "masked_lm", "skip_bad_steps": True,
     "dry_run": False, "masked_lm_prob": 0.15, "masking": "token", "average_weights": 0.0,
+    "start_embeddings": "random",
 }  # fmt: skip
 
 # google-research/bert, create_pretraining_data.py.

@@ -19,6 +19,7 @@ from bert_tf.flags.training import TRAINING
 from bert_tf.programs import devices
 from bert_tf.programs.models import describe_model
 from bert_tf.programs.saving import check_formats, save_formats
+from bert_tf.programs.start_embeddings import first_weights
 
 FLAGS = (*MODEL, *TRAINING, *PRETRAINING, *GOOGLE_TPU)
 
@@ -148,13 +149,16 @@ def _run_config(settings, plan, model, use_xla):
     fixed = settings.use_xla != "false"  # what is made for one shape, numerics.py compiles with XLA
     step = dataclasses.replace(run.step, fixed_shapes=fixed, guard=guard)
     rules = {name: settings.get(name) for name in ("optimizer", "schedule", "average_weights")}
-    return dataclasses.replace(run, **rules, step=step, rollback=rollback)
+    first = first_weights(settings, plan.phases[0].records, model)
+    return dataclasses.replace(run, **rules, step=step, rollback=rollback, first_weights=first)
 
 
 def _identity(settings, plan, model):
     """Returns what decides the result besides what `make_run_config` knows of."""
     identity = {"objective": settings.objective, "input_file": {path: os.path.getsize(path) for path in plan.paths}}
     identity |= {"phases": settings.phases} if settings.phases else {}
+    if settings.start_embeddings != "random":
+        identity["start_embeddings"] = settings.start_embeddings
     identity |= model.config.to_dict() | {"vocabulary": _fingerprint(model.tokenizer)}
     if not all(records.masked for records in plan.all_records):
         identity |= {name: settings.get(name) for name in ("masking", "masked_lm_prob", "max_predictions_per_seq")}
