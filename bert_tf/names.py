@@ -6,6 +6,7 @@ PRECISIONS = ("float32", "mixed_bfloat16", "mixed_float16")
 USE_XLA = ("auto", "true", "false")
 OPTIMIZERS = ("adamw", "lamb")
 SCHEDULES = ("linear", "polynomial", "cosine", "trapezoid")
+START_EMBEDDINGS = ("random", "neighbours")
 OBJECTIVES = ("masked_lm", "left_to_right", "electra", "albert", "roberta", "ernie", "distillation")
 SENTENCE_OBJECTIVES = ("nsp", "sop", "none")
 DISTILLATION_LOSSES = (

@@ -15,6 +15,7 @@ from bert_tf.model_files import Description, save_description
 from bert_tf.programs.models import describe_model, with_vocabulary_of
 from bert_tf.programs.recipes import with_recipe
 from bert_tf.programs.saving import check_formats
+from bert_tf.programs.start_embeddings import first_weights
 from bert_tf.settings import Settings
 from bert_tf.tasks.pretraining.objectives import Objective, objective_of
 from bert_tf.teachers.pretraining import encoder_teacher
@@ -131,7 +132,11 @@ class Pretraining:
         guard, rollback = (GuardConfig(), Rollback()) if settings.skip_bad_steps else (None, None)
         fixed = settings.use_xla != "false"  # what is made for one shape, numerics.py compiles with XLA
         step = dataclasses.replace(run.step, fixed_shapes=fixed, guard=guard)
-        return dataclasses.replace(run, average_weights=settings.average_weights, step=step, rollback=rollback)
+        of_weights = {
+            "average_weights": settings.average_weights,
+            "first_weights": first_weights(settings, plan.phases[0].records, self.model),
+        }
+        return dataclasses.replace(run, step=step, rollback=rollback, **of_weights)
 
     def history(self, run: RunConfig) -> History:
         """Returns the run's history, which writes its record too."""
@@ -194,6 +199,8 @@ class Pretraining:
         settings, plan, tokenizer = self.settings, self.plan, self.model.tokenizer
         identity = {"objective": settings.objective, "input_file": {path: os.path.getsize(path) for path in plan.paths}}
         identity |= {"phases": settings.phases} if settings.phases else {}
+        if settings.start_embeddings != "random":
+            identity["start_embeddings"] = settings.start_embeddings
         if self._trained_config() != self.model.config:
             identity["dropout_prob"] = settings.dropout_prob
         identity |= self.objective.identity(self.model.config, settings) | self._written().config.to_dict()

@@ -3,8 +3,9 @@
 import dataclasses
 import functools
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
+import numpy as np
 from absl import logging
 
 from bert_tf.checkpoints.store import Store
@@ -43,6 +44,8 @@ class RunConfig:
             `init_checkpoint` (Zhang et al. 2021, arXiv 2006.05987, section 5).
         average_weights: the run's result, in checkpoints too, is the mean of the weights that is as old as a plain mean
             over the last steps, this share of those made; 0: the weights themselves. See `WeightAverage`.
+        first_weights: gives {variable path: array} to begin with in place of random weights; asked only where the run
+            begins without `init_checkpoint`. None: there are none.
         settings: whatever else decides the result, such as the names and hashes of the data files; JSON values.
     """
 
@@ -63,6 +66,7 @@ class RunConfig:
     layer_rates: LayerRates | None = None
     reinit_layers: int = 0
     average_weights: float = 0.0
+    first_weights: Callable[[], Mapping[str, np.ndarray]] | None = None
     settings: dict = dataclasses.field(default_factory=dict)
 
     def __post_init__(self):
@@ -127,6 +131,10 @@ def fit(task, run: RunConfig, batches: Callable, actions: Iterable[Callable] = (
     average = WeightAverage(model.trainable_variables, run.average_weights) if run.average_weights else None
     state = TrainingState(model, optimizer, TrainStep(task, model, optimizer, run.step, average), run.identity())
     start = begin(state, checkpoints, run.init_checkpoint, task, run.anew, run.reinit_layers)
+    if run.first_weights and start == 0 and not run.init_checkpoint:
+        weights = run.first_weights()
+        for variable in (v for v in model.variables if v.path in weights):
+            variable.assign(weights[variable.path])
     if average and start == 0:
         average.begin()
     cluster.check_same(start, "step to begin at")

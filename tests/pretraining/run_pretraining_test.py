@@ -65,6 +65,7 @@ VARIANTS = {
     "bfloat16": ("train", ["--precision=mixed_bfloat16"], KEYS),
     "rematerialized": ("train", ["--rematerialize"], KEYS),
     "accumulated": ("train", ["--gradient_accumulation_steps=4"], KEYS),
+    "averaged": ("train", ["--average_weights=0.5", "--schedule=trapezoid"], KEYS),
     "unguarded": ("train", ["--noskip_bad_steps"], KEYS),
     "XLA": ("train", ["--use_xla=true"], KEYS),
 }  # fmt: skip

@@ -166,3 +166,21 @@ def test_a_batch_that_cannot_be_cut_evenly_is_refused(tmp_path, batch_size, part
     with pytest.raises(ValueError, match=rf"`train_batch_size` must be a multiple of 1 \(replicas\) x {parts} "
                        rf"\(`gradient_accumulation_steps`\)\. Received: {batch_size}\."):  # fmt: skip
         _fit(run)
+
+
+def test_weights_that_a_run_begins_with_in_place_of_random_ones(tmp_path):
+    path, asked = "bert/pooler/dense/bias", []
+
+    def first():
+        asked.append(1)
+        return {path: np.full(32, 7, np.float32)}
+
+    run = _run(tmp_path / "run", steps=2, first_weights=first, learning_rate=1e-9)
+    _fit(run, kill_after=1)
+    _fit(run)
+    np.testing.assert_allclose(_end(tmp_path / "run", 2)[path], 7, atol=1e-6)
+    assert len(asked) == 2  # nothing was saved after the first step
+    _fit(run)
+    from_checkpoint = _run(tmp_path / "other", steps=1, first_weights=first, init_checkpoint=str(tmp_path / "run"))
+    _fit(from_checkpoint)
+    assert len(asked) == 2
