@@ -54,8 +54,9 @@ endef
 demo: $(STAMP) ## fine-tune a pretrained BERT on real sentences and ask it about two more
 	@$(VENV)/bin/bert-tf demo $(ARGS)
 
+# Two processes with a thread each: with one for every core they would get in each other's way.
 test: $(STAMP) ## run the fast tests
-	$(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not slow" --durations=15 $(ARGS)
+	TF_NUM_INTRAOP_THREADS=1 $(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not slow" --durations=15 $(ARGS)
 
 test-slow: $(STAMP) ## run the long tests; some take something from the network
 	$(PY) -m pytest -m slow --durations=0 $(ARGS)
