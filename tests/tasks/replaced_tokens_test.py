@@ -81,28 +81,18 @@ def test_draws_are_of_the_seed_and_the_number_of_the_batch():
     assert (one != next_one).mean() > 0.99 and (one != other).mean() > 0.99 and abs(one.mean() - 0.5) < 0.05
 
 
-def _step(task, accumulation):
-    keras.utils.set_random_seed(0)
-    model = task.build_model()
-    optimizer = AdamW(3e-3)
-    optimizer.build(model.trainable_variables)
-    return model, TrainStep(task, model, optimizer, StepConfig(accumulation=accumulation))
-
-
-def test_it_learns_and_two_half_batches_are_one():
+@pytest.mark.slow
+def test_both_networks_learn():
     task = _task()
     batch = {name: tf.constant(values) for name, values in _batch(task, batch_size=8).items()}
-    (model, step), (other, halves) = (_step(task, accumulation) for accumulation in (1, 2))
-    results = step(batch), halves(batch)
-    for name in ("loss", "masked_lm_loss", "replaced_loss", "gradient_norm"):
-        assert float(results[1][name]) == pytest.approx(float(results[0][name]), rel=1e-4), name
-    for one, two in zip(model.variables, other.variables, strict=True):
-        np.testing.assert_allclose(two.value, one.value, atol=2e-4, err_msg=one.path)
-    weight = 50 * float(results[0]["replaced_loss"])
-    assert float(results[0]["loss"]) == pytest.approx(float(results[0]["masked_lm_loss"]) + weight, rel=1e-5)
-    later = [step(batch) for _ in range(40)][-1]
-    assert float(later["masked_lm_loss"]) < 0.7 * float(results[0]["masked_lm_loss"])
-    assert float(later["replaced_loss"]) < 0.5 * float(results[0]["replaced_loss"])
+    keras.utils.set_random_seed(0)
+    model, optimizer = task.build_model(), AdamW(3e-3)
+    optimizer.build(model.trainable_variables)
+    step = TrainStep(task, model, optimizer, StepConfig())
+    first, *_, last = ({name: float(value) for name, value in step(batch).items()} for _ in range(41))
+    assert first["loss"] == pytest.approx(first["masked_lm_loss"] + 50 * first["replaced_loss"], rel=1e-5)
+    assert last["masked_lm_loss"] < 0.7 * first["masked_lm_loss"]
+    assert last["replaced_loss"] < 0.5 * first["replaced_loss"]
 
 
 def test_what_is_put_back_is_what_was_there():
