@@ -52,10 +52,11 @@ def check(model: Model):
     """Raises ValueError where Transformers has no name for a weight, no class for the heads, or computes otherwise."""
     name_map = names.hugging_face(model.config.model_type)
     architecture = architecture_of(model.arrays, model.architectures)
-    if model.config.norm_first and "norm_first" not in families.family(model.config.model_type).fixed:
+    norm_first = families.family(model.config.model_type).fixed.get("norm_first", False)
+    if model.config.norm_first != norm_first:
         raise ValueError(
-            "A model for Transformers must have its norms where the class of its model_type computes them. Received "
-            f"norm_first with model_type={model.config.model_type!r}, for which there is no class; take the format "
+            "A model for Transformers must have its norms where the class of its model_type has them. Received "
+            f"norm_first={model.config.norm_first} with model_type={model.config.model_type!r}; take the format "
             "bert_tf."
         )
     for path in model.arrays:
