@@ -91,7 +91,8 @@ def _pieces(job, vocabulary):
         return Pieces.of(vocabulary.pieces)
     from bert_tf.tokenization.wordpiece import Tokenizer
 
-    pieces = Pieces.of_tokenizer(Tokenizer(job.vocab_file, job.do_lower_case), job.options.phrase_file)
+    tokenizer = Tokenizer(job.vocab_file, job.do_lower_case, strip_accents=job.strip_accents)
+    pieces = Pieces.of_tokenizer(tokenizer, job.options.phrase_file)
     known, unknown = pieces.phrases.number, pieces.phrases.unknown
     logging.info("Phrases: %d; %d more hold pieces that the vocabulary lacks, and are left out.", known, unknown)
     return pieces

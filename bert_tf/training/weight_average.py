@@ -14,8 +14,8 @@ class WeightAverage:
     count as s ** (k - 1), nearly; Karras et al. 2024 (arXiv 2312.02696, section 3.1) describe the same curve. Unlike a
     plain mean over the last steps it need not know where the run ends, so every checkpoint's is good, and unlike an
     exponential mean of fixed length it forgets the random start at any length of the run. On the flat part of a
-    trapezoid it stands in for a fall that has not come yet (Hägele et al. 2024, arXiv 2405.18392, section 4), and
-    behind the fall it changes little. To be made in the strategy's scope.
+    trapezoid it gives a part of what the fall will bring (Hägele et al. 2024, arXiv 2405.18392, section 4). To be made
+    in the strategy's scope.
 
     Args:
         variables: Keras variables, float32: those that training moves.

@@ -166,8 +166,8 @@ def test_norms_first_in_a_family_whose_classes_have_them_last(tmp_path):
     arrays = models.arrays(config, "encoder")
     model = dataclasses.replace(models.model("bert-odd", "encoder"), config=config, arrays=arrays)
     for form, message in (
-        ("huggingface", "Received norm_first with model_type='bert', for which there is no class; take the format"),
-        ("sentence_transformers", "Received norm_first with model_type='bert'"),
+        ("huggingface", "Received norm_first=True with model_type='bert'; take the format bert_tf."),
+        ("sentence_transformers", "Received norm_first=True with model_type='bert'"),
         ("tf1", "Received: norm_first=True"),
         ("keras_hub", "Received norm_first"),
     ):

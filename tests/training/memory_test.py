@@ -125,7 +125,7 @@ def test_a_real_step_takes_what_is_estimated(config, rows, length, precision, re
 @pytest.mark.parametrize(
     "changes",
     [
-        {"num_hidden_layers": 2},
+        {"num_hidden_layers": 2, "norm_first": True},
         {"embedding_size": 8, "num_hidden_layers": 4, "num_hidden_groups": 2},
         {"task_type_vocab_size": 3, "type_vocab_size": 0, "has_pooler": False},
     ],

@@ -62,10 +62,11 @@ def check(model: Model):
     architecture = _architecture(model)
     if model.config.is_decoder:
         _check_decoder(model.config, architecture)
-    if model.config.norm_first and not families.family(model.config.model_type).fixed.get("norm_first"):
+    norm_first = families.family(model.config.model_type).fixed.get("norm_first", False)
+    if model.config.norm_first != norm_first:
         raise ValueError(
-            "A model for Transformers must have its norms where the class of its model_type computes them. Received "
-            f"norm_first with model_type={model.config.model_type!r}, for which there is no class; take the format "
+            "A model for Transformers must have its norms where the class of its model_type has them. Received "
+            f"norm_first={model.config.norm_first} with model_type={model.config.model_type!r}; take the format "
             "bert_tf."
         )
     for path in model.arrays:
