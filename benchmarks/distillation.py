@@ -128,7 +128,7 @@ def _options():
     parser.add_argument("--layers", default="0,2,4,5", help="of the teacher, that the student starts from")
     parser.add_argument("--from_random", action="store_true")
     parser.add_argument("--losses", default="query_relations,key_relations,value_relations,hidden")
-    parser.add_argument("--teaching_rate", default="5e-4")
+    parser.add_argument("--teaching_rate", default="2e-4")
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--row", type=int, default=64, help="pieces")
     parser.add_argument("--dupe_factor", type=int, default=1)
