@@ -127,6 +127,7 @@ class SelfAttention(keras.layers.Layer):
 
     def queries_keys_values(self, x):
         """Returns the three that attention is made of, float [B, S, A D] each, the heads side by side."""
+        x = self.norm(x) if self.norm_first else x
         return self.query(x), self.key(x), self.value(x)
 
     def compute_output_spec(self, x, bias, training=None, return_probs=False):

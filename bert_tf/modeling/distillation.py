@@ -65,12 +65,14 @@ class DistillationModel(keras.Model):
         found = [self.encoder.pooler] if self.encoder.pooler else []
         if {"mlm_logits", "hidden"} & set(self.shown):
             return found
+        found += [self.encoder.norm] if self.encoder.norm else []
         stack = [self.encoder.block_of(layer) for layer in range(1, self.config.num_hidden_layers + 1)]
         below, own, above = stack[: self.layer - 1], stack[self.layer - 1], stack[self.layer :]
         found += [block for block in above if block not in (*below, own)]
         if own not in below:
             attention = own.attention
-            found += [attention.dense, attention.norm, own.intermediate, own.dense, own.norm]
+            found += [attention.dense, own.intermediate, own.dense, own.norm]
+            found += [] if attention.norm_first else [attention.norm]
             maps = zip(_OF_ATTENTION, (attention.query, attention.key, attention.value), strict=True)
             found += [each for name, each in maps if name not in self.shown]
         return found
