@@ -39,7 +39,8 @@ def _run(**given):
     run_task(ClassificationTask, Settings({flag.name: flag.default for flag in FLAGS} | given, given))
 
 
-@pytest.mark.parametrize("kind", [pytest.param("byte_bpe", marks=pytest.mark.slow), "unigram"])
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["byte_bpe", "unigram"])
 def test_from_a_file_of_text_to_a_served_answer(kind, tmp_path):
     start, out = _checkpoint(tmp_path / "start", kind), tmp_path / "out"
     rows = [(f"{text} {i}", str(i % 2)) for i in range(4) for text in ("The ship", "It wasn't raining", "mountains")]

@@ -132,6 +132,7 @@ def _run(name, arguments, home):
     return said["log"]
 
 
+@pytest.mark.slow
 def test_a_tagger_is_trained_and_served_left_to_right(home, rows):
     log = _run("run_tagger", TAGGER, home)  # told of the model by the keys that google-research/bert has
     assert "plain.json does not say is_decoder: it is true, as in" in log

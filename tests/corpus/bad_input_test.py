@@ -96,7 +96,8 @@ def test_a_file_that_breaks_off(program, folder):
     assert "a.txt.gz must be a file that can be read to its end" in _run(program, folder, "--input_format=sentences")
 
 
-@pytest.mark.parametrize("workers", [pytest.param(1, marks=pytest.mark.slow), 2])
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", [1, 2])
 def test_a_full_disk(program, folder, workers):
     _write(folder, a=GOOD * 3000)
     message = _run(program, folder, f"--num_workers={workers}", limit=20_000)

@@ -64,7 +64,8 @@ def test_the_records_are_shuffled_and_shared_out(corpus, tmp_path, small):
     assert all((several[name] == one[name]).all() for name in one)  # cut into files, the order is the same
 
 
-@pytest.mark.parametrize("several", [2, pytest.param(4, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("several", [2, 4])
 def test_one_and_several_workers_write_the_same_bytes(corpus, tmp_path, several):
     """In processes of their own, with the real sizes of tasks."""
     written = []

@@ -35,6 +35,7 @@ def test_best_against_best(grid, tmp_path):
     assert json.loads((grid / "results.json").read_text())["compared"][0]["difference"] == found.comparison.difference
 
 
+@pytest.mark.slow
 def test_two_runs_that_run_glue_did_not_make(tmp_path):
     folders = []
     for name, shift in (("one", 0.0), ("two", 1.5)):

@@ -188,6 +188,7 @@ def _answers(antiberty, texts, top_k):
     return filled
 
 
+@pytest.mark.slow
 def test_antiberty_answers_as_the_golden_says(antiberty):
     """The golden: `tests/goldens/torch_fill_mask.py` on sequences(4, masked=0.04), K = 5."""
     golden = json.loads((GOLDENS / "antiberty.json").read_text(encoding="utf-8"))

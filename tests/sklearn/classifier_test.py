@@ -80,6 +80,7 @@ def test_pickles_hold_the_model(fitted):
     assert clone(twice).get_params() == fitted.get_params() and not hasattr(clone(twice), "classes_")
 
 
+@pytest.mark.slow
 def test_a_search_over_settings(folder):
     labels = np.array([{"bad": 10, "good": 9}[label] for label in LABELS])
     classifier = BertClassifier(folder, **{**OPTIONS, "train_batch_size": 36})

@@ -55,6 +55,7 @@ def results(place):
     return dict(zip(table, cases, strict=True))
 
 
+@pytest.mark.slow
 def test_a_run_keeps_its_adapters(place):
     folder, cases = place
     assert cases[0]["status"] == 0, cases[0]["log"]

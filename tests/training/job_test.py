@@ -68,7 +68,7 @@ def test_the_best_model_is_the_result(tmp_path, monkeypatch):
     assert again.global_step == 4 and (again.outputs(HELD_OUT) == job.outputs(HELD_OUT)).all()
 
 
-@pytest.mark.parametrize("metric, steps", [("accuracy", 2), (None, 6)])
+@pytest.mark.parametrize("metric, steps", [("accuracy", 2), pytest.param(None, 6, marks=pytest.mark.slow)])
 def test_a_checkpoint_that_was_not_scored_before_the_kill_is_scored_now(tmp_path, monkeypatch, metric, steps):
     def killed(outputs, rows):
         raise InterruptedError

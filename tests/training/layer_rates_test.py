@@ -143,6 +143,7 @@ def _ours(name):
     return _depth(name) if name.startswith("bert/") else 3
 
 
+@pytest.mark.slow
 def test_layers_thaw_one_by_one_from_the_top_and_do_not_move_before(tmp_path):
     _fit(_run(tmp_path, LayerRates(2, unfreeze_steps=2)))
     saved = [_saved(tmp_path, step) for step in range(1, 10)]

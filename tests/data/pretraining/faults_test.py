@@ -103,11 +103,23 @@ def test_rows_of_another_length_in_the_middle(path):
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("input_ids", V, f"from 0 to 99, for 100 is the size of the model's vocabulary. Received {V}; .* another voc"),
+        pytest.param(
+            "input_ids", V,
+            f"from 0 to 99, for 100 is the size of the model's vocabulary. Received {V}; .* another voc",
+            marks=pytest.mark.slow,
+        ),  # fmt: skip
         ("input_ids", -1, "from 0 to 99, .* Received -1; the records were made with another vocabulary"),
-        ("masked_lm_ids", 30_000, "from 0 to 99, .* Received 30000; the records were made with another vocabulary"),
+        pytest.param(
+            "masked_lm_ids", 30_000,
+            "from 0 to 99, .* Received 30000; the records were made with another vocabulary",
+            marks=pytest.mark.slow,
+        ),  # fmt: skip
         ("masked_lm_positions", S, "from 0 to 7, for 8 is the length of a row. Received 8; make the records anew"),
-        ("segment_ids", 2, "from 0 to 1, for 2 is the model's type_vocab_size. Received 2"),
+        pytest.param(
+            "segment_ids", 2,
+            "from 0 to 1, for 2 is the model's type_vocab_size. Received 2",
+            marks=pytest.mark.slow,
+        ),  # fmt: skip
         ("next_sentence_labels", 2, "from 0 to 1, for 2 is the number of labels. Received 2"),
     ],
 )

@@ -41,6 +41,7 @@ def trained(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_texts_find_each_other_better(trained):
     before, after = scores(trained / "before"), scores(trained / "out")
     assert after.keys() == {"eval_recall_at_1", "eval_recall_at_10", "eval_mrr", "global_step"}
