@@ -191,6 +191,7 @@ class _EndAt(logging.Handler):
             os.kill(os.getpid(), signal.SIGTERM)
 
 
+@pytest.mark.slow
 def test_from_a_file_of_text_to_an_answer_over_grpc(folder, tmp_path):
     for name, n, seed in (("train", 96, 0), ("dev", 24, 1)):
         _table(tmp_path / f"{name}.tsv", n, seed)

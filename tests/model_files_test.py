@@ -43,6 +43,7 @@ print(sorted({name.split(".")[0] for name in sys.modules} & {"tensorflow", "kera
     assert min(float(seconds) for seconds, _ in runs) < 0.1
 
 
+@pytest.mark.slow
 def test_whichever_way_load_was_imported():
     """From its own module or from the package, it is the same function."""
     code = """

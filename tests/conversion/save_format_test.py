@@ -44,6 +44,7 @@ CLASSES = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_the_forms_go_beside_the_run_and_replace_older_ones(tmp_path):
     class Alone:
         class extended:

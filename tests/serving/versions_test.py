@@ -215,7 +215,9 @@ def _prepare(base, swaps, ballast):
     tf.keras.backend.clear_session()
 
 
-@pytest.mark.parametrize("batching", [None, Batching()], ids=["alone", "in batches"])
+@pytest.mark.parametrize(
+    "batching", [pytest.param(None, marks=pytest.mark.slow, id="alone"), pytest.param(Batching(), id="in batches")]
+)
 def test_no_request_is_lost_in_three_swaps(base, batching):
     _prepare(base, 3, 1)
     answers, failures, seen = _swap_under_load(base, 3, 0.02, batching=batching)

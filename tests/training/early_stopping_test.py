@@ -91,6 +91,7 @@ def test_killed_before_the_deciding_score_it_ends_when_started_again(tmp_path, m
     assert job.global_step == 4 and left == [0.9]
 
 
+@pytest.mark.slow
 def test_killed_on_the_way_it_ends_where_it_would_have(tmp_path, monkeypatch):
     _train(monkeypatch, tmp_path, SCORES, fail_at=2)
     job, left = _train(monkeypatch, tmp_path, SCORES[2:])

@@ -20,6 +20,7 @@ def place(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.slow
 def test_first_use_on_a_model_of_distilberts_shape(place, monkeypatch):
     shape = {"model_type": "distilbert", "type_vocab_size": 0, "has_pooler": False, "classifier_act": "relu"}
     model = tiny.checkpoint(place / "distilbert", max_position_embeddings=64, **shape)

@@ -91,6 +91,7 @@ def test_the_directory_is_a_checkpoint(old, tmp_path):
     assert os.listdir(tmp_path) == ["new"]
 
 
+@pytest.mark.slow
 def test_a_table_with_spare_rows_gives_them_to_the_new_words(tmp_path):
     model = os.fspath(tiny.checkpoint(tmp_path / "old", vocab_size=len(tiny.VOCAB) + 2))
     for n, words in enumerate((["films"], ["films", "storys", "peoples"])):
