@@ -48,6 +48,7 @@ def _same(one, other):
     return one.keys() == other.keys() and all(one[path].tobytes() == other[path].tobytes() for path in one)
 
 
+@pytest.mark.slow
 def test_a_chain_of_formats_and_what_each_proof_says(source, tmp_path):
     place = source
     for form in ("huggingface", "keras_hub", "tf1", "bert_tf"):

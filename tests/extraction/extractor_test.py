@@ -35,7 +35,12 @@ BY_HAND = {
 }
 
 
-@pytest.mark.parametrize("layers", BY_HAND)
+_LONG = ("embeddings", "second_to_last", "weighted_sum_all")  # for each a graph is made
+
+
+@pytest.mark.parametrize(
+    "layers", [pytest.param(each, marks=pytest.mark.slow) if each in _LONG else each for each in BY_HAND]
+)
 def test_each_choice_of_layers(bert, layers):
     found = bert.features(TEXTS, layers=layers, pooling="mean")
     expected = [BY_HAND[layers](hidden(bert, text)).mean(0) for text in TEXTS]

@@ -41,6 +41,7 @@ def test_rows(tokenizer):
     )
 
 
+@pytest.mark.slow
 def test_a_model_from_raw_text(tmp_path, monkeypatch):
     bert = bert_tf.load(tiny.checkpoint(tmp_path / "model", dropout=0.0))
     text = keras.Input((), dtype="string")

@@ -14,6 +14,8 @@ from bert_tf.training.history import read as read_history
 from tests import tiny
 from tests.pretraining import support
 
+pytestmark = pytest.mark.slow
+
 STEPS = 6
 TRAIN = (f"--num_train_steps={STEPS}", "--save_checkpoints_steps=3", "--objective=distillation")
 RELATIONS = [f"{name}_relations_loss" for name in ("query", "key", "value")]

@@ -12,6 +12,8 @@ from bert_tf.checkpoints.readers import read_arrays
 from tests import tiny
 from tests.scripts import Cases, files, run_programs
 
+pytestmark = pytest.mark.slow
+
 LABELS = ("no", "yes")
 POSITIONS = "bert/embeddings/position_embeddings"
 
@@ -55,7 +57,6 @@ def results(place):
     return dict(zip(table, cases, strict=True))
 
 
-@pytest.mark.slow
 def test_a_run_keeps_its_adapters(place):
     folder, cases = place
     assert cases[0]["status"] == 0, cases[0]["log"]

@@ -7,6 +7,8 @@ import pytest
 
 from tests import processes
 
+pytestmark = pytest.mark.slow
+
 
 def _results(cases):
     done = processes.run("-m", "tests.training.two_devices", cases)
@@ -33,31 +35,26 @@ def test_the_losses_of_two_are_those_of_one(results):
     np.testing.assert_allclose(results["two"], results["one"], rtol=0, atol=1e-5)
 
 
-@pytest.mark.slow
 def test_so_they_are_with_each_half_cut_in_two(options):
     np.testing.assert_allclose(options["two, accumulated"], options["one"][:3], rtol=0, atol=1e-5)
 
 
-@pytest.mark.slow
 def test_xla_changes_nothing(options):
     np.testing.assert_allclose(options["two, XLA"], options["one"][:8], rtol=0, atol=1e-5)
 
 
-@pytest.mark.slow
 def test_layers_have_their_rates_and_thaw_on_two_as_on_one(options):
     one, two = options["layers"]
     np.testing.assert_allclose(two, one, rtol=0, atol=1e-5)
     assert abs(one[-1] - options["one"][7]) > 1e-3
 
 
-@pytest.mark.slow
 def test_bias_correction_is_on_two_as_on_one(options):
     one, two = options["corrected"]
     np.testing.assert_allclose(two, one, rtol=0, atol=1e-5)
     assert abs(one[-1] - options["one"][7]) > 1e-3
 
 
-@pytest.mark.slow
 def test_float16_on_two_devices(options):
     np.testing.assert_allclose(options["float16"], options["one"][:3], rtol=0, atol=2e-3)
 
@@ -81,7 +78,6 @@ def test_a_batch_that_two_cannot_share_is_refused(results):
     )
 
 
-@pytest.mark.slow
 def test_a_batch_that_is_bad_on_one_device_moves_nothing_on_either(options):
     one, two = options["guarded"]
     assert one["skipped"] == two["skipped"] == [0, 0, 0, 1, 0, 0]
