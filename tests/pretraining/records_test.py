@@ -11,6 +11,8 @@ from tests import tiny
 from tests.pretraining import support
 from tests.pretraining.support import LENGTH, PREDICTIONS, results, run_cases
 
+pytestmark = pytest.mark.slow
+
 FEW = ("--max_eval_steps=500", "--eval_batch_size=1")  # all rows, so that the same examples are scored
 
 
@@ -98,7 +100,6 @@ def test_held_out_records_may_be_packed_where_those_to_train_on_are_not(home, sa
     _close(home, "out", "train_held_out")
 
 
-@pytest.mark.slow
 def test_scores_are_the_same_in_all_kinds(home, said):
     _make(home, "train_packed", True)
     pairs = [("train", "held_out_packed"), ("train_packed", "held_out"), ("train_packed", "held_out_packed")]

@@ -23,6 +23,8 @@ from tests.harness import randomize
 from tests.pretraining.support import results
 from tests.scripts import run_programs
 
+pytestmark = pytest.mark.slow
+
 LABELS = ["bad", "good", "so-so"]
 SETTINGS = {"do_train": True, "max_seq_length": 16, "distillation_temperature": 2.0, "distillation_weight": 0.25}
 FEATURES = ("input_ids", "input_mask", "segment_ids")
