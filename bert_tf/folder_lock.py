@@ -12,7 +12,7 @@ _NOT_THERE = {errno.ENOLCK, errno.ENOTSUP, errno.EBADF, errno.EINVAL}  # a file 
 
 
 @contextlib.contextmanager
-def alone_in(folder: str | os.PathLike, parameter: str = "output_dir") -> Iterator[None]:
+def alone_in(folder: str | os.PathLike, parameter: str = "output_dir") -> Iterator[int]:
     """Holds the lock of a folder for the length of the block; the system frees it however the process ends.
 
     The folder itself is locked, so that nothing appears in it. Where the file system has no locks, a warning says so.
@@ -20,6 +20,9 @@ def alone_in(folder: str | os.PathLike, parameter: str = "output_dir") -> Iterat
     Args:
         folder: a directory that exists.
         parameter: what named it, for the message.
+
+    Yields:
+        the descriptor of the folder: a process that inherits it holds the lock too, until it ends.
 
     Raises:
         ValueError: another process holds it.
@@ -39,6 +42,6 @@ def alone_in(folder: str | os.PathLike, parameter: str = "output_dir") -> Iterat
             raise
         logging.warning("%s cannot be locked (%s): see to it that no other run writes there.", folder, error.strerror)
     try:
-        yield
+        yield descriptor
     finally:
         os.close(descriptor)

@@ -3,15 +3,12 @@
 import dataclasses
 import hashlib
 import json
-import os
 import pathlib
-import shlex
 import shutil
-import subprocess
 import sys
-import time
 
 import bert_tf
+from bert_tf.child_programs import execute, shown
 from bert_tf.demo import fetch
 from bert_tf.demo import serve as demo_serve
 from bert_tf.files import write_text
@@ -95,27 +92,9 @@ def train(run: Run) -> bool:
         print(f"Something changed since the last demo: {run.output} is made anew.")
         shutil.rmtree(run.output)
     _write_state(run.state, {"training": wanted})
-    _execute(run.training_command())
+    execute(run.training_command())
     _write_state(run.state, {"training": wanted, "trained": True})
     return True
-
-
-def shown(path: str | os.PathLike) -> str:
-    """Returns `path` as one would type it here: relative where it lies below the working directory."""
-    path = pathlib.Path(os.path.abspath(path))  # absolute, but a link stays a link: .venv/bin/python is one
-    here = pathlib.Path.cwd()
-    return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
-
-
-def _execute(command):
-    words = 1 + len(PROGRAM)
-    program, flags = shlex.join(command[:words]), map(shlex.quote, command[words:])
-    print("\n$ " + " \\\n    ".join([program, *flags]) + "\n", flush=True)
-    start = time.monotonic()
-    status = subprocess.run(command).returncode
-    if status:
-        raise ValueError(f"The command above must end with status 0. Received: {status}; what it said stands above.")
-    print(f"({time.monotonic() - start:.0f} s)")
 
 
 def _inputs(run):

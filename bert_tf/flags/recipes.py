@@ -45,3 +45,43 @@ RECIPES = {
         "max_predictions_per_seq": 77,
     },
 }
+
+# Of `bert-tf pretrain_small`; `small.recipe.Recipe` says what each name means. A phase is (pieces of a row, share of
+# the steps, rows of a step).
+SMALL = {
+    "phases": ((32, 0.6, 64), (64, 0.4, 64)),
+    "warmup_share": 0.03,
+    "config": {
+        "hidden_size": 256,
+        "num_hidden_layers": 4,
+        "num_attention_heads": 4,
+        "intermediate_size": 1024,
+        "max_position_embeddings": 512,
+        "norm_first": True,
+    },
+    "records": {"sentence_objective": "none", "packing": True, "dynamic_masking": True, "dupe_factor": 1},
+    "pretraining": {
+        "objective": "masked_lm",
+        "learning_rate": 1e-3,
+        "schedule": "trapezoid",
+        "dropout_prob": 0.0,
+        "masked_lm_prob": 0.3,
+        "start_embeddings": "neighbours",
+        "average_weights": 0.1,
+    },
+}
+SMALL_VOCABULARY = 8000  # pieces
+
+# The same with --teacher: a student that begins as four of the teacher's layers.
+SMALL_TAUGHT = {
+    "phases": ((64, 1.0, 32),),
+    "warmup_share": 0.05,
+    "layers": 4,
+    "records": SMALL["records"],
+    "pretraining": {
+        "objective": "distillation",
+        "distillation_losses": ["query_relations", "key_relations", "value_relations", "hidden"],
+        "learning_rate": 2e-4,
+        "schedule": "trapezoid",
+    },
+}

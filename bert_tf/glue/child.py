@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from absl import logging
 
+from bert_tf.child_programs import ends_with_us
 from bert_tf.glue.runs import LOG_FILE, Run
 from bert_tf.names import OF_TRAINING
 from bert_tf.settings import command_line
@@ -96,12 +97,8 @@ def execute(flags: Sequence[str], folder: pathlib.Path, claim) -> bool:
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, pass_fds=(claim.fileno(),)
         )  # fmt: skip
-        try:
+        with ends_with_us(process):
             _wait(process, path)
-        except BaseException:
-            process.terminate()  # it is ignored where it had the Ctrl-C too
-            process.wait()
-            raise
     if process.returncode:
         _show_failure(process.returncode, path, start)
     return not process.returncode

@@ -10,9 +10,10 @@ import pathlib
 import sys
 from collections.abc import Sequence
 
+from bert_tf.child_programs import shown
 from bert_tf.demo import data as demo_data
 from bert_tf.demo import serve as demo_serve
-from bert_tf.demo.run import Run, shown, train
+from bert_tf.demo.run import Run, train
 from bert_tf.flags.demo import DEMO
 
 FLAGS = DEMO

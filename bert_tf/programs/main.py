@@ -20,6 +20,7 @@ PROGRAMS = (
     "run_glue",
     "score_squad",
     "run_pretraining",
+    "pretrain_small",
     "fill_mask",
     "score_text",
     "extract_features",

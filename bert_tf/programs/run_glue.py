@@ -8,11 +8,10 @@ it stopped. Scores of all runs: results.tsv, results.json and report.html in --o
 """
 
 import os
-import signal
-import sys
 
 from absl import logging
 
+from bert_tf.child_programs import resumable
 from bert_tf.flags.glue import GLUE
 
 FLAGS = GLUE
@@ -21,12 +20,8 @@ TAKES_TEXTS = True  # the flags after `--`
 
 def main(settings, others):
     """Makes the grid of runs, or the page of the runs that are there."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # by this exit the running script ends too
-    try:
+    with resumable():
         _make_grid(settings, others) if settings.glue_dir or settings.tables else _only_report(settings, others)
-    except (KeyboardInterrupt, SystemExit) as end:
-        logging.error("Stopped. The same command goes on where it was.")
-        sys.exit(end.code if isinstance(end, SystemExit) else 128 + signal.SIGINT)
 
 
 def _make_grid(settings, others):

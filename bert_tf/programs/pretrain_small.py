@@ -1,0 +1,24 @@
+"""Makes a small encoder from a folder of text in the minutes given, to fine-tune instead of random weights.
+
+    bert-tf pretrain_small --input_file=corpus/ --output_dir=small --minutes=45
+
+Vocabulary, records and training are made by train_vocabulary, create_pretraining_data and run_pretraining, whose
+commands it prints. The same command goes on where it was stopped. See docs/pretrain_small.md.
+"""
+
+from bert_tf.child_programs import resumable
+from bert_tf.flags import recipes
+from bert_tf.flags.pretrain_small import PRETRAIN_SMALL
+
+FLAGS = PRETRAIN_SMALL
+
+
+def main(settings):
+    """Makes what is left to do of the encoder, and says where it lies."""
+    from bert_tf.small.recipe import Recipe
+    from bert_tf.small.run import pretrain
+
+    recipe = recipes.SMALL_TAUGHT if settings.teacher else recipes.SMALL
+    with resumable():
+        commands = pretrain(settings, Recipe.of(recipe))
+    print(f"\nThe encoder lies in {settings.output_dir}. To fine-tune it:\n\n$ {commands.next()}")

@@ -1,0 +1,86 @@
+"""What a run is given, looked at before it begins: what is wrong with it is said now, and not after minutes."""
+
+import os
+import pathlib
+
+from bert_tf.config import EncoderConfig
+from bert_tf.names import MASK
+from bert_tf.settings import Settings
+from bert_tf.small.recipe import Recipe
+from bert_tf.text import files
+from bert_tf.tokenization.vocabulary import VOCAB_FILE, Vocabulary
+
+_PATHS = ("input_file", "eval_file", "teacher", "vocab_file")
+# Whatever changes the result, but for the minutes: with more of them, a run that had too few goes on.
+_DECISIVE = (
+    *_PATHS, "vocab_size", "do_lower_case", "input_format", "text_column", "document_start", "language", "precision",
+    "seed",
+)  # fmt: skip
+
+
+def check(settings: Settings, recipe: Recipe):
+    """Raises ValueError where texts, vocabulary or teacher are not there, or not what they must be."""
+    _check_alternatives(settings)
+    for texts in filter(None, (settings.input_file, settings.eval_file)):
+        paths = files.find(texts)
+        if not any(map(os.path.getsize, paths)):
+            raise ValueError(f"Text must be there. Received {len(paths)} file(s) that are empty, such as {paths[0]}.")
+    if settings.vocab_file:
+        _check_vocabulary(settings.vocab_file)
+    if settings.teacher:
+        _check_teacher(settings.teacher, recipe)
+
+
+def depth_of(teacher: str) -> int:
+    """Returns how many layers a teacher has.
+
+    Raises:
+        ValueError: its configuration is missing or wrong.
+    """
+    return EncoderConfig.load(teacher).num_hidden_layers
+
+
+def identity(settings: Settings, recipe: Recipe) -> dict:
+    """Returns what decides the result, as JSON values."""
+    values = {name: settings.get(name) for name in _DECISIVE}
+    for name in _PATHS:
+        path = values[name]
+        values[name] = [*map(os.path.abspath, path)] if isinstance(path, list) else path and os.path.abspath(path)
+    return {**values, "recipe": recipe.to_dict()}
+
+
+def _check_alternatives(settings):
+    if settings.teacher and settings.vocab_file:
+        raise ValueError(
+            "`teacher` must come without `vocab_file`, for the student has the teacher's vocabulary. Received both: "
+            f"{settings.teacher} and {settings.vocab_file}; leave one of them out."
+        )
+    if "vocab_size" in settings.given and (settings.teacher or settings.vocab_file):
+        raise ValueError(
+            "`vocab_size` must come without `vocab_file` and `teacher`, which have a vocabulary. Received "
+            f"{settings.vocab_size} and {settings.vocab_file or settings.teacher}; leave one of them out."
+        )
+
+
+def _check_teacher(teacher, recipe):
+    path = pathlib.Path(teacher, VOCAB_FILE)
+    if not path.is_file():
+        raise ValueError(
+            f"`teacher` must be a model's folder with {VOCAB_FILE}, by which the records are made. Received {teacher}, "
+            "where there is none; name another teacher, or train without one."
+        )
+    _check_vocabulary(path)
+    depth = depth_of(teacher)
+    if depth <= recipe.layers:
+        raise ValueError(
+            f"`teacher` must have more than the {recipe.layers} layers of its student. Received {teacher} with "
+            f"{depth}; name a larger one, or fine-tune this one itself."
+        )
+
+
+def _check_vocabulary(path):
+    if Vocabulary.read(path).id_of(MASK) is None:
+        raise ValueError(
+            f"The vocabulary must hold {MASK}. Received {os.fspath(path)} without it; append it as a line of its own, "
+            "or leave `vocab_file` out, and one is learned."
+        )

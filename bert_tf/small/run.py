@@ -1,0 +1,138 @@
+"""A run from text to encoder: each step is done once, and the same command goes on after the last that is."""
+
+import dataclasses
+import functools
+import json
+import pathlib
+import shutil
+import subprocess
+import time
+from collections.abc import Callable
+
+from absl import logging
+
+from bert_tf.child_programs import execute
+from bert_tf.config import EncoderConfig
+from bert_tf.folder_lock import alone_in
+from bert_tf.settings import Settings
+from bert_tf.small import inputs
+from bert_tf.small.commands import Command, Commands
+from bert_tf.small.journal import Journal
+from bert_tf.small.plan import Plan, measure
+from bert_tf.small.processor import best_precision
+from bert_tf.small.recipe import Recipe
+from bert_tf.tokenization.vocabulary import Vocabulary
+
+
+def pretrain(settings: Settings, recipe: Recipe, execute: Callable = execute, clock: Callable = time.monotonic):
+    """Makes the encoder, or what is left to do of it.
+
+    Args:
+        settings: of `flags.pretrain_small`.
+        recipe: how it is made.
+        execute: as `child_programs.execute`.
+        clock: gives seconds.
+
+    Returns:
+        the `Commands` of the run.
+
+    Raises:
+        ValueError: what is given is not as it must be, the minutes are too few, or a program failed.
+    """
+    inputs.check(settings, recipe)
+    chosen = settings.precision != "auto"
+    now = inputs.identity(settings, recipe) | ({} if chosen else {"precision": best_precision()})
+    folder = pathlib.Path(settings.output_dir)
+    journal = Journal.of(folder, now, () if chosen else ("precision",))
+    settled = Settings(settings.to_dict() | {"precision": journal.run["precision"]}, settings.given)
+    commands = Commands(settled, recipe, inputs.depth_of(settings.teacher) if settings.teacher else 0)
+    folder.mkdir(parents=True, exist_ok=True)
+    journal.write()
+    commands.work.mkdir(exist_ok=True)
+    with alone_in(commands.work) as lock:
+        run = _Run(commands, journal, settings.minutes, functools.partial(execute, inherited=[lock]), clock)
+        if not journal.is_done("training"):
+            run.make()
+    return commands
+
+
+@dataclasses.dataclass
+class _Run:
+    """The steps of one run, not all of them done.
+
+    Attributes:
+        commands: of the steps.
+        journal: of those that are done.
+        minutes: for all.
+        execute, clock: as of `pretrain`.
+    """
+
+    commands: Commands
+    journal: Journal
+    minutes: float
+    execute: Callable
+    clock: Callable
+
+    def make(self):
+        """Does all that is left."""
+        plan = Plan.read(self.commands.folder)
+        if plan is None:
+            self._prepare()
+            plan = self._settle()
+        elif plan.minutes != self.minutes:
+            raise ValueError(
+                f"`minutes` must stay as they were once the training is planned. Received {self.minutes:g}, and "
+                f"{self.commands.folder} is planned for {plan.minutes:g}; name another `output_dir`."
+            )
+        shutil.rmtree(self.commands.calibration_folder, ignore_errors=True)
+        self._do("training", self.commands.training(plan.steps))
+
+    def _prepare(self):
+        commands = self.commands
+        for name, command in commands.before_training().items():
+            self._do(name, command, self._left)
+        if commands.recipe.config is not None:
+            size = len(Vocabulary.read(commands.vocab_file).pieces)
+            EncoderConfig(vocab_size=size, **commands.recipe.config).save(commands.config_file)
+        self._do("calibration", commands.calibration(), self._left)
+
+    def _settle(self):
+        """Returns the plan, and writes it: it stays, so that a run that is interrupted ends as another does."""
+        commands, phases = self.commands, self.commands.recipe.phases
+        history = (commands.calibration_folder / "history.jsonl").read_text(encoding="utf-8").splitlines()
+        seconds = self.journal.steps["calibration"]["seconds"]
+        rates = measure([json.loads(line) for line in history], phases, seconds)
+        plan = Plan.of(phases, rates, self.minutes, self.journal.seconds)
+        done = [step["command"] for step in self.journal.steps.values()]
+        plan.write(commands.folder, phases, [*done, str(commands.training(plan.steps))])
+        logging.info(
+            "Planned: %d steps in %.1f of %g minutes, of which %.1f are used.",
+            *(sum(plan.steps), self.minutes - plan.minutes_used, self.minutes, plan.minutes_used),
+        )
+        return plan
+
+    def _left(self, name):
+        """Returns the seconds that are left for a step that comes before the training."""
+        left = 60 * self.minutes - self.journal.seconds
+        if left <= 0:
+            raise self._too_few(name)
+        return left
+
+    def _do(self, name: str, command: Command, limit: Callable | None = None):
+        if self.journal.is_done(name):
+            return
+        seconds = limit(name) if limit else None
+        if command.anew:
+            shutil.rmtree(command.anew, ignore_errors=True)
+        begin = self.clock()
+        try:
+            self.execute(command.words(), seconds)
+        except subprocess.TimeoutExpired as error:
+            raise self._too_few(name) from error
+        self.journal.note(name, str(command), self.clock() - begin)
+
+    def _too_few(self, name):
+        return ValueError(
+            f"`minutes` must be enough for all that comes before the training. Received {self.minutes:g}, which were "
+            f"over in the step {name!r}; give more, with which the same command goes on, or less text to `input_file`."
+        )
