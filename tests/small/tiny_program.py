@@ -1,0 +1,34 @@
+"""`bert-tf pretrain_small` with tiny recipes, and with steps that do not depend on how fast the machine is.
+
+    python -m tests.small.tiny_program --input_file=... --output_dir=... --minutes=60
+"""
+
+import sys
+
+from bert_tf.flags import recipes
+from bert_tf.programs import main
+from bert_tf.small.plan import Plan, Rates
+from tests.small import support
+
+MINUTES, STEPS = 60, 600
+
+
+class _FixedPlan(Plan):
+    """The plan of a machine on which a step takes six seconds, and nothing else any time."""
+
+    @classmethod
+    def of(cls, phases, rates, minutes, seconds_used):
+        assert min(rates.rows_per_second) > 0 and rates.start_seconds > 0 < seconds_used, rates
+        fixed = Rates(tuple(phase.batch_size * STEPS / (60 * MINUTES) for phase in phases), 0.0, 0.0)
+        return Plan.of(phases, fixed, minutes + 1e-6, 0.0)
+
+
+def _run():
+    from bert_tf.small import run
+
+    recipes.SMALL, recipes.SMALL_TAUGHT, run.Plan = support.SMALL, support.SMALL_TAUGHT, _FixedPlan
+    main.main(["pretrain_small", *sys.argv[1:]])
+
+
+if __name__ == "__main__":
+    _run()
