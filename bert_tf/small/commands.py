@@ -88,8 +88,8 @@ class Commands:
         for length in self.recipe.row_lengths:
             steps[f"records of {length}"] = self._records(settings.input_file, self._record_file(length), length)
         if settings.eval_file:
-            longest = self.recipe.phases[-1].row_length
-            steps["held-out records"] = self._records(settings.eval_file, self._held_out_file, longest)
+            length = self.recipe.phases[-1].row_length
+            steps["held-out records"] = self._records(settings.eval_file, self._held_out_file, length)
         if settings.teacher:
             steps["first weights"] = self._first_weights()
         return steps

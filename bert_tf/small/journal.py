@@ -5,7 +5,7 @@ import json
 import pathlib
 from collections.abc import Collection, Mapping
 
-from bert_tf.files import brief, read_object, write_text
+from bert_tf.files import brief, check_free, read_object, write_text
 
 JOURNAL_FILE = "steps.json"
 
@@ -25,7 +25,7 @@ class Journal:
     steps: dict[str, dict]
 
     @classmethod
-    def of(cls, folder: pathlib.Path, run: Mapping, open_: Collection[str] = ()) -> "Journal":
+    def of(cls, folder: str, run: Mapping, open_: Collection[str] = ()) -> "Journal":
         """Returns that of the run in a folder, or a new one where nothing is there yet; writes nothing.
 
         Args:
@@ -36,9 +36,9 @@ class Journal:
         Raises:
             ValueError: there is something else in the folder, or a run of other settings.
         """
-        path = folder / JOURNAL_FILE
+        path = pathlib.Path(folder, JOURNAL_FILE)
         if not path.exists():
-            _check_free(folder)
+            check_free(folder)
             return cls(path, dict(run), {})
         values = read_object(path, "the record of pretrain_small", "name another `output_dir`, or remove it all")
         then = values.get("run", {})
@@ -67,11 +67,3 @@ class Journal:
     def write(self):
         """Writes all of it."""
         write_text(self.path, json.dumps({"run": self.run, "steps": self.steps}, indent=1) + "\n")
-
-
-def _check_free(folder):
-    if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
-        raise ValueError(
-            f"`output_dir` must not be there yet, be empty, or hold a run of pretrain_small. Received {folder}, which "
-            "is in use; name another one."
-        )

@@ -2,7 +2,7 @@
 
 import pathlib
 
-_BFLOAT16 = {"avx512_bf16", "amx_bf16", "bf16"}  # as Linux calls them; the last one on Arm
+_BFLOAT16 = {"avx512_bf16", "amx_bf16"}  # as Linux calls them
 _CPUINFO = pathlib.Path("/proc/cpuinfo")
 
 
@@ -11,5 +11,5 @@ def best_precision(cpuinfo: pathlib.Path = _CPUINFO) -> str:
     if not cpuinfo.exists():
         return "float32"
     lines = (line.partition(":") for line in cpuinfo.read_text(encoding="utf-8").splitlines())
-    known = {word for name, _, words in lines if name.strip() in ("flags", "Features") for word in words.split()}
+    known = {word for name, _, words in lines if name.strip() == "flags" for word in words.split()}
     return "mixed_bfloat16" if known & _BFLOAT16 else "float32"

@@ -16,7 +16,7 @@ from bert_tf.config import EncoderConfig
 from bert_tf.folder_lock import alone_in
 from bert_tf.settings import Settings
 from bert_tf.small import inputs
-from bert_tf.small.commands import Command, Commands
+from bert_tf.small.commands import WORK, Command, Commands
 from bert_tf.small.journal import Journal
 from bert_tf.small.plan import Plan, measure
 from bert_tf.small.processor import best_precision
@@ -40,20 +40,27 @@ def pretrain(settings: Settings, recipe: Recipe, execute: Callable = execute, cl
         ValueError: what is given is not as it must be, the minutes are too few, or a program failed.
     """
     inputs.check(settings, recipe)
-    chosen = settings.precision != "auto"
-    now = inputs.identity(settings, recipe) | ({} if chosen else {"precision": best_precision()})
     folder = pathlib.Path(settings.output_dir)
-    journal = Journal.of(folder, now, () if chosen else ("precision",))
-    settled = Settings(settings.to_dict() | {"precision": journal.run["precision"]}, settings.given)
-    commands = Commands(settled, recipe, inputs.depth_of(settings.teacher) if settings.teacher else 0)
-    folder.mkdir(parents=True, exist_ok=True)
-    journal.write()
-    commands.work.mkdir(exist_ok=True)
-    with alone_in(commands.work) as lock:
-        run = _Run(commands, journal, settings.minutes, functools.partial(execute, inherited=[lock]), clock)
+    journal = _journal(settings, recipe)
+    if not journal.path.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        journal.write()
+    (folder / WORK).mkdir(exist_ok=True)
+    with alone_in(folder / WORK) as lock:
+        journal = _journal(settings, recipe)  # of another command that was at work until now, perhaps
+        settled = Settings(settings.to_dict() | {"precision": journal.run["precision"]}, settings.given)
+        commands = Commands(settled, recipe, inputs.depth_of(settings.teacher) if settings.teacher else 0)
         if not journal.is_done("training"):
-            run.make()
+            _Run(commands, journal, settings.minutes, functools.partial(execute, inherited=[lock]), clock).make()
     return commands
+
+
+def _journal(settings, recipe):
+    """Returns the `Journal`; where the precision is left to the processor, it is that of the run's first command."""
+    run = inputs.identity(settings, recipe)
+    if settings.precision != "auto":
+        return Journal.of(settings.output_dir, run)
+    return Journal.of(settings.output_dir, run | {"precision": best_precision()}, ("precision",))
 
 
 @dataclasses.dataclass

@@ -64,11 +64,10 @@ def test_the_working_directory_is_not_a_part_of_a_run(folder, monkeypatch):
     [
         ("processor\t: 0\nflags\t\t: fpu sse avx512f avx512_bf16\n", "mixed_bfloat16"),
         ("flags\t\t: fpu amx_bf16 amx_tile\n", "mixed_bfloat16"),
-        ("Features\t: fp asimd i8mm bf16\n", "mixed_bfloat16"),
         ("model name\t: bf16 avx512_bf16\nflags\t\t: fpu sse avx512f\n", "float32"),
         ("", "float32"),
     ],
-    ids=["avx512", "amx", "arm", "a name", "nothing"],
+    ids=["avx512", "amx", "a name", "nothing"],
 )
 def test_precision_follows_the_processor(tmp_path, text, precision):
     (tmp_path / "cpuinfo").write_text(text)

@@ -141,7 +141,7 @@ def test_on_another_processor_a_run_goes_on_in_its_precision(make, monkeypatch):
 def test_a_folder_of_somebody_else_is_refused(make):
     make.folder.mkdir()
     (make.folder / "thesis.txt").touch()
-    with pytest.raises(ValueError, match="`output_dir` must not be there yet, be empty, or hold a run"):
+    with pytest.raises(ValueError, match="`output_dir` must not be there yet, or be an empty directory"):
         make()
     assert [path.name for path in make.folder.iterdir()] == ["thesis.txt"] and make.children.called == []
 
