@@ -21,10 +21,7 @@ _DECISIVE = (
 def check(settings: Settings, recipe: Recipe):
     """Raises ValueError where texts, vocabulary or teacher are not there, or not what they must be."""
     _check_alternatives(settings)
-    for texts in filter(None, (settings.input_file, settings.eval_file)):
-        paths = files.find(texts)
-        if not any(map(os.path.getsize, paths)):
-            raise ValueError(f"Text must be there. Received {len(paths)} file(s) that are empty, such as {paths[0]}.")
+    _check_texts(settings)
     if settings.vocab_file:
         _check_vocabulary(settings.vocab_file)
     if settings.teacher:
@@ -59,6 +56,21 @@ def _check_alternatives(settings):
         raise ValueError(
             "`vocab_size` must come without `vocab_file` and `teacher`, which have a vocabulary. Received "
             f"{settings.vocab_size} and {settings.vocab_file or settings.teacher}; leave one of them out."
+        )
+
+
+def _check_texts(settings):
+    found = [files.find(texts) for texts in (settings.input_file, settings.eval_file) if texts]
+    for paths in found:
+        if not any(map(os.path.getsize, paths)):
+            raise ValueError(
+                f"Text must be there. Received {len(paths)} file(s) that are empty, such as {paths[0]}; name others."
+            )
+    train, held_out = ({*map(os.path.realpath, paths)} for paths in (*found, [])[:2])
+    if both := train & held_out:
+        raise ValueError(
+            f"`eval_file` must be text that is not trained on. Received {min(both)}, which `input_file` names too; "
+            "move it out of there."
         )
 
 

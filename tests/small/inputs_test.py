@@ -30,6 +30,7 @@ def folder(tmp_path):
         ({"input_file": "nowhere"}, "matches no file"),
         ({"input_file": "empty.txt"}, "Text must be there. Received 1 file"),
         ({"eval_file": "nowhere"}, "matches no file"),
+        ({"eval_file": "text.txt"}, r"`eval_file` must be text that is not trained on. Received .*text\.txt"),
         ({"vocab_file": "nowhere"}, "vocabulary must be a file"),
         ({"vocab_file": "maskless.txt"}, r"must hold \[MASK\]"),
         ({"teacher": "mute"}, r"`teacher` must be a model's folder with vocab\.txt"),

@@ -15,9 +15,10 @@ from tests import processes, scripts, tiny
 from tests.conftest import ROOT
 from tests.small.tiny_program import MINUTES, STEPS
 
-WORDS = [first + second for first in ("ba", "de", "fi", "go", "lu", "mo") for second in ("ka", "ne", "ri", "so", "tu")]
+_STARTS, _ENDS = ("ba", "de", "fi", "go", "lu", "mo"), ("ka", "ne", "pi", "ri", "so", "tu", "va", "xe")
+WORDS = [start + end for start in _STARTS for end in _ENDS]  # more than the network is wide
 KEPT = {"work", "plan.json", "steps.json"}  # what is there when the training begins
-LIMIT_S = 600
+LIMIT_S = 1800
 
 
 @pytest.fixture(scope="module")
@@ -27,8 +28,9 @@ def home(tmp_path_factory):
     for name, seed, number in (("corpus", 0, 400), ("held_out", 1, 60)):
         rng = np.random.default_rng(seed)
         (folder / name).mkdir()
-        sentences = (" ".join(np.roll(WORDS, -rng.integers(30))[: rng.integers(4, 12)]) + "." for _ in range(number))
-        (folder / name / "a.txt").write_text("".join(f"{sentence}\n\n" for sentence in sentences))
+        starts, lengths = rng.integers(len(WORDS), size=number), rng.integers(4, 12, size=number)
+        sentences = (" ".join((WORDS * 2)[start : start + n]) for start, n in zip(starts, lengths, strict=True))
+        (folder / name / "a.txt").write_text("".join(f"{sentence}.\n\n" for sentence in sentences))
     tiny.checkpoint(folder / "teacher", num_hidden_layers=3)
     return folder
 
