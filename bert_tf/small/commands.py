@@ -3,6 +3,7 @@
 import dataclasses
 import math
 import pathlib
+import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -35,7 +36,8 @@ class Command:
         return [shown(sys.executable), "-m", "bert_tf", self.program, *command_line(_as_texts(self.flags))]
 
     def __str__(self):
-        return typed(self.words())
+        """Returns it on one line, for a shell."""
+        return shlex.join(self.words())
 
 
 @dataclasses.dataclass(frozen=True)

@@ -3,6 +3,7 @@
     python -m tests.small.tiny_program --input_file=... --output_dir=... --minutes=60
 """
 
+import dataclasses
 import sys
 
 from bert_tf.flags import recipes
@@ -20,7 +21,7 @@ class _FixedPlan(Plan):
     def of(cls, phases, rates, minutes, seconds_used):
         assert min(rates.rows_per_second) > 0 and rates.start_seconds > 0 < seconds_used, rates
         fixed = Rates(tuple(phase.batch_size * STEPS / (60 * MINUTES) for phase in phases), 0.0, 0.0)
-        return Plan.of(phases, fixed, minutes + 1e-6, 0.0)
+        return dataclasses.replace(Plan.of(phases, fixed, minutes + 1e-6, 0.0), minutes=minutes)
 
 
 def _run():
