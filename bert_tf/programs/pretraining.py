@@ -199,8 +199,8 @@ class Pretraining:
         settings, plan, tokenizer = self.settings, self.plan, self.model.tokenizer
         identity = {"objective": settings.objective, "input_file": {path: os.path.getsize(path) for path in plan.paths}}
         identity |= {"phases": settings.phases} if settings.phases else {}
-        if settings.start_embeddings != "random":
-            identity["start_embeddings"] = settings.start_embeddings
+        starts = {name: settings.get(name) for name in ("start_embeddings", "start_positions")}
+        identity |= {name: start for name, start in starts.items() if start != "random"}
         if self._trained_config() != self.model.config:
             identity["dropout_prob"] = settings.dropout_prob
         identity |= self.objective.identity(self.model.config, settings) | self._written().config.to_dict()
