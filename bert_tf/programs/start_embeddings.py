@@ -5,6 +5,8 @@ import itertools
 
 from absl import logging
 
+from bert_tf.training.word_rate import WordRate
+
 _MOST = 20_000_000  # places of rows that are looked at: some 80 MB of ids, a minute of one core
 _ROWS = 8  # at a time; a rest is left out
 _WORDS = "bert/embeddings/word_embeddings"
@@ -21,6 +23,21 @@ def check(settings):
                 f"`{name}={value}` must come without `init_checkpoint`, whose embeddings mean something already. "
                 "Received both; leave one of them out."
             )
+
+
+def word_rate(settings) -> WordRate | None:
+    """Returns how fast the word embeddings move; None: as all else.
+
+    Raises:
+        ValueError: they would stay what they are, but are random.
+    """
+    factor = settings.embedding_lr_factor
+    if not factor and not settings.init_checkpoint and settings.start_embeddings == "random":
+        raise ValueError(
+            "`embedding_lr_factor=0` must come with `start_embeddings=neighbours` or with `init_checkpoint`. Received "
+            "neither, so that the word embeddings would stay random."
+        )
+    return None if factor == 1 else WordRate(factor)
 
 
 def first_weights(settings, records, model):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.programs.start_embeddings import first_weights
+from bert_tf.programs.start_embeddings import first_weights, word_rate
 from tests import tiny
 
 PATH = "bert/embeddings/word_embeddings"
@@ -29,8 +29,8 @@ class Rows:
                 if len(part) == batch_size)  # fmt: skip
 
 
-def _settings(kind="neighbours", init_checkpoint=None, positions="random"):
-    given = {"start_embeddings": kind, "start_positions": positions}
+def _settings(kind="neighbours", init_checkpoint=None, positions="random", factor=1.0):
+    given = {"start_embeddings": kind, "start_positions": positions, "embedding_lr_factor": factor}
     return types.SimpleNamespace(**given, init_checkpoint=init_checkpoint, seed=3)
 
 
@@ -70,3 +70,11 @@ def test_what_is_refused():
     model = types.SimpleNamespace(config=CONFIG, tokenizer=TOKENIZER)
     with pytest.raises(ValueError, match="must come with 8 rows at least. Received fewer in rows; give more text"):
         first_weights(_settings(), Rows(4), model)()
+
+
+def test_random_embeddings_must_move():
+    assert word_rate(_settings("random")) is None
+    for settings in (_settings(factor=0), _settings("random", "somewhere", factor=0)):
+        assert word_rate(settings).embedding_lr_factor == 0
+    with pytest.raises(ValueError, match="`embedding_lr_factor=0` must come with `start_embeddings=neighbours` or"):
+        word_rate(_settings("random", factor=0))
