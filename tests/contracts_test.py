@@ -355,7 +355,7 @@ OUR_PRETRAINING_FLAGS = {
     "distillation_temperature": 2.0, "teacher_layer": None, "relation_heads": None,
     "phrase_file": None, "mask_token_prob": 0.8, "random_token_prob": 0.1,
     "generator_size": 0.25, "generator_config_file": None, "discriminator_weight": 50.0,
-    "average_weights": 0.0, "start_embeddings": "random",
+    "average_weights": 0.0, "start_embeddings": "random", "start_positions": "random", "embedding_lr_factor": 1.0,
 }  # fmt: skip
 
 # google-research/bert, create_pretraining_data.py.

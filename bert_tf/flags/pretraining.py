@@ -21,6 +21,10 @@ PRETRAINING = (
     Flag("optimizer", "adamw", "BERT's Adam, or LAMB for batches of thousands.", choices=names.OPTIMIZERS),
     Flag("start_embeddings", "random", "What the word embeddings of a new model begin as: random, or made from which "
          "pieces stand near each other in the records.", choices=names.START_EMBEDDINGS),  # fmt: skip
+    Flag("start_positions", "random", "What the position embeddings of a new model begin as: random, or sines and "
+         "cosines.", choices=names.START_POSITIONS),  # fmt: skip
+    Flag("embedding_lr_factor", 1.0, "The rate of the word embeddings, as a share of that of all else; 0: they stay as "
+         "they begin, and steps are faster.", "float", low=0, high=1),  # fmt: skip
     Flag("average_weights", 0.0, "The result is a mean of the weights, as old as that over the last steps, this share "
          "of those made, such as 0.1; training goes on from the weights themselves. 0: no mean.",
          "float", low=0, high=1),  # fmt: skip

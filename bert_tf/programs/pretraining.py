@@ -15,7 +15,7 @@ from bert_tf.model_files import Description, save_description
 from bert_tf.programs.models import describe_model, with_vocabulary_of
 from bert_tf.programs.recipes import with_recipe
 from bert_tf.programs.saving import check_formats
-from bert_tf.programs.start_embeddings import first_weights
+from bert_tf.programs.start_embeddings import first_weights, word_rate
 from bert_tf.settings import Settings
 from bert_tf.tasks.pretraining.objectives import Objective, objective_of
 from bert_tf.teachers.pretraining import encoder_teacher
@@ -134,6 +134,7 @@ class Pretraining:
         step = dataclasses.replace(run.step, fixed_shapes=fixed, guard=guard)
         of_weights = {
             "average_weights": settings.average_weights,
+            "layer_rates": word_rate(settings),
             "first_weights": first_weights(settings, plan.phases[0].records, self.model),
         }
         return dataclasses.replace(run, step=step, rollback=rollback, **of_weights)
@@ -199,8 +200,8 @@ class Pretraining:
         settings, plan, tokenizer = self.settings, self.plan, self.model.tokenizer
         identity = {"objective": settings.objective, "input_file": {path: os.path.getsize(path) for path in plan.paths}}
         identity |= {"phases": settings.phases} if settings.phases else {}
-        if settings.start_embeddings != "random":
-            identity["start_embeddings"] = settings.start_embeddings
+        starts = {name: settings.get(name) for name in ("start_embeddings", "start_positions")}
+        identity |= {name: start for name, start in starts.items() if start != "random"}
         if self._trained_config() != self.model.config:
             identity["dropout_prob"] = settings.dropout_prob
         identity |= self.objective.identity(self.model.config, settings) | self._written().config.to_dict()

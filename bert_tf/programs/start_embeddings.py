@@ -1,28 +1,50 @@
-"""What the word embeddings of a new model begin as, where that is not random: vectors from the records' neighbours."""
+"""What the embeddings of a new model begin as, where that is not random: of words, vectors from the records'
+neighbours; of positions, sines and cosines."""
 
 import itertools
 
 from absl import logging
 
+from bert_tf.training.word_rate import WordRate
+
 _MOST = 20_000_000  # places of rows that are looked at: some 80 MB of ids, a minute of one core
 _ROWS = 8  # at a time; a rest is left out
 _WORDS = "bert/embeddings/word_embeddings"
+_POSITIONS = "bert/embeddings/position_embeddings"
+_LONGEST_WAVE = 10_000.0  # positions for a radian of the slowest wave (Vaswani et al. 2017, section 3.5)
 
 
 def check(settings):
     """Raises ValueError where a model that is not new would begin so."""
-    if settings.start_embeddings != "random" and settings.init_checkpoint:
+    for name in ("start_embeddings", "start_positions"):
+        value = getattr(settings, name)
+        if value != "random" and settings.init_checkpoint:
+            raise ValueError(
+                f"`{name}={value}` must come without `init_checkpoint`, whose embeddings mean something already. "
+                "Received both; leave one of them out."
+            )
+
+
+def word_rate(settings) -> WordRate | None:
+    """Returns how fast the word embeddings move; None: as all else.
+
+    Raises:
+        ValueError: they would stay what they are, but are random.
+    """
+    factor = settings.embedding_lr_factor
+    if not factor and not settings.init_checkpoint and settings.start_embeddings == "random":
         raise ValueError(
-            f"`start_embeddings={settings.start_embeddings}` must come without `init_checkpoint`, whose embeddings "
-            f"mean something already. Received both; leave one of them out."
+            "`embedding_lr_factor=0` must come with `start_embeddings=neighbours` or with `init_checkpoint`. Received "
+            "neither, so that the word embeddings would stay random."
         )
+    return None if factor == 1 else WordRate(factor)
 
 
 def first_weights(settings, records, model):
     """Returns the function that gives {variable path: array} to begin with in place of random weights; None: none.
 
     Args:
-        settings: with `start_embeddings`, `init_checkpoint` and `seed`.
+        settings: with `start_embeddings`, `start_positions`, `init_checkpoint` and `seed`.
         records: the `Records` to train on.
         model: the `model_files.Description` of what is pretrained.
 
@@ -30,9 +52,27 @@ def first_weights(settings, records, model):
         ValueError: as `check`.
     """
     check(settings)
-    if settings.start_embeddings == "random":
-        return None
-    return lambda: {_WORDS: _embeddings(records, model, settings.seed)}
+    makers = {}
+    if settings.start_embeddings != "random":
+        makers[_WORDS] = lambda: _embeddings(records, model, settings.seed)
+    if settings.start_positions != "random":
+        makers[_POSITIONS] = lambda: sinusoids(model.config)
+    return (lambda: {path: make() for path, make in makers.items()}) if makers else None
+
+
+def sinusoids(config):
+    """Returns sines, then cosines, of positions: float32 [P, E], as large as the random ones.
+
+    From two places of a row a linear map can tell how far apart they are, so that a layer need not learn first which
+    positions are neighbours.
+    """
+    import numpy as np
+
+    half = (config.embedding_width + 1) // 2
+    waves = _LONGEST_WAVE ** -(np.arange(half) / half)
+    angles = np.arange(config.max_position_embeddings)[:, np.newaxis] * waves
+    table = np.concatenate([np.sin(angles), np.cos(angles)], axis=1)[:, : config.embedding_width]
+    return (table * np.sqrt(2) * config.initializer_range).astype(np.float32)
 
 
 def _embeddings(records, model, seed):

@@ -19,6 +19,7 @@ from bert_tf.training.schedule import SCHEDULES
 from bert_tf.training.state import TrainingState, begin, check_model
 from bert_tf.training.step import StepConfig, TrainStep
 from bert_tf.training.weight_average import WeightAverage
+from bert_tf.training.word_rate import WordRate
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,7 +40,7 @@ class RunConfig:
         adam: the optimizer's numbers.
         step: how a step is made.
         rollback: when the run goes back to a checkpoint; None: never. Needs a guard in `step`.
-        layer_rates: which layers move and how fast; None: all alike.
+        layer_rates: which layers move and how fast, or how fast word embeddings do; None: all alike.
         reinit_layers: so many of the top blocks, and the pooler, start from random weights and not from
             `init_checkpoint` (Zhang et al. 2021, arXiv 2006.05987, section 5).
         average_weights: the run's result, in checkpoints too, is the mean of the weights that is as old as a plain mean
@@ -63,7 +64,7 @@ class RunConfig:
     adam: AdamConfig = AdamConfig()
     step: StepConfig = dataclasses.field(default_factory=StepConfig)
     rollback: Rollback | None = None
-    layer_rates: LayerRates | None = None
+    layer_rates: LayerRates | WordRate | None = None
     reinit_layers: int = 0
     average_weights: float = 0.0
     first_weights: Callable[[], Mapping[str, np.ndarray]] | None = None

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.programs.start_embeddings import first_weights
+from bert_tf.programs.start_embeddings import first_weights, word_rate
 from tests import tiny
 
 PATH = "bert/embeddings/word_embeddings"
@@ -29,8 +29,9 @@ class Rows:
                 if len(part) == batch_size)  # fmt: skip
 
 
-def _settings(kind="neighbours", init_checkpoint=None):
-    return types.SimpleNamespace(start_embeddings=kind, init_checkpoint=init_checkpoint, seed=3)
+def _settings(kind="neighbours", init_checkpoint=None, positions="random", factor=1.0):
+    given = {"start_embeddings": kind, "start_positions": positions, "embedding_lr_factor": factor}
+    return types.SimpleNamespace(**given, init_checkpoint=init_checkpoint, seed=3)
 
 
 def test_pieces_that_the_records_have_begin_with_their_neighbours():
@@ -50,9 +51,30 @@ def test_random_ones_are_left_to_the_model():
     assert first_weights(_settings("random", "somewhere"), Rows(), None) is None
 
 
+def test_positions_begin_as_waves_that_tell_distances():
+    model = types.SimpleNamespace(config=CONFIG, tokenizer=TOKENIZER)
+    ((path, table),) = first_weights(_settings("random", positions="sinusoidal"), Rows(), model)().items()
+    assert path == "bert/embeddings/position_embeddings" and table.dtype == np.float32
+    assert table.shape == (CONFIG.max_position_embeddings, 4)
+    np.testing.assert_allclose(np.sqrt(np.mean(table**2, 1)), 0.05, rtol=1e-5)
+    products = table @ table.T
+    for distance in (1, 3):  # depend on nothing else
+        np.testing.assert_allclose(np.diagonal(products, distance), products[0, distance], rtol=1e-4)
+
+
 def test_what_is_refused():
+    with pytest.raises(ValueError, match="`start_positions=sinusoidal` must come without `init_checkpoint`, whose"):
+        first_weights(_settings("random", "somewhere", "sinusoidal"), Rows(), None)
     with pytest.raises(ValueError, match="`start_embeddings=neighbours` must come without `init_checkpoint`, whose"):
         first_weights(_settings(init_checkpoint="somewhere"), Rows(), None)
     model = types.SimpleNamespace(config=CONFIG, tokenizer=TOKENIZER)
     with pytest.raises(ValueError, match="must come with 8 rows at least. Received fewer in rows; give more text"):
         first_weights(_settings(), Rows(4), model)()
+
+
+def test_random_embeddings_must_move():
+    assert word_rate(_settings("random")) is None
+    for settings in (_settings(factor=0), _settings("random", "somewhere", factor=0)):
+        assert word_rate(settings).embedding_lr_factor == 0
+    with pytest.raises(ValueError, match="`embedding_lr_factor=0` must come with `start_embeddings=neighbours` or"):
+        word_rate(_settings("random", factor=0))

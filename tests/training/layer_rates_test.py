@@ -31,7 +31,7 @@ def _depth(path):
     return next(depth for depth, prefix in enumerate(DEPTHS) if path.startswith(prefix))
 
 
-def _one_step(rates=None, **options):
+def one_step(rates=None, **options):
     """Returns (weights before, weights after, {name: slot}, step) of one step; nothing is clipped."""
     keras.utils.set_random_seed(0)
     model, rules = TASK.build_model(), ()
@@ -54,7 +54,7 @@ def _batch():
 
 @pytest.fixture(scope="module")
 def plain():
-    return _one_step()
+    return one_step()
 
 
 FROZEN = {1: DEPTHS[:2], 2: DEPTHS[:3], "all": (*DEPTHS[:3], "bert/pooler/")}
@@ -62,7 +62,7 @@ FROZEN = {1: DEPTHS[:2], 2: DEPTHS[:3], "all": (*DEPTHS[:3], "bert/pooler/")}
 
 @pytest.mark.parametrize("freeze", [1, pytest.param(2, marks=pytest.mark.slow), "all"])
 def test_frozen_layers_stay_to_the_bit_and_the_others_move_as_ever(plain, freeze):
-    before, after, slots, step = _one_step(LayerRates(2, freeze))
+    before, after, slots, step = one_step(LayerRates(2, freeze))
     frozen = {path for path in before if path.startswith(FROZEN[freeze])}
     assert frozen and {v.path for v in step.model.trainable_variables} == before.keys() - frozen
     assert {name.rpartition("/")[0] for name in slots} == before.keys() - frozen
@@ -80,8 +80,8 @@ def test_no_gradient_is_computed_for_what_is_frozen(plain):
         graph = step._micro_step.get_concrete_function(_batch(), denominators, tf.zeros(2, tf.int32), 1.0).graph
         return sum(op.type in ("MatMul", "BatchMatMulV2") for op in graph.get_operations())
 
-    everything, one, head = (products(step) for *_, step in (plain, _one_step(LayerRates(2, 1)),
-                                                             _one_step(LayerRates(2, "all"))))  # fmt: skip
+    everything, one, head = (products(step) for *_, step in (plain, one_step(LayerRates(2, 1)),
+                                                             one_step(LayerRates(2, "all"))))  # fmt: skip
     forward = 2 * (6 + 2) + 2  # of each layer six linear maps, scores and mixing; pooler and head
     assert head == forward + 1
     assert forward < head < one < everything
@@ -102,7 +102,7 @@ def test_freezing_works_with_rematerialized_layers(plain):
 
 
 def test_each_layer_has_its_rate_and_the_moments_are_as_ever(plain):
-    before, after, slots, _ = _one_step(LayerRates(2, layerwise_lr_decay=0.5))
+    before, after, slots, _ = one_step(LayerRates(2, layerwise_lr_decay=0.5))
     factors = (1 / 8, 1 / 4, 1 / 2, 1)
     for path, start in before.items():
         m, v = (slots[f"{path}/{name}"].astype(np.float64) for name in ("adam_m", "adam_v"))
