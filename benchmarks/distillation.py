@@ -16,11 +16,11 @@ are made once, are not in them. The same command goes on where it was stopped.
 import argparse
 import itertools
 import json
-import os
 import pathlib
 import shutil
 import statistics
 
+import fine_tuned
 import scripts
 
 STARTS = ("random", "layers", "student")
@@ -70,34 +70,6 @@ def _steps(options, start, records, path):
     path.write_text(json.dumps(steps), encoding="utf-8")
 
 
-def _score(options, start, file, rate, seed, folder):
-    """Fine-tunes, once, and returns the accuracy on a file of the task."""
-    results = folder / f"{file}.json"
-    if not results.exists():
-        flags = ["--header=false", "--text_column=0", "--label_column=1", "--max_seq_length=64", "--eval_batch_size=64"]
-        if not list(folder.glob("*.json")):
-            flags += [*start, "--do_train", f"--train_file={options.train_file}", f"--seed={seed}",
-                      f"--learning_rate={rate}", f"--num_train_epochs={options.epochs}"]  # fmt: skip
-        _program("run_classifier", *flags, "--do_eval", f"--eval_file={options.task}/{file}.tsv",
-                 f"--output_dir={folder}")  # fmt: skip
-        results.write_text(json.dumps(scripts.scores(folder)), encoding="utf-8")
-    return 100 * json.loads(results.read_text(encoding="utf-8"))["eval_accuracy"]
-
-
-def _row(options, name, start, folder):
-    """Prints what a start is worth, and returns its mean on the test file."""
-
-    def scores(file, rate):
-        return [_score(options, start, file, rate, s, folder / f"{name}-{rate}-{s}") for s in options.seeds]
-
-    rate = max(options.learning_rates, key=lambda rate: statistics.mean(scores("dev", rate)))
-    found = [scores(file, rate) for file in ("dev", "test")]
-    dev, test = map(statistics.mean, found)
-    spread = statistics.stdev(found[1]) if len(found[1]) > 1 else 0.0
-    print(f"{name:10} {rate:>8} {dev:8.2f} {test:8.2f} {spread:8.2f}", flush=True)
-    return test
-
-
 def main():
     options, folder = _options()
     layers = _once(folder / "layers", lambda path: _program(
@@ -112,8 +84,13 @@ def main():
         _taught(options, begin, records, student, steps)
     starts["student"] = [f"--init_checkpoint={student}"]
     print(f"{steps} steps of {options.batch} rows of {options.row}")
-    print(f"{'start':10} {'rate':>8} {'dev, %':>8} {'test, %':>8} {'spread':>8}")
-    means = {name: _row(options, name, starts[name], folder / "fine_tuned") for name in STARTS}
+    files = {split: f"{options.task}/{split}.tsv" for split in ("train", "dev", "test")}
+    trial, means = fine_tuned.trial_of(fine_tuned.TASKS["texts"], files, folder, options), {}
+    print(fine_tuned.HEADER)
+    for name in STARTS:
+        rate, dev, test = trial.row(name, starts[name])
+        print(fine_tuned.shown(name, rate, dev, test), flush=True)
+        means[name] = statistics.mean(test)
     for one, other in itertools.combinations(STARTS, 2):
         print(f"{other} - {one}: {means[other] - means[one]:+.1f} points")
 
@@ -133,16 +110,10 @@ def _options():
     parser.add_argument("--row", type=int, default=64, help="pieces")
     parser.add_argument("--dupe_factor", type=int, default=1)
     parser.add_argument("--precision", default="mixed_bfloat16")
-    parser.add_argument("--seeds", type=lambda text: text.split(","), default=["1", "2", "3"])
-    parser.add_argument("--learning_rates", type=lambda text: text.split(","), default=["3e-5", "1e-4", "3e-4"])
-    parser.add_argument("--epochs", default="3")
-    parser.add_argument("--num_examples", type=int, help="rows of train.tsv; default: all")
+    fine_tuned.add_arguments(parser, rates="3e-5,1e-4,3e-4", seeds="1,2,3", epochs="3")
     options = parser.parse_args()
     folder = pathlib.Path(options.output_dir).resolve()
     folder.mkdir(parents=True, exist_ok=True)
-    rows = pathlib.Path(options.task, "train.tsv").read_text(encoding="utf-8").splitlines(keepends=True)
-    options.train_file = os.fspath(folder / "train.tsv")
-    pathlib.Path(options.train_file).write_text("".join(rows[: options.num_examples]), encoding="utf-8")
     return options, folder
 
 

@@ -1,65 +1,73 @@
-"""What pretraining is worth: one network fine-tuned on few labels, from a pretrained encoder and from random weights.
+"""What pretraining is worth: networks fine-tuned on few labels, from pretrained encoders and from random weights.
 
-    python benchmarks/fine_tuning_gain.py --pretrained=pretrained --train_file=train.tsv --eval_file=test.tsv
+    python benchmarks/fine_tuning_gain.py small10,small45 sst2-tutorial/train.tsv sst2-tutorial/dev.tsv \\
+        sst2-tutorial/test.tsv --num_examples=1000 --output_dir=out
+    python benchmarks/fine_tuning_gain.py small45 eng.train eng.testa eng.testb --task=tags --num_examples=2000 \\
+        --output_dir=out
 
-Both are trained by run_classifier with the same flags, seeds and --num_examples first rows of the training file.
+Each start is fine-tuned by each of --learning_rates and with each of --seeds, is given the rate that is best on the
+second file over the seeds, and is scored with that on the third. Random weights are those of the last encoder's shape.
+For --task=texts there is a row of logistic regression on the words, too (scikit-learn's, its strength chosen so too).
+The same command goes on where it was stopped.
 """
 
-import os
+import argparse
 import pathlib
 import statistics
-import subprocess
-import sys
-import tempfile
 
-from absl import app, flags
+import fine_tuned
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
-FLAGS = flags.FLAGS
-flags.DEFINE_string("pretrained", None, "What run_pretraining left in --output_dir.", required=True)
-flags.DEFINE_string("train_file", None, "Tab-separated texts and labels, no header.", required=True)
-flags.DEFINE_string("eval_file", None, "The same, to score on.", required=True)
-flags.DEFINE_integer("num_examples", 1000, "Rows of the training file to train on.")
-flags.DEFINE_integer("seeds", 5, "Runs from each start, of seeds 1, 2, ...")
-flags.DEFINE_list("learning_rates", ["1e-4", "3e-4"], "Each start is given all of them, and judged by its best.")
-flags.DEFINE_string("num_train_epochs", "5", "As in run_classifier.")
+STRENGTHS = (0.1, 0.3, 1.0, 3.0, 10.0)
 
 
-def accuracy(start, seed, learning_rate, train_file, folder):
-    """Fine-tunes and scores one network; `start`: the flags that say where its weights come from."""
-    command = [sys.executable, "-m", "bert_tf", "run_classifier", *start, "--do_train", "--do_eval", "--header=false"]
-    command += [f"--train_file={train_file}", f"--eval_file={FLAGS.eval_file}", "--text_column=0", "--label_column=1"]
-    command += ["--max_seq_length=64", "--train_batch_size=16", "--eval_batch_size=64", f"--seed={seed}"]
-    command += [f"--learning_rate={learning_rate}", f"--num_train_epochs={FLAGS.num_train_epochs}"]
-    done = subprocess.run([*command, f"--output_dir={folder}"], capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise RuntimeError(done.stderr[-3000:])
-    with open(os.path.join(folder, "eval_results.txt"), encoding="utf-8") as file:
-        scores = dict(line.strip().split(" = ") for line in file)
-    return float(scores["eval_accuracy"])
+def words_row(files):
+    """Returns the row of logistic regression on TF-IDF of the words: its strength, and its scores."""
+    from sklearn.feature_extraction.text import TfidfVectorizer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+
+    rows = {split: [line.split("\t") for line in pathlib.Path(path).read_text(encoding="utf-8").splitlines() if line]
+            for split, path in files.items()}  # fmt: skip
+    texts, labels = ({split: [row[n] for row in found] for split, found in rows.items()} for n in (0, 1))
+
+    def fitted(strength):
+        vectorizer = TfidfVectorizer(token_pattern=r"\S+", binary=True)
+        model = make_pipeline(vectorizer, LogisticRegression(C=strength, max_iter=1000))
+        return model.fit(texts["train"], labels["train"])
+
+    models = {strength: fitted(strength) for strength in STRENGTHS}
+    dev = {strength: 100 * model.score(texts["dev"], labels["dev"]) for strength, model in models.items()}
+    best = max(STRENGTHS, key=dev.get)
+    return str(best), [dev[best]], [100 * models[best].score(texts["test"], labels["test"])]
 
 
-def main(_):
-    with open(FLAGS.train_file, encoding="utf-8") as file:
-        rows = file.readlines()[: FLAGS.num_examples]
-    shape = [f"--bert_config_file={FLAGS.pretrained}/bert_config.json", f"--vocab_file={FLAGS.pretrained}/vocab.txt"]
-    starts = {"pretrained": [f"--init_checkpoint={FLAGS.pretrained}"], "random": shape}
-    scores = {(name, rate): [] for name in starts for rate in FLAGS.learning_rates}
-    with tempfile.TemporaryDirectory() as folder:
-        train_file = os.path.join(folder, "train.tsv")
-        pathlib.Path(train_file).write_text("".join(rows), encoding="utf-8")
-        for seed in range(1, FLAGS.seeds + 1):
-            for (name, rate), found in scores.items():
-                out = os.path.join(folder, f"{name}-{rate}-{seed}")
-                found.append(accuracy(starts[name], seed, rate, train_file, out))
-                print(f"seed {seed}  {name:10}  rate {rate}  {found[-1]:.4f}", flush=True)
-    best = {name: max((statistics.mean(scores[name, rate]), rate) for rate in FLAGS.learning_rates) for name in starts}
-    print(f"{len(rows)} labels, {FLAGS.seeds} seeds, mean accuracy (and standard deviation) at the best rate of each:")
-    for name, (mean, rate) in best.items():
-        deviation = statistics.stdev(scores[name, rate]) if FLAGS.seeds > 1 else 0.0
-        print(f"  {name:10}  {mean:.4f}  ({deviation:.4f})  rate {rate}")
-    print(f"  gain: {100 * (best['pretrained'][0] - best['random'][0]):.1f} points")
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("pretrained", type=fine_tuned.comma_separated, help="folders of encoders")
+    for split in ("train", "dev", "test"):
+        parser.add_argument(split)
+    parser.add_argument("--task", choices=tuple(fine_tuned.TASKS), default="texts")
+    parser.add_argument("--output_dir", required=True)
+    fine_tuned.add_arguments(parser, rates="1e-4,3e-4,1e-3", seeds="1,2,3,4,5", epochs="5")
+    parser.add_argument("--train_batch_size", default="16")
+    options = parser.parse_args()
+    folder, task = pathlib.Path(options.output_dir).resolve(), fine_tuned.TASKS[options.task]
+    files = {split: getattr(options, split) for split in ("train", "dev", "test")}
+    trial = fine_tuned.trial_of(task, files, folder, options, [f"--train_batch_size={options.train_batch_size}"])
+    shape = options.pretrained[-1]
+    starts = {"random": [f"--bert_config_file={shape}/bert_config.json", f"--vocab_file={shape}/vocab.txt"]}
+    starts |= {pathlib.Path(path).name: [f"--init_checkpoint={path}"] for path in options.pretrained}
+    print(fine_tuned.HEADER)
+    if options.task == "texts":
+        print(fine_tuned.shown("words", *words_row(trial.files)))
+    means = {}
+    for name, start in starts.items():
+        rate, dev, test = trial.row(name, start)
+        print(fine_tuned.shown(name, rate, dev, test), flush=True)
+        means[name] = statistics.mean(test)
+    for name in [*starts][1:]:
+        print(f"{name} - random: {means[name] - means['random']:+.1f} points")
 
 
 if __name__ == "__main__":
-    app.run(main)
+    main()
