@@ -61,9 +61,10 @@ def _score(settings, job, scoring):
 
 
 def _tell_whether_it_fits(pretraining, task):
+    from bert_tf.programs.largest_step import largest_step
     from bert_tf.programs.program import in_flags
     from bert_tf.training.will_it_fit import available_memory, check_weights, describe
 
     check_weights(task.config, available_memory())
-    step = pretraining.largest_step(task.config, task.build_model().count_params())
+    step = largest_step(pretraining, task.config, task.build_model().count_params())
     print(in_flags(describe(step, available_memory()), (flag.name for flag in FLAGS)))
