@@ -11,14 +11,14 @@ from bert_tf.data.pretraining import fit, phases
 from bert_tf.data.pretraining.batches import Records
 from bert_tf.data.pretraining.dynamic_masking import masks_for, masks_identity
 from bert_tf.data.pretraining.origin import fingerprint
-from bert_tf.model_files import Description, save_description
+from bert_tf.model_files import Description, directory_of, save_description
 from bert_tf.programs.largest_step import largest_step
-from bert_tf.programs.models import describe_model, with_vocabulary_of
+from bert_tf.programs.models import describe_model, model_paths, with_vocabulary_of
 from bert_tf.programs.recipes import with_recipe
 from bert_tf.programs.saving import check_formats
 from bert_tf.programs.start_embeddings import first_weights
-from bert_tf.settings import Settings
-from bert_tf.tasks.pretraining.objectives import Objective, objective_of
+from bert_tf.settings import Settings, command_line
+from bert_tf.tasks.pretraining.objectives import OBJECTIVES, Objective, objective_of
 from bert_tf.teachers.pretraining import encoder_teacher
 from bert_tf.training.cluster import by_chief
 from bert_tf.training.distribution import check_batch_size
@@ -27,20 +27,38 @@ from bert_tf.training.history import History
 from bert_tf.training.loop import RunConfig
 from bert_tf.training.output import prepare
 from bert_tf.training.run_config import make_run_config
-from bert_tf.training.run_record import RunRecord
+from bert_tf.training.run_record import RunRecord, settings_of
 from bert_tf.training.will_it_fit import available_memory, warn_if_too_large
 
 _GENERATOR = "generator"  # in the output directory: the model that was trained beside the other
 
 
 def complete(settings: Settings) -> Settings:
-    """Returns the settings with what the recipe and the objective say where the user did not.
+    """Returns the settings with what the recipe, the objective and a trained run say where the user did not.
 
     Raises:
         ValueError: a setting was given that means something with another objective alone.
     """
-    settings = with_recipe(settings)
+    settings = _as_trained(with_recipe(settings))
     return settings.adopt({"masking": objective_of(settings).masking})
+
+
+def _as_trained(settings):
+    """Returns the settings, where nothing is trained, with what the model's own run says of its objective.
+
+    A generator has the shape that it was given there, and nothing else can be filled with its weights. Where the user
+    says something of the objective, what the run says is left aside.
+    """
+    own = OBJECTIVES[settings.objective].settings
+    if settings.do_train or settings.given & set(own):
+        return settings
+    for path in filter(None, model_paths(settings)):
+        said = settings_of(directory_of(path))
+        if said and said.get("objective") == settings.objective:
+            values = {name: said[name] for name in own if said.get(name) is not None}
+            logging.info("As in the run of %s: %s", path, " ".join(command_line(values)))
+            return settings.adopt(values)
+    return settings
 
 
 @dataclasses.dataclass

@@ -37,7 +37,9 @@ def main(settings):
 
 
 def _train_and_score(pretraining, task, run, batches, scored):
+    from bert_tf.training.cluster import by_chief
     from bert_tf.training.job import Job
+    from bert_tf.training.output import prepare
     from bert_tf.training.scoring import Scoring
 
     settings = pretraining.settings
@@ -47,6 +49,7 @@ def _train_and_score(pretraining, task, run, batches, scored):
         pretraining.save_generator()
     else:
         job.restore()
+        by_chief(prepare, settings.output_dir)
     if settings.do_eval:
         _score(settings, job, scoring)
 
