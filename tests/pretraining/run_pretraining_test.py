@@ -18,7 +18,7 @@ from bert_tf.tasks.pretraining.generators import as_electra
 from bert_tf.training.history import read as read_history
 from tests import tiny
 from tests.pretraining.support import arguments, results, run_cases
-from tests.scripts import files, run
+from tests.scripts import files, run, run_programs
 
 KEYS = {  # of google-research/bert's eval_results.txt
     "global_step", "loss", "masked_lm_accuracy", "masked_lm_loss", "next_sentence_accuracy", "next_sentence_loss",
@@ -339,6 +339,17 @@ def test_every_variant(material, tmp_path):
     _check_albert(tmp_path / "ALBERT")
     assert "Phrases: 2; 1 more hold pieces that the vocabulary lacks." in said["ERNIE"]["log"]
     assert "No phrase of" not in said["ERNIE"]["log"]
+
+
+@pytest.mark.slow
+def test_the_model_answers_as_the_readme_says(whole):
+    likely, odd = "the film is a story of people .", "the people a film story of is ."
+    (filled,) = run_programs("fill_mask", [[f"--model={whole}", "the film [MASK] a story ."]])
+    (scored,) = run_programs("score_text", [[f"--model={whole}", likely, odd]])
+    assert filled["status"] == scored["status"] == 0 and "film is a story" in filled["log"].replace("[MASK]", "is")
+    totals = {text: float(line.split()[0]) for line in scored["log"].splitlines() for text in (likely, odd)
+              if line.endswith(f"  {text}")}  # fmt: skip
+    assert totals[likely] > totals[odd]
 
 
 @pytest.mark.slow
