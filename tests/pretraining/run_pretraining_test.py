@@ -57,7 +57,8 @@ VARIANTS = {
     "replaced tokens, masked as they are read": ("unmasked", ["--objective=electra", "--use_xla=true"], OF_REPLACED),
     "replaced tokens, float16": (
         "train",
-        ["--objective=electra", "--generator_size=0.5", "--precision=mixed_float16", "--noskip_bad_steps"],
+        # The first steps overflow, until the scale of the loss is low enough; those do not count in the warm-up.
+        ["--objective=electra", "--generator_size=0.5", "--precision=mixed_float16", "--num_warmup_steps=0"],
         OF_REPLACED,
     ),
     "replaced tokens, shared layers": (
