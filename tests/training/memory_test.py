@@ -147,7 +147,6 @@ def test_a_real_step_takes_what_is_estimated(config, rows, length, precision, re
     [
         (32, 128, "float32", RELATIONS),
         (32, 128, "mixed_bfloat16", ("soft_targets", "masked_lm", "hidden")),
-        (16, 256, "float32", ("value_relations",)),
     ],
 )
 def test_a_real_step_of_a_student_takes_what_is_estimated(rows, length, precision, losses):
