@@ -1,6 +1,6 @@
 """One peer of pretraining_speed.py and packed_rows.py: a process that makes whole pretraining steps.
 
-    python pretraining_workers.py {bert_tf,torch,keras_hub} CONFIG PRECISION [{nsp,none} [packed]]
+    python benchmarks/pretraining_workers.py {bert_tf,torch,keras_hub} CONFIG PRECISION [{nsp,none} [packed]]
 
 How it is told and answers: `peers.serve`. Weights are random; what starts as 0 or 1 everywhere is moved, for a compiler
 may leave out what adds 0 or multiplies by 1.

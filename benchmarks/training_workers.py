@@ -1,6 +1,6 @@
 """One peer of training_speed.py: a process that trains on the batches it is told to and says how long each took.
 
-    python training_workers.py {bert_tf,torch,keras_hub} CHECKPOINT PRECISION
+    python benchmarks/training_workers.py {bert_tf,torch,keras_hub} CHECKPOINT PRECISION
 
 How it is told and answers: `peers.serve`.
 """

@@ -412,6 +412,15 @@ def test_every_flag_is_explained(name):
         assert f"--{flag.name}" in documentation or flag.help == "No effect here.", flag.name
 
 
+def test_every_measurement_is_listed_and_says_how_it_is_started():
+    listed = (ROOT / "benchmarks" / "README.md").read_text(encoding="utf-8")
+    for path in (ROOT / "benchmarks").glob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        assert f"`{path.name}`" in listed, path.name
+        if 'if __name__ == "__main__"' in text:
+            assert f"benchmarks/{path.name}" in ast.get_docstring(ast.parse(text)), path.name
+
+
 @pytest.mark.parametrize("script", ["run_classifier", "run_pretraining", "run_squad"])
 def test_scripts_are_short(script):
     assert len((ROOT / f"{script}.py").read_text(encoding="utf-8").splitlines()) < 80

@@ -8,6 +8,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from safetensors.numpy import load_file, save_file
 
 import bert_tf
 from bert_tf.checkpoints.tf1 import write_tf1
@@ -167,6 +168,19 @@ def test_a_classifier_with_a_bilstm_is_served_as_it_was_trained(home):
     for folder in ("classifier", "classifier/bert_tf"):
         bert = bert_tf.load(home / folder)
         assert bert.head is None and bert.config.is_decoder and "recurrent/lstm_0/kernel" in bert.others
+
+
+def test_a_foreign_classifier_reads_another_piece_than_there_and_the_log_says_so(home, left, caplog):
+    bert_tf.save(left, home / "foreign", "huggingface", leave_out=["cls/.*"])
+    weights = load_file(home / "foreign" / "model.safetensors")
+    weights |= {"classifier.weight": np.ones((2, 32), np.float32), "classifier.bias": np.zeros(2, np.float32)}
+    names = {name: name if name.startswith(("bert.", "classifier.")) else f"bert.{name}" for name in weights}
+    save_file({names[name]: array for name, array in weights.items()},
+              home / "foreign" / "model.safetensors", {"format": "pt"})  # fmt: skip
+    bert_tf.load(home / "left")
+    assert "head for whole texts" not in caplog.text
+    assert bert_tf.load(home / "foreign").head is not None
+    assert "model.safetensors is a left-to-right model (is_decoder) with a head for whole texts" in caplog.text
 
 
 def test_what_the_first_piece_cannot_say_is_refused(home, left):

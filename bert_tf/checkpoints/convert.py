@@ -5,9 +5,13 @@ import os
 import re
 from collections.abc import Iterable
 
+from absl import logging
+
 from bert_tf.checkpoints.readers import Checkpoint, open_checkpoint
+from bert_tf.config_files import is_decoder_in
 from bert_tf.lora import is_adapter
 
+_HEAD_OF_TEXTS = {"classifier/output_weights", "bert/pooler/dense/kernel"}  # a head that reads the pooler
 _MOST_LINES = 400  # of a message: all weights of BERT-large
 
 
@@ -70,7 +74,19 @@ def load(
     arrays = {name: checkpoint.get(name) for name in report.loaded}
     for name, array in arrays.items():
         here[name].assign(array)
+    _warn_of_first_token(checkpoint, report.loaded)
     return report
+
+
+def _warn_of_first_token(checkpoint, loaded):
+    """Says so where a head is to read another piece than the one for which Transformers trained it."""
+    foreign = checkpoint.format not in ("tf1", "keras_hub") and set(loaded) >= _HEAD_OF_TEXTS
+    if foreign and is_decoder_in(os.path.dirname(checkpoint.path) or "."):
+        logging.warning(
+            "%s is a left-to-right model (is_decoder) with a head for whole texts: here that reads the last piece, "
+            "which has seen the text; in Transformers it reads the first, which has seen none of it.",
+            checkpoint.path,
+        )
 
 
 def _compare(checkpoint, here, excuse):

@@ -14,7 +14,7 @@ import tensorflow as tf
 from bert_tf.data.example_bytes import serialize
 from bert_tf.data.features import FEATURES
 from bert_tf.data.ragged import Ragged
-from bert_tf.data.record_features import compression_of, describe, first_features, our_names
+from bert_tf.data.record_features import MADE_WITH, compression_of, describe, first_features, our_names
 from bert_tf.files import atomic_open
 
 __all__ = ["compression_of", "describe", "read", "serialize", "write"]
@@ -107,8 +107,11 @@ def in_file(file) -> tf.data.Dataset:
     return tf.data.TFRecordDataset(file[0], file[1])
 
 
-def parser(paths: list, names: tuple[str, ...] | None = None, expect: dict | None = None):
-    """Returns the function from serialized records (string [B]) of these files to {name: tensor}; see `read`."""
+def parser(paths: list, names: tuple[str, ...] | None = None, expect: dict | None = None, stamps: bool = False):
+    """Returns the function from serialized records (string [B]) of these files to {name: tensor}; see `read`.
+
+    With `stamps` there is string [B] under MADE_WITH too: what a record says of how it was made, empty in most.
+    """
     assert paths
     paths = [os.fspath(path) for path in paths]
     first, *others = ((path, first_features(path)) for path in paths)
@@ -119,10 +122,13 @@ def parser(paths: list, names: tuple[str, ...] | None = None, expect: dict | Non
     names = [name for name in held if name in FEATURES] if names is None else list(names)
     _check(paths[0], held, {**dict.fromkeys(names or ["input_ids"]), **(expect or {})})
     spec = {in_file[name]: _parsing(name, *held[name]) for name in names}
+    if stamps:
+        spec[MADE_WITH] = tf.io.FixedLenFeature([], tf.string, "")
 
     def parse(serialized):
         parsed = tf.io.parse_example(serialized, spec)
-        return {name: tf.cast(parsed[in_file[name]], FEATURES[name].dtype) for name in names}
+        rows = {name: tf.cast(parsed[in_file[name]], FEATURES[name].dtype) for name in names}
+        return rows | ({MADE_WITH: parsed[MADE_WITH]} if stamps else {})
 
     return parse
 

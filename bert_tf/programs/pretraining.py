@@ -11,36 +11,54 @@ from bert_tf.data.pretraining import fit, phases
 from bert_tf.data.pretraining.batches import Records
 from bert_tf.data.pretraining.dynamic_masking import masks_for, masks_identity
 from bert_tf.data.pretraining.origin import fingerprint
-from bert_tf.model_files import Description, save_description
-from bert_tf.programs.models import describe_model, with_vocabulary_of
+from bert_tf.model_files import Description, directory_of, save_description
+from bert_tf.programs.largest_step import largest_step
+from bert_tf.programs.models import describe_model, model_paths, with_vocabulary_of
 from bert_tf.programs.recipes import with_recipe
 from bert_tf.programs.saving import check_formats
 from bert_tf.programs.start_embeddings import first_weights, word_rate
-from bert_tf.settings import Settings
-from bert_tf.tasks.pretraining.objectives import Objective, objective_of
+from bert_tf.settings import Settings, command_line
+from bert_tf.tasks.pretraining.objectives import OBJECTIVES, Objective, objective_of
 from bert_tf.teachers.pretraining import encoder_teacher
 from bert_tf.training.cluster import by_chief
 from bert_tf.training.distribution import check_batch_size
 from bert_tf.training.guard import GuardConfig, Rollback, order_seed
 from bert_tf.training.history import History
 from bert_tf.training.loop import RunConfig
-from bert_tf.training.memory import StepShape, estimate
 from bert_tf.training.output import prepare
 from bert_tf.training.run_config import make_run_config
-from bert_tf.training.run_record import RunRecord
+from bert_tf.training.run_record import RunRecord, settings_of
 from bert_tf.training.will_it_fit import available_memory, warn_if_too_large
 
 _GENERATOR = "generator"  # in the output directory: the model that was trained beside the other
 
 
 def complete(settings: Settings) -> Settings:
-    """Returns the settings with what the recipe and the objective say where the user did not.
+    """Returns the settings with what the recipe, the objective and a trained run say where the user did not.
 
     Raises:
         ValueError: a setting was given that means something with another objective alone.
     """
-    settings = with_recipe(settings)
+    settings = _as_trained(with_recipe(settings))
     return settings.adopt({"masking": objective_of(settings).masking})
+
+
+def _as_trained(settings):
+    """Returns the settings, where nothing is trained, with what the model's own run says of its objective.
+
+    A generator has the shape that it was given there, and nothing else can be filled with its weights. Where the user
+    says something of the objective, what the run says is left aside.
+    """
+    own = OBJECTIVES[settings.objective].settings
+    if settings.do_train or settings.given & set(own):
+        return settings
+    for path in filter(None, model_paths(settings)):
+        said = settings_of(directory_of(path))
+        if said and said.get("objective") == settings.objective:
+            values = {name: said[name] for name in own if said.get(name) is not None}
+            logging.info("As in the run of %s: %s", path, " ".join(command_line(values)))
+            return settings.adopt(values)
+    return settings
 
 
 @dataclasses.dataclass
@@ -150,7 +168,7 @@ class Pretraining:
         """Makes the output directory, once the model is built and nothing prevents training it."""
         settings, model = self.settings, self._written()
         check_formats(settings, model, built)
-        warn_if_too_large(self.largest_step(model.config, built.count_params()), available_memory())
+        warn_if_too_large(largest_step(self, model.config, built.count_params()), available_memory())
         prepare(settings.output_dir, anew=settings.overwrite_output_dir, others=(_GENERATOR,))
         save_description(settings.output_dir, model.config, model.tokenizer)
 
@@ -160,30 +178,6 @@ class Pretraining:
         if objective.generator_of:
             config = objective.config_of(objective.generator_of(self.model.config, self.settings))
             by_chief(save_generator, directory, os.path.join(directory, _GENERATOR), config)
-
-    def largest_step(self, config, parameters: int) -> StepShape:
-        """Returns the step that needs the most memory; `config` and the number of `parameters` are of what is built."""
-        settings, objective = self.settings, self.objective
-        generator = objective.generator_of(config, settings) if objective.generator_of else None
-
-        def step(phase):
-            length, most = phase.records.max_seq_length, settings.max_predictions_per_seq
-            predictions = phase.records.max_predictions or most * length // min(self.plan.lengths)
-            return StepShape(
-                config,
-                parameters,
-                phase.batch_size,
-                length,
-                length - 1 if objective.is_decoder else predictions,
-                tf.distribute.get_strategy().num_replicas_in_sync,
-                settings.gradient_accumulation_steps,
-                settings.precision,
-                settings.rematerialize,
-                generator,
-                averages_weights=settings.average_weights > 0,
-            )
-
-        return max(map(step, self.plan.phases), key=lambda step: estimate(step).peak)
 
     def _trained_config(self):
         """Returns the configuration to train by; what is kept with the model has its own dropout, for fine-tuning."""

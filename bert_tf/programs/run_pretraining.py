@@ -37,7 +37,9 @@ def main(settings):
 
 
 def _train_and_score(pretraining, task, run, batches, scored):
+    from bert_tf.training.cluster import by_chief
     from bert_tf.training.job import Job
+    from bert_tf.training.output import prepare
     from bert_tf.training.scoring import Scoring
 
     settings = pretraining.settings
@@ -47,6 +49,7 @@ def _train_and_score(pretraining, task, run, batches, scored):
         pretraining.save_generator()
     else:
         job.restore()
+        by_chief(prepare, settings.output_dir)
     if settings.do_eval:
         _score(settings, job, scoring)
 
@@ -61,9 +64,10 @@ def _score(settings, job, scoring):
 
 
 def _tell_whether_it_fits(pretraining, task):
+    from bert_tf.programs.largest_step import largest_step
     from bert_tf.programs.program import in_flags
     from bert_tf.training.will_it_fit import available_memory, check_weights, describe
 
     check_weights(task.config, available_memory())
-    step = pretraining.largest_step(task.config, task.build_model().count_params())
+    step = largest_step(pretraining, task.config, task.build_model().count_params())
     print(in_flags(describe(step, available_memory()), (flag.name for flag in FLAGS)))

@@ -27,9 +27,11 @@ BOUNDS = {
     "unfreeze_epochs": (0, None),
     "reinit_layers": (0, None),
     "gradient_accumulation_steps": (1, None),
+    "lstm_units": (1, None),
     "seed": (0, None),
     "predict_batch_size": (1, None),
 }
+_OPTIONAL = ("lstm_units",)  # None: there is none
 
 
 class BertClassifier(ClassifierMixin, BaseEstimator):
@@ -50,6 +52,7 @@ class BertClassifier(ClassifierMixin, BaseEstimator):
         layerwise_lr_decay: each layer's rate is that of the one above it times this.
         unfreeze_epochs: after so many epochs each, one more layer from the top joins the training; 0: all at once.
         reinit_layers: so many layers at the top, and the pooler, start from random weights.
+        lstm_units: units of each direction of a BiLSTM between the encoder and the head; None: there is none.
         gradient_accumulation_steps: each batch is cut into so many parts, to save memory.
         bucket_by_length: texts of similar lengths share a batch.
         precision: what the layers compute in, one of `names.PRECISIONS`.
@@ -77,6 +80,7 @@ class BertClassifier(ClassifierMixin, BaseEstimator):
         layerwise_lr_decay=1.0,
         unfreeze_epochs=0.0,
         reinit_layers=0,
+        lstm_units=None,
         gradient_accumulation_steps=1,
         bucket_by_length=True,
         precision="float32",
@@ -96,6 +100,7 @@ class BertClassifier(ClassifierMixin, BaseEstimator):
         self.layerwise_lr_decay = layerwise_lr_decay
         self.unfreeze_epochs = unfreeze_epochs
         self.reinit_layers = reinit_layers
+        self.lstm_units = lstm_units
         self.gradient_accumulation_steps = gradient_accumulation_steps
         self.bucket_by_length = bucket_by_length
         self.precision = precision
@@ -162,6 +167,8 @@ def _check(parameters):
     """Raises ValueError where a parameter is none that the program's flag of that name would take."""
     for name, (low, high) in BOUNDS.items():
         value = parameters[name]
+        if value is None and name in _OPTIONAL:
+            continue
         if not isinstance(value, Real) or not low <= value <= (float("inf") if high is None else high):
             end = "" if high is None else f" to {high}"
             raise ValueError(f"`{name}` must be a number from {low}{end}{'' if end else ' up'}. Received: {value!r}.")

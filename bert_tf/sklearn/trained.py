@@ -104,11 +104,9 @@ def train(settings: Settings, texts: list[str], labels: list[str], label_ids: np
     use_xla = xla_by_default() if settings.use_xla == "auto" else settings.use_xla == "true"
     model = load_description([settings.init_checkpoint])
     model.check_length(settings.max_seq_length)
-    weights = class_weights(settings.class_weights, labels, label_ids)
-    smoothing = settings.label_smoothing
-    task = ClassificationTask(
-        model.config, len(labels), labels=labels, class_weights=weights, label_smoothing=smoothing
-    )
+    options = {"label_smoothing": settings.label_smoothing, "lstm_units": settings.lstm_units}
+    options |= {"class_weights": class_weights(settings.class_weights, labels, label_ids)}
+    task = ClassificationTask(model.config, len(labels), labels=labels, **options)
     examples = as_examples(texts, [labels[place] for place in label_ids])
     rows = task.lay_out(model.tokenizer, examples, settings.max_seq_length, True)
     batching = batching_of(settings, use_xla)

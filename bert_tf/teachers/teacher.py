@@ -1,6 +1,7 @@
 """A model that teaches another one: read, held against its student, frozen, and asked in the student's step."""
 
 import hashlib
+import math
 import os
 from collections.abc import Iterable, Sequence
 
@@ -23,6 +24,7 @@ class Teacher:
         config: of its encoder.
         layer: the one whose queries, keys and values it shows, 1 being the lowest; None: it shows none.
         digest: what tells its weights apart from others, short enough for a message.
+        parameters: how many numbers it has.
 
     Args:
         checkpoint: its weights.
@@ -47,6 +49,7 @@ class Teacher:
         logging.info("%s", report)
         model.trainable = False
         self.config, self.layer = config, layer
+        self.parameters = sum(math.prod(variable.shape) for variable in model.variables)
         self.digest = _digest(variable for variable in model.variables if variable.path in report.loaded)
         self._model, self._features, self._order = model, tuple(features), order
 

@@ -7,7 +7,23 @@ from bert_tf.training.out_of_memory import micro_batches
 
 FLOAT32 = 4  # bytes
 _MB = 2**20
+_SOFTENED = 3  # of each matrix that is compared: the softmax of either side, and a gradient
 _RUNTIME = 900 * _MB  # TensorFlow on a CPU: a fresh process has 640 MB, and graph, threads and scratch come to it
+
+
+@dataclasses.dataclass(frozen=True)
+class TeacherShape:
+    """A frozen encoder that is asked in the step.
+
+    Attributes:
+        config: of the encoder.
+        parameters: how many numbers it has.
+        matrices: how many matrices of S by S the loss compares in a row: of attention, or of relations among tokens.
+    """
+
+    config: EncoderConfig
+    parameters: int
+    matrices: int = 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,6 +42,7 @@ class StepShape:
         generator: of a second encoder that is trained in the same step, on the same rows, and whose alone the loss over
             the vocabulary is; None: there is none.
         averages_weights: a mean of the weights is kept beside them.
+        teacher: a second encoder that is asked on the same rows and not trained; None: there is none.
     """
 
     config: EncoderConfig
@@ -39,6 +56,7 @@ class StepShape:
     rematerialize: bool = False
     generator: EncoderConfig | None = None
     averages_weights: bool = False
+    teacher: TeacherShape | None = None
 
     @property
     def micro_batch(self) -> int:
@@ -55,7 +73,8 @@ class Estimate:
     """Bytes on one device at the moment of a step that needs the most.
 
     Attributes:
-        weights: in float32, their mean, and where the precision is mixed the copies that the products take.
+        weights: in float32, their mean, the teacher's, and where the precision is mixed the copies that the products
+            take.
         optimizer: the two float32 slots of AdamW and LAMB.
         gradients: in float32, those being added up too.
         activations: what the forward pass keeps for the backward pass, and what the backward pass needs beside it.
@@ -96,12 +115,13 @@ def estimate(step: StepShape) -> Estimate:
     """
     c, mixed = step.config, step.precision != "float32"
     numbers = step.parameters * FLOAT32
+    of_teacher = step.teacher.parameters * FLOAT32 if step.teacher else 0
     table = c.vocab_size * c.hidden_size * FLOAT32  # its gradient: one of the look-up, one of the decoder, their sum
     return Estimate(
-        weights=numbers * (1 + step.averages_weights) + mixed * numbers // 2,
+        weights=numbers * (1 + step.averages_weights) + of_teacher + mixed * (numbers + of_teacher) // 2,
         optimizer=2 * numbers,
         gradients=numbers * (2 if step.accumulation > 1 else 1) + table * (2 if step.max_predictions else 1),
-        activations=step.micro_batch * sum(map(_activations, _networks(step))),
+        activations=step.micro_batch * (sum(map(_activations, _networks(step))) + _comparison(step)),
         runtime=_RUNTIME,
     )
 
@@ -112,6 +132,19 @@ def _networks(step):
         return [step]
     alone = dataclasses.replace(step, generator=None)
     return [dataclasses.replace(alone, max_predictions=0), dataclasses.replace(alone, config=step.generator)]
+
+
+def _comparison(step):
+    """Returns bytes a row of the teacher, of which nothing is kept but what it shows, and of what is compared with it.
+
+    While a block of it is computed, that has scores, inner states, and some of the width of the hidden ones.
+    """
+    if not step.teacher:
+        return 0
+    c, S, half = step.teacher.config, step.max_seq_length, 2 if step.precision != "float32" else FLOAT32
+    block = (2 * c.num_attention_heads * S * S + 2 * S * c.intermediate_size + 6 * S * c.hidden_size) * half
+    matrices = _SOFTENED * step.teacher.matrices * S * S * FLOAT32
+    return block + matrices + 2 * step.max_predictions * c.vocab_size * FLOAT32
 
 
 def _activations(step):

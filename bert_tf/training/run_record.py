@@ -20,10 +20,11 @@ import tensorflow as tf
 
 import bert_tf
 from bert_tf.config import EncoderConfig
-from bert_tf.files import write_text
+from bert_tf.files import read_object, write_text
 from bert_tf.settings import Settings
 
 RUN_FILE = "run.json"
+_KIND, _REMEDY = "the record of a run, in JSON", "take it away, and the run's settings must be given again"
 
 _PACKAGES = (
     "tensorflow", "keras", "numpy", "tensorflow-text", "keras-nlp", "ml-dtypes", "h5py", "protobuf", "pyarrow",
@@ -83,6 +84,17 @@ class RunRecord:
     @functools.cached_property
     def _hashes(self):
         return {"vocabulary": _vocabulary(self._tokenizer), "data": fingerprints(self._files)}
+
+
+def settings_of(directory: str | os.PathLike) -> dict[str, Any]:
+    """Returns the settings of the run whose record lies in a directory, JSON values by name; {}: there is no record.
+
+    Raises:
+        ValueError: the file is no JSON object.
+    """
+    path = os.path.join(directory, RUN_FILE)
+    settings = read_object(path, _KIND, _REMEDY).get("settings") if os.path.isfile(path) else None
+    return settings if isinstance(settings, dict) else {}
 
 
 def versions() -> dict[str, str]:

@@ -83,7 +83,7 @@ def describe(step: StepShape, available: int) -> str:
         ("does it fit?", "yes" if needed.peak <= available else "no: see the last line"),
         ("parameters", f"{step.parameters:,}"),
         ("peak memory, estimated", _size(needed.peak) + (" on each device" if step.replicas > 1 else "")),
-        ("  weights", _size(needed.weights)),
+        ("  weights", _size(needed.weights) + (", the teacher's too" if step.teacher else "")),
         ("  optimizer", _size(needed.optimizer)),
         ("  gradients", _size(needed.gradients)),
         ("  activations", f"{_size(needed.activations)}, of {step.micro_batch:,} rows at a time"),

@@ -130,7 +130,7 @@ def _check(read, kind):
         assert found["labels"] == model.labels
 
 
-_POOLER_EXPECTED = ("roberta",)  # whose class without a head has one in any case
+_POOLER_EXPECTED = ("roberta", "roberta-prelayernorm")  # whose classes without a head have one in any case
 
 
 def _softmax(x):

@@ -139,7 +139,8 @@ def test_flags_of_a_run():
 
 
 def test_flags_of_training_do_not_answer():
-    others = ["--keep_best=accuracy", "--early_stopping=2", "--max_seq_length=64", "--nofit_temperature"]
+    others = ["--keep_best=accuracy", "--early_stopping=2", "--max_seq_length=64", "--nofit_temperature",
+              "--lstm_units=8"]  # fmt: skip
     flags = glue_child.answering("ax", pathlib.Path("o"), "glue/diagnostic", others)
     assert flags == ["--task_name=ax", "--data_dir=glue/diagnostic", "--output_dir=o", "--do_predict",
                      "--max_seq_length=64"]  # fmt: skip

@@ -5,7 +5,6 @@ import json
 import os
 import pathlib
 import shutil
-import subprocess
 import sys
 
 import keras
@@ -19,9 +18,9 @@ from bert_tf.checkpoints import names
 from bert_tf.checkpoints.tf1 import write_tf1
 from bert_tf.inference.filler import Filler, as_text, read_texts
 from bert_tf.modeling.pretrainer import Pretrainer
-from tests import other_envs, processes, tiny
+from tests import parity, processes, tiny
 
-GOLDENS = pathlib.Path(__file__).parents[1] / "goldens"
+GOLDENS = parity.GOLDENS
 # Variable parts of two antibodies, trastuzumab and adalimumab: heavy and light chain of each.
 ANTIBODIES = (
     "EVQLVESGGGLVQPGGSLRLSCAASGFNIKDTYIHWVRQAPGKGLEWVARIYPTNGYTRYADSVKGRFTISADTSKNTAYLQMNSLRAEDTAVYYCSRWGGDGFYAMDYWGQGTLVTVSS",
@@ -203,10 +202,8 @@ def test_antiberty_answers_as_the_golden_says(antiberty):
 def test_antiberty_on_100_sequences(antiberty, tmp_path):
     texts, vocab = sequences(100, seed=1), antiberty[1].read_text(encoding="utf-8").split()
     (tmp_path / "texts.txt").write_text("\n".join(texts), encoding="utf-8")
-    script, out = GOLDENS / "torch_fill_mask.py", tmp_path / "torch.json"
-    command = [other_envs.torch_python(), script, *antiberty, tmp_path / "texts.txt", len(vocab), out]
-    done = subprocess.run([str(part) for part in command], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[-4000:]
+    out = tmp_path / "torch.json"
+    parity.run_torch("torch_fill_mask.py", *antiberty, tmp_path / "texts.txt", len(vocab), out)
     total = 0
     for ours, true in zip(_answers(antiberty, texts, len(vocab)), json.loads(out.read_text()), strict=True):
         assert [best[0] for best in ours["token"]] == [best[0] for best in true["token"]]

@@ -1,8 +1,5 @@
 """DistilBERT against torch Transformers: a committed golden of a seeded random model."""
 
-import pathlib
-import subprocess
-
 import numpy as np
 import pytest
 from safetensors.numpy import load_file
@@ -11,11 +8,10 @@ from bert_tf.checkpoints import convert, heads
 from bert_tf.config import EncoderConfig
 from bert_tf.modeling.encoder import Encoder
 from bert_tf.modeling.pretrainer import Pretrainer
-from tests import other_envs
+from tests import parity
 from tests.harness import relative_error
 
-GOLDENS = pathlib.Path(__file__).parents[1] / "goldens"
-GOLDEN = GOLDENS / "distilbert"
+GOLDEN = parity.GOLDENS / "distilbert"
 TOLERANCE = 1e-5  # of the largest value, float32
 
 
@@ -56,12 +52,6 @@ def test_masked_lm(expected):
 
 @pytest.mark.slow
 def test_torch_makes_the_same_golden_again(tmp_path):
-    command = [other_envs.torch_python(), GOLDENS / "torch_distilbert.py", tmp_path]
-    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-4000:]
+    parity.run_torch("torch_distilbert.py", tmp_path)
     assert EncoderConfig.load(tmp_path / "distilbert") == EncoderConfig.load(GOLDEN)
-    for file in ("model.safetensors", "expected.safetensors"):
-        new, old = load_file(tmp_path / "distilbert" / file), load_file(GOLDEN / file)
-        assert new.keys() == old.keys()
-        for key in old:
-            np.testing.assert_allclose(new[key], old[key], rtol=1e-5, atol=1e-5, err_msg=f"{file}: {key}")
+    parity.check_same(tmp_path, ("distilbert/model.safetensors", "distilbert/expected.safetensors"), 1e-5)

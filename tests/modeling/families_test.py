@@ -1,8 +1,6 @@
 """BERT's children against torch Transformers: committed goldens of seeded random models, read by name."""
 
 import dataclasses
-import pathlib
-import subprocess
 
 import keras
 import numpy as np
@@ -19,10 +17,10 @@ from bert_tf.modeling.pretraining_heads import ReplacedTokenHead
 from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.tasks.squad.task import QuestionAnsweringTask
 from bert_tf.tasks.tagging.task import TaggingTask
-from tests import other_envs
+from tests import parity
 from tests.harness import relative_error
 
-GOLDENS = pathlib.Path(__file__).parents[1] / "goldens"
+GOLDENS = parity.GOLDENS
 CASES = sorted(path.name for path in (GOLDENS / "families").iterdir())
 TOLERANCE = 1e-5  # of the largest value, float32
 
@@ -178,12 +176,7 @@ def test_layers_that_share_a_block_do_not_share_its_masks():
 
 @pytest.mark.slow
 def test_torch_makes_the_same_goldens_again(tmp_path):
-    command = [other_envs.torch_python(), GOLDENS / "torch_families.py", tmp_path]
-    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-4000:]
+    parity.run_torch("torch_families.py", tmp_path)
     for case in CASES:
-        for file in ("model.safetensors", "expected.safetensors"):
-            new, old = (load_file(root / "families" / case / file) for root in (tmp_path, GOLDENS))
-            assert new.keys() == old.keys()
-            for key in old:
-                np.testing.assert_allclose(new[key], old[key], rtol=1e-5, atol=1e-5, err_msg=f"{case}: {file}: {key}")
+        files = (f"families/{case}/{file}" for file in ("model.safetensors", "expected.safetensors"))
+        parity.check_same(tmp_path, files, 1e-5)

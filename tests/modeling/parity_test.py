@@ -1,8 +1,5 @@
 """Our encoder against torch Transformers: committed goldens of seeded random models, and real weights on real text."""
 
-import pathlib
-import subprocess
-
 import numpy as np
 import pytest
 from safetensors.numpy import load_file
@@ -11,18 +8,12 @@ import bert_tf
 from bert_tf.checkpoints import convert
 from bert_tf.config import EncoderConfig
 from bert_tf.modeling.encoder import Encoder
-from tests import other_envs
+from tests import parity
 from tests.harness import relative_error
+from tests.parity import GOLDENS
 
-GOLDENS = pathlib.Path(__file__).parents[1] / "goldens"
 NAMES = ("erf", "tanh")
 TOLERANCE = 2e-5  # of the largest value, float32
-
-
-def _run_torch(script, *arguments):
-    command = [other_envs.torch_python(), GOLDENS / script, *arguments]
-    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-4000:]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -57,14 +48,10 @@ def test_the_goldens_are_small_and_tell_the_two_gelus_apart():
 
 @pytest.mark.slow
 def test_torch_makes_the_same_goldens_again(tmp_path):
-    _run_torch("make_goldens.py", tmp_path)
+    parity.run_torch("make_goldens.py", tmp_path)
     for name in NAMES:
         assert EncoderConfig.load(tmp_path / name) == EncoderConfig.load(GOLDENS / name)
-        for file in ("model.safetensors", "expected.safetensors"):
-            new, old = load_file(tmp_path / name / file), load_file(GOLDENS / name / file)
-            assert new.keys() == old.keys()
-            for key in old:
-                np.testing.assert_allclose(new[key], old[key], rtol=1e-5, atol=1e-5, err_msg=f"{name}/{file}: {key}")
+        parity.check_same(tmp_path, (f"{name}/model.safetensors", f"{name}/expected.safetensors"), 1e-5)
 
 
 def _real_sentences(folder, n=200):
@@ -79,7 +66,7 @@ def test_minilm_on_real_sentences(tmp_path, minilm, shared_data):
     texts = _real_sentences(shared_data)
     assert len(texts) == 200
     (tmp_path / "texts.txt").write_text("\n".join(texts), encoding="utf-8")
-    _run_torch("torch_outputs.py", minilm, tmp_path / "texts.txt", tmp_path / "torch.npz")
+    parity.run_torch("torch_outputs.py", minilm, tmp_path / "texts.txt", tmp_path / "torch.npz")
     true = np.load(tmp_path / "torch.npz")
     bert = bert_tf.load(minilm)
     packed = bert.tokenizer.pack(bert.tokenizer.tokenize(texts), max_seq_length=512)

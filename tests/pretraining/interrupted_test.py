@@ -1,5 +1,6 @@
 """A run that is killed, told to stop, or finds a damaged checkpoint ends with the weights of one left alone."""
 
+import os
 import pathlib
 import re
 import shutil
@@ -18,7 +19,6 @@ from tests.pretraining import support
 from tests.pretraining.run_pretraining_test import VARIANTS
 
 STEPS, EVERY = 150, 7
-SAVES_S, ENDS_S = 5, 30  # after SIGTERM: the checkpoint; the page of the run and the end of TensorFlow too
 STEP = re.compile(r"step (\d+)/\d+  loss")
 CONTINUED = re.compile(r"Continuing this run from step (\d+): ")
 STOPPED = re.compile(r"SIGTERM: stopped after step (\d+)\. The same command goes on from there\.")
@@ -60,21 +60,30 @@ class Run:
         data = [name for name in found if ".data-" in name and name.partition(".data-")[0] not in indexed]
         return [name for name in found if name.startswith(TEMPORARY)] + data
 
-    def end(self, number) -> float:
-        """Sends the signal; returns how many seconds it took to end."""
-        begin = time.monotonic()
+    def halt_in_save(self, rng):
+        """Lets the run stand still in the midst of a save: at a random moment of one, if it is not over by then."""
+        before = set(self.unfinished())  # of an earlier kill: goes with the next save
+        while True:
+            self.wait_for(lambda: set(self.unfinished()) - before)
+            time.sleep(rng.uniform(0, 0.004))
+            self.process.send_signal(signal.SIGSTOP)
+            _, status = os.waitpid(self.process.pid, os.WUNTRACED)
+            assert os.WIFSTOPPED(status), self.said()
+            if set(self.unfinished()) - before:
+                return
+            self.process.send_signal(signal.SIGCONT)
+
+    def end(self, number):
+        """Sends the signal, and waits for the end."""
         self.process.send_signal(number)
         self.process.wait(support.LIMIT_S)
-        return time.monotonic() - begin
 
 
 def _kill(flags, output, log, rng, in_save):
-    """Kills a run at a random step, or at a random moment of its first save; returns what it left unfinished."""
+    """Kills a run at a random step, or at a random moment of one of its saves; returns what it left unfinished."""
     run = Run(flags, output, log)
     if in_save:
-        before = set(run.unfinished())  # of an earlier kill: goes with the next save
-        run.wait_for(lambda: set(run.unfinished()) - before)
-        time.sleep(rng.uniform(0, 0.004))
+        run.halt_in_save(rng)
     else:
         lines = rng.integers(1, 4)
         run.wait_for(lambda: len(run.steps()) >= lines)
@@ -138,29 +147,23 @@ def _check_same(output, whole):
 @pytest.mark.slow
 def test_ten_kills_and_three_sigterms(material, whole, tmp_path):
     rng, output, log = np.random.default_rng(0), tmp_path / "killed", tmp_path / "log"
-    flags, starts, in_midst, there = _flags(material, output), [], [], None
+    flags, in_midst, there = _flags(material, output), [], None
     for number in range(10):
         left, said = _kill(flags, output, log, rng, in_save=number % 2 == 0)
         if "loss" in said or CONTINUED.search(said):
             _check_continued(said, there)
-            starts.append(there or 0)
         in_midst.append(bool(left))
         there = _check_whole(output)
     for _ in range(3):
         run = Run(flags, output, log)
         lines = rng.integers(1, 4)
         run.wait_for(lambda run=run, lines=lines: len(run.steps()) >= lines)
-        sent, seconds = time.time(), run.end(signal.SIGTERM)
-        assert run.process.returncode == 143 and seconds < ENDS_S, (seconds, run.said())
+        run.end(signal.SIGTERM)
+        assert run.process.returncode == 143, run.said()
         _check_continued(run.said(), there)
-        starts.append(there or 0)
         there = _check_whole(output)
         assert STOPPED.findall(run.said()) == [str(there)]
-        saved = (output / f"model.ckpt-{there}.index").stat().st_mtime - sent
-        print(f"SIGTERM: saved after {saved:.2f} s, ended after {seconds:.2f} s")
-        assert saved < SAVES_S
-    print(f"kills in the midst of a save: {sum(in_midst)} of 10; starts: {starts}")
-    assert sum(in_midst) >= 1 and there < STEPS
+    assert sum(in_midst) >= 5 and there < STEPS
     _check_continued(scripts.run(flags, support.SCRIPT), there)
     _check_same(output, whole)
     assert not [path for path in output.iterdir() if path.name.startswith(TEMPORARY)]

@@ -18,7 +18,7 @@ from bert_tf.tasks.pretraining.generators import as_electra
 from bert_tf.training.history import read as read_history
 from tests import tiny
 from tests.pretraining.support import arguments, results, run_cases
-from tests.scripts import files, run
+from tests.scripts import files, run, run_programs
 
 KEYS = {  # of google-research/bert's eval_results.txt
     "global_step", "loss", "masked_lm_accuracy", "masked_lm_loss", "next_sentence_accuracy", "next_sentence_loss",
@@ -55,6 +55,21 @@ VARIANTS = {
         OF_REPLACED,
     ),
     "replaced tokens, masked as they are read": ("unmasked", ["--objective=electra", "--use_xla=true"], OF_REPLACED),
+    "replaced tokens, float16": (
+        "train",
+        # The first steps overflow, until the scale of the loss is low enough; those do not count in the warm-up.
+        ["--objective=electra", "--generator_size=0.5", "--precision=mixed_float16", "--num_warmup_steps=0"],
+        OF_REPLACED,
+    ),
+    "replaced tokens, shared layers": (
+        "train", ["--objective=electra", "--generator_size=0.5", "--bert_config_file=HOME/albert.json"], OF_REPLACED,
+    ),
+    "replaced tokens, phases": (
+        "train",
+        ["--objective=electra", "--generator_size=0.5", "--input_file=HOME/train.tfrecord,HOME/short.tfrecord",
+         "--phases=16x2,32x2@8"],
+        OF_REPLACED,
+    ),
     "ALBERT": ("unmasked_swapped", ["--objective=albert", "--bert_config_file=HOME/albert.json"], KEYS),
     "RoBERTa": ("unmasked_alone", ["--objective=roberta", "--mask_token_prob=0.9"], WITHOUT_SENTENCES),
     "ERNIE": ("unmasked", ["--objective=ernie", "--phrase_file=HOME/phrases.list"], KEYS),
@@ -82,7 +97,9 @@ def _variant(material, folder, name):
     records, flags, _ = VARIANTS[name]
     output = f"--output_dir={folder}/{name.replace(' ', '_').replace(',', '')}"
     flags = [flag.replace("HOME", str(material)) for flag in flags]
-    return arguments(material, *SHORT, *flags, output, records=records)
+    changed = arguments(material, *SHORT, *flags, output, records=records)
+    named = any(flag.startswith("--phases=") for flag in flags)  # they name the lengths, and add up to the steps
+    return [flag for flag in changed if not (named and flag.startswith("--max_seq"))]
 
 
 # What a run is continued with that it was not begun with -> what is said of it.
@@ -111,7 +128,12 @@ def quick(material, tmp_path_factory):
     )  # fmt: skip
     alone = [flag for flag in whole if not flag.startswith(("--do_train", "--input_file"))]
     cases = {"whole": whole, "again": whole, "scored": alone}
+    cases["scored elsewhere"] = [*(flag for flag in alone if not flag.startswith("--output_dir")),
+                                 f"--init_checkpoint={folder}/whole", f"--output_dir={folder}/new/scores"]  # fmt: skip
     cases |= {name: _variant(material, folder, name) for name in QUICK}
+    cases["replaced tokens, scored"] = [
+        flag for flag in cases["replaced tokens"] if not flag.startswith(("--do_train", "--generator_size"))
+    ]
     cases["phases"] = [flag for flag in arguments(
         material, f"--input_file={material}/train.tfrecord,{material}/short.tfrecord", "--phases=16x3,32x2@8",
         f"--output_dir={folder}/phases", "--do_eval", "--save_checkpoints_steps=2",
@@ -209,6 +231,20 @@ def test_scoring_alone_gives_the_scores_of_the_run(quick, whole):
         assert scores[-1][name] == scores[1][name] == pytest.approx(results(whole)[name], rel=1e-5)
 
 
+def test_scores_of_another_directory_s_model_go_where_there_was_none(quick, whole):
+    assert quick[1]["scored elsewhere"]["status"] == 0, quick[1]["scored elsewhere"]["log"]
+    assert os.listdir(quick[0] / "new" / "scores") == ["eval_results.txt"]
+    found, expected = results(quick[0] / "new" / "scores"), results(whole)
+    assert {name: found[name] for name in KEYS - {"global_step"}} == pytest.approx(
+        {name: expected[name] for name in KEYS - {"global_step"}}, rel=1e-5
+    )
+
+
+def test_scoring_alone_knows_the_generator_of_the_run(quick):
+    log = quick[1]["replaced tokens, scored"]["log"]
+    assert "replaced_tokens: --generator_size=0.5 --discriminator_weight=50.0" in log and "replaced_share" in log
+
+
 def _check(folder, name, said):
     assert said["status"] == 0, said["log"]
     output = folder / name.replace(" ", "_").replace(",", "")
@@ -304,6 +340,17 @@ def test_every_variant(material, tmp_path):
     _check_albert(tmp_path / "ALBERT")
     assert "Phrases: 2; 1 more hold pieces that the vocabulary lacks." in said["ERNIE"]["log"]
     assert "No phrase of" not in said["ERNIE"]["log"]
+
+
+@pytest.mark.slow
+def test_the_model_answers_as_the_readme_says(whole):
+    likely, odd = "the film is a story of people .", "the people a film story of is ."
+    (filled,) = run_programs("fill_mask", [[f"--model={whole}", "the film [MASK] a story ."]])
+    (scored,) = run_programs("score_text", [[f"--model={whole}", likely, odd]])
+    assert filled["status"] == scored["status"] == 0 and "film is a story" in filled["log"].replace("[MASK]", "is")
+    totals = {text: float(line.split()[0]) for line in scored["log"].splitlines() for text in (likely, odd)
+              if line.endswith(f"  {text}")}  # fmt: skip
+    assert totals[likely] > totals[odd]
 
 
 @pytest.mark.slow

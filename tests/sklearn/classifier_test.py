@@ -1,6 +1,7 @@
 """`BertClassifier` is `run_classifier` in scikit-learn's clothes: the same model, to the bit."""
 
 import inspect
+import json
 import pickle
 import random
 import signal
@@ -81,6 +82,17 @@ def test_pickles_hold_the_model(fitted):
 
 
 @pytest.mark.slow
+def test_a_bilstm_on_top_is_kept(folder, tmp_path):
+    fitted = BertClassifier(folder, lstm_units=8, **OPTIONS).fit(TEXTS, LABELS)
+    again = pickle.loads(pickle.dumps(fitted))
+    np.testing.assert_array_equal(again.predict_proba(TEXTS), fitted.predict_proba(TEXTS))
+    fitted.save(tmp_path / "out")
+    assert json.loads((tmp_path / "out" / "task.json").read_text(encoding="utf-8"))["lstm_units"] == 8
+    bert = bert_tf.load(tmp_path / "out")
+    assert bert.head is None and bert.others["recurrent/lstm_0/kernel"].shape == (2, 32, 32)
+
+
+@pytest.mark.slow
 def test_a_search_over_settings(folder):
     labels = np.array([{"bad": 10, "good": 9}[label] for label in LABELS])
     classifier = BertClassifier(folder, **{**OPTIONS, "train_batch_size": 36})
@@ -120,6 +132,7 @@ def test_ctrl_c_ends_the_fit_alone(folder, monkeypatch):
         ({"class_weights": {"z": 1}}, ["a", "b"], [0, 1], "label:weight pairs .*Received 'z:1'"),
         ({"train_batch_size": 0}, ["a", "b"], [0, 1], "`train_batch_size` must be a number from 1 up. Received: 0"),
         ({"warmup_proportion": 2}, ["a", "b"], [0, 1], "`warmup_proportion` must be a number from 0 to 1. Received: 2"),
+        ({"lstm_units": 0}, ["a", "b"], [0, 1], "`lstm_units` must be a number from 1 up. Received: 0"),
         ({"seed": "1"}, ["a", "b"], [0, 1], "`seed` must be a number .* Received: '1'"),
         ({"use_xla": True}, ["a", "b"], [0, 1], "`use_xla` must be one of auto, true, false. Received: True"),
         ({"precision": "half"}, ["a", "b"], [0, 1], "`precision` must be one of"),

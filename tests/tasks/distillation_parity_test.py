@@ -1,9 +1,5 @@
 """Distillation against torch, by a committed golden: every loss, and the gradients of their sum."""
 
-import pathlib
-import subprocess
-
-import numpy as np
 import pytest
 import tensorflow as tf
 from safetensors.numpy import load_file
@@ -15,10 +11,9 @@ from bert_tf.modeling.distillation import DistillationModel
 from bert_tf.tasks.pretraining.comparisons import COMPARISONS, shown_by
 from bert_tf.tasks.pretraining.distillation import DistillationTask
 from bert_tf.teachers.teacher import Teacher
-from tests import other_envs
+from tests import parity
 
-GOLDENS = pathlib.Path(__file__).parents[1] / "goldens"
-GOLDEN = GOLDENS / "distillation"
+GOLDEN = parity.GOLDENS / "distillation"
 TOLERANCE = 1e-5
 WEIGHTS = {
     "soft_targets": 5.0,
@@ -74,28 +69,19 @@ def test_gradients(taught):
     variables = model.trainable_variables
     found = tape.gradient(loss, [v.value for v in variables])
     found = {v.path: tf.convert_to_tensor(g).numpy() for v, g in zip(variables, found, strict=True)}
-    assert len(found) == sum(name.startswith("gradient/") for name in expected) == 5 + 16 * 2 + 5 + 2
+    assert len(found) == 5 + 16 * 2 + 5 + 2
+    parity.check_gradients(found, expected, _theirs, TOLERANCE)
+
+
+def _theirs(path):
+    if path.startswith(MAP):
+        return f"map.{'weight' if path.endswith('kernel') else 'bias'}", path.endswith("kernel")
     dialect = names.hugging_face()
-    for path, ours in found.items():
-        if path.startswith(MAP):
-            theirs, turned = f"map.{'weight' if path.endswith('kernel') else 'bias'}", path.endswith("kernel")
-        else:
-            theirs, turned = dialect.from_ours(path), dialect.transposed(path)
-        true = expected[f"gradient/{theirs}"]
-        true = true.T if turned else true
-        # Softmax does not see the bias of a key that attends: its gradient is zero but for rounding.
-        scale = np.abs(found[path.replace("key/bias", "key/kernel")] if path.endswith("key/bias") else true).max()
-        assert scale > 1e-6, path
-        assert np.abs(ours - true).max() < TOLERANCE * scale, path
+    return dialect.from_ours(path), dialect.transposed(path)
 
 
 @pytest.mark.slow
 def test_torch_makes_the_same_golden_again(tmp_path):
-    command = [other_envs.torch_python(), "-B", GOLDENS / "torch_distillation.py", tmp_path]
-    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-4000:]
-    for file in ("teacher/model.safetensors", "student/model.safetensors", "expected.safetensors"):
-        new, old = load_file(tmp_path / "distillation" / file), load_file(GOLDEN / file)
-        assert new.keys() == old.keys()
-        for key in old:
-            np.testing.assert_allclose(new[key], old[key], rtol=1e-5, atol=1e-7, err_msg=key)
+    parity.run_torch("torch_distillation.py", tmp_path)
+    files = ("teacher/model.safetensors", "student/model.safetensors", "expected.safetensors")
+    parity.check_same(tmp_path, [f"distillation/{file}" for file in files])

@@ -3,7 +3,6 @@
 import dataclasses
 import os
 import pathlib
-import subprocess
 import time
 
 import keras
@@ -22,9 +21,8 @@ from bert_tf.tokenization.wordpiece import Tokenizer
 from bert_tf.training.optimizer import AdamW
 from bert_tf.training.schedule import WarmupLinearDecay
 from bert_tf.training.step import StepConfig, TrainStep
-from tests import other_envs
+from tests import parity
 
-GOLDENS = pathlib.Path(__file__).parents[1] / "goldens"
 DATA = pathlib.Path(os.environ.get("BERT_TF_DATA", pathlib.Path.home() / ".cache" / "bert_tf_data"))
 EPOCHS, PEAK = 3, 5e-5
 TOLERANCE = 1e-3
@@ -80,11 +78,8 @@ def _padded(batches):
 def _torch(folder, minilm, batches, head, schedule):
     numbers = schedule.get_config()
     np.savez(folder / "batches.npz", **_padded(batches), **{f"head/{n}": v for n, v in head.items()}, **numbers)
-    # -B: the goldens' folder stays free of what Python would keep beside the sources.
-    script, files = GOLDENS / "torch_fine_tuning.py", [folder / "batches.npz", folder / "torch.npz"]
-    command = [other_envs.torch_python(), "-B", script, minilm, *files]
-    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-4000:]
+    files = folder / "batches.npz", folder / "torch.npz"
+    parity.run_torch("torch_fine_tuning.py", minilm, *files)
     return np.load(files[1])["losses"]
 
 

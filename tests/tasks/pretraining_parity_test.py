@@ -1,8 +1,6 @@
 """Pretraining against torch Transformers' models for it: one step by committed goldens, and fifty steps of BERT's."""
 
 import itertools
-import pathlib
-import subprocess
 
 import numpy as np
 import pytest
@@ -15,9 +13,9 @@ from bert_tf.tasks.pretraining.task import PretrainingTask
 from bert_tf.training.optimizer import AdamW
 from bert_tf.training.schedule import WarmupLinearDecay
 from bert_tf.training.step import StepConfig, TrainStep
-from tests import other_envs
+from tests import parity
+from tests.parity import GOLDENS
 
-GOLDENS = pathlib.Path(__file__).parents[1] / "goldens"
 GOLDEN = GOLDENS / "pretraining"
 # Folder of the golden -> sentence objective, and how many variables: ALBERT's blocks are one, and its table is narrow.
 CASES = {"pretraining": ("nsp", 5 + 16 * 2 + 2 + 5 + 2), "pretraining_albert": ("sop", 5 + 2 + 16 + 2 + 5 + 2)}
@@ -74,21 +72,9 @@ def test_one_step_gradients(case):
     task, model = _task_and_model(case)
     expected, name_map = _expected(case), names.hugging_face(task.config.model_type)
     gradients = _gradients(task, model, {name: expected[name] for name in FEATURES})
-    assert len(gradients) == sum(name.startswith("gradient/") for name in expected)
-    for path, ours in gradients.items():
-        true = expected[f"gradient/{name_map.from_ours(path)}"]
-        true = true.T if name_map.transposed(path) else true
-        # Softmax does not see a key's bias: its gradient is zero but for rounding, as large as its kernel's is true.
-        scale = np.abs(gradients[path.replace("key/bias", "key/kernel")] if path.endswith("key/bias") else true).max()
-        assert scale > 1e-6, path
-        assert np.abs(ours - true).max() < TOLERANCE * scale, path
-
-
-def _torch(*arguments):
-    # -B: the goldens' folder stays free of what Python would keep beside the sources.
-    command = [other_envs.torch_python(), "-B", GOLDENS / "torch_pretraining.py", *arguments]
-    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-4000:]
+    parity.check_gradients(
+        gradients, expected, lambda path: (name_map.from_ours(path), name_map.transposed(path)), TOLERANCE
+    )
 
 
 def _batches(steps):
@@ -104,12 +90,9 @@ def _batches(steps):
 
 @pytest.mark.slow
 def test_torch_makes_the_same_golden_again(tmp_path):
-    _torch("make", tmp_path)
-    for case, file in itertools.product(CASES, ("model.safetensors", "expected.safetensors")):
-        new, old = load_file(tmp_path / case / file), load_file(GOLDENS / case / file)
-        assert new.keys() == old.keys()
-        for key in old:
-            np.testing.assert_allclose(new[key], old[key], rtol=1e-5, atol=1e-7, err_msg=key)
+    parity.run_torch("torch_pretraining.py", "make", tmp_path)
+    files = itertools.product(CASES, ("model.safetensors", "expected.safetensors"))
+    parity.check_same(tmp_path, ["/".join(path) for path in files])
 
 
 @pytest.mark.slow
@@ -117,7 +100,7 @@ def test_fifty_steps(tmp_path):
     steps, peak, warm_up = 50, 5e-3, 5
     batches = _batches(steps)
     np.savez(tmp_path / "batches.npz", **batches, learning_rate=peak, num_warmup_steps=warm_up)
-    _torch("train", GOLDENS, tmp_path / "batches.npz", tmp_path / "torch.npz")
+    parity.run_torch("torch_pretraining.py", "train", GOLDENS, tmp_path / "batches.npz", tmp_path / "torch.npz")
     true = np.load(tmp_path / "torch.npz")["losses"]
     task, model = _task_and_model()
     optimizer = AdamW(WarmupLinearDecay(peak, steps, warm_up))

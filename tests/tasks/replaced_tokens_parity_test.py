@@ -1,8 +1,5 @@
 """Replaced-token detection against torch Transformers' ElectraForMaskedLM and ElectraForPreTraining: one step."""
 
-import pathlib
-import subprocess
-
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -12,10 +9,9 @@ from bert_tf.checkpoints import convert, names
 from bert_tf.config import EncoderConfig
 from bert_tf.tasks.pretraining.generators import as_electra
 from bert_tf.tasks.pretraining.replaced_tokens import ReplacedTokensTask, with_unmasked_ids
-from tests import other_envs
+from tests import parity
 
-GOLDENS = pathlib.Path(__file__).parents[1] / "goldens"
-GOLDEN = GOLDENS / "replaced_tokens"
+GOLDEN = parity.GOLDENS / "replaced_tokens"
 FILES = ("model.safetensors", "generator/model.safetensors", "expected.safetensors")
 TOLERANCE = 1e-5
 NAMES, OURS = names.hugging_face("electra"), "generator/"
@@ -70,24 +66,15 @@ def test_losses(step):
 
 def test_gradients(step):
     *_, gradients, expected = step
-    assert len(gradients) == sum(name.startswith("gradient/") for name in expected)
-    for path, ours in gradients.items():
-        own = path.removeprefix(OURS)
-        true = expected[f"gradient/{'generator.' if own != path else ''}{NAMES.from_ours(own)}"]
-        true = true.T if NAMES.transposed(own) else true
-        # Softmax does not see a key's bias: its gradient is zero but for rounding, as large as its kernel's is true.
-        scale = np.abs(gradients[path.replace("key/bias", "key/kernel")] if path.endswith("key/bias") else true).max()
-        assert scale > 1e-6, path
-        assert np.abs(ours - true).max() < TOLERANCE * scale, path
+    parity.check_gradients(gradients, expected, _theirs, TOLERANCE)
+
+
+def _theirs(path):
+    own = path.removeprefix(OURS)
+    return f"{'generator.' if own != path else ''}{NAMES.from_ours(own)}", NAMES.transposed(own)
 
 
 @pytest.mark.slow
 def test_torch_makes_the_same_golden_again(tmp_path):
-    command = [other_envs.torch_python(), "-B", GOLDENS / "torch_replaced_tokens.py", tmp_path]
-    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-4000:]
-    for file in FILES:
-        new, old = load_file(tmp_path / "replaced_tokens" / file), load_file(GOLDEN / file)
-        assert new.keys() == old.keys()
-        for key in old:
-            np.testing.assert_allclose(new[key], old[key], rtol=1e-5, atol=1e-7, err_msg=key)
+    parity.run_torch("torch_replaced_tokens.py", tmp_path)
+    parity.check_same(tmp_path, [f"replaced_tokens/{file}" for file in FILES])

@@ -1,29 +1,18 @@
 """Trains students on made-up batches, and prints as JSON the losses on one and on two virtual CPU devices.
 
     python -m tests.teachers.two_devices records     or: task
-
-A process of its own, because devices must be made first, and TensorFlow mixes up the sums of two MirroredStrategies in
-a process where their shapes differ.
 """
 
-import json
 import sys
-import tempfile
 
-import keras
-import tensorflow as tf
-
-from bert_tf.data.features import fake_batch
 from bert_tf.modeling.distillation import DistillationModel
 from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.tasks.distilled import DistilledTask
 from bert_tf.tasks.pretraining.comparisons import COMPARISONS, shown_by
 from bert_tf.tasks.pretraining.distillation import DistillationTask
-from bert_tf.training import distribution
-from bert_tf.training.loop import RunConfig, fit
 from tests import tiny
+from tests.training import two_virtual_devices
 
-STEPS = 8
 WIDE = tiny.config(hidden_size=64)
 
 
@@ -58,32 +47,10 @@ def task():
     return DistilledTask(task, teacher), (*task.features, "label_ids", "is_real_example")
 
 
-def losses(make):
-    """Trains in the scope of the current strategy, without dropout; rows differ in how much they ask."""
-    keras.utils.set_random_seed(0)
-    (task, names), found = make(), []
-
-    def batches(start):
-        for number in range(start, STEPS):
-            more = {"max_predictions": 4, "max_sentences": 2, "num_labels": 3}
-            made = fake_batch(names, 16, 12, tiny.config().vocab_size, seed=number % 2, **more)
-            yield {name: tf.constant(values) for name, values in made.items()}
-
-    run = RunConfig(tempfile.mkdtemp(), 16, STEPS, 2, 1e-3)
-    fit(task, run, batches, [lambda step, results, state: found.append(float(results["loss"]))])
-    return found
-
-
-def main():
-    device = tf.config.list_physical_devices("CPU")[0]
-    tf.config.set_logical_device_configuration(device, [tf.config.LogicalDeviceConfiguration()] * 2)
-    found = {}
-    for name in ("default", "mirrored"):
-        with distribution.make_strategy(name).scope():
-            made = losses({"records": records, "task": task}[sys.argv[1]])
-            found[name] = made, tf.distribute.get_strategy().num_replicas_in_sync
-    json.dump(found, sys.stdout)
+def losses():
+    make = {"records": records, "task": task}[sys.argv[1]]
+    return two_virtual_devices.losses(make, tiny.config().vocab_size, max_predictions=4, max_sentences=2, num_labels=3)
 
 
 if __name__ == "__main__":
-    main()
+    two_virtual_devices.report(losses)

@@ -10,11 +10,12 @@ import pytest
 
 from bert_tf.config import EncoderConfig
 from bert_tf.modeling.encoder import Encoder
-from bert_tf.training.memory import StepShape, encoder_parameters, estimate, largest_micro_batch
+from bert_tf.training.memory import StepShape, TeacherShape, encoder_parameters, estimate, largest_micro_batch
 from tests import tiny
 
 SMALL = EncoderConfig(vocab_size=8000, hidden_size=256, num_hidden_layers=4, num_attention_heads=4,
                       intermediate_size=1024)  # fmt: skip
+TAUGHT = TeacherShape(SMALL, 5_000_000, matrices=12)
 STEP = StepShape(SMALL, 5_479_746, batch_size=64, max_seq_length=128, max_predictions=20)
 
 
@@ -40,6 +41,7 @@ def test_the_peak_is_the_sum_of_the_parts():
         ({"max_seq_length": 256}, {}, {"activations"}),
         ({"max_predictions": 127}, {}, {"activations"}),  # left to right
         ({"config": dataclasses.replace(SMALL, hidden_dropout_prob=0.0)}, {"activations"}, {}),
+        ({"teacher": TAUGHT}, {}, {"weights", "activations"}),
         ({"config": dataclasses.replace(SMALL, attention_probs_dropout_prob=0.0)}, {"activations"}, {}),
     ],
     ids=lambda value: "-".join(value) if isinstance(value, dict) else "",
@@ -66,23 +68,41 @@ def test_the_micro_batch_that_fits_is_the_largest_that_divides_the_share_of_a_re
 
 
 _MEASURED = """
-import json, sys
+import json, math, sys
 import keras, numpy as np, tensorflow as tf
 from bert_tf.config import EncoderConfig
+from bert_tf.modeling.distillation import DistillationModel
+from bert_tf.tasks.pretraining.comparisons import matrices_of, shown_by
+from bert_tf.tasks.pretraining.distillation import DistillationTask
 from bert_tf.tasks.pretraining.task import PretrainingTask
-from bert_tf.training.memory import StepShape, estimate
+from bert_tf.training.memory import StepShape, TeacherShape, estimate
 from bert_tf.training.optimizers import OPTIMIZERS
 from bert_tf.training.step import StepConfig, TrainStep
 
-config, rows, length, predictions, precision, rematerialize = json.loads(sys.argv[1])
+class Teacher:
+    def __init__(self, config, losses):
+        self.config, self.layer, heads = config, config.num_hidden_layers, config.num_attention_heads
+        self.model = DistillationModel(config, shown_by(losses), trainable=False)
+        numbers = sum(math.prod(variable.shape) for variable in self.model.variables)
+        self.shape = TeacherShape(config, numbers, matrices_of(losses, heads, heads))
+
+    def __call__(self, batch):
+        return self.model(batch, training=False)
+
+config, rows, length, predictions, precision, rematerialize, teacher, losses = json.loads(sys.argv[1])
 keras.config.set_dtype_policy(precision)
 config = EncoderConfig(**config)
-task = PretrainingTask(config, rematerialize=rematerialize)
+teacher = teacher and Teacher(EncoderConfig(**teacher), losses)
+if teacher:
+    task = DistillationTask(config, teacher, dict.fromkeys(losses, 1.0), rematerialize=rematerialize)
+    predictions *= "mlm_logits" in shown_by(losses)
+else:
+    task = PretrainingTask(config, rematerialize=rematerialize)
 model = task.build_model()
 optimizer = OPTIMIZERS["adamw"](1e-4)
 optimizer.build(model.trainable_variables)
 step, rng = TrainStep(task, model, optimizer, StepConfig()), np.random.default_rng(0)
-tokens, masks = (rows, length), (rows, predictions)
+tokens, masks = (rows, length), (rows, max(predictions, 1))
 batch = {
     "input_ids": rng.integers(0, config.vocab_size, tokens), "input_mask": np.ones(tokens),
     "segment_ids": np.zeros(tokens), "masked_lm_positions": rng.integers(0, length, masks),
@@ -93,10 +113,14 @@ for _ in range(2):
     float(step(batch | {"masked_lm_weights": tf.ones(masks)})["loss"])
 with open("/proc/self/status") as file:
     peak = next(int(line.split()[1]) * 1024 for line in file if line.startswith("VmHWM"))
-step = StepShape(config, model.count_params(), rows, length, predictions, 1, 1, precision, rematerialize)
+step = StepShape(config, model.count_params(), rows, length, predictions, 1, 1, precision, rematerialize,
+                 teacher=teacher and teacher.shape)
 print(json.dumps([estimate(step).peak, peak]))
 """
 BASE = EncoderConfig(vocab_size=30522)
+TEACHER = EncoderConfig(vocab_size=8000, hidden_size=384, num_hidden_layers=6, num_attention_heads=8,
+                        intermediate_size=1536)  # fmt: skip
+RELATIONS = ("query_relations", "key_relations", "value_relations")
 
 
 @pytest.mark.slow
@@ -113,12 +137,30 @@ BASE = EncoderConfig(vocab_size=30522)
     ],
 )
 def test_a_real_step_takes_what_is_estimated(config, rows, length, precision, rematerialize):
-    case = json.dumps([config.to_dict(), rows, length, 20, precision, rematerialize])
+    _check_measured(config, rows, length, precision, rematerialize)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+@pytest.mark.parametrize(
+    "rows, length, precision, losses",
+    [
+        (32, 128, "float32", RELATIONS),
+        (32, 128, "mixed_bfloat16", ("soft_targets", "masked_lm", "hidden")),
+    ],
+)
+def test_a_real_step_of_a_student_takes_what_is_estimated(rows, length, precision, losses):
+    _check_measured(SMALL, rows, length, precision, False, TEACHER.to_dict(), losses)
+
+
+def _check_measured(config, rows, length, precision, rematerialize, teacher=None, losses=()):
+    case = json.dumps([config.to_dict(), rows, length, 20, precision, rematerialize, teacher, losses])
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-c", _MEASURED, case]
     made = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert made.returncode == 0, made.stderr[-2000:]
     estimated, measured = json.loads(made.stdout.splitlines()[-1])
+    print(f"estimated {estimated / 2**20:.0f} MB, measured {measured / 2**20:.0f} MB")
     assert 0.85 * measured < estimated < 1.35 * measured
 
 

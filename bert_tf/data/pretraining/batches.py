@@ -10,6 +10,7 @@ from bert_tf.data import records
 from bert_tf.data.pretraining import beside, faults, reading, unpacking
 from bert_tf.data.pretraining.origin import Origin
 from bert_tf.data.pretraining.reading import Batches
+from bert_tf.data.record_features import MADE_WITH, made_with
 from bert_tf.data.records import describe
 
 _ROWS = ("input_ids", "input_mask", "segment_ids")
@@ -182,10 +183,12 @@ class Records:
                 "Records must have no masks where masks are to be drawn anew each epoch. Received records that are "
                 f"masked already, such as {self.paths[0]}; make them by create_pretraining_data with `dynamic_masking`."
             )
-        parse, limits = records.parser(self.paths, tuple(self.lengths)), self._limits()
+        parse, limits = records.parser(self.paths, tuple(self.lengths), stamps=True), self._limits()
+        stamps = sorted({made_with(path) or b"" for path in self.paths} | {b""})
 
         def prepare(number, serialized):
             batch = parse(serialized)
+            faults.check_stamps(batch.pop(MADE_WITH), stamps)
             faults.check(batch, limits)
             return masks(number, batch) if masks else batch
 

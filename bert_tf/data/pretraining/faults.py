@@ -1,9 +1,15 @@
-"""What is wrong with a record file that could not be read to its end, or whose values do not fit the model."""
+"""What is wrong with a record file: it could not be read to its end, or its values do not fit the model or each other.
+"""
+
+import dataclasses
 
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.data.pretraining.origin import Origin
+from bert_tf.data.record_features import MADE_WITH, made_with
 from bert_tf.data.records import compression_of, describe
+from bert_tf.files import brief
 
 _AT_ONCE = (1024, 32, 1)  # records looked at together in search of a bad one: ever fewer, from the last good one on
 _ANEW = "make the records anew"
@@ -34,6 +40,19 @@ def check(batch: dict, limits: dict[str, int]):
         tf.debugging.Assert(tf.reduce_all((batch[name] >= 0) & (batch[name] < limit)), [name])
 
 
+def check_stamps(said: tf.Tensor, stamps: list[bytes]):
+    """Inside tf.data: raises tf.errors.InvalidArgumentError where a record says that it was made otherwise.
+
+    It does where a file was put together of several: of how it was made a file speaks in its first record alone.
+
+    Args:
+        said: string [B], what each record says; empty: nothing.
+        stamps: what the first records of all files say, and the empty one.
+    """
+    known = tf.reduce_any(said[:, tf.newaxis] == tf.constant(stamps), 1)
+    tf.debugging.Assert(tf.reduce_all(known), [MADE_WITH])
+
+
 def find_fault(paths: list[str], parse, limits: dict[str, int]) -> ValueError | None:
     """Looks through record files for the first thing that cannot be used.
 
@@ -41,7 +60,7 @@ def find_fault(paths: list[str], parse, limits: dict[str, int]) -> ValueError | 
 
     Args:
         paths: of the files.
-        parse: from serialized records (string [B]) to {name: tensor [B, ...]}, as of `records.parser`.
+        parse: from serialized records (string [B]) to {name: tensor [B, ...]}, as of `records.parser` with `stamps`.
         limits: as in `check`.
 
     Returns:
@@ -69,11 +88,37 @@ def _first_fault(path, parse, limits, start, at_once):
     good = start
     try:
         for rows in tf.data.TFRecordDataset(path, compression_of(path)).skip(start).batch(at_once):
-            _look(path, good + 1, parse(rows), limits)
+            batch = parse(rows)
+            _look_at_stamps(path, good + 1, batch[MADE_WITH].numpy())
+            _look(path, good + 1, batch, limits)
             good += at_once
     except (tf.errors.OpError, ValueError) as fault:
         return good, fault
     return good, None
+
+
+def _look_at_stamps(path, number, said):
+    """Raises ValueError where records say that they were made otherwise than the first of the file."""
+    first = made_with(path) or b""
+    for place, stamp in enumerate(said):
+        if stamp not in (b"", first):
+            raise ValueError(
+                f"Record {number + place} of {path} must be made as the first one was, for of that a file speaks but "
+                f"once. Received {_difference(path, stamp, first)}: the file was put together of several; keep them "
+                "apart, or make all of them alike."
+            )
+
+
+def _difference(path, stamp, first):
+    """Returns in words what was made otherwise."""
+    if not first:
+        return "one that says how it was made, and a first one that does not"
+    here, there = (dataclasses.asdict(Origin.of_stamp(path, data)) for data in (stamp, first))
+    names = [name for name in here if here[name] != there[name]]
+    if not names:  # a later version says more
+        return f"one that says {brief(stamp)}, and a first one that says {brief(first)}"
+    one, other = (", ".join(f"{name} {str(said[name])[:16]}" for name in names) for said in (here, there))
+    return f"one that was made with {one}, and a first one with {other}"
 
 
 def _look(path, number, batch, limits):

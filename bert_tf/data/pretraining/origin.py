@@ -41,7 +41,12 @@ class Origin:
             ValueError: the file is none of records, or what it says cannot be understood.
         """
         data = record_features.made_with(path)
-        return None if data is None else cls(**_read(os.fspath(path), data))
+        return None if data is None else cls.of_stamp(path, data)
+
+    @classmethod
+    def of_stamp(cls, path: str | os.PathLike, data: bytes) -> "Origin":
+        """Reads what a record of a file says in the feature MADE_WITH; it raises what `of` does."""
+        return cls(**_read(os.fspath(path), data))
 
     def stamp(self) -> bytes:
         """Returns what `records.write` takes as `stamp`."""

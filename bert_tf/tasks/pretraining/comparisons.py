@@ -112,6 +112,11 @@ def predicts_masked(losses) -> bool:
     return "mlm_logits" in shown_by(losses)
 
 
+def matrices_of(losses, attention_heads: int, relation_heads: int) -> int:
+    """Returns how many matrices of all tokens by all tokens these losses compare in a row, on each of the two sides."""
+    return ("attention" in losses) * attention_heads + len(set(RELATIONS) & set(losses)) * relation_heads
+
+
 def losses_of(texts) -> dict[str, float]:
     """Returns {loss: its weight} of texts such as "hidden:0.5"; a name alone weighs 1.
 

@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from bert_tf.data import records
 from bert_tf.data.pretraining.batches import Records
+from bert_tf.data.pretraining.origin import Origin
 
 ROWS, S, M, V = 1500, 8, 2, 100
 TOO_MANY = ROWS  # batches of 4: several epochs
@@ -128,6 +129,24 @@ def test_a_value_beyond_the_model(path, name, value, message):
     features[name][1100, -1] = value
     _write(path, features)
     _refused(path, f"Record 1101 of {path} must hold {name} {message}")
+
+
+def _origin(vocabulary, masking="token"):
+    return Origin(vocabulary * 64, True, True, "nsp", masking)
+
+
+@BOTH
+def test_a_file_that_was_put_together_of_two_that_were_made_otherwise(path):
+    """As `cat` does it: of how it was made a file speaks in its first record alone."""
+    one, two = (path.with_name(f"{name}{''.join(path.suffixes)}") for name in ("one", "two"))
+    for part, origin in ((one, _origin("0")), (two, _origin("1", "span"))):
+        records.write(part, records.serialize(_features(30)), stamp=origin.stamp())
+    path.write_bytes(one.read_bytes() + two.read_bytes())
+    two.unlink()
+    received = "made with vocabulary 1{16}, masking span, and a first one with vocabulary 0{16}, masking token"
+    _refused(path, f"Record 31 of {path} must be made as the first one was, .* Received one that was {received}")
+    path.write_bytes(one.read_bytes() * 2)  # alike
+    assert _exhaust(_records(path).in_order(4)) == (3 * 30 + 5) // 4
 
 
 def test_a_model_without_segments_takes_any(path):

@@ -1,9 +1,7 @@
 """Transformers' classes for multiple choice, of every family that has one: read with the head, and written again."""
 
 import json
-import pathlib
 import shutil
-import subprocess
 import types
 
 import numpy as np
@@ -12,25 +10,18 @@ import pytest
 from bert_tf.checkpoints import convert, writers
 from bert_tf.config import EncoderConfig
 from bert_tf.tasks.multiple_choice.task import MultipleChoiceTask
-from tests import other_envs
+from tests import parity
 
-SCRIPT = pathlib.Path(__file__).parents[2] / "goldens" / "torch_multiple_choice.py"
+SCRIPT = "torch_multiple_choice.py"
 CASES = ("bert", "albert", "distilbert", "electra", "ernie", "roberta")
 
 pytestmark = pytest.mark.slow
 
 
-def _torch(*words):
-    command = [other_envs.torch_python(), "-B", SCRIPT, *words]
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-4000:]
-    return done.stdout
-
-
 @pytest.fixture(scope="module")
 def theirs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("theirs")
-    _torch("make", folder)
+    parity.run_torch(SCRIPT, "make", folder)
     return folder
 
 
@@ -57,6 +48,6 @@ def test_what_we_write_they_read(theirs, tmp_path):
         parts = task.config, arrays, tokenizer, None, (task.architecture,)
         writers.write(str(tmp_path / case), "huggingface", writers.Model(*parts))
         shutil.copy(theirs / case / "inputs.npz", tmp_path / case)
-    found = json.loads(_torch("ask", *(tmp_path / case for case in CASES)))
+    found = json.loads(parity.run_torch(SCRIPT, "ask", *(tmp_path / case for case in CASES)))
     for case, logits in zip(CASES, found, strict=True):
         np.testing.assert_allclose(logits, np.load(theirs / case / "inputs.npz")["logits"], atol=1e-5, err_msg=case)
