@@ -11,6 +11,7 @@ _MOST = 20_000_000  # places of rows that are looked at: some 80 MB of ids, a mi
 _ROWS = 8  # at a time; a rest is left out
 _WORDS = "bert/embeddings/word_embeddings"
 _POSITIONS = "bert/embeddings/position_embeddings"
+_BIASES = ("cls/predictions/output_bias", "generator/cls/predictions/output_bias")
 _LONGEST_WAVE = 10_000.0  # positions for a radian of the slowest wave (Vaswani et al. 2017, section 3.5)
 
 
@@ -52,12 +53,12 @@ def first_weights(settings, records, model):
         ValueError: as `check`.
     """
     check(settings)
-    makers = {}
+    makers = []
     if settings.start_embeddings != "random":
-        makers[_WORDS] = lambda: _embeddings(records, model, settings.seed)
+        makers.append(lambda: _of_neighbours(records, model, settings.seed))
     if settings.start_positions != "random":
-        makers[_POSITIONS] = lambda: sinusoids(model.config)
-    return (lambda: {path: make() for path, make in makers.items()}) if makers else None
+        makers.append(lambda: {_POSITIONS: sinusoids(model.config)})
+    return (lambda: {path: array for make in makers for path, array in make().items()}) if makers else None
 
 
 def sinusoids(config):
@@ -75,7 +76,8 @@ def sinusoids(config):
     return (table * np.sqrt(2) * config.initializer_range).astype(np.float32)
 
 
-def _embeddings(records, model, seed):
+def _of_neighbours(records, model, seed):
+    """Returns {path: array}: word embeddings, and the masked-LM head's bias, the logarithm of how common pieces are."""
     import numpy as np
 
     from bert_tf.vocabulary.neighbours import Neighbours, frequent_of
@@ -84,6 +86,7 @@ def _embeddings(records, model, seed):
     special = [number for number, piece in enumerate(model.tokenizer.vocab) if piece in set(special)]
     rows = np.concatenate(_rows(records))
     counts = np.bincount(rows.reshape(-1), minlength=config.vocab_size)
+    counts[special] = 0
     neighbours = Neighbours(config.vocab_size, frequent_of(counts, special))
     for part in np.array_split(rows, max(1, rows.size // 1_000_000)):
         neighbours.add(part)
@@ -92,7 +95,9 @@ def _embeddings(records, model, seed):
     logging.info("%d of %d word embeddings start from their neighbours in %d places of the records.",
                  known.sum(), config.vocab_size, rows.size)  # fmt: skip
     random = np.random.default_rng(seed).normal(size=found.shape).astype(np.float32)
-    return np.where(known[:, np.newaxis], found, random) * np.float32(config.initializer_range)
+    bias = np.log((counts + 1) / (counts + 1).sum()).astype(np.float32)
+    words = np.where(known[:, np.newaxis], found, random) * np.float32(config.initializer_range)
+    return {_WORDS: words} | dict.fromkeys(_BIASES, bias)
 
 
 def _rows(records):

@@ -37,14 +37,24 @@ def _settings(kind="neighbours", init_checkpoint=None, positions="random", facto
 def test_pieces_that_the_records_have_begin_with_their_neighbours():
     model = types.SimpleNamespace(config=CONFIG, tokenizer=TOKENIZER)
     give = first_weights(_settings(), Rows(), model)
-    (path, table), again = *give().items(), give()[PATH]
-    assert path == PATH and table.shape == (CONFIG.vocab_size, 4) and table.dtype == np.float32
+    given = give()
+    table, again = given[PATH], give()[PATH]
+    assert table.shape == (CONFIG.vocab_size, 4) and table.dtype == np.float32
     np.testing.assert_array_equal(table, again)
     lengths = np.sqrt(np.mean(table**2, 1)) / 0.05
     known = np.arange(5, len(tiny.VOCAB) - 1)
     np.testing.assert_allclose(lengths[known], 1, rtol=1e-4)
     others = np.setdiff1d(np.arange(CONFIG.vocab_size), known)
     assert np.all(np.abs(lengths[others] - 1) > 1e-4) and np.all(lengths[others] < 4)
+
+
+def test_the_bias_of_the_head_begins_as_how_common_pieces_are():
+    model = types.SimpleNamespace(config=CONFIG, tokenizer=TOKENIZER)
+    given = first_weights(_settings(), Rows(), model)()
+    counts = np.bincount(Rows().rows.reshape(-1), minlength=CONFIG.vocab_size)
+    counts[:5] = 0  # special pieces are never masked
+    for path in ("cls/predictions/output_bias", "generator/cls/predictions/output_bias"):
+        np.testing.assert_allclose(np.exp(given[path]), (counts + 1) / (counts + 1).sum(), rtol=1e-5)
 
 
 def test_random_ones_are_left_to_the_model():
