@@ -33,4 +33,5 @@ SPECIAL_PIECES = (PAD, UNKNOWN, CLS, SEP, MASK)
 OF_TRAINING = (
     "keep_best", "overwrite_output_dir", "freeze_layers", "layerwise_lr_decay", "unfreeze_epochs", "reinit_layers",
     "class_weights", "label_smoothing", "early_stopping", "features", "lstm_units",
+    "keep_optimizer", "tracking",
 )  # fmt: skip

@@ -34,6 +34,7 @@ class RunConfig:
         init_checkpoint: weights to start from, or None.
         save_checkpoints_steps: steps between two checkpoints.
         keep_checkpoints: how many of the last ones stay.
+        keep_optimizer: once the run has ended, its result still has what only more steps would need.
         anew: do not continue the run that lies in output_dir.
         optimizer, schedule: names in `OPTIMIZERS` and `SCHEDULES`.
         adam: the optimizer's numbers.
@@ -57,6 +58,7 @@ class RunConfig:
     init_checkpoint: str | None = None
     save_checkpoints_steps: int = 1000
     keep_checkpoints: int = 5
+    keep_optimizer: bool = False
     anew: bool = False
     optimizer: str = "adamw"
     schedule: str = "linear"
@@ -140,6 +142,8 @@ def fit(task, run: RunConfig, batches: Callable, actions: Iterable[Callable] = (
     cluster.check_same(start, "step to begin at")
     if start == run.num_train_steps:
         logging.info("All %d steps of this run are made: there is nothing to train.", start)
+    elif state.ended_at is not None:
+        logging.info("This run has ended early, after step %d: there is nothing to train.", start)
     with Interruption() as interruption:
         while start is not None:
             rollbacks = [int(state.step.guard.rollbacks.numpy())] if run.rollback else []
@@ -179,7 +183,8 @@ def _steps(state, run, start, batches, checkpoints, actions, interruption):
         with state.watch.pause(after):
             if run.rollback:
                 run.rollback.protect(last_step, state, checkpoints, run)
-            cluster.by_chief(checkpoints.save, last_step, state.tensors())
+            ended = last_step == run.num_train_steps and not run.keep_optimizer
+            cluster.by_chief(checkpoints.save, last_step, state.tensors(ended))
         saved = last_step
 
     if run.rollback and start == 0:

@@ -152,7 +152,7 @@ class Killed(Exception):
 
 def _run(folder, at_most=2):
     step = StepConfig(seed=3, guard=GuardConfig(warmup=3))
-    return RunConfig(os.fspath(folder), 8, 16, 2, 1e-3, save_checkpoints_steps=4, keep_checkpoints=1, step=step,
+    return RunConfig(os.fspath(folder), 8, 16, 2, 1e-3, save_checkpoints_steps=4, keep_checkpoints=1, step=step, keep_optimizer=True,
                      rollback=Rollback(after=3, at_most=at_most))  # fmt: skip
 
 

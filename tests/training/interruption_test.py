@@ -74,7 +74,7 @@ def test_in_another_thread_there_are_no_signals():
 def _fit(folder, signal_at=None):
     """Returns the steps whose actions were called; after those of step `signal_at` comes SIGTERM."""
     keras.utils.set_random_seed(0)
-    run = RunConfig(os.fspath(folder), 8, 8, 2, 1e-3, save_checkpoints_steps=3)
+    run = RunConfig(os.fspath(folder), 8, 8, 2, 1e-3, save_checkpoints_steps=3, keep_optimizer=True)
     order, steps = dataset.training_order(EXAMPLES.lengths, 8, 8, 0), []
 
     def watch(step, results, state):
