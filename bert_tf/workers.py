@@ -10,6 +10,8 @@ from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import connection
 
+from bert_tf.greetings import left_out
+
 
 class Workers:
     """A pool of processes, each with its own `make(*arguments)`; with one worker, this very process.
@@ -98,7 +100,8 @@ def _start(threads, make, arguments):
     os.environ.setdefault("TF_NUM_INTRAOP_THREADS", str(threads))
     os.environ.setdefault("TF_NUM_INTEROP_THREADS", "1")
     try:
-        _own = make(*arguments)
+        with left_out():
+            _own = make(*arguments)
     except Exception as error:  # of an error that is raised here the first process would only hear that one has died
         _failure = error
 

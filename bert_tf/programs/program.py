@@ -9,13 +9,13 @@ A program is a module of this room with
 import contextlib
 import errno
 import logging as standard_logging
-import os
 import re
 import sys
 from collections.abc import Iterable
 
 from absl import app, flags, logging
 
+from bert_tf.greetings import left_out
 from bert_tf.names import OF_TRAINING
 from bert_tf.programs.devices import strategy_name
 from bert_tf.settings import Flag, Settings
@@ -33,7 +33,6 @@ def run(program):
     Args:
         program: its module.
     """
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # TensorFlow greets with a screenful otherwise
     table = {flag.name: flag for flag in program.FLAGS}
     with _defined(flags.FLAGS, table.values(), program):
         app.run(lambda argv: _run_main(program, read_settings(flags.FLAGS, table), argv[1:]))
@@ -119,7 +118,9 @@ def _run_main(program, settings, words):
         if words and not takes_texts:
             raise ValueError(f"Everything must be given as --flag=value. Received: {' '.join(words)}")
         check_actions(settings, program.FLAGS)
-        program.main(settings, *([words] if takes_texts else []))
+        # Several workers, and a TPU, must join before TensorFlow is used for anything.
+        with left_out(warm_up=strategy_name(settings) in ("default", "mirrored")):
+            program.main(settings, *([words] if takes_texts else []))
     except Exception as error:
         if not _tell(error, settings):
             raise
