@@ -7,6 +7,7 @@ USE_XLA = ("auto", "true", "false")
 OPTIMIZERS = ("adamw", "lamb")
 SCHEDULES = ("linear", "polynomial", "cosine", "trapezoid")
 START_EMBEDDINGS = ("random", "neighbours")
+TRACKERS = ("wandb", "mlflow")
 OBJECTIVES = ("masked_lm", "left_to_right", "electra", "albert", "roberta", "ernie", "distillation")
 SENTENCE_OBJECTIVES = ("nsp", "sop", "none")
 DISTILLATION_LOSSES = (

@@ -42,6 +42,8 @@ TRAINING = (
     Flag("use_xla", "auto", "Compile with XLA; auto: with a GPU or TPU only.", choices=names.USE_XLA),
     Flag("seed", 0, "For new weights, the order of the examples and dropout.", "integer", low=0),
     Flag("deterministic", False, "The same command gives the same weights, bit for bit; may be slower.", "bool"),
+    Flag("tracking", None, "Tell losses and scores to Weights & Biases or MLflow too; the package must be installed.",
+         choices=names.TRACKERS),  # fmt: skip
     *SAVE,
 )
 

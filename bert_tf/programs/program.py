@@ -18,6 +18,7 @@ from absl import app, flags, logging
 from bert_tf.greetings import left_out
 from bert_tf.names import OF_TRAINING
 from bert_tf.programs.devices import strategy_name
+from bert_tf.progress import erased, use_bars
 from bert_tf.settings import Flag, Settings
 
 _TPU_ADDRESS = ("tpu_name", "tpu_zone", "gcp_project", "master")  # where the TPU of --distribution_strategy=tpu is
@@ -84,7 +85,7 @@ class _Formatter(standard_logging.Formatter):
         self._names = frozenset(names)
 
     def format(self, record):
-        return in_flags(super().format(record), self._names)
+        return erased() + in_flags(super().format(record), self._names)
 
 
 @contextlib.contextmanager
@@ -112,6 +113,7 @@ def _run_main(program, settings, words):
     logging.set_verbosity(logging.INFO)
     logging.use_absl_handler()
     logging.get_absl_handler().setFormatter(_Formatter(names))
+    use_bars()
     takes_texts = getattr(program, "TAKES_TEXTS", False)
     warn_of_ignored(settings, [flag.name for flag in program.FLAGS if flag.help == NO_EFFECT])
     try:

@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import itertools
+import time
 from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
@@ -173,10 +174,19 @@ def _make_optimizer(run, model):
     return optimizer
 
 
+def _compile(step, batch):
+    """Makes the first step of this process, in which TensorFlow traces and compiles all of them."""
+    logging.info("Compiling the first step; the others take a small part of its time.")
+    begin = time.perf_counter()
+    results = first_step(step, batch)
+    logging.info("Compiled, and the first step made, in %.1f s.", time.perf_counter() - begin)
+    return results
+
+
 def _steps(state, run, start, batches, checkpoints, actions, interruption):
     """Makes the steps after `start`. Returns the step to go on from where the run went back, else None."""
     last_step = saved = start
-    make = functools.partial(first_step, state.step)
+    make = functools.partial(_compile, state.step)
 
     def save(after=None):
         nonlocal saved

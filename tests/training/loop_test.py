@@ -92,11 +92,11 @@ def test_of_a_run_that_has_ended_the_weights_stay_and_its_settings(tmp_path):
     whole, run = _run(tmp_path / "whole", steps=5), _run(tmp_path / "small", steps=5, keep_optimizer=False)
     _fit(whole)
     _fit(run, kill_after=5)
-    kept, all_of_it = _end(tmp_path / "small", 5), _end(tmp_path / "whole", 5)
-    assert {name for name in all_of_it if name not in kept} == {n for n in all_of_it if n.endswith(("/adam_m", "/adam_v"))}
-    assert kept.keys() - all_of_it.keys() == {"training/ended"}
-    for name in kept.keys() & all_of_it.keys():
-        np.testing.assert_array_equal(kept[name], all_of_it[name], err_msg=name)
+    kept, everything = _end(tmp_path / "small", 5), _end(tmp_path / "whole", 5)
+    assert everything.keys() - kept.keys() == {n for n in everything if n.endswith(("/adam_m", "/adam_v"))}
+    assert kept.keys() - everything.keys() == {"training/ended"}
+    for name in kept.keys() & everything.keys():
+        np.testing.assert_array_equal(kept[name], everything[name], err_msg=name)
     assert any(name.endswith("/adam_m") for name in _end(tmp_path / "small", 4))  # one may still go back to it
     begun = []
     assert _fit(run, seed=7, on_begin=lambda start, state: begun.append((start, state))) == {}
