@@ -19,6 +19,7 @@ _LEVEL = "TF_CPP_MIN_LOG_LEVEL"  # TensorFlow's own: 0 everything, 1 no informat
 _SEVERITIES = b"IWE"
 _STAMPED = re.compile(rb"([IWEF])\d{4} [\d:.]+ +\d+ [\w./-]+:\d+\] (.*)")
 _BEFORE_THE_LOG = b"WARNING: All log messages before absl::InitializeLog() is called are written to STDERR"
+_INSTRUCTIONS = b"To enable the following instructions: "  # the second line of a piece of information
 # Logged as errors, and none: the second is said on machines with AVX-512 too, and nothing of ours multiplies integers.
 _NO_GPU = b"failed call to cuInit: "
 _NO_INTEGERS = b"oneDNN supports DT_INT64 only on platforms with AVX-512."
@@ -62,7 +63,7 @@ def is_greeting(line: bytes, level: int, has_gpu: bool) -> bool:
         level: the least severity that is to be shown, as TF_CPP_MIN_LOG_LEVEL counts.
         has_gpu: there is a GPU, of which it matters that it cannot be used.
     """
-    if line == _BEFORE_THE_LOG:
+    if line == _BEFORE_THE_LOG or line.startswith(_INSTRUCTIONS):
         return True
     if not (stamped := _STAMPED.match(line)):
         return False

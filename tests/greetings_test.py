@@ -14,6 +14,8 @@ STAMP = "0000 00:00:1795400194.621923   26127"
 GREETINGS = f"""WARNING: All log messages before absl::InitializeLog() is called are written to STDERR
 I{STAMP} port.cc:153] oneDNN custom operations are on. You may see slightly different numerical results.
 W{STAMP} some/file_of-its.cc:1] A warning that the level hides.
+I{STAMP} cpu_feature_guard.cc:227] This TensorFlow binary is optimized to use available CPU instructions.
+To enable the following instructions: AVX2 FMA, in other operations, rebuild TensorFlow.
 E{STAMP} util.cc:131] oneDNN supports DT_INT64 only on platforms with AVX-512. Falling back.
 """.encode()
 NEWS = f"""E{STAMP} cuda_dnn.cc:9] Could not load the library libcudnn.so.9
