@@ -58,7 +58,8 @@ def use_bars():
     """Lets the work of this process show bars where its log goes to a terminal; `erased` must begin each line of it."""
     global _on_terminal
     _on_terminal = bool(sys.stderr and sys.stderr.isatty()) and os.environ.get("TERM", "dumb") != "dumb"
-    atexit.register(_erase)
+    if _on_terminal:
+        atexit.register(_erase)
 
 
 def erased() -> str:
