@@ -11,12 +11,14 @@ from bert_tf.training import cluster
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _PATIENCE = 5  # seconds in which a second Ctrl-C must get through to Python, else the process is ended from outside it
-
-
 _WHAT_FOLLOWS = (
     "the step in hand is finished and its checkpoint saved, then the run ends; the same command goes on from there. "
     "Ctrl-C again ends now, and loses what was done since the last checkpoint."
 )
+
+
+def _cause(number):
+    return "Ctrl-C" if number == signal.SIGINT else signal.Signals(number).name
 
 
 class Stopped(SystemExit):
@@ -24,11 +26,12 @@ class Stopped(SystemExit):
 
     Attributes:
         signal: the `signal.Signals`.
+        cause: what it is called in the log.
     """
 
     def __init__(self, number: int):
         super().__init__(128 + number)
-        self.signal = signal.Signals(number)
+        self.signal, self.cause = signal.Signals(number), _cause(number)
 
 
 class Interruption:
@@ -78,7 +81,7 @@ class Interruption:
                     continue
                 came += 1
                 if came == 1:
-                    logging.warning("%s: %s", "Ctrl-C" if number[0] == signal.SIGINT else "SIGTERM", _WHAT_FOLLOWS)
+                    logging.warning("%s: %s", _cause(number[0]), _WHAT_FOLLOWS)
                 elif number[0] == signal.SIGINT:
                     logging.warning("Ctrl-C again: ending now, without saving.")
                     if not self._over.wait(_PATIENCE):

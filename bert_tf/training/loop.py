@@ -219,7 +219,7 @@ def _steps(state, run, start, batches, checkpoints, actions, interruption):
     except Stopped as stopped:
         if saved != last_step:
             save()
-        name = stopped.signal.name
-        logging.warning("%s: stopped after step %d. The same command goes on from there.", name, last_step)
+        cause = stopped.cause
+        logging.warning("%s: stopped after step %d. The same command goes on from there.", cause, last_step)
         raise
     return None
