@@ -4,9 +4,10 @@ Keras knows a class of others once the decorator above it has run. So that `kera
 `import bert_tf`, which imports neither Keras nor TensorFlow, Keras is given stand-ins as soon as both are imported.
 """
 
-import importlib.abc
-import importlib.util
+import importlib
 import sys
+
+from bert_tf.imports import AroundImport
 
 PACKAGE = "bert_tf"
 CLASSES = {  # module -> the classes registered in it; tests/keras_names_test.py compares
@@ -46,7 +47,12 @@ def announce():
     if "keras" in sys.modules:
         _register(sys.modules["keras"])
     else:
-        sys.meta_path.insert(0, _BesideKeras())
+        sys.meta_path.insert(0, AroundImport("keras", _import))
+
+
+def _import(keras, execute):
+    execute(keras)
+    _register(keras)
 
 
 def _register(keras):
@@ -54,28 +60,3 @@ def _register(keras):
     for module, names in CLASSES.items():
         for name in names:
             known.setdefault(f"{PACKAGE}>{name}", _StandIn(module, name))
-
-
-class _BesideKeras(importlib.abc.MetaPathFinder):
-    """Lets the import of Keras go its way, and registers the stand-ins at its end."""
-
-    def __init__(self):
-        self._asking = False
-
-    def find_spec(self, fullname, path=None, target=None):
-        if fullname != "keras" or self._asking:
-            return None
-        self._asking = True  # the others are asked now
-        try:
-            spec = importlib.util.find_spec(fullname)
-        finally:
-            self._asking = False
-        if spec is not None and spec.loader is not None:
-            execute = spec.loader.exec_module
-
-            def exec_module(module):
-                execute(module)
-                _register(module)
-
-            spec.loader.exec_module = exec_module
-        return spec

@@ -8,6 +8,7 @@ OPTIMIZERS = ("adamw", "lamb")
 SCHEDULES = ("linear", "polynomial", "cosine", "trapezoid")
 START_EMBEDDINGS = ("random", "neighbours")
 START_POSITIONS = ("random", "sinusoidal")
+TRACKERS = ("wandb", "mlflow")
 OBJECTIVES = ("masked_lm", "left_to_right", "electra", "albert", "roberta", "ernie", "distillation")
 SENTENCE_OBJECTIVES = ("nsp", "sop", "none")
 DISTILLATION_LOSSES = (
@@ -34,4 +35,5 @@ SPECIAL_PIECES = (PAD, UNKNOWN, CLS, SEP, MASK)
 OF_TRAINING = (
     "keep_best", "overwrite_output_dir", "freeze_layers", "layerwise_lr_decay", "unfreeze_epochs", "reinit_layers",
     "class_weights", "label_smoothing", "early_stopping", "features", "lstm_units",
+    "keep_optimizer", "tracking",
 )  # fmt: skip

@@ -1,11 +1,19 @@
-"""How far a long piece of work has come: rate and time left, a line in the log now and then."""
+"""How far a long piece of work has come: rate and time left, a line in the log now and then, or a bar on a terminal."""
 
+import atexit
 import contextlib
+import os
+import shutil
+import sys
 import time
 
 from absl import logging
 
 _EVERY = 10  # seconds between two lines
+_REDRAW = 0.2  # seconds in which a bar stays as it is, at least
+_WIDTH = 24
+_ERASE = "\r\x1b[K"  # to the begin of the line, and what is in it away
+_on_terminal = _drawn = False
 
 
 def clock(seconds: float) -> str:
@@ -46,8 +54,61 @@ class Stopwatch:
             self.paused += time.perf_counter() - begin
 
 
+def use_bars():
+    """Lets the work of this process show bars where its log goes to a terminal; `erased` must begin each line of it."""
+    global _on_terminal
+    _on_terminal = bool(sys.stderr and sys.stderr.isatty()) and os.environ.get("TERM", "dumb") != "dumb"
+    if _on_terminal:
+        atexit.register(_erase)
+
+
+def erased() -> str:
+    """Returns what is to be written before anything else is: it takes the bar away, until it is next drawn."""
+    global _drawn
+    was, _drawn = _drawn, False
+    return _ERASE if was else ""
+
+
+class Bar:
+    """The line at the bottom of a terminal that is drawn over and over.
+
+    Attributes:
+        is_shown: whether there is a terminal; nothing is drawn elsewhere.
+    """
+
+    def __init__(self):
+        self.is_shown, self._next = _on_terminal, 0.0
+
+    def draw(self, share: float | None, text: str):
+        """Draws it, unless that was done just now.
+
+        Args:
+            share: of the work that is done; None: that is not known.
+            text: what follows the bar; it is cut at the edge.
+        """
+        global _drawn
+        now = time.monotonic()
+        if not self.is_shown or now < self._next:
+            return
+        self._next = now + _REDRAW
+        full = round(_WIDTH * min(1.0, share or 0.0))
+        bar = "" if share is None else f"[{'#' * full}{'.' * (_WIDTH - full)}] "
+        sys.stderr.write(f"{_ERASE}{bar}{text}"[: len(_ERASE) + shutil.get_terminal_size().columns - 1])
+        sys.stderr.flush()
+        _drawn = True
+
+
+def _erase():
+    """Leaves a clean line to whoever writes next."""
+    if text := erased():
+        sys.stderr.write(text)
+        sys.stderr.flush()
+
+
 class Countdown:
     """Counts what is done and logs it every ten seconds, and once more at the end of its `with` block.
+
+    On a terminal it is a bar, and only its end is logged: see `use_bars`.
 
     Args:
         doing: what the line begins with, such as "Tokenizing".
@@ -57,13 +118,14 @@ class Countdown:
 
     def __init__(self, doing: str, unit: str, total: float | None = None):
         self._doing, self._unit, self._total = doing, unit, total
-        self._amount = 0.0
+        self._amount, self._bar = 0.0, Bar()
         self._begin = self._line_time = time.monotonic()
 
     def __enter__(self):
         return self
 
     def __exit__(self, kind, *error):
+        _erase()
         if kind is None:
             seconds = time.monotonic() - self._begin
             logging.info("%s: %s %s in %s.", self._doing, f"{self._amount:,.0f}", self._unit, clock(seconds))
@@ -72,11 +134,17 @@ class Countdown:
         """Adds to what is done."""
         self._amount += amount
         now = time.monotonic()
-        if now - self._line_time >= _EVERY:
+        if now - self._line_time >= (_REDRAW if self._bar.is_shown else _EVERY):
             self._line_time = now
-            rate = self._amount / (now - self._begin)
-            of = left = ""
-            if self._total:
-                of = f" of {self._total:,.0f}"
-                left = f", {clock(max(0.0, self._total - self._amount) / rate)} left" if rate else ""
-            logging.info("%s: %s%s %s, %.3g/s%s", self._doing, f"{self._amount:,.0f}", of, self._unit, rate, left)
+            line = self._line(self._amount / (now - self._begin))
+            if self._bar.is_shown:
+                self._bar.draw(self._amount / self._total if self._total else None, line)
+            else:
+                logging.info("%s", line)
+
+    def _line(self, rate):
+        of = left = ""
+        if self._total:
+            of = f" of {self._total:,.0f}"
+            left = f", {clock(max(0.0, self._total - self._amount) / rate)} left" if rate else ""
+        return f"{self._doing}: {self._amount:,.0f}{of} {self._unit}, {rate:.3g}/s{left}"

@@ -4,11 +4,14 @@ import collections
 import contextlib
 import multiprocessing
 import os
+import pickle
 import signal
 import threading
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import connection
+
+from bert_tf.greetings import left_out
 
 
 class Workers:
@@ -30,7 +33,9 @@ class Workers:
             self._own = make(*arguments)
         else:  # spawned: TensorFlow does not survive a fork
             context = multiprocessing.get_context("spawn")
-            self._pool = ProcessPoolExecutor(number, context, _start, (threads, make, arguments))
+            # As bytes: what they bring in when they are read again, such as TensorFlow, `_start` wants to be there for.
+            what = pickle.dumps((make, arguments))
+            self._pool = ProcessPoolExecutor(number, context, _start, (threads, what))
 
     def __enter__(self):
         return self
@@ -91,14 +96,16 @@ _own = None  # the object of this worker process
 _failure = None  # why there is none
 
 
-def _start(threads, make, arguments):
-    """Begins a worker process."""
+def _start(threads, what):
+    """Begins a worker process; `what` is the pickle of what makes its object."""
     global _own, _failure
     threading.Thread(target=_end_with_parent, daemon=True).start()
     os.environ.setdefault("TF_NUM_INTRAOP_THREADS", str(threads))
     os.environ.setdefault("TF_NUM_INTEROP_THREADS", "1")
     try:
-        _own = make(*arguments)
+        with left_out(warm_up=True):
+            make, arguments = pickle.loads(what)
+            _own = make(*arguments)
     except Exception as error:  # of an error that is raised here the first process would only hear that one has died
         _failure = error
 

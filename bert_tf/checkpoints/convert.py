@@ -24,7 +24,7 @@ class Report:
         loaded: paths of the variables that were assigned.
         excused_missing: paths of variables that the checkpoint lacks; they keep their values.
         excused_left_over: our paths, or the file's names where we know none, of weights that no variable took.
-        left_out: names in the file that mean no weight (buffers, optimizer state, second names of tied weights).
+        left_out: names in the file that are no weights of their own: buffers, an optimizer's state, second names.
     """
 
     path: str
@@ -40,8 +40,16 @@ class Report:
             ("in the checkpoint, not used", self.excused_left_over),
         ):
             if names:
-                text += f"; {len(names)} {words}: {', '.join(names[:4])}{', ...' if len(names) > 4 else ''}"
-        return f"{text}; {len(self.left_out)} names that mean no weight."
+                text += f"; {len(names)} {words}: {_few(names)}"
+        if self.left_out:
+            one = "1 entry of the file is no weight of its own (a buffer, a counter or a second name)"
+            several = "entries of the file are no weights of their own (an optimizer's state, counters, second names)"
+            text += f"; {one if len(self.left_out) == 1 else f'{len(self.left_out)} {several}'}: {_few(self.left_out)}"
+        return text if text.endswith("...") else f"{text}."
+
+
+def _few(names):
+    return f"{', '.join(names[:4])}{', ...' if len(names) > 4 else ''}"
 
 
 def load(

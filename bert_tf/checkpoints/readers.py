@@ -22,7 +22,7 @@ class Checkpoint:
         path: the file, index file or TF1 prefix that is read.
         format: a key of formats.OPENERS: "safetensors", "torch_bin", "sharded ...", "tf1", "keras_hub".
         names: our path -> the file's name.
-        left_out: names that mean no weight, or a weight's second name.
+        left_out: names of what is no weight (a buffer, a counter, an optimizer's state), or second names of weights.
         twins: those of left_out that are second names: the file's name -> names.table.Twin.
         unknown: names that the table of names does not know.
 

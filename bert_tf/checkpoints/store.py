@@ -6,7 +6,7 @@ import logging
 import os
 import re
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -73,6 +73,23 @@ class Store:
         for old in set(self.steps()) - set(survivors):
             self._delete(old)
         return self.prefix(step)
+
+    def shrink(self, step: int, is_needed: Callable[[str], bool], more: Mapping[str, Any]):
+        """Writes a checkpoint again without some of its tensors; however it ends, the old or the new one is whole.
+
+        Args:
+            step: of a whole checkpoint; where it has nothing that is not needed it stays as it is.
+            is_needed: takes a name.
+            more: name -> array or tensor, to be added.
+
+        Raises:
+            ValueError: it is not whole, or the disk is full.
+        """
+        file = tf1.Tf1File(self.prefix(step))
+        if not all(map(is_needed, file.shapes)):
+            tensors = {name: file.read(name) for name in file.shapes if is_needed(name)}
+            tf1.write(self.prefix(step), tensors | dict(more))
+        tf1.remove_replaced(self.prefix(step))  # of a run that was killed before it came to do so
 
     def point_to(self, step: int):
         """Names `step`, the best one say, in the file `checkpoint` as the one that the directory stands for.

@@ -54,15 +54,15 @@ class Tf1File:
             raise self._refusal(f"{name}: {error}") from error
 
     def _shards(self):
-        """Returns the files of data."""
-        shards = glob.glob(f"{glob.escape(self._prefix)}.data-*-of-*")
+        """Returns the files of data; those that a killed `write` was to replace, or had not yet named, are left out."""
         if not os.path.isfile(f"{self._prefix}.index"):
             raise self._refusal(f"no file {os.path.basename(self._prefix)}.index")
-        of = {int(match[1]) for s in shards if (match := re.search(r"\.data-\d{5}-of-(\d{5})$", s))}
-        if len(of) != 1 or len(shards) != of.pop():
-            files = [os.path.basename(s) for s in shards] or "no file .data-00000-of-00001 beside the .index"
-            raise self._refusal(files)
-        return sorted(shards)
+        by_number = _shards(self._prefix)
+        number = _number_meant(self._prefix) if len(by_number) > 1 else next(iter(by_number), 0)
+        if number not in by_number or len(by_number[number]) != number:
+            files = [os.path.basename(path) for paths in by_number.values() for path in paths]
+            raise self._refusal(files or "no file .data-00000-of-00001 beside the .index")
+        return by_number[number]
 
     def _refusal(self, why):
         return ValueError(
@@ -85,7 +85,9 @@ def write(prefix: str, tensors: Mapping[str, Any]):
     """Writes a checkpoint of plain names, whole or not at all.
 
     The files are made in a temporary directory beside `prefix` and renamed, the data first: a checkpoint without an
-    .index is none. Killed in between, it leaves that directory, whose name begins with TEMPORARY, or data alone.
+    .index is none. Killed in between, it leaves that directory, whose name begins with TEMPORARY, or data alone. A
+    checkpoint of one file of data that is there already is replaced by one of two files, and the other way round: the
+    old and the new data lie side by side until the .index, in one rename, names the new ones.
 
     Args:
         prefix: path without extension; its directory must exist.
@@ -101,9 +103,10 @@ def write(prefix: str, tensors: Mapping[str, Any]):
     aside = None
     try:
         aside = tempfile.mkdtemp(prefix=TEMPORARY, dir=folder)
-        _save(os.path.join(aside, base), tensors)
+        _save(os.path.join(aside, base), tensors, in_two=len(tensors) > 1 and _number_meant(prefix) == 1)
         for file in sorted(os.listdir(aside)):  # .data sorts before .index
             os.replace(os.path.join(aside, file), os.path.join(folder, file))
+        remove_replaced(prefix)
     except (tf.errors.OpError, OSError) as error:
         raise ValueError(
             f"The checkpoint {prefix} must be written whole. Received: {_without_op(error)}; nothing of it was kept "
@@ -114,14 +117,48 @@ def write(prefix: str, tensors: Mapping[str, Any]):
             shutil.rmtree(aside, ignore_errors=True)
 
 
-def _save(prefix, tensors):
-    """Writes both files, and brings them to the disk: no rename shall survive a power cut that the content does not."""
+def remove_replaced(prefix: str):
+    """Removes files of data that the .index of a checkpoint does not mean; where it has none, nothing."""
+    meant = _number_meant(prefix)
+    for path in [path for number, paths in _shards(prefix).items() if number != meant is not None for path in paths]:
+        os.remove(path)
+
+
+def _number_meant(prefix):
+    """Returns of how many files of data the .index speaks; None where there is no index, or one that is damaged."""
+    from google.protobuf import message
+
+    try:
+        return tf1_index.num_shards(f"{prefix}.index")
+    except (OSError, ValueError, IndexError, message.DecodeError):
+        return None
+
+
+def _shards(prefix):
+    """Returns {number of files: the files of data whose names say that there are so many}."""
+    by_number = {}
+    for path in sorted(glob.glob(f"{glob.escape(prefix)}.data-*-of-*")):
+        if match := re.search(r"\.data-\d{5}-of-(\d{5})$", path):
+            by_number.setdefault(int(match[1]), []).append(path)
+    return by_number
+
+
+def _save(prefix, tensors, in_two):
+    """Writes the files, and brings them to the disk: no rename shall survive a power cut that the content does not."""
     import tensorflow as tf
 
+    names = list(tensors)
+    parts = [names[:-1], names[-1:]] if in_two else [names]
+    prefixes = [f"{prefix}.part{part}" for part in range(2)] if in_two else [prefix]
     with tf.device("CPU:0"):
-        values = [tf.convert_to_tensor(value) for value in tensors.values()]
-        slices = [""] * len(values)  # none: every tensor is whole
-        tf.raw_ops.SaveV2(prefix=prefix, tensor_names=list(tensors), shape_and_slices=slices, tensors=values)
+        for to, part in zip(prefixes, parts, strict=True):
+            values = [tf.convert_to_tensor(tensors[name]) for name in part]
+            slices = [""] * len(values)  # none: every tensor is whole
+            tf.raw_ops.SaveV2(prefix=to, tensor_names=part, shape_and_slices=slices, tensors=values)
+        if in_two:
+            tf.raw_ops.MergeV2Checkpoints(
+                checkpoint_prefixes=prefixes, destination_prefix=prefix, delete_old_dirs=False
+            )
     for path in glob.glob(f"{glob.escape(prefix)}.*"):
         with open(path, "rb+") as file:
             os.fsync(file.fileno())

@@ -50,6 +50,20 @@ def check(index: str, shards: list[str]):
         raise ValueError(f"tensors of {total} bytes in {sum(sizes)} bytes of data")
 
 
+def num_shards(index: str) -> int:
+    """Returns of how many files of data an index is, by its own word.
+
+    Raises:
+        ValueError, OSError, google.protobuf.message.DecodeError: it is damaged.
+    """
+    from tensorflow.core.protobuf import tensor_bundle_pb2 as protos
+
+    name, value = next(_rows(_read(index)), (b"nothing", b""))
+    if name:
+        raise ValueError("an index without its first entry")
+    return protos.BundleHeaderProto.FromString(value).num_shards
+
+
 def _read(path):
     if os.path.getsize(path) > _LARGEST:
         raise ValueError(f"an index of {os.path.getsize(path)} bytes")

@@ -188,7 +188,7 @@ def _optimizer(checkpoint: Checkpoint, form, paths):
     if not slots:
         raise ValueError(
             "`with_optimizer` must come with a checkpoint that holds an optimizer's state. Received "
-            f"{checkpoint.path}, which holds none."
+            f"{checkpoint.path}, which holds none; a run keeps it to its end with `keep_optimizer`."
         )
     rest = [name for name in checkpoint.left_out if name == "global_step" or name.startswith("training/")]
     rest = [name for name in rest if form in writers.WITH_TASK or name == "global_step"]

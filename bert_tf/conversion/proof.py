@@ -57,7 +57,7 @@ class Proof:
             f"  weights     {self.matched} matched, each read again the same to the bit",
             _names("not read by the target's class, not written", self.not_held),
             _names("left out, as was asked", self.left_out),
-            _names("in the source that are no weights", self.without_meaning),
+            _names("in the source besides the weights, not needed", self.without_meaning),
             *(f"  setting     {name}: {old!r} before, {new!r} after" for name, (old, new) in self.settings.items()),
             f"  outputs     largest differences on {TEXT!r}{unknown}:",
             *(f"              {name} {difference:.3g}" for name, difference in self.differences.items()),

@@ -33,6 +33,8 @@ TRAINING = (
     *_OPTIMIZER,
     Flag("save_checkpoints_steps", 1000, "Steps between two checkpoints.", "integer", low=1),
     Flag("keep_checkpoints", 5, "How many of the last checkpoints are kept.", "integer", low=1),
+    Flag("keep_optimizer", False, "Keep the optimizer's state in the run's result too; without it, the last checkpoint "
+         "and the best one hold only the model once the run has ended.", "bool"),  # fmt: skip
     Flag("gradient_accumulation_steps", 1, "Cut each batch into this many parts, to save memory; the result stays "
          "the same.", "integer", low=1),  # fmt: skip
     Flag("rematerialize", False, "Compute activations again in the backward pass, to save memory.", "bool"),
@@ -40,6 +42,8 @@ TRAINING = (
     Flag("use_xla", "auto", "Compile with XLA; auto: with a GPU or TPU only.", choices=names.USE_XLA),
     Flag("seed", 0, "For new weights, the order of the examples and dropout.", "integer", low=0),
     Flag("deterministic", False, "The same command gives the same weights, bit for bit; may be slower.", "bool"),
+    Flag("tracking", None, "Tell losses and scores to Weights & Biases or MLflow too; the package must be installed.",
+         choices=names.TRACKERS),  # fmt: skip
     *SAVE,
 )
 

@@ -9,6 +9,7 @@ from bert_tf.export.trained import export_trained
 from bert_tf.lora import Lora
 from bert_tf.model_files import Description, save_description
 from bert_tf.programs.devices import prepare as prepare_devices
+from bert_tf.programs.ending import tell_next_of_task
 from bert_tf.programs.models import describe_model, task_paths
 from bert_tf.programs.saving import check_formats, save_formats
 from bert_tf.settings import Settings
@@ -19,11 +20,11 @@ from bert_tf.teachers.fine_tuning import check_teacher, with_teacher
 from bert_tf.training.batching import batching_of
 from bert_tf.training.cluster import by_chief, is_chief
 from bert_tf.training.fine_tuning import fine_tuning_config
-from bert_tf.training.history import History
 from bert_tf.training.job import Job
 from bert_tf.training.layer_rates import ALL
 from bert_tf.training.output import prepare as prepare_output
 from bert_tf.training.run_record import RunRecord
+from bert_tf.training.tracking import check_tracking, make_history, tracked
 
 
 def run_task(kind: type[FineTuned], settings: Settings):
@@ -37,6 +38,7 @@ def run_task(kind: type[FineTuned], settings: Settings):
         ValueError: settings, files or checkpoints are not as they must be.
     """
     check_stopping(settings)
+    check_tracking(settings)
     check_teacher(settings)
     strategy, use_xla = prepare_devices(settings)
     model = with_adapters(describe_model(settings), settings)
@@ -62,13 +64,16 @@ def run_task(kind: type[FineTuned], settings: Settings):
         read = {split: {"file": os.fspath(each.path), "rows": len(each)} for split, each in data.examples.items()}
         files = {split: [each["file"]] for split, each in read.items()}
         record = RunRecord(task.name, settings, model.config, model.tokenizer, files, config.identity())
-        job = Job(trainable, config, History(settings.output_dir, settings.given_values(), read, record))
+        job = Job(trainable, config, make_history(settings, read, record))
         run = FineTuning(settings, model, data, rows, as_trained, job, use_xla)
-        run.train_or_restore()
-        run.score_and_answer()
+        with tracked(job.history):
+            run.train_or_restore()
+            run.score_and_answer()
     save_formats(settings, strategy)
     if settings.do_export and is_chief(strategy):
         export_trained(settings.output_dir, settings.export_dir, settings.export_dtype, as_trained)
+    if settings.do_train and is_chief(strategy):
+        tell_next_of_task(settings, job.global_step)
 
 
 @dataclasses.dataclass

@@ -3,7 +3,6 @@
 import ast
 import difflib
 import importlib
-import os
 import pathlib
 import sys
 from collections.abc import Sequence
@@ -66,7 +65,6 @@ def start(name: str, words: Sequence[str] | None = None):
         name: one of `PROGRAMS`.
         words: its flags and arguments; None: those of this process, a script that stands for the program.
     """
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # TensorFlow greets with a screenful otherwise
     from bert_tf.programs import program
 
     if words is not None:

@@ -28,6 +28,7 @@ from bert_tf.training.loop import RunConfig
 from bert_tf.training.output import prepare
 from bert_tf.training.run_config import make_run_config
 from bert_tf.training.run_record import RunRecord, settings_of
+from bert_tf.training.tracking import check_tracking, make_history
 from bert_tf.training.will_it_fit import available_memory, warn_if_too_large
 
 _GENERATOR = "generator"  # in the output directory: the model that was trained beside the other
@@ -88,6 +89,7 @@ class Pretraining:
         Raises:
             ValueError: they are not there, or do not fit each other or the objective.
         """
+        check_tracking(settings)
         objective, plan = objective_of(settings), phases.plan_of(settings)
         objective.check_records(settings.objective, plan.all_records if settings.do_train else [])
         held_out = phases.held_out_of(settings, plan)
@@ -162,7 +164,7 @@ class Pretraining:
         files = {"train": self.plan.paths, "held_out": self.held_out.paths}
         model = self.model
         record = RunRecord("pretraining", self.settings, model.config, model.tokenizer, files, run.identity())
-        return History(self.settings.output_dir, self.settings.given_values(), record=record)
+        return make_history(self.settings, record=record)
 
     def begin(self, built):
         """Makes the output directory, once the model is built and nothing prevents training it."""

@@ -9,15 +9,16 @@ A program is a module of this room with
 import contextlib
 import errno
 import logging as standard_logging
-import os
 import re
 import sys
 from collections.abc import Iterable
 
 from absl import app, flags, logging
 
+from bert_tf.greetings import left_out
 from bert_tf.names import OF_TRAINING
 from bert_tf.programs.devices import strategy_name
+from bert_tf.progress import erased, use_bars
 from bert_tf.settings import Flag, Settings
 
 _TPU_ADDRESS = ("tpu_name", "tpu_zone", "gcp_project", "master")  # where the TPU of --distribution_strategy=tpu is
@@ -33,7 +34,6 @@ def run(program):
     Args:
         program: its module.
     """
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # TensorFlow greets with a screenful otherwise
     table = {flag.name: flag for flag in program.FLAGS}
     with _defined(flags.FLAGS, table.values(), program):
         app.run(lambda argv: _run_main(program, read_settings(flags.FLAGS, table), argv[1:]))
@@ -85,7 +85,7 @@ class _Formatter(standard_logging.Formatter):
         self._names = frozenset(names)
 
     def format(self, record):
-        return in_flags(super().format(record), self._names)
+        return erased() + in_flags(super().format(record), self._names)
 
 
 @contextlib.contextmanager
@@ -113,13 +113,16 @@ def _run_main(program, settings, words):
     logging.set_verbosity(logging.INFO)
     logging.use_absl_handler()
     logging.get_absl_handler().setFormatter(_Formatter(names))
+    use_bars()
     takes_texts = getattr(program, "TAKES_TEXTS", False)
     warn_of_ignored(settings, [flag.name for flag in program.FLAGS if flag.help == NO_EFFECT])
     try:
         if words and not takes_texts:
             raise ValueError(f"Everything must be given as --flag=value. Received: {' '.join(words)}")
         check_actions(settings, program.FLAGS)
-        program.main(settings, *([words] if takes_texts else []))
+        # Several workers, and a TPU, must join before TensorFlow is used for anything.
+        with left_out(warm_up=strategy_name(settings) in ("default", "mirrored")):
+            program.main(settings, *([words] if takes_texts else []))
     except Exception as error:
         if not _tell(error, settings):
             raise

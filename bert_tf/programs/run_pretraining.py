@@ -11,6 +11,7 @@ from bert_tf.flags.model import MODEL
 from bert_tf.flags.pretraining import PRETRAINING
 from bert_tf.flags.training import TRAINING
 from bert_tf.programs import devices
+from bert_tf.programs.ending import tell_next_of_pretraining
 from bert_tf.programs.saving import save_formats
 from bert_tf.settings import with_attributes
 
@@ -21,6 +22,7 @@ FLAGS = (*with_attributes(MODEL, "vocab_file", help=_VOCABULARY), *TRAINING, *PR
 def main(settings):
     """Trains and scores, or says whether the training would fit."""
     from bert_tf.programs.pretraining import Pretraining, complete
+    from bert_tf.training.cluster import is_chief
 
     settings = complete(settings)
     strategy, use_xla = devices.prepare(settings)
@@ -32,26 +34,32 @@ def main(settings):
         if settings.dry_run:
             _tell_whether_it_fits(pretraining, task)
             return
-        _train_and_score(pretraining, task, run, batches, scored)
+        step = _train_and_score(pretraining, task, run, batches, scored)
     save_formats(settings, strategy)
+    if settings.do_train and is_chief(strategy):
+        tell_next_of_pretraining(settings, step)
 
 
 def _train_and_score(pretraining, task, run, batches, scored):
+    """Returns the step of the result."""
     from bert_tf.training.cluster import by_chief
     from bert_tf.training.job import Job
     from bert_tf.training.output import prepare
     from bert_tf.training.scoring import Scoring
+    from bert_tf.training.tracking import tracked
 
     settings = pretraining.settings
     job, scoring = Job(task, run, pretraining.history(run)), Scoring(scored)
-    if settings.do_train:
-        job.train(batches, pretraining.begin, scoring if settings.eval_file else None)
-        pretraining.save_generator()
-    else:
-        job.restore()
-        by_chief(prepare, settings.output_dir)
-    if settings.do_eval:
-        _score(settings, job, scoring)
+    with tracked(job.history):
+        if settings.do_train:
+            job.train(batches, pretraining.begin, scoring if settings.eval_file else None)
+            pretraining.save_generator()
+        else:
+            job.restore()
+            by_chief(prepare, settings.output_dir)
+        if settings.do_eval:
+            _score(settings, job, scoring)
+    return job.global_step
 
 
 def _score(settings, job, scoring):

@@ -7,7 +7,7 @@ import tensorflow as tf
 from absl import logging
 
 from bert_tf.evaluation.metrics import higher_is_better
-from bert_tf.progress import clock
+from bert_tf.progress import Bar, clock
 from bert_tf.training import cluster
 
 _COUNTS = {"skipped", "skipped_in_a_row", "examples", "tokens"}  # results of a step that are no curves of their own
@@ -34,6 +34,8 @@ class Events:
 class Progress:
     """Logs loss, rate and time left, and writes them for TensorBoard to `output_dir`/train.
 
+    On a terminal they stand beside a bar, and only the last line is logged.
+
     Args:
         run: a `RunConfig`.
         every: steps between two lines; by default some fifty lines a run.
@@ -49,6 +51,7 @@ class Progress:
         self.run, self.history = run, history
         self.every = every or max(1, min(100, run.num_train_steps // 50))
         self.events = Events(run.output_dir, "train")
+        self.bar, self.line = Bar(), ""
         self.why_skipped = "bad steps skipped" if run.step.guard else "steps skipped (gradients overflowed)"
         self.since = None  # seconds on the watch at the last line; the first step is not timed, for it builds the graph
         self.steps = []  # results since the last line: to read a number waits for the device, so they are read there
@@ -63,6 +66,8 @@ class Progress:
             self.since, self.untimed = state.watch.seconds(), 1
         elif step % self.every == 0 or step == self.run.num_train_steps:
             self._report(step, state)
+        if step < self.run.num_train_steps:
+            self.bar.draw(step / self.run.num_train_steps, f"step {step}/{self.run.num_train_steps}  {self.line}")
 
     def _report(self, step, state):
         means, timed = _means(self.steps), self.steps[self.untimed :]
@@ -72,11 +77,12 @@ class Progress:
         rates = {name: sum(int(results[name]) for results in timed) / seconds for name in ("examples", "tokens")}
         left = self._seconds_left(step, seconds / len(timed), state.watch.paused)
         self.since, self.steps, self.untimed, self.skipped = now, [], 0, self.skipped + skipped
-        logging.info(
-            "step %d/%d  loss %.4f%s  %.1f examples/s  %.0f tokens/s  %s left%s",
-            *(step, self.run.num_train_steps, means["loss"], _parts(means), *rates.values(), clock(left)),
+        self.line = "loss {:.4f}{}  {:.1f} examples/s  {:.0f} tokens/s  {} left{}".format(
+            *(means["loss"], _parts(means), *rates.values(), clock(left)),
             f"  {self.skipped} {self.why_skipped}" if self.skipped else "",
         )
+        if not self.bar.is_shown or step == self.run.num_train_steps:
+            logging.info("step %d/%d  %s", step, self.run.num_train_steps, self.line)
         values = means | {f"{name}_per_second": rate for name, rate in rates.items()}
         values["learning_rate"] = float(state.optimizer.learning_rate)
         self.events.write(step, values)

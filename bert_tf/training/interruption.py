@@ -1,12 +1,24 @@
 """An orderly end: after SIGTERM or Ctrl-C the running step is finished, and the loop saves and stops."""
 
 import contextlib
+import os
 import signal
 import threading
+
+from absl import logging
 
 from bert_tf.training import cluster
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
+_PATIENCE = 5  # seconds in which a second Ctrl-C must get through to Python, else the process is ended from outside it
+_WHAT_FOLLOWS = (
+    "the step in hand is finished and its checkpoint saved, then the run ends; the same command goes on from there. "
+    "Ctrl-C again ends now, and loses what was done since the last checkpoint."
+)
+
+
+def _cause(number):
+    return "Ctrl-C" if number == signal.SIGINT else signal.Signals(number).name
 
 
 class Stopped(SystemExit):
@@ -14,11 +26,12 @@ class Stopped(SystemExit):
 
     Attributes:
         signal: the `signal.Signals`.
+        cause: what it is called in the log.
     """
 
     def __init__(self, number: int):
         super().__init__(128 + number)
-        self.signal = signal.Signals(number)
+        self.signal, self.cause = signal.Signals(number), _cause(number)
 
 
 class Interruption:
@@ -28,22 +41,52 @@ class Interruption:
     makes all of them stop at one step, whichever got it. A second Ctrl-C ends the program at once, without a save;
     a second SIGTERM does nothing, since those who send it often send two.
 
+    The first signal is acknowledged in the log at once, by a thread: Python itself hears of a signal only when the step
+    is made, and the first step may take minutes to compile.
+
     In a thread that is not the main one Python knows no signals, and nothing happens.
     """
 
     def __init__(self):
         self._alone = cluster.num_workers() == 1
         self._noted = self._held = 0
-        self._before = {}
+        self._over, self._left = threading.Event(), contextlib.ExitStack()
 
     def __enter__(self):
         if threading.current_thread() is threading.main_thread():
-            self._before = {number: signal.signal(number, self._note) for number in _SIGNALS}
+            for number in _SIGNALS:
+                self._left.callback(signal.signal, number, signal.signal(number, self._note))
+            self._listen()
         return self
 
     def __exit__(self, *error):
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
+        self._over.set()
+        self._left.close()
+
+    def _listen(self):
+        """Lets a thread hear of signals as they come: Python's C part writes their numbers to a pipe."""
+        reading, writing = os.pipe()
+        os.set_blocking(writing, False)
+        thread = threading.Thread(target=self._acknowledge, args=(reading,), daemon=True)
+        self._left.callback(thread.join)
+        self._left.callback(os.close, writing)
+        self._left.callback(signal.set_wakeup_fd, signal.set_wakeup_fd(writing, warn_on_full_buffer=False))
+        thread.start()
+
+    def _acknowledge(self, reading):
+        came = 0
+        with open(reading, "rb", buffering=0) as numbers:
+            while number := numbers.read(1):
+                if number[0] not in _SIGNALS:
+                    continue
+                came += 1
+                if came == 1:
+                    logging.warning("%s: %s", _cause(number[0]), _WHAT_FOLLOWS)
+                elif number[0] == signal.SIGINT:
+                    logging.warning("Ctrl-C again: ending now, without saving.")
+                    if not self._over.wait(_PATIENCE):
+                        logging.flush()
+                        os._exit(128 + signal.SIGINT)
 
     @contextlib.contextmanager
     def held(self):

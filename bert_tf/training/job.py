@@ -19,6 +19,7 @@ from bert_tf.training.actions import KeepBest, Progress, ScoreCheckpoints
 from bert_tf.training.history import History
 from bert_tf.training.loop import RunConfig, fit
 from bert_tf.training.scoring import Scorer, Scoring
+from bert_tf.training.state import END, is_of_model
 
 
 @dataclasses.dataclass
@@ -82,6 +83,8 @@ class Job:
         self.model, self.global_step = state.model, state.ended_at or run.num_train_steps
         if keep_best:
             self._take_best()
+        if not run.keep_optimizer:
+            cluster.by_chief(self._drop_optimizer, state.ended_at or run.num_train_steps)
         cluster.by_chief(self.checkpoints.point_to, self.global_step)
 
     def restore(self):
@@ -165,6 +168,14 @@ class Job:
             self._load(self.checkpoints.prefix(best.step))
             self.global_step = best.step
             logging.info("The best by %s is step %d: %.5f", best.metric, best.step, best.value)
+
+    def _drop_optimizer(self, last):
+        """Takes what only more steps would need out of the checkpoints of the last step and of the result."""
+        for step in {last, self.global_step}:
+            try:
+                self.checkpoints.shrink(step, is_of_model, END if step == last else {})
+            except ValueError as error:  # the disk is full: the run has its result all the same
+                logging.warning("%s The checkpoint keeps the optimizer's state.", error)
 
     def _scorer_of(self, model):
         if self._scorer is None or self._scorer.model is not model:

@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import itertools
+import time
 from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
@@ -35,6 +36,7 @@ class RunConfig:
         init_checkpoint: weights to start from, or None.
         save_checkpoints_steps: steps between two checkpoints.
         keep_checkpoints: how many of the last ones stay.
+        keep_optimizer: once the run has ended, its result still has what only more steps would need.
         anew: do not continue the run that lies in output_dir.
         optimizer, schedule: names in `OPTIMIZERS` and `SCHEDULES`.
         adam: the optimizer's numbers.
@@ -58,6 +60,7 @@ class RunConfig:
     init_checkpoint: str | None = None
     save_checkpoints_steps: int = 1000
     keep_checkpoints: int = 5
+    keep_optimizer: bool = False
     anew: bool = False
     optimizer: str = "adamw"
     schedule: str = "linear"
@@ -141,6 +144,8 @@ def fit(task, run: RunConfig, batches: Callable, actions: Iterable[Callable] = (
     cluster.check_same(start, "step to begin at")
     if start == run.num_train_steps:
         logging.info("All %d steps of this run are made: there is nothing to train.", start)
+    elif state.ended_at is not None:
+        logging.info("This run has ended early, after step %d: there is nothing to train.", start)
     with Interruption() as interruption:
         while start is not None:
             rollbacks = [int(state.step.guard.rollbacks.numpy())] if run.rollback else []
@@ -170,17 +175,27 @@ def _make_optimizer(run, model):
     return optimizer
 
 
+def _compile(step, batch):
+    """Makes the first step of this process, in which TensorFlow traces and compiles all of them."""
+    logging.info("Compiling the first step; the others take a small part of its time.")
+    begin = time.perf_counter()
+    results = first_step(step, batch)
+    logging.info("Compiled, and the first step made, in %.1f s.", time.perf_counter() - begin)
+    return results
+
+
 def _steps(state, run, start, batches, checkpoints, actions, interruption):
     """Makes the steps after `start`. Returns the step to go on from where the run went back, else None."""
     last_step = saved = start
-    make = functools.partial(first_step, state.step)
+    make = functools.partial(_compile, state.step)
 
     def save(after=None):
         nonlocal saved
         with state.watch.pause(after):
             if run.rollback:
                 run.rollback.protect(last_step, state, checkpoints, run)
-            cluster.by_chief(checkpoints.save, last_step, state.tensors())
+            ended = last_step == run.num_train_steps and not run.keep_optimizer
+            cluster.by_chief(checkpoints.save, last_step, state.tensors(ended))
         saved = last_step
 
     if run.rollback and start == 0:
@@ -205,7 +220,7 @@ def _steps(state, run, start, batches, checkpoints, actions, interruption):
     except Stopped as stopped:
         if saved != last_step:
             save()
-        name = stopped.signal.name
-        logging.warning("%s: stopped after step %d. The same command goes on from there.", name, last_step)
+        cause = stopped.cause
+        logging.warning("%s: stopped after step %d. The same command goes on from there.", cause, last_step)
         raise
     return None

@@ -17,6 +17,7 @@ _OWN = (
     "task.json",
     "history.jsonl",
     "run.json",
+    "tracking.json",
     "report.html",
     "train/events.out.tfevents.*",
     "eval/events.out.tfevents.*",

@@ -4,6 +4,7 @@ import dataclasses
 import json
 import re
 
+import numpy as np
 import tensorflow as tf
 from absl import logging
 
@@ -16,6 +17,11 @@ from bert_tf.training.will_it_fit import available_memory, check_weights
 
 _SETTINGS = "training/settings"
 _BESIDE_MEAN = "training/unaveraged/"  # before the name of a weight whose mean has the name itself
+_ENDED = "training/ended"  # is there where the run has ended, and what only more steps would need is gone
+_SLOTS = ("/adam_m", "/adam_v")
+
+
+END = {_ENDED: np.int64(1)}
 
 
 @dataclasses.dataclass
@@ -25,7 +31,8 @@ class TrainingState:
     Attributes:
         model, optimizer, step: of the run.
         settings: what must not change between a run and its continuation, for the same steps to follow.
-        ended_at: the step after which the run ends before its time; None: it does not. Actions set it.
+        ended_at: the step after which the run ends before its time, or ended long ago; None: it does not. Actions set
+            it.
         watch: runs while steps are made, and not while checkpoints are saved and scored.
     """
 
@@ -36,15 +43,20 @@ class TrainingState:
     ended_at: int | None = None
     watch: Stopwatch = dataclasses.field(default_factory=Stopwatch)
 
-    def tensors(self) -> dict:
-        """Returns {name: variable or tensor}: everything, as `store.Store.save` takes it."""
+    def tensors(self, ended: bool = False) -> dict:
+        """Returns {name: variable or tensor}, as `store.Store.save` takes it.
+
+        Args:
+            ended: no step will follow, and what only the next one would need is left out; False: everything.
+        """
         named = self._weights()
         for path, slot in self.optimizer.slots(self.model.trainable_variables).items():
             path, kind = path.rsplit("/", 1)
             named[f"{names.TF1.from_ours(path)}/{kind}"] = slot
         named["global_step"] = self.optimizer.iterations
         named |= {f"training/{name}": variable for name, variable in self.step.variables().items()}
-        return named | {_SETTINGS: tf.constant(json.dumps(self.settings, sort_keys=True))}
+        named |= {_SETTINGS: tf.constant(json.dumps(self.settings, sort_keys=True))}
+        return {name: value for name, value in named.items() if is_of_model(name)} | END if ended else named
 
     def _weights(self):
         """Returns {name: variable} of the model; of averaged weights, the means: whoever reads a model wants them."""
@@ -56,7 +68,7 @@ class TrainingState:
         return named
 
     def restore(self, saved: dict, path: str):
-        """Assigns what `tensors` saved.
+        """Assigns what `tensors` saved; where that is the end of the run, `ended_at` says so.
 
         Raises:
             ValueError: the run had other settings, or another model.
@@ -64,13 +76,24 @@ class TrainingState:
         then = json.loads(saved[_SETTINGS]) if _SETTINGS in saved else None
         if then != self.settings:
             raise ValueError(_changed(path, then, self.settings))
-        here = {name: variable for name, variable in self.tensors().items() if name != _SETTINGS}
+        beside = {_SETTINGS, _ENDED}
+        here = {name: variable for name, variable in self.tensors(_ENDED in saved).items() if name not in beside}
         if missing := sorted(here.keys() - saved.keys()):
-            raise ValueError(f"{path} must hold the whole state of this run. Received one without {missing[:10]}.")
-        if extra := sorted(saved.keys() - here.keys() - {_SETTINGS}):
+            raise ValueError(
+                f"{path} must hold the whole state of this run. Received one without {missing[:10]}; give back a newer "
+                "checkpoint, or pass `overwrite_output_dir` to begin anew."
+            )
+        if extra := sorted(saved.keys() - here.keys() - beside):
             raise ValueError(f"{path} must hold the state of this run's model and no more. Received also {extra[:10]}.")
         for name, variable in here.items():
             variable.assign(saved[name])
+        if _ENDED in saved:
+            self.ended_at = int(saved["global_step"])
+
+
+def is_of_model(name: str) -> bool:
+    """Says whether a run that has ended still needs what its checkpoints have under this name."""
+    return not name.endswith(_SLOTS) and not name.startswith(_BESIDE_MEAN)
 
 
 def _changed(path, then, now):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from bert_tf.checkpoints import tf1
-from bert_tf.checkpoints.convert import load
+from bert_tf.checkpoints.convert import Report, load
 from tests.checkpoints import fakes
 
 
@@ -29,7 +29,7 @@ def test_everything_comes_in(directory, weights):
         path: value.tolist() for path, value in weights.items()
     }
     assert sorted(report.loaded) == sorted(weights)
-    assert str(report) == f"Loaded 46 variables from {directory}/model.safetensors; 0 names that mean no weight."
+    assert str(report) == f"Loaded 46 variables from {directory}/model.safetensors."
 
 
 def test_keras_variables(directory, weights):
@@ -72,7 +72,19 @@ def test_excuses(directory, weights):
         "classifier/output_weights, classifier/output_bias; 7 in the checkpoint, not used: "
         "cls/predictions/output_bias, cls/predictions/transform/LayerNorm/beta, "
         "cls/predictions/transform/LayerNorm/gamma, "
-        "cls/predictions/transform/dense/bias, ...; 0 names that mean no weight."
+        "cls/predictions/transform/dense/bias, ..."
+    )
+
+
+def test_what_is_no_weight_is_named_in_plain_words():
+    def said(*names):
+        return str(Report("m.bin", ["a", "b"], [], [], list(names))).removeprefix("Loaded 2 variables from m.bin")
+
+    one = "; 1 entry of the file is no weight of its own (a buffer, a counter or a second name): position_ids."
+    assert said("position_ids") == one
+    assert said("step", "v", "w", "x", "y") == (
+        "; 5 entries of the file are no weights of their own (an optimizer's state, counters, second names): "
+        "step, v, w, x, ..."
     )
 
 

@@ -3,6 +3,7 @@
 import logging
 import os
 import resource
+import signal
 import subprocess
 import sys
 
@@ -11,6 +12,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.checkpoints.store import Store
+from tests import processes
 
 
 def _tensors(step):
@@ -111,6 +113,56 @@ def test_what_a_killed_save_left_is_cleaned(tmp_path):
     assert store.latest() == (1, store.prefix(1))
     _save(store, 3)
     assert store.steps() == [1, 3] and not set(left) & set(os.listdir(tmp_path))
+
+
+STATE = {"weight": np.full([300], 5, np.float32), "weight/adam_m": np.ones([300], np.float32), "step": np.int64(5)}
+
+
+def _shrink(folder, kill_at=None):
+    """Takes what is called adam_m out of step 5; `kill_at`: the process dies before so many files were touched."""
+    touched = []
+
+    def dying(function):
+        def call(*paths):
+            if len(touched) == kill_at:
+                os.kill(os.getpid(), signal.SIGKILL)
+            touched.append(paths)
+            return function(*paths)
+
+        return call
+
+    for name in ("replace", "remove"):
+        setattr(os, name, dying(getattr(os, name)))
+    Store(folder).shrink(5, lambda name: not name.endswith("adam_m"), {"ended": np.int64(1)})
+
+
+@pytest.mark.parametrize("kill_at", [0, 1, 2, 3])  # two files of data, the index, the old data
+def test_killed_while_it_is_made_smaller_a_checkpoint_is_the_old_one_or_the_new(tmp_path, kill_at):
+    store = Store(tmp_path)
+    store.save(5, STATE)
+    died = processes.start(_shrink, os.fspath(tmp_path), kill_at)
+    died.join()
+    assert died.exitcode == -signal.SIGKILL
+    step, prefix = store.latest()
+    there = store.restore(prefix)
+    assert step == 5 and there.keys() == (STATE.keys() if kill_at < 3 else {"weight", "step", "ended"})
+    assert (there["weight"] == 5).all() and tf.train.load_checkpoint(prefix).get_tensor("step") == 5
+    store.shrink(5, lambda name: not name.endswith("adam_m"), {"ended": np.int64(1)})
+    store.save(6, STATE)
+    there = store.restore(prefix)
+    assert there.keys() == {"weight", "step", "ended"} and (there["weight"] == 5).all()
+    assert sorted(os.listdir(tmp_path)) == ["checkpoint"] + [f"model.ckpt-{file}" for file in (
+        "5.data-00000-of-00002", "5.data-00001-of-00002", "5.index", "6.data-00000-of-00001", "6.index")]  # fmt: skip
+
+
+def test_what_has_nothing_to_lose_stays_as_it_is(tmp_path):
+    store = Store(tmp_path)
+    store.save(5, {"weight": np.ones(3)})
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
+    store.shrink(5, lambda name: True, {"ended": np.int64(1)})
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()} == before
+    with pytest.raises(ValueError, match="model.ckpt-7 must be a whole TF1 checkpoint"):
+        store.shrink(7, lambda name: True, {})
 
 
 def test_a_full_disk_leaves_the_old_checkpoints_and_nothing_else(tmp_path):

@@ -166,9 +166,9 @@ def test_a_pretrained_model_fills_in_as_ours_does(read):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", [*CASES, "masked_lm"])
-def test_weights_alone_are_a_third(read, case):
+def test_the_result_of_a_run_is_no_larger_than_its_weights(read, case):
     whole, weights = (
         sum(path.stat().st_size for path in folder.glob("model.ckpt-*.data-*"))
         for folder in (read[0] / case, read[0] / case / "bert_tf")
     )
-    assert weights < 0.36 * whole
+    assert 0.8 * weights < whole < 1.2 * weights

@@ -129,7 +129,8 @@ def test_the_student_is_a_checkpoint_and_the_teacher_is_no_part_of_it(said, home
     kept = read(os.fspath(home / "relations" / f"model.ckpt-{STEPS}"))
     assert not [name for name, value in kept.items() if 48 in np.shape(value)]
     assert not [name for name in kept if name.startswith("cls/")]
-    moving = {name.removesuffix("/adam_m") for name in kept if name.endswith("/adam_m")}
+    on_the_way = read(os.fspath(home / "relations" / "model.ckpt-3"))  # that of the end has no moments
+    moving = {name.removesuffix("/adam_m") for name in on_the_way if name.endswith("/adam_m")}
     assert "bert/encoder/layer_0/attention/self/query/kernel" in moving
     # Nothing that is compared depends on these.
     assert not [name for name in moving if "pooler" in name or "layer_0/output" in name or "intermediate" in name]

@@ -153,7 +153,7 @@ class Killed(Exception):
 def _run(folder, at_most=2):
     step = StepConfig(seed=3, guard=GuardConfig(warmup=3))
     return RunConfig(os.fspath(folder), 8, 16, 2, 1e-3, save_checkpoints_steps=4, keep_checkpoints=1, step=step,
-                     rollback=Rollback(after=3, at_most=at_most))  # fmt: skip
+                     rollback=Rollback(after=3, at_most=at_most), keep_optimizer=True)  # fmt: skip
 
 
 def _fit(run, bad, kill_at=None):

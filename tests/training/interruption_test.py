@@ -15,6 +15,7 @@ from bert_tf.checkpoints.store import Store
 from bert_tf.checkpoints.tf1 import read
 from bert_tf.data import dataset
 from bert_tf.tasks.classification.task import ClassificationTask
+from bert_tf.training import interruption
 from bert_tf.training.interruption import Interruption, Stopped
 from bert_tf.training.loop import RunConfig, fit
 from tests import tiny
@@ -57,6 +58,24 @@ def test_a_second_sigterm_does_not_disturb_the_save_but_a_second_ctrl_c_ends_at_
             _send(signal.SIGINT)
 
 
+def test_a_signal_is_acknowledged_while_the_step_is_still_made(monkeypatch):
+    said, heard = [], threading.Event()
+
+    def log(form, *values):
+        said.append(form % values)
+        heard.set()
+
+    monkeypatch.setattr(interruption.logging, "warning", log)
+    wakeup = signal.set_wakeup_fd(-1)
+    with pytest.raises(Stopped), Interruption() as entered:
+        with entered.held():
+            _send(signal.SIGINT)
+            assert heard.wait(60)  # of the thread that hears of it
+        entered.check()
+    assert len(said) == 1 and said[0].startswith("Ctrl-C: the step in hand is finished and its checkpoint saved, then")
+    assert signal.set_wakeup_fd(wakeup) == -1
+
+
 def test_in_another_thread_there_are_no_signals():
     entered = []
 
@@ -74,7 +93,7 @@ def test_in_another_thread_there_are_no_signals():
 def _fit(folder, signal_at=None):
     """Returns the steps whose actions were called; after those of step `signal_at` comes SIGTERM."""
     keras.utils.set_random_seed(0)
-    run = RunConfig(os.fspath(folder), 8, 8, 2, 1e-3, save_checkpoints_steps=3)
+    run = RunConfig(os.fspath(folder), 8, 8, 2, 1e-3, save_checkpoints_steps=3, keep_optimizer=True)
     order, steps = dataset.training_order(EXAMPLES.lengths, 8, 8, 0), []
 
     def watch(step, results, state):
@@ -122,6 +141,7 @@ def test_a_program_in_mid_run_saves_ends_with_143_and_goes_on(tmp_path):
             if (match := STEP.search(line)) and int(match[1]) in (40, 48, 56):  # three: those who send it may send two
                 process.send_signal(signal.SIGTERM)
     assert process.returncode == 143, log
+    assert log.count("SIGTERM: the step in hand is finished and its checkpoint saved, then the run ends;") == 1
     (stopped,) = map(int, re.findall(r"SIGTERM: stopped after step (\d+)\. The same command goes on", log))
     assert 40 <= stopped < 400 and Store(tmp_path / "parts").steps() == [stopped]
     with _start(parts) as process:

@@ -125,6 +125,21 @@ def test_random_weights_are_announced(tmp_path, caplog):
     assert "No `init_checkpoint`: training starts from random weights." in caplog.messages
 
 
+def test_a_disk_that_is_full_after_the_last_step_does_not_end_a_run_in_an_error(tmp_path, monkeypatch, caplog):
+    def full(step, is_needed, more):
+        raise ValueError(f"The checkpoint {step} must be written whole. Received: no space.")
+
+    job = _job(tmp_path)
+    job.global_step = 4
+    monkeypatch.setattr(job.checkpoints, "shrink", full)
+    with caplog.at_level(logging.WARNING):
+        job._drop_optimizer(6)
+    assert sorted(caplog.messages) == [
+        f"The checkpoint {step} must be written whole. Received: no space. The checkpoint keeps the optimizer's state."
+        for step in (4, 6)
+    ]
+
+
 def test_prepare_removes_the_run_s_own_files_only(tmp_path):
     own = ("model.ckpt-3.index", "checkpoint", "eval_results.txt", "history.jsonl", "report.html", "run.json")
     for name in (*own, "notes.txt", "train.tsv"):

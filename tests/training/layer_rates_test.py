@@ -115,6 +115,7 @@ def test_each_layer_has_its_rate_and_the_moments_are_as_ever(plain):
 
 def _run(folder, rates=None, steps=9, **changes):
     values = {"learning_rate": RATE, "save_checkpoints_steps": 1, "keep_checkpoints": 100, "layer_rates": rates}
+    values["keep_optimizer"] = True
     return RunConfig(os.fspath(folder), 8, steps, **{**values, **changes})
 
 

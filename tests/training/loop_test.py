@@ -28,6 +28,7 @@ class Killed(Exception):
 def _run(folder, steps=10, **changes):
     step = StepConfig(seed=3, accumulation=changes.pop("accumulation", 1))
     values = {"learning_rate": 1e-3, "num_warmup_steps": 2, "save_checkpoints_steps": 4, "step": step}
+    values["keep_optimizer"] = True  # to compare all of a run's state at its end
     return RunConfig(os.fspath(folder), 8, steps, **{**values, **changes})
 
 
@@ -85,6 +86,25 @@ def test_a_finished_run_makes_no_step_and_gives_its_state(tmp_path):
     assert start == 4 and int(state.optimizer.iterations.numpy()) == 4
     saved = _end(tmp_path, 4)["bert/pooler/dense/kernel"]
     assert (next(v for v in state.model.variables if v.path == "bert/pooler/dense/kernel").numpy() == saved).all()
+
+
+def test_of_a_run_that_has_ended_the_weights_stay_and_its_settings(tmp_path):
+    whole, run = _run(tmp_path / "whole", steps=5), _run(tmp_path / "small", steps=5, keep_optimizer=False)
+    _fit(whole)
+    _fit(run, kill_after=5)
+    kept, everything = _end(tmp_path / "small", 5), _end(tmp_path / "whole", 5)
+    assert everything.keys() - kept.keys() == {n for n in everything if n.endswith(("/adam_m", "/adam_v"))}
+    assert kept.keys() - everything.keys() == {"training/ended"}
+    for name in kept.keys() & everything.keys():
+        np.testing.assert_array_equal(kept[name], everything[name], err_msg=name)
+    assert any(name.endswith("/adam_m") for name in _end(tmp_path / "small", 4))  # one may still go back to it
+    begun = []
+    assert _fit(run, seed=7, on_begin=lambda start, state: begun.append((start, state))) == {}
+    ((start, state),) = begun
+    weights = {v.path.removeprefix("classifier/"): v.numpy() for v in state.model.variables}
+    assert start == state.ended_at == 5 and all((kept[name] == value).all() for name, value in weights.items())
+    with pytest.raises(ValueError, match="num_train_steps: 5 then, 9 now"):
+        _fit(_run(tmp_path / "small", steps=9))
 
 
 def test_a_checkpoint_holds_google_s_names_and_the_rest_of_the_run(tmp_path):

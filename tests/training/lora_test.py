@@ -25,7 +25,8 @@ EXAMPLES = tiny.tokenized(32)
 
 def _fit(folder, init, config=CONFIG):
     keras.utils.set_random_seed(0)
-    run = RunConfig(os.fspath(folder), 8, 4, 1, 1e-2, init_checkpoint=os.fspath(init), save_checkpoints_steps=2)
+    run = RunConfig(os.fspath(folder), 8, 4, 1, 1e-2, init_checkpoint=os.fspath(init), save_checkpoints_steps=2,
+                    keep_optimizer=True)  # fmt: skip
     order = dataset.training_order(EXAMPLES.lengths, 8, 4, 0)
     task = ClassificationTask(config, 2)
     state = fit(task, run, lambda start: dataset.batches(EXAMPLES, order[start:], 16, by_length=False))

@@ -52,7 +52,8 @@ def _fit(folder, fits, accumulation=1, kill_after=None, **step):
     task, states = Narrow(tiny.config(dropout=0.2), 2), []
     task.fits = fits
     step = StepConfig(seed=3, accumulation=accumulation, **step)
-    run = RunConfig(os.fspath(folder), 8, 4, learning_rate=1e-3, save_checkpoints_steps=2, step=step)
+    values = {"learning_rate": 1e-3, "save_checkpoints_steps": 2, "keep_optimizer": True}
+    run = RunConfig(os.fspath(folder), 8, 4, step=step, **values)
     order = dataset.training_order(EXAMPLES.lengths, 8, 4, 0)
 
     def watch(step, results, state):

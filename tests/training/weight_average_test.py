@@ -50,7 +50,7 @@ def _mean_of(weights):
 
 def _job(folder, steps=6, **changes):
     keras.utils.set_random_seed(0)
-    values = {"learning_rate": 1e-2, "save_checkpoints_steps": 3, **changes}
+    values = {"learning_rate": 1e-2, "save_checkpoints_steps": 3, "keep_optimizer": True, **changes}
     return Job(tiny.shallow(ClassificationTask)(tiny.config(), 2), RunConfig(os.fspath(folder), 8, steps, **values))
 
 
@@ -98,6 +98,19 @@ def test_the_result_is_the_mean_and_training_is_what_it_was(tmp_path, monkeypatc
     assert (again.outputs(held_out) == job.outputs(held_out)).all()
     assert "average_weights" not in plain.run.identity()
     assert not any("unaveraged" in name for name in read(str(tmp_path / "plain" / "model.ckpt-6")))
+
+
+def test_without_the_optimizer_the_mean_is_kept_and_what_training_went_on_from_is_not(tmp_path):
+    values, held_out = {"average_weights": SHARE, "keep_optimizer": False}, Batching(16).scoring(tiny.tokenized(8), 8)
+    job = _job(tmp_path, steps=2, **values)
+    assert len(_train(job)) == 2
+    saved = read(str(tmp_path / "model.ckpt-2"))
+    assert not any(name.endswith("/adam_m") or "unaveraged" in name for name in saved)
+    again = _job(tmp_path, steps=2, **values)
+    assert not _train(again)
+    for finished in (job, again):
+        np.testing.assert_array_equal(_head(finished.model), saved["output_weights"])
+    assert (again.outputs(held_out) == job.outputs(held_out)).all()
 
 
 def test_a_resumed_run_is_one_that_never_stopped_to_the_bit(tmp_path):

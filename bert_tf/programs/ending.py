@@ -1,0 +1,63 @@
+"""The last lines of a training program's log: what lies where, and the command that comes next."""
+
+import os
+import shlex
+import shutil
+import sys
+
+from absl import logging
+
+from bert_tf.settings import Settings, command_line
+
+# What a run may have left in its directory, in the order in which it is told.
+_LEFT = {
+    "eval_results.txt": "the scores",
+    "eval_predictions.tsv": "the answers beside the labels",
+    "predictions.jsonl": "the answers to --predict_file",
+    "predictions.json": "the answers by question",
+    "adapter": "the adapters alone",
+    "generator": "the generator, a model too",
+    "report.html": "the curves of the run",
+}
+
+
+def tell_end(settings: Settings, step: int, words: str, program: str, **flags):
+    """Logs where a run's results lie, and what to do with them.
+
+    Args:
+        settings: of the run.
+        step: of its result.
+        words: say what comes next, such as "To serve it".
+        program: which program comes next.
+        flags: of it.
+    """
+    folder = settings.output_dir
+    files = [f"{name} ({what})" for name, what in _LEFT.items() if os.path.exists(os.path.join(folder, name))]
+    logging.info("In %s: %s", folder, ", ".join([f"model.ckpt-{step} (the model)", *files]))
+    logging.info("%s: %s", words, shlex.join([*_bert_tf(), program, *command_line(flags)]))
+
+
+def tell_next_of_task(settings: Settings, step: int):
+    """Does so for a fine-tuned model: it is exported next, or served where it is exported."""
+    exports = settings.export_dir or os.path.join(settings.output_dir, "export")
+    if settings.do_export:
+        name = os.path.basename(os.path.abspath(settings.export_dir or settings.output_dir))
+        tell_end(settings, step, "To serve it", "serve", model_base_path=os.path.abspath(exports), model_name=name)
+    else:
+        tell_end(settings, step, "To export it for a server", "export", model=settings.output_dir, export_dir=exports)
+
+
+def tell_next_of_pretraining(settings: Settings, step: int):
+    """Does so for a pretrained model: it is fine-tuned next."""
+    folder = settings.output_dir
+    flags = {"train_file": "train.tsv", "eval_file": "dev.tsv", "init_checkpoint": folder}
+    flags |= {"output_dir": f"{folder.rstrip(os.sep)}-fine-tuned", "do_train": True, "do_eval": True}
+    tell_end(settings, step, "To fine-tune it on a table of your own", "run_classifier", **flags)
+
+
+def _bert_tf():
+    """Returns the words that start our programs here."""
+    if shutil.which("bert-tf"):
+        return ["bert-tf"]
+    script = os.path.join(os.path.dirname(sys.executable), "bert-tf")
+    return [os.path.relpath(script)] if os.path.exists(script) else [sys.executable, "-m", "bert_tf"]

@@ -1,0 +1,173 @@
+"""The history of a run in Weights & Biases or MLflow as well, by the package that the user has installed.
+
+Metrics are called as in history.jsonl, behind the kind of its lines: train/loss, eval/accuracy. A run that is continued
+is continued there too: OUTPUT_DIR/tracking.json has its id.
+"""
+
+import contextlib
+import importlib
+import json
+import math
+import os
+from collections.abc import Iterator
+
+from absl import logging
+
+from bert_tf.files import write_text
+from bert_tf.settings import Settings
+from bert_tf.training.history import History
+
+TRACKING_FILE = "tracking.json"
+
+
+class _Wandb:
+    def __init__(self, package):
+        self._package, self._run = package, None
+
+    def begin(self, name, folder, run_id, flags):
+        self._run = self._package.init(name=name, dir=folder, id=run_id, resume="allow", config=flags)
+        self._run.define_metric("*", step_metric="step")  # its own steps cannot go back, as a continued run may
+        return self._run.id
+
+    def log(self, step, values):
+        self._run.log({"step": step, **values})
+
+    def end(self, ended_well):
+        self._run.finish(exit_code=0 if ended_well else 1)
+
+
+class _Mlflow:
+    def __init__(self, package):
+        self._package = package
+
+    def begin(self, name, folder, run_id, flags):
+        run = self._package.start_run(run_id=run_id, run_name=name)
+        if run_id is None:  # it takes them once
+            self._package.log_params(flags)
+        return run.info.run_id
+
+    def log(self, step, values):
+        self._package.log_metrics(values, step=step)
+
+    def end(self, ended_well):
+        self._package.end_run("FINISHED" if ended_well else "FAILED")
+
+
+TRACKERS = {"wandb": _Wandb, "mlflow": _Mlflow}  # by the name of the package too
+
+
+def check_tracking(settings: Settings):
+    """Raises ValueError where the package of the setting `tracking` cannot be imported."""
+    if name := settings.get("tracking"):
+        _package(name)
+
+
+def make_history(settings: Settings, *args, **kwargs) -> History:
+    """Returns the `History` of a run; with the setting `tracking`, one that is told elsewhere too.
+
+    Args:
+        settings: of the program.
+        args, kwargs: of `History`, after the flags.
+
+    Raises:
+        ValueError: as `check_tracking`.
+    """
+    parts = settings.output_dir, settings.given_values(), *args
+    if name := settings.get("tracking"):
+        return TrackedHistory(name, *parts, **kwargs)
+    return History(*parts, **kwargs)
+
+
+class TrackedHistory(History):
+    """A `History` that is told to a tracker too; where that cannot be reached later on, a warning says so.
+
+    Args:
+        tracker: a key of `TRACKERS`.
+        args, kwargs: of `History`.
+    """
+
+    def __init__(self, tracker: str, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self._name, self._tracker, self._begun = tracker, TRACKERS[tracker](_package(tracker)), False
+
+    def start(self, step: int, origin: str | None):
+        """Does so there too; where the run went back, it is the same run.
+
+        Raises:
+            ValueError: no run can be begun there, or as `History.start`.
+        """
+        super().start(step, origin)
+        if self._begun:
+            return
+        path, name = os.path.join(self._directory, TRACKING_FILE), os.path.basename(os.path.abspath(self._directory))
+        known = _read(path)
+        try:
+            known[self._name] = self._tracker.begin(name, self._directory, known.get(self._name), self._flags)
+        except Exception as error:  # of whatever class that package has
+            raise ValueError(
+                f"`tracking={self._name}` must be able to begin a run. Received: {error}; log in, or set where it "
+                "keeps its runs, as its own documentation says, or leave it out."
+            ) from error
+        write_text(path, json.dumps(known) + "\n")
+        self._begun = True
+
+    def trained(self, step: int, values: dict):
+        super().trained(step, values)
+        self._log("train", step, values)
+
+    def evaluated(self, step: int, scores: dict):
+        super().evaluated(step, scores)
+        self._log("eval", step, scores)
+
+    def end(self, ended_well: bool):
+        """Ends the run there, if it was begun."""
+        if self._begun:
+            self._begun = False
+            self._try(self._tracker.end, ended_well)
+
+    def _log(self, kind, step, values):
+        if self._begun:
+            finite = {f"{kind}/{name}": float(value) for name, value in values.items() if math.isfinite(value)}
+            self._try(self._tracker.log, int(step), finite)
+
+    def _try(self, function, *args):
+        try:
+            function(*args)
+        except Exception as error:  # a run of days does not end for want of its copy elsewhere
+            logging.warning("`tracking=%s` has missed something: %s. Training goes on.", self._name, error)
+
+
+@contextlib.contextmanager
+def tracked(history: History) -> Iterator[None]:
+    """Ends the run at the tracker, if there is one, with the block: well, or by an error or a signal."""
+    end = history.end if isinstance(history, TrackedHistory) else lambda ended_well: None
+    try:
+        yield
+    except BaseException:
+        end(False)
+        raise
+    end(True)
+
+
+def _package(name):
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise ValueError(
+            f"`tracking={name}` must find the package {name}. Received: {error}; install it with "
+            f"`pip install {name}`, or leave `tracking` out."
+        ) from error
+
+
+def _read(path):
+    """Returns {tracker: id of the run there}."""
+    if not os.path.exists(path):
+        return {}
+    with open(path, encoding="utf-8") as file:
+        try:
+            return dict(json.load(file))
+        except (ValueError, TypeError) as error:
+            raise ValueError(
+                f"{path} must hold the ids of the run's trackers as JSON. Received: {error}; delete it to begin new "
+                "runs there."
+            ) from error
