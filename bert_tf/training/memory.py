@@ -26,6 +26,8 @@ class StepShape:
         generator: of a second encoder that is trained in the same step, on the same rows, and whose alone the loss over
             the vocabulary is; None: there is none.
         averages_weights: a mean of the weights is kept beside them.
+        trainable: how many of the numbers training moves; None: all.
+        rows_per_example: rows that an example has, such as one for each choice.
     """
 
     config: EncoderConfig
@@ -39,10 +41,12 @@ class StepShape:
     rematerialize: bool = False
     generator: EncoderConfig | None = None
     averages_weights: bool = False
+    trainable: int | None = None
+    rows_per_example: int = 1
 
     @property
     def micro_batch(self) -> int:
-        """Rows that a replica computes with at once."""
+        """Examples that a replica computes with at once, of `rows_per_example` rows each."""
         return self.batch_size // (self.replicas * self.accumulation)
 
     def with_micro_batch(self, rows: int) -> "StepShape":
@@ -96,12 +100,13 @@ def estimate(step: StepShape) -> Estimate:
     """
     c, mixed = step.config, step.precision != "float32"
     numbers = step.parameters * FLOAT32
+    moved = numbers if step.trainable is None else step.trainable * FLOAT32
     table = c.vocab_size * c.hidden_size * FLOAT32  # its gradient: one of the look-up, one of the decoder, their sum
     return Estimate(
         weights=numbers * (1 + step.averages_weights) + mixed * numbers // 2,
-        optimizer=2 * numbers,
-        gradients=numbers * (2 if step.accumulation > 1 else 1) + table * (2 if step.max_predictions else 1),
-        activations=step.micro_batch * sum(map(_activations, _networks(step))),
+        optimizer=2 * moved,
+        gradients=moved * (2 if step.accumulation > 1 else 1) + table * (2 if step.max_predictions else 1),
+        activations=step.micro_batch * step.rows_per_example * sum(map(_activations, _networks(step))),
         runtime=_RUNTIME,
     )
 

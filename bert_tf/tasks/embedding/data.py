@@ -3,6 +3,7 @@
 import dataclasses
 
 from bert_tf.data import cells, glue, tables
+from bert_tf.data.checks.samples import Sample, Table
 from bert_tf.data.rows import where
 from bert_tf.settings import Settings
 from bert_tf.tasks.embedding.losses import LOSSES
@@ -52,6 +53,18 @@ def read_data(settings: Settings, kinds) -> EmbeddingData:
     if "train" in examples and LOSSES[settings.loss].binary:
         _check_binary(examples["train"], settings.loss)
     return EmbeddingData(examples)
+
+
+def samples(data: EmbeddingData, settings: Settings) -> dict[str, Sample]:
+    """Returns what is checked of the texts; see `FineTuned.samples`."""
+    table = None if settings.task_name else Table(settings.header, settings.text_column, settings.label_column)
+
+    def sample(groups):
+        names = ("text_a", "text_b", "text_c")
+        texts = dict(zip(names, groups.texts, strict=False))
+        return Sample(groups.path, lambda i: where(groups.path, groups.lines[i]), texts, groups.scores, target="score", table=table)
+
+    return {split: sample(groups) for split, groups in data.examples.items()}
 
 
 def evaluates_by_score(settings: Settings) -> bool:
