@@ -29,8 +29,8 @@ class DataChecks:
             rows: split -> `dataset.Tokenized`, or what has its face.
         """
         cuts = {split: getattr(each, "cut", None) for split, each in rows.items()}
-        windows = self._settings.get("long_text", "window") != "window"
-        self._add(look_at_rows(self.samples, cuts, has_windows_to_offer=not windows))
+        offers_windows = self._settings.get("long_text", "window") != "window"
+        self._add(look_at_rows(self.samples, cuts, offers_windows))
 
     def refuse(self):
         """Raises ValueError where there are warnings and `strict_data` does not let them pass."""

@@ -47,7 +47,7 @@ def count_labels(sample: Sample) -> dict[str, int]:
     labels = sample.labels or ()
     if len(labels) and not isinstance(labels[0], str):
         labels = (name for names in labels for name in names)
-    return collections.Counter(labels)
+    return dict(collections.Counter(labels))
 
 
 def _spellings(sample, counts):
@@ -83,7 +83,10 @@ def _too_many(sample, counts):
 
 
 def _rare(sample, counts):
-    rare = {name: count for name, count in counts.items() if count <= _RARE}
+    together = collections.Counter()
+    for name, count in counts.items():
+        together[_plain(name)] += count
+    rare = {name: count for name, count in counts.items() if together[_plain(name)] <= _RARE}
     if rare:
         yield Finding(
             "rare_labels",

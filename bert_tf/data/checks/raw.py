@@ -14,6 +14,7 @@ from bert_tf.data.rows import Column, extension_of
 
 # UTF-8 that was read as Windows-1252 and written as UTF-8 again: an é has become Ã©, a ’ has become â€™.
 _DAMAGED = re.compile("[ÃÂ][\u0080-\u00bf]|â€[\u0080-\u00bf™œ˜“”¦]|\ufffd")
+_MARKS = ("Ã", "Â", "â€", "\ufffd")
 # What columns are called, beside what those of a task are.
 _NAMES = {
     "text", "texts", "sentence", "sentence1", "sentence2", "question", "question1", "question2", "review", "comment",
@@ -53,19 +54,29 @@ def _encoding(path, text, lost):
             "convert the file from what it was written in, as with: iconv -f WINDOWS-1252 -t UTF-8",
             lines(lost),
         )
-    if _DAMAGED.search(text):
-        several = text.split("\n")
-        numbers = [number for number, line in enumerate(several, 1) if _DAMAGED.search(line)]
+    if damaged := _damaged_lines(text):
+        count = text.count("\n") + 1
         yield Finding(
             "damaged_letters",
             path,
-            len(numbers),
-            f"{share(len(numbers), len(several), 'lines')} have letters that a wrong encoding has damaged before, as in "
-            f"{_excerpt(several[numbers[0] - 1])!r}",
+            len(damaged),
+            f"{share(len(damaged), count, 'lines')} have letters that a wrong encoding has damaged before, as in "
+            f"{next(iter(damaged.values()))!r}",
             "export the text again, as UTF-8 throughout",
-            lines(numbers),
-            len(numbers) >= findings.DAMAGED * len(several),
+            lines(damaged),
+            len(damaged) >= findings.DAMAGED * count,
         )
+
+
+def _damaged_lines(text):
+    """Returns {number: a part} of the lines with such letters; the expression alone would be slow."""
+    if not any(mark in text for mark in _MARKS):
+        return {}
+    damaged = {}
+    for number, line in enumerate(text.split("\n"), 1):
+        if any(mark in line for mark in _MARKS) and (match := _DAMAGED.search(line)):
+            damaged[number] = line[max(0, match.start() - 15) : match.end() + 15].strip()
+    return damaged
 
 
 def _separators(sample, text, extension):
@@ -91,8 +102,8 @@ def _uneven_rows(sample, text, extension):
             "uneven_rows",
             sample.path,
             len(wide),
-            f"{share(len(wide), len(widths), 'rows')} have more columns than most, which have {usual}: a text may end at "
-            f"its first {'comma' if is_csv else 'tab'}",
+            f"{share(len(wide), len(widths), 'rows')} have more columns than most, which have {usual}: a text may end "
+            f"at its first {'comma' if is_csv else 'tab'}",
             "put fields that hold commas into double quotes" if is_csv else "take the stray tabs out",
             sample.places(wide),
         )
@@ -154,8 +165,3 @@ def _is_target(cell, sample):
 
 def _is_name(cell):
     return cell.strip().strip("#\"'").strip().casefold() in _NAMES
-
-
-def _excerpt(line):
-    at = _DAMAGED.search(line).start()
-    return line[max(0, at - 15) : at + 15].strip()

@@ -1,11 +1,15 @@
 """What the checks see of a file of examples, whatever the task: texts, targets, names of labels."""
 
 import dataclasses
+import functools
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
 import numpy as np
 
 from bert_tf.data.checks.findings import places_of
+
+_ODD = np.int64(6364136223846793005)  # mixes the hashes of two texts, so that it matters which is the first
+EMPTY = hash("")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,23 +59,29 @@ class Sample:
         labels = self.labels[index]
         return (labels,) if isinstance(labels, str) else labels
 
-    def fingerprints(self) -> tuple[np.ndarray, np.ndarray]:
-        """Returns what tells whether two examples of this process have the same texts, but for case and outer spaces.
+    @functools.cached_property
+    def hashes(self) -> Mapping[str, np.ndarray]:
+        """Name of a text -> int64 [n], the same for texts that are the same but for case and outer spaces.
 
-        Python's own hash of 64 bits: among ten million texts two that differ share one with a chance of 3 in a million.
-
-        Returns:
-            int64 [k], and int64 [k], the examples they are of, ascending: all n, or those that are compared.
+        Python's own hash of 64 bits, the same in one process: among ten million texts two that differ share one with a
+        chance of 3 in a million.
         """
-        columns = [map(_plain, texts) for texts in self.texts.values()]
-        keys = columns[0] if len(columns) == 1 else zip(*columns, strict=True)
-        hashes, n = map(hash, keys), len(self)
-        hashes = np.fromiter(hashes, np.int64, n)
-        if not self.fewest_words:
-            return hashes, np.arange(n)
-        words = sum(np.fromiter((text.count(" ") + 1 for text in texts), np.int64, n) for texts in self.texts.values())
-        long = np.flatnonzero(words >= self.fewest_words)
-        return hashes[long], long
+        n = len(self)
+        return {name: np.fromiter(map(hash, map(_plain, texts)), np.int64, n) for name, texts in self.texts.items()}
+
+    @functools.cached_property
+    def fingerprints(self) -> tuple[np.ndarray, np.ndarray]:
+        """int64 [k], ascending, the same for examples of the same texts; and the examples they are of, int64 [k].
+
+        These are all n, or those that are compared; of the same texts the earlier one stands first.
+        """
+        combined = functools.reduce(lambda one, other: one * _ODD + other, self.hashes.values())
+        order = np.argsort(combined, kind="stable")
+        if self.fewest_words:
+            n, columns = len(self), self.texts.values()
+            words = sum(np.fromiter((text.count(" ") + 1 for text in texts), np.int64, n) for texts in columns)
+            order = order[words[order] >= self.fewest_words]
+        return combined[order], order
 
 
 def _plain(text):

@@ -7,15 +7,15 @@ import numpy as np
 
 from bert_tf.data.checks import findings
 from bert_tf.data.checks.findings import Finding, share
-from bert_tf.data.checks.samples import Sample
+from bert_tf.data.checks.samples import EMPTY, Sample
 
 
 def empty(sample: Sample) -> Iterator[Finding]:
     """Yields the texts without a character that is no space."""
     for name, texts in sample.texts.items():
-        if all(map(str.strip, texts)):
+        indices = [i for i in np.flatnonzero(sample.hashes[name] == EMPTY) if not texts[i].strip()]
+        if not indices:
             continue
-        indices = [i for i, text in enumerate(texts) if not text.strip()]
         yield Finding(
             "empty_texts",
             sample.path,
@@ -29,15 +29,15 @@ def empty(sample: Sample) -> Iterator[Finding]:
 
 def repeated(sample: Sample) -> Iterator[Finding]:
     """Yields examples that stand there again: with the same target, or with another one."""
-    again, contrary, first = [], [], {}
-    groups = _groups(*sample.fingerprints())
-    for group in groups:
-        target = None if sample.targets is None else [sample.targets[i] for i in group]
-        distinct = {} if target is None else dict(zip(target, group, strict=True))
-        if len(distinct) > 1:
-            contrary += group
-            first = first or distinct
-        again += group[1:] if target is None else _seen_before(group, target)
+    again, contrary = [], []
+    for group in sorted(_groups(*sample.fingerprints)):
+        first = {}
+        for i in group:
+            if (target := sample.targets[i] if sample.targets is not None else None) in first:
+                again.append(i)
+            first.setdefault(target, i)
+        if len(first) > 1:
+            contrary.append((group, first))
     if again:
         yield Finding(
             "duplicates",
@@ -49,13 +49,14 @@ def repeated(sample: Sample) -> Iterator[Finding]:
             len(again) >= findings.DUPLICATES * len(sample),
         )
     if contrary:
-        yield _contradictions(sample, sorted(contrary), first)
+        yield _contradictions(sample, sorted(i for group, _ in contrary for i in group), contrary[0][1])
 
 
 def overlap(train: Sample, held_out: Sample) -> Iterator[Finding]:
     """Yields the examples of a file to score on whose texts are in the one to learn from."""
-    known, (hashes, examples) = train.fingerprints()[0], held_out.fingerprints()
-    indices = examples[np.isin(hashes, known)]
+    known, (hashes, examples) = train.fingerprints[0], held_out.fingerprints
+    places = np.searchsorted(known, hashes)
+    indices = np.sort(examples[known[np.minimum(places, len(known) - 1)] == hashes]) if len(known) else []
     if len(indices):
         yield Finding(
             "overlap",
@@ -70,21 +71,15 @@ def overlap(train: Sample, held_out: Sample) -> Iterator[Finding]:
 
 
 def _groups(hashes, examples):
-    """Returns the lists of examples that share a hash, each ascending."""
-    order = np.argsort(hashes, kind="stable")
-    ordered = hashes[order]
-    starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]])[: len(order)])
-    limits = np.append(starts[1:], len(order))
+    """Returns the lists of examples that share a hash, each ascending, of hashes that are ascending."""
+    starts = np.flatnonzero(np.concatenate([[True], hashes[1:] != hashes[:-1]])[: len(hashes)])
+    limits = np.append(starts[1:], len(hashes))
     several = np.flatnonzero(limits - starts > 1)
-    return [examples[order[starts[i] : limits[i]]].tolist() for i in several]
-
-
-def _seen_before(group, targets):
-    seen = set()
-    return [i for i, target in zip(group, targets, strict=True) if target in seen or seen.add(target)]
+    return [examples[starts[i] : limits[i]].tolist() for i in several]
 
 
 def _contradictions(sample, indices, first):
+    """Returns the finding; first: target -> example, of one text."""
     (one, i), (other, k) = list(first.items())[:2]
     here, there = sample.places([i, k])
     one, other = _difference(one, other)

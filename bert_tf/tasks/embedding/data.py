@@ -31,6 +31,10 @@ class TextGroups:
     def __len__(self) -> int:
         return len(self.ids)
 
+    def where(self, index: int) -> str:
+        """Returns "file:line" of example `index`, as error messages begin with it."""
+        return where(self.path, self.lines[index])
+
 
 @dataclasses.dataclass(frozen=True)
 class EmbeddingData:
@@ -62,7 +66,7 @@ def samples(data: EmbeddingData, settings: Settings) -> dict[str, Sample]:
     def sample(groups):
         names = ("text_a", "text_b", "text_c")
         texts = dict(zip(names, groups.texts, strict=False))
-        return Sample(groups.path, lambda i: where(groups.path, groups.lines[i]), texts, groups.scores, target="score", table=table)
+        return Sample(groups.path, groups.where, texts, groups.scores, target="score", table=table)
 
     return {split: sample(groups) for split, groups in data.examples.items()}
 
