@@ -328,8 +328,8 @@ OUR_SQUAD_FLAGS = {
     "export_dir": None, "export_dtype": "float32", "save_format": [],
     "worker_hosts": [], "task_index": None, "freeze_layers": "0",
     "layerwise_lr_decay": 1.0, "unfreeze_epochs": 0.0, "reinit_layers": 0, "lora_rank": 0, "lora_alpha": None,
-    "lora_targets": ["query", "value"], "bucket_batches": 50, "lstm_units": None, "strict_data": False, "dry_run": False,
-    **OPTIMIZER_FLAGS, **TEACHER_FLAGS,
+    "lora_targets": ["query", "value"], "bucket_batches": 50, "lstm_units": None, "strict_data": False,
+    "dry_run": False, **OPTIMIZER_FLAGS, **TEACHER_FLAGS,
 }  # fmt: skip
 
 
