@@ -25,7 +25,7 @@ class FileOverview:
         examples: how many.
         labels: name -> how many examples have it; {} where labels are no names.
         lengths: in word pieces; None where they were not counted.
-        limit: what these are held against, such as "max_seq_length=128".
+        limit: what they must not exceed, such as "max_seq_length=128".
     """
 
     split: str
@@ -43,7 +43,7 @@ class FileOverview:
             lines.append(f"  {len(self.labels):,} labels: {shown}{', ...' if len(self.labels) > _LABELS else ''}")
         if self.lengths:
             half, most, longest = dataclasses.astuple(self.lengths)
-            lines.append(f"  to be held against `{self.limit}`: half {half:,}, 95 % {most:,}, all {longest:,} at most")
+            lines.append(f"  lengths: half up to {half:,}, 95 % up to {most:,}, all up to {longest:,}; `{self.limit}`")
         return "\n".join(lines)
 
 
@@ -59,6 +59,7 @@ class Overview:
         for file in self.files:
             lines.append(str(file))
             own = [finding for finding in self.findings if finding.path == file.path]
+            own.sort(key=lambda finding: not finding.is_warning)
             lines += [f"  {'WARNING' if each.is_warning else 'note':<9}{each.kind:<17}{each.text}" for each in own]
         warnings = sum(finding.is_warning for finding in self.findings)
         return "\n".join([*lines, f"Warnings: {warnings}. Notes: {len(self.findings) - warnings}."])

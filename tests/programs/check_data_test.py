@@ -119,7 +119,7 @@ def test_clean_files_have_no_finding(results):
     result = results["clean"]
     assert result["status"] == 0 and _kinds(result["log"]) == set()
     assert "train.tsv (train): 40 examples\n  2 labels: " in result["log"]
-    assert re.search(r"to be held against --max_seq_length=16: half \d+, 95 % \d+, all 16 at most", result["log"])
+    assert re.search(r"  lengths: half up to \d+, 95 % up to \d+, all up to 16; --max_seq_length=16\n", result["log"])
     assert result["log"].rstrip().endswith("Warnings: 0. Notes: 0.")
     assert results["clean and strict"]["status"] == 0
 
