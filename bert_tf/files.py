@@ -14,6 +14,7 @@ from absl import logging
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_TELLING = 8  # bytes; so many that are NUL every second time are UTF-16
 _LARGEST_OBJECT = 8 * 2**20  # bytes of a JSON object: the index of 50,000 weights has 5 MB
 _DEEPEST = 50  # levels of it
 _MOST_CONTAINERS = 1_000_000  # lists and objects, for which Python takes twenty times their text
@@ -33,16 +34,24 @@ def read_text(path: str | os.PathLike) -> str:
         ValueError: the path is no readable file, is packed although its name does not say so or the other way round,
             or is UTF-16.
     """
+    text, lost = read_with_losses(path)
+    if lost:
+        _log_dropped(os.fspath(path), sum(lost.values()), len(lost))
+    return text
+
+
+def read_with_losses(path: str | os.PathLike) -> tuple[str, dict[int, int]]:
+    """Returns what `read_text` does, and {1-based line: how many bytes were dropped there}, with nothing in the log."""
     path = os.fspath(path)
     with _opened(path) as file:
         data = _without_mark(path, file.read())
     try:
-        return data.decode("utf-8")
+        return data.decode("utf-8"), {}
     except UnicodeDecodeError:
-        pairs = zip(data.split(b"\n"), (text := data.decode("utf-8", "ignore")).split("\n"), strict=True)
-        lost = [_lost(*pair) for pair in pairs]  # a line feed is never part of a broken character
-        _log_dropped(path, sum(lost), sum(n > 0 for n in lost))
-        return text
+        text = data.decode("utf-8", "ignore")
+        pairs = zip(data.split(b"\n"), text.split("\n"), strict=True)  # a line feed is never part of a broken character
+        lost = {number: _lost(*pair) for number, pair in enumerate(pairs, 1)}
+        return text, {number: count for number, count in lost.items() if count}
 
 
 def read_lines(path: str | os.PathLike) -> Iterator[str]:
@@ -276,6 +285,12 @@ def _without_mark(path, data):
             f"{path} must be UTF-8 text. Received a file that begins with the byte-order mark of UTF-16; "
             "convert it with: iconv -f UTF-16 -t UTF-8."
         )
+    for first, name in enumerate(("UTF-16BE", "UTF-16LE")):
+        if len(data) >= _TELLING and not any(data[first:_TELLING:2]):
+            raise ValueError(
+                f"{path} must be UTF-8 text. Received a file in which every second byte is NUL, as in UTF-16; convert "
+                f"it with: iconv -f {name} -t UTF-8."
+            )
     return data
 
 

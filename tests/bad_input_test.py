@@ -135,7 +135,7 @@ BAD = {
     ),
     "nothing to do": (
         [a for a in TRAIN if a != "--do_train"],
-        r"There must be something to do\. Received none of --do_train, --do_eval, --do_predict, --do_export\.",
+        r"There must be something to do\. Received none of --do_train, .*, --do_export, --dry_run\.",
     ),
     "an unknown metric": (
         _but("--keep_best=bleu", "--eval_file=HOME/train.tsv"),

@@ -19,8 +19,8 @@ from tests.conftest import ROOT
 PACKAGE = ROOT / "bert_tf"
 # Modules that every room may import; among each other they do so as little as the table says.
 LEAVES = {"bert_tf", "child_programs", "config", "config_files", "families", "files", "folder_lock", "greetings",
-          "imports", "keras_hub_names", "keras_names", "lora", "names", "progress", "releases", "report", "sentence_files",
-          "settings", "shards", "sizes", "workers"}  # fmt: skip
+          "imports", "keras_hub_names", "keras_names", "lora", "names", "progress", "releases", "report",
+          "sentence_files", "settings", "shards", "sizes", "workers"}  # fmt: skip
 # Room (a folder, or a module beside the folders) -> what it may import of us, besides its own modules and LEAVES.
 MAY_IMPORT = {
     "__main__": {"programs"},
@@ -312,7 +312,7 @@ OUR_FLAGS = {
     "label_separator": ",", "class_weights": None, "label_smoothing": 0.0, "early_stopping": 0,
     "keep_optimizer": False, "tracking": None,
     "fit_temperature": False, "long_text": "truncate", "doc_stride": None, "max_windows": 32, "bucket_batches": 50,
-    "lstm_units": None,
+    "lstm_units": None, "strict_data": False, "dry_run": False,
     **OPTIMIZER_FLAGS,
     **TEACHER_FLAGS,
 }  # fmt: skip
@@ -336,7 +336,8 @@ OUR_SQUAD_FLAGS = {
     "export_dir": None, "export_dtype": "float32", "save_format": [],
     "worker_hosts": [], "task_index": None, "freeze_layers": "0",
     "layerwise_lr_decay": 1.0, "unfreeze_epochs": 0.0, "reinit_layers": 0, "lora_rank": 0, "lora_alpha": None,
-    "lora_targets": ["query", "value"], "bucket_batches": 50, "lstm_units": None, **OPTIMIZER_FLAGS, **TEACHER_FLAGS,
+    "lora_targets": ["query", "value"], "bucket_batches": 50, "lstm_units": None, "strict_data": False,
+    "dry_run": False, **OPTIMIZER_FLAGS, **TEACHER_FLAGS,
     "keep_optimizer": False, "tracking": None,
 }  # fmt: skip
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.data.cut import Cut
 from bert_tf.data.features import FEATURES
 
 # A pool of so many batches is sorted by length: enough for batches of nearly equal lengths, and few enough that a batch
@@ -29,6 +30,7 @@ class Tokenized:
             one for each. Empty when there is nothing to aim at, or only with pieces.
         pad_id: id of [PAD], with which rows are filled up.
         origin: what the task must know besides to make answers of outputs: where the rows come from.
+        cut: what of the file's examples did not fit into the rows; None: nothing is ever cut.
     """
 
     pieces: dict
@@ -36,6 +38,7 @@ class Tokenized:
     targets: dict
     pad_id: int = 0
     origin: Any = None
+    cut: Cut | None = None
 
     def __len__(self):
         return len(self.splits) - 1
@@ -51,6 +54,16 @@ class Tokenized:
     def lengths(self):
         """int64 [n]: pieces of each example."""
         return np.diff(self.splits)
+
+    @property
+    def row_counts(self):
+        """int64 [n]: rows of each example."""
+        return np.ones(len(self), np.int64)
+
+    @property
+    def longest_rows(self):
+        """int64 [n]: pieces of each example's longest row."""
+        return self.lengths
 
     def input_specs(self, batch_size: int) -> dict[str, tf.TensorSpec]:
         """Returns {name: TensorSpec} of what `inputs` returns, of any width."""

@@ -11,6 +11,7 @@ from typing import Any
 from absl import logging
 
 from bert_tf import files
+from bert_tf.data import separators
 from bert_tf.data.cells import without_surrogates
 from bert_tf.data.parquet_rows import parquet_rows
 
@@ -59,6 +60,8 @@ class Column:
         """Returns the error that says which columns there are instead."""
         advice = f"choose one with `{self.parameter}`"
         advice += ", or say `header=false` if line 1 is already an example" if header else ""
+        if header and len(names) == 1 and (others := [n for each, n in separators.NAMES.items() if each in names[0]]):
+            advice = f"{others[0]} seem to separate them: write them with commas as .csv, or with tabs as .tsv"
         what = self.meaning or f"`{self.parameter}`"
         return ValueError(
             f"{at}: there must be a column {self.name!r} ({what}). "

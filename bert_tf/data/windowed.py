@@ -8,6 +8,7 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
+from bert_tf.data.cut import Cut
 from bert_tf.data.dataset import Tokenized
 from bert_tf.data.ragged import splits_of
 from bert_tf.tokenization.packing import first_of_each, pair_lengths, room_for
@@ -101,13 +102,14 @@ class Windowed:
         rows: the windows of all examples, end to end; without targets.
         splits: int64 [n + 1], where each example's windows begin and end in `rows`.
         targets: {name: [n]}.
-        origin: as of `dataset.Tokenized`.
+        origin, cut: as of `dataset.Tokenized`.
     """
 
     rows: Tokenized
     splits: np.ndarray
     targets: dict
     origin: Any = None
+    cut: Cut | None = None
 
     def __len__(self):
         return len(self.splits) - 1
@@ -123,6 +125,16 @@ class Windowed:
     def lengths(self):
         """int64 [n]: pieces of each example, in all of its windows: near ones have as many windows, or nearly."""
         return self.rows.splits[self.splits[1:]] - self.rows.splits[self.splits[:-1]]
+
+    @property
+    def row_counts(self):
+        """int64 [n]: rows of each example."""
+        return np.diff(self.splits)
+
+    @property
+    def longest_rows(self):
+        """int64 [n]: pieces of each example's longest row."""
+        return np.maximum.reduceat(self.rows.lengths, self.splits[:-1])
 
     def input_specs(self, batch_size: int) -> dict[str, tf.TensorSpec]:
         """Returns {name: TensorSpec} of what `inputs` returns."""
@@ -175,4 +187,7 @@ def tokenize(tokenizer, texts: list, max_seq_length: int, windows: Windowing, ta
         "%d pieces.",
         *(path, len(counts), counts.sum(), (counts > 1).sum(), (cut > 0).sum(), windows.max_windows, cut.sum()),
     )
-    return Windowed(Tokenized(flat, splits_of(lengths), {}, tokenizer.pad_id), splits_of(counts), targets)
+    needed = counts + -(-cut // windows.stride)
+    cut = Cut("max_windows", windows.max_windows, needed, int(cut.sum()), int(lengths.sum() + cut.sum()))
+    rows = Tokenized(flat, splits_of(lengths), {}, tokenizer.pad_id)
+    return Windowed(rows, splits_of(counts), targets, cut=cut)

@@ -43,6 +43,13 @@ RECURRENT = (
          "it on a left-to-right encoder; default: no BiLSTM.", "integer", low=1),  # fmt: skip
 )
 
+LOOK = (
+    Flag("strict_data", False, "What the look at the data warns of is an error: nothing is trained or written.",
+         "bool"),  # fmt: skip
+    Flag("dry_run", False, "Look at the data, say what memory and time training would take, and end: nothing is "
+         "written.", "bool"),  # fmt: skip
+)
+
 # What every task's program has beside the task's own flags; and what it has where each example, or word, has a label.
-FINE_TUNING = (*MODEL, *RUN, *LAYERS, *LORA, *EXPORT, *GOOGLE_TPU)
+FINE_TUNING = (*MODEL, *RUN, *LAYERS, *LORA, *EXPORT, *GOOGLE_TPU, *LOOK)
 LABELS = (*LOSS, *STOPPING)

@@ -17,7 +17,7 @@ from bert_tf.settings import command_line
 _OURS = (
     "task_name", "data_dir", "output_dir", "overwrite_output_dir", "init_checkpoint", "seed", "train_batch_size",
     "learning_rate", "num_train_epochs", "do_train", "do_eval", "do_predict", "train_file", "eval_file",
-    "predict_file", "do_export", "export_dir",
+    "predict_file", "do_export", "export_dir", "dry_run",
 )  # fmt: skip
 # A killed run loses a minute or so, and leaves one checkpoint: of hundreds of runs five each would fill the disk.
 _UNLESS_GIVEN = {"save_checkpoints_steps": "200", "keep_checkpoints": "1"}

@@ -8,9 +8,11 @@ from bert_tf.evaluation.results import write_results
 from bert_tf.export.trained import export_trained
 from bert_tf.lora import Lora
 from bert_tf.model_files import Description, save_description
+from bert_tf.programs.data_checks import DataChecks
 from bert_tf.programs.devices import prepare as prepare_devices
 from bert_tf.programs.ending import tell_next_of_task
 from bert_tf.programs.models import describe_model, task_paths
+from bert_tf.programs.program import in_flags
 from bert_tf.programs.saving import check_formats, save_formats
 from bert_tf.settings import Settings
 from bert_tf.surgery import adapters
@@ -22,9 +24,12 @@ from bert_tf.training.cluster import by_chief, is_chief
 from bert_tf.training.fine_tuning import fine_tuning_config
 from bert_tf.training.job import Job
 from bert_tf.training.layer_rates import ALL
+from bert_tf.training.loop import RunConfig
 from bert_tf.training.output import prepare as prepare_output
 from bert_tf.training.run_record import RunRecord
 from bert_tf.training.tracking import check_tracking, make_history, tracked
+from bert_tf.training.trial import try_training
+from bert_tf.training.will_it_fit import available_memory
 
 
 def run_task(kind: type[FineTuned], settings: Settings):
@@ -37,6 +42,7 @@ def run_task(kind: type[FineTuned], settings: Settings):
     Raises:
         ValueError: settings, files or checkpoints are not as they must be.
     """
+    settings = of_dry_run(settings)
     check_stopping(settings)
     check_tracking(settings)
     check_teacher(settings)
@@ -48,6 +54,7 @@ def run_task(kind: type[FineTuned], settings: Settings):
         settings = kind.adopted(settings, trained)
     model.check_length(settings.max_seq_length)
     data = kind.read_data(settings, _kinds(settings), trained)
+    checks = DataChecks(kind, data, settings)
     task = kind.create(model, data, settings, before, use_xla)
     as_asked = TrainedTask(task, data.text_inputs, settings.max_seq_length)
     as_trained = dataclasses.replace(trained, task=task) if trained else as_asked
@@ -55,12 +62,17 @@ def run_task(kind: type[FineTuned], settings: Settings):
         split: task.lay_out(model.tokenizer, examples, settings.max_seq_length, _kind_of(split) != "test")
         for split, examples in data.examples.items()
     }
+    checks.look_at_rows(rows)
+    checks.refuse()
     with strategy.scope():
         train, num_layers = rows.get("train"), model.config.num_hidden_layers
         lora = model.config.lora
         trainable, of_teacher = with_teacher(task, model, settings)
         identity = task.identity() | of_teacher | ({"lora": lora.to_dict()} if lora else {})
         config = fine_tuning_config(settings, num_layers, train, identity, use_xla)
+        if settings.get("dry_run"):
+            tell_what_it_takes(trainable, config, train, settings, use_xla)
+            return
         read = {split: {"file": os.fspath(each.path), "rows": len(each)} for split, each in data.examples.items()}
         files = {split: [each["file"]] for split, each in read.items()}
         record = RunRecord(task.name, settings, model.config, model.tokenizer, files, config.identity())
@@ -187,6 +199,23 @@ def with_adapters(model: Description, settings: Settings) -> Description:
         )
     lora = Lora(settings.lora_rank, settings.lora_alpha or settings.lora_rank, tuple(settings.lora_targets))
     return dataclasses.replace(model, config=dataclasses.replace(model.config, lora=lora))
+
+
+def of_dry_run(settings: Settings) -> Settings:
+    """Returns the settings in which a dry run to which nothing else was said is that of a training."""
+    if settings.get("dry_run") and not any(settings.get(f"do_{action}") for action in (*ACTIONS.values(), "export")):
+        return settings.adopt({"do_train": True, "do_eval": bool(settings.get("eval_file"))})
+    return settings
+
+
+def tell_what_it_takes(task, config: RunConfig, train, settings: Settings, use_xla: bool):
+    """Prints what memory and time the training would take, where there is one."""
+    if train is None:
+        by_chief(print, "Nothing would be trained.")
+        return
+    batching = batching_of(settings, use_xla)
+    trial = try_training(task, config, train, batching, settings.precision, settings.rematerialize)
+    by_chief(print, in_flags(trial.lines(available_memory()), settings.to_dict()))
 
 
 def check_stopping(settings: Settings):

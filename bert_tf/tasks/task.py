@@ -13,6 +13,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, Self
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.data.checks.samples import Sample
 from bert_tf.evaluation.metrics import mean_loss
 from bert_tf.sentence_files import Recipe
 from bert_tf.settings import Flag, Settings
@@ -172,6 +173,16 @@ class FineTuned(Trainable, Served):
 
     def identity(self) -> dict[str, Any]:
         """Returns which of the task's options decide what training computes: a run continues only with the same."""
+        return {}
+
+    @classmethod
+    def samples(cls, data: TaskData, settings: Settings) -> dict[str, Sample]:
+        """Returns split -> what is checked of its examples (`data/checks`); {}: there is nothing to say of them.
+
+        Args:
+            data: of `read_data`.
+            settings: the flags that it was read by.
+        """
         return {}
 
     # From examples to rows, and from outputs to scores and files.

@@ -3,6 +3,8 @@
 import dataclasses
 from collections.abc import Callable
 
+import numpy as np
+
 from bert_tf.data import dataset
 from bert_tf.settings import Settings
 from bert_tf.training import distribution
@@ -31,9 +33,16 @@ class Batching:
 
     def training(self, examples: dataset.Tokenized, run: RunConfig) -> Callable:
         """Returns the batches of the run from any step on, as `loop.fit` takes them."""
-        step = run.train_batch_size, run.num_train_steps, run.step.seed
-        order = dataset.training_order(examples.lengths, *step, self.by_length, self.pool_batches)
+        order = self._training_order(examples, run)
         return lambda start: self._batches(examples, order[start:])
+
+    def sizes(self, examples: dataset.Tokenized, run: RunConfig) -> tuple[np.ndarray, np.ndarray]:
+        """Returns how large the batches of the run are: int64 [steps] rows of each, and int64 [steps] their widths."""
+        order = self._training_order(examples, run)
+        rows, longest = examples.row_counts[order].sum(1), examples.longest_rows[order].max(1)
+        step = self._width_step
+        widths = np.minimum(-(-longest // step) * step, self.max_seq_length)
+        return rows, widths if self.by_length else np.full_like(widths, self.max_seq_length)
 
     def scoring(self, examples: dataset.Tokenized, batch_size: int) -> Scoring:
         """Returns each example once, `batch_size` at a time."""
@@ -41,9 +50,16 @@ class Batching:
         order = dataset.scoring_order(examples.lengths, batch_size, self.by_length)
         return Scoring(lambda: self._batches(examples, order), order, examples)
 
+    def _training_order(self, examples, run):
+        step = run.train_batch_size, run.num_train_steps, run.step.seed
+        return dataset.training_order(examples.lengths, *step, self.by_length, self.pool_batches)
+
+    @property
+    def _width_step(self):
+        return -(-self.max_seq_length // _XLA_WIDTHS) if self.use_xla else dataset.WIDTH_STEP
+
     def _batches(self, examples, order):
-        step = -(-self.max_seq_length // _XLA_WIDTHS) if self.use_xla else dataset.WIDTH_STEP
-        return dataset.batches(examples, order, self.max_seq_length, self.by_length, step)
+        return dataset.batches(examples, order, self.max_seq_length, self.by_length, self._width_step)
 
 
 def batching_of(settings: Settings, use_xla: bool) -> Batching:

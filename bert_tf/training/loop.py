@@ -129,18 +129,8 @@ def fit(task, run: RunConfig, batches: Callable, actions: Iterable[Callable] = (
     """
     distribution.check_batch_size(run.train_batch_size, run.step.accumulation, "`train_batch_size`")
     checkpoints = Store(run.output_dir, keep=run.keep_checkpoints)
-    check_model(checkpoints, run.init_checkpoint, task, run.anew, run.reinit_layers)
-    model = task.build_model()
-    optimizer = _make_optimizer(run, model)
-    average = WeightAverage(model.trainable_variables, run.average_weights) if run.average_weights else None
-    state = TrainingState(model, optimizer, TrainStep(task, model, optimizer, run.step, average), run.identity())
-    start = begin(state, checkpoints, run.init_checkpoint, task, run.anew, run.reinit_layers)
-    if run.first_weights and start == 0 and not run.init_checkpoint:
-        weights = run.first_weights()
-        for variable in (v for v in model.variables if v.path in weights):
-            variable.assign(weights[variable.path])
-    if average and start == 0:
-        average.begin()
+    state, start = first_state(task, run, checkpoints)
+    average = state.step.average
     cluster.check_same(start, "step to begin at")
     if start == run.num_train_steps:
         logging.info("All %d steps of this run are made: there is nothing to train.", start)
@@ -160,6 +150,23 @@ def fit(task, run: RunConfig, batches: Callable, actions: Iterable[Callable] = (
     if average:
         average.exchange()
     return state
+
+
+def first_state(task, run: RunConfig, checkpoints: Store) -> tuple[TrainingState, int]:
+    """Returns the state that the run begins with, and its step; nothing is written. In the scope of a strategy."""
+    check_model(checkpoints, run.init_checkpoint, task, run.anew, run.reinit_layers)
+    model = task.build_model()
+    optimizer = _make_optimizer(run, model)
+    average = WeightAverage(model.trainable_variables, run.average_weights) if run.average_weights else None
+    state = TrainingState(model, optimizer, TrainStep(task, model, optimizer, run.step, average), run.identity())
+    start = begin(state, checkpoints, run.init_checkpoint, task, run.anew, run.reinit_layers)
+    if run.first_weights and start == 0 and not run.init_checkpoint:
+        weights = run.first_weights()
+        for variable in (v for v in model.variables if v.path in weights):
+            variable.assign(weights[variable.path])
+    if average and start == 0:
+        average.begin()
+    return state, start
 
 
 def _make_optimizer(run, model):

@@ -43,6 +43,8 @@ class StepShape:
             the vocabulary is; None: there is none.
         averages_weights: a mean of the weights is kept beside them.
         teacher: a second encoder that is asked on the same rows and not trained; None: there is none.
+        trainable: how many of the numbers training moves; None: all.
+        rows_per_example: rows that an example has, such as one for each choice.
     """
 
     config: EncoderConfig
@@ -57,10 +59,12 @@ class StepShape:
     generator: EncoderConfig | None = None
     averages_weights: bool = False
     teacher: TeacherShape | None = None
+    trainable: int | None = None
+    rows_per_example: int = 1
 
     @property
     def micro_batch(self) -> int:
-        """Rows that a replica computes with at once."""
+        """Examples that a replica computes with at once, of `rows_per_example` rows each."""
         return self.batch_size // (self.replicas * self.accumulation)
 
     def with_micro_batch(self, rows: int) -> "StepShape":
@@ -116,12 +120,14 @@ def estimate(step: StepShape) -> Estimate:
     c, mixed = step.config, step.precision != "float32"
     numbers = step.parameters * FLOAT32
     of_teacher = step.teacher.parameters * FLOAT32 if step.teacher else 0
+    moved = numbers if step.trainable is None else step.trainable * FLOAT32
     table = c.vocab_size * c.hidden_size * FLOAT32  # its gradient: one of the look-up, one of the decoder, their sum
+    of_row = sum(map(_activations, _networks(step))) + _comparison(step)
     return Estimate(
         weights=numbers * (1 + step.averages_weights) + of_teacher + mixed * (numbers + of_teacher) // 2,
-        optimizer=2 * numbers,
-        gradients=numbers * (2 if step.accumulation > 1 else 1) + table * (2 if step.max_predictions else 1),
-        activations=step.micro_batch * (sum(map(_activations, _networks(step))) + _comparison(step)),
+        optimizer=2 * moved,
+        gradients=moved * (2 if step.accumulation > 1 else 1) + table * (2 if step.max_predictions else 1),
+        activations=step.micro_batch * step.rows_per_example * of_row,
         runtime=_RUNTIME,
     )
 

@@ -78,7 +78,8 @@ def describe(step: StepShape, available: int) -> str:
     Args:
         available: bytes on a device, of `available_memory`.
     """
-    needed = estimate(step)
+    needed, each = estimate(step), step.rows_per_example
+    rows_of_step = step.batch_size * each
     rows = [
         ("does it fit?", "yes" if needed.peak <= available else "no: see the last line"),
         ("parameters", f"{step.parameters:,}"),
@@ -86,12 +87,12 @@ def describe(step: StepShape, available: int) -> str:
         ("  weights", _size(needed.weights) + (", the teacher's too" if step.teacher else "")),
         ("  optimizer", _size(needed.optimizer)),
         ("  gradients", _size(needed.gradients)),
-        ("  activations", f"{_size(needed.activations)}, of {step.micro_batch:,} rows at a time"),
+        ("  activations", f"{_size(needed.activations)}, of {step.micro_batch * each:,} rows at a time"),
         ("  TensorFlow itself", _size(needed.runtime)),
         ("memory available", _size(available)),
         (
             "tokens per step",
-            f"{step.batch_size * step.max_seq_length:,}: {step.batch_size:,} rows of {step.max_seq_length}",
+            f"{rows_of_step * step.max_seq_length:,}: {rows_of_step:,} rows of {step.max_seq_length}",
         ),
         ("micro-batch that fits", _fitting(step, available)),
     ]
@@ -103,7 +104,7 @@ def _fitting(step, available):
     if not rows:
         return f"none, not even one row; {_LESS}"
     parts = step.with_micro_batch(rows).accumulation
-    return f"{rows:,} rows: `gradient_accumulation_steps={parts}`"
+    return f"{rows * step.rows_per_example:,} rows: `gradient_accumulation_steps={parts}`"
 
 
 def check_weights(config: EncoderConfig, available: int):

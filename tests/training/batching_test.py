@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from bert_tf.data.windowed import Windowed
 from bert_tf.training.batching import Batching
 from bert_tf.training.loop import RunConfig
 from bert_tf.training.step import StepConfig
@@ -67,3 +68,19 @@ def test_for_xla_there_are_at_most_four_widths():
 def test_a_batch_holds_something(size):
     with pytest.raises(ValueError, match=f"The batch size of evaluation and prediction must be .* Received: {size}"):
         Batching(16).scoring(EXAMPLES, size)
+
+
+@pytest.mark.parametrize("options", [{}, {"by_length": False}, {"use_xla": True}], ids=str)
+def test_the_sizes_of_batches_are_known_before_they_are_made(options):
+    run, batching = RunConfig("unused", 8, 7), Batching(16, **options)
+    rows, widths = batching.sizes(EXAMPLES, run)
+    batches = _drawn(batching.training(EXAMPLES, run)(0))
+    assert [batch["input_ids"].shape for batch in batches] == list(zip(rows.tolist(), widths.tolist(), strict=True))
+
+
+def test_the_sizes_of_batches_count_the_rows_of_each_example():
+    examples = Windowed(EXAMPLES, np.array([0, 1, 4, 10, 20, 30]), {})
+    run, batching = RunConfig("unused", 2, 3), Batching(16)
+    rows, widths = batching.sizes(examples, run)
+    for batch, count, width in zip(_drawn(batching.training(examples, run)(0)), rows, widths, strict=True):
+        assert batch["input_ids"].shape[2] == width and (batch["input_mask"].sum(-1) > 0).sum() == count

@@ -40,6 +40,8 @@ def test_the_peak_is_the_sum_of_the_parts():
         ({"precision": "mixed_bfloat16"}, {"activations"}, {"weights"}),
         ({"max_seq_length": 256}, {}, {"activations"}),
         ({"max_predictions": 127}, {}, {"activations"}),  # left to right
+        ({"trainable": 1000}, {"optimizer", "gradients"}, {}),  # frozen layers, adapters
+        ({"rows_per_example": 4}, {}, {"activations"}),  # choices
         ({"config": dataclasses.replace(SMALL, hidden_dropout_prob=0.0)}, {"activations"}, {}),
         ({"teacher": TAUGHT}, {}, {"weights", "activations"}),
         ({"config": dataclasses.replace(SMALL, attention_probs_dropout_prob=0.0)}, {"activations"}, {}),

@@ -3,6 +3,7 @@
 import dataclasses
 import os
 
+from bert_tf.data.checks.samples import Sample, Table
 from bert_tf.data.tables import Examples
 from bert_tf.data.windowed import Windowing
 from bert_tf.settings import Settings
@@ -36,6 +37,22 @@ def read_data(settings: Settings, kinds, trained: TrainedTask | None) -> Classif
     source = _source(settings, trained)
     _check(settings, source)
     return ClassificationData(source, source.read(kinds))
+
+
+def samples(data: ClassificationData) -> dict[str, Sample]:
+    """Returns what is checked of the examples; see `FineTuned.samples`."""
+    source = data.source
+    table = None if source.task else Table(source.header, source.text_columns, source.label_column)
+
+    def sample(examples):
+        texts = zip(source.text_inputs, (examples.text_a, examples.text_b), strict=False)
+        targets = examples.labels
+        if targets is not None and source.has_several_labels:
+            targets = list(map(frozenset, targets))
+        labels = examples.labels if source.has_labels else None
+        return Sample(examples.path, examples.where, dict(texts), targets, labels, table=table)
+
+    return {split: sample(examples) for split, examples in data.examples.items()}
 
 
 def _source(settings, trained):

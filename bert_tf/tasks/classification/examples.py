@@ -4,6 +4,7 @@ import numpy as np
 from absl import logging
 
 from bert_tf.data import tables, windowed
+from bert_tf.data.cut import cut_of_rows
 from bert_tf.data.dataset import Tokenized
 from bert_tf.data.ragged import splits_of
 from bert_tf.data.tables import Examples
@@ -62,16 +63,17 @@ def tokenize_examples(
     texts = [text for text in (examples.text_a, examples.text_b) if text is not None]
     if windows is not None:
         return windowed.tokenize(tokenizer, texts, max_seq_length, windows, aims, examples.path)
-    parts = []
+    parts, wanted = [], []
     for start in range(0, len(examples), _CHUNK):
         part = slice(start, start + _CHUNK)
         pieces = [tokenizer.tokenize(text[part]) for text in texts]
+        wanted.append(sum(each.row_lengths().numpy() for each in pieces) + tokenizer.template.special(len(texts)))
         parts.append(tokenizer.pack(*pieces, max_seq_length=max_seq_length))
     lengths = np.concatenate([part["input_ids"].row_lengths().numpy() for part in parts])
     flat = {n: np.concatenate([p[n].flat_values.numpy() for p in parts]) for n in ("input_ids", "segment_ids")}
-    cut = int((lengths == max_seq_length).sum())
+    cut = cut_of_rows(np.concatenate(wanted), max_seq_length)
     logging.info(
-        "%s: %d examples, %.1f pieces each; %d fill max_seq_length=%d and may have been cut.",
-        *(examples.path, len(examples), lengths.mean(), cut, max_seq_length),
+        "%s: %d examples, %.1f pieces each; %d do not fit max_seq_length=%d and were cut.",
+        *(examples.path, len(examples), lengths.mean(), len(cut.examples), max_seq_length),
     )
-    return Tokenized(flat, splits_of(lengths), aims, tokenizer.pad_id)
+    return Tokenized(flat, splits_of(lengths), aims, tokenizer.pad_id, cut=cut)

@@ -106,6 +106,10 @@ class ClassificationTask(FineTuned):
         return readers.read_data(settings, kinds, trained)
 
     @classmethod
+    def samples(cls, data, settings):
+        return readers.samples(data)
+
+    @classmethod
     def create(cls, model, data, settings, before, use_xla=False):
         labels = data.source.labels(data.examples, model.labels)
         options = {"metric_names": data.source.metrics, "rematerialize": settings.rematerialize}

@@ -3,6 +3,7 @@
 import dataclasses
 
 from bert_tf.data import cells, glue, tables
+from bert_tf.data.checks.samples import Sample, Table
 from bert_tf.data.rows import where
 from bert_tf.settings import Settings
 from bert_tf.tasks.embedding.losses import LOSSES
@@ -30,6 +31,10 @@ class TextGroups:
     def __len__(self) -> int:
         return len(self.ids)
 
+    def where(self, index: int) -> str:
+        """Returns "file:line" of example `index`, as error messages begin with it."""
+        return where(self.path, self.lines[index])
+
 
 @dataclasses.dataclass(frozen=True)
 class EmbeddingData:
@@ -52,6 +57,18 @@ def read_data(settings: Settings, kinds) -> EmbeddingData:
     if "train" in examples and LOSSES[settings.loss].binary:
         _check_binary(examples["train"], settings.loss)
     return EmbeddingData(examples)
+
+
+def samples(data: EmbeddingData, settings: Settings) -> dict[str, Sample]:
+    """Returns what is checked of the texts; see `FineTuned.samples`."""
+    table = None if settings.task_name else Table(settings.header, settings.text_column, settings.label_column)
+
+    def sample(groups):
+        names = ("text_a", "text_b", "text_c")
+        texts = dict(zip(names, groups.texts, strict=False))
+        return Sample(groups.path, groups.where, texts, groups.scores, target="score", table=table)
+
+    return {split: sample(groups) for split, groups in data.examples.items()}
 
 
 def evaluates_by_score(settings: Settings) -> bool:

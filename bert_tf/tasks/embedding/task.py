@@ -17,7 +17,7 @@ from bert_tf.modeling.pooling import PooledFeatures, check_layers, check_pooling
 from bert_tf.modeling.windows import RowsTogether, TakeWindows
 from bert_tf.sentence_files import Recipe, read_recipe
 from bert_tf.tasks.embedding import options, writers
-from bert_tf.tasks.embedding.data import evaluates_by_score, read_data
+from bert_tf.tasks.embedding.data import evaluates_by_score, read_data, samples
 from bert_tf.tasks.embedding.losses import LOSSES, Numbers
 from bert_tf.tasks.embedding.rows import group_rows
 from bert_tf.tasks.task import FineTuned, TrainedTask
@@ -87,6 +87,10 @@ class EmbeddingTask(FineTuned):
     @classmethod
     def read_data(cls, settings, kinds, trained):
         return read_data(settings, kinds)
+
+    @classmethod
+    def samples(cls, data, settings):
+        return samples(data, settings)
 
     @classmethod
     def create(cls, model, data, settings, before, use_xla=False):

@@ -4,6 +4,7 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
+from bert_tf.data.cut import cut_of_rows
 from bert_tf.data.dataset import Tokenized
 from bert_tf.data.ragged import splits_of
 from bert_tf.data.windowed import Windowed
@@ -27,24 +28,28 @@ def choice_rows(tokenizer, examples: ChoiceExamples, max_seq_length: int) -> Win
     Returns:
         the n questions; with `label_ids` int32 [n] where these are known.
     """
-    flat, lengths = {"input_ids": [], "segment_ids": []}, []
+    flat, lengths, wanted = {"input_ids": [], "segment_ids": []}, [], []
     counts = np.array([len(choices) for choices in examples.choices])
     for start in range(0, len(examples), _CHUNK):
         part = slice(start, start + _CHUNK)
         texts = [choice for choices in examples.choices[part] for choice in choices]
-        packed = _packed(tokenizer, examples.contexts[part], texts, counts[part], max_seq_length)
+        pieces = _pieces(tokenizer, examples.contexts[part], texts, counts[part])
+        packed = tokenizer.pack(*pieces, max_seq_length=max_seq_length)
+        wanted.append(sum(each.row_lengths().numpy() for each in pieces) + tokenizer.template.special(2))
         lengths.append(packed["input_ids"].row_lengths().numpy())
         for name, parts in flat.items():
             parts.append(packed[name].flat_values.numpy())
     lengths = np.concatenate(lengths)
     pieces = {name: np.concatenate(parts) for name, parts in flat.items()}
-    cut = int((lengths == max_seq_length).sum())
+    of = np.repeat(np.arange(len(counts)), counts)
+    cut = cut_of_rows(np.concatenate(wanted), max_seq_length, of, len(counts))
     logging.info(
-        "%s: %d questions of %.1f choices, %.1f pieces in a row; %d rows fill max_seq_length=%d and may have been cut.",
-        *(examples.path, len(examples), counts.mean(), lengths.mean(), cut, max_seq_length),
+        "%s: %d questions of %.1f choices, %.1f pieces in a row; %d do not fit max_seq_length=%d and were cut.",
+        *(examples.path, len(examples), counts.mean(), lengths.mean(), len(cut.examples), max_seq_length),
     )
     targets = {} if examples.labels is None else {"label_ids": np.array(examples.labels, np.int32)}
-    return Windowed(Tokenized(pieces, splits_of(lengths), {}, tokenizer.pad_id), splits_of(counts), targets)
+    rows = Tokenized(pieces, splits_of(lengths), {}, tokenizer.pad_id)
+    return Windowed(rows, splits_of(counts), targets, cut=cut)
 
 
 def served_rows(tokenizer, contexts, choices, max_seq_length: int) -> dict[str, tf.Tensor]:
@@ -62,7 +67,8 @@ def served_rows(tokenizer, contexts, choices, max_seq_length: int) -> dict[str, 
     """
     choices = tf.pad(choices, [[0, 0], [0, tf.maximum(0, 1 - tf.shape(choices)[1])]], constant_values="")
     texts, shape = tf.reshape(choices, [-1]), tf.shape(choices)
-    packed = _packed(tokenizer, contexts, texts, tf.fill(shape[:1], shape[1]), max_seq_length)
+    pieces = _pieces(tokenizer, contexts, texts, tf.fill(shape[:1], shape[1]))
+    packed = tokenizer.pack(*pieces, max_seq_length=max_seq_length)
     rows = padded(tokenizer, packed)
     there = tf.strings.length(tf.strings.strip(texts)) > 0
     rows["input_mask"] *= tf.cast(there, tf.int32)[:, tf.newaxis]
@@ -70,7 +76,7 @@ def served_rows(tokenizer, contexts, choices, max_seq_length: int) -> dict[str, 
     return {name: tf.reshape(values, tf.concat([shape, width], 0)) for name, values in rows.items()}
 
 
-def _packed(tokenizer, contexts, choices, counts, max_seq_length):
-    """Returns the rows of all choices; `counts` says how many of them each context has."""
+def _pieces(tokenizer, contexts, choices, counts):
+    """Returns the pieces of each choice's context and of the choice; `counts`: how many of them each context has."""
     contexts = tf.gather(tokenizer.tokenize(contexts), tf.repeat(tf.range(tf.size(counts)), counts))
-    return tokenizer.pack(contexts, tokenizer.tokenize(choices), max_seq_length=max_seq_length)
+    return contexts, tokenizer.tokenize(choices)

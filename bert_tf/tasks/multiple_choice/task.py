@@ -8,6 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.config import EncoderConfig
+from bert_tf.data.checks.samples import Sample
 from bert_tf.data.features import ENCODER_INPUTS, keras_inputs
 from bert_tf.modeling.encoder import Encoder
 from bert_tf.modeling.heads import ClassificationHead
@@ -75,6 +76,10 @@ class MultipleChoiceTask(FineTuned):
     @classmethod
     def read_data(cls, settings, kinds, trained):
         return ChoiceData({split: _read(settings, split) for split in kinds})
+
+    @classmethod
+    def samples(cls, data, settings):
+        return {split: _sample(examples) for split, examples in data.examples.items()}
 
     @classmethod
     def create(cls, model, data, settings, before, use_xla=False):
@@ -174,6 +179,12 @@ def _read(settings: Settings, split: str) -> ChoiceExamples:
     if not path:
         raise ValueError(f"`do_{action}` must have questions. Received no `{action}_file`; name one.")
     return read_choices(path, with_labels=split != "test")
+
+
+def _sample(examples):
+    """Returns what is checked of questions; the numbers of the right choices are no labels."""
+    texts = {"context": examples.contexts, "choices": list(map("\n".join, examples.choices))}
+    return Sample(examples.path, examples.where, texts, examples.labels)
 
 
 def _probabilities(logits):

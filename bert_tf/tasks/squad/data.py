@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from absl import logging
 
+from bert_tf.data.checks.samples import Sample
 from bert_tf.evaluation import squad_files, squad_scores
 from bert_tf.settings import Settings
 from bert_tf.tasks.squad.answers import Answers
@@ -41,6 +42,16 @@ def read_data(settings: Settings, kinds: Sequence[str]) -> SquadData:
                 "a file of SQuAD 1.1."
             )
     return SquadData(examples)
+
+
+def samples(data: SquadData) -> dict[str, Sample]:
+    """Returns what is checked of questions: of two that are the same, one may not be impossible."""
+
+    def sample(examples):
+        texts = {"question": examples.questions, "context": examples.contexts}
+        return Sample(examples.path, examples.where, texts, examples.is_impossible, target="is_impossible")
+
+    return {split: sample(examples) for split, examples in data.examples.items()}
 
 
 def score(examples: SquadExamples, answers: list[Answers], threshold: float | None) -> dict[str, float]:

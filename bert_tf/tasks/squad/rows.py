@@ -6,6 +6,7 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
+from bert_tf.data.cut import Cut
 from bert_tf.data.dataset import Tokenized
 from bert_tf.data.ragged import Ragged
 from bert_tf.tasks.squad.files import SquadExamples
@@ -74,9 +75,17 @@ def question_rows(
     spans = _answer_pieces(examples, *contexts[1:], context_of)[:, example] if with_answers else None
     targets = {} if spans is None else _targets(spans, cuts, after)
     starts, limits = (Ragged(part.flat_values.numpy(), part.row_splits.numpy()) for part in (cuts.starts, cuts.limits))
-    rows = Tokenized(pieces, starts.splits, targets, tokenizer.pad_id, QuestionOrigin(example, starts, limits))
+    origin = QuestionOrigin(example, starts, limits)
+    rows = Tokenized(pieces, starts.splits, targets, tokenizer.pad_id, origin, _cut(questions, max_query_length))
     _log(examples, len(distinct), rows)
     return rows
+
+
+def _cut(questions, max_query_length):
+    """Returns what questions lost; contexts lose nothing."""
+    lengths = questions.row_lengths().numpy()
+    lost = np.maximum(lengths - max_query_length, 0)
+    return Cut("max_query_length", max_query_length, lengths, int(lost.sum()), int(lengths.sum()))
 
 
 def _in_parts(tokenize, texts):

@@ -101,6 +101,10 @@ class QuestionAnsweringTask(FineTuned):
         return readers.read_data(settings, kinds)
 
     @classmethod
+    def samples(cls, data, settings):
+        return readers.samples(data)
+
+    @classmethod
     def adopted(cls, settings, trained):
         options = trained.task.to_dict()
         with_negative = options.pop("null_score_diff_threshold") is not None

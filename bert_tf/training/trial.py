@@ -1,0 +1,113 @@
+"""What a training would take: the memory of its largest step, and the time of a few real ones. Nothing is written."""
+
+import dataclasses
+import itertools
+import time
+
+import numpy as np
+import tensorflow as tf
+from absl import logging
+
+from bert_tf.checkpoints.store import Store
+from bert_tf.progress import clock
+from bert_tf.training.batching import Batching
+from bert_tf.training.loop import RunConfig, first_state
+from bert_tf.training.memory import StepShape, estimate
+from bert_tf.training.will_it_fit import available_memory, describe
+
+_STEPS, _SECONDS = 20, 20.0  # so many steps are timed, or as many as this takes
+_WARM_UP = 2  # steps that are not: the graph is made, memory is reserved
+
+
+@dataclasses.dataclass(frozen=True)
+class Trial:
+    """What was found out about a run.
+
+    Attributes:
+        step: the one that needs the most memory.
+        start: the step that the run goes on from; 0 for a new one.
+        num_train_steps: of the run.
+        warm_up: seconds of the first steps, which are slower; None: no step was made, for it would not fit.
+        timed: how many steps were timed.
+        expected: seconds of all steps to make.
+    """
+
+    step: StepShape
+    start: int
+    num_train_steps: int
+    warm_up: float | None = None
+    timed: int = 0
+    expected: float = 0.0
+
+    def lines(self, available: int) -> str:
+        """Returns what `--dry_run` prints of memory and time; `available` is in bytes on a device."""
+        left = self.num_train_steps - self.start
+        rows = [("steps", f"{left:,}" + (f", after {self.start:,} that are made" if self.start else ""))]
+        if self.timed:
+            rows += [
+                ("time of a step", f"{self.expected / left:.3g} s on average, by {self.timed} that were made"),
+                ("  of the first ones", f"{self.warm_up:.3g} s for {_WARM_UP}, which make the graph"),
+                ("time of the training", f"{clock(self.expected)}, without scoring and saving"),
+            ]
+        elif left:
+            rows.append(("time of the training", "not tried, since a step would not fit" if self.warm_up is None
+                         else "too few steps to tell"))  # fmt: skip
+        return "\n".join([describe(self.step, available), *(f"{name:<26}{value}" for name, value in rows)])
+
+
+def try_training(task, run: RunConfig, examples, batching: Batching, precision: str, rematerialize: bool) -> Trial:
+    """Makes the first steps of a run, where they fit, and throws what they learned away.
+
+    To be called in the scope of a strategy.
+
+    Args:
+        task: see `tasks/task.py`.
+        run: the run.
+        examples: to train on, in rows.
+        batching: how batches are made of them.
+        precision, rematerialize: as in `StepShape`.
+
+    Raises:
+        ValueError: as `loop.fit`, before its first step.
+    """
+    state, start = first_state(task, run, Store(run.output_dir, keep=run.keep_checkpoints))
+    rows, widths = batching.sizes(examples, run)
+    largest, count = (rows * widths).argmax(), sum(v.shape.num_elements() for v in state.model.trainable_variables)
+    step = StepShape(
+        task.config,
+        state.model.count_params(),
+        run.train_batch_size,
+        int(widths[largest]),
+        0,
+        tf.distribute.get_strategy().num_replicas_in_sync,
+        run.step.accumulation,
+        precision,
+        rematerialize,
+        trainable=count,
+        rows_per_example=-(-int(rows[largest]) // run.train_batch_size),
+    )
+    if start >= run.num_train_steps or estimate(step).peak > available_memory():
+        return Trial(step, start, run.num_train_steps)
+    warm_up, seconds = _time(state.step, batching.training(examples, run)(start))
+    tokens = (rows * widths)[start:]
+    made = tokens[_WARM_UP : _WARM_UP + len(seconds)]
+    # The median, lest a step count in which a program was compiled for another width.
+    expected = np.median(np.array(seconds) / made) * tokens.sum() if seconds else 0.0
+    return Trial(step, start, run.num_train_steps, warm_up, len(seconds), float(expected))
+
+
+def _time(step, batches):
+    """Returns the seconds of the first steps together, and of each of those after them."""
+    logging.info("Trying %d steps, or as many as %.0f seconds allow.", _STEPS, _SECONDS)
+    batches, seconds = iter(batches), []
+    begin = time.perf_counter()
+    for batch in itertools.islice(batches, _WARM_UP):
+        float(step(batch)["loss"])
+    warm_up = time.perf_counter() - begin
+    for batch in itertools.islice(batches, _STEPS):
+        begin = time.perf_counter()
+        float(step(batch)["loss"])
+        seconds.append(time.perf_counter() - begin)
+        if sum(seconds) > _SECONDS:
+            break
+    return warm_up, seconds
