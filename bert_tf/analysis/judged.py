@@ -91,4 +91,4 @@ def write_table(path: str | os.PathLike, judged: Judged, order: str = "file"):
 
 
 def _cell(value):
-    return " ".join(str(value).split("\t")).replace("\n", " ").replace("\r", " ")
+    return " ".join(str(value).replace("\t", " ").splitlines())

@@ -24,6 +24,7 @@ class Questions(Judged):
         given: the answers; "" for none.
         confidence: float [n], their probabilities.
         exact, f1: float [n], the official scores of each, 0 to 1.
+        threshold: none is given where its score is over the best answer's by more; None: there is always an answer.
     """
 
     gold: Sequence[Sequence[str]]
@@ -31,6 +32,7 @@ class Questions(Judged):
     confidence: np.ndarray
     exact: np.ndarray
     f1: np.ndarray
+    threshold: float | None = None
 
     @property
     def badness(self):
@@ -69,6 +71,11 @@ class Questions(Judged):
         with page.section("Answerable or not"):
             groups = {name: chosen for name, chosen in groups.items() if chosen.any()}
             parts.grouped(page, "the question", groups, {**scores, "answered with none": none}, counted="questions")
+            if self.threshold is not None:
+                page.text(
+                    f"None is given where its score is over the best answer's by more than {self.threshold:.4g}, which "
+                    "is kept with the model. The official scores above may be of another threshold."
+                )
 
     def _list_errors(self, page):
         wrong = self.exact < 1

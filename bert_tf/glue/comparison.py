@@ -162,8 +162,8 @@ def read_answers(path: pathlib.Path) -> tuple[list[str], list[str], list[str]]:
     for number, row in enumerate(rows, 1):
         if len(row) != len(rows[0]) or (number == 1 and row[:3] != _HEADER):
             raise ValueError(
-                f"{path}:{number}: a file of answers must begin with the columns {', '.join(_HEADER)}, and all its "
-                f"lines must have as many. Received: {row[:5]}; "
+                f"{path}:{number}: a file of answers must have the columns {', '.join(_HEADER)} first, and as many "
+                f"columns in every line. Received: {row[:5]}; "
                 "write it again, by run_classifier with `do_eval`."
             )
     if len(rows) < 2:

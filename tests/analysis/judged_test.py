@@ -17,12 +17,13 @@ def _rows(tmp_path, judged, order="file"):
 
 
 def test_each_example_with_its_probability_and_text(tmp_path):
-    rows = _rows(tmp_path, choices([0, 0, 0, 1], CHANCES, ["no", "yes"], ["a", "tab\there", "line\nbreak\r", "ü"]))
+    texts = ["a", "tab\there", "line\u2028break\r\n", "ü"]
+    rows = _rows(tmp_path, choices([0, 0, 0, 1], CHANCES, ["no", "yes"], texts))
     assert rows == [
         ["id", "label", "prediction", "probability", "text"],
         ["id0", "no", "no", "0.9", "a"],
         ["id1", "no", "yes", "0.8", "tab here"],
-        ["id2", "no", "yes", "0.6", "line break "],
+        ["id2", "no", "yes", "0.6", "line break"],
         ["id3", "yes", "yes", "0.7", "ü"],
     ]
 

@@ -107,9 +107,10 @@ def test_sentences_without_any_entity():
 def _questions(asked, gold, given, confidence, exact, f1):
     n = len(asked)
     texts = {"question": asked, "context": ["the long context " * 30] * n}
-    examples = Shown("dev.json", [f"q{i}" for i in range(n)], [f"q{i}" for i in range(n)], texts, np.full(n, 90), "words")
+    ids = [f"q{i}" for i in range(n)]
+    examples = Shown("dev.json", ids, ids, texts, np.full(n, 90), "words")
     numbers = {"confidence": np.array(confidence), "exact": np.array(exact), "f1": np.array(f1)}
-    return Questions(examples=examples, gold=gold, given=given, **numbers)
+    return Questions(examples=examples, gold=gold, given=given, threshold=-1.5, **numbers)
 
 
 def test_questions():
@@ -122,6 +123,7 @@ def test_questions():
         ["has an answer", "3", "33.3 %", "50.0 %", "33.3 %"],
         ["has none", "1", "100.0 %", "100.0 %", "100.0 %"],
     ]
+    assert "more than -1.5" in page.text["Answerable or not"]
     assert [row[:3] for row in page.tables["By question word"][0][1:]] == [
         ["who", "2", "50.0 %"], ["which", "1", "0.0 %"], ["how many", "1", "100.0 %"],
     ]  # fmt: skip

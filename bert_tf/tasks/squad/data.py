@@ -82,6 +82,7 @@ def judged(examples: SquadExamples, answers: list[Answers], threshold: float | N
         confidence=np.array([_probability(*pair) for pair in zip(answers, given, strict=True)]),
         exact=np.array([scores[0][name] for name in examples.ids]),
         f1=np.array([scores[1][name] for name in examples.ids]),
+        threshold=threshold,
     )
 
 
