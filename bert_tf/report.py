@@ -68,7 +68,7 @@ th + td {{ color: inherit; text-align: right; white-space: nowrap; font-variant-
 .columns thead th {{ font-weight: 600; vertical-align: bottom; overflow-wrap: normal }}
 .columns .number {{ text-align: right; white-space: nowrap }}
 .columns .text {{ min-width: 14rem; overflow-wrap: anywhere }}
-.columns .shade {{ background: color-mix(in srgb, var(--fill) calc(var(--share) * 60%), transparent) }}
+.columns .shade {{ background: color-mix(in srgb, var(--fill) calc(var(--share) * 50%), transparent) }}
 .columns .bar {{ background: linear-gradient(var(--pale) 0 0) 0 50% / calc(var(--share) * 100%) 80% no-repeat }}
 svg {{ display: block; width: 100%; max-width: 34rem; height: auto }}
 svg.wide {{ max-width: none }}

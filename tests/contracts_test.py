@@ -68,7 +68,7 @@ MAY_IMPORT = {
         "checkpoints", "data", "evaluation", "export", "extraction", "model_files", "tasks", "tokenization",
     },
     "jobs": {"data", "serving"},  # predict asks any SavedModel, as serving does
-    "sklearn": {"checkpoints", "data", "extraction", "model_files", "tasks", "training"},
+    "sklearn": {"analysis", "checkpoints", "data", "extraction", "model_files", "tasks", "training"},
     "demo": set(),  # what it shows it starts as anybody would
     "programs": {
         "analysis", "conversion", "corpus", "data", "demo", "evaluation", "export", "flags", "glue", "hub", "inference",
