@@ -69,7 +69,7 @@ th + td {{ color: inherit; text-align: right; white-space: nowrap; font-variant-
 .columns thead th {{ font-weight: 600; vertical-align: bottom; overflow-wrap: normal }}
 .columns .number {{ text-align: right }}
 .columns td.number {{ white-space: nowrap }}
-.columns .text {{ min-width: 10rem; overflow-wrap: anywhere }}
+.columns .text {{ min-width: 8rem; overflow-wrap: anywhere }}
 .columns .shade {{ background: color-mix(in srgb, var(--fill) calc(var(--share) * 50%), transparent) }}
 .columns .bar {{ background: linear-gradient(var(--pale) 0 0) 0 50% / calc(var(--share) * 100%) 80% no-repeat }}
 svg {{ display: block; width: 100%; max-width: 34rem; height: auto }}
