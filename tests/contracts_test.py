@@ -54,7 +54,8 @@ MAY_IMPORT = {
     "checkpoints": set(),
     "extraction": {"modeling", "tokenization"},
     "model_files": {"checkpoints", "extraction", "modeling", "tokenization"},
-    "tasks": {"data", "modeling", "evaluation", "tokenization"},
+    "analysis": {"evaluation"},
+    "tasks": {"analysis", "data", "modeling", "evaluation", "tokenization"},
     # The loop feeds on the batches of data.dataset, compares scores, and opens modeling.layers.seed_scope.
     "training": {"checkpoints", "data", "evaluation", "modeling"},
     "export": {"checkpoints", "evaluation", "tasks", "training", "model_files"},
@@ -70,12 +71,12 @@ MAY_IMPORT = {
         "checkpoints", "data", "evaluation", "export", "extraction", "model_files", "tasks", "tokenization",
     },
     "jobs": {"data", "serving"},  # predict asks any SavedModel, as serving does
-    "sklearn": {"checkpoints", "data", "extraction", "model_files", "tasks", "training"},
+    "sklearn": {"analysis", "checkpoints", "data", "extraction", "model_files", "tasks", "training"},
     "small": {"text", "tokenization"},  # what it trains it trains by the programs
     "demo": set(),  # what it shows it starts as anybody would
     "programs": {
-        "conversion", "corpus", "data", "demo", "evaluation", "export", "flags", "glue", "hub", "inference", "jobs",
-        "model_files", "serving", "small", "surgery", "tasks", "teachers", "text", "tokenization", "training",
+        "analysis", "conversion", "corpus", "data", "demo", "evaluation", "export", "flags", "glue", "hub", "inference",
+        "jobs", "model_files", "serving", "small", "surgery", "tasks", "teachers", "text", "tokenization", "training",
         "vocabulary",
     },
 }  # fmt: skip
@@ -312,7 +313,7 @@ OUR_FLAGS = {
     "label_separator": ",", "class_weights": None, "label_smoothing": 0.0, "early_stopping": 0,
     "keep_optimizer": False, "tracking": None,
     "fit_temperature": False, "long_text": "truncate", "doc_stride": None, "max_windows": 32, "bucket_batches": 50,
-    "lstm_units": None, "strict_data": False, "dry_run": False,
+    "lstm_units": None, "strict_data": False, "dry_run": False, "sort_predictions": "file",
     **OPTIMIZER_FLAGS,
     **TEACHER_FLAGS,
 }  # fmt: skip
@@ -338,7 +339,7 @@ OUR_SQUAD_FLAGS = {
     "layerwise_lr_decay": 1.0, "unfreeze_epochs": 0.0, "reinit_layers": 0, "lora_rank": 0, "lora_alpha": None,
     "lora_targets": ["query", "value"], "bucket_batches": 50, "lstm_units": None, "strict_data": False,
     "dry_run": False, **OPTIMIZER_FLAGS, **TEACHER_FLAGS,
-    "keep_optimizer": False, "tracking": None,
+    "sort_predictions": "file", "keep_optimizer": False, "tracking": None,
 }  # fmt: skip
 
 

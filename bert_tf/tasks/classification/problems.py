@@ -6,6 +6,9 @@ from collections.abc import Callable
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.analysis.choices import Choices
+from bert_tf.analysis.marks import Marks
+from bert_tf.analysis.values import Values
 from bert_tf.evaluation import metrics
 from bert_tf.tasks.labels import cross_entropy
 from bert_tf.tasks.soft_targets import divergence, yes_no_divergence
@@ -29,6 +32,8 @@ class Problem:
         example_method: TensorFlow Serving's request on tf.Examples that fits, "classify" or "regress".
         serve_example: what `serve` returned -> what that request answers with.
         choose: (answers, label names) -> the answer for each example: a name, a tuple of names, or a float.
+        judge: (`analysis.Shown` examples, target, answers, label names, what stands between several labels) -> these
+            answers as a `Judged`.
         has_labels: the numbers are logits of labels, which may be weighed, smoothed and calibrated; else it is a value.
         has_several_labels: an example may have any number of labels.
     """
@@ -44,6 +49,7 @@ class Problem:
     example_method: str
     serve_example: Callable
     choose: Callable
+    judge: Callable
     has_labels: bool = True
     has_several_labels: bool = False
 
@@ -82,6 +88,19 @@ def _serve_labels(squash):
     return serve
 
 
+def _judge_one(examples, target, answers, names, separator):
+    remarks = dict.fromkeys(("f1", "precision", "recall"), metrics.averaging(names))
+    return Choices(examples=examples, remarks=remarks, gold=target, probabilities=answers, labels=names)
+
+
+def _judge_several(examples, target, answers, names, separator):
+    remarks = dict.fromkeys(("f1", "precision", "recall"), "micro average: of all yeses, whatever their label")
+    remarks |= {"accuracy": "the share of right decisions between yes and no"}
+    gold = target.astype(bool)
+    return Marks(examples=examples, remarks=remarks, gold=gold, probabilities=answers, labels=names,
+                 separator=separator)  # fmt: skip
+
+
 def _as_classes(served):
     return {"scores": served["probabilities"], "classes": served["labels"]}
 
@@ -99,6 +118,7 @@ PROBLEMS = {
         "classify",
         _as_classes,
         lambda answers, names: [names[i] for i in answers.argmax(-1)],
+        _judge_one,
     ),
     # n * L decisions between no and yes, scored as one list: accuracy is the share of decisions that are right; f1,
     # precision and recall are those of yes, which is their micro-average over the labels.
@@ -114,6 +134,7 @@ PROBLEMS = {
         "classify",
         _as_classes,
         lambda answers, names: [tuple(np.asarray(names, object)[row > 0.5]) for row in answers],
+        _judge_several,
         has_several_labels=True,
     ),
     "regression": Problem(
@@ -128,6 +149,7 @@ PROBLEMS = {
         "regress",
         lambda served: {"outputs": served["score"][:, tf.newaxis]},
         lambda answers, names: answers.tolist(),
+        lambda examples, target, answers, names, separator: Values(examples=examples, gold=target, given=answers),
         has_labels=False,
     ),
 }

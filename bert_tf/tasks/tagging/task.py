@@ -22,6 +22,7 @@ from bert_tf.tasks.soft_targets import divergence
 from bert_tf.tasks.tagging import options, writers
 from bert_tf.tasks.tagging.columns import TaggedExamples, read_columns
 from bert_tf.tasks.tagging.frozen import check_frozen
+from bert_tf.tasks.tagging.judgement import judged
 from bert_tf.tasks.tagging.rows import sentence_rows
 from bert_tf.tasks.tagging.spans import entities_in
 from bert_tf.tasks.tagging.words import Words, word_rows
@@ -194,6 +195,10 @@ class TaggingTask(FineTuned):
         """Returns conlleval's scores, overall and for each type; a type that does not occur has 0."""
         golds, predictions = rows.origin.tags, self._tags(outputs, rows.origin)
         return dict.fromkeys(self.metric_names, 0.0) | entities.score(golds, predictions)
+
+    def judged(self, outcome, settings):
+        origin, chances = outcome.rows.origin, outcome.outputs["probability"]
+        return judged(outcome.examples, origin, self._tags(outcome.outputs, origin), origin.take(chances, 1.0))
 
     def write_scored(self, directory, outcomes, settings):
         for outcome in outcomes:
