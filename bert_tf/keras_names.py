@@ -4,8 +4,7 @@ Keras knows a class of others once the decorator above it has run. So that `kera
 `import bert_tf`, which imports neither Keras nor TensorFlow, Keras is given stand-ins as soon as both are imported.
 """
 
-import importlib.abc
-import importlib.util
+import importlib
 import sys
 
 PACKAGE = "bert_tf"
@@ -56,8 +55,11 @@ def _register(keras):
             known.setdefault(f"{PACKAGE}>{name}", _StandIn(module, name))
 
 
-class _BesideKeras(importlib.abc.MetaPathFinder):
-    """Lets the import of Keras go its way, and registers the stand-ins at its end."""
+class _BesideKeras:
+    """Lets the import of Keras go its way, and registers the stand-ins at its end.
+
+    A finder as `importlib.abc.MetaPathFinder` has it, which is not imported: it takes longer than all else here.
+    """
 
     def __init__(self):
         self._asking = False
@@ -65,6 +67,8 @@ class _BesideKeras(importlib.abc.MetaPathFinder):
     def find_spec(self, fullname, path=None, target=None):
         if fullname != "keras" or self._asking:
             return None
+        import importlib.util  # here, since most of what imports bert_tf first does without Keras
+
         self._asking = True  # the others are asked now
         try:
             spec = importlib.util.find_spec(fullname)

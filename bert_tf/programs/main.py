@@ -1,7 +1,6 @@
 """`bert-tf NAME --flags`: starts the program of that name; alone, it lists them."""
 
 import ast
-import difflib
 import importlib
 import os
 import pathlib
@@ -53,6 +52,8 @@ def main(argv: Sequence[str] | None = None):
     elif words[0] in PROGRAMS:
         start(words[0], words[1:])
     else:
+        import difflib  # here: the listing and the other programs do without
+
         near = difflib.get_close_matches(words[0], PROGRAMS, 1)
         remedy = f"did you mean {near[0]}?" if near else "`bert-tf` alone lists them."
         sys.exit(f"Error: The name of a program must be one of {', '.join(PROGRAMS)}. Received {words[0]!r}; {remedy}")
