@@ -26,8 +26,8 @@ from bert_tf.settings import Settings
 RUN_FILE = "run.json"
 
 _PACKAGES = (
-    "tensorflow", "keras", "numpy", "tensorflow-text", "keras-nlp", "ml-dtypes", "h5py", "protobuf", "pyarrow",
-    "safetensors", "scikit-learn", "scipy", "absl-py",
+    "tensorflow", "keras", "numpy", "tensorflow-text", "ml-dtypes", "h5py", "protobuf", "pyarrow", "safetensors",
+    "scikit-learn", "scipy", "absl-py",
 )  # fmt: skip
 _MOST_HASHED = 2 * 2**30  # bytes of data that are read to be hashed: seconds
 _END = 2**20  # of larger data each file's first and last so many bytes
