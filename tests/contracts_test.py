@@ -19,8 +19,8 @@ from tests.conftest import ROOT
 PACKAGE = ROOT / "bert_tf"
 # Modules that every room may import; among each other they do so as little as the table says.
 LEAVES = {"bert_tf", "config", "config_files", "families", "files", "folder_lock", "keras_hub_names", "keras_names",
-          "lora", "names", "progress", "releases", "report", "sentence_files", "settings", "shards", "sizes",
-          "workers"}  # fmt: skip
+          "lora", "memory_limits", "names", "processor", "progress", "releases", "report", "sentence_files",
+          "settings", "shards", "sizes", "workers"}  # fmt: skip
 # Room (a folder, or a module beside the folders) -> what it may import of us, besides its own modules and LEAVES.
 MAY_IMPORT = {
     "__main__": {"programs"},
@@ -33,7 +33,9 @@ MAY_IMPORT = {
     "keras_hub_names": {"families"},
     "keras_names": set(),
     "lora": set(),
+    "memory_limits": set(),
     "names": set(),
+    "processor": set(),
     "progress": set(),
     "releases": {"families"},
     "report": set(),
@@ -69,9 +71,11 @@ MAY_IMPORT = {
     "jobs": {"data", "serving"},  # predict asks any SavedModel, as serving does
     "sklearn": {"checkpoints", "data", "extraction", "model_files", "tasks", "training"},
     "demo": set(),  # what it shows it starts as anybody would
+    "doctor": set(),  # it must work where nothing else does
     "programs": {
-        "conversion", "corpus", "data", "demo", "evaluation", "export", "flags", "glue", "hub", "inference", "jobs",
-        "model_files", "serving", "surgery", "tasks", "teachers", "text", "tokenization", "training", "vocabulary",
+        "conversion", "corpus", "data", "demo", "doctor", "evaluation", "export", "flags", "glue", "hub", "inference",
+        "jobs", "model_files", "serving", "surgery", "tasks", "teachers", "text", "tokenization", "training",
+        "vocabulary",
     },
 }  # fmt: skip
 FINER = {

@@ -11,6 +11,7 @@ import bert_tf
 
 PROGRAMS = (
     "demo",
+    "doctor",
     "run_classifier",
     "run_squad",
     "run_tagger",
@@ -67,11 +68,25 @@ def start(name: str, words: Sequence[str] | None = None):
         words: its flags and arguments; None: those of this process, a script that stands for the program.
     """
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # TensorFlow greets with a screenful otherwise
-    from bert_tf.programs import program
+    try:
+        from bert_tf.programs import program
+    except ModuleNotFoundError as error:
+        _start_without(error.name, name, sys.argv[1:] if words is None else words)
+        return
 
     if words is not None:
         sys.argv = [f"bert-tf {name}", *words]
     program.run(importlib.import_module(f"bert_tf.programs.{name}"))
+
+
+def _start_without(package, name, words):
+    """Starts the doctor where a package is missing that reads the flags of programs; no other can do without."""
+    if name != "doctor":
+        sys.exit(f"Error: The package {package!r} must be installed. It is not; `bert-tf doctor` says what else is.")
+    from bert_tf.programs import doctor
+    from bert_tf.settings import Settings
+
+    doctor.main(Settings({"json": "--json" in words}))
 
 
 def listing() -> str:
