@@ -106,7 +106,8 @@ def test_pip_is_followed_to_its_end(index, monkeypatch, capfd, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("uv", "words"), [("", ("tools/install.py requirements.lock", "-m pip check")), ("/x/uv", ("pip sync", "pip check"))]
+    ("uv", "words"),
+    [("", ("tools/install.py requirements.lock", "-m pip check")), ("/x/uv", ("pip sync", "pip check"))],
 )
 def test_make_setup_installs_without_a_resolver_and_checks(uv, words):
     command = ["make", "--dry-run", "-W", "requirements.lock", "setup", f"UV={uv}"]

@@ -9,6 +9,7 @@ from typing import Any
 
 from bert_tf import memory_limits, processor
 from bert_tf.doctor.findings import FAULT, NOTE, OK, WARNING, Finding
+from bert_tf.settings import command_line
 
 _GB = 2**30
 _ENOUGH_MEMORY = 2 * _GB  # a small BERT trains in it
@@ -87,9 +88,9 @@ def examine() -> list[Finding]:
 
 def graphics_card() -> dict[str, Any] | None:
     """Returns {"name", "driver"} of the first NVIDIA GPU that the driver knows; None where there is none."""
-    command = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
+    options = command_line({"query-gpu": "name,driver_version", "format": "csv,noheader"})
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=30)
+        done = subprocess.run(["nvidia-smi", *options], capture_output=True, text=True, timeout=30)
     except (OSError, subprocess.SubprocessError):  # no driver, or one that hangs
         return None
     name, comma, driver = done.stdout.partition("\n")[0].rpartition(", ")
