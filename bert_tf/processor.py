@@ -56,6 +56,11 @@ def computes_bfloat16(sets: Collection[str] | None = None, environment: Mapping[
     return most.startswith(_WITH_BFLOAT16) and any(each in sets for each in BFLOAT16_SETS)
 
 
+def best_precision() -> str:
+    """Returns "mixed_bfloat16" where this machine's processor computes in it, else "float32"; GPUs are not asked."""
+    return "mixed_bfloat16" if computes_bfloat16() else "float32"
+
+
 def _cpu_info(key):
     """Returns what /proc/cpuinfo says of the first core; "" where it does not."""
     path = pathlib.Path(CPU_INFO)

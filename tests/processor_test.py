@@ -62,3 +62,10 @@ def test_a_mac_says_it_by_sysctl(monkeypatch, tmp_path):
 )
 def test_who_computes_in_bfloat16(sets, environment, answer):
     assert processor.computes_bfloat16(sets, environment) is answer
+
+
+def test_the_best_precision(monkeypatch):
+    monkeypatch.setattr(processor, "computes_bfloat16", lambda: True)
+    assert processor.best_precision() == "mixed_bfloat16"
+    monkeypatch.setattr(processor, "computes_bfloat16", lambda: False)
+    assert processor.best_precision() == "float32"

@@ -31,15 +31,15 @@ class Plan:
     epochs: float
 
 
-def choose(speed: float, computes_bfloat16: bool, precision: str | None = None, epochs: float | None = None) -> Plan:
+def choose(speed: float, best_precision: str, precision: str | None = None, epochs: float | None = None) -> Plan:
     """Returns the plan for a machine.
 
     Args:
         speed: of `matrix_speed`.
-        computes_bfloat16: as `processor.computes_bfloat16`.
+        best_precision: as `processor.best_precision`.
         precision, epochs: what the user gave, which is kept; None: nothing.
     """
-    precision = precision or ("mixed_bfloat16" if computes_bfloat16 else "float32")
+    precision = precision or best_precision
     affordable = _PATIENCE / seconds(Plan(precision, 1.0), speed)
     steps = math.floor(affordable / _STEP) * _STEP
     return Plan(precision, min(MOST, max(LEAST, steps)) if epochs is None else epochs)
@@ -50,9 +50,9 @@ def seconds(plan: Plan, speed: float) -> float:
     return plan.epochs * _PASS * (1.0 if plan.precision == "float32" else _IN_BFLOAT16) / speed
 
 
-def tell(plan: Plan, speed: float, computes_bfloat16: bool) -> str:
+def tell(plan: Plan, speed: float, best_precision: str) -> str:
     """Returns the line that says what was chosen, and why."""
-    has = "computes in bfloat16" if computes_bfloat16 else "has no use for bfloat16"
+    has = "has no use for bfloat16" if best_precision == "float32" else "computes in bfloat16"
     passes = "1 pass" if plan.epochs == 1 else f"{plan.epochs:g} passes"
     duration = clock(seconds(plan, speed))
     return (

@@ -118,9 +118,9 @@ def make_plan(state: pathlib.Path, given: Mapping[str, Any]) -> Plan:
     wanted = {name: before.get(name) if value is None else value for name, value in given.items()}
     if None not in wanted.values():
         return Plan(**wanted)
-    speed, computes_bfloat16 = plans.matrix_speed(), processor.computes_bfloat16()
-    plan = plans.choose(speed, computes_bfloat16, **wanted)
-    print(plans.tell(plan, speed, computes_bfloat16), flush=True)
+    speed, best_precision = plans.matrix_speed(), processor.best_precision()
+    plan = plans.choose(speed, best_precision, **wanted)
+    print(plans.tell(plan, speed, best_precision), flush=True)
     return plan
 
 

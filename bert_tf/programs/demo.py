@@ -32,7 +32,8 @@ def main(settings, texts):
         ValueError: a step cannot be done, or its result is wrong; the message says which and why.
     """
     folder = pathlib.Path(settings.demo_dir)
-    plan = make_plan(folder / STATE, {"precision": settings.precision, "epochs": settings.num_train_epochs})
+    precision = None if settings.precision == "auto" else settings.precision
+    plan = make_plan(folder / STATE, {"precision": precision, "epochs": settings.num_train_epochs})
     run = Run(folder, plan.precision, plan.epochs, settings.seed)
     new = demo_data.prepare_weights(run.weights)
     _tell("Weights", new, f"{run.weights} (all-MiniLM-L6-v2, 22 million parameters)")

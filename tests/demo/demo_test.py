@@ -56,7 +56,7 @@ def stand_in(tmp_path, monkeypatch):
     monkeypatch.setattr(demo_serve, "ask", ask)
 
     monkeypatch.setattr(plan, "matrix_speed", lambda: 1000.0)
-    monkeypatch.setattr(processor, "computes_bfloat16", lambda: False)
+    monkeypatch.setattr(processor, "best_precision", lambda: "float32")
 
     def run(*texts, refusal=None, **settings):
         calls.unlink(missing_ok=True)
@@ -94,7 +94,7 @@ def test_the_machine_decides_how_it_is_trained(stand_in, monkeypatch, capsys):
     assert trained_with(stand_in) == ("float32", "1")
     assert "Plan: float32, 1 pass over 8,058 sentences, about 3:24 minutes" in capsys.readouterr().out
     monkeypatch.setattr(plan, "matrix_speed", lambda: 1000.0)
-    monkeypatch.setattr(processor, "computes_bfloat16", lambda: True)
+    monkeypatch.setattr(processor, "best_precision", lambda: "mixed_bfloat16")
     assert stand_in() == ["ask"], "what was begun in one way is not begun again in another"
     assert "Plan" not in capsys.readouterr().out
     stand_in(demo_dir=str(stand_in.output.parent.with_name("another")))
