@@ -1,12 +1,12 @@
 """What is to be done as soon as another package is imported, by whomever, and not before."""
 
-import importlib.abc
-import importlib.util
 from collections.abc import Callable
 
 
-class AroundImport(importlib.abc.MetaPathFinder):
+class AroundImport:
     """For `sys.meta_path`: lets the import of one package go its way, inside of a function.
+
+    A finder as `importlib.abc.MetaPathFinder` has it, which is not imported: it takes longer than all else here.
 
     Args:
         name: of the package.
@@ -19,6 +19,8 @@ class AroundImport(importlib.abc.MetaPathFinder):
     def find_spec(self, fullname, path=None, target=None):
         if fullname != self._name or self._asking:
             return None
+        import importlib.util  # here, since most of what imports bert_tf first does without such a package
+
         self._asking = True  # the others are asked now
         try:
             spec = importlib.util.find_spec(fullname)

@@ -9,7 +9,7 @@ import types
 
 from tests.code_imports import imports, modules_in_strings, path_of
 
-_FOLDERS = ("benchmarks", "bert_tf", "tests", "tools/build_rules")  # elsewhere lie environments and results
+_FOLDERS = ("benchmarks", "bert_tf", "tests", "tools")  # elsewhere lie environments and results
 _PROGRAMS = ("benchmarks/", "tests/")  # they start other programs, and name them in strings
 
 

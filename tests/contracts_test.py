@@ -19,8 +19,8 @@ from tests.conftest import ROOT
 PACKAGE = ROOT / "bert_tf"
 # Modules that every room may import; among each other they do so as little as the table says.
 LEAVES = {"bert_tf", "child_programs", "config", "config_files", "families", "files", "folder_lock", "greetings",
-          "imports", "keras_hub_names", "keras_names", "lora", "names", "progress", "releases", "report",
-          "sentence_files", "settings", "shards", "sizes", "workers"}  # fmt: skip
+          "imports", "keras_hub_names", "keras_names", "lora", "memory_limits", "names", "processor", "progress",
+          "releases", "report", "sentence_files", "settings", "shards", "sizes", "workers"}  # fmt: skip
 # Room (a folder, or a module beside the folders) -> what it may import of us, besides its own modules and LEAVES.
 MAY_IMPORT = {
     "__main__": {"programs"},
@@ -36,7 +36,9 @@ MAY_IMPORT = {
     "keras_hub_names": {"families"},
     "keras_names": {"imports"},
     "lora": set(),
+    "memory_limits": set(),
     "names": set(),
+    "processor": set(),
     "progress": set(),
     "releases": {"families"},
     "report": set(),
@@ -74,9 +76,11 @@ MAY_IMPORT = {
     "sklearn": {"analysis", "checkpoints", "data", "extraction", "model_files", "tasks", "training"},
     "small": {"text", "tokenization"},  # what it trains it trains by the programs
     "demo": set(),  # what it shows it starts as anybody would
+    "doctor": set(),  # it must work where nothing else does
     "programs": {
-        "analysis", "conversion", "corpus", "data", "demo", "evaluation", "export", "flags", "glue", "hub", "inference",
-        "jobs", "model_files", "serving", "small", "surgery", "tasks", "teachers", "text", "tokenization", "training",
+        "analysis", "conversion", "corpus", "data", "demo", "doctor", "evaluation", "export", "flags", "glue", "hub",
+        "inference", "jobs", "model_files", "serving", "small", "surgery", "tasks", "teachers", "text", "tokenization",
+        "training",
         "vocabulary",
     },
 }  # fmt: skip

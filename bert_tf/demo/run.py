@@ -6,15 +6,21 @@ import json
 import pathlib
 import shutil
 import sys
+from collections.abc import Mapping
+from typing import Any
 
 import bert_tf
+from bert_tf import processor
 from bert_tf.child_programs import execute, shown
 from bert_tf.demo import fetch
+from bert_tf.demo import plan as plans
 from bert_tf.demo import serve as demo_serve
+from bert_tf.demo.plan import Plan
 from bert_tf.files import write_text
 from bert_tf.settings import command_line
 
 _PACKAGE = pathlib.Path(bert_tf.__file__).resolve().parent
+STATE = "demo.json"  # in the demo's folder: what was trained, from what
 PROGRAM = ("-m", "bert_tf", "run_classifier")  # what Python is started with
 
 
@@ -45,7 +51,7 @@ class Run:
 
     @property
     def state(self) -> pathlib.Path:
-        return self.folder / "demo.json"
+        return self.folder / STATE
 
     def training_command(self) -> list[str]:
         """Returns the command that fine-tunes, scores and exports."""
@@ -91,10 +97,28 @@ def train(run: Run) -> bool:
             raise ValueError(f"{run.output} must be a folder of the demo's own. Received one that it did not make.")
         print(f"Something changed since the last demo: {run.output} is made anew.")
         shutil.rmtree(run.output)
-    _write_state(run.state, {"training": wanted})
+    state = {"plan": {"precision": run.precision, "epochs": run.epochs}, "training": wanted}
+    _write_state(run.state, state)
     execute(run.training_command())
-    _write_state(run.state, {"training": wanted, "trained": True})
+    _write_state(run.state, {**state, "trained": True})
     return True
+
+
+def make_plan(state: pathlib.Path, given: Mapping[str, Any]) -> Plan:
+    """Returns how to train: as it was begun or done here before, else as this machine allows; it says so.
+
+    Args:
+        state: the demo's file, `Run.state`.
+        given: "precision" and "epochs" where the user gave them, else None: they count before all else.
+    """
+    before = _read_state(state).get("plan", {})
+    wanted = {name: before.get(name) if value is None else value for name, value in given.items()}
+    if None not in wanted.values():
+        return Plan(**wanted)
+    speed, best_precision = plans.matrix_speed(), processor.best_precision()
+    plan = plans.choose(speed, best_precision, **wanted)
+    print(plans.tell(plan, speed, best_precision), flush=True)
+    return plan
 
 
 def _inputs(run):

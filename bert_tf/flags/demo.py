@@ -5,7 +5,9 @@ from bert_tf.settings import Flag
 
 DEMO = (
     Flag("demo_dir", "demo", "Where everything is put."),
-    Flag("precision", "float32", "Of the arithmetic in training.", choices=names.PRECISIONS),
-    Flag("num_train_epochs", 2.0, "Passes over the text.", "float", low=0),
+    Flag("precision", "auto", "Of the arithmetic in training; auto: mixed_bfloat16 where the processor computes in it, "
+         "else float32.", choices=("auto", *names.PRECISIONS)),  # fmt: skip
+    Flag("num_train_epochs", None, "Passes over the text; default: from 1 to 2, as many as take a few minutes on this "
+         "machine.", "float", low=0),  # fmt: skip
     Flag("seed", 1, "For the order and dropout.", "integer", low=0),
 )

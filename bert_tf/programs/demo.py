@@ -2,8 +2,9 @@
 
     bert-tf demo                                  or with sentences of your own, as "A fine film." "A dull one."
 
-Everything lies in one folder (--demo_dir) and is made once: what is there and unchanged is not fetched or trained
-again, and training that was interrupted continues. Training, server and client are started as anybody would start them.
+It chooses precision and length of training by what the machine can do, and says so. Everything lies in one folder
+(--demo_dir) and is made once: what is there and unchanged is not fetched or trained again, and training that was
+interrupted continues. Training, server and client are started as anybody would start them.
 """
 
 import pathlib
@@ -13,7 +14,7 @@ from collections.abc import Sequence
 from bert_tf.child_programs import shown
 from bert_tf.demo import data as demo_data
 from bert_tf.demo import serve as demo_serve
-from bert_tf.demo.run import Run, train
+from bert_tf.demo.run import STATE, Run, make_plan, train
 from bert_tf.flags.demo import DEMO
 
 FLAGS = DEMO
@@ -31,7 +32,10 @@ def main(settings, texts):
     Raises:
         ValueError: a step cannot be done, or its result is wrong; the message says which and why.
     """
-    run = Run(pathlib.Path(settings.demo_dir), settings.precision, settings.num_train_epochs, settings.seed)
+    folder = pathlib.Path(settings.demo_dir)
+    precision = None if settings.precision == "auto" else settings.precision
+    plan = make_plan(folder / STATE, {"precision": precision, "epochs": settings.num_train_epochs})
+    run = Run(folder, plan.precision, plan.epochs, settings.seed)
     new = demo_data.prepare_weights(run.weights)
     _tell("Weights", new, f"{run.weights} (all-MiniLM-L6-v2, 22 million parameters)")
     new = demo_data.prepare_text(run.data)

@@ -10,8 +10,6 @@ import asyncio
 import functools
 import os
 
-import numpy as np
-
 from bert_tf.files import write_text
 from bert_tf.flags.serving import LOAD_TEST
 from bert_tf.programs.connection import tls_of
@@ -75,6 +73,8 @@ def _read_rates(settings):
 
 def _read_batches(settings):
     """Returns what is asked, in the order in which it is: {input: texts} of each request."""
+    import numpy as np
+
     from bert_tf.serving.client_items import read_file
     from bert_tf.serving.client_questions import to_inputs
     from bert_tf.serving.client_requests import CHOICES

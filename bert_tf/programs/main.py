@@ -1,7 +1,6 @@
 """`bert-tf NAME --flags`: starts the program of that name; alone, it lists them."""
 
 import ast
-import difflib
 import importlib
 import pathlib
 import sys
@@ -11,6 +10,7 @@ import bert_tf
 
 PROGRAMS = (
     "demo",
+    "doctor",
     "run_classifier",
     "run_squad",
     "run_tagger",
@@ -54,6 +54,8 @@ def main(argv: Sequence[str] | None = None):
     elif words[0] in PROGRAMS:
         start(words[0], words[1:])
     else:
+        import difflib  # here: the listing and the other programs do without
+
         near = difflib.get_close_matches(words[0], PROGRAMS, 1)
         remedy = f"did you mean {near[0]}?" if near else "`bert-tf` alone lists them."
         sys.exit(f"Error: The name of a program must be one of {', '.join(PROGRAMS)}. Received {words[0]!r}; {remedy}")
@@ -66,11 +68,25 @@ def start(name: str, words: Sequence[str] | None = None):
         name: one of `PROGRAMS`.
         words: its flags and arguments; None: those of this process, a script that stands for the program.
     """
-    from bert_tf.programs import program
+    try:
+        from bert_tf.programs import program
+    except ModuleNotFoundError as error:
+        _start_without(error.name, name, sys.argv[1:] if words is None else words)
+        return
 
     if words is not None:
         sys.argv = [f"bert-tf {name}", *words]
     program.run(importlib.import_module(f"bert_tf.programs.{name}"))
+
+
+def _start_without(package, name, words):
+    """Starts the doctor where a package is missing that reads the flags of programs; no other can do without."""
+    if name != "doctor":
+        sys.exit(f"Error: The package {package!r} must be installed. It is not; `bert-tf doctor` says what else is.")
+    from bert_tf.programs import doctor
+    from bert_tf.settings import Settings
+
+    doctor.main(Settings({"json": "--json" in words}))
 
 
 def listing() -> str:

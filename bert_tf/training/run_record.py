@@ -27,8 +27,8 @@ RUN_FILE = "run.json"
 _KIND, _REMEDY = "the record of a run, in JSON", "take it away, and the run's settings must be given again"
 
 _PACKAGES = (
-    "tensorflow", "keras", "numpy", "tensorflow-text", "keras-nlp", "ml-dtypes", "h5py", "protobuf", "pyarrow",
-    "safetensors", "scikit-learn", "scipy", "absl-py",
+    "tensorflow", "keras", "numpy", "tensorflow-text", "ml-dtypes", "h5py", "protobuf", "pyarrow", "safetensors",
+    "scikit-learn", "scipy", "absl-py",
 )  # fmt: skip
 _MOST_HASHED = 2 * 2**30  # bytes of data that are read to be hashed: seconds
 _END = 2**20  # of larger data each file's first and last so many bytes

@@ -1,6 +1,5 @@
 """Will it fit? What a step needs beside what the device has: `--dry_run`, and the warning when training begins."""
 
-import os
 import resource
 
 import tensorflow as tf
@@ -8,6 +7,7 @@ from absl import logging
 from tensorflow.python.client import device_lib
 
 from bert_tf.config import EncoderConfig
+from bert_tf.memory_limits import free_memory, group_limits, kilobytes
 from bert_tf.training.memory import FLOAT32, StepShape, encoder_parameters, estimate, largest_micro_batch
 
 _LESS = "`rematerialize`, `precision=mixed_bfloat16` or a smaller `max_seq_length` need less"
@@ -22,54 +22,11 @@ def available_memory() -> int:
     """
     if tf.config.list_logical_devices("GPU"):
         return min(d.memory_limit for d in device_lib.list_local_devices() if d.device_type == "GPU")
-    limits = [_free(), *_group_limits()]
+    limits = [free_memory(), *group_limits()]
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     if limit != resource.RLIM_INFINITY:  # of addresses, of which a process has more than it uses
-        limits.append(limit - _kilobytes("/proc/self/status", "VmSize") + _kilobytes("/proc/self/status", "VmRSS"))
+        limits.append(limit - kilobytes("/proc/self/status", "VmSize") + kilobytes("/proc/self/status", "VmRSS"))
     return min(limits) // len(tf.config.list_logical_devices("CPU"))
-
-
-def _free():
-    if os.path.exists("/proc/meminfo"):
-        return _kilobytes("/proc/meminfo", "MemAvailable") + _kilobytes("/proc/self/status", "VmRSS")
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-
-
-def _kilobytes(path, name):
-    """Returns as bytes what the line "name:  123 kB" says; 0 where the system has no such file."""
-    if not os.path.exists(path):
-        return 0
-    with open(path, encoding="ascii", errors="replace") as file:
-        return next((int(line.split()[1]) * 1024 for line in file if line.startswith(f"{name}:")), 0)
-
-
-def _group_limits(groups="/proc/self/cgroup", root="/sys/fs/cgroup"):
-    """Returns the limits, in bytes, of the control groups that this process is in; version 1 and version 2.
-
-    A line of `groups` is "4:memory:/a/b" (version 1) or "0::/a/b" (version 2); groups above limit those below. Inside a
-    container the path may be that of the host, and then the root that is seen here is the process's own group.
-    """
-    if not os.path.exists(groups):
-        return []
-    with open(groups, encoding="utf-8") as file:
-        lines = [line.rstrip("\n").split(":", 2) for line in file]
-    limits = []
-    for number, controllers, path in lines:
-        if "memory" not in controllers.split(",") and number != "0":
-            continue
-        top, name = (root, "memory.max") if number == "0" else (f"{root}/memory", "memory.limit_in_bytes")
-        parts = [part for part in path.split("/") if part]
-        files = [os.path.join(top, *parts[:depth], name) for depth in range(len(parts) + 1)]
-        limits += [limit for limit in map(_limit, files) if limit is not None]
-    return limits
-
-
-def _limit(path):
-    if not os.path.exists(path):
-        return None
-    with open(path, encoding="ascii") as file:
-        text = file.read().strip()
-    return int(text) if text.isdigit() else None  # "max": none
 
 
 def describe(step: StepShape, available: int) -> str:

@@ -10,6 +10,7 @@ import pytest
 
 import bert_tf
 from bert_tf.checkpoints import writers
+from bert_tf.checkpoints.writers import keras_hub as keras_hub_writer
 from bert_tf.config_files import task_in
 from bert_tf.conversion.convert import convert
 from bert_tf.conversion.outputs import outputs
@@ -22,6 +23,10 @@ CASES = ["bert", "distilbert"]
 
 def _close(value, true):
     return np.abs(np.asarray(value) - true).max() <= 1e-5 * max(1, np.abs(true).max())
+
+
+def test_the_version_that_our_files_name_is_the_one_that_reads_them():
+    assert keras_hub.__version__ == keras_hub_writer.KERAS_HUB_VERSION
 
 
 @pytest.mark.parametrize("case", CASES)

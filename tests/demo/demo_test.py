@@ -6,8 +6,9 @@ import os
 
 import pytest
 
+from bert_tf import processor
 from bert_tf.demo import data as demo_data
-from bert_tf.demo import fetch
+from bert_tf.demo import fetch, plan
 from bert_tf.demo import run as demo_run
 from bert_tf.demo import serve as demo_serve
 from bert_tf.programs import demo
@@ -54,6 +55,9 @@ def stand_in(tmp_path, monkeypatch):
 
     monkeypatch.setattr(demo_serve, "ask", ask)
 
+    monkeypatch.setattr(plan, "matrix_speed", lambda: 1000.0)
+    monkeypatch.setattr(processor, "best_precision", lambda: "float32")
+
     def run(*texts, refusal=None, **settings):
         calls.unlink(missing_ok=True)
         values = {flag.name: flag.default for flag in demo.FLAGS} | {"demo_dir": str(tmp_path / "demo")} | settings
@@ -76,6 +80,35 @@ def test_first_run_trains_asks_and_reports(stand_in, capsys):
     assert train["eval_file"].endswith("demo/data/test.tsv") and train["label_column"] == "label"
     assert (train["learning_rate"], train["num_train_epochs"], train["max_seq_length"]) == ("5e-5", "2", "64")
     assert "do_export" in train and sentences == list(demo.SENTENCES)
+
+
+def trained_with(stand_in):
+    """Returns precision and passes of the training that was just run."""
+    call = json.loads(stand_in.calls.read_text().splitlines()[0])
+    return call["precision"], call["num_train_epochs"]
+
+
+def test_the_machine_decides_how_it_is_trained(stand_in, monkeypatch, capsys):
+    monkeypatch.setattr(plan, "matrix_speed", lambda: 100.0)
+    stand_in()
+    assert trained_with(stand_in) == ("float32", "1")
+    assert "Plan: float32, 1 pass over 8,058 sentences, about 3:24 minutes" in capsys.readouterr().out
+    monkeypatch.setattr(plan, "matrix_speed", lambda: 1000.0)
+    monkeypatch.setattr(processor, "best_precision", lambda: "mixed_bfloat16")
+    assert stand_in() == ["ask"], "what was begun in one way is not begun again in another"
+    assert "Plan" not in capsys.readouterr().out
+    stand_in(demo_dir=str(stand_in.output.parent.with_name("another")))
+    assert trained_with(stand_in) == ("mixed_bfloat16", "2")
+
+
+def test_what_is_given_wins(stand_in, monkeypatch):
+    monkeypatch.setattr(plan, "matrix_speed", lambda: 100.0)
+    stand_in(num_train_epochs=1.5)
+    assert trained_with(stand_in) == ("float32", "1.5")
+    assert stand_in(precision="mixed_bfloat16") == ["train", "ask"]
+    assert trained_with(stand_in) == ("mixed_bfloat16", "1.5"), "the rest as it was"
+    assert stand_in(precision="mixed_bfloat16", num_train_epochs=0.5) == ["train", "ask"]
+    assert trained_with(stand_in) == ("mixed_bfloat16", "0.5")
 
 
 def test_second_run_only_asks(stand_in, capsys):

@@ -7,7 +7,7 @@ import resource
 import pytest
 
 from bert_tf.config import EncoderConfig
-from bert_tf.training import will_it_fit
+from bert_tf.memory_limits import kilobytes
 from bert_tf.training.memory import StepShape, estimate
 from bert_tf.training.will_it_fit import available_memory, check_weights, describe, warn_if_too_large
 
@@ -69,26 +69,7 @@ def address_limit():
 def test_memory_is_what_the_system_and_the_limits_of_the_process_leave(address_limit):
     free = available_memory()
     assert GB / 4 < free < 2**45
-    used = will_it_fit._kilobytes("/proc/self/status", "VmSize")
+    used = kilobytes("/proc/self/status", "VmSize")
     address_limit(used + GB // 8)
-    own = will_it_fit._kilobytes("/proc/self/status", "VmRSS")
+    own = kilobytes("/proc/self/status", "VmRSS")
     assert abs(available_memory() - (own + GB // 8)) < GB // 16
-
-
-@pytest.mark.parametrize(
-    "line, files, limits",
-    [
-        ("0::/", {"memory.max": "3000"}, [3000]),
-        ("0::/a/b", {"memory.max": "3000", "a/memory.max": "max", "a/b/memory.max": "2000"}, [3000, 2000]),
-        ("4:memory:/a", {"memory/memory.limit_in_bytes": "9", "memory/a/memory.limit_in_bytes": "5"}, [9, 5]),
-        ("4:cpu,memory:/on/the/host", {"memory/memory.limit_in_bytes": "9"}, [9]),
-        ("5:cpuset:/a", {"memory/memory.limit_in_bytes": "9"}, []),
-    ],
-)
-def test_limits_of_control_groups(tmp_path, line, files, limits):
-    groups, root = tmp_path / "cgroup", tmp_path / "fs"
-    groups.write_text(f"{line}\n")
-    for name, text in files.items():
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text(f"{text}\n")
-    assert will_it_fit._group_limits(groups, root) == limits
