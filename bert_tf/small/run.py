@@ -14,12 +14,12 @@ from absl import logging
 from bert_tf.child_programs import execute
 from bert_tf.config import EncoderConfig
 from bert_tf.folder_lock import alone_in
+from bert_tf.processor import best_precision
 from bert_tf.settings import Settings
 from bert_tf.small import inputs
 from bert_tf.small.commands import WORK, Command, Commands
 from bert_tf.small.journal import Journal
 from bert_tf.small.plan import Plan, measure
-from bert_tf.small.processor import best_precision
 from bert_tf.small.recipe import Recipe
 from bert_tf.tokenization.vocabulary import Vocabulary
 

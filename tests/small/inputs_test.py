@@ -3,7 +3,6 @@
 import pytest
 
 from bert_tf.small import inputs
-from bert_tf.small.processor import best_precision
 from bert_tf.small.run import pretrain
 from tests import tiny
 from tests.small import support
@@ -58,22 +57,3 @@ def test_the_working_directory_is_not_a_part_of_a_run(folder, monkeypatch):
     monkeypatch.chdir(folder / "nothing")
     there = inputs.identity(support.settings(input_file=["../text.txt"], teacher="../teacher"), support.recipe())
     assert here == there and here["input_file"] == [str(folder / "text.txt")]
-
-
-@pytest.mark.parametrize(
-    ("text", "precision"),
-    [
-        ("processor\t: 0\nflags\t\t: fpu sse avx512f avx512_bf16\n", "mixed_bfloat16"),
-        ("flags\t\t: fpu amx_bf16 amx_tile\n", "mixed_bfloat16"),
-        ("model name\t: bf16 avx512_bf16\nflags\t\t: fpu sse avx512f\n", "float32"),
-        ("", "float32"),
-    ],
-    ids=["avx512", "amx", "a name", "nothing"],
-)
-def test_precision_follows_the_processor(tmp_path, text, precision):
-    (tmp_path / "cpuinfo").write_text(text)
-    assert best_precision(tmp_path / "cpuinfo") == precision
-
-
-def test_where_nothing_is_known_of_the_processor_it_is_float32(tmp_path):
-    assert best_precision(tmp_path / "cpuinfo") == "float32"
