@@ -304,7 +304,7 @@ OUR_FLAGS = {
     "lora_targets": ["query", "value"], "problem_type": "single_label",
     "label_separator": ",", "class_weights": None, "label_smoothing": 0.0, "early_stopping": 0,
     "fit_temperature": False, "long_text": "truncate", "doc_stride": None, "max_windows": 32, "bucket_batches": 50,
-    "lstm_units": None,
+    "lstm_units": None, "fit_abstention": None,
     **OPTIMIZER_FLAGS,
     **TEACHER_FLAGS,
 }  # fmt: skip

@@ -29,6 +29,9 @@ class Problem:
         example_method: TensorFlow Serving's request on tf.Examples that fits, "classify" or "regress".
         serve_example: what `serve` returned -> what that request answers with.
         choose: (answers, label names) -> the answer for each example: a name, a tuple of names, or a float.
+        confidence: probabilities, a tensor or numpy array [n, L] -> a tensor [n]: the probability of each answer; None
+            where there are none.
+        right: (answers, target) -> bool [n], whether each answer is right; None where that is a matter of degree.
         has_labels: the numbers are logits of labels, which may be weighed, smoothed and calibrated; else it is a value.
         has_several_labels: an example may have any number of labels.
     """
@@ -44,6 +47,8 @@ class Problem:
     example_method: str
     serve_example: Callable
     choose: Callable
+    confidence: Callable | None = None
+    right: Callable | None = None
     has_labels: bool = True
     has_several_labels: bool = False
 
@@ -99,6 +104,8 @@ PROBLEMS = {
         "classify",
         _as_classes,
         lambda answers, names: [names[i] for i in answers.argmax(-1)],
+        lambda probabilities: tf.reduce_max(probabilities, -1),
+        lambda answers, target: answers.argmax(-1) == target,
     ),
     # n * L decisions between no and yes, scored as one list: accuracy is the share of decisions that are right; f1,
     # precision and recall are those of yes, which is their micro-average over the labels.
@@ -114,6 +121,9 @@ PROBLEMS = {
         "classify",
         _as_classes,
         lambda answers, names: [tuple(np.asarray(names, object)[row > 0.5]) for row in answers],
+        # The answer is a whole set of labels: it is no surer than its least sure one, and right where all are.
+        lambda probabilities: tf.reduce_min(tf.maximum(probabilities, 1 - probabilities), -1),
+        lambda answers, target: ((answers > 0.5) == (target > 0)).all(-1),
         has_several_labels=True,
     ),
     "regression": Problem(
