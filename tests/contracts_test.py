@@ -63,6 +63,7 @@ MAY_IMPORT = {
     "surgery": {"checkpoints", "model_files"},
     "teachers": {"checkpoints", "data", "model_files", "modeling", "tasks"},
     "glue": {"data", "evaluation", "tasks"},
+    "comparison": {"evaluation"},  # of what was written, whatever the task
     "inference": {
         "checkpoints", "data", "evaluation", "export", "extraction", "model_files", "tasks", "tokenization",
     },
@@ -70,7 +71,7 @@ MAY_IMPORT = {
     "sklearn": {"checkpoints", "data", "extraction", "model_files", "tasks", "training"},
     "demo": set(),  # what it shows it starts as anybody would
     "programs": {
-        "conversion", "corpus", "data", "demo", "evaluation", "export", "flags", "glue", "hub", "inference", "jobs",
+        "comparison", "conversion", "corpus", "data", "demo", "evaluation", "export", "flags", "glue", "hub", "inference", "jobs",
         "model_files", "serving", "surgery", "tasks", "teachers", "text", "tokenization", "training", "vocabulary",
     },
 }  # fmt: skip
@@ -251,6 +252,7 @@ LIGHT = {
     "bert_tf.data.features": ("tensorflow", "keras"),
     "bert_tf.report": ("tensorflow", "keras", "matplotlib"),
     "bert_tf.glue.grid": ("tensorflow", "keras"),
+    "bert_tf.comparison.page": ("tensorflow", "keras", "matplotlib"),
     "bert_tf.text.documents": ("tensorflow", "keras"),
 }
 

@@ -19,6 +19,8 @@ PROGRAMS = (
     "run_embedder",
     "run_glue",
     "score_squad",
+    "compare",
+    "find_label_errors",
     "run_pretraining",
     "fill_mask",
     "score_text",

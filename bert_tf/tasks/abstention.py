@@ -30,7 +30,7 @@ class Abstaining(FineTuned):
     abstention: Abstention | None = None
 
     @abc.abstractmethod
-    def judged(self, outcome: Outcome) -> tuple[np.ndarray, np.ndarray]:
+    def certainty(self, outcome: Outcome) -> tuple[np.ndarray, np.ndarray]:
         """Returns each answer's probability, float [n], and whether it is right, bool [n]."""
 
     def take_abstention(self, given: Abstention | dict[str, float] | None):
@@ -48,7 +48,7 @@ class Abstaining(FineTuned):
     def evaluate(self, outcomes, settings):
         scores = super().evaluate(outcomes, settings)
         if share := self._share(settings):
-            self.abstention = _fit(share, outcomes[0].examples.path, *self.judged(outcomes[0]))
+            self.abstention = _fit(share, outcomes[0].examples.path, *self.certainty(outcomes[0]))
         if share or self.abstention:
             scores |= self._scores(outcomes)
         return scores
@@ -56,7 +56,7 @@ class Abstaining(FineTuned):
     def write_scored(self, directory: str, outcomes: Sequence[Outcome], settings: Settings):
         """Writes how many answers are given at which threshold, where that was asked."""
         if settings.get("fit_abstention") or self.abstention:
-            Curve.of(*self.judged(outcomes[0])).write(directory)
+            Curve.of(*self.certainty(outcomes[0])).write(directory)
 
     def _share(self, settings):
         """Returns the share to fit to: a new temperature moves all probabilities, and the threshold must follow."""
@@ -68,7 +68,7 @@ class Abstaining(FineTuned):
             return {"coverage": 0.0}
         threshold, scores = self.abstention.threshold, {"abstention_threshold": self.abstention.threshold}
         for outcome in outcomes:
-            values = abstention.scores(*self.judged(outcome), threshold)
+            values = abstention.scores(*self.certainty(outcome), threshold)
             scores |= {f"{name}{outcome.suffix}": value for name, value in values.items()}
         return scores
 

@@ -226,7 +226,7 @@ class ClassificationTask(Abstaining):
         served = self.problem.serve(logits, tf.constant(self.outputs))
         return served | self._confident(served.get("probabilities"))
 
-    def judged(self, outcome):
+    def certainty(self, outcome):
         answers, target = self.decode(outcome), outcome.rows.targets[self.problem.target]
         return self.problem.confidence(answers).numpy(), self.problem.right(answers, target)
 

@@ -129,7 +129,7 @@ class MultipleChoiceTask(Abstaining):
     def metrics(self, outputs, rows):
         return {"accuracy": float(np.mean(outputs.argmax(-1) == rows.targets["label_ids"]))}
 
-    def judged(self, outcome):
+    def certainty(self, outcome):
         return outcome.outputs.max(-1), outcome.outputs.argmax(-1) == outcome.rows.targets["label_ids"]
 
     def write_scored(self, directory, outcomes, settings):
