@@ -64,6 +64,7 @@ MAY_IMPORT = {
     "teachers": {"checkpoints", "data", "model_files", "modeling", "tasks"},
     "glue": {"data", "evaluation", "tasks"},
     "comparison": {"evaluation"},  # of what was written, whatever the task
+    "label_errors": {"data", "extraction", "model_files"},
     "inference": {
         "checkpoints", "data", "evaluation", "export", "extraction", "model_files", "tasks", "tokenization",
     },
@@ -71,8 +72,9 @@ MAY_IMPORT = {
     "sklearn": {"checkpoints", "data", "extraction", "model_files", "tasks", "training"},
     "demo": set(),  # what it shows it starts as anybody would
     "programs": {
-        "comparison", "conversion", "corpus", "data", "demo", "evaluation", "export", "flags", "glue", "hub", "inference", "jobs",
-        "model_files", "serving", "surgery", "tasks", "teachers", "text", "tokenization", "training", "vocabulary",
+        "comparison", "conversion", "corpus", "data", "demo", "evaluation", "export", "flags", "glue", "hub",
+        "inference", "jobs", "label_errors", "model_files", "serving", "surgery", "tasks", "teachers", "text", "tokenization",
+        "training", "vocabulary",
     },
 }  # fmt: skip
 FINER = {

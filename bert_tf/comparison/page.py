@@ -49,8 +49,8 @@ def page(compared: Sequence[Compared], first: str, second: str, most: int) -> st
             document.table(f"{heading}: {len(changes):,}{more}", shown)
     document.text(
         "A difference is in points of 100. Its interval holds the middle 95 % of the differences when the examples "
-        "are drawn again, with replacement; p says how often so large a difference comes from the draw alone, were both "
-        "runs equally good."
+        "are drawn again, with replacement; p says how often so large a difference comes from the draw alone, were "
+        "both runs equally good."
     )
     return document.html()
 

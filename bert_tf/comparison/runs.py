@@ -105,8 +105,8 @@ def _with_labels(first, second):
     if first.labels and second.labels and first.labels != second.labels:
         raise ValueError(
             f"Two runs must tell the same labels apart. Received {first.path.parent} with "
-            f"{', '.join(first.labels[:20])} and {second.path.parent} with {', '.join(second.labels[:20])}; name two of "
-            "the same."
+            f"{', '.join(first.labels[:20])} and {second.path.parent} with {', '.join(second.labels[:20])}; name two "
+            "of the same."
         )
     labels = first.labels or second.labels
     if not labels and "label" in first.columns:

@@ -115,8 +115,8 @@ def scores(confidence: np.ndarray, right: np.ndarray, threshold: float) -> dict[
         threshold: the least probability of an answer that is given.
 
     Returns:
-        `coverage`, the share of the answers that are given; where there are any `selective_accuracy`, the share of these
-        that is right.
+        `coverage`, the share of the answers that are given; where there are any `selective_accuracy`, the share of
+        these that is right.
     """
     given = np.asarray(confidence) >= threshold
     right = {"selective_accuracy": float(np.mean(np.asarray(right)[given]))} if given.any() else {}

@@ -103,7 +103,7 @@ def _fit(share, path, confidence, right) -> Abstention | None:
         best = int(np.argmax(curve.accuracy))
         logging.warning(
             "`fit_abstention=%g` must be a share that some threshold reaches on %s. Received one that none does: the "
-            "most is %.1f %%, of the %s surest answers. No threshold is kept, and no answer says whether it is confident; "
+            "most is %.1f %%, of the %s surest answers. No threshold is kept, and no answer says if it is confident; "
             "ask for a smaller share, or train a better model.",
             *(share, path, 100 * curve.accuracy[best], f"{curve.coverage[best] * len(right):,.0f}"),
         )  # fmt: skip
@@ -112,8 +112,8 @@ def _fit(share, path, confidence, right) -> Abstention | None:
     n, rate = int(given.sum()), float(np.mean(right[given]))
     low, high = abstention.interval(rate, n)
     logging.info(
-        "Of %s, %s of %s answers (%.1f %%) have a probability of %.4f or more; %.1f %% of them are right (95 %% interval "
-        "%.1f to %.1f %%, and %.1f %% of all).",
+        "Of %s, %s of %s answers (%.1f %%) have a probability of %.4f or more; %.1f %% of them are right (95 %% "
+        "interval %.1f to %.1f %%, and %.1f %% of all).",
         *(path, f"{n:,}", f"{len(right):,}", 100 * n / len(right), threshold, 100 * rate, 100 * low, 100 * high),
         100 * np.mean(right),
     )  # fmt: skip

@@ -144,11 +144,11 @@ def test_what_cannot_be_compared_is_refused_by_name(tmp_path):
     with pytest.raises(ValueError, match="which has no eval_predictions.tsv; score it with `do_eval`"):
         compare(one, str(tmp_path / "none"))
     tagger = classified(tmp_path / "tagger", "aabb", task="tagging")
-    with pytest.raises(ValueError, match="one task. Received .*/one, a run of classification, and .*/tagger, one of tag"):
+    with pytest.raises(ValueError, match="one task. Received .*/one, a run of classification, and .*/tagger, one of"):
         compare(one, tagger)
     longer = classified(tmp_path / "longer", "aabba", golds="aabba", file="test.tsv")
-    with pytest.raises(ValueError, match=r"one/eval_predictions.tsv \(4 examples of dev.tsv\) and .*/longer/eval_predic"
-                       r"tions.tsv \(5 examples of test.tsv\), which differ from example 5 on: 'none' and '4 a text 4'"):
+    with pytest.raises(ValueError, match=r"one/eval_predictions.tsv \(4 examples of dev.tsv\) and .*/longer/eval_pred"
+                       r"ictions.tsv \(5 examples of test.tsv\), which differ from example 5 on: 'none' and '4 a text 4'"):
         compare(one, longer)
     other = classified(tmp_path / "other", "aabb", golds="abbb")
     with pytest.raises(ValueError, match="differ from example 2 on: '1 a text 1' and '1 b text 1'; score both"):
@@ -165,7 +165,7 @@ def test_a_broken_table_names_the_line(tmp_path):
     one = classified(tmp_path / "one", "aabb")
     path = tmp_path / "one" / "eval_predictions.tsv"
     path.write_text(path.read_text().replace("text 1\n", "text 1\tmore\n"))
-    with pytest.raises(ValueError, match=r"one/eval_predictions.tsv:3: a table of answers must have a header with `id`"):
+    with pytest.raises(ValueError, match=r"one/eval_predictions.tsv:3: a table of answers must have a header with"):
         compare(one, one)
 
 
