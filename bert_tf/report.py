@@ -1,4 +1,4 @@
-"""Reports as one HTML file: tables and plots that open anywhere, without the network.
+"""Reports as one HTML file: tables and plots that open anywhere, without the network, by day and by night.
 
 page = Page("Training")
 page.table("Scores", [("accuracy", "84.6 %", "on dev.tsv")])
@@ -6,36 +6,83 @@ page.figure("Loss", lambda axes: axes.plot(losses))
 write_text("report.html", page.html())
 """
 
+import contextlib
 import html
 import io
 import re
 import warnings
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
 
 INK, FILL, ACCENT, PALE = "#222222", "#4c78a8", "#d9822b", "#c9d6e5"  # colours of the page and of what is drawn
 
+_NAMES = {INK: "ink", FILL: "fill", ACCENT: "accent", PALE: "pale"}
+_NIGHT = {"ink": "#e4e6e8", "fill": "#7fabd9", "accent": "#f0a04b", "pale": "#3d4a58", "paper": "#15181b",
+          "grey": "#a5abb1"}  # fmt: skip
 _WIDTH = 4.4  # of a figure, inches: drawn so that its letters are as large as the page's, and legible on a phone
+_LONG = 240  # characters of a cell, beyond which the rest opens
+_PLAIN = re.compile(r"[-+]?[\d,.]+( %)?|nan|")  # a cell of nothing but a number
+_HEADING = re.compile(r"<h2(?: id=\"[^\"]*\")?>(.*?)</h2>")
+_KEPT = re.compile(r"<!-- kept: (.*?) -->\n(.*?)\n<!-- end -->", re.DOTALL)  # text on a page has no such thing
+_TALL = 4  # inches, beyond which a drawing takes the page's whole width
+_FEW = 4  # headings that need no table of contents
+
+
+def _variables(colours):
+    return "; ".join(f"--{name}: {colour}" for name, colour in colours.items())
+
+
+def _recoloured(colour, name):
+    """A rule by which a colour that a drawing has in its own styles follows the page's."""
+    return "\n".join(
+        f'svg [style*="{what}: {colour}"] {{ {what}: var(--{name}) !important }}' for what in ("fill", "stroke")
+    )
+
+
 _STYLE = f"""
-:root {{ color-scheme: light }}
-body {{ margin: 0; font: 16px/1.5 system-ui, sans-serif; color: {INK}; background: #fff }}
-main {{ max-width: 42rem; margin: 0 auto; padding: 1rem }}
+:root {{ color-scheme: light dark; {_variables({name: colour for colour, name in _NAMES.items()})}; --paper: #ffffff;
+  --grey: #5f6468 }}
+@media (prefers-color-scheme: dark) {{ :root {{ {_variables(_NIGHT)} }} }}
+body {{ margin: 0; font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper) }}
+main {{ max-width: 46rem; margin: 0 auto; padding: 1rem }}
 h1 {{ font-size: 1.5rem }}
-h2 {{ font-size: 1.1rem; margin: 2rem 0 .5rem; border-bottom: 1px solid {PALE} }}
-div {{ overflow-x: auto }}
+h2 {{ font-size: 1.2rem; margin: 2rem 0 .5rem; border-bottom: 1px solid var(--pale) }}
+h3 {{ font-size: 1rem; margin: 0; display: inline }}
+p {{ margin: .5rem 0; white-space: pre-wrap; overflow-wrap: break-word }}
+nav {{ columns: 14rem; font-size: .9rem }}
+nav a {{ display: block; color: inherit }}
+details {{ margin: .5rem 0 }}
+section > details {{ margin: 1rem 0; padding: .3rem .7rem; border-left: 3px solid var(--pale) }}
+summary {{ cursor: pointer }}
+:focus-visible {{ outline: 3px solid var(--accent); outline-offset: 2px }}
+div {{ overflow-x: auto; margin: .3rem 0 }}
 table {{ border-collapse: collapse; font-size: .9rem }}
 th, td {{ padding: .15rem .8rem .15rem 0; text-align: left; vertical-align: baseline; overflow-wrap: break-word }}
 th {{ font-weight: normal; white-space: pre-wrap }}
-td {{ color: #666 }}
+td {{ color: var(--grey) }}
 th + td {{ color: inherit; text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums }}
+.columns th, .columns td {{ color: inherit; text-align: left; white-space: pre-wrap; padding: .2rem .5rem;
+  border-bottom: 1px solid var(--pale); font-variant-numeric: tabular-nums }}
+.columns details {{ margin: 0 }}
+.columns th {{ max-width: 16rem }}
+.columns thead th {{ font-weight: 600; vertical-align: bottom; overflow-wrap: normal }}
+.columns .number {{ text-align: right; white-space: nowrap }}
+.columns .text {{ min-width: 14rem; overflow-wrap: anywhere }}
+.columns .shade {{ background: color-mix(in srgb, var(--fill) calc(var(--share) * 60%), transparent) }}
+.columns .bar {{ background: linear-gradient(var(--pale) 0 0) 0 50% / calc(var(--share) * 100%) 80% no-repeat }}
 svg {{ display: block; width: 100%; max-width: 34rem; height: auto }}
+svg.wide {{ max-width: none }}
 svg text, svg tspan {{ font-family: inherit !important }}
+{chr(10).join(_recoloured(*pair) for pair in _NAMES.items())}
 """
 _DRAWING = {
     "axes.edgecolor": INK,
+    "axes.facecolor": "none",  # the page's own shows through
     "axes.labelcolor": INK,
     "axes.prop_cycle": f"cycler('color', ['{FILL}', '{ACCENT}', '{PALE}', '{INK}'])",
     "axes.spines.right": False,
     "axes.spines.top": False,
+    "figure.facecolor": "none",
     "font.sans-serif": ["DejaVu Sans"],  # comes with matplotlib: the layout is the same everywhere
     "font.size": 9,
     "legend.frameon": False,
@@ -48,50 +95,168 @@ _DRAWING = {
 _NO_METADATA = dict.fromkeys(("Creator", "Date", "Format", "Type"))  # which would hold the time, and links
 
 
-class Page:
-    """A page from top to bottom. All text is shown as it is: "<b>" is five characters."""
+class Bar(NamedTuple):
+    """A cell with a bar behind what it says, as long as `share` of the cell, 0 to 1."""
 
-    def __init__(self, title: str):
-        self._title = html.escape(title)
-        self._parts, self._figures = [], 0
+    shown: Any
+    share: float
+
+
+class Shade(NamedTuple):
+    """A cell the darker the greater `share`, 0 to 1, is; what it says must be legible without that."""
+
+    shown: Any
+    share: float
+
+
+class Page:
+    """A page from top to bottom. All text is shown as it is: "<b>" is five characters.
+
+    Args:
+        title: of the page.
+        salt: what tells its drawings from those of other pages, where parts of several become one page.
+    """
+
+    def __init__(self, title: str, salt: str = ""):
+        self._title, self._salt = html.escape(title), salt
+        self._parts, self._figures, self._level = [], 0, "h2"
+
+    def heading(self, text: str):
+        """Adds a heading; the page's contents list it."""
+        self._parts.append(f"<h2>{html.escape(text)}</h2>")
 
     def text(self, text: str):
         """Adds a paragraph."""
         self._parts.append(f"<p>{html.escape(text)}</p>")
 
-    def table(self, heading: str, rows: Iterable[Sequence]):
-        """Adds a table of rows of any cells: a row's name, its value, remarks if there are any."""
-        self._add(heading, f"<div><table>\n{''.join(map(_row, rows))}</table></div>")
+    def table(self, heading: str | None, rows: Iterable[Sequence], columns: Sequence[str] = ()):
+        """Adds a table of rows of any cells: a row's name, its value, remarks if there are any.
 
-    def figure(self, heading: str, draw: Callable, height: float = 2.6):
+        Args:
+            heading: what stands above it; None: nothing.
+            rows: of cells, `Bar` and `Shade` among them; the first one is the row's name. In a table with columns a
+                long text can be opened.
+            columns: their names, where the table has columns of its own.
+        """
+        rows = [tuple(row) for row in rows]
+        if not columns:
+            self._add(heading, f"<div><table>\n{''.join(map(_row, rows))}</table></div>")
+            return
+        label = html.escape(heading or " ".join(columns).strip())
+        scrolls = f'<div tabindex="0" role="region" aria-label="{label}">'  # by the arrow keys, where it is too wide
+        self._add(heading, f"{scrolls}<table class=\"columns\">\n{_columns(columns, rows)}</table></div>")
+
+    def figure(self, heading: str | None, draw: Callable, height: float = 2.6, label: str = ""):
         """Adds a plot. The same data make the same bytes.
 
         Args:
-            heading: what it shows.
+            heading: what it shows; None: nothing stands above it.
             draw: called with matplotlib's Axes.
             height: in inches, for a width of 4.4.
+            label: what it shows, for those who cannot see it; by default the heading.
         """
         self._figures += 1
-        svg = _svg(draw, height, f"figure {self._figures}")
-        self._add(heading, f'<svg role="img" aria-label="{html.escape(heading)}"{svg.removeprefix("<svg")}')
+        svg = _svg(draw, height, f"{self._salt}figure {self._figures}")
+        label = html.escape(label or heading or "")
+        wide = ' class="wide"' if height > _TALL else ""
+        self._add(heading, f'<svg role="img" aria-label="{label}"{wide}{svg.removeprefix("<svg")}')
+
+    @contextlib.contextmanager
+    def section(self, heading: str, is_open: bool = True):
+        """What is added inside it can be folded away, by mouse and keyboard; headings there are of a third level."""
+        opened, level = " open" if is_open else "", self._level
+        summary = f"<summary><h3>{html.escape(heading)}</h3></summary>"
+        self._parts.append(f"<section><details{opened}>{summary}")
+        self._level = "h4"
+        try:
+            yield
+        finally:
+            self._level = level
+            self._parts.append("</details></section>")
+
+    def keep(self, name: str, fragment: str):
+        """Adds what `fragment` of another page returned, so that `kept` finds it again by this name."""
+        self._parts.append(f"<!-- kept: {name} -->\n{fragment}\n<!-- end -->")
+
+    def fragment(self) -> str:
+        """Returns what was added, without title and style, for `keep` of another page."""
+        return "\n".join(self._parts)
 
     def html(self) -> str:
         """Returns the whole file."""
+        body, headings = _numbered(self.fragment())
+        links = "".join(f'<a href="#part{i}">{text}</a>\n' for i, text in enumerate(headings, 1))
+        contents = f'<nav aria-label="Contents">\n{links}</nav>\n' if headings else ""
         return (
             '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
             '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
             f"<title>{self._title}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n<main>\n<h1>{self._title}</h1>\n"
-            + "\n".join(self._parts)
+            + contents
+            + body
             + "\n</main>\n</body>\n</html>\n"
         )
 
     def _add(self, heading, content):
-        self._parts.append(f"<h2>{html.escape(heading)}</h2>\n{content}")
+        above = f"<{self._level}>{html.escape(heading)}</{self._level}>\n" if heading else ""
+        self._parts.append(f"{above}{content}")
+
+
+def kept(page: str) -> dict[str, str]:
+    """Returns {name: fragment} of what `Page.keep` added to a page, in order; {} where it is no such page."""
+    return dict(_KEPT.findall(page))
+
+
+def _numbered(body):
+    """Returns the page's body with a place to go to at each heading, and the headings; none where they are few."""
+    headings = _HEADING.findall(body)
+    if len(headings) < _FEW:
+        return _HEADING.sub(r"<h2>\1</h2>", body), []
+    numbers = iter(range(1, len(headings) + 1))
+    return _HEADING.sub(lambda match: f'<h2 id="part{next(numbers)}">{match[1]}</h2>', body), headings
 
 
 def _row(cells):
     name, *others = (html.escape(str(cell)) for cell in cells)
     return f'<tr><th scope="row">{name}</th>{"".join(f"<td>{cell}</td>" for cell in others)}</tr>\n'
+
+
+def _columns(columns, rows):
+    """The inside of a table with a header: columns of numbers stand to the right."""
+    cells = list(zip(*rows, strict=True)) or [()] * len(columns)
+    kinds = ["number" if all(map(_is_number, column)) else "" for column in cells]
+    kinds = [kind or ("text" if any(len(str(cell)) > 40 for cell in column) else "")
+             for kind, column in zip(kinds, cells, strict=True)]  # fmt: skip
+    head = "".join(
+        f'<th scope="col"{_class(kind)}>{html.escape(name)}</th>' for name, kind in zip(columns, kinds, strict=True)
+    )
+    body = "".join(f"<tr>{''.join(map(_cell, row, kinds, range(len(row))))}</tr>\n" for row in rows)
+    return f"<thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody>"
+
+
+def _is_number(cell):
+    return isinstance(cell, Bar | Shade) or bool(_PLAIN.fullmatch(str(cell)))
+
+
+def _cell(cell, kind, place):
+    tag, end = ('th scope="row"', "th") if place == 0 else ("td", "td")
+    style = ""
+    if isinstance(cell, Bar | Shade):
+        kind = f"{kind} {type(cell).__name__.lower()}".strip()
+        style, cell = f' style="--share: {min(max(cell.share, 0), 1):.3f}"', cell.shown
+    return f"<{tag}{_class(kind)}{style}>{_folded(str(cell))}</{end}>"
+
+
+def _class(kind):
+    return f' class="{kind}"' if kind else ""
+
+
+def _folded(text):
+    """Text as HTML; of a long one the beginning, which opens."""
+    if len(text) <= _LONG:
+        return html.escape(text)
+    cut = max(text.rfind(" ", 0, _LONG), _LONG // 2)
+    begin, rest = html.escape(text[:cut]), html.escape(text[cut:])
+    return f"<details><summary>{begin} …</summary>…{rest}</details>"
 
 
 def _svg(draw, height, salt):

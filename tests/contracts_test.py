@@ -51,7 +51,8 @@ MAY_IMPORT = {
     "checkpoints": set(),
     "extraction": {"modeling", "tokenization"},
     "model_files": {"checkpoints", "extraction", "modeling", "tokenization"},
-    "tasks": {"data", "modeling", "evaluation", "tokenization"},
+    "analysis": {"evaluation"},
+    "tasks": {"analysis", "data", "modeling", "evaluation", "tokenization"},
     # The loop feeds on the batches of data.dataset, compares scores, and opens modeling.layers.seed_scope.
     "training": {"checkpoints", "data", "evaluation", "modeling"},
     "export": {"checkpoints", "evaluation", "tasks", "training", "model_files"},
@@ -72,9 +73,9 @@ MAY_IMPORT = {
     "sklearn": {"checkpoints", "data", "extraction", "model_files", "tasks", "training"},
     "demo": set(),  # what it shows it starts as anybody would
     "programs": {
-        "comparison", "conversion", "corpus", "data", "demo", "evaluation", "export", "flags", "glue", "hub",
-        "inference", "jobs", "label_errors", "model_files", "serving", "surgery", "tasks", "teachers", "text", "tokenization",
-        "training", "vocabulary",
+        "analysis", "comparison", "conversion", "corpus", "data", "demo", "evaluation", "export", "flags", "glue",
+        "hub", "inference", "jobs", "label_errors", "model_files", "serving", "surgery", "tasks", "teachers", "text",
+        "tokenization", "training", "vocabulary",
     },
 }  # fmt: skip
 FINER = {

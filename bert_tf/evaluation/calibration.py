@@ -1,9 +1,43 @@
 """Whether probabilities are honest, and the one number that makes them more so (Guo et al. 2017); no TensorFlow."""
 
+from typing import NamedTuple
+
 import numpy as np
 from absl import logging
 
 _LOWEST, _HIGHEST = 0.01, 100.0  # beyond these a temperature says that the logits, or the examples, are no good
+
+
+class Bins(NamedTuple):
+    """Answers in bins of equal width by their probability, [bins] each; where a bin has none, 0.
+
+    Attributes:
+        counts: int, how many answers.
+        mean: float, their mean probability.
+        right: float, the share of them that is right.
+    """
+
+    counts: np.ndarray
+    mean: np.ndarray
+    right: np.ndarray
+
+    @property
+    def error(self) -> float:
+        """The expected calibration error."""
+        return float((self.counts * np.abs(self.mean - self.right)).sum() / self.counts.sum())
+
+
+def reliability(confidence: np.ndarray, right: np.ndarray, bins: int = 15) -> Bins:
+    """Sorts answers into bins: bin m of M holds those whose probability is in ((m - 1) / M, m / M].
+
+    Args:
+        confidence: float [n], the finite probability of each answer, n > 0.
+        right: bool [n].
+        bins: how many.
+    """
+    places = np.clip(np.ceil(confidence * bins) - 1, 0, bins - 1).astype(int)
+    counts, sums, rights = (np.bincount(places, weights, bins) for weights in (None, confidence, right))
+    return Bins(counts, *(part / np.maximum(counts, 1) for part in (sums, rights)))
 
 
 def expected_calibration_error(probabilities: np.ndarray, labels: np.ndarray, bins: int = 15) -> float:
@@ -29,8 +63,7 @@ def expected_calibration_error(probabilities: np.ndarray, labels: np.ndarray, bi
     confidence, right = probabilities.max(-1), probabilities.argmax(-1) == labels
     if not np.isfinite(confidence).all():
         return float("nan")
-    places = np.clip(np.ceil(confidence * bins) - 1, 0, bins - 1).astype(int)
-    return float(np.abs(np.bincount(places, right - confidence)).sum() / len(labels))
+    return reliability(confidence, right, bins).error
 
 
 def fit_temperature(logits: np.ndarray, labels: np.ndarray) -> float:

@@ -32,6 +32,13 @@ def classification(
     return {name: _lookup(name, CLASSIFICATION)(labels, predictions, num_classes) for name in names}
 
 
+def averaging(names: Sequence[str]) -> str:
+    """Says how `classification` takes f1, precision and recall of the classes that are so named."""
+    if len(names) <= 2:
+        return f"of {names[-1]!r}, the last label in sort order"
+    return "macro average: the plain mean over the labels that occur"
+
+
 def regression(
     labels: np.ndarray, scores: np.ndarray, names: Sequence[str] = ("pearson", "spearman")
 ) -> dict[str, float]:

@@ -54,6 +54,11 @@ def score(
     return {**scores, "missing": missing} if missing else scores
 
 
+def of_questions(golds: Golds, predictions: Mapping[str, str]) -> tuple[dict[str, float], dict[str, float]]:
+    """Returns {question id: exact} and {question id: F1}, 0 to 1, of what is predicted; "" is no answer."""
+    return _raw_scores(golds.texts, predictions, golds.version_2)
+
+
 def normalize(text: str) -> str:
     """Returns text in lower case without ASCII punctuation and articles (a, an, the), one space between words."""
     return " ".join(_ARTICLES.sub(" ", text.lower().translate(_WITHOUT_PUNCTUATION)).split())

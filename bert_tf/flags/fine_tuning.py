@@ -3,6 +3,7 @@
 from bert_tf.flags.devices import GOOGLE_TPU
 from bert_tf.flags.model import EXPORT, MODEL
 from bert_tf.flags.training import RUN
+from bert_tf.names import PREDICTION_ORDERS
 from bert_tf.settings import Flag
 
 LAYERS = (
@@ -43,6 +44,11 @@ RECURRENT = (
          "it on a left-to-right encoder; default: no BiLSTM.", "integer", low=1),  # fmt: skip
 )
 
+SCORED = (
+    Flag("sort_predictions", "file", "With --do_eval: how eval_predictions.tsv is sorted, as the examples are, or with "
+         "the errors first that the model was surest of.", choices=PREDICTION_ORDERS),  # fmt: skip
+)
+
 # What every task's program has beside the task's own flags; and what it has where each example, or word, has a label.
-FINE_TUNING = (*MODEL, *RUN, *LAYERS, *LORA, *EXPORT, *GOOGLE_TPU)
+FINE_TUNING = (*MODEL, *RUN, *LAYERS, *LORA, *EXPORT, *GOOGLE_TPU, *SCORED)
 LABELS = (*LOSS, *STOPPING)

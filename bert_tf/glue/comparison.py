@@ -127,6 +127,11 @@ def _arrays(here, there, are_numbers):
         ValueError: they are not about the same examples.
     """
     (ids, labels, ours), (their_ids, their_labels, theirs) = map(read_answers, (here, there))
+    if ids != their_ids and sorted(ids) == sorted(their_ids):  # one of them is sorted, by `sort_predictions`
+        places = {name: i for i, name in enumerate(their_ids)}
+        their_ids, their_labels, theirs = (
+            [column[places[name]] for name in ids] for column in (their_ids, their_labels, theirs)
+        )
     if are_numbers:
         labels, ours, their_labels, theirs = (
             _as_floats(path, column)
@@ -155,14 +160,16 @@ def read_answers(path: pathlib.Path) -> tuple[list[str], list[str], list[str]]:
     rows = [line.split("\t") for line in read_text(path).split("\n")]
     rows = rows[:-1] if rows[-1] == [""] else rows
     for number, row in enumerate(rows, 1):
-        if len(row) != 3 or (number == 1 and row != _HEADER):
+        if len(row) != len(rows[0]) or (number == 1 and row[:3] != _HEADER):
             raise ValueError(
-                f"{path}:{number}: a file of answers must have the columns {', '.join(_HEADER)}. Received: {row[:5]}; "
+                f"{path}:{number}: a file of answers must have the columns {', '.join(_HEADER)} first, and as many "
+                f"columns in every line. Received: {row[:5]}; "
                 "write it again, by run_classifier with `do_eval`."
             )
     if len(rows) < 2:
         raise ValueError(f"{path} must hold answers. Received none; write it again, by run_classifier with `do_eval`.")
-    return tuple(map(list, zip(*rows[1:], strict=True)))
+    columns = zip(*rows[1:], strict=True)
+    return tuple(list(column) for column, _ in zip(columns, _HEADER, strict=False))
 
 
 def _as_floats(path, column: Sequence[str]):

@@ -11,6 +11,7 @@ from bert_tf.model_files import Description, save_description
 from bert_tf.programs.devices import prepare as prepare_devices
 from bert_tf.programs.models import describe_model, task_paths
 from bert_tf.programs.saving import check_formats, save_formats
+from bert_tf.programs.showing import check_showing, show_answers, show_scored
 from bert_tf.settings import Settings
 from bert_tf.surgery import adapters
 from bert_tf.tasks.registry import TASKS, find_task, save_task
@@ -37,6 +38,7 @@ def run_task(kind: type[FineTuned], settings: Settings):
         ValueError: settings, files or checkpoints are not as they must be.
     """
     check_stopping(settings)
+    check_showing(settings)
     check_teacher(settings)
     strategy, use_xla = prepare_devices(settings)
     model = with_adapters(describe_model(settings), settings)
@@ -118,6 +120,7 @@ class FineTuning:
             description, outcomes = task.to_dict(), self._outcomes("dev", settings.eval_batch_size)
             scores = _with_prefix("eval_", task.evaluate(outcomes, settings))
             by_chief(task.write_scored, settings.output_dir, outcomes, settings)
+            by_chief(show_scored, task, outcomes, scores, self.job, settings)
             if task.to_dict() != description:  # it learned something from the examples, such as a temperature
                 by_chief(save_task, settings.output_dir, self.trained)
         if settings.do_predict:
@@ -125,6 +128,8 @@ class FineTuning:
                 answers = task.decode(outcome)
                 by_chief(task.write_answers, settings.output_dir, outcome, answers, settings)
                 own = task.score_answers(outcome, answers)
+                if own:
+                    by_chief(show_answers, task, outcome, own, self.job, settings)
                 scores |= _with_prefix("predict_" if settings.do_eval else "eval_", own)
         if scores:
             by_chief(write_results, settings.output_dir, scores, self.job.global_step, "")

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, Self
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.analysis.judged import Judged
 from bert_tf.evaluation.metrics import mean_loss
 from bert_tf.sentence_files import Recipe
 from bert_tf.settings import Flag, Settings
@@ -217,8 +218,18 @@ class FineTuned(Trainable, Served):
             scores |= {f"{name}{outcome.suffix}": value for name, value in values.items()}
         return scores
 
+    def judged(self, outcome: Outcome, settings: Settings) -> Judged | None:
+        """Returns the examples of a file with right answers, these, and the model's, as the page of the run and
+        eval_predictions.tsv show them; None: they show nothing of this task.
+
+        Args:
+            outcome: of a split whose right answers are known, after `evaluate`.
+            settings: the flags.
+        """
+        return None
+
     def write_scored(self, directory: str, outcomes: Sequence[Outcome], settings: Settings):
-        """Writes, beside eval_results.txt, the answer for each scored example; here, nothing."""
+        """Writes, beside eval_results.txt and eval_predictions.tsv, what else there is to the scored examples."""
 
     @abc.abstractmethod
     def decode(self, outcome: Outcome) -> Any:

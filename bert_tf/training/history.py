@@ -16,6 +16,7 @@ import math
 import os
 import platform
 import time
+from collections.abc import Callable
 
 import keras
 import numpy as np
@@ -23,7 +24,8 @@ import tensorflow as tf
 from absl import logging
 
 import bert_tf
-from bert_tf.files import atomic_open, write_text
+from bert_tf.files import atomic_open, read_text, write_text
+from bert_tf.report import kept
 from bert_tf.training import run_report
 from bert_tf.training.run_record import RunRecord, commit
 
@@ -56,6 +58,7 @@ class History:
         self._path = os.path.join(output_dir, HISTORY_FILE)
         self._page_path = os.path.join(output_dir, REPORT_FILE)
         self._lines, self._due = [], math.inf
+        self._shown = {}
 
     def __call__(self, step, results, state):
         """Draws the page if it is time."""
@@ -100,19 +103,39 @@ class History:
         self.evaluated(step, scores)
         self.write_page()
 
+    def show(self, name: str, make: Callable[[], str]):
+        """Puts a part into the page, in the place of the one of that name, when it is next drawn.
+
+        It stays when the run goes on, in this process or in another. With it the page is drawn also where no training
+        was started in this process. If it cannot be made, the log says why.
+
+        Args:
+            name: of the part.
+            make: returns a fragment of a `Page`, whose `salt` no other part has.
+        """
+        try:
+            self._shown[name] = make()
+        except Exception:
+            logging.exception("%s lacks its part %r, which could not be drawn.", self._page_path, name)
+
     def write_page(self):
         """Draws the page now. If that fails, the log says why: a run of days does not end for want of a picture."""
-        if not self._lines:
+        if not self._lines and not self._shown:
             return
         begin = time.monotonic()
         try:
-            write_text(self._page_path, run_report.page(self._lines, self._title))
+            lines = self._lines or read(self._path)
+            write_text(self._page_path, run_report.page(lines, self._title, {**self._kept(), **self._shown}))
         except OSError as error:  # the disk is full: what needs no traceback
             logging.warning("%s could not be written: %s. Training goes on.", self._page_path, error)
         except Exception:
             logging.exception("%s could not be written. Training goes on, and tries again later.", self._page_path)
         end = time.monotonic()
         self._due = end + _PAUSE * max(_SECONDS, end - begin)
+
+    def _kept(self):
+        """Returns the parts that are on the page already, by name."""
+        return kept(read_text(self._page_path)) if os.path.exists(self._page_path) else {}
 
     def _append(self, kind, step, values):
         if not self._lines:

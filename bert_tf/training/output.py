@@ -13,6 +13,7 @@ _OWN = (
     "checkpoint",
     "best_checkpoint.json",
     "eval_results.txt",
+    "eval_predictions*.tsv",
     "labels.txt",
     "task.json",
     "history.jsonl",

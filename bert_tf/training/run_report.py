@@ -1,7 +1,7 @@
 """The page of a run: its history as curves and tables."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from bert_tf.report import ACCENT, FILL, INK, PALE, Page
 
@@ -17,20 +17,32 @@ _HEADINGS = {
 }
 _TRAIN, _HELD_OUT, _COMMONEST = "train", "held out", "always the commonest answer"
 _COLOURS = {_TRAIN: FILL, _HELD_OUT: ACCENT, _COMMONEST: INK}
+_LINES = {_TRAIN: "-", _HELD_OUT: "--", _COMMONEST: ":"}  # the curves are told apart without colours too
 _OF_COMMONEST = "_of_commonest"  # a score so named belongs to the score whose name comes before
 _FEW = 50  # points of a curve that are marked one by one
 
 
-def page(lines: Sequence[dict], title: str) -> str:
+def page(lines: Sequence[dict], title: str, shown: Mapping[str, str] | None = None) -> str:
     """Returns the page as one HTML file. The same lines make the same bytes.
 
     Args:
-        lines: of the history, at least one of them a "start"; see `history.py`.
+        lines: of the history, at least one of them a "start", or none; see `history.py`.
         title: of the page.
+        shown: {name: fragment} of what else is to be seen, such as what the model does; it comes first.
     """
     starts, train, held_out = ([line for line in lines if line["kind"] == kind] for kind in ("start", "train", "eval"))
     document = Page(title)
-    document.table("So far", _summary(starts, train, held_out))
+    if starts:
+        document.table("So far", _summary(starts, train, held_out))
+    for name, fragment in (shown or {}).items():
+        document.keep(name, fragment)
+    if starts:
+        _add_run(document, starts, train, held_out)
+    return document.html()
+
+
+def _add_run(document, starts, train, held_out):
+    """Adds how the run went, and what was asked of it."""
     curves = {_TRAIN: _curves(_counted(train)), **_scores(_curves(held_out))}
     for name in _in_order(curves):
         _add_figure(document, name, {kind: group[name] for kind, group in curves.items() if name in group}, starts)
@@ -41,7 +53,6 @@ def page(lines: Sequence[dict], title: str) -> str:
     flags = starts[-1]["flags"]
     document.table("Flags that were given", [(f"--{name}", value) for name, value in flags.items()])
     document.table("Versions", [*starts[-1]["versions"].items(), *_commit(starts[-1].get("git"))])
-    return document.html()
 
 
 def _commit(git):
@@ -111,7 +122,8 @@ def _add_figure(document, name, curves, starts):
                 axes.axvline(line["step"], color=PALE, linewidth=1, zorder=0)
         for kind, points in curves.items():
             marker = "." if len(points) <= _FEW else None
-            axes.plot(*zip(*points.items(), strict=True), label=kind, color=_COLOURS[kind], linewidth=1, marker=marker)
+            style = {"color": _COLOURS[kind], "linestyle": _LINES[kind], "linewidth": 1, "marker": marker}
+            axes.plot(*zip(*points.items(), strict=True), label=kind, **style)
         axes.set_xlabel("step")
         if _HELD_OUT in curves:
             axes.legend()

@@ -9,6 +9,7 @@ from bert_tf.glue import comparison as glue_compare
 from bert_tf.glue import report as glue_report
 from bert_tf.glue import runs as glue_runs
 from bert_tf.glue.runs import Run
+from tests import tiny
 from tests.glue.glue_folder import ONE, OTHER, finish, five_runs, program, write_answers
 
 
@@ -66,6 +67,15 @@ def test_other_examples_are_not_compared(tmp_path, rows, message):
     other = finish(tmp_path / "b", Run("cola", ONE, 1), matthews=1.0, answers=rows)
     with pytest.raises(ValueError, match=message):
         glue_compare.compare(one, other)
+
+
+def test_a_file_may_have_more_columns_and_another_order(tmp_path):
+    one = finish(tmp_path / "a", Run("cola", ONE, 1), matthews=1.0, answers=_RIGHT)
+    other = finish(tmp_path / "b", Run("cola", ONE, 1), matthews=1.0, answers=_RIGHT)
+    rows = [(str(i), *row, "0.9", "a text") for i, row in enumerate(_RIGHT)]
+    tiny.write_tsv(other / "eval_predictions.tsv", rows[::-1], "id\tlabel\tprediction\tprobability\ttext")
+    (compared,) = glue_compare.compare(one, other)
+    assert compared.comparison.difference == 0 and compared.comparison.b == 1
 
 
 def test_what_cannot_be_compared(tmp_path, grid):

@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from bert_tf.checkpoints.store import Store
 from bert_tf.progress import Stopwatch
+from bert_tf.report import Page, kept
 from bert_tf.training.actions import KeepBest, Progress
 from bert_tf.training.history import History, read
 from bert_tf.training.loop import RunConfig
@@ -122,7 +123,7 @@ def test_numbers_that_are_not_finite_are_null(tmp_path):
 def test_pages_take_less_than_a_thousandth_of_the_time(tmp_path, monkeypatch):
     now, drawn = [0.0], []
 
-    def draw(lines, title):
+    def draw(lines, title, shown):
         drawn.append(now[0])
         now[0] += 0.9  # seconds that it takes
         return ""
@@ -143,11 +144,54 @@ def test_pages_take_less_than_a_thousandth_of_the_time(tmp_path, monkeypatch):
 
 
 def test_a_page_that_cannot_be_drawn_ends_nothing_and_is_no_secret(tmp_path, monkeypatch, caplog):
-    monkeypatch.setattr("bert_tf.training.history.run_report.page", lambda lines, title: 1 / 0)
+    monkeypatch.setattr("bert_tf.training.history.run_report.page", lambda *what: 1 / 0)
     with caplog.at_level(logging.ERROR, logger="absl"):
         _train(tmp_path, 1, 2, 3.0)
     assert "report.html could not be written. Training goes on" in caplog.text and "ZeroDivisionError" in caplog.text
     assert not (tmp_path / "report.html").exists() and len(read(tmp_path / "history.jsonl")) == 3
+
+
+def _part(text):
+    page = Page("", salt=text)
+    page.text(text)
+    return page.fragment()
+
+
+def _shown(folder):
+    return kept((folder / "report.html").read_text(encoding="utf-8"))
+
+
+def test_what_was_scored_stays_on_the_page_and_is_put_in_its_own_place(tmp_path):
+    history = _train(tmp_path, 1, 6, 3.0)
+    history.show("eval", lambda: _part("scored once"))
+    history.show("more", lambda: _part("more"))
+    history.concluded(6, {"loss": 1.0})
+    assert _shown(tmp_path) == {"eval": "<p>scored once</p>", "more": "<p>more</p>"}
+    _train(tmp_path, 7, 12, 3.0).write_page()  # the run goes on
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "scored once" in page and "after step 6" in page
+    again = History(os.fspath(tmp_path), {})  # scored in another process, which does not train
+    again.show("eval", lambda: _part("scored twice"))
+    again.concluded(12, {"loss": 1.0})
+    assert _shown(tmp_path) == {"eval": "<p>scored twice</p>", "more": "<p>more</p>"}
+    assert "Gradient norm" in (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert len(_of(read(tmp_path / "history.jsonl"), "eval", "step")) == 7  # it adds nothing to the history
+
+
+def test_a_model_that_was_trained_elsewhere_is_shown_alone(tmp_path):
+    history = History(os.fspath(tmp_path), {})
+    history.show("eval", lambda: _part("scored"))
+    history.concluded(0, {"loss": 1.0})
+    assert _shown(tmp_path) == {"eval": "<p>scored</p>"} and os.listdir(tmp_path) == ["report.html"]
+
+
+def test_a_part_that_cannot_be_drawn_ends_nothing_and_is_no_secret(tmp_path, caplog):
+    history = _train(tmp_path, 1, 2, 3.0)
+    with caplog.at_level(logging.ERROR, logger="absl"):
+        history.show("eval", lambda: 1 / 0)
+        history.concluded(2, {"loss": 1.0})
+    assert "lacks its part 'eval'" in caplog.text and "ZeroDivisionError" in caplog.text
+    assert (tmp_path / "report.html").exists()
 
 
 def test_a_history_that_cannot_be_written_is_an_error(tmp_path):

@@ -3,6 +3,7 @@
 import numpy as np
 from absl import logging
 
+from bert_tf.analysis.judged import Shown
 from bert_tf.data import tables, windowed
 from bert_tf.data.dataset import Tokenized
 from bert_tf.data.ragged import splits_of
@@ -36,6 +37,14 @@ def targets(examples: Examples, labels: list[str] | None, problem: str = "single
     for row, marked in zip(ids, places, strict=True):
         row[marked] = 1
     return {kind.target: ids}
+
+
+def shown(examples: Examples, lengths: np.ndarray) -> Shown:
+    """Returns examples as a reader is to see them; lengths: int [n], in word pieces."""
+    texts = {"text": examples.text_a}
+    if examples.text_b is not None:
+        texts = {"text_a": examples.text_a, "text_b": examples.text_b}
+    return Shown(examples.path, examples.ids, examples.lines, texts, lengths)
 
 
 def tokenize_examples(

@@ -6,6 +6,9 @@ from collections.abc import Callable
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.analysis.choices import Choices
+from bert_tf.analysis.marks import Marks
+from bert_tf.analysis.values import Values
 from bert_tf.evaluation import metrics
 from bert_tf.tasks.labels import cross_entropy
 from bert_tf.tasks.soft_targets import divergence, yes_no_divergence
@@ -29,6 +32,8 @@ class Problem:
         example_method: TensorFlow Serving's request on tf.Examples that fits, "classify" or "regress".
         serve_example: what `serve` returned -> what that request answers with.
         choose: (answers, label names) -> the answer for each example: a name, a tuple of names, or a float.
+        judge: (`analysis.Shown` examples, target, answers, label names, what stands between several labels) -> these
+            answers as a `Judged`.
         confidence: probabilities, a tensor or numpy array [n, L] -> a tensor [n]: the probability of each answer; None
             where there are none.
         right: (answers, target) -> bool [n], whether each answer is right; None where that is a matter of degree.
@@ -47,6 +52,7 @@ class Problem:
     example_method: str
     serve_example: Callable
     choose: Callable
+    judge: Callable
     confidence: Callable | None = None
     right: Callable | None = None
     has_labels: bool = True
@@ -87,6 +93,19 @@ def _serve_labels(squash):
     return serve
 
 
+def _judge_one(examples, target, answers, names, separator):
+    remarks = dict.fromkeys(("f1", "precision", "recall"), metrics.averaging(names))
+    return Choices(examples=examples, remarks=remarks, gold=target, probabilities=answers, labels=names)
+
+
+def _judge_several(examples, target, answers, names, separator):
+    remarks = dict.fromkeys(("f1", "precision", "recall"), "micro average: of all yeses, whatever their label")
+    remarks |= {"accuracy": "the share of right decisions between yes and no"}
+    gold = target.astype(bool)
+    return Marks(examples=examples, remarks=remarks, gold=gold, probabilities=answers, labels=names,
+                 separator=separator)  # fmt: skip
+
+
 def _as_classes(served):
     return {"scores": served["probabilities"], "classes": served["labels"]}
 
@@ -104,6 +123,7 @@ PROBLEMS = {
         "classify",
         _as_classes,
         lambda answers, names: [names[i] for i in answers.argmax(-1)],
+        _judge_one,
         lambda probabilities: tf.reduce_max(probabilities, -1),
         lambda answers, target: answers.argmax(-1) == target,
     ),
@@ -121,6 +141,7 @@ PROBLEMS = {
         "classify",
         _as_classes,
         lambda answers, names: [tuple(np.asarray(names, object)[row > 0.5]) for row in answers],
+        _judge_several,
         # The answer is a whole set of labels: it is no surer than its least sure one, and right where all are.
         lambda probabilities: tf.reduce_min(tf.maximum(probabilities, 1 - probabilities), -1),
         lambda answers, target: ((answers > 0.5) == (target > 0)).all(-1),
@@ -138,6 +159,7 @@ PROBLEMS = {
         "regress",
         lambda served: {"outputs": served["score"][:, tf.newaxis]},
         lambda answers, names: answers.tolist(),
+        lambda examples, target, answers, names, separator: Values(examples=examples, gold=target, given=answers),
         has_labels=False,
     ),
 }

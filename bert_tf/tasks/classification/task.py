@@ -22,8 +22,8 @@ from bert_tf.tasks.abstention import Abstaining
 from bert_tf.tasks.classification import data as readers
 from bert_tf.tasks.classification import options, writers
 from bert_tf.tasks.classification.data import check_trained, windows_of
+from bert_tf.tasks.classification.examples import shown, tokenize_examples
 from bert_tf.tasks.classification.examples import targets as targets_of
-from bert_tf.tasks.classification.examples import tokenize_examples
 from bert_tf.tasks.classification.problems import PROBLEMS, check_options
 from bert_tf.tasks.classification.source import leaderboard
 from bert_tf.tasks.labels import class_weights
@@ -65,8 +65,7 @@ class ClassificationTask(Abstaining):
 
     name = "classification"
     flags = options.FLAGS
-    files = (*Abstaining.files, "eval_predictions*.tsv", "test_results*.tsv", "predictions*.jsonl",
-             *glue_tasks.LEADERBOARD)  # fmt: skip
+    files = (*Abstaining.files, "test_results*.tsv", "predictions*.jsonl", *glue_tasks.LEADERBOARD)
     features = ENCODER_INPUTS
     head = ("classifier/.*",)
     uses_pooler = True
@@ -262,12 +261,10 @@ class ClassificationTask(Abstaining):
             logging.info("The temperature that fits %s best: %.4f", first.examples.path, temperature)
         return super().evaluate(outcomes, settings)
 
-    def write_scored(self, directory, outcomes, settings):
-        super().write_scored(directory, outcomes, settings)
-        for outcome in outcomes:
-            chosen = self.problem.choose(self.decode(outcome), self.outputs)
-            separator = settings.label_separator
-            writers.write_eval_predictions(directory, outcome.examples, chosen, separator, outcome.suffix)
+    def judged(self, outcome, settings):
+        target, separator = outcome.rows.targets[self.problem.target], settings.get("label_separator", ",")
+        examples = shown(outcome.examples, outcome.rows.lengths)
+        return self.problem.judge(examples, target, self.decode(outcome), self.outputs, separator)
 
     def decode(self, outcome):
         return self.answers(outcome.outputs)

@@ -1,4 +1,4 @@
-"""A classifier's answers as files: for programs, for people, and beside the true labels."""
+"""A classifier's answers as files: for programs, for people, and for leaderboards."""
 
 import json
 import os
@@ -42,26 +42,6 @@ def write_predictions(
             besides = {name: values[i] for name, values in (more or {}).items()}
             line = {"id": examples.ids[i], **texts, **_served(row, labels), **besides}
             file.write(json.dumps(line, ensure_ascii=False) + "\n")
-
-
-def write_eval_predictions(directory: str, examples: Examples, answers: list, separator: str = ",", suffix: str = ""):
-    """Writes eval_predictions.tsv: `id`, `label` and `prediction` of every example, by name or as numbers.
-
-    Args:
-        directory: where it goes.
-        examples: the n examples that were scored.
-        answers: one for each: a name, a tuple of names, or a number.
-        separator: what stands between several labels.
-        suffix: of the name, before the extension: "_mismatched".
-    """
-
-    def written(label):
-        return separator.join(label) if isinstance(label, tuple) else str(label)
-
-    with atomic_open(f"{directory}/eval_predictions{suffix}.tsv") as file:
-        file.write("id\tlabel\tprediction\n")
-        for name, label, answer in zip(examples.ids, examples.labels, answers, strict=True):
-            file.write(f"{name}\t{written(label)}\t{written(answer)}\n")
 
 
 def write_leaderboard(

@@ -7,6 +7,9 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
+from bert_tf.analysis.judged import Shown
+from bert_tf.analysis.places import Places
+from bert_tf.analysis.values import Values
 from bert_tf.config import EncoderConfig
 from bert_tf.config_files import task_in
 from bert_tf.data.features import ENCODER_INPUTS, keras_inputs
@@ -24,6 +27,7 @@ from bert_tf.tasks.task import FineTuned, TrainedTask
 from bert_tf.tasks.texts import single_rows
 
 _TARGET = "label_values"
+_TOGETHER = "word pieces, all texts together"
 
 
 class EmbeddingTask(FineTuned):
@@ -178,13 +182,25 @@ class EmbeddingTask(FineTuned):
     def metrics(self, outputs, rows):
         if self._by_score:
             return regression(rows.targets[_TARGET], cosines(outputs[:, 0], outputs[:, 1]), self.metric_names)
-        candidates = np.concatenate(outputs[:, 1:].transpose(1, 0, 2))
-        return retrieval(ranks(outputs[:, 0], candidates))
+        return retrieval(self._places(outputs))
+
+    def _places(self, outputs):
+        return ranks(outputs[:, 0], np.concatenate(outputs[:, 1:].transpose(1, 0, 2)))
 
     def evaluate(self, outcomes, settings):
         (outcome,) = outcomes
         loss = {} if outcome.losses is None else {"loss": mean_loss(outcome.losses)}
         return self.metrics(outcome.outputs, outcome.rows) | loss
+
+    def judged(self, outcome, settings):
+        groups, outputs = outcome.examples, outcome.outputs
+        texts = {f"text_{letter}": each for letter, each in zip("abc", groups.texts, strict=False)}
+        examples = Shown(groups.path, groups.ids, groups.lines, texts, outcome.rows.lengths, _TOGETHER)
+        if not self._by_score:
+            return Places(examples=examples, places=self._places(outputs))
+        given = cosines(outputs[:, 0], outputs[:, 1])
+        return Values(examples=examples, gold=outcome.rows.targets[_TARGET], given=given, given_name="cosine",
+                      is_same_scale=False)  # fmt: skip
 
     def decode(self, outcome):
         return outcome.outputs

@@ -7,6 +7,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.analysis.choices import Options
+from bert_tf.analysis.judged import Shown
 from bert_tf.config import EncoderConfig
 from bert_tf.data.features import ENCODER_INPUTS, keras_inputs
 from bert_tf.evaluation.abstention import Abstention
@@ -17,7 +19,6 @@ from bert_tf.modeling.windows import RowsTogether, TakeWindows
 from bert_tf.settings import Settings
 from bert_tf.tasks import recurrent
 from bert_tf.tasks.abstention import Abstaining, check_kept, check_settings
-from bert_tf.tasks.classification.writers import write_eval_predictions
 from bert_tf.tasks.multiple_choice import options, writers
 from bert_tf.tasks.multiple_choice.files import ChoiceExamples, read_choices
 from bert_tf.tasks.multiple_choice.rows import choice_rows, served_rows
@@ -52,7 +53,7 @@ class MultipleChoiceTask(Abstaining):
 
     name = "multiple_choice"
     flags = options.FLAGS
-    files = (*Abstaining.files, writers.EVAL_FILE, writers.TABLE_FILE, writers.ANSWERS_FILE)
+    files = (*Abstaining.files, writers.TABLE_FILE, writers.ANSWERS_FILE)
     features = ENCODER_INPUTS
     targets = ("label_ids",)
     head = ("classifier/.*",)
@@ -132,10 +133,14 @@ class MultipleChoiceTask(Abstaining):
     def certainty(self, outcome):
         return outcome.outputs.max(-1), outcome.outputs.argmax(-1) == outcome.rows.targets["label_ids"]
 
-    def write_scored(self, directory, outcomes, settings):
-        super().write_scored(directory, outcomes, settings)
-        for outcome in outcomes:
-            write_eval_predictions(directory, outcome.examples, outcome.outputs.argmax(-1).tolist())
+    def judged(self, outcome, settings):
+        examples, labels = outcome.examples, [str(i) for i in range(outcome.outputs.shape[1])]
+        shown = Shown(
+            examples.path, examples.ids, examples.lines, {"context": examples.contexts}, outcome.rows.lengths,
+            "word pieces, all choices together",
+        )  # fmt: skip
+        return Options(examples=shown, gold=outcome.rows.targets["label_ids"], probabilities=outcome.outputs,
+                       labels=labels, meanings=examples.choices)  # fmt: skip
 
     def decode(self, outcome) -> list[np.ndarray]:
         counts = map(len, outcome.examples.choices)

@@ -9,7 +9,7 @@ import numpy as np
 from bert_tf.files import atomic_open
 from bert_tf.tasks.multiple_choice.files import ChoiceExamples
 
-EVAL_FILE, TABLE_FILE, ANSWERS_FILE = "eval_predictions.tsv", "test_results.tsv", "predictions.jsonl"
+TABLE_FILE, ANSWERS_FILE = "test_results.tsv", "predictions.jsonl"
 
 
 def write_predictions(

@@ -3,8 +3,11 @@
 import dataclasses
 from collections.abc import Sequence
 
+import numpy as np
 from absl import logging
 
+from bert_tf.analysis.judged import Shown
+from bert_tf.analysis.questions import Questions
 from bert_tf.evaluation import squad_files, squad_scores
 from bert_tf.settings import Settings
 from bert_tf.tasks.squad.answers import Answers
@@ -61,3 +64,27 @@ def score(examples: SquadExamples, answers: list[Answers], threshold: float | No
     texts = {name: each.text(None) for name, each in zip(examples.ids, answers, strict=True)}
     odds = {name: each.null_odds for name, each in zip(examples.ids, answers, strict=True)}
     return squad_scores.score(golds, texts, *(() if threshold is None else (odds, threshold)))
+
+
+def judged(examples: SquadExamples, answers: list[Answers], threshold: float | None) -> Questions:
+    """Returns questions with what people and the model answered; arguments as of `score`, which found answers."""
+    golds = squad_files.read_golds(examples.path)
+    given = [each.text(threshold) for each in answers]
+    scores = squad_scores.of_questions(golds, dict(zip(examples.ids, given, strict=True)))
+    lengths = np.array([len(context.split()) for context in examples.contexts])
+    texts = {"question": examples.questions, "context": examples.contexts}
+    remarks = {"exact": "percent of the questions", "f1": "percent: the mean over the questions of how far words agree"}
+    return Questions(
+        examples=Shown(examples.path, examples.ids, examples.ids, texts, lengths, "words of the context"),
+        remarks=remarks,
+        gold=[golds.texts[name] for name in examples.ids],
+        given=given,
+        confidence=np.array([_probability(*pair) for pair in zip(answers, given, strict=True)]),
+        exact=np.array([scores[0][name] for name in examples.ids]),
+        f1=np.array([scores[1][name] for name in examples.ids]),
+        threshold=threshold,
+    )
+
+
+def _probability(answers, text):
+    return next((answer.probability for answer in answers.n_best if answer.text == text), 0.0)

@@ -247,6 +247,9 @@ class QuestionAnsweringTask(FineTuned):
             self.null_score_diff_threshold = scores["best_f1_thresh"]
         return scores
 
+    def judged(self, outcome, settings):
+        return readers.judged(outcome.examples, self.decode(outcome), self.null_score_diff_threshold)
+
     def decode(self, outcome) -> list[Answers]:
         with_null = self.null_score_diff_threshold is not None
         return merge(outcome.rows.origin, outcome.examples, outcome.outputs, self.n_best_size, with_null)

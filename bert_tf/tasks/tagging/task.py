@@ -7,6 +7,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.analysis.judged import Shown
+from bert_tf.analysis.taggings import Taggings
 from bert_tf.config import EncoderConfig
 from bert_tf.data.features import ENCODER_INPUTS, keras_inputs
 from bert_tf.evaluation import entities
@@ -188,6 +190,19 @@ class TaggingTask(FineTuned):
         """Returns conlleval's scores, overall and for each type; a type that does not occur has 0."""
         golds, predictions = rows.origin.tags, self._tags(outputs, rows.origin)
         return dict.fromkeys(self.metric_names, 0.0) | entities.score(golds, predictions)
+
+    def judged(self, outcome, settings):
+        examples, origin = outcome.examples, outcome.rows.origin
+        texts, counts = {"text": [" ".join(words) for words in examples.words]}, np.array(origin.counts)
+        remarks = dict.fromkeys(("f1", "precision", "recall"), "micro average: of all entities, whatever their type")
+        return Taggings(
+            examples=Shown(examples.path, examples.ids, examples.lines, texts, counts, "words"),
+            remarks=remarks | {"accuracy": "the share of words whose tag is right"},
+            words=examples.words,
+            gold=origin.tags,
+            given=self._tags(outcome.outputs, origin),
+            chances=origin.take(outcome.outputs["probability"], 1.0),
+        )
 
     def write_scored(self, directory, outcomes, settings):
         for outcome in outcomes:

@@ -39,13 +39,3 @@ def test_predictions_of_scores(tmp_path):
     assert (tmp_path / "test_results.tsv").read_text() == "4.5\n-0.25\n"
     lines = [json.loads(line) for line in (tmp_path / "predictions.jsonl").read_text().splitlines()]
     assert lines[1] == {"id": "1", "text_a": "c", "text_b": "d", "score": -0.25}
-
-
-def test_answers_beside_the_true_labels(tmp_path):
-    examples = _examples(("x", None), ("y", None), labels=[("a", "c"), ()])
-    answers.write_eval_predictions(tmp_path, examples, [(), ("b",)], ";")
-    assert (tmp_path / "eval_predictions.tsv").read_text() == "id\tlabel\tprediction\n0\ta;c\t\n1\t\tb\n"
-    examples = _examples(("x", None), labels=[4.75])
-    answers.write_eval_predictions(tmp_path, examples, [-0.5], suffix="_mismatched")
-    written = (tmp_path / "eval_predictions_mismatched.tsv").read_text()
-    assert written == "id\tlabel\tprediction\n0\t4.75\t-0.5\n"

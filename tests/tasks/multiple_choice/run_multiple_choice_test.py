@@ -113,9 +113,14 @@ def test_scores_are_of_what_is_written(home, results):
     scores = _scores(home / "whole")
     assert set(scores) == {"eval_accuracy", "eval_loss", "global_step"} and scores["global_step"] == 48
     header, *rows = (line.split("\t") for line in (home / "whole" / "eval_predictions.tsv").read_text().splitlines())
-    assert header == ["id", "label", "prediction"] and len(rows) == 24
-    assert scores["eval_accuracy"] == pytest.approx(np.mean([a == b for _, a, b in rows]))
+    assert header == ["id", "label", "prediction", "probability", "context"] and len(rows) == 24
+    assert scores["eval_accuracy"] == pytest.approx(np.mean([a == b for _, a, b, *_ in rows]))
     assert scores["eval_accuracy"] > 0.8
+
+
+def test_the_page_shows_what_was_chosen(home, results):
+    page = (home / "whole" / "report.html").read_text(encoding="utf-8")
+    assert all(text in page for text in ("What it does on dev.csv", "By number of choices", "Most confident errors"))
 
 
 def test_predictions_have_what_was_asked_and_a_probability_for_each_choice(home, results):

@@ -86,6 +86,17 @@ def test_squad_1_is_learned_and_scored(home, logs):
         assert all(each["text"] in asked[name][1] and len(each["text"].split()) <= 4 for each in found)
 
 
+def test_the_page_shows_answers_that_were_scored_with_either_flag(home, logs):
+    one, two = ((home / name / "report.html").read_text(encoding="utf-8") for name in ("one", "two"))
+    assert all("By length of the right answer" in page and "Worst answers" in page for page in (one, two))
+    assert "Answerable or not" in two and "Answerable or not" not in one
+    rows = [line.split("\t") for line in (home / "two" / "eval_predictions.tsv").read_text().splitlines()]
+    names = ["id", "answer", "prediction", "probability", "exact", "f1", "question", "context"]
+    assert rows[0] == names and len(rows) == 42 and not (home / "one" / "eval_predictions.tsv").exists()
+    mean = 100 * sum(float(row[5]) for row in rows[1:]) / 41
+    assert mean == pytest.approx(_scores(home / "two")["eval_best_f1"], 1e-3)  # with the threshold that is kept
+
+
 def test_a_finished_run_started_again_makes_no_step(logs):
     assert "Continuing this run from step 90: " in logs["finished"] and "  loss " not in logs["finished"]
 

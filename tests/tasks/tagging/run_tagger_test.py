@@ -113,6 +113,15 @@ def test_scores_are_conllevals_of_the_columns_that_are_written(home, results):
     assert scores["eval_f1"] > 0.7 and scores["eval_f1_QUAL"] > 0.9 and scores["global_step"] == 80
 
 
+def test_the_page_and_a_table_show_what_was_tagged(home, results):
+    page = (home / "whole" / "report.html").read_text(encoding="utf-8")
+    assert all(text in page for text in ("What it does on dev.jsonl", "Kinds of errors", "no entity", "QUAL"))
+    header, *rows = (line.split("\t") for line in (home / "whole" / "eval_predictions.tsv").read_text().splitlines())
+    assert header == ["id", "tags", "predicted_tags", "probability", "text"]
+    columns = read_columns(home / "whole" / "eval_predictions.txt")  # the last column: what was predicted
+    assert [row[2].split() for row in rows] == columns.tags
+
+
 def test_predictions_as_columns_and_as_entities_agree(home, results):
     asked, said = _lines(home / "ask.jsonl"), _lines(home / "whole" / "predictions.jsonl")
     columns = read_columns(home / "whole" / "predictions.txt")

@@ -1,0 +1,52 @@
+"""What a scored model does, shown: on the page of the run, and example by example in eval_predictions.tsv."""
+
+import os
+from collections.abc import Mapping, Sequence
+
+from bert_tf.analysis.judged import write_table
+from bert_tf.analysis.page import scored
+from bert_tf.settings import Settings
+from bert_tf.tasks.task import FineTuned, Outcome
+from bert_tf.training.job import Job
+
+
+def check_showing(settings: Settings):
+    """Raises ValueError where a table is to be sorted that is not written."""
+    if "sort_predictions" in settings.given and not settings.do_eval:
+        raise ValueError(
+            f"`sort_predictions` must come with `do_eval`. Received `sort_predictions={settings.sort_predictions}` "
+            "without it; add it, or leave this out."
+        )
+
+
+def show_scored(
+    task: FineTuned, outcomes: Sequence[Outcome], scores: Mapping[str, float], job: Job, settings: Settings
+):
+    """Shows what `do_eval` scored: a table of answers for each file, and a part of the run's page.
+
+    Args:
+        task: that was scored.
+        outcomes: of the files.
+        scores: {"eval_accuracy": ...} over all of them.
+        job: of the task.
+        settings: the flags.
+
+    Raises:
+        OSError: a table cannot be written.
+    """
+    judged = _judged(task, outcomes, settings)
+    for split, each in judged.items():
+        name = f"eval_predictions{split.removeprefix('dev')}.tsv"
+        write_table(os.path.join(settings.output_dir, name), each, settings.get("sort_predictions", "file"))
+    job.history.show("eval", lambda: scored(judged, scores, job.global_step))
+
+
+def show_answers(task: FineTuned, outcome: Outcome, scores: Mapping[str, float], job: Job, settings: Settings):
+    """Shows on the run's page what `do_predict` gave for a file that holds the right answers; arguments likewise."""
+    judged = _judged(task, [outcome], settings)
+    job.history.show(f"predict{outcome.suffix}", lambda: scored(judged, scores, job.global_step, "predict "))
+
+
+def _judged(task, outcomes, settings):
+    judged = {outcome.split: task.judged(outcome, settings) for outcome in outcomes}
+    return {split: each for split, each in judged.items() if each is not None}
