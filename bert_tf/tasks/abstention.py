@@ -10,6 +10,7 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
+from bert_tf.analysis import abstention as abstention_page
 from bert_tf.config_files import TASK_FILE
 from bert_tf.evaluation import abstention
 from bert_tf.evaluation.abstention import CURVE_FILE, Abstention, Curve
@@ -57,6 +58,11 @@ class Abstaining(FineTuned):
         """Writes how many answers are given at which threshold, where that was asked."""
         if settings.get("fit_abstention") or self.abstention:
             Curve.of(*self.certainty(outcomes[0])).write(directory)
+
+    def show_more(self, page, outcomes, settings):
+        share = settings.get("fit_abstention") or (self.abstention and self.abstention.share)
+        if share:
+            abstention_page.show(page, Curve.of(*self.certainty(outcomes[0])), self.abstention, share)
 
     def _share(self, settings):
         """Returns the share to fit to: a new temperature moves all probabilities, and the threshold must follow."""

@@ -147,8 +147,11 @@ def test_what_cannot_be_compared_is_refused_by_name(tmp_path):
     with pytest.raises(ValueError, match="one task. Received .*/one, a run of classification, and .*/tagger, one of"):
         compare(one, tagger)
     longer = classified(tmp_path / "longer", "aabba", golds="aabba", file="test.tsv")
-    with pytest.raises(ValueError, match=r"one/eval_predictions.tsv \(4 examples of dev.tsv\) and .*/longer/eval_pr"
-                       r"edictions.tsv \(5 examples of test.tsv\), which differ from example 5 on: 'none' and '4 a text 4'"):
+    message = (
+        r"one/eval_predictions.tsv \(4 examples of dev.tsv\) and .*/longer/eval_predictions.tsv \(5 examples of test.tsv"
+        r"\), which differ from example 5 on: 'none' and '4 a text 4'"
+    )
+    with pytest.raises(ValueError, match=message):
         compare(one, longer)
     other = classified(tmp_path / "other", "aabb", golds="abbb")
     with pytest.raises(ValueError, match="differ from example 2 on: '1 a text 1' and '1 b text 1'; score both"):
