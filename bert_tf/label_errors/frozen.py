@@ -14,18 +14,23 @@ from bert_tf.progress import Countdown
 
 _CHUNK = 500  # texts
 _OF_VECTORS, _OF_WORDS = 0.01, 5.0  # the inverse strength of regularization: for standardized vectors, and for tf-idf
+_POOLING, _LEFT_TO_RIGHT = ("mean", "cls"), ("mean", "last_token")
 _ROUNDS = 1000
 
 
 def vectors(texts: Sequence, settings) -> np.ndarray:
-    """Returns the mean of each text's features, float32 [n, D].
+    """Returns each text's features, their mean and those of its first piece side by side, float32 [n, D].
+
+    Of a model that reads from left to right those of its last piece stand in their place.
 
     Args:
         texts: n texts, or pairs.
         settings: `init_checkpoint`, `features`, `max_seq_length` and what `model_files.load` takes.
     """
     bert = load(settings.init_checkpoint, settings.do_lower_case, settings.bert_config_file, settings.vocab_file)
-    extract = Extractor(bert.encoder, bert.tokenizer, settings.features, max_seq_length=settings.max_seq_length)
+    pooling = _LEFT_TO_RIGHT if bert.config.is_decoder else _POOLING
+    length = min(settings.max_seq_length, bert.config.max_length)
+    extract = Extractor(bert.encoder, bert.tokenizer, settings.features, pooling, max_seq_length=length)
     order = np.argsort([-sum(map(len, [text] if isinstance(text, str) else text)) for text in texts], kind="stable")
     found = np.empty([len(texts), extract.width], np.float32)
     with Countdown("Reading the texts with the frozen encoder", "texts", len(texts)) as countdown:

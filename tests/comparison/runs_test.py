@@ -6,7 +6,14 @@ import sys
 import numpy as np
 import pytest
 
-from bert_tf.comparison.kinds import kind_of
+from bert_tf.analysis.choices import Choices
+from bert_tf.analysis.judged import Shown, write_table
+from bert_tf.analysis.marks import Marks
+from bert_tf.analysis.places import Places
+from bert_tf.analysis.questions import Questions
+from bert_tf.analysis.taggings import Taggings
+from bert_tf.analysis.values import Values
+from bert_tf.comparison.kinds import KINDS, kind_of
 from bert_tf.comparison.page import lines, page
 from bert_tf.comparison.runs import compare
 from bert_tf.comparison.tables import read_tables
@@ -136,6 +143,34 @@ def test_answers_to_questions_and_places(tmp_path):
     assert found.scores["mrr"].difference == pytest.approx(0.25) and found.better[0].after == "place 2"
 
 
+SHOWN = {"examples": Shown("dev.tsv", ["0", "1"], [2, 3], {"text": ["one", "two"]}, np.array([1, 1]))}
+RIGHT_AND_WRONG = {
+    "classes": Choices(**SHOWN, gold=np.array([0, 1]), probabilities=np.array([[0.9, 0.1], [0.9, 0.1]]), labels="ab"),
+    "several": Marks(**SHOWN, gold=np.array([[1, 0], [0, 1]], bool), probabilities=np.array([[0.9, 0.1], [0.9, 0.8]]),
+                     labels="ab", separator=";"),
+    "numbers": Values(**SHOWN, gold=np.array([0.0, 1.0]), given=np.array([2.0, 0.5])),
+    "tags": Taggings(**SHOWN, words=[["x"], ["y"]], gold=[["O"], ["B-A"]], given=[["O"], ["O"]],
+                     chances=[[0.9], [0.8]]),
+    "questions": Questions(**SHOWN, gold=[["x"], ["y"]], given=["x", "z"], confidence=np.array([0.5, 0.4]),
+                           exact=np.array([1.0, 0.0]), f1=np.array([1.0, 0.0])),
+    "places": Places(**SHOWN, places=np.array([1, 3])),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", RIGHT_AND_WRONG)
+def test_every_table_that_is_written_can_be_compared(name, tmp_path):
+    scores = ("pearson",) if name == "numbers" else ("accuracy", "f1", "exact", "mrr")
+    path = write(tmp_path / "one", ("id",), [], scores, labels="ab" if name in ("classes", "several") else "")
+    write_table(tmp_path / "one" / "eval_predictions.tsv", RIGHT_AND_WRONG[name])
+    (table,) = read_tables(path).values()
+    assert KINDS.index(kind_of(table)) == ["numbers", "several", "classes", "tags", "questions", "places"].index(name)
+    assert kind_of(table).texts(table) == ["one", "two"]
+    goodness = kind_of(table).read(table).goodness
+    assert goodness[0] == 1 > goodness[1] or name == "numbers"
+    (found,) = compare(path, path, samples=10)
+    assert found.count == 2 and not found.better and found.scores
+
+
 def test_what_cannot_be_compared_is_refused_by_name(tmp_path):
     one = classified(tmp_path / "one", "aabb", file="dev.tsv")
     with pytest.raises(ValueError, match="must be the `output_dir` of one that was scored. Received .*/none, where no"):
@@ -148,8 +183,8 @@ def test_what_cannot_be_compared_is_refused_by_name(tmp_path):
         compare(one, tagger)
     longer = classified(tmp_path / "longer", "aabba", golds="aabba", file="test.tsv")
     message = (
-        r"one/eval_predictions.tsv \(4 examples of dev.tsv\) and .*/longer/eval_predictions.tsv \(5 examples of test.tsv"
-        r"\), which differ from example 5 on: 'none' and '4 a text 4'"
+        r"one/eval_predictions.tsv \(4 examples of dev.tsv\) and .*/longer/eval_predictions.tsv \(5 examples of test"
+        r".tsv\), which differ from example 5 on: 'none' and '4 a text 4'"
     )
     with pytest.raises(ValueError, match=message):
         compare(one, longer)
