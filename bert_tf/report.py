@@ -44,7 +44,7 @@ _STYLE = f"""
   --grey: #5f6468 }}
 @media (prefers-color-scheme: dark) {{ :root {{ {_variables(_NIGHT)} }} }}
 body {{ margin: 0; font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper) }}
-main {{ max-width: 46rem; margin: 0 auto; padding: 1rem }}
+main {{ max-width: 50rem; margin: 0 auto; padding: 1rem }}
 h1 {{ font-size: 1.5rem }}
 h2 {{ font-size: 1.2rem; margin: 2rem 0 .5rem; border-bottom: 1px solid var(--pale) }}
 h3 {{ font-size: 1rem; margin: 0; display: inline }}
@@ -66,9 +66,10 @@ th + td {{ color: inherit; text-align: right; white-space: nowrap; font-variant-
 .columns details {{ margin: 0 }}
 .columns th {{ max-width: 16rem }}
 .columns thead th {{ font-weight: 600; vertical-align: bottom; overflow-wrap: normal }}
-.columns .number {{ text-align: right; white-space: nowrap }}
-.columns .text {{ min-width: 14rem; overflow-wrap: anywhere }}
-.columns .shade {{ background: color-mix(in srgb, var(--fill) calc(var(--share) * 60%), transparent) }}
+.columns .number {{ text-align: right }}
+.columns td.number {{ white-space: nowrap }}
+.columns .text {{ min-width: 10rem; overflow-wrap: anywhere }}
+.columns .shade {{ background: color-mix(in srgb, var(--fill) calc(var(--share) * 50%), transparent) }}
 .columns .bar {{ background: linear-gradient(var(--pale) 0 0) 0 50% / calc(var(--share) * 100%) 80% no-repeat }}
 svg {{ display: block; width: 100%; max-width: 34rem; height: auto }}
 svg.wide {{ max-width: none }}

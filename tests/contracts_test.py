@@ -70,7 +70,7 @@ MAY_IMPORT = {
         "checkpoints", "data", "evaluation", "export", "extraction", "model_files", "tasks", "tokenization",
     },
     "jobs": {"data", "serving"},  # predict asks any SavedModel, as serving does
-    "sklearn": {"checkpoints", "data", "extraction", "model_files", "tasks", "training"},
+    "sklearn": {"analysis", "checkpoints", "data", "extraction", "model_files", "tasks", "training"},
     "demo": set(),  # what it shows it starts as anybody would
     "programs": {
         "analysis", "comparison", "conversion", "corpus", "data", "demo", "evaluation", "export", "flags", "glue",
@@ -309,7 +309,7 @@ OUR_FLAGS = {
     "lora_targets": ["query", "value"], "problem_type": "single_label",
     "label_separator": ",", "class_weights": None, "label_smoothing": 0.0, "early_stopping": 0,
     "fit_temperature": False, "long_text": "truncate", "doc_stride": None, "max_windows": 32, "bucket_batches": 50,
-    "lstm_units": None, "fit_abstention": None,
+    "lstm_units": None, "fit_abstention": None, "sort_predictions": "file",
     **OPTIMIZER_FLAGS,
     **TEACHER_FLAGS,
 }  # fmt: skip
@@ -333,7 +333,8 @@ OUR_SQUAD_FLAGS = {
     "export_dir": None, "export_dtype": "float32", "save_format": [],
     "worker_hosts": [], "task_index": None, "freeze_layers": "0",
     "layerwise_lr_decay": 1.0, "unfreeze_epochs": 0.0, "reinit_layers": 0, "lora_rank": 0, "lora_alpha": None,
-    "lora_targets": ["query", "value"], "bucket_batches": 50, "lstm_units": None, **OPTIMIZER_FLAGS, **TEACHER_FLAGS,
+    "lora_targets": ["query", "value"], "bucket_batches": 50, "lstm_units": None, "sort_predictions": "file",
+    **OPTIMIZER_FLAGS, **TEACHER_FLAGS,
 }  # fmt: skip
 
 

@@ -63,7 +63,7 @@ class Choices(Judged):
             numbers = np.array([len(each) for each in self.meanings])
             with page.section("By number of choices"):
                 parts.grouped(page, "choices", parts.length_groups(numbers), {"right": right})
-        parts.by_length(page, self.examples, {"right": right}, {"mean probability": self.confidence})
+        parts.by_length(page, self.examples, {"right": right, "mean probability": self.confidence})
 
     def _list_errors(self, page, right):
         chosen = self.worst(~right, parts.MOST)

@@ -4,7 +4,7 @@ import abc
 import dataclasses
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -46,7 +46,6 @@ class Judged(abc.ABC):
 
     examples: Shown
     remarks: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    noun: ClassVar[str] = "examples"
 
     @property
     @abc.abstractmethod

@@ -31,7 +31,9 @@ class Ratio(NamedTuple):
 Shares = Mapping[str, np.ndarray | Ratio]  # name -> float [n], 0 to 1, of which the mean is shown; or a ratio
 
 
-def label_rates(page: Page, noun: str, names: Sequence[str], counts: Counts, micro: str):
+def label_rates(
+    page: Page, noun: str, names: Sequence[str], counts: Counts, micro: str, counted: str = "examples"
+):
     """Adds how often each label is right and given, and its rates, and their averages.
 
     Args:
@@ -40,23 +42,25 @@ def label_rates(page: Page, noun: str, names: Sequence[str], counts: Counts, mic
         names: of the L.
         counts: of them.
         micro: what the micro average means here, after "micro: ".
+        counted: what they are given to.
     """
     rates, most = counts.rates(), max(counts.gold.max(initial=0), 1)
     rows = [
         (name, Bar(int(gold), gold / most), int(given), int(right), *map(percent, each))
         for name, *(gold, given, right), each in zip(names, *counts, zip(*rates, strict=True), strict=True)
     ]
-    columns = (noun, "examples", "given", "right", *_RATES)
+    columns = (noun, counted, "given", "right", *_RATES)
     with page.section(f"Each {noun}", is_open=len(names) <= _OPEN):
         page.table(None, rows, columns)
     with page.section("Averages"):
         averages = counts.averages().items()
         page.table(None, [(name, *map(percent, each)) for name, each in averages], ("average", *_RATES))
         page.text(
-            f"Precision: of those given as a {noun}, the share that is it. Recall: of those that are it, the share "
-            f"given as it. F1: the harmonic mean of the two. What is 0 / 0 counts as 0.\n"
-            f"macro: the plain mean over the {noun}s that occur, a rare one counting as much as a frequent one. "
-            f"weighted: the mean in which each counts as often as it is right. micro: {micro}"
+            f"Precision: of the {counted} that were given a {noun}, the share that rightly has it. Recall: of the "
+            f"{counted} that rightly have it, the share that was given it. F1: the harmonic mean of the two. What is "
+            f"0 / 0 counts as 0.\nmacro: the plain mean over the {noun}s that occur, where a rare one counts as much "
+            f"as a frequent one. weighted: the mean in which a {noun} counts as often as it is the right one. "
+            f"micro: {micro}"
         )
     if len(names) > _OPEN:
         weakest = np.argsort(np.where(counts.gold > 0, rates.f1, np.inf), kind="stable")[:10]

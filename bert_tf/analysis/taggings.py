@@ -65,7 +65,7 @@ class Taggings(Judged):
         hits = [gold for gold, given in pairs if gold == given]
         counts = [_count(each, place) for each in ([e for s in sides[0] for e in s], [e for s in sides[1] for e in s],
                                                    hits)]  # fmt: skip
-        parts.label_rates(page, "type", names, Counts(*counts), _MICRO)
+        parts.label_rates(page, "type", names, Counts(*counts), _MICRO, "entities")
         found = Counter((kind_of(*pair), (pair[0] or pair[1]).type) for pair in pairs)
         with page.section("Kinds of errors"):
             page.text("Each entity once, by its right type; invented ones by the type given. An entity is right if its "

@@ -39,14 +39,15 @@ def page(compared: Sequence[Compared], first: str, second: str, most: int) -> st
     document = Page("Two runs")
     document.table("Runs", [("A", first), ("B", second)])
     for each in compared:
-        rows = [(name, _difference(score), f"{_sides(score)}; {_interval(score)}; {_meaning(score)}")
-                for name, score in each.scores.items()]  # fmt: skip
-        document.table(f"B less A: {each.file}, {each.count:,} examples", rows)
+        rows = [(name, f"{100 * score.b:.2f}", f"{100 * score.a:.2f}", _difference(score), _range(score),
+                 f"{score.p_value:.4f}", _meaning(score)) for name, score in each.scores.items()]  # fmt: skip
+        columns = ("score", "A", "B", "B less A", "95 % interval", "p", "which means")
+        document.table(f"{each.file}, {each.count:,} examples", rows, columns)
         document.text(_counts(each))
         for heading, changes in _directions(each):
-            shown = [(change.id, _answers(change), change.text) for change in changes[:most]]
+            shown = [(each.id, each.gold, each.before, each.after, each.text) for each in changes[:most]]
             more = f", the first {most:,}" if len(changes) > most else ""
-            document.table(f"{heading}: {len(changes):,}{more}", shown)
+            document.table(f"{heading}: {len(changes):,}{more}", shown, ("example", "right", "A", "B", "text"))
     document.text(
         "A difference is in points of 100. Its interval holds the middle 95 % of the differences when the examples "
         "are drawn again, with replacement; p says how often so large a difference comes from the draw alone, were "
@@ -68,7 +69,11 @@ def _difference(score):
 
 
 def _interval(score: Comparison):
-    return f"95 % interval {100 * score.low:+.2f} to {100 * score.high:+.2f}, p = {score.p_value:.4f}"
+    return f"95 % interval {_range(score)}, p = {score.p_value:.4f}"
+
+
+def _range(score):
+    return f"{100 * score.low:+.2f} to {100 * score.high:+.2f}"
 
 
 def _meaning(score):

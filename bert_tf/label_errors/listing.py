@@ -2,6 +2,7 @@
 
 import collections
 import dataclasses
+import functools
 import os
 from collections.abc import Sequence
 
@@ -44,12 +45,16 @@ class Findings:
         order = self.suspicion.order
         return order[self.suspicion.margin[order] < 0]
 
-    def duplicates(self) -> list[list[int]]:
-        """Returns the groups of near-duplicates, those with several labels first, in the order of the file."""
+    @functools.cached_property
+    def _members(self):
         members = collections.defaultdict(list)
         for i, group in enumerate(self.groups.tolist()):
             members[group].append(i)
-        several = [each for each in members.values() if len(each) > 1]
+        return members
+
+    def duplicates(self) -> list[list[int]]:
+        """Returns the groups of near-duplicates, those with several labels first, in the order of the file."""
+        several = [each for each in self._members.values() if len(each) > 1]
         return sorted(several, key=lambda each: (not self.has_several_labels(each), each[0]))
 
     def has_several_labels(self, places: Sequence[int]) -> bool:
@@ -58,7 +63,7 @@ class Findings:
 
     def others(self, i: int) -> list[int]:
         """Returns the near-duplicates of an example, without itself."""
-        return [int(k) for k in np.flatnonzero(self.groups == self.groups[i]) if k != i]
+        return [k for k in self._members[int(self.groups[i])] if k != i]
 
     def text(self, i: int) -> str:
         """Returns the example's texts in one line."""
@@ -98,7 +103,8 @@ def summary(findings: Findings) -> list[str]:
         f"{findings.examples.path}: models that had not seen an example gave it its label for {100 * agree:.1f} % of "
         f"{n:,}.",
         f"{len(findings.suspects):,} have another likeliest label; of {int(suspicion.is_error.sum()):,} the models are "
-        f"as sure as of most examples of that label. By that count about {suspicion.estimate:,.0f} labels are wrong.",
+        f"as sure as of most examples of that label. By that count {suspicion.estimate:,.0f} labels are wrong; the "
+        "weaker the models, the more of these errors are their own.",
         f"{sum(map(len, duplicates)):,} examples are near-duplicates of others, in {len(duplicates):,} groups, of "
         f"which {both:,} have more than one label.",
     ]
@@ -114,14 +120,23 @@ def page(findings: Findings) -> str:
         "have all of them."
     )
     suspects = findings.suspects
-    rows = [(f"line {findings.examples.lines[i]}", change(findings, i), findings.text(i)) for i in suspects[:_ON_PAGE]]
-    document.table(f"Likeliest errors: the first {len(rows):,} of {len(suspects):,}", rows)
+    rows = [_page_row(findings, i) for i in suspects[:_ON_PAGE]]
+    columns = ("line", "label", "its probability", "likely", "its probability", "text")
+    document.table(f"Likeliest errors: the first {len(rows):,} of {len(suspects):,}", rows, columns)
     two = [each for each in findings.duplicates() if findings.has_several_labels(each)]
-    rows = [(f"line {findings.examples.lines[i]}", findings.labels[findings.given[i]], findings.text(i))
-            for each in two[:_ON_PAGE] for i in each]  # fmt: skip
-    document.table(f"Near-duplicates with several labels: {len(two):,} groups", rows)
-    document.table("Labelled so, and likely another", _pairs(findings))
+    rows = [(findings.examples.lines[i], number, findings.labels[findings.given[i]], findings.text(i))
+            for number, each in enumerate(two[:_ON_PAGE], 1) for i in each]  # fmt: skip
+    columns = ("line", "group", "label", "text")
+    document.table(f"Near-duplicates with several labels: {len(two):,} groups", rows, columns)
+    columns = ("label", "likely", "examples", "of those with the label that count as one of the labels")
+    document.table("Labelled so, and likely another", _pairs(findings), columns)
     return document.html()
+
+
+def _page_row(findings, i):
+    given, likely, p = findings.given[i], findings.suspicion.likely[i], findings.probabilities[i]
+    sides = (cell for side in (given, likely) for cell in (findings.labels[side], f"{p[side]:.3f}"))
+    return (findings.examples.lines[i], *sides, findings.text(i))
 
 
 def change(findings: Findings, i: int) -> str:
@@ -134,11 +149,11 @@ def change(findings: Findings, i: int) -> str:
 
 
 def _pairs(findings):
-    """Returns rows: a pair of labels, and how often the first was given where the second is likely."""
+    """Returns rows: two labels, how often the first was given where the second is likely, and of how many."""
     joint, names = findings.suspicion.joint, findings.labels
     pairs = [(joint[a, b], a, b) for a, b in zip(*np.nonzero(joint), strict=True) if a != b]
     pairs = sorted(pairs, key=lambda each: (-each[0], each[1:]))[:_ON_PAGE]
-    return [(f"{names[a]} -> {names[b]}", f"{count:,}", f"of {joint[a].sum():,}") for count, a, b in pairs]
+    return [(names[a], names[b], f"{count:,}", f"{joint[a].sum():,}") for count, a, b in pairs]
 
 
 def _error_rows(findings):

@@ -9,10 +9,14 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from bert_tf.analysis.choices import Choices
+from bert_tf.analysis.judged import Shown
+from bert_tf.analysis.page import scored
 from bert_tf.names import USE_XLA
+from bert_tf.report import Page
 from bert_tf.settings import Settings
 from bert_tf.sklearn.embedder import of_texts
-from bert_tf.sklearn.texts import as_labels, as_texts
+from bert_tf.sklearn.texts import as_labels, as_places, as_texts
 from bert_tf.sklearn.trained import train
 
 # Parameter -> its lowest and highest value, both allowed; None: no bound.
@@ -129,6 +133,28 @@ class BertClassifier(ClassifierMixin, BaseEstimator):
         """Returns the most probable class of each of n texts, [n]; raises as `predict_proba`."""
         check_is_fitted(self)
         return self.classes_[self.predict_proba(X).argmax(-1)]
+
+    def report(self, X: Sequence[str], y: Sequence) -> str:
+        """Returns a page, one HTML file, that shows what the classifier does on n texts: docs/report.md.
+
+        Args:
+            X: texts that it was not fitted on.
+            y: their right labels, all of them in `classes_`.
+
+        Raises:
+            NotFittedError: `fit` was not called.
+            ValueError: texts and labels do not fit together, or there is a label of no class.
+        """
+        check_is_fitted(self)
+        texts = as_texts(X)
+        names, gold = [str(name) for name in self.classes_], as_places(y, texts, self.classes_)
+        lengths = np.array([len(text) for text in texts])
+        numbers = range(len(texts))
+        examples = Shown("X", list(map(str, numbers)), numbers, {"text": texts}, lengths, "characters")
+        judged = Choices(examples=examples, gold=gold, probabilities=self.predict_proba(texts), labels=names)
+        page = Page(type(self).__name__)
+        page.keep("eval", scored({"dev": judged}, {"accuracy": float(np.mean(judged.given == gold))}))
+        return page.html()
 
     def save(self, output_dir: str | os.PathLike):
         """Writes the fine-tuned model as `run_classifier` leaves it, to be exported, served or loaded.

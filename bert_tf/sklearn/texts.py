@@ -60,3 +60,17 @@ def as_labels(labels, texts: list[str]) -> tuple[np.ndarray, np.ndarray]:
             "add texts of another."
         )
     return classes, places
+
+
+def as_places(labels, texts: list[str], classes: np.ndarray) -> np.ndarray:
+    """Returns the place of each text's label among `classes`, int [n].
+
+    Raises:
+        ValueError: there are more or fewer labels than texts, or one is no class.
+    """
+    labels = column_or_1d(labels, warn=True)
+    check_consistent_length(texts, labels)
+    place = {name: i for i, name in enumerate(classes.tolist())}
+    if strange := [name for name in labels.tolist() if name not in place]:
+        raise ValueError(f"`y` must be of the classes {list(place)}. Received: {strange[0]!r}; leave such texts out.")
+    return np.array([place[name] for name in labels.tolist()])

@@ -21,10 +21,11 @@ class Browser:
 
     Attributes:
         requested: addresses that the page has asked for, in order.
+        errors: all that the page has written into the console, and what it raised.
     """
 
     def __init__(self):
-        self.requested = []
+        self.requested, self.errors = [], []
         self._number = 0
 
     async def __aenter__(self):
@@ -37,7 +38,8 @@ class Browser:
         async with self._session.get(f"http://127.0.0.1:{port}/json/list") as response:
             pages = [each for each in await response.json() if each["type"] == "page"]
         self._socket = await self._session.ws_connect(pages[0]["webSocketDebuggerUrl"], max_msg_size=0)
-        await self.command("Network.enable")
+        for domain in ("Network", "Log", "Runtime"):
+            await self.command(f"{domain}.enable")
         return self
 
     async def __aexit__(self, *error):
@@ -55,6 +57,8 @@ class Browser:
             said = await self._socket.receive_json(timeout=_PATIENCE_S)
             if said.get("method") == "Network.requestWillBeSent":
                 self.requested.append(said["params"]["request"]["url"])
+            if said.get("method") in ("Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded"):
+                self.errors.append(said["params"])
             if said.get("id") == self._number:
                 return said["result"]
 

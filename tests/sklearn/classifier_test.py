@@ -54,6 +54,13 @@ def test_it_learns(fitted):
     assert fitted.classes_.tolist() == ["bad", "good"] and set(fitted.predict(TEXTS)) == {"bad", "good"}
 
 
+def test_a_page_shows_what_it_does(fitted):
+    page = fitted.report(TEXTS, LABELS)
+    assert "Most confident errors" in page and "characters" in page and page.count(">good</th>") >= 2
+    with pytest.raises(ValueError, match="`y` must be of the classes .* Received: 'ugly'"):
+        fitted.report(["a"], ["ugly"])
+
+
 @pytest.mark.slow
 def test_the_same_settings_give_the_same_model(program, folder, fitted, tmp_path):
     train = tiny.write_tsv(tmp_path / "train.tsv", ROWS)

@@ -7,8 +7,6 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.analysis.judged import Shown
-from bert_tf.analysis.taggings import Taggings
 from bert_tf.config import EncoderConfig
 from bert_tf.data.features import ENCODER_INPUTS, keras_inputs
 from bert_tf.evaluation import entities
@@ -23,6 +21,7 @@ from bert_tf.tasks.soft_targets import divergence
 from bert_tf.tasks.tagging import options, writers
 from bert_tf.tasks.tagging.columns import TaggedExamples, read_columns
 from bert_tf.tasks.tagging.frozen import check_frozen
+from bert_tf.tasks.tagging.judgement import judged
 from bert_tf.tasks.tagging.rows import sentence_rows
 from bert_tf.tasks.tagging.spans import entities_in
 from bert_tf.tasks.tagging.words import Words, word_rows
@@ -192,17 +191,8 @@ class TaggingTask(FineTuned):
         return dict.fromkeys(self.metric_names, 0.0) | entities.score(golds, predictions)
 
     def judged(self, outcome, settings):
-        examples, origin = outcome.examples, outcome.rows.origin
-        texts, counts = {"text": [" ".join(words) for words in examples.words]}, np.array(origin.counts)
-        remarks = dict.fromkeys(("f1", "precision", "recall"), "micro average: of all entities, whatever their type")
-        return Taggings(
-            examples=Shown(examples.path, examples.ids, examples.lines, texts, counts, "words"),
-            remarks=remarks | {"accuracy": "the share of words whose tag is right"},
-            words=examples.words,
-            gold=origin.tags,
-            given=self._tags(outcome.outputs, origin),
-            chances=origin.take(outcome.outputs["probability"], 1.0),
-        )
+        origin, chances = outcome.rows.origin, outcome.outputs["probability"]
+        return judged(outcome.examples, origin, self._tags(outcome.outputs, origin), origin.take(chances, 1.0))
 
     def write_scored(self, directory, outcomes, settings):
         for outcome in outcomes:
