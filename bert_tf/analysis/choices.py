@@ -11,6 +11,7 @@ from bert_tf.analysis.judged import Judged
 from bert_tf.analysis.rates import Counts
 from bert_tf.report import Page
 
+_LABELS = 500  # of a confusion matrix: of a hundred thousand labels it would not fit into memory
 _MICRO = "of all answers together; since each example has one, it is the share of right answers, the accuracy."
 
 
@@ -55,8 +56,9 @@ class Choices(Judged):
         right, count = self.given == self.gold, len(self.labels)
         counts = Counts.of_pairs(self.gold, self.given, count)
         parts.label_rates(page, self.label_noun, self.labels, counts, _MICRO)
-        matrix = np.bincount(self.gold * count + self.given, minlength=count**2).reshape(count, count)
-        parts.confusion(page, self.label_noun, self.labels, matrix)
+        kept, matrix = _matrix(self.gold, self.given, count)
+        remark = "" if len(kept) == count else f"Of {count:,} labels the {len(kept)} that are mixed up most."
+        parts.confusion(page, self.label_noun, [self.labels[i] for i in kept], matrix, remark)
         parts.calibration(page, self.confidence, right, "answers")
         self._list_errors(page, right)
         if self.meanings:
@@ -85,6 +87,18 @@ class Options(Choices):
     """The same where each example has choices of its own, which `labels` only number."""
 
     label_noun = "choice"
+
+
+def _matrix(gold, given, count):
+    """Returns the labels that are mixed up most, int [k], all where they are few, and who is taken for whom, [k, k]."""
+    wrong = gold != given
+    mixed = sum(np.bincount(side[wrong], minlength=count) for side in (gold, given))
+    kept = np.sort(np.argsort(-mixed, kind="stable")[:_LABELS])
+    place = np.full(count, -1)
+    place[kept] = np.arange(len(kept))
+    rows, columns = place[gold], place[given]
+    cells = (rows * len(kept) + columns)[(rows >= 0) & (columns >= 0)]
+    return kept, np.bincount(cells, minlength=len(kept) ** 2).reshape(len(kept), len(kept))
 
 
 def _rounded(values):

@@ -1,0 +1,35 @@
+"""What a program shows of scored examples, whatever the task."""
+
+import types
+
+import numpy as np
+import pytest
+
+from bert_tf.programs.showing import check_showing, show_scored
+from bert_tf.settings import Settings
+from bert_tf.tasks.task import Outcome
+from tests.analysis.support import choices
+
+
+def test_a_table_that_is_not_written_cannot_be_sorted():
+    check_showing(Settings({"sort_predictions": "file", "do_eval": False}))
+    check_showing(Settings({"sort_predictions": "errors", "do_eval": True}, ["sort_predictions"]))
+    with pytest.raises(ValueError, match="`sort_predictions` must come with `do_eval`"):
+        check_showing(Settings({"sort_predictions": "errors", "do_eval": False}, ["sort_predictions"]))
+
+
+def test_every_file_has_a_table_and_a_place_on_the_page_and_what_a_task_does_not_judge_has_none(tmp_path):
+    judged = choices([0, 0], [[0.9, 0.1], [0.2, 0.8]], ["no", "yes"])
+    answers = {"dev": judged, "dev_mismatched": judged, "dev_other": None}
+    task = types.SimpleNamespace(judged=lambda outcome, settings: answers[outcome.split])
+    shown = {}
+    history = types.SimpleNamespace(show=lambda name, make: shown.update({name: make()}))
+    job = types.SimpleNamespace(history=history, global_step=1200)
+    outcomes = [Outcome(split, None, None, np.zeros(2), None) for split in answers]
+    settings = Settings({"output_dir": str(tmp_path), "sort_predictions": "errors"})
+    show_scored(task, outcomes, {"eval_accuracy": 0.5, "eval_accuracy_mismatched": 0.5}, job, settings)
+    names = ["eval_predictions.tsv", "eval_predictions_mismatched.tsv"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == names
+    lines = (tmp_path / "eval_predictions_mismatched.tsv").read_text().splitlines()
+    assert [line.split("\t")[0] for line in lines] == ["id", "id1", "id0"]
+    assert list(shown) == ["eval"] and shown["eval"].count("What it does on") == 2 and "step 1,200" in shown["eval"]
