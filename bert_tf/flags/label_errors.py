@@ -6,8 +6,10 @@ from bert_tf.settings import Flag
 SEARCH = (
     Flag("folds", 5, "Parts of the file; each is answered by a model that was trained on the others.", "integer",
          low=2),  # fmt: skip
-    Flag("features", None, "Do not fine-tune: read the texts once with the frozen encoder, and learn from these layers "
-         "and from words. Much faster, and finds fewer.", choices=LAYERS),  # fmt: skip
+    Flag("features", "last", "The layers of the frozen encoder from which, and from words, is learned what a label is.",
+         choices=LAYERS),  # fmt: skip
+    Flag("fine_tune", False, "Fine-tune a model for each part instead: much slower, and better where the model becomes "
+         "good at the task.", "bool"),  # fmt: skip
 )
 
 # Of run_classifier: which examples, and where everything goes; and how a model of a fold is made.
@@ -22,4 +24,5 @@ ABOUT_RUNS = (
     "bucket_by_length", "freeze_layers", "layerwise_lr_decay", "class_weights", "label_smoothing", "use_xla",
     "distribution_strategy", "deterministic",
 )  # fmt: skip
-OF_CLASSIFIER = (*ABOUT_FILE, *_MODEL, *ABOUT_RUNS)
+ABOUT_MODELS = (*_MODEL, *ABOUT_RUNS)
+OF_CLASSIFIER = (*ABOUT_FILE, *ABOUT_MODELS)

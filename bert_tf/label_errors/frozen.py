@@ -1,7 +1,7 @@
 """Held-out probabilities without fine-tuning: logistic regressions on a frozen encoder's vectors and on words.
 
-Much faster, and less sharp: what a word means for a label the encoder may not have in its vectors. The mean of both is
-better than either.
+What a word means for a label the encoder may not have in its vectors, and a rare word's meaning only the encoder knows:
+the geometric mean of both finds more than either.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from bert_tf.model_files import load
 from bert_tf.progress import Countdown
 
 _CHUNK = 500  # texts
-_OF_VECTORS, _OF_WORDS = 0.01, 5.0  # the inverse strength of regularization: for standardized vectors, and for tf-idf
+_OF_VECTORS, _OF_WORDS = 0.005, 5.0  # the inverse strength of regularization: for standardized vectors, and for tf-idf
 _POOLING, _LEFT_TO_RIGHT = ("mean", "cls"), ("mean", "last_token")
 _ROUNDS = 1000
 
@@ -60,12 +60,15 @@ def held_out(features: np.ndarray, texts: Sequence[str], labels: np.ndarray, fol
         if len(set(labels[train])) < 2:  # of rare labels one fold may hold all
             probabilities[np.ix_(test, np.unique(labels[train]))] = 1
             continue
+        means = 0
         for values, model in (
             (features, make_pipeline(StandardScaler(), LogisticRegression(C=_OF_VECTORS, max_iter=_ROUNDS))),
             (texts, make_pipeline(_counter(len(labels)), LogisticRegression(C=_OF_WORDS, max_iter=_ROUNDS))),
         ):
             model.fit(values[train], labels[train])
-            probabilities[np.ix_(test, model.classes_)] += model.predict_proba(values[test]) / 2
+            means = means + model.predict_log_proba(values[test]) / 2
+        means = np.exp(means - means.max(1, keepdims=True))
+        probabilities[np.ix_(test, np.unique(labels[train]))] = means / means.sum(1, keepdims=True)
     return probabilities
 
 

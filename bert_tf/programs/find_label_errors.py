@@ -10,7 +10,7 @@ import sys
 
 from absl import logging
 
-from bert_tf.flags.label_errors import ABOUT_FILE, ABOUT_RUNS, OF_CLASSIFIER, SEARCH
+from bert_tf.flags.label_errors import ABOUT_MODELS, ABOUT_RUNS, OF_CLASSIFIER, SEARCH
 from bert_tf.programs import run_classifier
 from bert_tf.settings import Settings, command_line
 
@@ -46,15 +46,15 @@ def _check(settings):
         raise ValueError("--init_checkpoint must name the weights to start from. Received none; give a checkpoint.")
     if settings.distribution_strategy == "multi_worker":
         raise ValueError("--distribution_strategy must be of one machine here. Received multi_worker; choose another.")
-    if settings.features and (given := [name for name in ABOUT_RUNS if name in settings.given]):
-        raise ValueError(
-            f"--{given[0]} must come without --features, with which nothing is fine-tuned. Received both; drop one."
-        )
+    if settings.fine_tune and "features" in settings.given:
+        raise ValueError("--features must come without --fine_tune. Received both; leave one of them out.")
+    if not settings.fine_tune and (given := [name for name in ABOUT_RUNS if name in settings.given]):
+        raise ValueError(f"--{given[0]} must come with --fine_tune. Received it without; add it, or leave this out.")
 
 
 def _identity(settings):
     """Returns what decides the answers, but for the examples, folds and seed."""
-    names = ("init_checkpoint", "max_seq_length", "precision", "features", *ABOUT_RUNS)
+    names = ("init_checkpoint", "max_seq_length", "precision", "features", "fine_tune", *ABOUT_RUNS)
     return {name: settings.get(name) for name in names}
 
 
@@ -73,7 +73,7 @@ def _probabilities(settings, found):
     """Returns float64 [n, L]: each example's probabilities by a model that had not seen it."""
     from bert_tf.label_errors import folds, frozen
 
-    if not settings.features:
+    if settings.fine_tune:
         return found.answer_folds(lambda folder: _train(settings, folder, len(folds.columns(found.examples)) > 1))
     import keras
 
@@ -94,7 +94,7 @@ def _train(settings, folder, are_pairs):
 
     run = folder / _RUN
     values = {
-        **{name: value for name, value in settings.given_values().items() if name not in {"folds", *ABOUT_FILE}},
+        **{name: value for name, value in settings.given_values().items() if name in ABOUT_MODELS},
         "train_file": folder / folds.TRAIN_FILE,
         "predict_file": folder / folds.HELD_OUT_FILE,
         "output_dir": run,

@@ -134,14 +134,16 @@ def test_the_program_on_a_frozen_encoder(tmp_path, capsys, caplog, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["bert-tf"])
     tiny.write_tsv(tmp_path / "train.tsv", _noisy(120))
     model = tiny.checkpoint(tmp_path / "model", dropout=0.0)
-    flags = [f"--init_checkpoint={model}", "--features=last", "--max_seq_length=16", "--folds=3"]
+    flags = [f"--init_checkpoint={model}", "--max_seq_length=16", "--folds=3"]
     assert _run(tmp_path, *flags) == 0
     assert "the page: " in capsys.readouterr().out
     lines = [row.split("\t")[1] for row in pathlib.Path(tmp_path, "out", "label_errors.tsv").read_text().splitlines()]
     assert {"2", "3"} <= set(lines[1:13])
     assert _run(tmp_path, *flags, "--learning_rate=1e-3") == 1
-    assert "--learning_rate must come without --features" in caplog.text
-    assert _run(tmp_path, "--features=last") == 1
+    assert "--learning_rate must come with --fine_tune" in caplog.text
+    assert _run(tmp_path, *flags, "--features=last", "--fine_tune") == 1
+    assert "--features must come without --fine_tune" in caplog.text
+    assert _run(tmp_path) == 1
     assert "--init_checkpoint must name the weights" in caplog.text
 
 
@@ -150,7 +152,7 @@ def test_the_program_fine_tunes_and_goes_on_where_it_was(tmp_path, caplog, monke
     monkeypatch.setattr(sys, "argv", ["bert-tf"])
     tiny.write_tsv(tmp_path / "train.tsv", _noisy(160))
     model = tiny.checkpoint(tmp_path / "model", dropout=0.0)
-    flags = [f"--init_checkpoint={model}", "--max_seq_length=16", "--folds=2", "--num_train_epochs=30",
+    flags = [f"--init_checkpoint={model}", "--max_seq_length=16", "--folds=2", "--fine_tune", "--num_train_epochs=30",
              "--learning_rate=3e-3", "--train_batch_size=16"]  # fmt: skip
     assert _run(tmp_path, *flags) == 0
     rows = [row.split("\t") for row in pathlib.Path(tmp_path, "out", "label_errors.tsv").read_text().splitlines()]
@@ -163,20 +165,17 @@ def test_the_program_fine_tunes_and_goes_on_where_it_was(tmp_path, caplog, monke
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("flags, least", [(["--features=last"], 0.45), (
-    ["--folds=2", "--num_train_epochs=2", "--learning_rate=1e-4", "--precision=mixed_bfloat16"], 0.5)],
-    ids=["frozen", "fine-tuned"])  # fmt: skip
-def test_labels_that_were_flipped_are_found(flags, least, tmp_path, monkeypatch, minilm, shared_data):
-    """Of 3 % of the labels of SST-2, turned round, so many stand among the first 5 % of the list."""
+@pytest.mark.parametrize("seed", [0, 1])
+def test_labels_that_were_flipped_are_found(seed, tmp_path, monkeypatch, minilm, shared_data):
+    """Of 3 % of the labels of SST-2, turned round, at least half stand among the first 5 %."""
     monkeypatch.setattr(sys, "argv", ["bert-tf"])
     lines = (shared_data / "sst2-tutorial" / "train.tsv").read_text(encoding="utf-8").splitlines()
     rows = [line.split("\t") for line in lines]
-    flipped = np.random.default_rng(0).choice(len(rows), round(0.03 * len(rows)), replace=False)
+    flipped = np.random.default_rng(seed).choice(len(rows), round(0.03 * len(rows)), replace=False)
     for i in flipped:
         rows[i][1] = {"0": "1", "1": "0"}[rows[i][1]]
     tiny.write_tsv(tmp_path / "train.tsv", rows)
-    assert _run(tmp_path, f"--init_checkpoint={minilm}", "--max_seq_length=64", *flags) == 0
+    assert _run(tmp_path, f"--init_checkpoint={minilm}", "--max_seq_length=64") == 0
     listed = pathlib.Path(tmp_path, "out", "label_errors.tsv").read_text(encoding="utf-8").splitlines()[1:]
     first = {int(row.split("\t")[1]) - 2 for row in listed[: len(rows) // 20]}
-    found = len(first & set(flipped.tolist())) / len(flipped)
-    assert found >= least, found
+    assert len(first & set(flipped.tolist())) >= len(flipped) / 2
