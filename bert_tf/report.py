@@ -20,7 +20,7 @@ _NAMES = {INK: "ink", FILL: "fill", ACCENT: "accent", PALE: "pale"}
 _NIGHT = {"ink": "#e4e6e8", "fill": "#7fabd9", "accent": "#f0a04b", "pale": "#3d4a58", "paper": "#15181b",
           "grey": "#a5abb1"}  # fmt: skip
 _WIDTH = 4.4  # of a figure, inches: drawn so that its letters are as large as the page's, and legible on a phone
-_LONG = 240  # characters of a cell, beyond which the rest opens
+_LONG, _SHOWN = 240, 160  # characters of a cell: beyond so many it opens, and so many are seen before
 _PLAIN = re.compile(r"[-+]?[\d,.]+( %)?|nan|")  # a cell of nothing but a number
 _HEADING = re.compile(r"<h2(?: id=\"[^\"]*\")?>(.*?)</h2>")
 _KEPT = re.compile(r"<!-- kept: (.*?) -->\n(.*?)\n<!-- end -->", re.DOTALL)  # text on a page has no such thing
@@ -63,12 +63,13 @@ td {{ color: var(--grey) }}
 th + td {{ color: inherit; text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums }}
 .columns th, .columns td {{ color: inherit; text-align: left; white-space: pre-wrap; padding: .2rem .5rem;
   border-bottom: 1px solid var(--pale); font-variant-numeric: tabular-nums }}
+.columns tbody th {{ overflow-wrap: anywhere; min-width: 5rem }}
 .columns details {{ margin: 0 }}
 .columns th {{ max-width: 16rem }}
 .columns thead th {{ font-weight: 600; vertical-align: bottom; overflow-wrap: normal }}
 .columns .number {{ text-align: right }}
 .columns td.number {{ white-space: nowrap }}
-.columns .text {{ min-width: 10rem; overflow-wrap: anywhere }}
+.columns .text {{ min-width: 8rem; overflow-wrap: anywhere }}
 .columns .shade {{ background: color-mix(in srgb, var(--fill) calc(var(--share) * 50%), transparent) }}
 .columns .bar {{ background: linear-gradient(var(--pale) 0 0) 0 50% / calc(var(--share) * 100%) 80% no-repeat }}
 svg {{ display: block; width: 100%; max-width: 34rem; height: auto }}
@@ -255,7 +256,7 @@ def _folded(text):
     """Text as HTML; of a long one the beginning, which opens."""
     if len(text) <= _LONG:
         return html.escape(text)
-    cut = max(text.rfind(" ", 0, _LONG), _LONG // 2)
+    cut = max(text.rfind(" ", 0, _SHOWN), _SHOWN // 2)
     begin, rest = html.escape(text[:cut]), html.escape(text[cut:])
     return f"<details><summary>{begin} …</summary>…{rest}</details>"
 

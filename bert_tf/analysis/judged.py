@@ -22,6 +22,7 @@ class Shown(NamedTuple):
         texts: {name: n texts}, one entry for each text that an example has.
         lengths: int [n], how long each is.
         unit: of the lengths.
+        place_name: what a place is called.
     """
 
     path: str
@@ -30,6 +31,7 @@ class Shown(NamedTuple):
     texts: Mapping[str, Sequence[str]]
     lengths: np.ndarray
     unit: str = "word pieces"
+    place_name: str = "line"
 
     def __len__(self) -> int:
         return len(self.ids)

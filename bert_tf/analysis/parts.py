@@ -202,7 +202,7 @@ def length_groups(lengths: np.ndarray, most: int = _BINS) -> dict[str, np.ndarra
 
 
 def listed(page: Page, heading: str, judged: Judged, chosen: Iterable[int], columns: Mapping[str, Sequence], note=""):
-    """Adds a table of some examples with their texts: where each is, the columns given, {name: n cells}, the texts."""
+    """Adds a table of some examples with their texts: where each is, the columns, {name: n cells}, the texts."""
     examples, chosen = judged.examples, list(chosen)
     with page.section(heading):
         if note:
@@ -210,7 +210,7 @@ def listed(page: Page, heading: str, judged: Judged, chosen: Iterable[int], colu
         if not chosen:
             page.text("None.")
             return
-        shown = {"line": examples.places, **columns, **examples.texts}
+        shown = {examples.place_name: examples.places, **columns, **examples.texts}
         page.table(None, [tuple(values[i] for values in shown.values()) for i in chosen], tuple(shown))
 
 

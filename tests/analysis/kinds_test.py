@@ -108,7 +108,7 @@ def _questions(asked, gold, given, confidence, exact, f1):
     n = len(asked)
     texts = {"question": asked, "context": ["the long context " * 30] * n}
     ids = [f"q{i}" for i in range(n)]
-    examples = Shown("dev.json", ids, ids, texts, np.full(n, 90), "words")
+    examples = Shown("dev.json", ids, ids, texts, np.full(n, 90), "words", "id")
     numbers = {"confidence": np.array(confidence), "exact": np.array(exact), "f1": np.array(f1)}
     return Questions(examples=examples, gold=gold, given=given, threshold=-1.5, **numbers)
 
@@ -129,7 +129,7 @@ def test_questions():
     ]  # fmt: skip
     assert [row[:2] for row in page.tables["By length of the right answer"][0][1:]] == [["1", "2"], ["5", "1"]]
     worst = page.tables["Worst answers"][0]
-    assert worst[0] == ["line", "question", "right", "given", "its probability", "F1", "context"]
+    assert worst[0] == ["id", "question", "right", "given", "its probability", "F1", "context"]
     assert [row[:6] for row in worst[1:]] == [
         ["q1", "In which year ?", "1959", "in 1960", "0.800", "0.00"],
         ["q3", "who was <b>he</b> ?", "a man of the people", "(none)", "0.600", "0.50"],

@@ -75,7 +75,7 @@ def judged(examples: SquadExamples, answers: list[Answers], threshold: float | N
     texts = {"question": examples.questions, "context": examples.contexts}
     remarks = {"exact": "percent of the questions", "f1": "percent: the mean over the questions of how far words agree"}
     return Questions(
-        examples=Shown(examples.path, examples.ids, examples.ids, texts, lengths, "words of the context"),
+        examples=Shown(examples.path, examples.ids, examples.ids, texts, lengths, "words of the context", "id"),
         remarks=remarks,
         gold=[golds.texts[name] for name in examples.ids],
         given=given,
