@@ -69,6 +69,8 @@ MAY_IMPORT = {
     "surgery": {"checkpoints", "model_files"},
     "teachers": {"checkpoints", "data", "model_files", "modeling", "tasks"},
     "glue": {"data", "evaluation", "tasks"},
+    "comparison": {"evaluation"},  # of what was written, whatever the task
+    "label_errors": {"data", "extraction", "model_files"},
     "inference": {
         "checkpoints", "data", "evaluation", "export", "extraction", "model_files", "tasks", "tokenization",
     },
@@ -78,10 +80,9 @@ MAY_IMPORT = {
     "demo": set(),  # what it shows it starts as anybody would
     "doctor": set(),  # it must work where nothing else does
     "programs": {
-        "analysis", "conversion", "corpus", "data", "demo", "doctor", "evaluation", "export", "flags", "glue", "hub",
-        "inference", "jobs", "model_files", "serving", "small", "surgery", "tasks", "teachers", "text", "tokenization",
-        "training",
-        "vocabulary",
+        "analysis", "comparison", "conversion", "corpus", "data", "demo", "doctor", "evaluation", "export", "flags",
+        "glue", "hub", "inference", "jobs", "label_errors", "model_files", "serving", "small", "surgery", "tasks",
+        "teachers", "text", "tokenization", "training", "vocabulary",
     },
 }  # fmt: skip
 FINER = {
@@ -263,6 +264,7 @@ LIGHT = {
     "bert_tf.data.features": ("tensorflow", "keras"),
     "bert_tf.report": ("tensorflow", "keras", "matplotlib"),
     "bert_tf.glue.grid": ("tensorflow", "keras"),
+    "bert_tf.comparison.page": ("tensorflow", "keras", "matplotlib"),
     "bert_tf.text.documents": ("tensorflow", "keras"),
 }
 
@@ -318,6 +320,7 @@ OUR_FLAGS = {
     "keep_optimizer": False, "tracking": None,
     "fit_temperature": False, "long_text": "truncate", "doc_stride": None, "max_windows": 32, "bucket_batches": 50,
     "lstm_units": None, "strict_data": False, "dry_run": False, "sort_predictions": "file",
+    "fit_abstention": None,
     **OPTIMIZER_FLAGS,
     **TEACHER_FLAGS,
 }  # fmt: skip

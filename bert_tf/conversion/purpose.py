@@ -10,8 +10,8 @@ from bert_tf.config_files import TASK_FILE, task_in
 from bert_tf.conversion.choice import Choice
 from bert_tf.tasks.registry import read_task
 
-# What a task may do to the head's numbers that no other program knows of; in task.json.
-_OF_TASK = ("temperature", "windows")
+# What a task makes of the head's numbers that no other program knows of; in task.json.
+_OF_TASK = ("temperature", "windows", "abstention")
 _PROBLEM_TYPES = {"single_label": "single_label_classification", "multi_label": "multi_label_classification",
                   "regression": "regression"}  # fmt: skip
 

@@ -58,15 +58,43 @@ def paired_bootstrap(
     # Equal examples are one row that counts as often as they are there: a draw is a multinomial count of the rows,
     # and for classes there are few of them, however large the test set.
     rows, counts = np.unique(np.stack([labels, a, b]), axis=1, return_counts=True)
-    seen_a, seen_b = (float(score(counts[None], rows[0], predictions)[0]) for predictions in rows[1:])
-    seen = seen_a - seen_b
-    drawn = np.concatenate([
+    seen = (float(score(counts[None], rows[0], predictions)[0]) for predictions in rows[1:])
+    drawn = [
         score(weights, rows[0], rows[1]) - score(weights, rows[0], rows[2])
         for weights in _draws(counts, samples, np.random.default_rng(seed))
-    ])  # fmt: skip
+    ]
+    return _comparison(*seen, np.concatenate(drawn))
+
+
+def paired_bootstrap_of_sums(score: Callable, a, b, samples: int = 10_000, seed: int = 0) -> Comparison:
+    """Compares two systems by a score of sums over the examples, such as F1 of how many entities each sentence has.
+
+    Args:
+        score: sums, float [s, k] -> float [s].
+        a, b: [n, k], what the two systems' examples add to the sums; n > 0.
+        samples, seed: as of `paired_bootstrap`.
+
+    Raises:
+        ValueError: arrays that do not match.
+    """
+    a, b = np.asarray(a, np.float64), np.asarray(b, np.float64)
+    if a.shape != b.shape or a.ndim != 2 or not len(a):
+        raise ValueError(
+            "What both systems' examples add must be two arrays of shape [n, k] with n > 0. Received the shapes "
+            f"{list(a.shape)} and {list(b.shape)}."
+        )
+    rows, counts = np.unique(np.concatenate([a, b], 1), axis=0, return_counts=True)
+    a, b = rows[:, : a.shape[1]], rows[:, a.shape[1] :]
+    drawn = [score(w @ a) - score(w @ b) for w in _draws(counts, samples, np.random.default_rng(seed))]
+    return _comparison(*(float(score(counts[None] @ side)[0]) for side in (a, b)), np.concatenate(drawn))
+
+
+def _comparison(a, b, drawn):
+    """Returns what the differences of the draws, float [samples], say of the two scores that were seen."""
+    seen = a - b
     low, high = np.quantile(drawn, [0.025, 0.975])
     as_far = np.count_nonzero(np.abs(drawn - seen) >= abs(seen) - 1e-12)  # equal but for rounding is as far
-    return Comparison(seen_a, seen_b, seen, float(low), float(high), (1 + int(as_far)) / (1 + samples), samples)
+    return Comparison(a, b, seen, float(low), float(high), (1 + int(as_far)) / (1 + len(drawn)), len(drawn))
 
 
 def _draws(counts, samples, generator):

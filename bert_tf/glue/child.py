@@ -22,7 +22,7 @@ _OURS = (
 # A killed run loses a minute or so, and leaves one checkpoint: of hundreds of runs five each would fill the disk.
 _UNLESS_GIVEN = {"save_checkpoints_steps": "200", "keep_checkpoints": "1"}
 # They are refused without --do_train or --do_eval.
-_NOT_IN_PREDICTION = (*OF_TRAINING, "fit_temperature", "sort_predictions")
+_NOT_IN_PREDICTION = (*OF_TRAINING, "fit_temperature", "fit_abstention", "sort_predictions")
 _SAYS = 60  # seconds between two lines of a run's progress
 _TAIL = 15  # lines of a failed run's log that are shown
 

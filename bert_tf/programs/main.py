@@ -19,6 +19,8 @@ PROGRAMS = (
     "run_glue",
     "check_data",
     "score_squad",
+    "compare",
+    "find_label_errors",
     "run_pretraining",
     "pretrain_small",
     "fill_mask",

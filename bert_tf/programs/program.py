@@ -135,7 +135,7 @@ def _run_main(program, settings, words):
 
 def _continuation(settings):
     """Returns what happens when an interrupted command is given again."""
-    if settings.get("do_train"):
+    if settings.get("do_train") or "folds" in settings:
         return "goes on from the last checkpoint, if one was written"
     if "rows_per_part" in settings:
         return "goes on after the parts that were written"
@@ -161,7 +161,7 @@ def check_actions(settings: Settings, table: Iterable[Flag]):
     if settings.get("output_dir") == "":
         raise ValueError("--output_dir must name a directory. Received an empty name.")
     for name in OF_TRAINING:
-        if name in settings and settings.get(name) != defaults[name] and not settings.do_train:
+        if name in settings and settings.get(name) != defaults[name] and not settings.get("do_train", True):
             raise ValueError(f"--{name} must come with --do_train. Received it without.")
 
 

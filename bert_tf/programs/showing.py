@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from bert_tf.analysis.judged import write_table
 from bert_tf.analysis.page import scored
+from bert_tf.report import Page
 from bert_tf.settings import Settings
 from bert_tf.tasks.task import FineTuned, Outcome
 from bert_tf.training.job import Job
@@ -39,6 +40,13 @@ def show_scored(
         name = f"eval_predictions{split.removeprefix('dev')}.tsv"
         write_table(os.path.join(settings.output_dir, name), each, settings.get("sort_predictions", "file"))
     job.history.show("eval", lambda: scored(judged, scores, job.global_step))
+    job.history.show("more", lambda: _more(task, outcomes, settings))
+
+
+def _more(task, outcomes, settings):
+    page = Page("", salt="more ")
+    task.show_more(page, outcomes, settings)
+    return page.fragment()
 
 
 def show_answers(task: FineTuned, outcome: Outcome, scores: Mapping[str, float], job: Job, settings: Settings):

@@ -7,7 +7,8 @@ import numpy as np
 CLASSES = ("label", "probabilities", "labels")  # the outputs of a model that classifies
 ENTITIES = ("entity", "type", "start", "end", "score")  # those of a model that finds entities, [n, E] each
 CHOICE = ("choice", "probabilities")  # those of a model that chooses among texts, [n] and [n, k]
-_ORDER = ("label", "choice", "probabilities", "answer", "start", "end", "score", "null_score", "token", "probability")
+_ORDER = ("label", "choice", "probabilities", "answer", "start", "end", "score", "null_score", "token", "probability",
+          "confident")  # fmt: skip
 
 
 def rows(outputs: dict[str, np.ndarray], n: int, counts: Sequence[int] | None = None) -> list[dict]:

@@ -8,10 +8,11 @@ import numpy as np
 
 @dataclasses.dataclass(frozen=True)
 class Classification:
-    """The label of a text, and every label's probability."""
+    """The label of a text, every label's probability, and whether the model is confident; None: it does not say."""
 
     label: str
     probabilities: dict[str, float]
+    confident: bool | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,10 +53,12 @@ class Entities:
 
 @dataclasses.dataclass(frozen=True)
 class Choice:
-    """The number of the text that was chosen, from 0 (-1: there was none), and the probability of each."""
+    """The number of the text that was chosen, from 0 (-1: there was none), the probability of each, and whether the
+    model is confident; None: it does not say."""
 
     choice: int
     probabilities: tuple[float, ...]
+    confident: bool | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,7 +81,11 @@ _CONVERSIONS = {
     "entities": lambda found: tuple(Entity(**each) for each in found),
     "embedding": lambda values: np.array(values, np.float32),
 }
-_KINDS = {frozenset(field.name for field in dataclasses.fields(kind)): kind for kind in Result.__args__}
+_KINDS = {}  # names of a row -> its class; what has a default may be missing
+for _kind in Result.__args__:
+    _fields = dataclasses.fields(_kind)
+    _KINDS[frozenset(field.name for field in _fields if field.default is dataclasses.MISSING)] = _kind
+    _KINDS[frozenset(field.name for field in _fields)] = _kind
 
 
 def typed(row: dict[str, Any]) -> Result:

@@ -16,6 +16,7 @@ import tensorflow as tf
 from bert_tf.analysis.judged import Judged
 from bert_tf.data.checks.samples import Sample
 from bert_tf.evaluation.metrics import mean_loss
+from bert_tf.report import Page
 from bert_tf.sentence_files import Recipe
 from bert_tf.settings import Flag, Settings
 from bert_tf.tasks.protocols import Collected, Outputs, Rows, Served, Tensors, Trainable
@@ -238,6 +239,9 @@ class FineTuned(Trainable, Served):
             settings: the flags.
         """
         return None
+
+    def show_more(self, page: Page, outcomes: Sequence[Outcome], settings: Settings):
+        """Adds to the page of the run what is to be seen of all scored files beside `judged`; here, nothing."""
 
     def write_scored(self, directory: str, outcomes: Sequence[Outcome], settings: Settings):
         """Writes, beside eval_results.txt and eval_predictions.tsv, what else there is to the scored examples."""

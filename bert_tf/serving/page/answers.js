@@ -28,17 +28,23 @@ const VIEWS = [
   [["score"], number],
 ];
 
-function labels({ label, labels, probabilities }) {
+function labels({ label, labels, probabilities, confident }) {
   const rows = labels.map((name, i) => [name, probabilities[i]]);
   const best = rows.find(([name]) => name === label);
   rows.sort((a, b) => b[1] - a[1]);
-  return { summary: best ? `${label}, ${percent(best[1])}` : label, nodes: [bars(rows, label, "Probability of each label")] };
+  const summary = (best ? `${label}, ${percent(best[1])}` : label) + doubt(confident);
+  return { summary, nodes: [bars(rows, label, "Probability of each label")] };
 }
 
-function choice({ choice, probabilities }, { choices }) {
+// A model that says whether it is confident may say that it is not.
+function doubt(confident) {
+  return confident === false ? " (not confident)" : "";
+}
+
+function choice({ choice, probabilities, confident }, { choices }) {
   const rows = choices.map((text, i) => [text, probabilities[i]]);
   const chosen = choices[choice];
-  const summary = chosen === undefined ? "There is nothing to choose from." : chosen;
+  const summary = chosen === undefined ? "There is nothing to choose from." : chosen + doubt(confident);
   return { summary, nodes: [bars(rows, chosen, "Probability of each choice")] };
 }
 

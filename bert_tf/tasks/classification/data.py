@@ -1,14 +1,16 @@
 """What a classifier reads for a run: the files of one source, and what the settings say of them."""
 
 import dataclasses
-import os
 
 from bert_tf.data.checks.samples import Sample, Table
 from bert_tf.data.tables import Examples
 from bert_tf.data.windowed import Windowing
 from bert_tf.settings import Settings
+from bert_tf.tasks.abstention import check_kept, check_scores, check_settings
 from bert_tf.tasks.classification.source import Source, make_source
 from bert_tf.tasks.task import TrainedTask
+
+_OF_LABELS = ("class_weights", "label_smoothing", "fit_temperature", "fit_abstention")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,11 +83,11 @@ def _source(settings, trained):
 
 def _check(settings, source):
     """Raises ValueError where settings do not fit what the labels are."""
-    for_labels = {name: settings.get(name) for name in ("class_weights", "label_smoothing", "fit_temperature")}
+    for_labels = {name: settings.get(name) for name in _OF_LABELS}
     if not source.has_labels and (given := [name for name, value in for_labels.items() if value]):
         raise ValueError(f"Targets must be labels for `{given[0]}`. Received numbers; leave it out.")
-    if settings.fit_temperature and not settings.do_eval:
-        raise ValueError("`fit_temperature` must come with `do_eval`. Received it alone; add `do_eval`.")
+    check_scores(settings, "fit_temperature")
+    check_settings(settings)
     if "label_separator" in settings.given and not source.has_several_labels:
         raise ValueError(
             "`label_separator` must come with `problem_type=multi_label`. Received it for "
@@ -118,11 +120,8 @@ def check_trained(settings: Settings, windows: Windowing | None):
             f"`long_text`, `doc_stride` and `max_windows` must be what the model was trained with, {_text(windows)}. "
             f"Received: {_text(asked)}; leave them out."
         )
-    if settings.fit_temperature and not os.path.exists(os.path.join(settings.output_dir, "task.json")):
-        raise ValueError(
-            f"`fit_temperature` must find the trained model in `output_dir`, with which it is kept. Received "
-            f"{settings.output_dir}, which holds none; name the folder that it was trained into."
-        )
+    for name in ("fit_temperature", "fit_abstention"):
+        check_kept(settings, name)
 
 
 def _text(windows):

@@ -28,6 +28,12 @@ CALIBRATION = (
          "--eval_file, and keep it with the model.", "bool"),  # fmt: skip
 )
 
+ABSTENTION = (
+    Flag("fit_abstention", None, "With --do_eval: choose on --eval_file the least probability at which this share of "
+         "the answers is right, such as 0.95; keep it with the model, and say of each answer whether it is confident.",
+         "float", low=0, high=1),  # fmt: skip
+)
+
 LONG_TEXT = (
     Flag("long_text", "truncate", "Of texts over --max_seq_length: cut the end off, or read them through overlapping "
          "windows and average the answers.", choices=("truncate", "window")),  # fmt: skip
@@ -44,4 +50,4 @@ FILES = (
     Flag("header", True, "Whether line 1 of a .tsv or .csv file names its columns.", "bool"),
 )
 
-FLAGS = (*FILES, *GLUE_TASK, *COLUMNS, *PROBLEM, *CALIBRATION, *LONG_TEXT)
+FLAGS = (*FILES, *GLUE_TASK, *COLUMNS, *PROBLEM, *CALIBRATION, *LONG_TEXT, *ABSTENTION)

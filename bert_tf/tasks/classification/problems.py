@@ -34,6 +34,9 @@ class Problem:
         choose: (answers, label names) -> the answer for each example: a name, a tuple of names, or a float.
         judge: (`analysis.Shown` examples, target, answers, label names, what stands between several labels) -> these
             answers as a `Judged`.
+        confidence: probabilities, a tensor or numpy array [n, L] -> a tensor [n]: the probability of each answer; None
+            where there are none.
+        right: (answers, target) -> bool [n], whether each answer is right; None where that is a matter of degree.
         has_labels: the numbers are logits of labels, which may be weighed, smoothed and calibrated; else it is a value.
         has_several_labels: an example may have any number of labels.
     """
@@ -50,6 +53,8 @@ class Problem:
     serve_example: Callable
     choose: Callable
     judge: Callable
+    confidence: Callable | None = None
+    right: Callable | None = None
     has_labels: bool = True
     has_several_labels: bool = False
 
@@ -119,6 +124,8 @@ PROBLEMS = {
         _as_classes,
         lambda answers, names: [names[i] for i in answers.argmax(-1)],
         _judge_one,
+        lambda probabilities: tf.reduce_max(probabilities, -1),
+        lambda answers, target: answers.argmax(-1) == target,
     ),
     # n * L decisions between no and yes, scored as one list: accuracy is the share of decisions that are right; f1,
     # precision and recall are those of yes, which is their micro-average over the labels.
@@ -135,6 +142,9 @@ PROBLEMS = {
         _as_classes,
         lambda answers, names: [tuple(np.asarray(names, object)[row > 0.5]) for row in answers],
         _judge_several,
+        # The answer is a whole set of labels: it is no surer than its least sure one, and right where all are.
+        lambda probabilities: tf.reduce_min(tf.maximum(probabilities, 1 - probabilities), -1),
+        lambda answers, target: ((answers > 0.5) == (target > 0)).all(-1),
         has_several_labels=True,
     ),
     "regression": Problem(

@@ -12,11 +12,13 @@ from bert_tf.data import glue_tasks, windowed
 from bert_tf.data.features import ENCODER_INPUTS, keras_inputs
 from bert_tf.data.windowed import Windowing
 from bert_tf.evaluation import calibration
+from bert_tf.evaluation.abstention import Abstention
 from bert_tf.modeling.encoder import Encoder
 from bert_tf.modeling.heads import ClassificationHead
 from bert_tf.modeling.recurrent import bilstm_on_top
 from bert_tf.modeling.windows import MeanOfWindows, TakeWindows
 from bert_tf.tasks import recurrent
+from bert_tf.tasks.abstention import Abstaining
 from bert_tf.tasks.classification import data as readers
 from bert_tf.tasks.classification import options, writers
 from bert_tf.tasks.classification.data import check_trained, windows_of
@@ -25,11 +27,10 @@ from bert_tf.tasks.classification.examples import targets as targets_of
 from bert_tf.tasks.classification.problems import PROBLEMS, check_options
 from bert_tf.tasks.classification.source import leaderboard
 from bert_tf.tasks.labels import class_weights
-from bert_tf.tasks.task import FineTuned
 from bert_tf.tasks.texts import at_least_one, single_rows
 
 
-class ClassificationTask(FineTuned):
+class ClassificationTask(Abstaining):
     """The encoder with `ClassificationHead` on its pooled output; see `tasks/task.py` for what the methods mean.
 
     With `lstm_units` the head is a `BiLSTMHead` on all pieces instead.
@@ -52,6 +53,8 @@ class ClassificationTask(FineTuned):
             windows, takes int32 [B, N, S] instead of [B, S], and averages the windows' logits. None: it reads one row.
         every_window: as in `modeling/windows.py`: the model is to be trained or asked with XLA.
         lstm_units: of each direction of the BiLSTM; None: there is none.
+        abstention: an `evaluation.abstention.Abstention`, or the dict that `to_dict` made of one: by which probability
+            an answer is confident. Of several labels, that of the least sure one counts. None: no answer says so.
 
     Weights and smoothing change training alone: `example_losses`, and so the `loss` of an evaluation, is without them,
     that runs may be compared.
@@ -62,7 +65,7 @@ class ClassificationTask(FineTuned):
 
     name = "classification"
     flags = options.FLAGS
-    files = ("test_results*.tsv", "predictions*.jsonl", *glue_tasks.LEADERBOARD)
+    files = (*Abstaining.files, "test_results*.tsv", "predictions*.jsonl", *glue_tasks.LEADERBOARD)
     features = ENCODER_INPUTS
     head = ("classifier/.*",)
     uses_pooler = True
@@ -81,6 +84,7 @@ class ClassificationTask(FineTuned):
         windows: Windowing | dict | None = None,
         every_window: bool = False,
         lstm_units: int | None = None,
+        abstention: Abstention | dict | None = None,
     ):
         self.class_weights = None if class_weights is None else tuple(map(float, class_weights))
         self.label_smoothing = float(label_smoothing)
@@ -98,6 +102,7 @@ class ClassificationTask(FineTuned):
         self.windows = Windowing(**windows) if isinstance(windows, dict) else windows
         self.every_window = every_window
         self.lstm_units = lstm_units
+        self.take_abstention(abstention)
         if lstm_units:
             self.head, self.uses_pooler = recurrent.HEAD, False
 
@@ -129,6 +134,7 @@ class ClassificationTask(FineTuned):
             class_weights=weights,
             label_smoothing=settings.label_smoothing,
             temperature=before.task.temperature if before else 1.0,  # a run that is finished keeps what was fitted
+            abstention=before.task.abstention if before else None,
             windows=windows_of(settings),
             lstm_units=recurrent.lstm_units(settings),
             **options,
@@ -156,7 +162,7 @@ class ClassificationTask(FineTuned):
         if self.windows is not None:
             changed["windows"] = dataclasses.asdict(self.windows)
         return {"num_labels": self.num_labels, "problem": self.problem_name, "labels": self.outputs, **changed,
-                **recurrent.as_option(self.lstm_units)}  # fmt: skip
+                **recurrent.as_option(self.lstm_units), **self.abstention_as_option()}  # fmt: skip
 
     def build_model(self) -> keras.Model:
         inputs = keras_inputs(self.features, windows=self.windows is not None)
@@ -220,7 +226,15 @@ class ClassificationTask(FineTuned):
 
     def answer(self, outputs, origin=None):
         logits = outputs if self.temperature == 1 else outputs / self.temperature
-        return self.problem.serve(logits, tf.constant(self.outputs))
+        served = self.problem.serve(logits, tf.constant(self.outputs))
+        return served | self._confident(served.get("probabilities"))
+
+    def certainty(self, outcome):
+        answers, target = self.decode(outcome), outcome.rows.targets[self.problem.target]
+        return self.problem.confidence(answers).numpy(), self.problem.right(answers, target)
+
+    def _confident(self, probabilities):
+        return self.confident(self.problem.confidence(probabilities)) if self.abstention else {}
 
     def example_answer(self, outputs, origin=None):
         return self.problem.serve_example(self.answer(outputs))
@@ -261,7 +275,8 @@ class ClassificationTask(FineTuned):
 
     def write_answers(self, directory, outcome, answers, settings):
         examples = outcome.examples
-        writers.write_predictions(directory, examples, answers, self.labels, outcome.suffix)
+        more = {name: each.numpy().tolist() for name, each in self._confident(answers).items()}
+        writers.write_predictions(directory, examples, answers, self.labels, outcome.suffix, more)
         if wanted := leaderboard(settings.task_name, outcome.split):
             name, scale = wanted
             chosen = self.problem.choose(answers, self.outputs)

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -12,12 +12,17 @@ from bert_tf.files import atomic_open
 
 
 def write_predictions(
-    directory: str, examples: Examples, answers: np.ndarray, labels: list[str] | None, suffix: str = ""
+    directory: str,
+    examples: Examples,
+    answers: np.ndarray,
+    labels: list[str] | None,
+    suffix: str = "",
+    more: Mapping[str, Sequence] | None = None,
 ):
     """Writes test_results.tsv (google-research/bert's: numbers, tab separated) and predictions.jsonl, in order.
 
     A line of predictions.jsonl has `id`, the texts, and the fields of the served answer: `label`, `probabilities` and
-    `labels`, or `score`.
+    `labels`, or `score`; and `confident` where the model says it.
 
     Args:
         directory: where both go.
@@ -25,6 +30,7 @@ def write_predictions(
         answers: probabilities float [n, L], or scores float [n].
         labels: the L names, in the order of the columns; None for scores.
         suffix: of both names, before the extension: "_mismatched".
+        more: {field: n values} of the served answer besides.
     """
     with atomic_open(f"{directory}/test_results{suffix}.tsv") as file:
         for row in answers.reshape(len(examples), -1):
@@ -33,7 +39,8 @@ def write_predictions(
         for i, row in enumerate(answers):
             second = examples.text_b and examples.text_b[i]
             texts = {"text": examples.text_a[i]} if second is None else {"text_a": examples.text_a[i], "text_b": second}
-            line = {"id": examples.ids[i], **texts, **_served(row, labels)}
+            besides = {name: values[i] for name, values in (more or {}).items()}
+            line = {"id": examples.ids[i], **texts, **_served(row, labels), **besides}
             file.write(json.dumps(line, ensure_ascii=False) + "\n")
 
 

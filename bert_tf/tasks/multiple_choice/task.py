@@ -12,17 +12,19 @@ from bert_tf.analysis.judged import Shown
 from bert_tf.config import EncoderConfig
 from bert_tf.data.checks.samples import Sample
 from bert_tf.data.features import ENCODER_INPUTS, keras_inputs
+from bert_tf.evaluation.abstention import Abstention
 from bert_tf.modeling.encoder import Encoder
 from bert_tf.modeling.heads import ClassificationHead
 from bert_tf.modeling.recurrent import bilstm_on_top
 from bert_tf.modeling.windows import RowsTogether, TakeWindows
 from bert_tf.settings import Settings
 from bert_tf.tasks import recurrent
+from bert_tf.tasks.abstention import Abstaining, check_kept, check_settings
 from bert_tf.tasks.multiple_choice import options, writers
 from bert_tf.tasks.multiple_choice.files import ChoiceExamples, read_choices
 from bert_tf.tasks.multiple_choice.rows import choice_rows, served_rows
 from bert_tf.tasks.soft_targets import divergence
-from bert_tf.tasks.task import ACTIONS, FineTuned
+from bert_tf.tasks.task import ACTIONS
 
 _NEVER = -1e30  # the logit of what is no choice: its exponential is 0
 
@@ -35,7 +37,7 @@ class ChoiceData:
     text_inputs: tuple[str, ...] = ("context", "choices")
 
 
-class MultipleChoiceTask(FineTuned):
+class MultipleChoiceTask(Abstaining):
     """The encoder with one score for each choice; see `tasks/task.py` for what the methods mean.
 
     A choice and the context make one row. Its score is a `ClassificationHead` of one output on the pooled output, the
@@ -47,11 +49,12 @@ class MultipleChoiceTask(FineTuned):
         every_window: as in `modeling/windows.py`: the model is to be trained or asked with XLA.
         lstm_units: of each direction of a BiLSTM between encoder and head, which then reads all pieces; None: there is
             none.
+        abstention: as in `ClassificationTask`.
     """
 
     name = "multiple_choice"
     flags = options.FLAGS
-    files = (writers.TABLE_FILE, writers.ANSWERS_FILE)
+    files = (*Abstaining.files, writers.TABLE_FILE, writers.ANSWERS_FILE)
     features = ENCODER_INPUTS
     targets = ("label_ids",)
     head = ("classifier/.*",)
@@ -66,16 +69,19 @@ class MultipleChoiceTask(FineTuned):
         rematerialize: bool = False,
         every_window: bool = False,
         lstm_units: int | None = None,
+        abstention: Abstention | dict | None = None,
     ):
         self.config = config if lstm_units else _with_pooler(config)
         self.rematerialize = rematerialize
         self.every_window = every_window
         self.lstm_units = lstm_units
+        self.take_abstention(abstention)
         if lstm_units:
             self.head, self.uses_pooler, self.architecture = recurrent.HEAD, False, None
 
     @classmethod
     def read_data(cls, settings, kinds, trained):
+        check_settings(settings)
         return ChoiceData({split: _read(settings, split) for split in kinds})
 
     @classmethod
@@ -86,11 +92,13 @@ class MultipleChoiceTask(FineTuned):
     def create(cls, model, data, settings, before, use_xla=False):
         options = {"rematerialize": settings.rematerialize, "every_window": use_xla}
         if before and not settings.do_train:
+            check_kept(settings, "fit_abstention")
             return cls(model.config, **before.task.to_dict(), **options)
+        options |= {"abstention": before.task.abstention if before else None}  # kept by a run that is finished
         return cls(model.config, **options, lstm_units=recurrent.lstm_units(settings))
 
     def to_dict(self):
-        return recurrent.as_option(self.lstm_units)
+        return recurrent.as_option(self.lstm_units) | self.abstention_as_option()
 
     def identity(self):
         return recurrent.as_option(self.lstm_units)
@@ -127,6 +135,9 @@ class MultipleChoiceTask(FineTuned):
     def metrics(self, outputs, rows):
         return {"accuracy": float(np.mean(outputs.argmax(-1) == rows.targets["label_ids"]))}
 
+    def certainty(self, outcome):
+        return outcome.outputs.max(-1), outcome.outputs.argmax(-1) == outcome.rows.targets["label_ids"]
+
     def judged(self, outcome, settings):
         examples, labels = outcome.examples, [str(i) for i in range(outcome.outputs.shape[1])]
         shown = Shown(
@@ -141,7 +152,9 @@ class MultipleChoiceTask(FineTuned):
         return [row[:count] for row, count in zip(outcome.outputs, counts, strict=True)]
 
     def write_answers(self, directory, outcome, answers, settings):
-        writers.write_predictions(directory, outcome.examples, answers)
+        confident = self.confident(outcome.outputs.max(-1))
+        more = {name: each.tolist() for name, each in confident.items()}
+        writers.write_predictions(directory, outcome.examples, answers, more)
 
     def limits(self, max_seq_length):
         return [
@@ -162,12 +175,13 @@ class MultipleChoiceTask(FineTuned):
 
         Returns:
             `choice` int32 [n], from 0; -1 where there is none to choose. `probabilities` float32 [n, k]; 0 for what is
-            no choice.
+            no choice. `confident` bool [n], where the task has an abstention.
         """
         probabilities = _probabilities(outputs)
         choice = tf.argmax(probabilities, -1, tf.int32)
         there = tf.reduce_any(probabilities > 0, -1)
-        return {"choice": tf.where(there, choice, -1), "probabilities": probabilities}
+        served = {"choice": tf.where(there, choice, -1), "probabilities": probabilities}
+        return served | self.confident(tf.reduce_max(probabilities, -1))
 
 
 def _with_pooler(config: EncoderConfig) -> EncoderConfig:

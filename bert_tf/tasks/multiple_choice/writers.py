@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -11,24 +12,28 @@ from bert_tf.tasks.multiple_choice.files import ChoiceExamples
 TABLE_FILE, ANSWERS_FILE = "test_results.tsv", "predictions.jsonl"
 
 
-def write_predictions(directory: str, examples: ChoiceExamples, answers: list[np.ndarray]):
+def write_predictions(
+    directory: str, examples: ChoiceExamples, answers: list[np.ndarray], more: Mapping[str, Sequence] | None = None
+):
     """Writes test_results.tsv (probabilities with tabs between them, a line for each question) and predictions.jsonl.
 
     A line of predictions.jsonl has `id`, `context`, `choices`, and the fields of the served answer: `choice` and
-    `probabilities`.
+    `probabilities`, and `confident` where the model says it.
 
     Args:
         directory: where both go.
         examples: the n questions.
         answers: the probabilities of each one's choices, float [its choices].
+        more: {field: n values} of the served answer besides.
     """
     with atomic_open(os.path.join(directory, TABLE_FILE)) as file:
         for row in answers:
             file.write("\t".join(map(str, row)) + "\n")
     with atomic_open(os.path.join(directory, ANSWERS_FILE)) as file:
         parts = examples.ids, examples.contexts, examples.choices, answers
-        for name, context, choices, row in zip(*parts, strict=True):
+        for n, (name, context, choices, row) in enumerate(zip(*parts, strict=True)):
             line = {"id": name, "context": context, "choices": choices, "choice": int(row.argmax())}
             # str gives a float32 as many digits as it needs; tolist alone would show those of its double.
             line["probabilities"] = row.astype(str).astype(np.float64).tolist()
+            line |= {field: values[n] for field, values in (more or {}).items()}
             file.write(json.dumps(line, ensure_ascii=False) + "\n")

@@ -1,0 +1,114 @@
+"""The answers of a scored run, as the tables eval_predictions*.tsv in its folder hold them."""
+
+import dataclasses
+import pathlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from bert_tf.config_files import task_in
+from bert_tf.evaluation.results import read_results
+from bert_tf.files import read_object, read_text
+
+_NAME = "eval_predictions"
+_RUN_FILE, _LABELS_FILE = "run.json", "labels.txt"
+
+
+@dataclasses.dataclass(frozen=True)
+class Table:
+    """What one file of a run holds.
+
+    Attributes:
+        path: the file.
+        columns: {name: n cells}, in the order of the file.
+        scores: {metric: score} of this file, as eval_results.txt has them.
+        labels: names of the model's outputs; () where they have none.
+        separator: what stands between the labels of an example that has several.
+    """
+
+    path: pathlib.Path
+    columns: Mapping[str, Sequence[str]]
+    scores: Mapping[str, float]
+    labels: tuple[str, ...] = ()
+    separator: str = ","
+
+    def numbers(self, name: str) -> np.ndarray:
+        """Returns a column as float64 [n]; raises ValueError where it holds something else."""
+        try:
+            return np.array(self.columns[name], np.float64)
+        except ValueError as error:
+            raise ValueError(
+                f"{self.path}: the column {name!r} must hold numbers. Received: {error}; score the run again."
+            ) from error
+
+    def take(self, places: Sequence[int]) -> "Table":
+        """Returns the table with its lines in another order."""
+        taken = {name: [cells[i] for i in places] for name, cells in self.columns.items()}
+        return dataclasses.replace(self, columns=taken)
+
+
+def read_tables(directory: str) -> dict[str, Table]:
+    """Returns {"" or "_mismatched", ...: the table of that file of examples} of a scored run.
+
+    Raises:
+        ValueError: the directory is none of a scored run, or a file in it is not as it was written.
+    """
+    folder = pathlib.Path(directory)
+    paths = sorted(folder.glob(f"{_NAME}*.tsv")) if folder.is_dir() else []
+    if not paths:
+        what = f"which has no {_NAME}.tsv" if folder.is_dir() else "where no directory is"
+        raise ValueError(
+            f"A run to compare must be the `output_dir` of one that was scored. Received {directory}, {what}; score it "
+            "with `do_eval`, or name another."
+        )
+    scores, labels, separator = read_results(folder) or {}, _labels(folder), _settings(folder).get("label_separator")
+    tables = {}
+    for path in paths:
+        suffix = path.stem.removeprefix(_NAME)
+        tables[suffix] = Table(path, _columns(path), _of_file(scores, suffix), labels, separator or ",")
+    return tables
+
+
+def told(directory: str) -> dict[str, Any]:
+    """Returns what a run says of itself: `task`, its name, and `file`, the last examples that its training scored on.
+
+    Either is None where the folder does not say.
+    """
+    files = _run(pathlib.Path(directory)).get("data", {}).get("dev") or [{}]
+    return {"task": (task_in(directory) or {}).get("task"), "file": files[0].get("file")}
+
+
+def _columns(path):
+    rows = [line.split("\t") for line in read_text(path).split("\n")]
+    rows = rows[:-1] if rows[-1] == [""] else rows
+    header = rows[0] if rows else []
+    for number, row in enumerate(rows, 1):
+        if len(row) != len(header) or number == 1 and "id" not in row:
+            raise ValueError(
+                f"{path}:{number}: a table of answers must have a header with `id`, and as many columns in each line. "
+                f"Received: {row[:5]}; score the run again, with `do_eval`."
+            )
+    if len(rows) < 2:
+        raise ValueError(f"{path} must hold answers. Received none; score the run again, with `do_eval`.")
+    return dict(zip(header, map(list, zip(*rows[1:], strict=True)), strict=True))
+
+
+def _of_file(scores, suffix):
+    """Returns the scores whose names end as the file's name does, without that and without "eval_"."""
+    own = {name.removeprefix("eval_"): value for name, value in scores.items() if name.startswith("eval_")}
+    return {name.removesuffix(suffix): value for name, value in own.items() if name.endswith(suffix)}
+
+
+def _labels(folder):
+    path = folder / _LABELS_FILE
+    return tuple(read_text(path).split("\n")[:-1]) if path.exists() else ()
+
+
+def _settings(folder):
+    return _run(folder).get("settings", {})
+
+
+def _run(folder):
+    path = folder / _RUN_FILE
+    return read_object(path, "the record of a run", "score the run again") if path.exists() else {}

@@ -1,0 +1,129 @@
+"""An answer may be none: which answers a model gives when so large a share of them is to be right; no TensorFlow.
+
+The answers are sorted by their probability, and those below a threshold are withheld (El-Yaniv and Wiener 2010; Geifman
+and El-Yaniv 2017). A lower threshold gives more answers, of which mostly fewer are right.
+"""
+
+import dataclasses
+import os
+
+import numpy as np
+
+from bert_tf.files import atomic_open
+
+CURVE_FILE = "risk_coverage.tsv"
+_Z = 1.959964  # of the middle 95 % of a normal distribution
+_POINTS = 1000  # of a curve that is written
+
+
+@dataclasses.dataclass(frozen=True)
+class Abstention:
+    """Which answers are given.
+
+    Attributes:
+        share: of them that is to be right, over 0 and at most 1.
+        threshold: the least probability of an answer that is given, from 0, where all are.
+    """
+
+    share: float
+    threshold: float
+
+    def __post_init__(self):
+        if not (0 < self.share <= 1 and 0 <= self.threshold <= 1):
+            raise ValueError(
+                "An abstention must have a share over 0 and a threshold from 0, both at most 1. Received "
+                f"{self.share} and {self.threshold}; fit it anew, with `fit_abstention`."
+            )
+
+
+@dataclasses.dataclass(frozen=True)
+class Curve:
+    """How many answers are given, and how many of those are right, at m thresholds from the highest down.
+
+    Attributes:
+        confidence: float64 [m], descending: the least probability of an answer that is given.
+        coverage: float64 [m], the share of the answers that are given.
+        accuracy: float64 [m], the share of these that is right.
+    """
+
+    confidence: np.ndarray
+    coverage: np.ndarray
+    accuracy: np.ndarray
+
+    @classmethod
+    def of(cls, confidence: np.ndarray, right: np.ndarray) -> "Curve":
+        """Returns the curve of n > 0 answers; answers of one probability are given or withheld together.
+
+        Args:
+            confidence: float [n], each answer's probability.
+            right: bool [n].
+
+        Raises:
+            ValueError: arrays that do not match, or probabilities that are no numbers.
+        """
+        confidence, right = np.asarray(confidence, np.float64), np.asarray(right, bool)
+        if confidence.ndim != 1 or confidence.shape != right.shape or not len(right):
+            raise ValueError(
+                "Confidence and right must be arrays of shape [n] with n > 0. Received the shapes "
+                f"{list(confidence.shape)} and {list(right.shape)}."
+            )
+        if not np.isfinite(confidence).all():
+            raise ValueError("Probabilities must be numbers. Received others; the training has gone astray.")
+        order = np.argsort(-confidence, kind="stable")
+        ordered, given = confidence[order], np.arange(1, len(right) + 1)
+        last = np.append(ordered[1:] != ordered[:-1], True)  # of the answers of one probability
+        accuracy = np.cumsum(right[order]) / given
+        return cls(ordered[last], given[last] / len(right), accuracy[last])
+
+    def threshold(self, share: float) -> float | None:
+        """Returns the lowest threshold at which this share of the answers that are given is right; None: there is none.
+
+        It lies halfway between the last answer that is given and the first that is not, so that rounding changes
+        neither; 0 where all are given.
+        """
+        enough = np.flatnonzero(self.accuracy >= share - 1e-12)
+        if not len(enough):
+            return None
+        last = enough[-1]
+        if last + 1 == len(self.confidence):
+            return 0.0
+        return float((self.confidence[last] + self.confidence[last + 1]) / 2)
+
+    def write(self, directory: str | os.PathLike):
+        """Writes risk_coverage.tsv: `probability`, `coverage` and `accuracy` of a thousand thresholds at most."""
+        chosen = np.unique(np.linspace(0, len(self.confidence) - 1, _POINTS).round().astype(int))
+        with atomic_open(os.path.join(directory, CURVE_FILE)) as file:
+            file.write("probability\tcoverage\taccuracy\n")
+            for row in zip(self.confidence[chosen], self.coverage[chosen], self.accuracy[chosen], strict=True):
+                file.write("\t".join(f"{value:.6f}" for value in row) + "\n")
+
+    @classmethod
+    def read(cls, directory: str | os.PathLike) -> "Curve | None":
+        """Returns what `write` wrote there; None where there is none."""
+        path = os.path.join(directory, CURVE_FILE)
+        if not os.path.exists(path):
+            return None
+        return cls(*np.loadtxt(path, delimiter="\t", skiprows=1, ndmin=2).T)
+
+
+def scores(confidence: np.ndarray, right: np.ndarray, threshold: float) -> dict[str, float]:
+    """Returns how a threshold does on n answers.
+
+    Args:
+        confidence: float [n], each answer's probability.
+        right: bool [n].
+        threshold: the least probability of an answer that is given.
+
+    Returns:
+        `coverage`, the share of the answers that are given; where there are any `selective_accuracy`, the share of
+        these that is right.
+    """
+    given = np.asarray(confidence) >= threshold
+    right = {"selective_accuracy": float(np.mean(np.asarray(right)[given]))} if given.any() else {}
+    return {"coverage": float(np.mean(given)), **right}
+
+
+def interval(share: float, n: int) -> tuple[float, float]:
+    """Returns the 95 % interval of a share that was seen in n > 0 draws (Wilson 1927)."""
+    centre, spread = share + _Z**2 / (2 * n), _Z * np.sqrt(share * (1 - share) / n + _Z**2 / (4 * n**2))
+    return float(max(0, (centre - spread) / (1 + _Z**2 / n))), float(min(1, (centre + spread) / (1 + _Z**2 / n)))
