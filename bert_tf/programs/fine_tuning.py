@@ -24,6 +24,7 @@ from bert_tf.training.job import Job
 from bert_tf.training.layer_rates import ALL
 from bert_tf.training.output import prepare as prepare_output
 from bert_tf.training.run_record import RunRecord
+from bert_tf.training.tested_rate import with_tested_rate
 
 
 def run_task(kind: type[FineTuned], settings: Settings):
@@ -58,11 +59,15 @@ def run_task(kind: type[FineTuned], settings: Settings):
         lora = model.config.lora
         trainable, of_teacher = with_teacher(task, model, settings)
         identity = task.identity() | of_teacher | ({"lora": lora.to_dict()} if lora else {})
-        config = fine_tuning_config(settings, num_layers, train, identity, use_xla)
+        config, range_test = fine_tuning_config(settings, num_layers, train, identity, use_xla), None
+        if config.learning_rate is None:
+            batches = batching_of(settings, use_xla).training(train, config)
+            config, range_test = with_tested_rate(trainable, config, batches)
         read = {split: {"file": os.fspath(each.path), "rows": len(each)} for split, each in data.examples.items()}
         files = {split: [each["file"]] for split, each in read.items()}
         record = RunRecord(task.name, settings, model.config, model.tokenizer, files, config.identity())
-        job = Job(trainable, config, History(settings.output_dir, settings.given_values(), read, record))
+        history = History(settings.output_dir, settings.given_values(), read, record, range_test)
+        job = Job(trainable, config, history)
         run = FineTuning(settings, model, data, rows, as_trained, job, use_xla)
         run.train_or_restore()
         run.score_and_answer()

@@ -18,6 +18,7 @@ PROGRAMS = (
     "run_multiple_choice",
     "run_embedder",
     "run_glue",
+    "tune",
     "score_squad",
     "run_pretraining",
     "fill_mask",

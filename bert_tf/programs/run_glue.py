@@ -8,11 +8,10 @@ it stopped. Scores of all runs: results.tsv, results.json and report.html in --o
 """
 
 import os
-import signal
-import sys
 
 from absl import logging
 
+from bert_tf.child_runs import claimed, stopped_by_sigterm
 from bert_tf.flags.glue import GLUE
 
 FLAGS = GLUE
@@ -21,24 +20,19 @@ TAKES_TEXTS = True  # the flags after `--`
 
 def main(settings, others):
     """Makes the grid of runs, or the page of the runs that are there."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # by this exit the running script ends too
-    try:
+    with stopped_by_sigterm():
         _make_grid(settings, others) if settings.glue_dir or settings.tables else _only_report(settings, others)
-    except (KeyboardInterrupt, SystemExit) as end:
-        logging.error("Stopped. The same command goes on where it was.")
-        sys.exit(end.code if isinstance(end, SystemExit) else 128 + signal.SIGINT)
 
 
 def _make_grid(settings, others):
     from bert_tf.glue import grid as glue_grid
-    from bert_tf.glue import runs as glue_runs
     from bert_tf.glue.tables import read_tables
 
     tables = read_tables(settings.tables) if settings.tables else {}
     runs = _plan(settings, others, tables)
     out = settings.output_dir
     os.makedirs(out, exist_ok=True)
-    with glue_runs.claimed(out) as claim:
+    with claimed(out) as claim:
         keep_all = settings.keep_models == "all"
         start = settings.init_checkpoint
         grid = glue_grid.Grid(out, settings.glue_dir, start, others, runs, keep_all, claim, tables)
@@ -97,7 +91,7 @@ def _only_report(settings, others):
             raise ValueError("--output_dir must hold many runs, without --glue_dir. Received one; give --compare.")
         _compared(settings)
         return
-    with glue_runs.claimed(out):
+    with claimed(out):
         results = glue_runs.all_finished(out)
         if not results:
             raise ValueError(f"--output_dir must hold runs. Received {out}, with none; give --glue_dir.")
