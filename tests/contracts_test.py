@@ -64,6 +64,7 @@ MAY_IMPORT = {
     "surgery": {"checkpoints", "model_files"},
     "teachers": {"checkpoints", "data", "model_files", "modeling", "tasks"},
     "glue": {"data", "evaluation", "tasks"},
+    "tuning": {"evaluation"},
     "inference": {
         "checkpoints", "data", "evaluation", "export", "extraction", "model_files", "tasks", "tokenization",
     },
@@ -72,7 +73,7 @@ MAY_IMPORT = {
     "demo": set(),  # what it shows it starts as anybody would
     "programs": {
         "conversion", "corpus", "data", "demo", "evaluation", "export", "flags", "glue", "hub", "inference", "jobs",
-        "model_files", "serving", "surgery", "tasks", "teachers", "text", "tokenization", "training", "vocabulary",
+        "model_files", "serving", "surgery", "tasks", "teachers", "text", "tokenization", "training", "tuning", "vocabulary",
     },
 }  # fmt: skip
 FINER = {
@@ -88,6 +89,7 @@ FINER = {
     ("training", "data"): {"bert_tf.data.dataset"},
     ("training", "modeling"): {"bert_tf.modeling.layers"},
     ("training", "evaluation"): {"bert_tf.evaluation.metrics"},
+    ("tuning", "evaluation"): {"bert_tf.evaluation.metrics", "bert_tf.evaluation.results"},
 }
 
 
@@ -252,6 +254,7 @@ LIGHT = {
     "bert_tf.data.features": ("tensorflow", "keras"),
     "bert_tf.report": ("tensorflow", "keras", "matplotlib"),
     "bert_tf.glue.grid": ("tensorflow", "keras"),
+    "bert_tf.tuning.tuner": ("tensorflow", "keras"),
     "bert_tf.text.documents": ("tensorflow", "keras"),
 }
 
