@@ -73,7 +73,8 @@ MAY_IMPORT = {
     "demo": set(),  # what it shows it starts as anybody would
     "programs": {
         "conversion", "corpus", "data", "demo", "evaluation", "export", "flags", "glue", "hub", "inference", "jobs",
-        "model_files", "serving", "surgery", "tasks", "teachers", "text", "tokenization", "training", "tuning", "vocabulary",
+        "model_files", "serving", "surgery", "tasks", "teachers", "text", "tokenization", "training", "tuning",
+        "vocabulary",
     },
 }  # fmt: skip
 FINER = {

@@ -60,7 +60,7 @@ def page(folder, trials, results, failed, best, command) -> str:
     )
     document.table("So far", _overview(folder, trials, results, failed, best))
     if best:
-        document.text("The best trial's command; with `do_predict` or `do_export` among its flags it answers, or exports:")
+        document.text("The best trial's command. Asked to predict or to export as well, it does so by its model:")
         document.text(command)
     for stage in range(1, stages.count + 1):
         here = folder.ranked(result for result in results if result.stage == stage)
