@@ -9,8 +9,8 @@ import numpy as np
 from bert_tf.report import ACCENT, FILL, INK, PALE, Page
 
 _WIDTH = 3.0  # steps: standard deviation of the bell curve that the losses are smoothed with
-_RISE = 1.25  # so many times the least smoothed loss is too much
-_BELOW = 10  # the rate is the last good one divided by this
+_RISE = 1.1  # so many times the least smoothed loss is too much
+_BELOW = 20  # the rate is the last good one divided by this
 _FEWEST = 10  # steps without which a curve says nothing
 
 
@@ -19,8 +19,8 @@ class RangeTest:
     """The curve of a range test, and what is made of it.
 
     The rule looks for the edge beyond which training comes apart, since that is where curves of all tasks agree: the
-    last step whose smoothed loss is at most 1.25 times the least one. The run's rate is a tenth of the edge's, to two
-    digits. Neither the least loss nor the steepest fall says as much: in so few steps they follow the luck of the
+    last step whose smoothed loss is at most 1.1 times the least one. The run's rate is a twentieth of the edge's, to
+    two digits. Neither the least loss nor the steepest fall says as much: in so few steps they follow the luck of the
     batches, and how large the logits of the new head happen to be.
 
     Attributes:
@@ -86,5 +86,5 @@ def add_to(page: Page, test: RangeTest):
     page.text(
         f"{len(test.losses)} steps from the weights to start from, each at a higher rate than the one before, and "
         f"then undone. The edge is the last step whose smoothed loss is at most {_RISE:g} times the least; the run's "
-        "rate is a tenth of the rate there."
+        f"rate is 1/{_BELOW} of the rate there."
     )
