@@ -1,6 +1,7 @@
 """What a range test of the learning rate says: its curve, the rate that follows from it, and the page's plot."""
 
 import dataclasses
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -78,9 +79,13 @@ def add_to(page: Page, test: RangeTest):
         axes.axvline(test.edge, color=INK, linewidth=1, linestyle=":", label=f"the edge, {test.edge:.1e}")
         axes.axvline(test.learning_rate, color=ACCENT, linewidth=1.5, label=f"the rate, {test.learning_rate:.1e}")
         axes.set_xscale("log")
+        powers = range(math.floor(math.log10(test.rates[0])), math.ceil(math.log10(test.rates[-1])) + 1)
+        axes.set_xticks([10.0**n for n in powers], [f"1e{n}" for n in powers])  # else they are formulas
+        axes.minorticks_off()
+        axes.set_xlim(0.8 * test.rates[0], 1.25 * test.rates[-1])
         axes.set_ylim(0, 3 * float(np.min(test.smoothed)) if np.max(test.losses) > 3 * np.min(test.smoothed) else None)
         axes.set_xlabel("learning rate")
-        axes.legend()
+        axes.legend(ncols=2, loc="lower left", bbox_to_anchor=(0, 1))
 
     page.figure("Range test of the learning rate: the loss", draw, height=2.4)
     page.text(
