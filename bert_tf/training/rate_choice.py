@@ -11,7 +11,7 @@ from bert_tf.report import ACCENT, FILL, INK, PALE, Page
 
 _WIDTH = 3.0  # steps: standard deviation of the bell curve that the losses are smoothed with
 _RISE = 1.1  # so many times the least smoothed loss is too much
-_BELOW = 15  # the rate is the last good one divided by this
+_BELOW = 12  # the rate is the last good one divided by this
 _FEWEST = 10  # steps without which a curve says nothing
 
 
@@ -20,7 +20,7 @@ class RangeTest:
     """The curve of a range test, and what is made of it.
 
     The rule looks for the edge beyond which training comes apart, since that is where curves of all tasks agree: the
-    last step whose smoothed loss is at most 1.1 times the least one. The run's rate is a fifteenth of the edge's, to
+    last step whose smoothed loss is at most 1.1 times the least one. The run's rate is a twelfth of the edge's, to
     two digits. Neither the least loss nor the steepest fall says as much: in so few steps they follow the luck of the
     batches, and how large the logits of the new head happen to be.
 
