@@ -5,6 +5,7 @@ STRATEGIES = ("default", "mirrored", "multi_worker", "tpu")
 PRECISIONS = ("float32", "mixed_bfloat16", "mixed_float16")
 USE_XLA = ("auto", "true", "false")
 OPTIMIZERS = ("adamw", "lamb")
+AUTO = "auto"  # a learning rate that a range test chooses
 SCHEDULES = ("linear", "polynomial", "cosine", "trapezoid")
 START_EMBEDDINGS = ("random", "neighbours")
 START_POSITIONS = ("random", "sinusoidal")

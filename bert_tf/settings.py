@@ -16,6 +16,7 @@ class Flag:
         kind: "string", "bool", "integer", "float" or "list" (texts with commas between them).
         choices: the values of a string, or of each text in a list, that are allowed; () allows all.
         low, high: bounds of a number, both allowed; None: no bound.
+        words: texts that a "float" may be in place of a number, and is then kept as.
         required: it cannot be left out.
     """
 
@@ -27,6 +28,7 @@ class Flag:
     low: float | None = None
     high: float | None = None
     required: bool = False
+    words: tuple[str, ...] = ()
 
 
 def with_attributes(flags: Iterable[Flag], name: str, **attributes) -> tuple[Flag, ...]:

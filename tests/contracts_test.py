@@ -18,14 +18,15 @@ from tests.conftest import ROOT
 
 PACKAGE = ROOT / "bert_tf"
 # Modules that every room may import; among each other they do so as little as the table says.
-LEAVES = {"bert_tf", "child_programs", "config", "config_files", "families", "files", "folder_lock", "greetings",
-          "imports", "keras_hub_names", "keras_names", "lora", "memory_limits", "names", "processor", "progress",
-          "releases", "report", "sentence_files", "settings", "shards", "sizes", "workers"}  # fmt: skip
+LEAVES = {"bert_tf", "child_programs", "child_runs", "config", "config_files", "families", "files", "folder_lock",
+          "greetings", "imports", "keras_hub_names", "keras_names", "lora", "memory_limits", "names", "processor",
+          "progress", "releases", "report", "sentence_files", "settings", "shards", "sizes", "workers"}  # fmt: skip
 # Room (a folder, or a module beside the folders) -> what it may import of us, besides its own modules and LEAVES.
 MAY_IMPORT = {
     "__main__": {"programs"},
     "bert_tf": {"keras_names"},
     "child_programs": set(),
+    "child_runs": {"child_programs", "files"},
     "config": {"config_files", "families", "files", "lora"},
     "config_files": {"families", "files", "keras_hub_names", "lora"},
     "families": {"files", "sizes"},
@@ -71,6 +72,7 @@ MAY_IMPORT = {
     "glue": {"data", "evaluation", "tasks"},
     "comparison": {"evaluation"},  # of what was written, whatever the task
     "label_errors": {"data", "extraction", "model_files"},
+    "tuning": {"evaluation"},
     "inference": {
         "checkpoints", "data", "evaluation", "export", "extraction", "model_files", "tasks", "tokenization",
     },
@@ -82,7 +84,7 @@ MAY_IMPORT = {
     "programs": {
         "analysis", "comparison", "conversion", "corpus", "data", "demo", "doctor", "evaluation", "export", "flags",
         "glue", "hub", "inference", "jobs", "label_errors", "model_files", "serving", "small", "surgery", "tasks",
-        "teachers", "text", "tokenization", "training", "vocabulary",
+        "teachers", "text", "tokenization", "training", "tuning", "vocabulary",
     },
 }  # fmt: skip
 FINER = {
@@ -98,6 +100,7 @@ FINER = {
     ("training", "data"): {"bert_tf.data.dataset"},
     ("training", "modeling"): {"bert_tf.modeling.layers"},
     ("training", "evaluation"): {"bert_tf.evaluation.metrics"},
+    ("tuning", "evaluation"): {"bert_tf.evaluation.metrics", "bert_tf.evaluation.results"},
 }
 
 
@@ -265,6 +268,7 @@ LIGHT = {
     "bert_tf.report": ("tensorflow", "keras", "matplotlib"),
     "bert_tf.glue.grid": ("tensorflow", "keras"),
     "bert_tf.comparison.page": ("tensorflow", "keras", "matplotlib"),
+    "bert_tf.tuning.tuner": ("tensorflow", "keras"),
     "bert_tf.text.documents": ("tensorflow", "keras"),
 }
 

@@ -3,7 +3,7 @@
 from bert_tf import names
 from bert_tf.flags.conversion import SAVE
 from bert_tf.flags.devices import DEVICES
-from bert_tf.settings import Flag
+from bert_tf.settings import Flag, with_attributes
 
 # How the optimizer moves the weights; `training.optimizers.AdamConfig` has the same names.
 _OPTIMIZER = (
@@ -48,8 +48,9 @@ TRAINING = (
 )
 
 # Of fine-tuning.
+_RATE = "The peak of Adam's rate; auto: as a short range test finds before the first step."
 RUN = (
-    *TRAINING,
+    *with_attributes(TRAINING, "learning_rate", help=_RATE, words=(names.AUTO,)),
     Flag("do_predict", False, "Answer for examples without labels.", "bool"),
     Flag("predict_batch_size", 8, "Examples at a time in --do_predict.", "integer", low=1),
     Flag("num_train_epochs", 3.0, "Passes over the training examples.", "float", low=0),

@@ -31,7 +31,7 @@ class Grid:
         others: further flags of run_classifier.
         runs: those that are wanted; others may be there from earlier commands.
         keep_all: whether the weights of all runs stay, not only those of each task's best.
-        claim: of `glue_runs.claimed`.
+        claim: of `child_runs.claimed`.
         tables: of the user's own, by name.
     """
 

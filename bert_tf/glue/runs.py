@@ -1,8 +1,6 @@
 """A grid of runs: which there are, where they lie, how far they are, and what they scored."""
 
-import contextlib
 import dataclasses
-import fcntl
 import itertools
 import json
 import os
@@ -10,15 +8,13 @@ import pathlib
 import statistics
 from collections.abc import Iterable, Sequence
 
-from absl import logging
-
+from bert_tf import child_runs
 from bert_tf.data import glue
 from bert_tf.evaluation.results import read_results
 from bert_tf.files import write_text
 
 FINISHED_FILE = "finished.json"  # written when a run has ended well: what it was, and how long it took
-LOG_FILE = "log.txt"
-_GRID_FILE, _LOCK_FILE = "grid.json", "lock"
+_GRID_FILE = "grid.json"
 # "paper": what Devlin et al. 2018, appendix A.3, search on every task.
 AXES = {
     "single": {"train_batch_size": ["32"], "learning_rate": ["5e-5"], "num_train_epochs": ["3"]},
@@ -217,37 +213,9 @@ def drop_models(output_dir: str | os.PathLike, task: str):
 
 def made_with(output_dir: str | os.PathLike) -> dict:
     """Returns what `check_same` noted, or {}."""
-    path = pathlib.Path(output_dir, _GRID_FILE)
-    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    return child_runs.made_with(pathlib.Path(output_dir, _GRID_FILE))
 
 
 def check_same(output_dir: str | os.PathLike, now: dict):
-    """Notes with what the runs below `output_dir` are made, or holds it against what was noted. New names are added.
-
-    Raises:
-        ValueError: they were begun with something else: their scores would not be comparable.
-    """
-    path, then = pathlib.Path(output_dir, _GRID_FILE), made_with(output_dir)
-    known = [name for name in now if name in then]
-    if changes := [f"{name}: {then[name]!r} then, {now[name]!r} now" for name in known if then[name] != now[name]]:
-        raise ValueError(
-            f"All runs below one `output_dir` must be made with the same flags ({path}). "
-            f"Received {'; '.join(changes)}. Name another `output_dir`; `compare` sets the two side by side."
-        )
-    if len(known) < len(now):
-        write_text(path, json.dumps({**then, **now}, indent=2) + "\n")
-
-
-@contextlib.contextmanager
-def claimed(output_dir: str | os.PathLike):
-    """Works alone below `output_dir`: waits while another command, or a run that outlived its command, does.
-
-    Yields the open file that stands for the claim. A process that inherits it keeps the claim until it ends, too.
-    """
-    with open(pathlib.Path(output_dir, _LOCK_FILE), "a", encoding="utf-8") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            logging.warning("Something of an earlier command still works in %s: waiting for its end.", output_dir)
-            fcntl.flock(file, fcntl.LOCK_EX)
-        yield file
+    """Does what `child_runs.check_same` does, with the note of a grid."""
+    child_runs.check_same(pathlib.Path(output_dir, _GRID_FILE), now, "; `compare` sets the two side by side")

@@ -28,6 +28,7 @@ from bert_tf.training.layer_rates import ALL
 from bert_tf.training.loop import RunConfig
 from bert_tf.training.output import prepare as prepare_output
 from bert_tf.training.run_record import RunRecord
+from bert_tf.training.tested_rate import with_tested_rate
 from bert_tf.training.tracking import check_tracking, make_history, tracked
 from bert_tf.training.trial import try_training
 from bert_tf.training.will_it_fit import available_memory
@@ -75,10 +76,11 @@ def run_task(kind: type[FineTuned], settings: Settings):
         if settings.get("dry_run"):
             tell_what_it_takes(trainable, config, train, settings, use_xla)
             return
+        config, range_test = with_rate(trainable, config, train, settings, use_xla)
         read = {split: {"file": os.fspath(each.path), "rows": len(each)} for split, each in data.examples.items()}
         files = {split: [each["file"]] for split, each in read.items()}
         record = RunRecord(task.name, settings, model.config, model.tokenizer, files, config.identity())
-        job = Job(trainable, config, make_history(settings, read, record))
+        job = Job(trainable, config, make_history(settings, read, record, range_test))
         run = FineTuning(settings, model, data, rows, as_trained, job, use_xla)
         with tracked(job.history):
             run.train_or_restore()
@@ -218,9 +220,18 @@ def tell_what_it_takes(task, config: RunConfig, train, settings: Settings, use_x
     if train is None:
         by_chief(print, "Nothing would be trained.")
         return
+    if config.learning_rate is None:  # it is to be found by a test, and a step takes as long at any
+        config = dataclasses.replace(config, learning_rate=RunConfig.learning_rate)
     batching = batching_of(settings, use_xla)
     trial = try_training(task, config, train, batching, settings.precision, settings.rematerialize)
     by_chief(print, in_flags(trial.lines(available_memory()), settings.to_dict()))
+
+
+def with_rate(task, config: RunConfig, train, settings: Settings, use_xla: bool) -> tuple[RunConfig, dict | None]:
+    """Returns the run with its learning rate, and what the history keeps of the test where one has found it."""
+    if config.learning_rate is not None:
+        return config, None
+    return with_tested_rate(task, config, batching_of(settings, use_xla).training(train, config))
 
 
 def check_stopping(settings: Settings):

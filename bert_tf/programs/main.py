@@ -17,6 +17,7 @@ PROGRAMS = (
     "run_multiple_choice",
     "run_embedder",
     "run_glue",
+    "tune",
     "check_data",
     "score_squad",
     "compare",

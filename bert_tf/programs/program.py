@@ -43,6 +43,12 @@ def define(values: flags.FlagValues, table: Iterable[Flag]):
     """Defines flags with absl, so that `values` can parse a command line."""
     for flag in table:
         more = {"required": flag.required, "flag_values": values}
+        if flag.words:
+            flags.DEFINE(
+                _NumberOrWord(flag.words, flag.low, flag.high), flag.name, flag.default, flag.help, values,
+                flags.ArgumentSerializer(), required=flag.required,
+            )  # fmt: skip
+            continue
         if flag.kind in ("integer", "float"):
             more |= {"lower_bound": flag.low, "upper_bound": flag.high}
             make = flags.DEFINE_integer if flag.kind == "integer" else flags.DEFINE_float
@@ -53,6 +59,42 @@ def define(values: flags.FlagValues, table: Iterable[Flag]):
         make(flag.name, flag.default, help=flag.help, **more)
         if flag.choices and flag.kind == "list":
             _check_choices(values, flag)
+
+
+class _NumberOrWord(flags.FloatParser):
+    """Takes a number within its bounds, or one of some words."""
+
+    def __init__(self, words, low, high):
+        super().__init__(low, high)
+        self._words = words
+
+    def parse(self, argument):
+        return argument if argument in self._words else super().parse(argument)
+
+
+def parse(program: str, table: Iterable[Flag], words: Iterable[str]) -> Settings:
+    """Returns what a command line of another program says.
+
+    Args:
+        program: its name, for the message.
+        table: its flags.
+        words: of the command line, all of them flags.
+
+    Raises:
+        ValueError: the program would not take them.
+    """
+    values, table = flags.FlagValues(), list(table)
+    define(values, table)
+    try:
+        rest = values([program, *words])[1:]
+    except flags.Error as error:
+        raise ValueError(
+            f"There must be flags that {program} takes. Received: {str(error).strip().removesuffix('.')}; "
+            f"`bert-tf {program} --help` lists them."
+        ) from error
+    if rest:
+        raise ValueError(f"{program} must be given everything as --flag=value. Received: {' '.join(rest)}; correct it.")
+    return read_settings(values, [flag.name for flag in table])
 
 
 def _check_choices(values, flag):

@@ -12,6 +12,7 @@ import os
 from absl import logging
 
 from bert_tf.child_programs import resumable
+from bert_tf.child_runs import claimed
 from bert_tf.flags.glue import GLUE
 
 FLAGS = GLUE
@@ -26,14 +27,13 @@ def main(settings, others):
 
 def _make_grid(settings, others):
     from bert_tf.glue import grid as glue_grid
-    from bert_tf.glue import runs as glue_runs
     from bert_tf.glue.tables import read_tables
 
     tables = read_tables(settings.tables) if settings.tables else {}
     runs = _plan(settings, others, tables)
     out = settings.output_dir
     os.makedirs(out, exist_ok=True)
-    with glue_runs.claimed(out) as claim:
+    with claimed(out) as claim:
         keep_all = settings.keep_models == "all"
         start = settings.init_checkpoint
         grid = glue_grid.Grid(out, settings.glue_dir, start, others, runs, keep_all, claim, tables)
@@ -92,7 +92,7 @@ def _only_report(settings, others):
             raise ValueError("--output_dir must hold many runs, without --glue_dir. Received one; give --compare.")
         _compared(settings)
         return
-    with glue_runs.claimed(out):
+    with claimed(out):
         results = glue_runs.all_finished(out)
         if not results:
             raise ValueError(f"--output_dir must hold runs. Received {out}, with none; give --glue_dir.")

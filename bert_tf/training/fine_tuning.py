@@ -2,11 +2,13 @@
 
 import dataclasses
 
+from bert_tf.names import AUTO
 from bert_tf.settings import Settings
 from bert_tf.training.batching import Batching, batching_of
 from bert_tf.training.layer_rates import LayerRates
 from bert_tf.training.loop import RunConfig
 from bert_tf.training.run_config import make_run_config
+from bert_tf.training.tested_rate import NUM_STEPS
 
 
 def fine_tuning_config(settings: Settings, num_layers: int, train, identity: dict, use_xla: bool) -> RunConfig:
@@ -29,6 +31,8 @@ def fine_tuning_config(settings: Settings, num_layers: int, train, identity: dic
             f"Training must have a step at least. Received {num_examples} examples x {settings.num_train_epochs} "
             f"epochs, fewer than one batch of {settings.train_batch_size}; lower `train_batch_size`."
         )
+    if settings.learning_rate == AUTO:
+        _check_range_test(settings, steps)
     warmup = int(steps * settings.warmup_proportion)
     identity = {"bucket_by_length": settings.bucket_by_length, "train_examples": fingerprint, **identity}
     batching = batching_of(settings, use_xla)
@@ -37,6 +41,20 @@ def fine_tuning_config(settings: Settings, num_layers: int, train, identity: dic
     config = make_run_config(settings, steps, warmup, use_xla, identity)
     rates = layer_rates(settings, num_layers, num_examples)
     return dataclasses.replace(config, layer_rates=rates, reinit_layers=settings.reinit_layers)
+
+
+def _check_range_test(settings, steps):
+    """Raises ValueError where a range test would say nothing about the run."""
+    reasons = {
+        "come with `do_train`": None if settings.do_train else "it without; leave it out",
+        "come without `unfreeze_epochs`": settings.unfreeze_epochs
+        and "both: the layers that join later are not there to be tested; give a rate",
+        f"be for a run of at least {NUM_STEPS} steps, as many as the test makes": steps < NUM_STEPS
+        and f"one of {steps} steps; give a rate, such as `learning_rate=5e-5`",
+    }
+    for must, received in reasons.items():
+        if received:
+            raise ValueError(f"`learning_rate=auto` must {must}. Received {received}.")
 
 
 def layer_rates(settings: Settings, num_layers: int, num_examples: int) -> LayerRates | None:

@@ -2,7 +2,8 @@
 
 A line is one JSON object with "kind", "step" and "time" (ISO 8601), and of the kind
 "start": "from" (the checkpoint, or null), "flags" and "versions", each {name: value}, "git" (`run_record.commit`), and
-    where files of examples are read "data", {split: {"file", "rows"}};
+    where files of examples are read "data", {split: {"file", "rows"}}, and where a range test found the learning rate
+    "range_test" (`rate_choice.RangeTest.to_dict`);
 "train": what `actions.Progress` reports: means over the steps since the line before, such as "loss", the rates of these
     steps, and "skipped", how many of them were;
 "eval": the scores on held-out examples.
@@ -31,6 +32,7 @@ from bert_tf.training.run_record import RunRecord, commit
 
 HISTORY_FILE = "history.jsonl"
 REPORT_FILE = "report.html"
+RANGE_TEST = "range_test"
 
 _SECONDS = 0.5  # that a page takes to draw, at least
 _PAUSE = 1000  # times as long until the next one: pages cost less than 0.1 % of the training
@@ -46,14 +48,20 @@ class History:
         flags: {name: value} that the user gave: `Settings.given_values`.
         data: {split: {"file": path, "rows": number of examples}} of what is read; None: that is not known.
         record: of the run, to be written when it starts; None: there is none.
+        range_test: by which its learning rate was found, JSON values; None: it was given.
     """
 
     def __init__(
-        self, output_dir: str, flags: dict, data: dict[str, dict] | None = None, record: RunRecord | None = None
+        self,
+        output_dir: str,
+        flags: dict,
+        data: dict[str, dict] | None = None,
+        record: RunRecord | None = None,
+        range_test: dict | None = None,
     ):
         self._directory, self._record = output_dir, record
         self._flags = {name: _as_given(value) for name, value in flags.items()}
-        self._data = {} if data is None else {"data": data}
+        self._data = ({} if data is None else {"data": data}) | ({RANGE_TEST: range_test} if range_test else {})
         self._title = f"Run {os.path.basename(os.path.abspath(output_dir))}"
         self._path = os.path.join(output_dir, HISTORY_FILE)
         self._page_path = os.path.join(output_dir, REPORT_FILE)

@@ -32,7 +32,7 @@ class RunConfig:
         train_batch_size: examples a step, over all replicas and micro-batches.
         num_train_steps: steps in all, those before an interruption counted in.
         num_warmup_steps: steps over which the rate rises.
-        learning_rate: its peak.
+        learning_rate: its peak; None: it is to be found, before `fit`, by `tested_rate.py`.
         init_checkpoint: weights to start from, or None.
         save_checkpoints_steps: steps between two checkpoints.
         keep_checkpoints: how many of the last ones stay.
@@ -56,7 +56,7 @@ class RunConfig:
     train_batch_size: int
     num_train_steps: int
     num_warmup_steps: int = 0
-    learning_rate: float = 5e-5
+    learning_rate: float | None = 5e-5
     init_checkpoint: str | None = None
     save_checkpoints_steps: int = 1000
     keep_checkpoints: int = 5
@@ -156,7 +156,7 @@ def first_state(task, run: RunConfig, checkpoints: Store) -> tuple[TrainingState
     """Returns the state that the run begins with, and its step; nothing is written. In the scope of a strategy."""
     check_model(checkpoints, run.init_checkpoint, task, run.anew, run.reinit_layers)
     model = task.build_model()
-    optimizer = _make_optimizer(run, model)
+    optimizer = built_optimizer(run, model, run_schedule(run))
     average = WeightAverage(model.trainable_variables, run.average_weights) if run.average_weights else None
     state = TrainingState(model, optimizer, TrainStep(task, model, optimizer, run.step, average), run.identity())
     start = begin(state, checkpoints, run.init_checkpoint, task, run.anew, run.reinit_layers)
@@ -169,14 +169,24 @@ def first_state(task, run: RunConfig, checkpoints: Store) -> tuple[TrainingState
     return state, start
 
 
-def _make_optimizer(run, model):
-    """Returns the run's optimizer, built for what is left of the model's variables once layers are frozen."""
+def run_schedule(run: RunConfig):
+    """Returns how the rate moves over the run."""
+    return SCHEDULES[run.schedule](run.learning_rate, run.num_train_steps, run.num_warmup_steps)
+
+
+def built_optimizer(run: RunConfig, model, schedule):
+    """Returns the run's optimizer, built for what is left of the model's variables once layers are frozen.
+
+    Args:
+        run: the run.
+        model: its layers are frozen as the run has it.
+        schedule: of the rate.
+    """
     rules = ()
     if run.layer_rates:
         run.layer_rates.freeze_in(model.variables)
         rules = run.layer_rates.rules()
         logging.info("%s", run.layer_rates.describe(run.num_train_steps))
-    schedule = SCHEDULES[run.schedule](run.learning_rate, run.num_train_steps, run.num_warmup_steps)
     optimizer = make_optimizer(run.optimizer, schedule, run.adam, rules)
     optimizer.build(model.trainable_variables)
     return optimizer

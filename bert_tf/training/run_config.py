@@ -3,6 +3,7 @@
 import dataclasses
 import os
 
+from bert_tf.names import AUTO
 from bert_tf.settings import Settings
 from bert_tf.training.loop import RunConfig
 from bert_tf.training.optimizers import AdamConfig, always_corrects
@@ -28,7 +29,7 @@ def make_run_config(settings: Settings, steps: int, warmup: int, use_xla: bool, 
         train_batch_size=settings.train_batch_size,
         num_train_steps=steps,
         num_warmup_steps=warmup,
-        learning_rate=settings.learning_rate,
+        learning_rate=None if settings.learning_rate == AUTO else settings.learning_rate,
         init_checkpoint=start,
         save_checkpoints_steps=settings.save_checkpoints_steps,
         keep_checkpoints=settings.keep_checkpoints,

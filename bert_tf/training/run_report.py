@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from bert_tf.report import ACCENT, FILL, INK, PALE, Page
+from bert_tf.training import rate_choice
 
 _ABOUT = {"kind", "step", "time"}  # keys of a line that are no values
 _SKIPPED = "skipped"
@@ -46,6 +47,8 @@ def _add_run(document, starts, train, held_out):
     curves = {_TRAIN: _curves(_counted(train)), **_scores(_curves(held_out))}
     for name in _in_order(curves):
         _add_figure(document, name, {kind: group[name] for kind, group in curves.items() if name in group}, starts)
+    if test := starts[-1].get("range_test"):
+        rate_choice.add_to(document, rate_choice.from_dict(test))
     origins = [(line["time"], f"after step {line['step']:,}", line["from"] or "random weights") for line in starts]
     document.table("Starts", origins)
     if data := starts[-1].get("data"):

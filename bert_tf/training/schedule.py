@@ -129,6 +129,31 @@ class WarmupTrapezoid(_Warmup):
         return super().get_config() | {"num_decay_steps": self.num_decay_steps}
 
 
+@keras.saving.register_keras_serializable("bert_tf")
+class ExponentialRise(keras.optimizers.schedules.LearningRateSchedule):
+    """Rises from one rate to another by the same factor from step to step, for a range test.
+
+        rate(t) = lowest * (highest / lowest) ** (t / (num_steps - 1))
+
+    Args:
+        lowest: the rate of step 0.
+        highest: that of step `num_steps` - 1, and of later ones.
+        num_steps: at least 2.
+    """
+
+    def __init__(self, lowest, highest, num_steps):
+        self.lowest = lowest
+        self.highest = highest
+        self.num_steps = num_steps
+
+    def __call__(self, step):
+        share = tf.minimum(tf.cast(step, tf.float32) / (self.num_steps - 1), 1.0)
+        return self.lowest * tf.exp(share * math.log(self.highest / self.lowest))
+
+    def get_config(self):
+        return {"lowest": self.lowest, "highest": self.highest, "num_steps": self.num_steps}
+
+
 # Name on the command line -> factory(learning_rate, num_train_steps, num_warmup_steps).
 SCHEDULES = {
     "linear": WarmupLinearDecay,

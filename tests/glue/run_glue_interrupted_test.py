@@ -10,6 +10,7 @@ import zipfile
 
 import pytest
 
+from bert_tf.child_runs import LOG_FILE
 from bert_tf.glue import runs as glue_runs
 from bert_tf.glue.runs import Point
 from tests import tiny
@@ -90,7 +91,7 @@ def test_killed_and_started_again_it_comes_to_the_same(material):
     done = program(*_command(material, killed, "1,2"))
     assert done.returncode == 0 and "4 runs, 1 of them finished already." in done.stderr, done.stderr
     assert (first / "eval_results.txt").stat().st_mtime_ns == since
-    assert "Continuing this run from step " in (second / glue_runs.LOG_FILE).read_text()
+    assert "Continuing this run from step " in (second / LOG_FILE).read_text()
     scores = [str(path.relative_to(whole)) for path in whole.glob("*/*/*/eval_results.txt")]  # with the loss
     assert len(scores) == 4
     for name in ("results.tsv", "submission.zip", *scores):
@@ -115,7 +116,7 @@ def test_asked_to_stop_it_stops_its_run_which_saves(material):
         process.terminate()
         log = process.stderr.read()
     assert process.returncode == 143 and "Stopped. The same command goes on where it was." in log
-    said = (folder / glue_runs.LOG_FILE).read_text()
+    said = (folder / LOG_FILE).read_text()
     assert "SIGTERM: stopped after step " in said and not glue_runs.finished(folder)
     with pytest.raises(ProcessLookupError):
         os.killpg(process.pid, 0)  # nothing of it lives on

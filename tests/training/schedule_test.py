@@ -3,7 +3,7 @@
 import keras
 import pytest
 
-from bert_tf.training.schedule import SCHEDULES, WarmupLinearDecay
+from bert_tf.training.schedule import SCHEDULES, ExponentialRise, WarmupLinearDecay
 
 
 def _google(step, rate, steps, warmup):
@@ -60,3 +60,10 @@ def test_a_run_that_is_all_warm_up_or_has_none(name):
 def test_a_fall_that_begins_within_the_warm_up_cuts_it_short():
     schedule = SCHEDULES["trapezoid"](1.0, 10, 6, num_decay_steps=10)
     assert [float(schedule(step)) for step in (3, 5, 6, 8)] == pytest.approx([0.5, 0.5, 0.4, 0.2], abs=1e-6)
+
+
+def test_the_rate_of_a_range_test_rises_by_the_same_factor():
+    schedule = ExponentialRise(1e-6, 1e-2, 5)
+    assert [float(schedule(step)) for step in range(6)] == pytest.approx([1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-2], rel=1e-5)
+    again = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(schedule))
+    assert isinstance(again, ExponentialRise) and again.get_config() == schedule.get_config()

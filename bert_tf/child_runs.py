@@ -1,0 +1,150 @@
+"""Programs in processes of their own, each with its log in its folder: what makes many runs below one folder.
+
+A process that is told to stop ends its child, which saves a checkpoint first. Where it was killed, the child works on,
+and holds the folder's claim until it ends.
+"""
+
+import contextlib
+import fcntl
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from absl import logging
+
+from bert_tf.child_programs import ends_with_us
+from bert_tf.files import write_text
+
+LOG_FILE = "log.txt"
+# A killed run loses a minute or so, and leaves one checkpoint: of hundreds of runs five each would fill the disk.
+UNLESS_GIVEN = {"save_checkpoints_steps": "200", "keep_checkpoints": "1"}
+_LOCK_FILE = "lock"
+_SAYS = 60  # seconds between two lines of a run's progress
+_TAIL = 15  # lines of a failed run's log that are shown
+
+
+def name_of(flag: str) -> str:
+    """Returns the name in a word such as --seed=1."""
+    return flag.removeprefix("--").partition("=")[0]
+
+
+def check_others(others: Sequence[str], ours: Iterable[str], program: str):
+    """Checks the flags that came behind `--`; whether they exist their program says itself.
+
+    Args:
+        others: the flags.
+        ours: names of those that are set for each run.
+        program: the one that sets them.
+
+    Raises:
+        ValueError: one is not of the form --name or --name=value, or is among `ours`.
+    """
+    ours = set(ours)
+    for flag in others:
+        if not flag.startswith("--") or len(flag) < 3:
+            raise ValueError(f"Behind `--` every flag must be one word, --name=value. Received: {flag!r}.")
+        if name_of(flag) in ours or name_of(flag).removeprefix("no") in ours:
+            raise ValueError(
+                f"Flags behind `--` must be those that all runs have alike. Received: {flag}, which {program} decides; "
+                "its own flags stand before the `--`, and --help lists them."
+            )
+
+
+def execute(program: str, flags: Sequence[str], folder: pathlib.Path, claim) -> bool:
+    """Runs a program to its end; returns whether it ended well. If not, the end of its log is shown.
+
+    Where this process is asked to stop, so is that one, which then saves a checkpoint first.
+
+    Args:
+        program: as `bert-tf` knows it.
+        flags: of it.
+        folder: the run's, which is made; the log is appended to LOG_FILE in it.
+        claim: the open file of `claimed`.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / LOG_FILE
+    with path.open("ab") as log:
+        start, command = log.tell(), [sys.executable, "-m", "bert_tf", program, *flags]
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, pass_fds=(claim.fileno(),)
+        )  # fmt: skip
+        with ends_with_us(process):
+            _wait(process, path)
+    if process.returncode:
+        _show_failure(process.returncode, path, start)
+    return not process.returncode
+
+
+def _wait(process, path):
+    """Waits for the end, and now and then repeats the last line of the log."""
+    shown = None
+    while True:
+        try:
+            return process.wait(_SAYS)
+        except subprocess.TimeoutExpired:
+            last = _tail(path, 1)
+            if last and last != shown:
+                logging.info("    %s", last[0])
+            shown = last
+
+
+def _show_failure(status, path, start):
+    how = f"status {status}" if status > 0 else signal.Signals(-status).name
+    logging.error("This run ended with %s. The end of its log, %s:", how, path)
+    for line in _tail(path, _TAIL, start):
+        logging.error("    %s", line)
+
+
+def _tail(path, lines, start=0):
+    """Returns the last lines of the log, of what was written behind byte `start`."""
+    with path.open("rb") as file:
+        file.seek(max(start, path.stat().st_size - 20_000))
+        return file.read().decode("utf-8", "replace").splitlines()[-lines:]
+
+
+@contextlib.contextmanager
+def claimed(output_dir: str | os.PathLike):
+    """Works alone below `output_dir`: waits while another command, or a run that outlived its command, does.
+
+    Yields the open file that stands for the claim. A process that inherits it keeps the claim until it ends, too.
+    """
+    with open(pathlib.Path(output_dir, _LOCK_FILE), "a", encoding="utf-8") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            logging.warning("Something of an earlier command still works in %s: waiting for its end.", output_dir)
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield file
+
+
+def made_with(path: str | os.PathLike) -> dict[str, Any]:
+    """Returns what `check_same` noted in the file, or {}."""
+    path = pathlib.Path(path)
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+
+
+def check_same(path: str | os.PathLike, now: Mapping[str, Any], more: str = ""):
+    """Notes with what the runs below a folder are made, or holds it against what was noted. New names are added.
+
+    Args:
+        path: the file of the note.
+        now: JSON values by name.
+        more: what else can be done, for the message.
+
+    Raises:
+        ValueError: they were begun with something else: their scores would not be comparable.
+    """
+    then = made_with(path)
+    known = [name for name in now if name in then]
+    if changes := [f"{name}: {then[name]!r} then, {now[name]!r} now" for name in known if then[name] != now[name]]:
+        raise ValueError(
+            f"All runs below one `output_dir` must be made with the same flags ({path}). "
+            f"Received {'; '.join(changes)}. Name another `output_dir`{more}."
+        )
+    if len(known) < len(now):
+        write_text(path, json.dumps({**then, **now}, indent=2) + "\n")

@@ -1,0 +1,155 @@
+"""The trials of a search: where they lie, how far they are, what they scored, and which of them go on."""
+
+import dataclasses
+import json
+import math
+import os
+import pathlib
+from collections.abc import Iterable, Mapping
+
+from bert_tf.evaluation.metrics import higher_is_better
+from bert_tf.evaluation.results import RESULTS_FILE, read_results
+from bert_tf.files import read_text, write_text
+
+FINISHED_FILE = "finished.json"  # written when a trial has ended well
+
+
+@dataclasses.dataclass(frozen=True)
+class Trial:
+    """One combination of values.
+
+    Attributes:
+        number: from 1, in the order of the search.
+        values: (flag, value) of what is searched.
+    """
+
+    number: int
+    values: tuple[tuple[str, str], ...]
+
+    def __str__(self):
+        return f"trial {self.number}: {self.shown()}"
+
+    def shown(self) -> str:
+        """Returns its values for the reader."""
+        return ", ".join(f"{name} {value}" for name, value in self.values)
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+    """A trial that ended well.
+
+    Attributes:
+        trial: which.
+        stage: of successive halving, from 1.
+        folder: where it lies.
+        score: by which it is judged; it may be NaN.
+        scores: all that eval_results.txt says.
+        seconds: that it took, since it was last started.
+    """
+
+    trial: Trial
+    stage: int
+    folder: pathlib.Path
+    score: float
+    scores: dict[str, float]
+    seconds: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Stages:
+    """Successive halving (Jamieson and Talwalkar 2016, arXiv 1502.07943): cheap looks at all, dear ones at the best.
+
+    Every stage trains anew, with a schedule of its own that ends at rate 0: a run that is cut short would be judged in
+    the midst of its schedule.
+
+    Attributes:
+        count: of stages.
+        factor: one of so many trials goes on, with so many times the epochs.
+    """
+
+    count: int = 1
+    factor: int = 2
+
+    def epochs(self, whole: float, stage: int) -> float:
+        """Returns the epochs of a stage, from 1 on, where the last one has `whole`."""
+        return whole / self.factor ** (self.count - stage)
+
+    def trials(self, whole: int, stage: int) -> int:
+        """Returns how many trials a stage has, where the first one has `whole`."""
+        return -(-whole // self.factor ** (stage - 1))
+
+
+class Folder:
+    """What lies below the folder of a search.
+
+    Args:
+        path: the folder.
+        stages: of the search.
+        metric: by which trials are judged, as eval_results.txt names it.
+    """
+
+    def __init__(self, path: str | os.PathLike, stages: Stages, metric: str):
+        self.path, self.stages, self.metric = pathlib.Path(path), stages, metric
+        try:
+            self.higher = higher_is_better(metric.removeprefix("predict_"))
+        except ValueError as error:
+            raise ValueError(
+                "`tuning_metric` must be a score of eval_results.txt, such as eval_accuracy, eval_f1 or eval_loss. "
+                f"Received: {metric!r}; name one."
+            ) from error
+
+    def of(self, trial: Trial, stage: int) -> pathlib.Path:
+        """Returns the folder of a trial."""
+        parent = self.path / f"stage-{stage}" if self.stages.count > 1 else self.path
+        return parent / f"trial-{trial.number}"
+
+    def result(self, trial: Trial, stage: int) -> Result | None:
+        """Returns what a trial came to; None: it has not ended well.
+
+        Raises:
+            ValueError: it was not scored by the metric.
+        """
+        folder = self.of(trial, stage)
+        note, scores = folder / FINISHED_FILE, read_results(folder)
+        if not note.exists() or scores is None:
+            return None
+        if self.metric not in scores:
+            raise ValueError(
+                f"`tuning_metric` must be a score of {folder / RESULTS_FILE}. Received {self.metric!r}, and there are "
+                f"{', '.join(sorted(scores))}; name one of them."
+            )
+        seconds = json.loads(read_text(note))["seconds"]
+        return Result(trial, stage, folder, scores[self.metric], scores, seconds)
+
+    def results(self, trials: Iterable[Trial]) -> list[Result]:
+        """Returns what trials came to, in all stages that they have been through: by stage, then as they come."""
+        trials = list(trials)
+        found = [self.result(trial, stage) for stage in range(1, self.stages.count + 1) for trial in trials]
+        return [result for result in found if result]
+
+    def mark_finished(self, trial: Trial, stage: int, seconds: float):
+        """Notes that a trial ended well."""
+        values = {"trial": trial.number, "stage": stage, "values": dict(trial.values), "seconds": round(seconds, 1)}
+        write_text(self.of(trial, stage) / FINISHED_FILE, json.dumps(values, indent=2) + "\n")
+
+    def ranked(self, results: Iterable[Result]) -> list[Result]:
+        """Returns results from the best to the worst; of equal ones the first comes first, and NaN comes last."""
+        sign = -1 if self.higher else 1
+        return sorted(results, key=lambda r: (math.isnan(r.score), 0.0 if math.isnan(r.score) else sign * r.score))
+
+    def best(self, results: Iterable[Result]) -> Result | None:
+        """Returns the best of those that came furthest; None: there is none whose score is a number."""
+        results = [result for result in results if not math.isnan(result.score)]
+        furthest = max((result.stage for result in results), default=0)
+        return next(iter(self.ranked(r for r in results if r.stage == furthest)), None)
+
+    def drop_models(self, results: Iterable[Result], keep: Result | None):
+        """Removes the checkpoints of finished trials but for one."""
+        for folder in [result.folder for result in results if result != keep]:
+            for path in [*folder.glob("model.ckpt-*"), folder / "checkpoint"]:
+                path.unlink(missing_ok=True)
+
+
+def numbered(points: Iterable[Mapping[str, str]]) -> list[Trial]:
+    """Returns trials of combinations of values."""
+    return [Trial(number, tuple(point.items())) for number, point in enumerate(points, 1)]

@@ -1,0 +1,112 @@
+"""A search is made: its trials trained one after the other, the best of each stage once more, all of them reported."""
+
+import dataclasses
+import math
+import shlex
+import time
+from collections.abc import Sequence
+
+from absl import logging
+
+from bert_tf import child_runs
+from bert_tf.child_runs import UNLESS_GIVEN, name_of
+from bert_tf.progress import clock
+from bert_tf.settings import command_line
+from bert_tf.tuning import report
+from bert_tf.tuning.trials import Folder, Result, Trial
+
+# What a search sets for each trial, or leaves to the best one's command.
+OURS = (
+    "output_dir", "overwrite_output_dir", "do_train", "do_eval", "do_predict", "predict_file", "do_export",
+    "export_dir",
+)  # fmt: skip
+
+
+@dataclasses.dataclass
+class Tuner:
+    """Trials below one folder. What fails is told and noted in `failed`; the rest goes on.
+
+    Attributes:
+        program: that makes each trial, as `bert-tf` knows it.
+        others: its flags that all trials have alike.
+        epochs: of a trial, where they are not searched.
+        trials: that are wanted.
+        folder: where they lie, and by what they are judged.
+        keep_all: whether the weights of all trials stay, not only those of the best.
+        claim: of `child_runs.claimed`.
+    """
+
+    program: str
+    others: Sequence[str]
+    epochs: float
+    trials: Sequence[Trial]
+    folder: Folder
+    keep_all: bool
+    claim: object
+
+    def __post_init__(self):
+        self.failed = []
+
+    def run(self):
+        """Makes the trials that are not finished, stage by stage, and the page after each.
+
+        Raises:
+            ValueError: trials are not scored by the metric.
+        """
+        stages, trials = self.folder.stages, list(self.trials)
+        for stage in range(1, stages.count + 1):
+            self._run_stage(stage, trials)
+            done = self.folder.ranked(filter(None, (self.folder.result(trial, stage) for trial in trials)))
+            best = [result.trial for result in done if not math.isnan(result.score)]
+            trials = best[: stages.trials(len(self.trials), stage + 1)]
+
+    def _run_stage(self, stage, trials):
+        stages = self.folder.stages
+        left = [trial for trial in trials if not self.folder.result(trial, stage)]
+        which = f"Stage {stage} of {stages.count}: " if stages.count > 1 else ""
+        logging.info("%s%d trials, %d of them finished already.", which, len(trials), len(trials) - len(left))
+        begin = time.monotonic()
+        for place, trial in enumerate(left):
+            per_trial = (time.monotonic() - begin) / place if place else 0.0
+            more = f"; {clock(per_trial * (len(left) - place))} left{' in this stage' * bool(which)}" if place else ""
+            logging.info("%s (%d of %d)%s", trial, len(trials) - len(left) + place + 1, len(trials), more)
+            self._make(trial, stage)
+            self.report()
+
+    def _make(self, trial, stage):
+        start, folder = time.monotonic(), self.folder.of(trial, stage)
+        if not child_runs.execute(self.program, self.flags(trial, stage), folder, self.claim):
+            self.failed.append((trial, stage))
+            return
+        seconds = time.monotonic() - start
+        self.folder.mark_finished(trial, stage, seconds)
+        score = self.folder.result(trial, stage).score
+        logging.info("    %s = %.5g, in %s", self.folder.metric, score, clock(seconds))
+        results = self.folder.results(self.trials)
+        if not self.keep_all:
+            self.folder.drop_models(results, self.folder.best(results))
+
+    def flags(self, trial: Trial, stage: int) -> list[str]:
+        """Returns the flags that make a trial: it is trained and scored, or goes on where it was interrupted."""
+        stages, others = self.folder.stages, list(self.others)
+        values = {"output_dir": self.folder.of(trial, stage), "do_train": True, "do_eval": True, **dict(trial.values)}
+        if stages.count > 1:
+            epochs = stages.epochs(float(values.get("num_train_epochs", self.epochs)), stage)
+            values["num_train_epochs"] = f"{epochs:g}"
+            others = [flag for flag in others if name_of(flag) != "num_train_epochs"]
+        given = {*map(name_of, others), *values}
+        values |= {name: value for name, value in UNLESS_GIVEN.items() if name not in given}
+        return [*command_line(values), *others]
+
+    def command(self, result: Result) -> str:
+        """Returns the command that made a trial, or makes it again elsewhere, as one would type it."""
+        return " ".join(["bert-tf", self.program, *map(shlex.quote, self.flags(result.trial, result.stage))])
+
+    def best(self) -> Result | None:
+        """Returns the best trial so far."""
+        return self.folder.best(self.folder.results(self.trials))
+
+    def report(self):
+        """Writes the table and the page of all trials."""
+        best = self.best()
+        report.write(self.folder, self.trials, self.failed, best, best and self.command(best))
