@@ -21,7 +21,7 @@ def test_a_table_that_is_not_written_cannot_be_sorted():
 def test_every_file_has_a_table_and_a_place_on_the_page_and_what_a_task_does_not_judge_has_none(tmp_path):
     judged = choices([0, 0], [[0.9, 0.1], [0.2, 0.8]], ["no", "yes"])
     answers = {"dev": judged, "dev_mismatched": judged, "dev_other": None}
-    task = types.SimpleNamespace(judged=lambda outcome, settings: answers[outcome.split])
+    task = types.SimpleNamespace(judged=lambda outcome, settings: answers[outcome.split], show_more=lambda *_: None)
     shown = {}
     history = types.SimpleNamespace(show=lambda name, make: shown.update({name: make()}))
     job = types.SimpleNamespace(history=history, global_step=1200)
@@ -32,4 +32,4 @@ def test_every_file_has_a_table_and_a_place_on_the_page_and_what_a_task_does_not
     assert sorted(path.name for path in tmp_path.iterdir()) == names
     lines = (tmp_path / "eval_predictions_mismatched.tsv").read_text().splitlines()
     assert [line.split("\t")[0] for line in lines] == ["id", "id1", "id0"]
-    assert list(shown) == ["eval"] and shown["eval"].count("What it does on") == 2 and "step 1,200" in shown["eval"]
+    assert [*shown] == ["eval", "more"] and shown["eval"].count("What it does on") == 2 and "step 1,200" in shown["eval"]
