@@ -32,4 +32,5 @@ def test_every_file_has_a_table_and_a_place_on_the_page_and_what_a_task_does_not
     assert sorted(path.name for path in tmp_path.iterdir()) == names
     lines = (tmp_path / "eval_predictions_mismatched.tsv").read_text().splitlines()
     assert [line.split("\t")[0] for line in lines] == ["id", "id1", "id0"]
-    assert [*shown] == ["eval", "more"] and shown["eval"].count("What it does on") == 2 and "step 1,200" in shown["eval"]
+    assert [*shown] == ["eval", "more"]
+    assert shown["eval"].count("What it does on") == 2 and "step 1,200" in shown["eval"]
