@@ -28,7 +28,9 @@ CLASSES = {  # module -> the classes registered in it; tests/keras_names_test.py
     "modeling.windows": ("MeanOfWindows", "RowsTogether", "TakeWindows"),
     "training.lamb": ("Lamb",),
     "training.optimizer": ("AdamW",),
-    "training.schedule": ("WarmupCosineDecay", "WarmupLinearDecay", "WarmupPolynomialDecay", "WarmupTrapezoid"),
+    "training.schedule": (
+        "ExponentialRise", "WarmupCosineDecay", "WarmupLinearDecay", "WarmupPolynomialDecay", "WarmupTrapezoid",
+    ),
 }
 
 

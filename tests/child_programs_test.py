@@ -54,8 +54,10 @@ pathlib.Path(sys.argv[1], "ready").touch()
 time.sleep(600)
 """
 PARENT = """
-import pathlib, subprocess, sys
+import pathlib, signal, subprocess, sys
 from bert_tf import child_programs
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # shells start what is in the background without it
 
 class Parent(subprocess.Popen):
     def wait(self, timeout=None):
