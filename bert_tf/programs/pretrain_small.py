@@ -1,4 +1,4 @@
-"""Makes a small encoder from a folder of text in the minutes given, to fine-tune instead of random weights.
+"""Makes a small encoder from a folder of text in the minutes given, to be fine-tuned.
 
     bert-tf pretrain_small --input_file=corpus/ --output_dir=small --minutes=45
 
