@@ -86,10 +86,10 @@ def main():
     print(f"{steps} steps of {options.batch} rows of {options.row}")
     files = {split: f"{options.task}/{split}.tsv" for split in ("train", "dev", "test")}
     trial, means = fine_tuned.trial_of(fine_tuned.TASKS["texts"], files, folder, options), {}
-    print(fine_tuned.HEADER)
+    print(fine_tuned.header("Start"))
     for name in STARTS:
         rate, dev, test = trial.row(name, starts[name])
-        print(fine_tuned.shown(name, rate, dev, test), flush=True)
+        print(fine_tuned.shown([name], rate, dev, test), flush=True)
         means[name] = statistics.mean(test)
     for one, other in itertools.combinations(STARTS, 2):
         print(f"{other} - {one}: {means[other] - means[one]:+.1f} points")

@@ -90,13 +90,16 @@ class Trial:
         return 100 * json.loads(results.read_text(encoding="utf-8"))[self.task.metric]
 
 
-def shown(name: str, rate: str, dev: list[float], test: list[float]) -> str:
-    """Returns a line of a table whose first is `HEADER`."""
+def header(*names: str) -> str:
+    """Returns the first two lines of a table whose others are `shown`; `names`: of what stands before the scores."""
+    names = (*names, "Rate", "dev, %", "test, %", "Standard deviation")
+    return f"| {' | '.join(names)} |\n{'|---' * len(names)}|"
+
+
+def shown(cells: list[str], rate: str, dev: list[float], test: list[float]) -> str:
+    """Returns a line of such a table; `cells` stand before the scores."""
     spread = f"{statistics.stdev(test):.2f}" if len(test) > 1 else ""
-    return f"| {name} | {rate} | {statistics.mean(dev):.2f} | {statistics.mean(test):.2f} | {spread} |"
-
-
-HEADER = "| Start | Rate | dev, % | test, % | Standard deviation |\n|---|---|---|---|---|"
+    return f"| {' | '.join([*cells, rate, f'{statistics.mean(dev):.2f}', f'{statistics.mean(test):.2f}', spread])} |"
 
 
 def first_examples(path: str, number: int | None, separator: str, target: pathlib.Path) -> str:

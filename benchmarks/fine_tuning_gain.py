@@ -57,13 +57,13 @@ def main():
     shape = options.pretrained[-1]
     starts = {"random": [f"--bert_config_file={shape}/bert_config.json", f"--vocab_file={shape}/vocab.txt"]}
     starts |= {pathlib.Path(path).name: [f"--init_checkpoint={path}"] for path in options.pretrained}
-    print(fine_tuned.HEADER)
+    print(fine_tuned.header("Start"))
     if options.task == "texts":
-        print(fine_tuned.shown("words", *words_row(trial.files)))
+        print(fine_tuned.shown(["words"], *words_row(trial.files)))
     means = {}
     for name, start in starts.items():
         rate, dev, test = trial.row(name, start)
-        print(fine_tuned.shown(name, rate, dev, test), flush=True)
+        print(fine_tuned.shown([name], rate, dev, test), flush=True)
         means[name] = statistics.mean(test)
     for name in [*starts][1:]:
         print(f"{name} - random: {means[name] - means['random']:+.1f} points")

@@ -12,7 +12,6 @@ the work. Times are of this machine: nothing else should run on it.
 
 import argparse
 import pathlib
-import statistics
 
 import fine_tuned
 import scripts
@@ -44,11 +43,6 @@ VARIANTS = {
 }
 
 
-HEADER = """
-| Recipe | Steps | Held-out loss | Rate | dev, % | test, % | Standard deviation |
-|---|---|---|---|---|---|---|""".lstrip()
-
-
 def recipe_of(changes) -> Recipe:
     """Returns the recipe of a variant."""
     values = dict(changes.get("recipe", recipes.SMALL))
@@ -70,17 +64,15 @@ def main():
     options, folder = _options()
     files = {split: f"{options.task}/{split}.tsv" for split in ("train", "dev", "test")}
     task = fine_tuned.TASKS["texts"]
-    print(HEADER)
+    print(fine_tuned.header("Recipe", "Steps", "Held-out loss"))
     for name in options.variants:
         out, changes = folder / name.replace(" ", "_"), VARIANTS[name]
         pretrain(settings_of(options, changes, out), recipe_of(changes))
         found = scripts.scores(out)
         trial = fine_tuned.trial_of(task, files, folder, options, ["--train_batch_size=16"])
         rate, dev, test = trial.row(out.name, [f"--init_checkpoint={out}"])
-        spread = f"{statistics.stdev(test):.2f}" if len(test) > 1 else ""
-        cells = [name, f"{found['global_step']:.0f}", f"{found.get('masked_lm_loss', found['loss']):.3f}", rate]
-        cells += [f"{statistics.mean(dev):.2f}", f"{statistics.mean(test):.2f}", spread]
-        print(f"| {' | '.join(cells)} |", flush=True)
+        cells = [name, f"{found['global_step']:.0f}", f"{found.get('masked_lm_loss', found['loss']):.3f}"]
+        print(fine_tuned.shown(cells, rate, dev, test), flush=True)
 
 
 def _options():

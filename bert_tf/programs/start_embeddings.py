@@ -5,11 +5,10 @@ import itertools
 
 from absl import logging
 
-from bert_tf.training.word_rate import WordRate
+from bert_tf.training.word_rate import WORDS, WordRate
 
 _MOST = 20_000_000  # places of rows that are looked at: some 80 MB of ids, a minute of one core
 _ROWS = 8  # at a time; a rest is left out
-_WORDS = "bert/embeddings/word_embeddings"
 _POSITIONS = "bert/embeddings/position_embeddings"
 _BIASES = ("cls/predictions/output_bias", "generator/cls/predictions/output_bias")
 _LONGEST_WAVE = 10_000.0  # positions for a radian of the slowest wave (Vaswani et al. 2017, section 3.5)
@@ -82,8 +81,8 @@ def _of_neighbours(records, model, seed):
 
     from bert_tf.vocabulary.neighbours import Neighbours, frequent_of
 
-    config, special = model.config, model.tokenizer.special_tokens.values()
-    special = [number for number, piece in enumerate(model.tokenizer.vocab) if piece in set(special)]
+    config, names = model.config, set(model.tokenizer.special_tokens.values())
+    special = [number for number, piece in enumerate(model.tokenizer.vocab) if piece in names]
     rows = np.concatenate(_rows(records))
     counts = np.bincount(rows.reshape(-1), minlength=config.vocab_size)
     counts[special] = 0
@@ -97,7 +96,7 @@ def _of_neighbours(records, model, seed):
     random = np.random.default_rng(seed).normal(size=found.shape).astype(np.float32)
     bias = np.log((counts + 1) / (counts + 1).sum()).astype(np.float32)
     words = np.where(known[:, np.newaxis], found, random) * np.float32(config.initializer_range)
-    return {_WORDS: words} | dict.fromkeys(_BIASES, bias)
+    return {WORDS: words} | dict.fromkeys(_BIASES, bias)
 
 
 def _rows(records):

@@ -1,10 +1,9 @@
 """How fast the word embeddings move in pretraining, beside all other weights."""
 
 import dataclasses
-import re
 from collections.abc import Iterable
 
-_WORDS = "bert/embeddings/word_embeddings"
+from bert_tf.checkpoints.names.table import WORDS
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,12 +32,12 @@ class WordRate:
     def freeze_in(self, variables: Iterable):
         """Makes them untrainable where they stay as they began."""
         for variable in variables:
-            if self.embedding_lr_factor == 0 and re.fullmatch(_WORDS, variable.path):
+            if self.embedding_lr_factor == 0 and variable.path == WORDS:
                 variable.trainable = False
 
     def rules(self) -> tuple[tuple[str, float, int], ...]:
         """Returns (pattern of the variable's path, factor of the rate, first step), as `optimizer.AdamW` takes them."""
-        return () if self.is_default else ((_WORDS, self.embedding_lr_factor, 0),)
+        return () if self.is_default else ((WORDS, self.embedding_lr_factor, 0),)
 
     def describe(self, num_train_steps: int) -> str:
         """Returns what a run does with them, in one line for the log."""
