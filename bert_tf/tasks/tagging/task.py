@@ -8,7 +8,6 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.config import EncoderConfig
-from bert_tf.data.checks.samples import Sample
 from bert_tf.data.features import ENCODER_INPUTS, keras_inputs
 from bert_tf.evaluation import entities
 from bert_tf.modeling.encoder import Encoder
@@ -22,7 +21,7 @@ from bert_tf.tasks.soft_targets import divergence
 from bert_tf.tasks.tagging import options, writers
 from bert_tf.tasks.tagging.columns import TaggedExamples, read_columns
 from bert_tf.tasks.tagging.frozen import check_frozen
-from bert_tf.tasks.tagging.judgement import judged
+from bert_tf.tasks.tagging.judgement import judged, sample_of
 from bert_tf.tasks.tagging.rows import sentence_rows
 from bert_tf.tasks.tagging.spans import entities_in
 from bert_tf.tasks.tagging.words import Words, word_rows
@@ -30,7 +29,6 @@ from bert_tf.tasks.task import ACTIONS, FineTuned
 from bert_tf.tasks.texts import padded
 
 _FROZEN_UNITS = 256  # of a BiLSTM on a frozen encoder, where nothing else is said
-_FEWEST_WORDS = 8  # shorter sentences, such as headings and lines of results, recur
 _SENTENCES = 1_000  # whose entities are gathered at a time
 
 
@@ -103,7 +101,7 @@ class TaggingTask(FineTuned):
 
     @classmethod
     def samples(cls, data, settings):
-        return {split: _sample(examples) for split, examples in data.examples.items()}
+        return {split: sample_of(examples) for split, examples in data.examples.items()}
 
     @classmethod
     def create(cls, model, data, settings, before, use_xla=False):
@@ -286,17 +284,6 @@ def _read(settings: Settings, split: str) -> TaggedExamples:
     if split == "test":
         return read_columns(path, settings.text_column, None)
     return read_columns(path, settings.text_column, settings.tag_column, settings.tag_scheme)
-
-
-def _sample(examples):
-    """Returns what is checked of sentences; their labels are the types of their entities, one for each."""
-    targets = types = None
-    if examples.tags is not None:
-        targets = list(map(tuple, examples.tags))
-        types = [[tag[2:] for tag in tags if tag.startswith("B-")] for tags in examples.tags]
-    texts = {"text": list(map(" ".join, examples.words))}
-    called = {"label": "entity type", "target": "tags"}
-    return Sample(examples.path, examples.where, texts, targets, types, **called, fewest_words=_FEWEST_WORDS)
 
 
 def _losses(logits, tag_ids, weights, smoothing):
