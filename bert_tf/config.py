@@ -11,6 +11,7 @@ from bert_tf.files import brief, write_text
 from bert_tf.lora import Lora
 
 ACTIVATIONS = ("gelu", "gelu_tanh", "relu", "tanh", "linear")
+CLASSIFIER_POOLINGS = ("cls", "mean")
 
 # Two dialects use the word "gelu" for two functions: google-research/bert's modeling.py means the tanh approximation,
 # Hugging Face's config.json means the exact erf form. Inside this package "gelu" is erf and "gelu_tanh" is tanh; a file
@@ -22,7 +23,8 @@ _MOST_OF_ALL = 2**31 - 1  # an id is an int32
 _FROM_ZERO = ("type_vocab_size", "first_position", "task_type_vocab_size")
 # The fields that bert_config.json did not know at first.
 _NEW = ("has_pooler", "first_position", "embedding_size", "num_hidden_groups", "task_type_vocab_size", "classifier_act",
-        "is_decoder", "model_type", "tie_word_embeddings", "pruned_heads", "lora", "norm_first")  # fmt: skip
+        "is_decoder", "model_type", "tie_word_embeddings", "pruned_heads", "lora", "norm_first",
+        "classifier_pooling")  # fmt: skip
 _GOOGLE_DEFAULTS = {"type_vocab_size": 16}  # what modeling.py assumes when the key is absent; every release says 2
 
 
@@ -44,7 +46,7 @@ class EncoderConfig:
         initializer_range: standard deviation of the truncated normal that weights start from.
         layer_norm_eps: added to the variance in every LayerNorm.
         has_pooler: whether `pooled_output` is tanh of a linear map of the first token; else it is that token itself.
-            With `is_decoder` it is the last token's, which has seen the others.
+            With `is_decoder` it is the last token's, which has seen the others; `classifier_pooling` may say otherwise.
         first_position: the row of the position table that belongs to the first token; what is before it is not used.
         embedding_size: width E of the embeddings, from which a linear map leads to H ("factorized", Lan et al. 2019,
             section 3.1); None: H, without a map.
@@ -64,6 +66,9 @@ class EncoderConfig:
         norm_first: whether LayerNorm stands before attention and feed-forward layer, inside of the residual, and once
             more behind the last block ("pre-LN", Xiong et al. 2020, arXiv 2002.04745): training then bears higher rates
             and a shorter warm-up. The embeddings' own norm stays. Else it stands after each residual, as in BERT.
+        classifier_pooling: what stands for a whole text, and is given to the pooler: "cls", the first token (with
+            `is_decoder` the last), or "mean", the mean of all that are not padding, as ModernBERT's configuration has
+            it (Warner et al. 2024, arXiv 2412.13663): better where no sentence objective has taught the first token.
         extra: keys that this class does not know, kept as they came; and of the fields from has_pooler on those that
             the file says although they are BERT's, so that it is written as it was.
     """
@@ -92,6 +97,7 @@ class EncoderConfig:
     pruned_heads: Mapping[int, tuple[int, ...]] | None = None
     lora: Lora | None = None
     norm_first: bool = False
+    classifier_pooling: str = "cls"
     extra: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self):
@@ -216,6 +222,8 @@ def _check_field(field, value):
         return
     if field.name in ("hidden_act", "classifier_act"):
         good, must = value in ACTIVATIONS, f"one of {ACTIVATIONS}"
+    elif field.name == "classifier_pooling":
+        good, must = value in CLASSIFIER_POOLINGS, f"one of {CLASSIFIER_POOLINGS}"
     elif field.name == "model_type":
         good, must = value in families.FAMILIES, f"one of {sorted(families.FAMILIES)}"
     elif field.type in (bool, "bool"):

@@ -170,13 +170,18 @@ def test_no_file(tmp_path):
 
 def test_new_settings_are_written_where_they_differ_from_berts():
     plain = EncoderConfig.from_dict(GOOGLE)
-    assert not {"has_pooler", "first_position", "is_decoder", "norm_first", "model_type"} & plain.to_dict().keys()
+    new = {"has_pooler", "first_position", "is_decoder", "norm_first", "classifier_pooling", "model_type"}
+    assert not new & plain.to_dict().keys()
     config = dataclasses.replace(plain, is_decoder=True, has_pooler=False, first_position=2, type_vocab_size=0)
     written = config.to_dict()
     assert (written["is_decoder"], written["has_pooler"], written["first_position"]) == (True, False, 2)
     assert EncoderConfig.from_dict(written) == config and config.max_length == 510
     first = dataclasses.replace(plain, norm_first=True)
     assert first.to_dict()["norm_first"] is True and EncoderConfig.from_dict(first.to_dict()) == first
+    mean = dataclasses.replace(plain, classifier_pooling="mean")
+    assert mean.to_dict()["classifier_pooling"] == "mean" and EncoderConfig.from_dict(mean.to_dict()) == mean
+    with pytest.raises(ValueError, match="classifier_pooling must be one of .* Received: 'max'"):
+        dataclasses.replace(plain, classifier_pooling="max")
 
 
 def test_what_hugging_face_says_aloud_is_kept():

@@ -34,9 +34,9 @@ class Encoder(keras.Model):
     keeps nothing for a gradient.
 
     Outputs: a dict of `sequence_output` [B, S, H]; `pooled_output` [B, H], tanh of a linear map of the first token
-    (with `is_decoder` the last that is not padding), or without a pooler (`has_pooler`) that token as it is;
-    `embedding_output` [B, S, H], what the first block reads;
-    `encoder_outputs`, the list of every block's [B, S, H], of which the last is `sequence_output`; with
+    (with `is_decoder` the last that is not padding; with `classifier_pooling` "mean" of the mean of those that are
+    not), or without a pooler (`has_pooler`) that token as it is; `embedding_output` [B, S, H], what the first block
+    reads; `encoder_outputs`, the list of every block's [B, S, H], of which the last is `sequence_output`; with
     `return_attention_probs=True` also `attention_probs`, a list of [B, A, S, S]. All in the compute dtype. With
     `norm_first` a block's output is a sum that nothing has normalized, but for the last one's, behind the final norm.
     """
@@ -124,10 +124,15 @@ class Encoder(keras.Model):
         if self.norm:
             x = self.norm(x)
             layers[-1:] = [x][: len(layers)]  # TF Hub's contract: the last one is `sequence_output`
-        whole = pool("last_token", x, mask) if self.config.is_decoder else x[:, 0]  # the token that has seen the row
-        outputs = {"sequence_output": x, "pooled_output": self.pooled(whole)}
+        outputs = {"sequence_output": x, "pooled_output": self.pooled(self._whole(x, mask))}
         outputs |= {"embedding_output": embedded, "encoder_outputs": layers}
         return outputs | ({"attention_probs": probs} if return_attention_probs else {})
+
+    def _whole(self, x, mask):
+        """Returns what stands for each row, float [B, H]."""
+        if self.config.classifier_pooling == "mean":
+            return pool("mean", x, mask)
+        return pool("last_token", x, mask) if self.config.is_decoder else x[:, 0]  # the token that has seen the row
 
     def _stack(self):
         """Returns the block of each layer, from the lowest on: the same several times in a row, where layers share."""

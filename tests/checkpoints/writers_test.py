@@ -180,6 +180,22 @@ def test_norms_first_in_a_family_whose_classes_have_them_last(tmp_path):
     assert without == [path for path in without if "/output/LayerNorm/" in path] and len(without) == 4
 
 
+def test_a_text_read_by_the_mean_where_others_read_the_first_token(tmp_path):
+    config = dataclasses.replace(models.config("bert"), classifier_pooling="mean")
+    text = dataclasses.replace(models.model("bert", "text"), config=config)
+    for form, message in (
+        ("huggingface", "Received classifier_pooling='mean' with classifier; take the format bert_tf."),
+        ("tf1", "Received: classifier_pooling='mean'"),
+        ("keras_hub", "Received classifier_pooling=mean"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            writers.write(tmp_path, form, text)
+    encoder = dataclasses.replace(models.model("bert", "encoder"), config=config)
+    written = writers.write(tmp_path, "huggingface", encoder)
+    assert written.remarks == ("Transformers makes pooler_output of the first token, and not of the mean of all.",)
+    assert EncoderConfig.load(tmp_path) == dataclasses.replace(config, extra=EncoderConfig.load(tmp_path).extra)
+
+
 def _paths_of_post_norm():
     return models.arrays(models.config("bert-odd"), "encoder")
 

@@ -8,6 +8,7 @@ from bert_tf.modeling.encoder import Encoder
 from bert_tf.modeling.layers import seed_scope
 from bert_tf.modeling.pretrainer import Pretrainer
 from bert_tf.tasks.classification.task import ClassificationTask
+from bert_tf.tasks.pretraining.task import PretrainingTask
 from bert_tf.tasks.squad.task import QuestionAnsweringTask
 from tests import tiny
 from tests.harness import randomize, relative_error
@@ -34,6 +35,26 @@ def test_without_a_pooler_the_first_token_is_the_pooled_output():
     np.testing.assert_array_equal(outputs["pooled_output"], outputs["sequence_output"][:, 0])
     again = Encoder.from_config(encoder.get_config())
     assert again.config == encoder.config and again.pooler is None
+
+
+@pytest.mark.parametrize("changes", [{}, {"has_pooler": False}, {"is_decoder": True}, {"norm_first": True}])
+def test_the_mean_of_the_tokens_can_stand_for_the_text(changes):
+    encoder = _encoder(classifier_pooling="mean", **changes)
+    outputs = encoder({"input_ids": IDS, "input_mask": MASK})
+    tokens, mask = outputs["sequence_output"].numpy(), MASK[..., None]
+    expected = (tokens * mask).sum(1) / mask.sum(1)
+    if encoder.pooler:
+        expected = np.tanh(expected @ encoder.pooler.kernel.numpy() + encoder.pooler.bias.numpy())
+    np.testing.assert_allclose(outputs["pooled_output"], expected, atol=1e-6)
+    alone = encoder({"input_ids": IDS[:1, :5]})["pooled_output"]  # padding counts for nothing
+    np.testing.assert_allclose(outputs["pooled_output"][:1], alone, atol=1e-5)
+    assert _paths(encoder) == _paths(_encoder(**changes)), "a checkpoint may be read either way"
+
+
+def test_a_sentence_objective_is_not_learned_at_the_mean():
+    with pytest.raises(ValueError, match="Received: 'nsp' with classifier_pooling='mean'"):
+        PretrainingTask(tiny.config(classifier_pooling="mean"))
+    PretrainingTask(tiny.config(classifier_pooling="mean"), "none")
 
 
 def test_tasks_and_pretraining_do_without_a_pooler():

@@ -47,6 +47,8 @@ def write_as(directory: str, model: Model, architecture: Architecture) -> Writte
     remarks = ("There is no pooler: Transformers starts one from random weights.",) if wants_pooler > has_pooler else ()
     if has_pooler and model.config.is_decoder:
         remarks += ("Transformers makes pooler_output of the first token, which has seen none but itself.",)
+    elif model.config.classifier_pooling != "cls":
+        remarks += ("Transformers makes pooler_output of the first token, and not of the mean of all.",)
     return Written((WEIGHTS,), tuple(path for path in model.arrays if path not in held), remarks)
 
 
@@ -62,6 +64,11 @@ def check(model: Model):
     architecture = _architecture(model)
     if model.config.is_decoder:
         _check_decoder(model.config, architecture)
+    if model.config.classifier_pooling != "cls" and architecture.heads and architecture.reads_pooler:
+        raise ValueError(
+            "A model for Transformers must read a whole text off its first token. Received classifier_pooling="
+            f"{model.config.classifier_pooling!r} with {' and '.join(architecture.heads)}; take the format bert_tf."
+        )
     norm_first = families.family(model.config.model_type).fixed.get("norm_first", False)
     if model.config.norm_first != norm_first:
         raise ValueError(

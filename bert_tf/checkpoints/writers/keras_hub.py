@@ -63,6 +63,7 @@ def check(model: Model) -> str | None:
     lacks = [] if not config.has_pooler or "bert/pooler/dense/kernel" in model.arrays else ["no pooler"]
     lacks += [] if config.type_vocab_size or not family.has_segments else ["no segments"]
     lacks += [name for name in ("is_decoder", "norm_first") if getattr(config, name)]
+    lacks += [] if config.classifier_pooling == "cls" else [f"classifier_pooling={config.classifier_pooling}"]
     lacks += [] if model.tokenizer.mask_id is not None else ["a vocabulary without [MASK]"]
     if other or lacks:
         found = ", ".join([f"{name}={value!r}" for name, value in other.items()] + lacks)

@@ -51,6 +51,12 @@ class PretrainingTask(Trainable):
                 "A left-to-right model must be trained without a sentence objective, for its first token, [CLS], sees "
                 f'nothing of the texts. Received: {sentence_objective!r}; choose "none".'
             )
+        if config.classifier_pooling != "cls" and sentence_objective != "none":
+            raise ValueError(
+                "A sentence objective must be learned at the first token, [CLS]. Received: "
+                f"{sentence_objective!r} with classifier_pooling={config.classifier_pooling!r} in the configuration; "
+                'choose "none", or "cls".'
+            )
         self.config = config
         self.next_sentence = sentence_objective != "none"
         self.packed = packed
