@@ -58,6 +58,7 @@ SMALL = {
         "intermediate_size": 1024,
         "max_position_embeddings": 512,
         "norm_first": True,
+        "classifier_pooling": "mean",
     },
     "records": {"sentence_objective": "none", "packing": True, "dynamic_masking": True, "dupe_factor": 1},
     "pretraining": {
@@ -72,7 +73,7 @@ SMALL = {
         "average_weights": 0.1,
     },
 }
-SMALL_VOCABULARY = 8000  # pieces
+SMALL_VOCABULARY = 30_000  # pieces: with fewer, many of the words that a task turns on are cut
 
 # The same with --teacher: a student that begins as four of the teacher's layers.
 SMALL_TAUGHT = {
