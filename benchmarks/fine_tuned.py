@@ -110,19 +110,20 @@ def first_examples(path: str, number: int | None, separator: str, target: pathli
     return os.fspath(target)
 
 
-def add_arguments(parser: argparse.ArgumentParser, rates: str, seeds: str, epochs: str):
+def add_arguments(parser: argparse.ArgumentParser, rates: str, seeds: str, epochs: str, precision: str = "float32"):
     """Adds what says how each start is fine-tuned, with these defaults."""
     parser.add_argument("--learning_rates", type=comma_separated, default=comma_separated(rates))
     parser.add_argument("--seeds", type=comma_separated, default=comma_separated(seeds))
     parser.add_argument("--epochs", default=epochs)
     parser.add_argument("--num_examples", type=int, help="first ones of the training file; default: all")
+    parser.add_argument("--precision", default=precision, help="of all training here")
 
 
 def trial_of(task: Task, files: dict[str, str], folder: pathlib.Path, options, flags=()) -> Trial:
     """Returns the `Trial` of `add_arguments`' options."""
     train = first_examples(files["train"], options.num_examples, task.separator, folder / "train.examples")
     return Trial(task, {**files, "train": train}, folder / "fine_tuned", options.learning_rates, options.seeds,
-                 options.epochs, tuple(flags))  # fmt: skip
+                 options.epochs, (f"--precision={options.precision}", *flags))  # fmt: skip
 
 
 def comma_separated(text: str) -> list[str]:

@@ -36,7 +36,8 @@ VARIANTS = {
     "batch grows": {"phases": ((32, 0.3, 16), (32, 0.3, 32), (32, 0.4, 64))},
     "linear schedule": {"pretraining": {"schedule": "linear"}},
     "no mean of the weights": {"pretraining": {"average_weights": 0.0}},
-    "vocabulary of 30,000": {"flags": {"vocab_size": 30_000}},
+    "vocabulary of 8,000": {"flags": {"vocab_size": 8000}},
+    "classifiers read [CLS]": {"config": {"classifier_pooling": "cls"}},
     "two layers": {"config": {"num_hidden_layers": 2}},
     "replaced tokens (ELECTRA)": {"pretraining": {"objective": "electra", "embedding_lr_factor": 1.0}},
     "taught by --teacher": {"recipe": recipes.SMALL_TAUGHT, "teacher": True},
@@ -55,7 +56,7 @@ def recipe_of(changes) -> Recipe:
 def settings_of(options, changes, folder) -> Settings:
     """Returns the flags of pretrain_small."""
     given = {"input_file": options.texts, "eval_file": options.held_out, "output_dir": str(folder)}
-    given |= {"minutes": options.minutes, **changes.get("flags", {})}
+    given |= {"minutes": options.minutes, "precision": options.precision, **changes.get("flags", {})}
     given |= {"teacher": options.teacher} if changes.get("teacher") else {}
     return Settings({flag.name: flag.default for flag in PRETRAIN_SMALL} | given, given)
 
