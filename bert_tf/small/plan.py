@@ -55,8 +55,11 @@ def measure(lines: Sequence[dict], phases: Sequence[Phase], seconds: float) -> R
 
 
 def _pause(lines, trained, per_step):
-    """Returns the seconds that the last checkpoint took; earlier ones build the graph of the scoring."""
-    before, last = trained[-2], lines[-1]
+    """Returns the seconds that the last checkpoint took.
+
+    Earlier ones build the graph of the scoring, and what comes behind its line is the end of the run.
+    """
+    before, last = trained[-2], lines[lines.index(trained[-1]) :][:2][-1]
     passed = _time(last) - _time(before)
     return max(0.0, passed.total_seconds() - per_step * (last["step"] - before["step"]))
 
