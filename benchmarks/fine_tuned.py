@@ -121,7 +121,8 @@ def add_arguments(parser: argparse.ArgumentParser, rates: str, seeds: str, epoch
 
 def trial_of(task: Task, files: dict[str, str], folder: pathlib.Path, options, flags=()) -> Trial:
     """Returns the `Trial` of `add_arguments`' options."""
-    train = first_examples(files["train"], options.num_examples, task.separator, folder / "train.examples")
+    suffix = pathlib.Path(files["train"]).suffix  # tells a table's format
+    train = first_examples(files["train"], options.num_examples, task.separator, folder / f"train{suffix}")
     return Trial(task, {**files, "train": train}, folder / "fine_tuned", options.learning_rates, options.seeds,
                  options.epochs, (f"--precision={options.precision}", *flags))  # fmt: skip
 
