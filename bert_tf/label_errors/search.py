@@ -13,7 +13,8 @@ from absl import logging
 
 from bert_tf.data import tables
 from bert_tf.data.tables import Examples
-from bert_tf.files import atomic_open, read_object, write_text
+from bert_tf.files import atomic_open, write_text
+from bert_tf.json_files import read_object
 from bert_tf.label_errors import folds as folding
 from bert_tf.label_errors.confident import suspect
 from bert_tf.label_errors.listing import Findings

@@ -5,7 +5,8 @@ import json
 import pathlib
 from collections.abc import Collection, Mapping
 
-from bert_tf.files import brief, check_free, read_object, write_text
+from bert_tf.files import brief, check_free, write_text
+from bert_tf.json_files import read_object
 
 JOURNAL_FILE = "steps.json"
 

@@ -8,7 +8,8 @@ import pathlib
 import statistics
 from collections.abc import Sequence
 
-from bert_tf.files import read_object, write_text
+from bert_tf.files import write_text
+from bert_tf.json_files import read_object
 from bert_tf.small.recipe import Phase
 
 PLAN_FILE = "plan.json"

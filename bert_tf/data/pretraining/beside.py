@@ -10,7 +10,8 @@ import os
 from collections.abc import Iterable
 
 from bert_tf.data.pretraining.origin import Origin, fingerprint
-from bert_tf.files import brief, files_below, read_object
+from bert_tf.files import brief, files_below
+from bert_tf.json_files import read_object
 from bert_tf.shards import set_name
 from bert_tf.tokenization.vocabulary import VOCAB_FILE, Vocabulary
 
