@@ -10,6 +10,7 @@ import sys
 
 from absl import logging
 
+from bert_tf import child_runs
 from bert_tf.flags.label_errors import ABOUT_MODELS, ABOUT_RUNS, OF_CLASSIFIER, SEARCH
 from bert_tf.programs import run_classifier
 from bert_tf.settings import Settings, command_line
@@ -89,7 +90,6 @@ def _train(settings, folder, are_pairs):
     Returns:
         the folder of that run, which is taken up again where it was interrupted.
     """
-    from bert_tf.glue import child, runs
     from bert_tf.label_errors import folds
 
     run = folder / _RUN
@@ -104,8 +104,8 @@ def _train(settings, folder, are_pairs):
         **({"text_column": ["text_a", "text_b"]} if are_pairs else {}),
     }
     flags = command_line({name: ",".join(v) if isinstance(v, list) else v for name, v in values.items()})
-    with runs.claimed(folder) as claim:
-        if not child.execute(flags, run, claim):
+    with child_runs.claimed(folder) as claim:
+        if not child_runs.execute("run_classifier", flags, run, claim):
             logging.error("The same command goes on with this fold.")
             sys.exit(1)
     return run

@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pytest
 
+from bert_tf import child_runs
 from bert_tf.data.tables import Examples
 from bert_tf.label_errors import folds as folding
 from bert_tf.label_errors import listing, search
@@ -145,6 +146,25 @@ def test_the_program_on_a_frozen_encoder(tmp_path, capsys, caplog, monkeypatch):
     assert "--features must come without --fine_tune" in caplog.text
     assert _run(tmp_path) == 1
     assert "--init_checkpoint must name the weights" in caplog.text
+
+
+def test_the_program_has_run_classifier_train_on_each_fold(tmp_path, caplog, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["bert-tf"])
+    tiny.write_tsv(tmp_path / "train.tsv", _noisy())
+    answered, given, answer = [], [], _oracle([])
+
+    def execute(program, flags, folder, claim):
+        answered.append((program, folder.parent.name))
+        given.append(set(flags))
+        return len(answered) != 2 and bool(answer(folder.parent))  # the second fold's training fails at first
+
+    monkeypatch.setattr(child_runs, "execute", execute)
+    flags = ["--init_checkpoint=model", "--folds=2", "--fine_tune", "--learning_rate=3e-3"]
+    assert _run(tmp_path, *flags) == 1 and "The same command goes on with this fold." in caplog.text
+    assert _run(tmp_path, *flags) == 0
+    assert answered == [("run_classifier", fold) for fold in ("1", "2", "2")]
+    assert all({"--do_train", "--do_predict", "--learning_rate=0.003"} < each for each in given)
+    assert len((tmp_path / "out" / "label_errors.tsv").read_text().splitlines()) == 3
 
 
 @pytest.mark.slow
