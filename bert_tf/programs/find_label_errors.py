@@ -6,6 +6,7 @@ Writes label_errors.tsv, near_duplicates.tsv and label_errors.html into --output
 was. See docs/find_label_errors.md.
 """
 
+import os
 import sys
 
 from absl import logging
@@ -27,11 +28,13 @@ def main(settings):
     from bert_tf.label_errors import listing, search
 
     _check(settings)
-    found = search.start(
-        settings.output_dir, _examples(settings), settings.folds, settings.seed, _identity(settings),
-        settings.overwrite_output_dir,
-    )  # fmt: skip
-    with alone_in(settings.output_dir):
+    examples = _examples(settings)
+    os.makedirs(settings.output_dir, exist_ok=True)
+    with alone_in(settings.output_dir):  # what begins anew removes what another search may be at
+        found = search.start(
+            settings.output_dir, examples, settings.folds, settings.seed, _identity(settings),
+            settings.overwrite_output_dir,
+        )  # fmt: skip
         findings = found.findings(_probabilities(settings, found))
         listing.write(settings.output_dir, findings)
     for sentence in listing.summary(findings):

@@ -9,6 +9,7 @@ import pytest
 
 from bert_tf import child_runs
 from bert_tf.data.tables import Examples
+from bert_tf.folder_lock import alone_in
 from bert_tf.label_errors import folds as folding
 from bert_tf.label_errors import listing, search
 from bert_tf.programs import main
@@ -165,6 +166,17 @@ def test_the_program_has_run_classifier_train_on_each_fold(tmp_path, caplog, mon
     assert answered == [("run_classifier", fold) for fold in ("1", "2", "2")]
     assert all({"--do_train", "--do_predict", "--learning_rate=0.003"} < each for each in given)
     assert len((tmp_path / "out" / "label_errors.tsv").read_text().splitlines()) == 3
+
+
+def test_what_another_search_is_at_is_not_removed(tmp_path, caplog, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["bert-tf"])
+    tiny.write_tsv(tmp_path / "train.tsv", _noisy())
+    _start(tmp_path / "out", _noisy(), folds=2).answer_folds(_oracle([]))
+    there = sorted(tmp_path.glob("out/**/*"))
+    with alone_in(tmp_path / "out"):
+        assert _run(tmp_path, "--init_checkpoint=model", "--folds=2", "--fine_tune", "--overwrite_output_dir") == 1
+    assert "must be written by one run at a time" in caplog.text
+    assert sorted(tmp_path.glob("out/**/*")) == there
 
 
 @pytest.mark.slow
