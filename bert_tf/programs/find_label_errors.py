@@ -93,6 +93,7 @@ def _train(settings, folder, are_pairs):
     Returns:
         the folder of that run, which is taken up again where it was interrupted.
     """
+    from bert_tf.folder_lock import alone_in
     from bert_tf.label_errors import folds
 
     run = folder / _RUN
@@ -107,7 +108,7 @@ def _train(settings, folder, are_pairs):
         **({"text_column": ["text_a", "text_b"]} if are_pairs else {}),
     }
     flags = command_line({name: ",".join(v) if isinstance(v, list) else v for name, v in values.items()})
-    with child_runs.claimed(folder) as claim:
+    with alone_in(folder, wait=True) as claim:
         if not child_runs.execute("run_classifier", flags, run, claim):
             logging.error("The same command goes on with this fold.")
             sys.exit(1)
