@@ -17,6 +17,8 @@ from absl import logging
 
 from bert_tf.child_programs import ends_with_us
 from bert_tf.files import write_text
+from bert_tf.json_files import read_object
+from bert_tf.settings import changes
 
 LOG_FILE = "log.txt"
 # A killed run loses a minute or so, and leaves one checkpoint: of hundreds of runs five each would fill the disk.
@@ -103,9 +105,9 @@ def _tail(path, lines, start=0):
 
 
 def made_with(path: str | os.PathLike) -> dict[str, Any]:
-    """Returns what `check_same` noted in the file, or {}."""
-    path = pathlib.Path(path)
-    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    """Returns what `check_same` noted in the file, or {}; raises ValueError where it is no such note."""
+    there = os.path.exists(path)
+    return read_object(path, "a note of what runs are made with", "name another `output_dir`") if there else {}
 
 
 def check_same(path: str | os.PathLike, now: Mapping[str, Any], more: str = ""):
@@ -117,14 +119,13 @@ def check_same(path: str | os.PathLike, now: Mapping[str, Any], more: str = ""):
         more: what else can be done, for the message.
 
     Raises:
-        ValueError: they were begun with something else: their scores would not be comparable.
+        ValueError: they were begun with something else: their results would not be comparable.
     """
     then = made_with(path)
-    known = [name for name in now if name in then]
-    if changes := [f"{name}: {then[name]!r} then, {now[name]!r} now" for name in known if then[name] != now[name]]:
+    if changed := changes(then, {name: now.get(name, value) for name, value in then.items()}):
         raise ValueError(
             f"All runs below one `output_dir` must be made with the same flags ({path}). "
-            f"Received {'; '.join(changes)}. Name another `output_dir`{more}."
+            f"Received {'; '.join(changed)}. Name another `output_dir`{more}."
         )
-    if len(known) < len(now):
+    if now.keys() - then.keys():
         write_text(path, json.dumps({**then, **now}, indent=2) + "\n")
