@@ -80,7 +80,7 @@ MAY_IMPORT = {
     },
     "jobs": {"data", "serving"},  # predict asks any SavedModel, as serving does
     "sklearn": {"analysis", "checkpoints", "data", "extraction", "model_files", "tasks", "training"},
-    "small": {"text", "tokenization"},  # what it trains it trains by the programs
+    "small": {"data", "text", "tokenization"},  # what it trains it trains by the programs
     "demo": set(),  # what it shows it starts as anybody would
     "doctor": set(),  # it must work where nothing else does
     "programs": {
@@ -96,6 +96,7 @@ FINER = {
     ("hub", "data"): {"bert_tf.data.features"},
     ("hub", "export"): {"bert_tf.export.saved_model"},
     ("teachers", "data"): {"bert_tf.data.features"},
+    ("small", "data"): {"bert_tf.data.pretraining.beside"},  # how many rows the records have
     ("glue", "tasks"): {"bert_tf.tasks.classification.problems"},
     ("export", "evaluation"): {"bert_tf.evaluation.results"},
     ("export", "training"): {"bert_tf.training.history"},  # what the model card says of a run

@@ -69,6 +69,19 @@ def check_whole(paths: list[str]):
             )
 
 
+def number_of_rows(path: str | os.PathLike) -> int:
+    """Returns how many rows the record files of one output have together, of which `path` is one.
+
+    Raises:
+        ValueError: the description beside them does not say.
+    """
+    source = set_name(os.fspath(path)) + DESCRIPTION
+    rows = read_object(source, _KIND, _REMEDY).get("rows")
+    if not isinstance(rows, int):
+        raise ValueError(f'{source} must say in "rows" how many there are. Received: {brief(rows)}; {_REMEDY}.')
+    return rows
+
+
 def vocabulary_of(path: str, origin: Origin) -> str | None:
     """Returns the vocab.txt that lies beside a record file and made it, where it is still what it was; else None."""
     own = os.path.join(set_name(path) + VOCABULARY, VOCAB_FILE)
