@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from bert_tf.files import brief
+_LONG = 600  # characters of a value in a message: a command line fits
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,7 +55,7 @@ def command_line(values: Mapping[str, Any]) -> list[str]:
 def changes(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """Returns "seed: 0 then, 1 now" for each value that differs, by name; one that is missing counts as None."""
     differing = (name for name in sorted({**then, **now}) if then.get(name) != now.get(name))
-    return [f"{name}: {brief(then.get(name))} then, {brief(now.get(name))} now" for name in differing]
+    return [f"{name}: {then.get(name)!r:.{_LONG}} then, {now.get(name)!r:.{_LONG}} now" for name in differing]
 
 
 class Settings:

@@ -46,7 +46,7 @@ MAY_IMPORT = {
     "releases": {"families"},
     "report": set(),
     "sentence_files": {"files", "json_files", "names"},
-    "settings": {"files"},
+    "settings": set(),
     "shards": set(),
     "sizes": set(),
     "workers": {"greetings"},
