@@ -104,6 +104,12 @@ def _tail(path, lines, start=0):
         return file.read().decode("utf-8", "replace").splitlines()[-lines:]
 
 
+def drop_checkpoints(folder: pathlib.Path):
+    """Removes the checkpoints of a run, whose scores and reports stay."""
+    for path in [*folder.glob("model.ckpt-*"), folder / "checkpoint"]:
+        path.unlink(missing_ok=True)
+
+
 def made_with(path: str | os.PathLike) -> dict[str, Any]:
     """Returns what `check_same` noted in the file, or {}; raises ValueError where it is no such note."""
     there = os.path.exists(path)

@@ -14,7 +14,7 @@ import os
 from absl import logging
 
 from bert_tf.child_programs import resumable
-from bert_tf.child_runs import check_others, check_same
+from bert_tf.child_runs import LOG_FILE, check_others, check_same
 from bert_tf.flags.tuning import TUNING
 from bert_tf.folder_lock import alone_in
 from bert_tf.programs.program import parse
@@ -95,7 +95,7 @@ def _made_with(settings, program, others):
 
 def _conclude(tuner):
     for trial, stage in tuner.failed:
-        logging.warning("Failed: %s; its log: %s", trial, tuner.folder.of(trial, stage) / "log.txt")
+        logging.warning("Failed: %s; its log: %s", trial, tuner.folder.of(trial, stage) / LOG_FILE)
     best = tuner.best()
     if not best:
         raise ValueError(
