@@ -40,7 +40,8 @@ def check_vocabulary_size(size: int, path: str | os.PathLike, width: int):
     if size < width:
         raise ValueError(
             f"The vocabulary must have as many pieces as the encoder is wide, {width}. Received {size} in "
-            f"{os.fspath(path)}; give `input_file` more text, of more different words, or take another `vocab_file`."
+            f"{os.fspath(path)}; begin in another `output_dir` with more text, of more different words, or with "
+            "another `vocab_file`."
         )
 
 
@@ -51,7 +52,8 @@ def check_rows(rows: Mapping[int, int], recipe: Recipe):
             words = 3 * phase.batch_size * phase.row_length // 4  # of English; other languages have fewer
             raise ValueError(
                 f"`input_file` must be text for one step at least, {phase.batch_size} rows of {phase.row_length} "
-                f"pieces, some {words:,} words. Received text for {there}; give more: a useful encoder takes megabytes."
+                f"pieces, some {words:,} words. Received text for {there}; begin in another `output_dir` with more: a "
+                "useful encoder takes megabytes."
             )
 
 

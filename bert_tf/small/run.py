@@ -148,5 +148,6 @@ class _Run:
     def _too_few(self, name):
         return ValueError(
             f"`minutes` must be enough for all that comes before the training. Received {self.minutes:g}, which were "
-            f"over in the step {name!r}; give more, with which the same command goes on, or less text to `input_file`."
+            f"over in the step {name!r}; give more, with which the same command goes on, or begin in another "
+            "`output_dir` with less text."
         )

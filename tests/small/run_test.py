@@ -64,14 +64,14 @@ def test_the_network_has_the_size_of_the_vocabulary(make):
 
 
 def test_text_for_no_step_is_refused_before_the_calibration(make):
-    with pytest.raises(ValueError, match="`input_file` must be text for one step .*, 8 rows of 16 pieces.* for 7;"):
+    with pytest.raises(ValueError, match="must be text for one step .*, 8 rows of 16 pieces.* for 7; begin in another"):
         make(rows=7)
     assert make.children.programs() == BEFORE
 
 
 def test_a_vocabulary_of_fewer_pieces_than_the_network_is_wide_is_refused(make, monkeypatch):
     monkeypatch.setattr(support, "VOCAB", tiny.VOCAB)
-    with pytest.raises(ValueError, match=f"as the encoder is wide, 32. Received {len(tiny.VOCAB)} in .*more text"):
+    with pytest.raises(ValueError, match=f"as the encoder is wide, 32. Received {len(tiny.VOCAB)} in .* more text"):
         make()
     assert make.children.programs() == BEFORE
 
