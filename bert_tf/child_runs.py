@@ -4,8 +4,6 @@ A process that is told to stop ends its child, which saves a checkpoint first. W
 and holds the folder's claim until it ends.
 """
 
-import contextlib
-import fcntl
 import json
 import os
 import pathlib
@@ -19,11 +17,12 @@ from absl import logging
 
 from bert_tf.child_programs import ends_with_us
 from bert_tf.files import write_text
+from bert_tf.json_files import read_object
+from bert_tf.settings import changes
 
 LOG_FILE = "log.txt"
 # A killed run loses a minute or so, and leaves one checkpoint: of hundreds of runs five each would fill the disk.
 UNLESS_GIVEN = {"save_checkpoints_steps": "200", "keep_checkpoints": "1"}
-_LOCK_FILE = "lock"
 _SAYS = 60  # seconds between two lines of a run's progress
 _TAIL = 15  # lines of a failed run's log that are shown
 
@@ -55,7 +54,7 @@ def check_others(others: Sequence[str], ours: Iterable[str], program: str):
             )
 
 
-def execute(program: str, flags: Sequence[str], folder: pathlib.Path, claim) -> bool:
+def execute(program: str, flags: Sequence[str], folder: pathlib.Path, claim: int) -> bool:
     """Runs a program to its end; returns whether it ended well. If not, the end of its log is shown.
 
     Where this process is asked to stop, so is that one, which then saves a checkpoint first.
@@ -64,15 +63,13 @@ def execute(program: str, flags: Sequence[str], folder: pathlib.Path, claim) -> 
         program: as `bert-tf` knows it.
         flags: of it.
         folder: the run's, which is made; the log is appended to LOG_FILE in it.
-        claim: the open file of `claimed`.
+        claim: the descriptor of `alone_in`, for the folder above or this one.
     """
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / LOG_FILE
     with path.open("ab") as log:
         start, command = log.tell(), [sys.executable, "-m", "bert_tf", program, *flags]
-        process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, pass_fds=(claim.fileno(),)
-        )  # fmt: skip
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, pass_fds=(claim,))
         with ends_with_us(process):
             _wait(process, path)
     if process.returncode:
@@ -107,25 +104,16 @@ def _tail(path, lines, start=0):
         return file.read().decode("utf-8", "replace").splitlines()[-lines:]
 
 
-@contextlib.contextmanager
-def claimed(output_dir: str | os.PathLike):
-    """Works alone below `output_dir`: waits while another command, or a run that outlived its command, does.
-
-    Yields the open file that stands for the claim. A process that inherits it keeps the claim until it ends, too.
-    """
-    with open(pathlib.Path(output_dir, _LOCK_FILE), "a", encoding="utf-8") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            logging.warning("Something of an earlier command still works in %s: waiting for its end.", output_dir)
-            fcntl.flock(file, fcntl.LOCK_EX)
-        yield file
+def drop_checkpoints(folder: pathlib.Path):
+    """Removes the checkpoints of a run, whose scores and reports stay."""
+    for path in [*folder.glob("model.ckpt-*"), folder / "checkpoint"]:
+        path.unlink(missing_ok=True)
 
 
 def made_with(path: str | os.PathLike) -> dict[str, Any]:
-    """Returns what `check_same` noted in the file, or {}."""
-    path = pathlib.Path(path)
-    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    """Returns what `check_same` noted in the file, or {}; raises ValueError where it is no such note."""
+    there = os.path.exists(path)
+    return read_object(path, "a note of what runs are made with", "name another `output_dir`") if there else {}
 
 
 def check_same(path: str | os.PathLike, now: Mapping[str, Any], more: str = ""):
@@ -137,14 +125,13 @@ def check_same(path: str | os.PathLike, now: Mapping[str, Any], more: str = ""):
         more: what else can be done, for the message.
 
     Raises:
-        ValueError: they were begun with something else: their scores would not be comparable.
+        ValueError: they were begun with something else: their results would not be comparable.
     """
     then = made_with(path)
-    known = [name for name in now if name in then]
-    if changes := [f"{name}: {then[name]!r} then, {now[name]!r} now" for name in known if then[name] != now[name]]:
+    if changed := changes(then, {name: now.get(name, value) for name, value in then.items()}):
         raise ValueError(
             f"All runs below one `output_dir` must be made with the same flags ({path}). "
-            f"Received {'; '.join(changes)}. Name another `output_dir`{more}."
+            f"Received {'; '.join(changed)}. Name another `output_dir`{more}."
         )
-    if len(known) < len(now):
+    if now.keys() - then.keys():
         write_text(path, json.dumps({**then, **now}, indent=2) + "\n")

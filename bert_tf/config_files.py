@@ -4,7 +4,7 @@ import os
 from typing import Any
 
 from bert_tf import families, keras_hub_names
-from bert_tf.files import read_object
+from bert_tf.json_files import read_object
 from bert_tf.lora import Lora
 
 TASK_FILE = "task.json"

@@ -11,7 +11,8 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from bert_tf.files import brief, read_list, read_object
+from bert_tf.files import brief
+from bert_tf.json_files import read_list, read_object
 from bert_tf.names import POOLINGS
 
 MODULES, PROMPTS = "modules.json", "config_sentence_transformers.json"

@@ -19,21 +19,23 @@ from tests.conftest import ROOT
 PACKAGE = ROOT / "bert_tf"
 # Modules that every room may import; among each other they do so as little as the table says.
 LEAVES = {"bert_tf", "child_programs", "child_runs", "config", "config_files", "families", "files", "folder_lock",
-          "greetings", "imports", "keras_hub_names", "keras_names", "lora", "memory_limits", "names", "processor",
-          "progress", "releases", "report", "sentence_files", "settings", "shards", "sizes", "workers"}  # fmt: skip
+          "greetings", "imports", "json_files", "keras_hub_names", "keras_names", "lora", "memory_limits", "names",
+          "processor", "progress", "releases", "report", "sentence_files", "settings", "shards", "sizes",
+          "workers"}  # fmt: skip
 # Room (a folder, or a module beside the folders) -> what it may import of us, besides its own modules and LEAVES.
 MAY_IMPORT = {
     "__main__": {"programs"},
     "bert_tf": {"keras_names"},
     "child_programs": set(),
-    "child_runs": {"child_programs", "files"},
+    "child_runs": {"child_programs", "files", "json_files", "settings"},
     "config": {"config_files", "families", "files", "lora"},
-    "config_files": {"families", "files", "keras_hub_names", "lora"},
+    "config_files": {"families", "json_files", "keras_hub_names", "lora"},
     "families": {"files", "sizes"},
     "files": set(),
     "folder_lock": set(),
     "greetings": {"imports"},
     "imports": set(),
+    "json_files": {"files"},
     "keras_hub_names": {"families"},
     "keras_names": {"imports"},
     "lora": set(),
@@ -43,7 +45,7 @@ MAY_IMPORT = {
     "progress": set(),
     "releases": {"families"},
     "report": set(),
-    "sentence_files": {"files", "names"},
+    "sentence_files": {"files", "json_files", "names"},
     "settings": set(),
     "shards": set(),
     "sizes": set(),
@@ -78,7 +80,7 @@ MAY_IMPORT = {
     },
     "jobs": {"data", "serving"},  # predict asks any SavedModel, as serving does
     "sklearn": {"analysis", "checkpoints", "data", "extraction", "model_files", "tasks", "training"},
-    "small": {"text", "tokenization"},  # what it trains it trains by the programs
+    "small": {"data", "text", "tokenization"},  # what it trains it trains by the programs
     "demo": set(),  # what it shows it starts as anybody would
     "doctor": set(),  # it must work where nothing else does
     "programs": {
@@ -94,6 +96,7 @@ FINER = {
     ("hub", "data"): {"bert_tf.data.features"},
     ("hub", "export"): {"bert_tf.export.saved_model"},
     ("teachers", "data"): {"bert_tf.data.features"},
+    ("small", "data"): {"bert_tf.data.pretraining.beside"},  # how many rows the records have
     ("glue", "tasks"): {"bert_tf.tasks.classification.problems"},
     ("export", "evaluation"): {"bert_tf.evaluation.results"},
     ("export", "training"): {"bert_tf.training.history"},  # what the model card says of a run

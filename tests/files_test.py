@@ -119,33 +119,6 @@ def test_a_full_disk_keeps_the_old_file(tmp_path, size):
     assert path.read_text() == "old" and os.listdir(tmp_path) == ["out.txt"]
 
 
-@pytest.mark.parametrize(
-    "text, words",
-    [
-        (b"[1]", "a list in place of an object; copy it again"),
-        (b"{", "Expecting property name"),
-        (b"\xff", "can't decode byte 0xff"),
-        (b'{"a": ' + b"[" * 51 + b"]" * 51 + b"}", "nested more than 50 levels deep"),
-        (b'{"a": ' + b"[" * 100_000, "maximum recursion depth"),
-        (b'{"a": "' + b"x" * 8 * 2**20 + b'"}', "8388617 bytes, which is too long"),
-    ],
-    ids=["list", "cut", "bytes", "nested", "deep", "long"],
-)
-def test_an_object_from_anywhere(tmp_path, text, words):
-    path = tmp_path / "a.json"
-    path.write_bytes(text)
-    with pytest.raises(ValueError, match=f"a.json must be a list of parts. Received: .*{words}"):
-        files.read_object(path, "a list of parts", "copy it again")
-    path.write_bytes(b'\xef\xbb\xbf{"a": ' + b"[" * 40 + b"]" * 40 + b"}")
-    assert list(files.read_object(path, "a list of parts", "copy it again")) == ["a"]
-
-
-def test_no_object_where_it_should_be(tmp_path):
-    for path, words in ((tmp_path, "a directory"), (tmp_path / "none", "no file")):
-        with pytest.raises(ValueError, match=f"must be a list of parts. Received: {words}; copy it again."):
-            files.read_object(path, "a list of parts", "copy it again")
-
-
 def test_what_a_message_says_of_a_value_is_short():
     assert files.brief([1, "two", {"three": None}]) == "[1, 'two', {'three': None}]"
     assert len(files.brief([["x" * 10_000] * 1000] * 1000)) == 600

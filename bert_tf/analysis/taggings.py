@@ -63,8 +63,8 @@ class Taggings(Judged):
     def _show_types(self, page, types, sides, pairs):
         names, place = [name or "(no type)" for name in types], {name: i for i, name in enumerate(types)}
         hits = [gold for gold, given in pairs if gold == given]
-        counts = [_count(each, place) for each in ([e for s in sides[0] for e in s], [e for s in sides[1] for e in s],
-                                                   hits)]  # fmt: skip
+        golds, givens = ([entity for each in side for entity in each] for side in sides)
+        counts = [_count(each, place) for each in (golds, givens, hits)]
         parts.label_rates(page, "type", names, Counts(*counts), _MICRO, "entities")
         found = Counter((kind_of(*pair), (pair[0] or pair[1]).type) for pair in pairs)
         with page.section("Kinds of errors"):

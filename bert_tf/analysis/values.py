@@ -6,6 +6,7 @@ import numpy as np
 
 from bert_tf.analysis import figures, parts
 from bert_tf.analysis.judged import Judged
+from bert_tf.evaluation.metrics import share_below
 from bert_tf.report import Page
 
 
@@ -30,7 +31,7 @@ class Values(Judged):
         """float [n], given less right; where only the order counts, of the shares of examples that lie below."""
         if self.is_same_scale:
             return self.given - self.gold
-        return _share_below(self.given) - _share_below(self.gold)
+        return share_below(self.given) - share_below(self.gold)
 
     @property
     def badness(self):
@@ -55,24 +56,20 @@ class Values(Judged):
                                    "the mean absolute error of that answer")])  # fmt: skip
             drawn = (self.gold, self.given, "right", self.given_name, self.is_same_scale)
             page.figure(None, lambda axes: figures.scatter(axes, *drawn), 3.2, label="Given against right numbers")
-        lengths, unit = self.examples.lengths, self.examples.unit
-        name = "absolute error" if self.is_same_scale else "places off"
-        numbers = {name: off, "mean error": errors}
-        shares = {} if self.is_same_scale else {name: off}
-        parts.by_length(page, self.examples, shares, {} if shares else numbers)
         if self.is_same_scale:
-            with page.section("Errors by length"):
-                page.figure(None, lambda axes: figures.residuals(axes, lengths, errors, unit), label="Errors by length")
+            parts.by_length(page, self.examples, {}, {"absolute error": off, "mean error": errors})
+            self._draw_by_length(page, errors)
+        else:
+            parts.by_length(page, self.examples, {"places off": off})
         note = "" if self.is_same_scale else "Places are the shares of all examples that lie below, in percent."
         columns = {"right": [f"{each:.4g}" for each in self.gold], self.given_name: [f"{v:.4g}" for v in self.given]}
         columns |= {"off by" if self.is_same_scale else "places off": list(map(self._off, errors))}
         parts.listed(page, "Greatest errors", self, self.in_order("errors")[: parts.MOST], columns, note)
 
+    def _draw_by_length(self, page, errors):
+        lengths, unit = self.examples.lengths, self.examples.unit
+        with page.section("Errors by length"):
+            page.figure(None, lambda axes: figures.residuals(axes, lengths, errors, unit), label="Errors by length")
+
     def _off(self, error):
         return f"{error:+.4g}" if self.is_same_scale else f"{100 * error:+.0f}"
-
-
-def _share_below(values):
-    """Returns float [n]: the share of values below each, ties counting half."""
-    ordered = np.sort(values)
-    return (np.searchsorted(ordered, values, "left") + np.searchsorted(ordered, values, "right")) / (2 * len(values))

@@ -14,6 +14,7 @@ from bert_tf.evaluation.bootstrap import (
     paired_bootstrap_of_sums,
 )
 from bert_tf.evaluation.entities import entities
+from bert_tf.evaluation.metrics import share_below
 
 Measure = Callable[["Answers", "Answers", int, int], Comparison]  # of two runs, samples and seed; the difference a - b
 
@@ -145,15 +146,9 @@ def _numbers(table):
     """Correlations ask for the order alone, and scales may differ, as those of cosines: so an answer is as good as its
     place among all answers is near to the right one's."""
     gold, given = table.numbers("label"), table.numbers("prediction")
-    goodness = -np.abs(_places_of(gold) - _places_of(given))
+    goodness = -np.abs(share_below(gold) - share_below(given))
     shown = table.columns["label"], table.columns["prediction"]
     return Answers(*shown, goodness, {}, (gold, given), is_right_or_wrong=False)
-
-
-def _places_of(values):
-    """Returns float [n]: the share of the values that lie below each; equal ones count half."""
-    ordered = np.sort(values)
-    return (np.searchsorted(ordered, values, "left") + np.searchsorted(ordered, values, "right")) / (2 * len(values))
 
 
 def _tags(table):

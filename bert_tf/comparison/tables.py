@@ -9,7 +9,8 @@ import numpy as np
 
 from bert_tf.config_files import task_in
 from bert_tf.evaluation.results import read_results
-from bert_tf.files import read_object, read_text
+from bert_tf.files import read_text
+from bert_tf.json_files import read_object
 
 _NAME = "eval_predictions"
 _RUN_FILE, _LABELS_FILE = "run.json", "labels.txt"

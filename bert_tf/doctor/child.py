@@ -11,10 +11,12 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from bert_tf.greetings import is_greeting
+
 PROBE = pathlib.Path(__file__).with_name("probe.py")
 STAGES = ("imports", "devices", "products")
 PATIENCE = 600.0  # seconds: on a slow disk the first import alone takes minutes
-_NOISE = ("WARNING: All log messages before", "I0000", "I tensorflow")
+_LEVEL = 1  # as TF_CPP_MIN_LOG_LEVEL counts: no information, which explains no end
 _TOLD = 300  # letters of what it said last
 
 
@@ -52,7 +54,7 @@ def ask(
         patience: seconds.
         environment: of the child; None: this process's.
     """
-    environment = {"TF_CPP_MIN_LOG_LEVEL": "1", **(os.environ if environment is None else environment)}
+    environment = {"TF_CPP_MIN_LOG_LEVEL": str(_LEVEL), **(os.environ if environment is None else environment)}
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "stages.jsonl")
         command = [sys.executable, "-P", os.fspath(PROBE), path, *stages]
@@ -63,7 +65,7 @@ def ask(
         except subprocess.TimeoutExpired as late:
             ending, said = f"no end within {patience:.0f} s", late.stdout or b""
         lines = tuple(_read(path))
-    return Report(lines, ending, _tail(said.decode("utf-8", "replace")))
+    return Report(lines, ending, _tail(said))
 
 
 def _read(path):
@@ -86,5 +88,6 @@ def _ending(status):
 
 
 def _tail(said):
-    lines = [line.strip() for line in said.splitlines() if line.strip() and not line.startswith(_NOISE)]
-    return " / ".join(lines)[-_TOLD:]
+    lines = [line for line in map(bytes.strip, said.splitlines()) if line]
+    told = [line.decode("utf-8", "replace") for line in lines if not is_greeting(line, _LEVEL, has_gpu=True)]
+    return " / ".join(told)[-_TOLD:]

@@ -11,6 +11,7 @@ from bert_tf import memory_limits, processor
 from bert_tf.doctor.findings import FAULT, NOTE, OK, WARNING, Finding
 from bert_tf.settings import command_line
 
+AVX_NEEDED = "take a processor, or a kind of virtual machine, with AVX: TensorFlow's wheels are built for it"
 _GB = 2**30
 _ENOUGH_MEMORY = 2 * _GB  # a small BERT trains in it
 _ENOUGH_DISK = 2 * _GB  # a few checkpoints of BERT-base, with the optimizer's numbers
@@ -31,8 +32,7 @@ def examine_processor(name: str, cores: int, sets: Collection[str], computes_bfl
         text += "; TensorFlow does not use those for bfloat16 here"
     values = {"cores": cores, "bfloat16": bfloat16, "int8": int8, "computes_bfloat16": computes_bfloat16}
     if platform.machine() in ("x86_64", "AMD64") and sets and "avx" not in sets:
-        remedy = "take a processor, or a kind of virtual machine, with AVX: TensorFlow's wheels are built for it"
-        return Finding("processor", FAULT, text, remedy, values)
+        return Finding("processor", FAULT, text, AVX_NEEDED, values)
     return Finding("processor", OK, text, values=values)
 
 

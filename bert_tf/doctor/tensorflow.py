@@ -7,9 +7,11 @@ from typing import Any
 from bert_tf import processor
 from bert_tf.doctor.child import Report
 from bert_tf.doctor.findings import FAULT, NOTE, OK, Finding
+from bert_tf.doctor.machine import AVX_NEEDED
 from bert_tf.doctor.packages import pip_install
 
 TENSORFLOW, TEXT = "tensorflow>=2.21,<2.22", "tensorflow-text>=2.21.1,<2.22"
+_WITH_CUDA = pip_install("tensorflow[and-cuda]>=2.21,<2.22")
 _AGAIN = pip_install("--force-reinstall", "--no-deps", "{}")
 # What an error says -> the remedy; the first that is found in it counts, in any case of letters.
 _REMEDIES = (
@@ -19,11 +21,11 @@ _REMEDIES = (
     (r"descriptors cannot|gencode|protobuf", pip_install("protobuf>=6.31.1,<7")),
     (r"_array_api|numpy\.core\.multiarray|compiled using numpy|numpy\.dtype size", pip_install("numpy>=1.26,<3")),
     (r"tf[_-]keras|legacy.keras|keras 2", "unset TF_USE_LEGACY_KERAS"),
-    (r"libcu|libnv|libcudnn", pip_install("tensorflow[and-cuda]>=2.21,<2.22")),
+    (r"libcu|libnv|libcudnn", _WITH_CUDA),
 )
 _DISTRIBUTIONS = {"google.protobuf": "protobuf", "tensorflow_text": TEXT, "tensorflow": TENSORFLOW}
 _OF_SIGNALS = {
-    "signal SIGILL": "take a processor, or a kind of virtual machine, with AVX: TensorFlow's wheels are built for it",
+    "signal SIGILL": AVX_NEEDED,
     "signal SIGKILL": "give the machine or the container more memory, 2 GB at least: Linux ends what takes more",
 }
 _PAYS = 1.2  # times float32's speed, from which another precision is worth a flag
@@ -101,12 +103,12 @@ def _cuda(line, card, gpus, hidden):
     if version.partition(".")[0].isdigit():
         least = _LEAST_DRIVERS.get(int(version.partition(".")[0]), 0)
     if not line["is_cuda_build"] or not card["driver"].partition(".")[0].isdigit():
-        return Finding("CUDA", FAULT, f"{text}: {built}", pip_install("tensorflow[and-cuda]>=2.21,<2.22"), values)
+        return Finding("CUDA", FAULT, f"{text}: {built}", _WITH_CUDA, values)
     if int(card["driver"].partition(".")[0]) < least:
         text += f": {built}, which needs driver {least} or later"
         return Finding("CUDA", FAULT, text, f"install NVIDIA's driver {least} or later", values)
     text += f": {built}, whose libraries are missing or of another version"
-    return Finding("CUDA", FAULT, text, pip_install("tensorflow[and-cuda]>=2.21,<2.22"), values)
+    return Finding("CUDA", FAULT, text, _WITH_CUDA, values)
 
 
 def examine_products(report: Report) -> Iterator[Finding]:

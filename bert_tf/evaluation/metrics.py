@@ -81,6 +81,12 @@ def share_of_commonest(labels: np.ndarray) -> float:
     return float(counts.max() / counts.sum()) if counts.size else float("nan")
 
 
+def share_below(values: np.ndarray) -> np.ndarray:
+    """Returns float [n]: the share of the values, float [n], that lie below each; equal ones count half."""
+    ordered = np.sort(values)
+    return (np.searchsorted(ordered, values, "left") + np.searchsorted(ordered, values, "right")) / (2 * len(values))
+
+
 def higher_is_better(name: str) -> bool:
     """Returns whether more of the metric is better, for "accuracy" and "eval_accuracy" alike; of an error it is not.
 

@@ -4,7 +4,7 @@ import math
 import os
 from typing import NamedTuple
 
-from bert_tf import files
+from bert_tf.json_files import read_json
 
 
 class Golds(NamedTuple):
@@ -30,7 +30,7 @@ def read_golds(path: str | os.PathLike) -> Golds:
     path = os.fspath(path)
     texts, version_2 = {}, False
     try:
-        for article in files.read_json(path)["data"]:
+        for article in read_json(path)["data"]:
             for question in (each for paragraph in article["paragraphs"] for each in paragraph["qas"]):
                 name, answers = question["id"], [answer["text"] for answer in question["answers"]]
                 if name in texts or not all(isinstance(text, str) for text in (name, *answers)):
@@ -72,7 +72,7 @@ def read_null_odds(path: str | os.PathLike) -> dict[str, float]:
 
 def _read_values(path, is_right, kind):
     path = os.fspath(path)
-    values = files.read_json(path)
+    values = read_json(path)
     if not isinstance(values, dict):
         raise ValueError(
             f"{path} must be one JSON object by question id. Received {type(values).__name__}; name another file."

@@ -64,6 +64,6 @@ def answering(task: str, folder: pathlib.Path, data_dir, others: Sequence[str]) 
     return [*command_line(values), *rest]
 
 
-def execute(flags: Sequence[str], folder: pathlib.Path, claim) -> bool:
+def execute(flags: Sequence[str], folder: pathlib.Path, claim: int) -> bool:
     """Runs run_classifier to its end, as `child_runs.execute` does; returns whether it ended well."""
     return child_runs.execute("run_classifier", flags, folder, claim)

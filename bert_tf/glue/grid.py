@@ -31,7 +31,7 @@ class Grid:
         others: further flags of run_classifier.
         runs: those that are wanted; others may be there from earlier commands.
         keep_all: whether the weights of all runs stay, not only those of each task's best.
-        claim: of `child_runs.claimed`.
+        claim: of `folder_lock.alone_in`.
         tables: of the user's own, by name.
     """
 
@@ -41,7 +41,7 @@ class Grid:
     others: Sequence[str]
     runs: Sequence[Run]
     keep_all: bool
-    claim: object
+    claim: int
     tables: dict[str, Table] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self):

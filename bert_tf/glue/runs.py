@@ -207,8 +207,7 @@ def drop_models(output_dir: str | os.PathLike, task: str):
     winners = best(results)
     for result in results:
         if result != winners[task]:
-            for path in [*result.folder.glob("model.ckpt-*"), result.folder / "checkpoint"]:
-                path.unlink(missing_ok=True)
+            child_runs.drop_checkpoints(result.folder)
 
 
 def made_with(output_dir: str | os.PathLike) -> dict:

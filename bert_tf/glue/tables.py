@@ -7,7 +7,7 @@ from typing import Any
 
 from bert_tf.data import glue
 from bert_tf.evaluation.bootstrap import METRICS
-from bert_tf.files import read_object
+from bert_tf.json_files import read_object
 
 # What a table's score is made of where it does not say so.
 _METRICS = {"single_label": ("accuracy",), "multi_label": ("f1",), "regression": ("pearson", "spearman")}

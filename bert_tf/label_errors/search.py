@@ -2,7 +2,6 @@
 
 import dataclasses
 import hashlib
-import json
 import pathlib
 import shutil
 from collections.abc import Callable, Mapping
@@ -11,9 +10,10 @@ from typing import Any
 import numpy as np
 from absl import logging
 
+from bert_tf.child_runs import check_same
 from bert_tf.data import tables
 from bert_tf.data.tables import Examples
-from bert_tf.files import atomic_open, read_object, write_text
+from bert_tf.files import atomic_open
 from bert_tf.label_errors import folds as folding
 from bert_tf.label_errors.confident import suspect
 from bert_tf.label_errors.listing import Findings
@@ -112,7 +112,8 @@ def start(directory: str, examples: Examples, folds: int, seed: int, identity: M
         _remove(folder)
     folder.mkdir(parents=True, exist_ok=True)
     texts = ["\n".join(folding.texts_of(examples, i)) for i in range(len(examples))]
-    _check_same(folder, {**identity, "folds": folds, "seed": seed, "examples": _digest(texts, examples.labels)})
+    made_with = {**identity, "folds": folds, "seed": seed, "examples": _digest(texts, examples.labels)}
+    check_same(folder / _FILE, made_with, ", or start over with `overwrite_output_dir`")
     _warn_of_rare(labels, given, folds)
     alike = groups(texts)
     return Search(folder, examples, labels, given, alike, folding.assign(given, alike, folds, seed))
@@ -122,19 +123,6 @@ def _remove(folder):
     if (folder / _FILE).exists():
         shutil.rmtree(folder / _FOLDS, ignore_errors=True)
         (folder / _FILE).unlink()
-
-
-def _check_same(folder, now):
-    path, now = folder / _FILE, json.loads(json.dumps(now, default=str))
-    if not path.exists():
-        write_text(path, json.dumps(now, indent=2) + "\n")
-        return
-    then = read_object(path, "what the folds were made with", "remove the folder")
-    if changed := [name for name in {**then, **now} if then.get(name) != now.get(name)]:
-        raise ValueError(
-            f"All folds must be made with the same flags and examples ({path}). Received other ones: "
-            f"{', '.join(changed)}; name another `output_dir`, or start over with `overwrite_output_dir`."
-        )
 
 
 def _digest(texts, labels):

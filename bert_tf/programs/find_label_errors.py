@@ -6,10 +6,12 @@ Writes label_errors.tsv, near_duplicates.tsv and label_errors.html into --output
 was. See docs/find_label_errors.md.
 """
 
+import os
 import sys
 
 from absl import logging
 
+from bert_tf import child_runs
 from bert_tf.flags.label_errors import ABOUT_MODELS, ABOUT_RUNS, OF_CLASSIFIER, SEARCH
 from bert_tf.programs import run_classifier
 from bert_tf.settings import Settings, command_line
@@ -26,11 +28,13 @@ def main(settings):
     from bert_tf.label_errors import listing, search
 
     _check(settings)
-    found = search.start(
-        settings.output_dir, _examples(settings), settings.folds, settings.seed, _identity(settings),
-        settings.overwrite_output_dir,
-    )  # fmt: skip
-    with alone_in(settings.output_dir):
+    examples = _examples(settings)
+    os.makedirs(settings.output_dir, exist_ok=True)
+    with alone_in(settings.output_dir):  # what begins anew removes what another search may be at
+        found = search.start(
+            settings.output_dir, examples, settings.folds, settings.seed, _identity(settings),
+            settings.overwrite_output_dir,
+        )  # fmt: skip
         findings = found.findings(_probabilities(settings, found))
         listing.write(settings.output_dir, findings)
     for sentence in listing.summary(findings):
@@ -89,7 +93,7 @@ def _train(settings, folder, are_pairs):
     Returns:
         the folder of that run, which is taken up again where it was interrupted.
     """
-    from bert_tf.glue import child, runs
+    from bert_tf.folder_lock import alone_in
     from bert_tf.label_errors import folds
 
     run = folder / _RUN
@@ -104,8 +108,8 @@ def _train(settings, folder, are_pairs):
         **({"text_column": ["text_a", "text_b"]} if are_pairs else {}),
     }
     flags = command_line({name: ",".join(v) if isinstance(v, list) else v for name, v in values.items()})
-    with runs.claimed(folder) as claim:
-        if not child.execute(flags, run, claim):
+    with alone_in(folder, wait=True) as claim:
+        if not child_runs.execute("run_classifier", flags, run, claim):
             logging.error("The same command goes on with this fold.")
             sys.exit(1)
     return run

@@ -12,8 +12,8 @@ import os
 from absl import logging
 
 from bert_tf.child_programs import resumable
-from bert_tf.child_runs import claimed
 from bert_tf.flags.glue import GLUE
+from bert_tf.folder_lock import alone_in
 
 FLAGS = GLUE
 TAKES_TEXTS = True  # the flags after `--`
@@ -33,7 +33,7 @@ def _make_grid(settings, others):
     runs = _plan(settings, others, tables)
     out = settings.output_dir
     os.makedirs(out, exist_ok=True)
-    with claimed(out) as claim:
+    with alone_in(out, wait=True) as claim:
         keep_all = settings.keep_models == "all"
         start = settings.init_checkpoint
         grid = glue_grid.Grid(out, settings.glue_dir, start, others, runs, keep_all, claim, tables)
@@ -92,7 +92,7 @@ def _only_report(settings, others):
             raise ValueError("--output_dir must hold many runs, without --glue_dir. Received one; give --compare.")
         _compared(settings)
         return
-    with claimed(out):
+    with alone_in(out, wait=True):
         results = glue_runs.all_finished(out)
         if not results:
             raise ValueError(f"--output_dir must hold runs. Received {out}, with none; give --glue_dir.")

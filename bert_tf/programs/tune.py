@@ -14,8 +14,9 @@ import os
 from absl import logging
 
 from bert_tf.child_programs import resumable
-from bert_tf.child_runs import check_others, check_same, claimed
+from bert_tf.child_runs import LOG_FILE, check_others, check_same
 from bert_tf.flags.tuning import TUNING
+from bert_tf.folder_lock import alone_in
 from bert_tf.programs.program import parse
 
 FLAGS = TUNING
@@ -56,7 +57,7 @@ def _search(settings, program, table, others):
     out, stages = settings.output_dir, Stages(settings.stages, settings.reduction_factor)
     folder = Folder(out, stages, settings.tuning_metric)
     os.makedirs(out, exist_ok=True)
-    with claimed(out) as claim:
+    with alone_in(out, wait=True) as claim:
         check_same(os.path.join(out, _NOTE_FILE), _made_with(settings, program, others))
         tuner = Tuner(program, others, epochs, trials, folder, settings.keep_models == "all", claim)
         tuner.run()
@@ -94,7 +95,7 @@ def _made_with(settings, program, others):
 
 def _conclude(tuner):
     for trial, stage in tuner.failed:
-        logging.warning("Failed: %s; its log: %s", trial, tuner.folder.of(trial, stage) / "log.txt")
+        logging.warning("Failed: %s; its log: %s", trial, tuner.folder.of(trial, stage) / LOG_FILE)
     best = tuner.best()
     if not best:
         raise ValueError(

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bert_tf.child_programs import shown, typed
+from bert_tf.data.pretraining.beside import number_of_rows
 from bert_tf.settings import Settings, command_line
 from bert_tf.small.plan import CHECKPOINTS, TRIAL_CHECKPOINTS, TRIAL_STEPS
 from bert_tf.small.recipe import Recipe, spread_layers
@@ -95,6 +96,10 @@ class Commands:
         if settings.teacher:
             steps["first weights"] = self._first_weights()
         return steps
+
+    def rows(self) -> dict[int, int]:
+        """Returns how many rows of each length the records have, once they are made."""
+        return {length: number_of_rows(self._record_file(length)) for length in self.recipe.row_lengths}
 
     def calibration(self) -> Command:
         """Returns the training of `TRIAL_STEPS` in each phase."""

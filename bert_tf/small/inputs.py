@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+from collections.abc import Mapping
 
 from bert_tf.config import EncoderConfig
 from bert_tf.names import MASK
@@ -26,6 +27,34 @@ def check(settings: Settings, recipe: Recipe):
         _check_vocabulary(settings.vocab_file)
     if settings.teacher:
         _check_teacher(settings.teacher, recipe)
+
+
+def check_vocabulary_size(size: int, path: str | os.PathLike, width: int):
+    """Raises ValueError where an encoder of this width cannot begin: its embeddings are made of how pieces neighbour.
+
+    Args:
+        size: pieces of the vocabulary.
+        path: where it lies.
+        width: of the encoder.
+    """
+    if size < width:
+        raise ValueError(
+            f"The vocabulary must have as many pieces as the encoder is wide, {width}. Received {size} in "
+            f"{os.fspath(path)}; begin in another `output_dir` with more text, of more different words, or with "
+            "another `vocab_file`."
+        )
+
+
+def check_rows(rows: Mapping[int, int], recipe: Recipe):
+    """Raises ValueError where the text is not enough for one step of a phase; `rows` are those of each length."""
+    for phase in recipe.phases:
+        if (there := rows[phase.row_length]) < phase.batch_size:
+            words = 3 * phase.batch_size * phase.row_length // 4  # of English; other languages have fewer
+            raise ValueError(
+                f"`input_file` must be text for one step at least, {phase.batch_size} rows of {phase.row_length} "
+                f"pieces, some {words:,} words. Received text for {there}; begin in another `output_dir` with more: a "
+                "useful encoder takes megabytes."
+            )
 
 
 def depth_of(teacher: str) -> int:

@@ -5,7 +5,9 @@ import json
 import pathlib
 from collections.abc import Collection, Mapping
 
-from bert_tf.files import brief, check_free, read_object, write_text
+from bert_tf.files import check_free, write_text
+from bert_tf.json_files import read_object
+from bert_tf.settings import changes
 
 JOURNAL_FILE = "steps.json"
 
@@ -42,12 +44,11 @@ class Journal:
             return cls(path, dict(run), {})
         values = read_object(path, "the record of pretrain_small", "name another `output_dir`, or remove it all")
         then = values.get("run", {})
-        for name in sorted(run.keys() - set(open_)):
-            if run[name] != then.get(name):
-                raise ValueError(
-                    f"`output_dir` must hold a run of the same settings, or none. Received {folder}, begun with "
-                    f"{name} {brief(then.get(name))}, and now {brief(run[name])}; name another, or remove it."
-                )
+        if changed := changes(then, {**run, **{name: then.get(name) for name in open_}}):
+            raise ValueError(
+                f"`output_dir` must hold a run of the same settings, or none. Received {folder}, with "
+                f"{'; '.join(changed)}; name another, or remove it."
+            )
         return cls(path, then, values.get("steps", {}))
 
     def is_done(self, step: str) -> bool:

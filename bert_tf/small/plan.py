@@ -6,9 +6,10 @@ import json
 import math
 import pathlib
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from bert_tf.files import read_object, write_text
+from bert_tf.files import write_text
+from bert_tf.json_files import read_object
 from bert_tf.small.recipe import Phase
 
 PLAN_FILE = "plan.json"
@@ -127,9 +128,16 @@ class Plan:
                 f"{path} must be a plan of pretrain_small. Received one that lacks {error}; name another `output_dir`."
             ) from error
 
-    def write(self, folder: pathlib.Path, phases: Sequence[Phase], commands: Sequence[str]):
-        """Writes it, for people too."""
-        parts = zip(phases, self.rates.rows_per_second, self.steps, strict=True)
+    def times_read(self, phases: Sequence[Phase], rows: Mapping[int, int]) -> list[float]:
+        """Returns how often each phase reads the text; `rows` are the records' of each length."""
+        pairs = zip(phases, self.steps, strict=True)
+        return [steps * phase.batch_size / rows[phase.row_length] for phase, steps in pairs]
+
+    def write(
+        self, folder: pathlib.Path, phases: Sequence[Phase], rows: Mapping[int, int], commands: Sequence[str]
+    ):
+        """Writes it, for people too; `rows` are the records' of each length."""
+        parts = zip(phases, self.rates.rows_per_second, self.steps, self.times_read(phases, rows), strict=True)
         values = {
             "minutes": self.minutes,
             "minutes_used": self.minutes_used,
@@ -141,8 +149,10 @@ class Plan:
                     "train_batch_size": phase.batch_size,
                     "rows_per_second": rate,
                     "num_train_steps": steps,
+                    "rows": rows[phase.row_length],
+                    "times_read": round(times, 3),
                 }
-                for phase, rate, steps in parts
+                for phase, rate, steps, times in parts
             ],
             "commands": list(commands),
         }

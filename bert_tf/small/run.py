@@ -100,7 +100,9 @@ class _Run:
             self._do(name, command, self._left)
         if commands.recipe.config is not None:
             size = len(Vocabulary.read(commands.vocab_file).pieces)
+            inputs.check_vocabulary_size(size, commands.vocab_file, commands.recipe.config["hidden_size"])
             EncoderConfig(vocab_size=size, **commands.recipe.config).save(commands.config_file)
+        inputs.check_rows(commands.rows(), commands.recipe)
         self._do("calibration", commands.calibration(), self._left)
 
     def _settle(self):
@@ -111,11 +113,16 @@ class _Run:
         rates = measure([json.loads(line) for line in history], phases, seconds)
         plan = Plan.of(phases, rates, self.minutes, self.journal.seconds)
         done = [step["command"] for step in self.journal.steps.values()]
-        plan.write(commands.folder, phases, [*done, str(commands.training(plan.steps))])
+        plan.write(commands.folder, phases, commands.rows(), [*done, str(commands.training(plan.steps))])
         logging.info(
             "Planned: %d steps in %.1f of %g minutes, of which %.1f are used.",
             *(sum(plan.steps), self.minutes - plan.minutes_used, self.minutes, plan.minutes_used),
         )
+        if (read := max(plan.times_read(phases, commands.rows()))) < 1:
+            logging.warning(
+                "The minutes suffice to read %.0f %% of the text. The rest cost time and gives nothing: with less in "
+                "`input_file` more of them are left for the training.", 100 * read,
+            )  # fmt: skip
         return plan
 
     def _left(self, name):
@@ -141,5 +148,6 @@ class _Run:
     def _too_few(self, name):
         return ValueError(
             f"`minutes` must be enough for all that comes before the training. Received {self.minutes:g}, which were "
-            f"over in the step {name!r}; give more, with which the same command goes on, or less text to `input_file`."
+            f"over in the step {name!r}; give more, with which the same command goes on, or begin in another "
+            "`output_dir` with less text."
         )

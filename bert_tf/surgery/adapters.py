@@ -20,7 +20,8 @@ from bert_tf.checkpoints.formats import SafetensorsFile
 from bert_tf.checkpoints.readers import merged
 from bert_tf.checkpoints.writers.description import write_labels
 from bert_tf.config_files import task_in
-from bert_tf.files import atomic_open, brief, read_object, whole_directory, write_text
+from bert_tf.files import atomic_open, brief, whole_directory, write_text
+from bert_tf.json_files import read_object
 from bert_tf.lora import NAMES, Lora, is_adapter
 from bert_tf.model_files import read_labels
 from bert_tf.surgery.model import Model

@@ -120,10 +120,9 @@ def _matches(pattern):
     matches = [pattern] if os.path.lexists(pattern) else glob.glob(pattern, recursive=True)
     paths = {path for match in matches for path in (files_below(match) if os.path.isdir(match) else [match])}
     if not paths:
-        raise ValueError(
-            f"Input must be files, folders or patterns that match some. Received {pattern!r}, which matches no file; "
-            "check its spelling."
-        )
+        empty = os.path.isdir(pattern)
+        why = "a folder that holds no file; put text there" if empty else "which matches no file; check its spelling"
+        raise ValueError(f"Input must be files, folders or patterns that match some. Received {pattern!r}, {why}.")
     return sorted(paths)
 
 

@@ -9,7 +9,8 @@ from typing import ClassVar
 import tensorflow as tf
 
 from bert_tf.families import Family, Template
-from bert_tf.files import brief, read_object, read_text, write_text
+from bert_tf.files import brief, read_text, write_text
+from bert_tf.json_files import read_object
 from bert_tf.tokenization import vocabulary as vocabularies
 from bert_tf.tokenization.base import BaseTokenizer, Pieces
 from bert_tf.tokenization.bpe import BytePairs, byte_symbols

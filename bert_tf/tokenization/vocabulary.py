@@ -11,7 +11,8 @@ from typing import Any
 
 from absl import logging
 
-from bert_tf.files import brief, read_object, write_text
+from bert_tf.files import brief, write_text
+from bert_tf.json_files import read_object
 from bert_tf.names import CLS, PAD, SEP, UNKNOWN
 
 _LARGEST, _MOST_PIECES = 32 * 2**20, 1_000_000  # bytes of a file; the largest vocabularies have half a million pieces

@@ -20,7 +20,8 @@ import tensorflow as tf
 
 import bert_tf
 from bert_tf.config import EncoderConfig
-from bert_tf.files import read_object, write_text
+from bert_tf.files import write_text
+from bert_tf.json_files import read_object
 from bert_tf.settings import Settings
 
 RUN_FILE = "run.json"

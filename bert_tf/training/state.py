@@ -12,6 +12,7 @@ from bert_tf.checkpoints import convert, heads, names, shapes, store
 from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.lora import is_adapter
 from bert_tf.progress import Stopwatch
+from bert_tf.settings import changes
 from bert_tf.training.layer_rates import top_layers
 from bert_tf.training.will_it_fit import available_memory, check_weights
 
@@ -102,11 +103,9 @@ def _changed(path, then, now):
             f"A run continues only from a checkpoint that it wrote itself. Received {path}, which holds no settings of "
             "a run; name another `output_dir`, or pass `overwrite_output_dir`."
         )
-    differing = [k for k in sorted(then | now) if then.get(k) != now.get(k)]
-    changes = [f"{k}: {then.get(k)!r} then, {now.get(k)!r} now" for k in differing]
     return (
-        f"A run continues only with the settings that it began with ({path}). Received {'; '.join(changes)}. "
-        "Name another `output_dir`, or pass `overwrite_output_dir` to begin anew."
+        f"A run continues only with the settings that it began with ({path}). Received "
+        f"{'; '.join(changes(then, now))}. Name another `output_dir`, or pass `overwrite_output_dir` to begin anew."
     )
 
 

@@ -7,6 +7,7 @@ import os
 import pathlib
 from collections.abc import Iterable, Mapping
 
+from bert_tf.child_runs import drop_checkpoints
 from bert_tf.evaluation.metrics import higher_is_better
 from bert_tf.evaluation.results import RESULTS_FILE, read_results
 from bert_tf.files import read_text, write_text
@@ -145,9 +146,9 @@ class Folder:
 
     def drop_models(self, results: Iterable[Result], keep: Result | None):
         """Removes the checkpoints of finished trials but for one."""
-        for folder in [result.folder for result in results if result != keep]:
-            for path in [*folder.glob("model.ckpt-*"), folder / "checkpoint"]:
-                path.unlink(missing_ok=True)
+        for result in results:
+            if result != keep:
+                drop_checkpoints(result.folder)
 
 
 def numbered(points: Iterable[Mapping[str, str]]) -> list[Trial]:

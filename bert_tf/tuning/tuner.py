@@ -33,7 +33,7 @@ class Tuner:
         trials: that are wanted.
         folder: where they lie, and by what they are judged.
         keep_all: whether the weights of all trials stay, not only those of the best.
-        claim: of `child_runs.claimed`.
+        claim: of `folder_lock.alone_in`.
     """
 
     program: str
@@ -42,7 +42,7 @@ class Tuner:
     trials: Sequence[Trial]
     folder: Folder
     keep_all: bool
-    claim: object
+    claim: int
 
     def __post_init__(self):
         self.failed = []

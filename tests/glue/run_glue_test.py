@@ -4,13 +4,9 @@ import dataclasses
 import json
 import pathlib
 import statistics
-import subprocess
-import sys
-import time
 
 import pytest
 
-from bert_tf.child_runs import claimed
 from bert_tf.data import glue
 from bert_tf.glue import child as glue_child
 from bert_tf.glue import grid as glue_grid
@@ -110,19 +106,6 @@ def test_one_folder_is_of_one_set_of_flags(tmp_path):
     glue_runs.check_same(tmp_path, {"flags": "--precision=float32", "glue_dir": "/a"})
     with pytest.raises(ValueError, match="Received flags: '--precision=float32' then, '' now.*another `output_dir`"):
         glue_runs.check_same(tmp_path, {"flags": "", "glue_dir": "/a"})
-
-
-def test_a_folder_is_claimed_by_one_until_its_children_end(tmp_path, caplog):
-    with claimed(tmp_path) as claim:
-        code = "import time; print('up', flush=True); time.sleep(0.7)"
-        child = subprocess.Popen(
-            [sys.executable, "-c", code], pass_fds=(claim.fileno(),), stdout=subprocess.PIPE, text=True
-        )
-        assert child.stdout.readline() == "up\n"
-    start = time.monotonic()
-    with caplog.at_level("WARNING"), claimed(tmp_path):  # its parent is done, it is not
-        assert time.monotonic() - start > 0.3
-    child.communicate()
 
 
 # What is run.

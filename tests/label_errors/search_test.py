@@ -7,7 +7,9 @@ import sys
 import numpy as np
 import pytest
 
+from bert_tf import child_runs
 from bert_tf.data.tables import Examples
+from bert_tf.folder_lock import alone_in
 from bert_tf.label_errors import folds as folding
 from bert_tf.label_errors import listing, search
 from bert_tf.programs import main
@@ -78,9 +80,9 @@ def test_folds_that_were_answered_are_not_answered_again(tmp_path):
 def test_other_examples_or_flags_start_over_or_are_refused(tmp_path):
     rows, answered = _noisy(), []
     _start(tmp_path, rows, rate=1.0).answer_folds(_oracle(answered))
-    with pytest.raises(ValueError, match=r"search.json\). Received other ones: rate; name another `output_dir`"):
+    with pytest.raises(ValueError, match=r"search.json\). Received rate: 1.0 then, 2.0 now. .* `overwrite_"):
         _start(tmp_path, rows, rate=2.0)
-    with pytest.raises(ValueError, match="Received other ones: examples"):
+    with pytest.raises(ValueError, match="Received examples: '"):
         _start(tmp_path, rows[1:], rate=1.0)
     _start(tmp_path, rows[1:], rate=1.0, anew=True).answer_folds(_oracle(answered))
     assert len(answered) == 8
@@ -147,6 +149,37 @@ def test_the_program_on_a_frozen_encoder(tmp_path, capsys, caplog, monkeypatch):
     assert "--init_checkpoint must name the weights" in caplog.text
 
 
+def test_the_program_has_run_classifier_train_on_each_fold(tmp_path, caplog, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["bert-tf"])
+    tiny.write_tsv(tmp_path / "train.tsv", _noisy())
+    answered, given, answer = [], [], _oracle([])
+
+    def execute(program, flags, folder, claim):
+        assert program in main.PROGRAMS
+        answered.append(folder.parent.name)
+        given.append(set(flags))
+        return len(answered) != 2 and bool(answer(folder.parent))  # the second fold's training fails at first
+
+    monkeypatch.setattr(child_runs, "execute", execute)
+    flags = ["--init_checkpoint=model", "--folds=2", "--fine_tune", "--learning_rate=3e-3"]
+    assert _run(tmp_path, *flags) == 1 and "The same command goes on with this fold." in caplog.text
+    assert _run(tmp_path, *flags) == 0
+    assert answered == ["1", "2", "2"]
+    assert all({"--do_train", "--do_predict", "--learning_rate=0.003"} < each for each in given)
+    assert len((tmp_path / "out" / "label_errors.tsv").read_text().splitlines()) == 3
+
+
+def test_what_another_search_is_at_is_not_removed(tmp_path, caplog, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["bert-tf"])
+    tiny.write_tsv(tmp_path / "train.tsv", _noisy())
+    _start(tmp_path / "out", _noisy(), folds=2).answer_folds(_oracle([]))
+    there = sorted(tmp_path.glob("out/**/*"))
+    with alone_in(tmp_path / "out"):
+        assert _run(tmp_path, "--init_checkpoint=model", "--folds=2", "--fine_tune", "--overwrite_output_dir") == 1
+    assert "must be written by one run at a time" in caplog.text
+    assert sorted(tmp_path.glob("out/**/*")) == there
+
+
 @pytest.mark.slow
 def test_the_program_fine_tunes_and_goes_on_where_it_was(tmp_path, caplog, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["bert-tf"])
@@ -161,7 +194,7 @@ def test_the_program_fine_tunes_and_goes_on_where_it_was(tmp_path, caplog, monke
         assert _run(tmp_path, *flags) == 0
     assert "Fold 2 of 2 is there already." in caplog.text
     assert _run(tmp_path, *flags, "--label_smoothing=0.1") == 1
-    assert "Received other ones: label_smoothing" in caplog.text
+    assert "Received label_smoothing: 0.0 then, 0.1 now. Name another" in caplog.text
 
 
 @pytest.mark.slow

@@ -53,7 +53,7 @@ def test_too_few_minutes_are_refused_and_the_message_says_how_many_are_enough(us
 def test_what_is_written_is_read_again(tmp_path):
     assert Plan.read(tmp_path) is None
     plan = Plan.of(PHASES, Rates(FAST, 10.0, 1.0), 10, 150.0)
-    plan.write(tmp_path, PHASES, ["bert-tf one", "bert-tf other"])
+    plan.write(tmp_path, PHASES, {32: 1000, 64: 500}, ["bert-tf one", "bert-tf other"])
     assert Plan.read(tmp_path) == plan
 
 

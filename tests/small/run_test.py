@@ -17,11 +17,11 @@ def make(tmp_path, monkeypatch):
     (tmp_path / "corpus").mkdir()
     (tmp_path / "corpus" / "a.txt").write_text("The film is a story. It is good.\n")
 
-    def run(fails=None, taught=False, seconds=None, **given):
+    def run(fails=None, taught=False, seconds=None, rows=10_000, **given):
         given = {"input_file": [str(tmp_path / "corpus")], "output_dir": str(tmp_path / "small"), "minutes": 10} | given
         recipe = support.recipe(taught)
         children = run.children = support.Children(recipe.phases, **seconds or {})
-        children.fails = fails
+        children.fails, children.rows = fails, rows
         return small_run.pretrain(support.settings(**given), recipe, children.execute, children.clock)
 
     run.folder = tmp_path / "small"
@@ -51,6 +51,7 @@ def test_the_plan_says_it_all(make):
     assert (plan["minutes"], round(plan["minutes_used"] * 60, 6), plan["start_seconds"]) == (10, 4.0, 0.0)
     assert plan["phases"][0] == {
         "max_seq_length": 16, "train_batch_size": 8, "rows_per_second": 80.0, "num_train_steps": 3576,
+        "rows": 10_000, "times_read": 2.861,
     }  # fmt: skip
     assert len(plan["commands"]) == 5 and "train_vocabulary" in plan["commands"][0]
     assert "--phases=16x3576@8,32x2384@4" in plan["commands"][-1]
@@ -59,7 +60,27 @@ def test_the_plan_says_it_all(make):
 def test_the_network_has_the_size_of_the_vocabulary(make):
     make()
     config = json.loads((make.folder / "work" / "bert_config.json").read_text())
-    assert config["vocab_size"] == len(tiny.VOCAB) and config["hidden_size"] == 32 and config["norm_first"]
+    assert config["vocab_size"] == len(support.VOCAB) and config["hidden_size"] == 32 and config["norm_first"]
+
+
+def test_text_for_no_step_is_refused_before_the_calibration(make):
+    with pytest.raises(ValueError, match="must be text for one step .*, 8 rows of 16 pieces.* for 7; begin in another"):
+        make(rows=7)
+    assert make.children.programs() == BEFORE
+
+
+def test_a_vocabulary_of_fewer_pieces_than_the_network_is_wide_is_refused(make, monkeypatch):
+    monkeypatch.setattr(support, "VOCAB", tiny.VOCAB)
+    with pytest.raises(ValueError, match=f"as the encoder is wide, 32. Received {len(tiny.VOCAB)} in .* more text"):
+        make()
+    assert make.children.programs() == BEFORE
+
+
+def test_text_that_is_not_read_to_its_end_is_told_of(make, caplog):
+    make()
+    assert "suffice to read" not in caplog.text
+    make(rows=100_000, output_dir=str(make.folder) + "-2")
+    assert "The minutes suffice to read 29 % of the text." in caplog.text
 
 
 def test_once_finished_nothing_is_done_again(make):

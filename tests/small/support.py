@@ -12,6 +12,7 @@ from bert_tf.small.recipe import Recipe
 from tests import tiny
 
 _TINY = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 64}
+VOCAB = (*tiny.VOCAB, *"01234567")  # more pieces than the network is wide
 _EXACT = {"deterministic": True}
 SMALL = {
     **recipes.SMALL,
@@ -57,13 +58,14 @@ class Children:
 
     Attributes:
         called: (program, its flags) of each call; a flag without a value is "".
+        rows: that the records of each length have.
         seconds: that each program takes.
         fails: the program that ends badly.
     """
 
     def __init__(self, phases, rates=(80.0, 40.0), **seconds):
         self.called, self.now, self.fails = [], 0.0, None
-        self.phases, self.rates, self.seconds = phases, rates, seconds
+        self.phases, self.rates, self.rows, self.seconds = phases, rates, 10_000, seconds
 
     def clock(self) -> float:
         return self.now
@@ -82,7 +84,11 @@ class Children:
         getattr(self, f"_{program}", lambda flags: None)(flags)
 
     def _train_vocabulary(self, flags):
-        pathlib.Path(flags["output_file"]).write_text("".join(f"{piece}\n" for piece in tiny.VOCAB), encoding="utf-8")
+        pathlib.Path(flags["output_file"]).write_text("".join(f"{piece}\n" for piece in VOCAB), encoding="utf-8")
+
+    def _create_pretraining_data(self, flags):
+        description = pathlib.Path(flags["output_file"].replace(".tfrecord", "_records.json"))
+        description.write_text(json.dumps({"rows": self.rows}), encoding="utf-8")
 
     def _run_pretraining(self, flags):
         folder = pathlib.Path(flags["output_dir"])

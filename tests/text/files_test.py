@@ -66,10 +66,13 @@ def test_finds_a_file_once_and_no_end_in_a_ring_of_links(folder):
     assert found(folder, "name[1].txt") == ["name[1].txt"]
 
 
-@pytest.mark.parametrize("pattern", ["nothing*", "missing.txt", "empty"])
-def test_a_pattern_without_files_is_named(folder, pattern):
+@pytest.mark.parametrize(
+    ("pattern", "why"),
+    [("nothing*", "which matches no file"), ("missing.txt", "which matches no file"), ("empty", "a folder that holds")],
+)
+def test_a_pattern_without_files_is_named(folder, pattern, why):
     (folder / "empty").mkdir()
-    with pytest.raises(ValueError, match=rf"Received '.*{pattern.replace('*', '.')}', which matches no file"):
+    with pytest.raises(ValueError, match=rf"Received '.*{pattern.replace('*', '.')}', {why}"):
         found(folder, "a.txt", pattern)
 
 

@@ -11,7 +11,7 @@ from bert_tf.checkpoints import names
 from bert_tf.checkpoints.writers.architectures import POOLER, Architecture, architecture_of
 from bert_tf.checkpoints.writers.description import HEAD_CLASS, write_json
 from bert_tf.checkpoints.writers.model import Model, Written
-from bert_tf.files import read_json
+from bert_tf.json_files import read_json
 
 WEIGHTS = "model.safetensors"
 _CLASSIFIER = "classifier/output_bias"

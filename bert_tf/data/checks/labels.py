@@ -50,6 +50,11 @@ def count_labels(sample: Sample) -> dict[str, int]:
     return dict(collections.Counter(labels))
 
 
+def is_number(name: str) -> bool:
+    """Says whether a cell holds a number, written without an exponent."""
+    return name.strip().lstrip("+-").replace(".", "", 1).isdecimal()
+
+
 def _spellings(sample, counts):
     groups = collections.defaultdict(list)
     for name in sorted(counts, key=lambda name: (-counts[name], name)):
@@ -71,7 +76,7 @@ def _spellings(sample, counts):
 
 
 def _too_many(sample, counts):
-    numbers = all(map(_is_number, counts))
+    numbers = all(map(is_number, counts))
     remedy = ", or say `problem_type=regression` if they are scores" if numbers else ""
     return Finding(
         "many_labels",
@@ -111,7 +116,3 @@ def _listed(counts):
 
 def _plain(name):
     return "".join(unicodedata.normalize("NFKC", name).casefold().split())
-
-
-def _is_number(name):
-    return name.strip().lstrip("+-").replace(".", "", 1).isdecimal()

@@ -8,6 +8,7 @@ from bert_tf import files
 from bert_tf.data import separators
 from bert_tf.data.checks import findings
 from bert_tf.data.checks.findings import Finding, lines, share
+from bert_tf.data.checks.labels import is_number
 from bert_tf.data.checks.samples import Sample
 from bert_tf.data.column_names import names_in
 from bert_tf.data.rows import Column, extension_of
@@ -160,7 +161,7 @@ def _row_as_header(sample):
 def _is_target(cell, sample):
     if sample.labels is not None:
         return any(cell in sample.names(i) for i in range(len(sample)))
-    return cell.strip().lstrip("+-").replace(".", "", 1).isdecimal()
+    return is_number(cell)
 
 
 def _is_name(cell):

@@ -10,7 +10,8 @@ import os
 from collections.abc import Iterable
 
 from bert_tf.data.pretraining.origin import Origin, fingerprint
-from bert_tf.files import brief, files_below, read_object
+from bert_tf.files import brief, files_below
+from bert_tf.json_files import read_object
 from bert_tf.shards import set_name
 from bert_tf.tokenization.vocabulary import VOCAB_FILE, Vocabulary
 
@@ -66,6 +67,19 @@ def check_whole(paths: list[str]):
                 f"{path} must have {whole[source]:,} bytes, as {source} says. Received {size:,}: it was cut short, or "
                 f"made anew without what lies beside it; copy it again, make all anew, or take {source} away."
             )
+
+
+def number_of_rows(path: str | os.PathLike) -> int:
+    """Returns how many rows the record files of one output have together, of which `path` is one.
+
+    Raises:
+        ValueError: the description beside them does not say.
+    """
+    source = set_name(os.fspath(path)) + DESCRIPTION
+    rows = read_object(source, _KIND, _REMEDY).get("rows")
+    if not isinstance(rows, int):
+        raise ValueError(f'{source} must say in "rows" how many there are. Received: {brief(rows)}; {_REMEDY}.')
+    return rows
 
 
 def vocabulary_of(path: str, origin: Origin) -> str | None:

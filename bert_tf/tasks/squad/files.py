@@ -4,8 +4,8 @@ import dataclasses
 import os
 import re
 
-from bert_tf import files
 from bert_tf.data.rows import excerpt
+from bert_tf.json_files import read_json
 
 _SURROGATES = re.compile("[\ud800-\udfff]")  # half an emoji, as in "\\ud83d": legal JSON but no Unicode text
 
@@ -59,7 +59,7 @@ def read_squad(path: str | os.PathLike, with_answers: bool) -> SquadExamples:
     path = os.fspath(path)
     examples = SquadExamples([], [], [], [], [], path, [])
     seen = {}
-    for a, article in enumerate(_get(files.read_json(path, "JSON in SQuAD's format"), "data", list, path)):
+    for a, article in enumerate(_get(read_json(path, "JSON in SQuAD's format"), "data", list, path)):
         for p, paragraph in enumerate(_get(article, "paragraphs", list, _place(path, a))):
             context = _get(paragraph, "context", str, _place(path, a, p))
             for q, question in enumerate(_get(paragraph, "qas", list, _place(path, a, p))):
