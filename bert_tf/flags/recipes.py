@@ -50,7 +50,7 @@ RECIPES = {
 # the steps, rows of a step).
 SMALL = {
     "phases": ((32, 0.6, 64), (64, 0.4, 64)),
-    "warmup_share": 0.03,
+    "warmup_steps": 150,
     "config": {
         "hidden_size": 256,
         "num_hidden_layers": 4,
@@ -78,7 +78,7 @@ SMALL_VOCABULARY = 30_000  # pieces: with fewer, many of the words that a task t
 # The same with --teacher: a student that begins as four of the teacher's layers.
 SMALL_TAUGHT = {
     "phases": ((64, 1.0, 32),),
-    "warmup_share": 0.05,
+    "warmup_steps": 150,
     "layers": 4,
     "records": SMALL["records"],
     "pretraining": {

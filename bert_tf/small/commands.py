@@ -141,7 +141,7 @@ class Commands:
             **self._begins_as(),
             **self._case(),
             "phases": ",".join(f"{phase.row_length}x{count}@{phase.batch_size}" for phase, count in phases),
-            "num_warmup_steps": max(1, round(recipe.warmup_share * total)),
+            "num_warmup_steps": max(1, min(recipe.warmup_steps, total // 5)),
             **self._masks(),
             **recipe.pretraining,
             "precision": settings.precision,

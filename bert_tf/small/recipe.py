@@ -28,7 +28,8 @@ class Recipe:
 
     Attributes:
         phases: of the training, in order; their shares add up to 1.
-        warmup_share: share of the steps in which the rate rises.
+        warmup_steps: in which the rate rises: with a few dozen a network stands still for hundreds of steps afterwards.
+            Of short runs it is a fifth at most.
         records: flags of create_pretraining_data, for rows of every length.
         pretraining: flags of run_pretraining.
         config: fields of `EncoderConfig` but for vocab_size; None: the network is made of the teacher's layers.
@@ -36,7 +37,7 @@ class Recipe:
     """
 
     phases: Sequence[Phase]
-    warmup_share: float
+    warmup_steps: int
     records: Mapping[str, Any]
     pretraining: Mapping[str, Any]
     config: Mapping[str, Any] | None = None

@@ -7,6 +7,7 @@ import pytest
 from bert_tf.flags import recipes
 from bert_tf.settings import Settings
 from bert_tf.small.commands import Commands
+from bert_tf.small.plan import TRIAL_STEPS
 from bert_tf.small.recipe import Recipe
 from tests.small import support
 
@@ -40,7 +41,7 @@ def test_a_vocabulary_is_learned_and_records_are_made_of_each_length():
     assert list(steps) == ["vocabulary", "records of 16", "records of 32"]
     vocabulary, short, long = (step.words()[3:] for step in steps.values())
     assert vocabulary == [
-        "train_vocabulary", "--input_file=corpus/,more.txt", "--output_file=small/work/vocab.txt", "--vocab_size=8000",
+        "train_vocabulary", "--input_file=corpus/,more.txt", "--output_file=small/work/vocab.txt", "--vocab_size=30000",
     ]  # fmt: skip
     assert {"--max_seq_length=16", "--vocab_file=small/work/vocab.txt", "--dynamic_masking"} < set(short)
     assert set(short) ^ set(long) == {
@@ -55,7 +56,7 @@ def test_the_training_reads_what_was_made_and_the_recipe():
     assert {
         "--input_file=small/work/records-16.tfrecord,small/work/records-32.tfrecord", "--output_dir=small",
         "--do_train", "--bert_config_file=small/work/bert_config.json", "--vocab_file=small/work/vocab.txt", "--seed=3",
-        "--phases=16x600@8,32x400@4", "--num_warmup_steps=30", "--max_predictions_per_seq=5", "--masked_lm_prob=0.3",
+        "--phases=16x600@8,32x400@4", "--num_warmup_steps=150", "--max_predictions_per_seq=5", "--masked_lm_prob=0.3",
         "--save_checkpoints_steps=50", "--precision=float32", "--deterministic", "--dropout_prob=0.0",
     } < set(words)  # fmt: skip
     assert not [word for word in words if "eval" in word or "lower" in word]
@@ -67,6 +68,7 @@ def test_the_calibration_is_the_training_but_for_its_length_and_place():
     differ = {name for name in training.flags if training.flags[name] != trial.flags[name]}
     assert differ == {"output_dir", "phases", "num_warmup_steps", "save_checkpoints_steps"}
     assert trial.flags.keys() == training.flags.keys() and trial.anew == trial.flags["output_dir"]
+    assert trial.flags["num_warmup_steps"] == 2 * TRIAL_STEPS // 5, "of short runs it is a fifth"
 
 
 def test_held_out_text_becomes_records_of_the_last_length():
