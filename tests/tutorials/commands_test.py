@@ -2,7 +2,7 @@
 
 import pathlib
 import re
-import shutil
+import signal
 import socket
 
 import pytest
@@ -13,9 +13,9 @@ from tests.tutorials.shell import Shell
 
 PAGES = {page.stem: page for page in pages.pages("bash")}
 WEIGHTS = "demo/weights/minilm"  # where the pages expect a model
-FAST = ()  # what the other pages do takes longer
+FAST = ()  # the others take longer
 # Why blocks of the pages are not run here. There is no other reason.
-REASONS = {"makes the environment", "fetches the weights"}
+REASONS = {"makes the environment", "fetches the weights", "needs docker", "trains for 45 minutes"}
 
 
 def model(folder, text):
@@ -40,18 +40,31 @@ def _is_free(port):
         return tried.connect_ex(("localhost", port)) != 0
 
 
-def check(name, folder, with_weights, tolerance=0.0):
+@pytest.fixture(scope="module")
+def process():
+    with Shell() as shell:
+        yield shell
+
+
+@pytest.fixture
+def shell(process, tmp_path):
+    """A shell in a folder of its own."""
+    process.folder = tmp_path
+    yield process
+    process.stop()
+
+
+def check(shell, text, with_weights, tolerance=0.0):
     """Runs a page and holds what it prints against what it shows, lines that go by the weights `with_weights` alone."""
-    with Shell(folder) as shell:
-        for block in commands.blocks(on_free_ports(PAGES[name].read_text(encoding="utf-8"))):
-            if block.not_run:
-                assert block.not_run in REASONS
-            elif block.sign:
-                shell.stay(block.text, block.sign)
-            else:
-                check_block(shell.run(block.text), block, with_weights, tolerance)
-        for status, log in shell.stop():
-            assert status == 0, log
+    for block in commands.blocks(on_free_ports(text)):
+        if block.not_run:
+            assert block.not_run in REASONS
+        elif block.sign:
+            shell.stay(block.text, block.sign)
+        else:
+            check_block(shell.run(block.text), block, with_weights, tolerance)
+    for status, log in shell.stop():
+        assert status == 0, log
 
 
 def check_block(ended, block, with_weights, tolerance):
@@ -144,18 +157,39 @@ def test_what_a_page_shows_is_what_was_printed(shown, printed, is_match):
     assert commands.matches(shown, printed, tolerance=0.03) == is_match
 
 
-def test_a_shell_runs_programs_as_a_terminal_does(tmp_path):
+def test_a_shell_runs_programs_as_a_terminal_does(shell, tmp_path):
     """Words, folder, streams, pipes and statuses are those of bash; what stays is ended by SIGTERM."""
-    with Shell(tmp_path) as shell:
-        blocks = commands.blocks(MADE_UP)
-        check_block(shell.run(blocks[1].text), blocks[1], True, 0.03)
-        check_block(shell.run(blocks[2].text), blocks[2], True, 0.03)
-        with pytest.raises(AssertionError, match="one 0.50"):
-            check_block(shell.run(blocks[1].text), blocks[1], True, 0.0)
-        ended = shell.run("mkdir a; cd a; bert-tf --version | tee it; bert-tf nothing || echo $?")
-        assert ended.stdout.startswith("bert_tf ") and ended.stdout.endswith("\n1\n") and "Received 'nothing'" in ended.stderr
-        assert (tmp_path / "a" / "it").read_text() in ended.stdout
-        shell.stay("python -uc 'import time; print(\"begun\"); time.sleep(3600)'", "begun")
-        assert shell.stop() == [(-15, "begun\n")]
-        with pytest.raises(AssertionError, match="gone"):
-            shell.stay("echo gone", "never said")
+    _, prints, fails = commands.blocks(MADE_UP)
+    check_block(shell.run(prints.text), prints, True, 0.03)
+    check_block(shell.run(fails.text), fails, True, 0.03)
+    with pytest.raises(AssertionError, match="one 0.50"):
+        check_block(shell.run(prints.text), prints, True, 0.0)
+    ended = shell.run("mkdir a; cd a; bert-tf --version | tee it; bert-tf nothing || echo $?")
+    assert ended.stdout == (tmp_path / "a" / "it").read_text() + "1\n" and ended.stdout.startswith("bert_tf ")
+    assert "Received 'nothing'" in ended.stderr
+    shell.stay("python -uc 'import time; print(\"begun\"); time.sleep(3600)'", "begun")
+    assert shell.stop() == [(-signal.SIGTERM, "begun\n")]
+    with pytest.raises(AssertionError, match="gone"):
+        shell.stay("echo gone", "never said")
+
+
+@pytest.mark.parametrize("name", FAST)
+def test_a_page_runs_as_it_is_written(name, shell, tmp_path):
+    text = PAGES[name].read_text(encoding="utf-8")
+    model(tmp_path, text)
+    check(shell, text, with_weights=False)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(PAGES.keys() - {*FAST}))
+def test_a_longer_page_runs_as_it_is_written(name, shell, tmp_path):
+    test_a_page_runs_as_it_is_written(name, shell, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_prints_what_it_says(name, shell, tmp_path, minilm):
+    """With the weights of the demo, and numbers within 0.03, as machines differ."""
+    (tmp_path / WEIGHTS).parent.mkdir(parents=True)
+    (tmp_path / WEIGHTS).symlink_to(pathlib.Path(minilm).resolve())
+    check(shell, PAGES[name].read_text(encoding="utf-8"), with_weights=True, tolerance=0.03)

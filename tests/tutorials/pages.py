@@ -1,7 +1,7 @@
 """The tutorials in Python, cut into cells: to be run, and to be written as notebooks (`make notebooks`).
 
-A page is Markdown; those of docs/tutorials that have Python are meant, the others are for the shell (commands.py). A block of ```python is a cell of code, and a block of ```text right after it is what it printed;
-all else is prose.
+A page is Markdown; those of docs/tutorials that have Python are meant, the others are for the shell (commands.py). A
+block of ```python is a cell of code, and a block of ```text right after it is what it printed; all else is prose.
 """
 
 import contextlib

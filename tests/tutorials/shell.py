@@ -42,10 +42,10 @@ _PRELOADED = ("tensorflow_text", "bert_tf.programs.program", "bert_tf.programs.f
 
 
 class Shell:
-    """Runs bash in a folder; to be used in a `with`."""
+    """Runs bash in `folder`, which may be set anew; to be used in a `with`."""
 
-    def __init__(self, folder):
-        self.folder, self.staying = folder, []
+    def __init__(self):
+        self.folder, self.staying = None, []
         self.place = pathlib.Path(tempfile.mkdtemp(prefix="sh"))  # a socket's path must be short
         self.control, other = processes.pipe()
         self.process = processes.start(_serve, str(self.place / "socket"), other)
