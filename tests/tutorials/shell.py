@@ -59,7 +59,8 @@ class Shell:
 
     def run(self, text: str) -> subprocess.CompletedProcess:
         """Runs lines of bash, up to the first that fails."""
-        return subprocess.run(["bash", "-e", "-o", "pipefail", "-c", text], **self._settings())
+        command = ["bash", "-e", "-o", "pipefail", "-c", text]
+        return subprocess.run(command, timeout=processes.LIMIT_S, **self._settings())
 
     def stay(self, text: str, sign: str):
         """Starts one command, and returns once a line of its log has `sign`; it runs on until the shell ends.
