@@ -5,6 +5,7 @@ import pathlib
 import re
 import signal
 import socket
+import string
 
 import pytest
 
@@ -19,10 +20,11 @@ REASONS = {"makes the environment", "fetches the weights", "needs docker", "trai
 
 
 def model(folder, text):
-    """Writes a tiny model where pages expect one, whose vocabulary has all words of a page, so that none is [UNK]."""
-    words = sorted(set(re.findall(r"[a-z]+|[0-9]+|[^\w\s]", text.lower())) - {*tiny.VOCAB})
-    letters = [f"{start}{letter}" for start in ("", "##") for letter in "abcdefghijklmnopqrstuvwxyz0123456789"]
-    vocab = [*tiny.VOCAB, *words, *(piece for piece in letters if piece not in {*words, *tiny.VOCAB})]
+    """Writes a tiny model where pages expect one; its vocabulary has all words of a page, long ones in two pieces."""
+    words = sorted(set(re.findall(r"[a-z]+|[0-9]+|[^\w\s]", text.lower())))
+    pieces = [piece for word in words for piece in ([word] if len(word) < 7 else [word[:5], f"##{word[5:]}"])]
+    letters = [f"{start}{letter}" for start in ("", "##") for letter in string.ascii_lowercase + string.digits]
+    vocab = list(dict.fromkeys([*tiny.VOCAB, *pieces, *letters]))
     place = tiny.checkpoint(folder / WEIGHTS, vocab=vocab, vocab_size=len(vocab), max_position_embeddings=512)
     sentence_folders.write(place)
 
