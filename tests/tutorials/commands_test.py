@@ -138,7 +138,7 @@ def test_blocks():
     left_out, prints, fails = commands.blocks(MADE_UP)
     assert left_out == commands.Block(4, "docker run it\n", [], "needs docker")
     assert prints.shown == [commands.Shown("one 0.50\ntwo\n", True), commands.Shown("three\n", False)]
-    assert fails.status == 1 and fails.line == 26
+    assert fails.status == 1 and fails.line == 27
     with pytest.raises(ValueError, match="Line 3: a block must be bash, or text behind it. Received: 'python'"):
         commands.blocks("\n```python\n1\n```\n")
     with pytest.raises(ValueError, match="Line 3: a comment before commands .* Received: perhaps."):
