@@ -17,7 +17,7 @@ _LEFT = {
     "predictions.json": "the answers by question",
     "adapter": "the adapters alone",
     "generator": "the generator, a model too",
-    "report.html": "the curves of the run",
+    "report.html": "the page of the run",
 }
 
 

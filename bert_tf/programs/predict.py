@@ -5,6 +5,8 @@
 A run that was killed goes on where it was; --num_workers and --runner share the work out.
 """
 
+import logging as standard_logging
+
 from absl import logging
 
 from bert_tf.flags.jobs import PREDICT
@@ -17,6 +19,7 @@ def main(settings):
     """Writes the answers."""
     from bert_tf.jobs.exported import find_model
 
+    standard_logging.getLogger("tensorflow").setLevel(standard_logging.ERROR)  # it tells of files that it reads
     model = find_model(settings.model, settings.signature, settings.batch_size)
     columns = settings.text_column or [each.name for each in model.inputs]
     if len(columns) != len(model.inputs):

@@ -45,7 +45,7 @@ def test_what_is_there_is_told(told, tmp_path):
     where, words, command = told(
         ending.tell_next_of_task, output_dir=os.fspath(tmp_path), export_dir=None, do_export=False
     )
-    files = "model.ckpt-24 (the model), eval_results.txt (the scores), report.html (the curves of the run)"
+    files = "model.ckpt-24 (the model), eval_results.txt (the scores), report.html (the page of the run)"
     assert where == f"In {tmp_path}: {files}" and words == "To export it for a server"
     settings = _check(command, "export")
     assert (settings.model, settings.export_dir) == (os.fspath(tmp_path), os.fspath(tmp_path / "export"))

@@ -1,7 +1,7 @@
-"""The pages of docs/tutorials, cut into cells: to be run, and to be written as notebooks (`make notebooks`).
+"""The tutorials in Python, cut into cells: to be run, and to be written as notebooks (`make notebooks`).
 
-A page is Markdown. A block of ```python is a cell of code, and a block of ```text right after it is what it printed;
-all else is prose.
+A page is Markdown; those of docs/tutorials that have Python are meant, the others are for the shell (commands.py). A
+block of ```python is a cell of code, and a block of ```text right after it is what it printed; all else is prose.
 """
 
 import contextlib
@@ -23,9 +23,9 @@ class Cell(NamedTuple):
     output: str = ""
 
 
-def pages() -> list[pathlib.Path]:
-    """Returns the pages, sorted."""
-    return sorted(FOLDER.glob("*.md"))
+def pages(language: str = "python") -> list[pathlib.Path]:
+    """Returns the pages with code in a language, sorted."""
+    return [page for page in sorted(FOLDER.glob("*.md")) if f"```{language}\n" in page.read_text(encoding="utf-8")]
 
 
 def cells(page: pathlib.Path) -> list[Cell]:

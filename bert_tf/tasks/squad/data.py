@@ -67,8 +67,8 @@ def score(examples: SquadExamples, answers: list[Answers], threshold: float | No
     """
     try:
         golds = squad_files.read_golds(examples.path)
-    except ValueError as error:  # its format is right, so it lacks answers
-        logging.info("Not scored: %s", error)
+    except ValueError:  # it was read as questions, so it is answers that are missing
+        logging.info("Not scored: not every question of %s comes with answers.", examples.path)
         return {}
     if not any(golds.texts.values()):
         return {}

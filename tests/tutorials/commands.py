@@ -1,0 +1,106 @@
+"""The tutorials for the shell: pages of docs/tutorials whose blocks of commands run in order, in one folder.
+
+A block of ```bash is run as it stands. A block of ```text shows lines that the block of commands before it printed:
+all of them, with a line of three dots where some are left out. A comment before a block, which no reader sees, says
+what a test must know:
+
+    <!-- not run: needs docker -->       why this block cannot be run in a test
+    <!-- status 1 -->                    the block ends with this status, and not with 0
+    <!-- stays until: gRPC on -->        one command that goes on while the next blocks run; these wait for the words
+    <!-- by the weights -->              what is printed depends on the weights: it is compared with MiniLM's alone
+"""
+
+import re
+from typing import NamedTuple
+
+_FENCE = re.compile(r"^(?:<!-- ([^\n]*) -->\n+)?```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_MARK = re.compile(r"not run: (?P<not_run>.+)|status (?P<status>\d+)|stays until: (?P<sign>.+)")
+BY_THE_WEIGHTS = "by the weights"
+_NUMBER = re.compile(r"-?\d+\.\d+(?:e-?\d+)?")
+_TIME = re.compile(r"^\d\d:\d\d:\d\d ")
+_OF_TENSORFLOW = re.compile(r"[IWEF]\d{4} \d\d:\d\d:")  # lines of its libraries, left out where we start it ourselves
+PORTS = ("8500", "8501")  # what pages ask on; a test puts free ones in their place
+
+
+class Shown(NamedTuple):
+    """Lines that a page says are printed."""
+
+    text: str
+    by_the_weights: bool
+
+
+class Block(NamedTuple):
+    """Commands of a page.
+
+    Attributes:
+        line: of the page, on which they begin.
+        text: bash.
+        shown: what they print, as far as the page shows it.
+        not_run: why they cannot be run in a test; None: they are run.
+        status: that they end with.
+        sign: words in the log of a command that runs on; None: it comes to its end.
+    """
+
+    line: int
+    text: str
+    shown: list[Shown]
+    not_run: str | None = None
+    status: int = 0
+    sign: str | None = None
+
+
+def blocks(text: str) -> list[Block]:
+    """Returns the blocks of commands of a page's text, in order.
+
+    Raises:
+        ValueError: a block of another kind, one of output before all commands, or a comment that means nothing.
+    """
+    found = []
+    for match in _FENCE.finditer(text):
+        mark, language, content = match.groups()
+        line = text.count("\n", 0, match.start(3)) + 1
+        if language == "bash":
+            found.append(Block(line, content, [], **_marks(mark, line)))
+        elif language == "text" and found and mark in (None, BY_THE_WEIGHTS):
+            found[-1].shown.append(Shown(content, mark is not None))
+        else:
+            raise ValueError(f"Line {line}: a block must be bash, or text behind it. Received: {language!r}, {mark!r}.")
+    return found
+
+
+def _marks(mark, line):
+    if mark is None:
+        return {}
+    if not (match := _MARK.fullmatch(mark)):
+        raise ValueError(f"Line {line}: a comment before commands must be one that means something. Received: {mark}.")
+    given = {name: value for name, value in match.groupdict().items() if value}
+    return {name: int(value) if name == "status" else value for name, value in given.items()}
+
+
+def matches(shown: str, printed: str, tolerance: float = 0.0) -> bool:
+    """Says whether lines that a page shows are those that were printed.
+
+    Args:
+        shown: lines; one of three dots stands for any lines, also none.
+        printed: all that was printed. Spaces at the ends of lines, and the time of day at their starts, are no matter.
+        tolerance: how far numbers with a point may be from each other.
+    """
+    pattern, lines = _lines(shown), _lines(printed)
+    reached = {0}  # how many of the printed lines the lines so far may stand for
+    for line in pattern:
+        if line == "...":
+            reached = set(range(min(reached, default=len(lines) + 1), len(lines) + 1))
+        else:
+            reached = {at + 1 for at in reached if at < len(lines) and _alike(line, lines[at], tolerance)}
+    return len(lines) in reached
+
+
+def _lines(text):
+    return [_TIME.sub("", line.rstrip()) for line in text.rstrip().split("\n") if not _OF_TENSORFLOW.match(line)]
+
+
+def _alike(one, other, tolerance):
+    """Says whether two lines are the same but for their numbers with a point, and these near each other."""
+    ours, theirs = ([float(number) for number in _NUMBER.findall(line)] for line in (one, other))
+    words = {" ".join(_NUMBER.sub("#", line).split()) for line in (one, other)}
+    return len(words) == 1 and all(abs(a - b) <= tolerance for a, b in zip(ours, theirs, strict=True))
