@@ -2,11 +2,12 @@
 
     .venv/bin/python -m tools.docs.tables      # writes the tables of docs/api.md and docs/programs.md anew
 
-A row begins with a name between backticks: `bert_tf.load`, or `bert-tf embed`. Its second cell is filled in here. Sources
-are read and not imported.
+A row begins with a name between backticks: `bert_tf.load`, or `bert-tf embed`. Its second cell is filled in here.
+Sources are read and not imported.
 """
 
 import ast
+import contextlib
 import functools
 import pathlib
 import re
@@ -84,7 +85,21 @@ def find(name: str) -> Home:
     for node in around.node.body:
         if getattr(node, "name", None) == last or last in _targets(node):
             return Home(around.path, f"{around.name}.{last}", node)
+    for base in _bases(around):
+        with contextlib.suppress(ValueError):
+            return find(f"{base}.{last}")
     raise ValueError(f"A name must be defined in bert_tf. Received {name!r}; {around.path} has no {last!r}.")
+
+
+def _bases(home):
+    """Yields the full names of the classes of bert_tf from which a class inherits."""
+    module = home.name.rpartition(".")[0]
+    for base in map(ast.unparse, getattr(home.node, "bases", [])):
+        first, _, rest = base.partition(".")
+        outer = _given_on(_module(module)).get(first)
+        full = f"{outer}.{base}" if outer else f"{module}.{base}"
+        if full.startswith("bert_tf.") and not rest:
+            yield full
 
 
 def _targets(node):
