@@ -6,6 +6,8 @@ import tomllib
 import pytest
 
 import bert_tf
+from bert_tf.programs.main import PROGRAMS
+from tests import other_envs
 from tests.conftest import ROOT
 from tools import install
 
@@ -47,14 +49,11 @@ def test_the_versions_that_must_go_together_are_there():
     assert together | bounded <= set(ROWS)
 
 
-def test_minor_versions_of_torch_and_transformers_are_those_of_the_slow_tests():
-    from tests import other_envs
-
-    text = _text("docs/versions.md")
-    for package in other_envs._TORCH[:2]:
+def test_versions_of_torch_and_transformers_are_those_of_the_slow_tests():
+    text = " ".join(_text("docs/versions.md").lower().split())
+    for package in other_envs.TORCH[:2]:
         name, version = package.split("==")
-        said = f"{name.capitalize() if name == 'transformers' else name}\n? *{'.'.join(version.split('.')[:2])}"
-        assert re.search(said.replace(" ", r"\s"), text), package
+        assert f"{name} {'.'.join(version.split('.')[:2])}" in text, package
 
 
 def test_the_version_has_its_entry_of_changes():
@@ -63,13 +62,11 @@ def test_the_version_has_its_entry_of_changes():
 
 
 def test_every_program_is_among_the_changes():
-    from bert_tf.programs.main import PROGRAMS
-
     text = _text("docs/changelog.md")
     assert [name for name in PROGRAMS if not re.search(rf"\b{name}\b", text)] == []
 
 
-def test_the_site_s_lock_has_what_the_extra_wants():
+def test_the_lock_of_the_site_has_what_the_extra_wants():
     from packaging.requirements import Requirement
 
     pinned = _pinned("tools/docs/requirements.lock")
