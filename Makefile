@@ -2,6 +2,7 @@
 
 VENV := .venv
 PY := $(VENV)/bin/python
+DOCS := .venv-docs
 STAMP := $(VENV)/.complete
 UV := $(shell command -v uv 2>/dev/null)
 
@@ -15,7 +16,7 @@ ARGS ?=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test test-slow test-serving bazel-test lint bench notebooks lock clean
+.PHONY: help setup demo test test-slow test-serving bazel-test lint bench notebooks docs lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1|/p' $(MAKEFILE_LIST) | awk -F '|' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -24,33 +25,47 @@ setup: $(STAMP) ## make .venv with everything in it (uv if it is on PATH, else p
 
 # The stamp is written last: a set-up that was interrupted, or that is older than the lock, is made again from nothing.
 $(STAMP): requirements.lock pyproject.toml
-	@rm -f $@; python=; \
-	for candidate in $(CANDIDATES); do \
-	  if "$$candidate" -c '$(FITS)' 2>/dev/null; then python=$$candidate; break; fi; \
-	done; \
-	if [ -z "$$python" ]; then \
-	  echo 'bert_tf needs Python 3.11, 3.12 or 3.13. Tried: $(CANDIDATES).' >&2; \
-	  echo 'Install one of them, or say where it is: make setup PYTHON=/path/to/python3.12' >&2; exit 1; \
-	fi; \
-	python=$$("$$python" -c 'import sys; print(sys.executable)'); \
+	@rm -f $@; $(find_python); \
 	echo "Making $(VENV) with $$python and $(if $(UV),uv,pip): about 1 GB to fetch and 3 GB on disk, once."; \
 	set -e; begin=$$(date +%s); \
-	$(if $(UV),$(make_with_uv),$(make_with_pip)); \
+	$(call make_environment,$(VENV),requirements.lock); \
+	$(if $(UV),$(package_with_uv),$(package_with_pip)); \
 	echo "$(VENV) is made: $$(($$(date +%s) - begin)) s."; \
 	touch $@
 
-# The lock names every package, so nothing is resolved; that nothing is missing is checked at the end. The package itself
-# goes in last, editable, without asking the network for anything.
-define make_with_uv
-"$(UV)" venv --quiet --clear --python "$$python" $(VENV); \
-"$(UV)" pip sync --python $(PY) requirements.lock; \
+define find_python
+python=; \
+for candidate in $(CANDIDATES); do \
+  if "$$candidate" -c '$(FITS)' 2>/dev/null; then python=$$candidate; break; fi; \
+done; \
+if [ -z "$$python" ]; then \
+  echo 'bert_tf needs Python 3.11, 3.12 or 3.13. Tried: $(CANDIDATES).' >&2; \
+  echo 'Install one of them, or say where it is: make setup PYTHON=/path/to/python3.12' >&2; exit 1; \
+fi; \
+python=$$("$$python" -c 'import sys; print(sys.executable)')
+endef
+
+# $(1): the environment's folder, $(2): the lock, which names every package, so that nothing is resolved.
+make_environment = $(if $(UV),$(environment_with_uv),$(environment_with_pip))
+
+define environment_with_uv
+"$(UV)" venv --quiet --clear --python "$$python" $(1); \
+"$(UV)" pip sync --python $(1)/bin/python $(2)
+endef
+
+define environment_with_pip
+"$$python" -m venv --clear $(1); \
+$(1)/bin/python tools/install.py $(2)
+endef
+
+# The package itself goes in last, editable, without asking the network for anything. That nothing is missing is checked
+# at the end.
+define package_with_uv
 "$(UV)" pip install --quiet --python $(PY) --no-deps --no-build-isolation --editable .; \
 "$(UV)" pip check --python $(PY)
 endef
 
-define make_with_pip
-"$$python" -m venv --clear $(VENV); \
-$(PY) tools/install.py requirements.lock; \
+define package_with_pip
 $(PY) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .; \
 $(PY) -m pip check
 endef
@@ -96,9 +111,23 @@ bench: $(STAMP) ## measure training examples a second
 notebooks: $(STAMP) ## write the notebooks of docs/tutorials from its pages
 	$(PY) -m tests.tutorials.pages
 
-lock: ## resolve requirements.lock anew from pyproject.toml (needs uv)
-	uv pip compile --quiet --universal --python-version 3.11 --extra dev --upgrade \
-	  --custom-compile-command 'make lock' --output-file requirements.lock pyproject.toml
+docs: $(DOCS)/.complete ## build the site of docs/ into build/docs; ARGS=serve shows it on http://localhost:8000
+	$(DOCS)/bin/python -m mkdocs $(or $(ARGS),build --strict) --config-file tools/docs/mkdocs.yml
+
+# Some 25 small packages, and no TensorFlow.
+$(DOCS)/.complete: tools/docs/requirements.lock
+	@rm -f $@; $(find_python); set -e; \
+	$(call make_environment,$(DOCS),$<); \
+	touch $@
+
+lock: ## resolve requirements.lock and tools/docs/requirements.lock anew from pyproject.toml (needs uv)
+	$(COMPILE) --extra dev --output-file requirements.lock pyproject.toml
+	@$(find_python); "$$python" -c '$(DOCS_EXTRA)' | $(COMPILE) --output-file tools/docs/requirements.lock -
+
+COMPILE := uv pip compile --quiet --universal --python-version 3.11 --upgrade --custom-compile-command 'make lock'
+# The extra alone: with it uv would resolve what bert_tf itself needs, too.
+DOCS_EXTRA := import tomllib; project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
+  print(*project["optional-dependencies"]["docs"], sep="\n")
 
 clean: ## remove the environments, the demo and the caches
 	rm -rf $(VENV) .venv-* demo build dist *.egg-info .pytest_cache .ruff_cache bazel-*

@@ -19,12 +19,12 @@ serve = tf.saved_model.load(sys.argv[1]).signatures["serving_default"]
 texts = [bytes.fromhex(text) for text in json.loads(sys.argv[2])]
 print(json.dumps([tf.__version__, serve(text=tf.constant(texts))["probabilities"].numpy().tolist()]))
 """
-_TORCH = ("torch==2.13.0", "transformers==4.57.*", "numpy", "safetensors", "onnx", "onnxruntime")
+TORCH = ("torch==2.13.0", "transformers==4.57.*", "numpy", "safetensors", "onnx", "onnxruntime")
 
 
 def torch_python() -> str:
     """Returns a Python with torch and transformers, onnx and onnxruntime, without TensorFlow."""
-    return os.environ.get("BERT_TF_TORCH_PYTHON") or _environment(".venv-torch", _TORCH)
+    return os.environ.get("BERT_TF_TORCH_PYTHON") or _environment(".venv-torch", TORCH)
 
 
 def sentence_transformers_python() -> str:
@@ -37,7 +37,7 @@ def sentence_transformers_python() -> str:
 
 def torch_tf_python() -> str:
     """Returns a Python with torch, transformers and TensorFlow."""
-    return os.environ.get("BERT_TF_TORCH_TF_PYTHON") or _environment(".venv-torch-tf", (*_TORCH, "tensorflow==2.21.0"))
+    return os.environ.get("BERT_TF_TORCH_TF_PYTHON") or _environment(".venv-torch-tf", (*TORCH, "tensorflow==2.21.0"))
 
 
 def old_tensorflow_python() -> str:

@@ -1,0 +1,56 @@
+"""The Python of README.md and docs/python.md runs from top to bottom, and gives what the comments beside it say."""
+
+import pathlib
+import re
+
+import pytest
+
+from tests.conftest import ROOT
+
+pytestmark = pytest.mark.slow
+
+_FENCED = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+@pytest.fixture
+def run(minilm, tmp_path, monkeypatch):
+    """A function that runs a page's Python where MiniLM lies as the demo puts it; returns the names that are left."""
+    place = tmp_path / "demo" / "weights"
+    place.mkdir(parents=True)
+    (place / "minilm").symlink_to(minilm)
+    monkeypatch.chdir(tmp_path)
+
+    def run_page(name):
+        names = {}
+        blocks = _FENCED.findall((ROOT / name).read_text(encoding="utf-8"))
+        assert blocks
+        for block in blocks:
+            exec(compile(block, name, "exec"), names)
+        return names
+
+    return run_page
+
+
+def _check_outputs(names):
+    outputs = names["outputs"]
+    assert {name: (each.dtype.name, each.shape) for name, each in names["features"].items()} == {
+        name: ("int32", (2, 128)) for name in ("input_ids", "input_mask", "segment_ids")
+    }
+    assert outputs["sequence_output"].shape == (2, 128, 384) and outputs["pooled_output"].shape == (2, 384)
+    return outputs
+
+
+def test_readme(run):
+    names = run("README.md")
+    _check_outputs(names)
+    vectors = names["bert"].features(["A joy."], layers="second_to_last", pooling="mean")
+    assert (vectors.dtype, vectors.shape) == ("float32", (1, 384))
+
+
+def test_page(run, capsys):
+    names = run("docs/python.md")
+    assert [each.shape for each in _check_outputs(names)["encoder_outputs"]] == [(2, 128, 384)] * 6
+    ids = names["bert"].tokenizer.tokenize(["unaffable films", "Déjà vu"]).to_list()
+    assert ids == [[14477, 20961, 3468, 3152], [2139, 3900, 24728]]
+    assert pathlib.Path("minilm-hf", "model.safetensors").exists() and "matched" in capsys.readouterr().out
+    assert names["model"].output_shape == (None, 2) and pathlib.Path("model.keras").exists()

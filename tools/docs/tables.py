@@ -1,0 +1,139 @@
+"""Tables of names in docs/: what each name is for, as the first line of its docstring says.
+
+    .venv/bin/python -m tools.docs.tables      # writes the tables of docs/api.md and docs/programs.md anew
+
+A row begins with a name between backticks: `bert_tf.load`, or `bert-tf embed`. Its second cell is filled in here.
+Sources are read and not imported.
+"""
+
+import ast
+import contextlib
+import functools
+import pathlib
+import re
+from typing import NamedTuple
+
+from tools.docs.navigation import ROOT
+
+PAGES = (ROOT / "docs" / "api.md", ROOT / "docs" / "programs.md")
+_ROW = re.compile(r"^\| \[?`(bert_tf\.[\w.]+|bert-tf \w+)`(?:\]\([^)]*\))? \|[^|\n]*\|", re.MULTILINE)
+
+
+class Home(NamedTuple):
+    """Where a name is defined.
+
+    Attributes:
+        path: the file, from the top of the checkout.
+        name: the name in full, as its own module has it: `bert_tf.model_files.load`.
+        node: its definition.
+    """
+
+    path: pathlib.PurePosixPath
+    name: str
+    node: ast.AST
+
+    @property
+    def summary(self) -> str:
+        """The first line of its docstring, fit for a cell."""
+        return (ast.get_docstring(self.node) or "").split("\n")[0].replace("|", "\\|")
+
+
+@functools.cache
+def _module(name: str) -> ast.Module | None:
+    path = _file(name)
+    return ast.parse(path.read_text(encoding="utf-8")) if path else None
+
+
+def _file(module):
+    stem = ROOT / module.replace(".", "/")
+    return next((path for path in (stem.with_suffix(".py"), stem / "__init__.py") if path.exists()), None)
+
+
+def _given_on(module: ast.Module) -> dict[str, str]:
+    """Returns {public name: the module that defines it} of a package's __init__.py: its imports, and `_HOMES`."""
+    names = {}
+    for node in module.body:
+        if isinstance(node, ast.ImportFrom):
+            names.update({each.asname or each.name: node.module for each in node.names})
+        elif isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "_HOMES":
+            names.update(ast.literal_eval(node.value))
+    return names
+
+
+def public(package: str) -> list[str]:
+    """Returns `__all__` of a package, each name with the package's in front."""
+    for node in _module(package).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+            return [f"{package}.{name}" for name in ast.literal_eval(node.value)]
+    return []
+
+
+def find(name: str) -> Home:
+    """Returns where a dotted name is defined, a module, a class, a function or a method.
+
+    Raises:
+        ValueError: nowhere.
+    """
+    if module := _module(name):
+        return Home(_relative(name), name, module)
+    outer, _, last = name.rpartition(".")
+    if not outer:
+        raise ValueError(f"A name must be defined in bert_tf. Received {name!r}, which is not.")
+    if (module := _module(outer)) and last in _given_on(module):
+        return find(f"{_given_on(module)[last]}.{last}")
+    around = find(outer)
+    for node in around.node.body:
+        if getattr(node, "name", None) == last or last in _targets(node):
+            return Home(around.path, f"{around.name}.{last}", node)
+    for base in _bases(around):
+        with contextlib.suppress(ValueError):
+            return find(f"{base}.{last}")
+    raise ValueError(f"A name must be defined in bert_tf. Received {name!r}; {around.path} has no {last!r}.")
+
+
+def _bases(home):
+    """Yields the full names of the classes of bert_tf from which a class inherits."""
+    module = home.name.rpartition(".")[0]
+    for base in map(ast.unparse, getattr(home.node, "bases", [])):
+        first, _, rest = base.partition(".")
+        outer = _given_on(_module(module)).get(first)
+        full = f"{outer}.{base}" if outer else f"{module}.{base}"
+        if full.startswith("bert_tf.") and not rest:
+            yield full
+
+
+def _targets(node):
+    if isinstance(node, ast.Assign):
+        return [ast.unparse(each) for each in node.targets]
+    return [ast.unparse(node.target)] if isinstance(node, ast.AnnAssign) else []
+
+
+def _relative(module):
+    return pathlib.PurePosixPath(_file(module).relative_to(ROOT).as_posix())
+
+
+def filled(text: str) -> str:
+    """Returns a page with the tables' first two cells as they should be."""
+    return _ROW.sub(lambda match: _row(match[1]), text)
+
+
+def names_in(text: str) -> list[str]:
+    """Returns the names that a page's tables have, in order."""
+    return [match[1] for match in _ROW.finditer(text)]
+
+
+def _row(name):
+    if name.startswith("bert-tf "):
+        return f"| `{name}` | {find(f'bert_tf.programs.{name.split()[1]}').summary} |"
+    home = find(name)
+    return f"| [`{name}`](../{home.path}) | {home.summary} |"
+
+
+def main():
+    """Writes the pages anew."""
+    for page in PAGES:
+        page.write_text(filled(page.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
