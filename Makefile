@@ -111,7 +111,7 @@ bench: $(STAMP) ## measure training examples a second
 notebooks: $(STAMP) ## write the notebooks of docs/tutorials from its pages
 	$(PY) -m tests.tutorials.pages
 
-docs: $(DOCS)/.complete ## build the site of docs/ into build/docs; ARGS=serve shows it on http://localhost:8000
+docs: $(DOCS)/.complete ## build the site of docs/ into site; ARGS=serve shows it on http://localhost:8000
 	$(DOCS)/bin/python -m mkdocs $(or $(ARGS),build --strict) --config-file tools/docs/mkdocs.yml
 
 # Some 25 small packages, and no TensorFlow.
@@ -130,5 +130,5 @@ DOCS_EXTRA := import tomllib; project = tomllib.load(open("pyproject.toml", "rb"
   print(*project["optional-dependencies"]["docs"], sep="\n")
 
 clean: ## remove the environments, the demo and the caches
-	rm -rf $(VENV) .venv-* demo build dist *.egg-info .pytest_cache .ruff_cache bazel-*
+	rm -rf $(VENV) .venv-* demo build dist site *.egg-info .pytest_cache .ruff_cache bazel-*
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
