@@ -11,6 +11,7 @@ import shutil
 
 from bert_tf import child_runs
 from bert_tf.flags import recipes
+from bert_tf.glue import report
 from bert_tf.small import run
 from tests import processes, run_cases
 from tests.small import support, tiny_program
@@ -45,12 +46,19 @@ def _run_children(connection):
 def _replace(children):
     """Has programs start `children`, and pretrain_small train tiny networks for few steps."""
     child_runs.execute = children.execute_run
+    report.write = functools.partial(_write_last, report.write)
     run.pretrain = functools.partial(run.pretrain, execute=children.execute)
     small, taught = (
         {**tiny, "phases": tuple((length, share, 4) for length, share, _ in real["phases"])}
         for tiny, real in ((support.SMALL, recipes.SMALL), (support.SMALL_TAUGHT, recipes.SMALL_TAUGHT))
     )
     tiny_program.shrink(_STEPS, small | {"config": {**small["config"], "max_position_embeddings": 512}}, taught)
+
+
+def _write_last(write, output_dir, results, missing, *more):
+    """Writes the page of a grid once all its runs are made, and not after each."""
+    if "not yet" not in missing.values():
+        write(output_dir, results, missing, *more)
 
 
 class _Children:

@@ -48,7 +48,8 @@ class Library:
             ending = {"run_squad": "json", "run_multiple_choice": "jsonl"}.get(program, "tsv")
             data = more or [f"--train_file=train.{ending}", f"--eval_file=dev.{ending}"]
             words = [*data, "--init_checkpoint=start", "--output_dir=out", "--do_train", "--do_eval", "--do_export",
-                     "--num_train_epochs=1", "--max_seq_length=64"]  # fmt: skip
+                     "--num_train_epochs=1"]  # fmt: skip
+            words += ["--max_seq_length=64"] * (program != "run_squad")  # its windows overlap by more
             Inputs(home, self, "", ()).provide(program, *checks.read(program, words))
             ended = self._runner.run(home, program, words)
             assert ended["status"] == 0, ended["log"][-6000:]
@@ -84,7 +85,7 @@ class Inputs:
         """
         for name in sorted(settings.given, key=lambda name: name != "vocab_file"):
             for make in filter(None, [self._maker(program, name, settings)]):
-                for value in _values(settings.get(name)):
+                for value in values(settings.get(name)):
                     if not self._is_there(value):
                         self._path(value).parent.mkdir(parents=True, exist_ok=True)
                         make(self._path(value))
@@ -234,17 +235,24 @@ class Inputs:
         assert ended["status"] == 0, ended["log"][-6000:]
 
 
-def checkpoint(folder: pathlib.Path, layers: int):
-    """Writes a tiny BERT with both heads of its pretraining, as Transformers does; some as sentence-transformers do."""
-    config = tiny.config(0.1, num_hidden_layers=layers, num_attention_heads=4, max_position_embeddings=LENGTH)
+def checkpoint(path: pathlib.Path, layers: int):
+    """Writes a tiny BERT with both heads of its pretraining, in the form that its name asks for.
+
+    That is Transformers', with sentence-transformers' files where the name has MiniLM in it; or, where the path is the
+    prefix of its weights, google-research/bert's.
+    """
+    is_google = path.name == "bert_model.ckpt"
+    shape = {"num_hidden_layers": layers, "num_attention_heads": 4, "max_position_embeddings": LENGTH}
+    config = tiny.config(0.1, hidden_act="gelu_tanh" if is_google else "gelu", **shape)
     model = writers.Model(config, models.arrays(config, "pretraining"), Tokenizer(list(tiny.VOCAB)))
-    folder.mkdir(parents=True)
-    writers.write(folder, "huggingface", model)
+    folder = path.parent if is_google else path
+    folder.mkdir(parents=True, exist_ok=True)
+    writers.write(folder, "tf1" if is_google else "huggingface", model)
     if "minilm" in folder.name.lower():
         sentence_folders.write(folder)
 
 
-def _values(value):
+def values(value):
     return value if isinstance(value, list) else [value]
 
 
@@ -253,15 +261,17 @@ def _vocabulary(path):
 
 
 def _corpus(path):
-    """Writes a folder with a file of documents, some of whose words are often together."""
-    path.mkdir(parents=True)
+    """Writes a file of documents, some of whose words are often together; or a folder with it."""
+    if not path.suffix:
+        path.mkdir(parents=True)
+        path = path / "a.txt"
     rng = np.random.default_rng(sum(map(ord, path.name)))
     words = [*tiny.FILL, *tiny.GOOD, *tiny.BAD]
     documents = []
     for _ in range(60):
         starts, lengths = rng.integers(len(words), size=6), rng.integers(4, 12, size=6)
         documents.append("\n".join(" ".join((words * 2)[s : s + n]) + " ." for s, n in zip(starts, lengths, strict=True)))
-    (path / "a.txt").write_text("\n\n".join(documents) + "\n", encoding="utf-8")
+    path.write_text("\n\n".join(documents) + "\n", encoding="utf-8")
 
 
 def _texts(path, settings):
@@ -269,7 +279,7 @@ def _texts(path, settings):
     if path.suffix == ".txt":
         path.write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
     else:
-        columns = settings.get("text_column", ["text"])
+        columns = settings.get("text_column") or ["text"]
         _write_table(path, columns, None, [(text,) * len(columns) for text in texts])
 
 
@@ -298,7 +308,7 @@ def _write_table(path, columns, label, rows, header=True):
 def _classified(path, settings, name):
     columns, label = settings.text_column or ["text"], settings.label_column or "label"
     scores = settings.get("problem_type") == "regression"
-    _write_table(path, columns, label, _rows(len(columns), name, scores), settings.header)
+    _write_table(path, columns, label, _rows(len(columns), name, scores), settings.header is not False)
 
 
 def _questions(path, settings, name):

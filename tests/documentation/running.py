@@ -106,10 +106,10 @@ class Page:
             own = [word for word in own if not word.startswith("--server=")] + [f"--server=localhost:{port}"]
         ended = self.runner.run(self.folder, name, [*own, *dashes, *others])
         assert ended["status"] in _STATUS.get(name, (0,)), ended["log"][-6000:]
-        for flag in _OUTPUTS:
-            if value := settings.where_given(flag) if flag in settings else None:
-                parts = value.rstrip("/").rsplit(".", 1)  # of several shards each has a number before the ending
-                assert list(self.folder.glob(f"{parts[0]}*".removeprefix(f"{self.folder}/"))), value
+        for flag in set(_OUTPUTS) & settings.given:
+            for value in inputs.values(settings.get(flag)):
+                name, *_ = value.removeprefix(f"{self.folder}/").rstrip("/").split(".")  # shards are numbered behind it
+                assert list(self.folder.glob(f"{name}*")), value
 
     def _serve(self, settings, words):
         log = self.folder / f"server-{len(self.servers)}.log"
