@@ -63,7 +63,7 @@ def transformers_tf_python() -> str:
     "transformers==4.57.*" torch "tensorflow==2.21.*" "tf-keras==2.21.*"`.
     """
     named = os.environ.get("BERT_TF_TRANSFORMERS_TF_PYTHON")
-    return named or pytest.skip("needs Transformers' TF classes: BERT_TF_TRANSFORMERS_TF_PYTHON names a Python with them")
+    return named or pytest.skip("needs TF classes: BERT_TF_TRANSFORMERS_TF_PYTHON names a Python that has them")
 
 
 def run(python: str, code: str, *arguments, cwd: str | os.PathLike | None = None) -> str:

@@ -73,7 +73,8 @@ def test_the_code_runs_and_keras_hub_s_scores_are_ours(place):
             exec(compile(code, f"{PAGE.name}, {who}", "exec"), names)
             if "reviews-preset" in code and who == "bert_tf":
                 np.testing.assert_allclose(names["scores"], names["scores_there"], atol=1e-5)
-    assert keras.models.load_model("model.keras").count_params() and (place / "reviews-classifier" / "task.json").exists()
+    assert keras.models.load_model("model.keras").count_params()
+    assert (place / "reviews-classifier" / "task.json").exists()
     assert names["pieces"].shape[0] == 1 and names["outputs"]["sequence_output"].shape == (1, 128, 32)
 
 

@@ -40,7 +40,8 @@ def test_help_shows_commands_that_are_taken():
 
 def test_measurements_are_started_as_their_files_say():
     for path in sorted((ROOT / "benchmarks").glob("*.py")):
-        for command in commands.in_text(path.name, ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""):
+        docstring = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+        for command in commands.in_text(path.name, docstring or ""):
             checks.check_options(path, command.words)
 
 

@@ -1,31 +1,24 @@
 """What commands of the documentation read, where no earlier command of the page has made it: models, tables, texts."""
 
-import csv
 import json
 import os
 import pathlib
 import re
 import shutil
 
-import numpy as np
-
 from bert_tf.checkpoints import writers
-from bert_tf.data import glue
 from bert_tf.tokenization.wordpiece import Tokenizer
 from tests import sentence_folders, tiny
 from tests.conversion import models
-from tests.documentation import checks
-from tests.tasks.embedding import support as embedding
-from tests.tasks.multiple_choice import support as multiple_choice
+from tests.documentation import checks, tables
 from tests.tasks.squad import support as squad
-from tests.tasks.tagging import support as tagging
 
-ROWS, LENGTH = 40, 512
+LENGTH = 512
 _DEEP = (r"surgery|--teacher", 6), (r"extract_features|--features=", 4)  # commands that need so many layers
 _SERVED = {"squad": "run_squad", "swag": "run_multiple_choice", "names": "run_tagger", "embedder": "run_embedder"}
-_TABLE_FLAGS = ("train_file", "eval_file", "predict_file")
 _MODEL_FLAGS = ("init_checkpoint", "model", "teacher", "from", "average")
 _OF_TEXT = ("train_vocabulary", "extend_vocabulary", "create_pretraining_data", "pretrain_small")
+_ANEW = ("convert", "extend_vocabulary", "pretrain_small", "surgery", "tune")  # each time into a folder of its own
 _TUNED = ("tune", "run_glue")
 
 
@@ -38,7 +31,7 @@ class Library:
     """
 
     def __init__(self, folder: pathlib.Path, runner):
-        self.folder, self._runner = folder, runner
+        self.folder, self.runner = folder, runner
 
     def trained(self, program: str, *more: str) -> pathlib.Path:
         """Returns what a fine-tuning program left in its --output_dir, an export in it."""
@@ -51,7 +44,7 @@ class Library:
                      "--num_train_epochs=1"]  # fmt: skip
             words += ["--max_seq_length=64"] * (program != "run_squad")  # its windows overlap by more
             Inputs(home, self, "", ()).provide(program, *checks.read(program, words))
-            ended = self._runner.run(home, program, words)
+            ended = self.runner.run(home, program, words)
             assert ended["status"] == 0, ended["log"][-6000:]
         return home / "out"
 
@@ -97,6 +90,14 @@ class Inputs:
                 made = self.library.trained("run_classifier")
                 self._copy(made if program == "compare" else made / "export", value)
 
+    def make_room(self, program, settings):
+        """Puts aside what another command of the page has made under the same name: they are examples of their own."""
+        if settings.get("do_train") or program in _ANEW or settings.get("glue_dir") or settings.get("tables"):
+            for flag in {"output_dir", "to"} & settings.given:
+                path = self._path(settings.get(flag))
+                if path.exists():
+                    path.rename(f"{path}.{len(list(path.parent.iterdir()))}")
+
     def provide_words(self, words):
         """Makes what a command of the shell names: a version of a model, the file of a key."""
         for word in words[1:]:
@@ -133,14 +134,14 @@ class Inputs:
 
     def _maker(self, program, name, settings):
         """Returns what makes the file or folder that a flag names, or None."""
-        if name in _TABLE_FLAGS and program in _TABLES:
-            return lambda path: _TABLES[program](path, settings, name)
+        if name in tables.TABLE_FLAGS and program in tables.TABLES:
+            return lambda path: tables.TABLES[program](path, settings, name)
         if name in _MODEL_FLAGS:
             return self._model_maker(program, name, settings)
         if name in ("input_file", "eval_file", "held_out_file"):
             if program == "run_pretraining":
                 return lambda path: self._records(path, settings)
-            return _corpus if program in _OF_TEXT else lambda path: _texts(path, settings)
+            return tables.corpus if program in _OF_TEXT else lambda path: tables.texts(path, settings)
         if name == "output_dir" and self._reads_output(program, settings):
             return lambda path: shutil.copytree(self.library.trained(program), path)
         if name == "compare":
@@ -148,14 +149,14 @@ class Inputs:
         if name == "model_base_path":
             return lambda path: self._export(path, settings.model_name)
         return {
-            "vocab_file": _vocabulary,
+            "vocab_file": tables.vocabulary,
             "bert_config_file": lambda path: self._shape(path, settings),
             "words_file": lambda path: path.write_text("dyspnea\ntachycardia\n", encoding="utf-8"),
             "data_file": lambda path: squad.write(path, squad.questions(6), version_2="2.0" in path.name),
             "predictions_file": lambda path: path.write_text(json.dumps({f"q{n}": "good" for n in range(6)}), "utf-8"),
             "null_odds_file": lambda path: path.write_text(json.dumps({f"q{n}": 0.5 for n in range(6)}), "utf-8"),
-            "data_dir": lambda path: _glue(path, settings.task_name),
-            "glue_dir": lambda path: [_glue(path / glue.TASKS[name].directory, name) for name in _glue_tasks(settings)],
+            "data_dir": lambda path: tables.write_glue(path, settings.task_name),
+            "glue_dir": lambda path: tables.write_all_of_glue(path, settings.tasks),
             "tables": self._tables,
             "model_config_file": self._model_config,
         }.get(name)
@@ -166,12 +167,15 @@ class Inputs:
     def _model_maker(self, program, name, settings):
         if program == "predict":
             return lambda path: self._export(path, "classifier")
-        if program in _TABLES and "do_train" in settings and not settings.do_train:
+        is_task = program in tables.TABLES and "do_train" in settings
+        if is_task and name == "teacher":
+            return lambda path: shutil.copytree(self.library.trained(program), path)
+        if is_task and not settings.do_train:
             more = ("--task_name=mnli", "--data_dir=mnli") if settings.get("task_name") == "ax" else ()
             return lambda path: shutil.copytree(self.library.trained(program, *more), path)
         if program == "export" and not settings.hub:
             return self._trained_or_encoder
-        return lambda path: checkpoint(path, self._layers)
+        return lambda path: checkpoint(path, self._layers, settings.get("do_lower_case") is not False)
 
     def _trained_or_encoder(self, path):
         if "minilm" in path.name.lower():
@@ -203,7 +207,8 @@ class Inputs:
             for name in ("train_file", "eval_file"):
                 (self.folder / values[name]).parent.mkdir(parents=True, exist_ok=True)
                 scores = values.get("problem_type") == "regression"
-                _write_table(self.folder / values[name], columns, label, _rows(len(columns), name, scores))
+                rows = tables.rows_for(len(columns), name, scores)
+                tables.write_table(self.folder / values[name], columns, label, rows)
 
     def _grid(self, path):
         """Makes another grid, or another run, of one that is there."""
@@ -224,18 +229,18 @@ class Inputs:
         length = number[0] if number else settings.max_seq_length
         vocab = self._path(settings.vocab_file or "vocab.txt")
         if not vocab.exists():
-            _vocabulary(vocab)
+            tables.vocabulary(vocab)
         corpus = self.folder / "text-of-records"
         if not corpus.exists():
-            _corpus(corpus)
+            tables.corpus(corpus)
         output = str(path).replace("*", "0.tfrecord")
         words = [f"--input_file={corpus}", f"--vocab_file={vocab}", f"--output_file={output}", "--dupe_factor=1",
                  f"--max_seq_length={length}", "--num_workers=1"]  # fmt: skip
-        ended = self.library._runner.run(self.folder, "create_pretraining_data", words)
+        ended = self.library.runner.run(self.folder, "create_pretraining_data", words)
         assert ended["status"] == 0, ended["log"][-6000:]
 
 
-def checkpoint(path: pathlib.Path, layers: int):
+def checkpoint(path: pathlib.Path, layers: int, lower: bool = True):
     """Writes a tiny BERT with both heads of its pretraining, in the form that its name asks for.
 
     That is Transformers', with sentence-transformers' files where the name has MiniLM in it; or, where the path is the
@@ -244,7 +249,7 @@ def checkpoint(path: pathlib.Path, layers: int):
     is_google = path.name == "bert_model.ckpt"
     shape = {"num_hidden_layers": layers, "num_attention_heads": 4, "max_position_embeddings": LENGTH}
     config = tiny.config(0.1, hidden_act="gelu_tanh" if is_google else "gelu", **shape)
-    model = writers.Model(config, models.arrays(config, "pretraining"), Tokenizer(list(tiny.VOCAB)))
+    model = writers.Model(config, models.arrays(config, "pretraining"), Tokenizer(list(tiny.VOCAB), lower))
     folder = path.parent if is_google else path
     folder.mkdir(parents=True, exist_ok=True)
     writers.write(folder, "tf1" if is_google else "huggingface", model)
@@ -254,110 +259,3 @@ def checkpoint(path: pathlib.Path, layers: int):
 
 def values(value):
     return value if isinstance(value, list) else [value]
-
-
-def _vocabulary(path):
-    path.write_text("".join(f"{piece}\n" for piece in tiny.VOCAB), encoding="utf-8")
-
-
-def _corpus(path):
-    """Writes a file of documents, some of whose words are often together; or a folder with it."""
-    if not path.suffix:
-        path.mkdir(parents=True)
-        path = path / "a.txt"
-    rng = np.random.default_rng(sum(map(ord, path.name)))
-    words = [*tiny.FILL, *tiny.GOOD, *tiny.BAD]
-    documents = []
-    for _ in range(60):
-        starts, lengths = rng.integers(len(words), size=6), rng.integers(4, 12, size=6)
-        documents.append("\n".join(" ".join((words * 2)[s : s + n]) + " ." for s, n in zip(starts, lengths, strict=True)))
-    path.write_text("\n\n".join(documents) + "\n", encoding="utf-8")
-
-
-def _texts(path, settings):
-    texts = [text for text, _ in tiny.texts(ROWS)]
-    if path.suffix == ".txt":
-        path.write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
-    else:
-        columns = settings.get("text_column") or ["text"]
-        _write_table(path, columns, None, [(text,) * len(columns) for text in texts])
-
-
-def _rows(columns, name, scores=False):
-    """Returns rows of texts and a label, others for each of `_TABLE_FLAGS`."""
-    labels = ("0.5", "4.5") if scores else ("0", "1")
-    rows = tiny.texts(ROWS, _TABLE_FLAGS.index(name), labels)
-    return [(*[text] * columns, label) for text, label in rows]
-
-
-def _write_table(path, columns, label, rows, header=True):
-    names = [*columns, label] if label is not None else list(columns)
-    if path.suffix == ".jsonl":
-        tiny.write_jsonl(path, rows, names)
-    elif path.suffix == ".parquet":
-        import pyarrow
-        import pyarrow.parquet
-
-        pyarrow.parquet.write_table(pyarrow.table(dict(zip(names, zip(*rows, strict=True), strict=True))), path)
-    else:
-        with open(path, "w", encoding="utf-8", newline="") as file:
-            writer = csv.writer(file, delimiter="\t" if path.suffix == ".tsv" else ",", lineterminator="\n")
-            writer.writerows([names] * header + rows)
-
-
-def _classified(path, settings, name):
-    columns, label = settings.text_column or ["text"], settings.label_column or "label"
-    scores = settings.get("problem_type") == "regression"
-    _write_table(path, columns, label, _rows(len(columns), name, scores), settings.header is not False)
-
-
-def _questions(path, settings, name):
-    version_2 = settings.get("version_2_with_negative")
-    rows = squad.questions(12, _TABLE_FLAGS.index(name), 0.7 if version_2 else 1.0)
-    squad.write(path, rows, version_2=version_2)
-
-
-def _tagged(path, settings, name):
-    tagging.write_columns(path, tagging.sentences(12, _TABLE_FLAGS.index(name)))
-
-
-def _choices(path, settings, name):
-    rows = multiple_choice.questions(12, _TABLE_FLAGS.index(name))
-    if path.suffix == ".csv":
-        multiple_choice.write_swag(path, rows, with_labels=name != "predict_file")
-    else:
-        multiple_choice.write_jsonl(path, rows)
-
-
-def _pairs(path, settings, name):
-    _write_table(path, settings.text_column, None, embedding.pairs(ROWS, _TABLE_FLAGS.index(name)), settings.header)
-
-
-_TABLES = {
-    **dict.fromkeys(("run_classifier", "check_data", "find_label_errors"), _classified),
-    "run_squad": _questions,
-    "run_tagger": _tagged,
-    "run_multiple_choice": _choices,
-    "run_embedder": _pairs,
-}
-
-
-def _glue_tasks(settings):
-    return [name for name in settings.tasks if name in glue.TASKS]
-
-
-def _glue(folder, name):
-    """Writes the files of a task of GLUE, as `glue.TASKS` describes them."""
-    task = glue.TASKS[name]
-    for place, split in enumerate(task.splits.values()):
-        columns = [*split.text_columns, split.label_column, split.id_column]
-        named = [column for column in columns if column is not None]
-        width = max(named) + 1 if not split.header else 0
-        rows = []
-        for number, (text, label) in enumerate(tiny.texts(ROWS, place)):
-            values = {column: text for column in split.text_columns}
-            answers = ("0.500", "4.500") if not task.labels else task.labels
-            values |= {split.label_column: answers[int(label)], split.id_column: str(number)}
-            rows.append([values.get(column, "x") for column in (named if split.header else range(width))])
-        folder.mkdir(parents=True, exist_ok=True)
-        tiny.write_tsv(folder / split.file, rows, "\t".join(named) if split.header else None)

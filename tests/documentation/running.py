@@ -18,7 +18,7 @@ from tests.documentation import checks, children, commands, inputs
 from tests.serving.server_process import wait_for
 
 SHORTER = {"num_train_steps": 10, "num_warmup_steps": 2, "save_checkpoints_steps": 5, "seconds": 0.3}
-_RECIPE = [f"--{name}={SHORTER[name]}" for name in ("num_train_steps", "num_warmup_steps")]
+_RECIPE = ["--num_train_steps=10", "--num_warmup_steps=2", "--train_batch_size=32"]  # in place of the recipe's own
 _MORE = {
     "serve": ["--port=0", "--rest_api_port=0"],
     "load_test": ["--warm_up_seconds=0.1", "--seconds=0.3"],
@@ -96,6 +96,7 @@ class Page:
     def _run_program(self, name, words):
         settings, rest = checks.read(name, words)
         self.inputs.provide(name, settings, rest)
+        self.inputs.make_room(name, settings)
         own, dashes, others = _partition(words)
         own = [_shorter(word) for word in own] + _MORE.get(name, []) + _RECIPE * bool(settings.get("recipe"))
         if name == "serve":
