@@ -243,16 +243,18 @@ class Inputs:
 def checkpoint(path: pathlib.Path, layers: int, lower: bool = True):
     """Writes a tiny BERT with both heads of its pretraining, in the form that its name asks for.
 
-    That is Transformers', with sentence-transformers' files where the name has MiniLM in it; or, where the path is the
-    prefix of its weights, google-research/bert's.
+    That is Transformers', with sentence-transformers' files where the name has MiniLM in it; or google-research/bert's,
+    where it is the name of such a release, or the prefix of its weights.
     """
-    is_google = path.name == "bert_model.ckpt"
+    folder = path.parent if path.name == "bert_model.ckpt" else path
+    is_google = bool(re.search(r"cased_L-\d+_H-\d+", str(path)))
     shape = {"num_hidden_layers": layers, "num_attention_heads": 4, "max_position_embeddings": LENGTH}
     config = tiny.config(0.1, hidden_act="gelu_tanh" if is_google else "gelu", **shape)
     model = writers.Model(config, models.arrays(config, "pretraining"), Tokenizer(list(tiny.VOCAB), lower))
-    folder = path.parent if is_google else path
     folder.mkdir(parents=True, exist_ok=True)
     writers.write(folder, "tf1" if is_google else "huggingface", model)
+    if is_google:
+        (folder / "tokenizer_config.json").unlink(missing_ok=True)  # the releases have none
     if "minilm" in folder.name.lower():
         sentence_folders.write(folder)
 
