@@ -17,6 +17,7 @@ from tests.documentation import commands
 
 FAULTS = (absl_flags.Error, ValueError, AssertionError)  # what the checks raise
 FOREIGN = {"help", "test_filter", "logdir", "name"}  # flags of other programs, of every program, and --name=value
+MODEL_GARDEN = {"experiment", "function_keys", "mode", "model_dir", "tpu", "use_v2_feature_names"}
 _FLAG = re.compile(r"--([a-z]\w*)(?:=(.*))?")
 _MAKE_TARGET = re.compile(r"^([a-z-]+):", re.MULTILINE)
 
@@ -147,7 +148,7 @@ def check_mention(page, text):
 def check_flag(word):
     """Fails where no program has the flag, or none takes the value."""
     found = _FLAG.fullmatch(word)
-    if not found or found[1] in FOREIGN:
+    if not found or found[1] in FOREIGN | MODEL_GARDEN:
         return
     name, value = found[1], found[2]
     named = [flag for each in PROGRAMS for flag in flags_of(each) if flag.name in (name, name.removeprefix("no"))]
