@@ -11,8 +11,7 @@ from tests.tasks.multiple_choice import support as multiple_choice
 from tests.tasks.squad import support as squad
 from tests.tasks.tagging import support as tagging
 
-ROWS = 40
-_MORE_WORDS = [start + end for start in ("ba", "de", "fi", "go", "lu") for end in ("ka", "ne", "pi", "ri", "so", "tu")]
+ROWS = 40  # more than a batch
 TABLE_FLAGS = ("train_file", "eval_file", "predict_file")
 
 
@@ -26,7 +25,8 @@ def corpus(path):
         path.mkdir(parents=True)
         path = path / "a.txt"
     rng = np.random.default_rng(sum(map(ord, path.name)))
-    words = [*tiny.FILL, *tiny.GOOD, *tiny.BAD, *_MORE_WORDS]
+    words = [*tiny.FILL, *tiny.GOOD, *tiny.BAD]
+    words += [f"{word}s" for word in words]  # two pieces each for the tiny models
     documents = []
     for _ in range(60):
         places = zip(rng.integers(len(words), size=6), rng.integers(4, 12, size=6), strict=True)
@@ -73,16 +73,16 @@ def classified(path, settings, name):
 
 def questions(path, settings, name):
     version_2 = settings.get("version_2_with_negative")
-    rows = squad.questions(12, TABLE_FLAGS.index(name), 0.7 if version_2 else 1.0)
+    rows = squad.questions(ROWS, TABLE_FLAGS.index(name), 0.7 if version_2 else 1.0)
     squad.write(path, rows, version_2=version_2)
 
 
 def tagged(path, settings, name):
-    tagging.write_columns(path, tagging.sentences(12, TABLE_FLAGS.index(name)))
+    tagging.write_columns(path, tagging.sentences(ROWS, TABLE_FLAGS.index(name)))
 
 
 def choices(path, settings, name):
-    rows = multiple_choice.questions(12, TABLE_FLAGS.index(name))
+    rows = multiple_choice.questions(ROWS, TABLE_FLAGS.index(name))
     if path.suffix == ".csv":
         multiple_choice.write_swag(path, rows, with_labels=name != "predict_file")
     else:
