@@ -56,9 +56,20 @@ def tf_hub_python() -> str:
     return named or pytest.skip("needs tensorflow_hub: BERT_TF_HUB_PYTHON names a Python with it")
 
 
-def run(python: str, code: str, *arguments) -> str:
+def transformers_tf_python() -> str:
+    """Returns a Python with the TF classes of Transformers 4; else skips the test.
+
+    They need torch, TensorFlow, and tf-keras of TensorFlow's version: `python -m venv hf && hf/bin/pip install
+    "transformers==4.57.*" torch "tensorflow==2.21.*" "tf-keras==2.21.*"`.
+    """
+    named = os.environ.get("BERT_TF_TRANSFORMERS_TF_PYTHON")
+    return named or pytest.skip("needs TF classes: BERT_TF_TRANSFORMERS_TF_PYTHON names a Python that has them")
+
+
+def run(python: str, code: str, *arguments, cwd: str | os.PathLike | None = None) -> str:
     """Runs `code` with that interpreter in a process of its own; returns what it prints, fails with what it says."""
-    done = subprocess.run([python, "-c", code, *map(str, arguments)], capture_output=True, text=True, check=False)
+    command = [python, "-c", code, *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=cwd)
     assert done.returncode == 0, f"{python} ended with {done.returncode}:\n{done.stderr[-4000:]}"
     return done.stdout
 

@@ -15,19 +15,26 @@ MINUTES, STEPS = 60, 600
 
 
 class _FixedPlan(Plan):
-    """The plan of a machine on which a step takes six seconds, and nothing else any time."""
+    """The plan of a machine on which training takes so many steps, whatever the minutes, and nothing else any time."""
+
+    total = STEPS
 
     @classmethod
     def of(cls, phases, rates, minutes, seconds_used):
         assert min(rates.rows_per_second) > 0 and rates.start_seconds > 0 < seconds_used, rates
-        fixed = Rates(tuple(phase.batch_size * STEPS / (60 * MINUTES) for phase in phases), 0.0, 0.0)
+        fixed = Rates(tuple(phase.batch_size * cls.total / (60 * minutes) for phase in phases), 0.0, 0.0)
         return dataclasses.replace(Plan.of(phases, fixed, minutes + 1e-6, 0.0), minutes=minutes)
 
 
-def _run():
+def shrink(steps: int = STEPS, small: dict = support.SMALL, taught: dict = support.SMALL_TAUGHT):
+    """Has pretrain_small, in this process, train by other recipes and for so many steps."""
     from bert_tf.small import run
 
-    recipes.SMALL, recipes.SMALL_TAUGHT, run.Plan = support.SMALL, support.SMALL_TAUGHT, _FixedPlan
+    recipes.SMALL, recipes.SMALL_TAUGHT, run.Plan, _FixedPlan.total = small, taught, _FixedPlan, steps
+
+
+def _run():
+    shrink()
     main.main(["pretrain_small", *sys.argv[1:]])
 
 

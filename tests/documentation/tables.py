@@ -1,0 +1,126 @@
+"""Small files under the names that the documentation has: tables, corpora, GLUE."""
+
+import csv
+
+import numpy as np
+
+from bert_tf.data import glue
+from tests import tiny
+from tests.tasks.embedding import support as embedding
+from tests.tasks.multiple_choice import support as multiple_choice
+from tests.tasks.squad import support as squad
+from tests.tasks.tagging import support as tagging
+
+ROWS = 40  # more than a batch
+TABLE_FLAGS = ("train_file", "eval_file", "predict_file")
+
+
+def vocabulary(path):
+    path.write_text("".join(f"{piece}\n" for piece in tiny.VOCAB), encoding="utf-8")
+
+
+def corpus(path):
+    """Writes a file of documents, some of whose words are often together; or a folder with it."""
+    if not path.suffix:
+        path.mkdir(parents=True)
+        path = path / "a.txt"
+    rng = np.random.default_rng(sum(map(ord, path.name)))
+    words = [*tiny.FILL, *tiny.GOOD, *tiny.BAD]
+    words += [f"{word}s" for word in words]  # two pieces each for the tiny models
+    documents = []
+    for _ in range(60):
+        places = zip(rng.integers(len(words), size=6), rng.integers(4, 12, size=6), strict=True)
+        documents.append("\n".join(" ".join((words * 2)[start : start + n]) + " ." for start, n in places))
+    path.write_text("\n\n".join(documents) + "\n", encoding="utf-8")
+
+
+def texts(path, settings):
+    texts = [text for text, _ in tiny.texts(ROWS)]
+    if path.suffix == ".txt":
+        path.write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
+    else:
+        columns = settings.get("text_column") or ["text"]
+        write_table(path, columns, None, [(text,) * len(columns) for text in texts])
+
+
+def rows_for(columns, name, scores=False):
+    """Returns rows of texts and a label, others for each of `TABLE_FLAGS`."""
+    labels = ("0.5", "4.5") if scores else ("0", "1")
+    rows = tiny.texts(ROWS, TABLE_FLAGS.index(name), labels)
+    return [(*[text] * columns, label) for text, label in rows]
+
+
+def write_table(path, columns, label, rows, header=True):
+    names = [*columns, label] if label is not None else list(columns)
+    if path.suffix == ".jsonl":
+        tiny.write_jsonl(path, rows, names)
+    elif path.suffix == ".parquet":
+        import pyarrow
+        import pyarrow.parquet
+
+        pyarrow.parquet.write_table(pyarrow.table(dict(zip(names, zip(*rows, strict=True), strict=True))), path)
+    else:
+        with open(path, "w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file, delimiter="\t" if path.suffix == ".tsv" else ",", lineterminator="\n")
+            writer.writerows([names] * header + rows)
+
+
+def classified(path, settings, name):
+    columns, label = settings.text_column or ["text"], settings.label_column or "label"
+    scores = settings.get("problem_type") == "regression"
+    write_table(path, columns, label, rows_for(len(columns), name, scores), settings.header is not False)
+
+
+def questions(path, settings, name):
+    version_2 = settings.get("version_2_with_negative")
+    rows = squad.questions(ROWS, TABLE_FLAGS.index(name), 0.7 if version_2 else 1.0)
+    squad.write(path, rows, version_2=version_2)
+
+
+def tagged(path, settings, name):
+    tagging.write_columns(path, tagging.sentences(ROWS, TABLE_FLAGS.index(name)))
+
+
+def choices(path, settings, name):
+    rows = multiple_choice.questions(ROWS, TABLE_FLAGS.index(name))
+    if path.suffix == ".csv":
+        multiple_choice.write_swag(path, rows, with_labels=name != "predict_file")
+    else:
+        multiple_choice.write_jsonl(path, rows)
+
+
+def pairs(path, settings, name):
+    write_table(path, settings.text_column, None, embedding.pairs(ROWS, TABLE_FLAGS.index(name)), settings.header)
+
+
+TABLES = {
+    **dict.fromkeys(("run_classifier", "check_data", "find_label_errors"), classified),
+    "run_squad": questions,
+    "run_tagger": tagged,
+    "run_multiple_choice": choices,
+    "run_embedder": pairs,
+}
+
+
+def write_all_of_glue(folder, names):
+    """Writes a folder with the tasks of GLUE that are among the names."""
+    for name in names:
+        if name in glue.TASKS:
+            write_glue(folder / glue.TASKS[name].directory, name)
+
+
+def write_glue(folder, name):
+    """Writes the files of a task of GLUE, as `glue.TASKS` describes them."""
+    task = glue.TASKS[name]
+    for place, split in enumerate(task.splits.values()):
+        columns = [*split.text_columns, split.label_column, split.id_column]
+        named = [column for column in columns if column is not None]
+        width = max(named) + 1 if not split.header else 0
+        rows = []
+        for number, (text, label) in enumerate(tiny.texts(ROWS, place)):
+            values = {column: text for column in split.text_columns}
+            answers = ("0.500", "4.500") if not task.labels else task.labels
+            values |= {split.label_column: answers[int(label)], split.id_column: str(number)}
+            rows.append([values.get(column, "x") for column in (named if split.header else range(width))])
+        folder.mkdir(parents=True, exist_ok=True)
+        tiny.write_tsv(folder / split.file, rows, "\t".join(named) if split.header else None)
