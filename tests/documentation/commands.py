@@ -13,6 +13,7 @@ _INDENTED = re.compile(r"(?<=\n\n)(?: {4}.*\n|\n(?= {4}))+")
 _INLINE = re.compile(r"(?<!`)`([^`]+)`(?!`)")
 _SHELLS = {"sh", "bash", "shell", "console", "shell-session"}
 _OTHERS = {"python", "python3", "make", "curl", "docker", "kubectl", "pip", "echo", "head", "tensorflow_model_server"}
+_HERE = re.compile(r"(<<'(\w+)'.*\n)(?:.*\n)*?\2$", re.MULTILINE)  # lines that a command is given
 _SETTING = re.compile(r"[A-Z_]+=\S*")  # of the environment, before a command
 _CUT = "..."  # stands for flags that a page leaves out
 
@@ -110,7 +111,7 @@ def parse(page: str, text: str) -> Command | None:
 def _of_block(page, language, text):
     if language not in {"", *_SHELLS}:
         return []
-    lines = re.sub(r"\\\n\s*", "", text).splitlines()
+    lines = re.sub(r"\\\n\s*", "", _HERE.sub(r"\1", text)).splitlines()
     if any(line.startswith("$ ") for line in lines):  # the others are what was printed
         lines = [line.removeprefix("$ ") for line in lines if line.startswith("$ ")]
     elif lines[0].startswith("--"):  # flags of the page's program
@@ -119,6 +120,8 @@ def _of_block(page, language, text):
         return []
     lines = [line for line in _logical_lines(lines) if not _only_sets(line)]
     found = [parse(page, line) for line in lines]
+    if language == "bash":  # a script of the shell, which tests/tutorials runs: not all of it is commands of ours
+        return [command for command in found if command]
     assert all(found), f"{page}: a block of commands must be nothing else; see _OTHERS. Received:\n{text}"
     return found
 
