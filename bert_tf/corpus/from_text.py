@@ -12,6 +12,7 @@ from bert_tf.corpus.context import Context, scratch_folder
 from bert_tf.corpus.job import Job, make_stages, read_text
 from bert_tf.corpus.stages import Stages
 from bert_tf.data.features import FEATURES
+from bert_tf.data.iteration import without_autotune
 from bert_tf.workers import Workers
 
 
@@ -44,7 +45,7 @@ def from_text(job: Job, batch_size: int, first_epoch: int = 0):
                 epoch += 1
 
         spec = {name: tf.TensorSpec(shape, dtype) for name, (shape, dtype) in _shapes(options, batch_size).items()}
-        yield tf.data.Dataset.from_generator(generate, output_signature=spec).prefetch(2)
+        yield without_autotune(tf.data.Dataset.from_generator(generate, output_signature=spec).prefetch(2))
 
 
 def _epoch(stages, options, epoch, of):

@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from bert_tf.data.cut import Cut
 from bert_tf.data.features import FEATURES
+from bert_tf.data.iteration import without_autotune
 
 # A pool of so many batches is sorted by length: enough for batches of nearly equal lengths, and few enough that a batch
 # is still a chance draw from a large part of the data.
@@ -169,7 +170,7 @@ def batches(examples, order, max_seq_length, by_length=True, width_step=WIDTH_ST
             chosen = {name: _of_real(values[rows], real) for name, values in targets.items()}
             yield {**examples.inputs(rows, width), **chosen, "is_real_example": real.astype(np.float32)}
 
-    return tf.data.Dataset.from_generator(generate, output_signature=signature).prefetch(2)
+    return without_autotune(tf.data.Dataset.from_generator(generate, output_signature=signature).prefetch(2))
 
 
 def _of_real(values, real):

@@ -13,6 +13,7 @@ import tensorflow as tf
 
 from bert_tf.data.example_bytes import serialize
 from bert_tf.data.features import FEATURES
+from bert_tf.data.iteration import without_autotune
 from bert_tf.data.ragged import Ragged
 from bert_tf.data.record_features import MADE_WITH, compression_of, describe, first_features, our_names
 from bert_tf.files import atomic_open
@@ -89,7 +90,7 @@ def read(
     parse = parser(paths, names, expect)
     batches = serialized(paths).batch(batch_size or _PARSED, drop_remainder and batch_size is not None)
     batches = batches.map(parse, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
-    return batches if batch_size else batches.unbatch()
+    return without_autotune(batches if batch_size else batches.unbatch())
 
 
 def serialized(paths: list) -> tf.data.Dataset:

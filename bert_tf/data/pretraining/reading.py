@@ -4,6 +4,7 @@ import tensorflow as tf
 from absl import logging
 
 from bert_tf.data import records
+from bert_tf.data.iteration import without_autotune
 
 _FILES_AT_ONCE = 16
 _SHUFFLED = 10_000  # rows among which the next one is drawn; the files were shuffled when they were made
@@ -25,7 +26,7 @@ class Batches:
     """
 
     def __init__(self, dataset: tf.data.Dataset, find_fault):
-        self.dataset = dataset
+        self.dataset = without_autotune(dataset)
         self._find_fault = find_fault
 
     def map(self, function) -> "Batches":
