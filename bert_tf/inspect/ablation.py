@@ -63,4 +63,4 @@ def heads_off(model: Any, heads: Mapping[int, Sequence[int]]) -> Any:
     without = HeadsOff(encoder, heads)
     if isinstance(model, tuple):
         return without, tokenizer
-    return without if tokenizer is None else dataclasses.replace(model, encoder=without, _extractors={})
+    return without if model is encoder else dataclasses.replace(model, encoder=without, _extractors={})

@@ -87,7 +87,7 @@ def read(model: Any, texts: Texts, pairs: Sequence[str] | None = None, masks: bo
 
 
 def parts_of(model: Any) -> tuple[Any, Any]:
-    """Returns the encoder and the tokenizer of what `read` takes as a model; None for the tokenizer of an encoder alone.
+    """Returns the encoder of what `read` takes as a model, and the tokenizer: None where it is an encoder alone.
 
     Raises:
         ValueError: it is nothing like that.

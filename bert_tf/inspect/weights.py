@@ -74,11 +74,13 @@ def attention(model: Any, texts: Texts, pairs: Sequence[str] | None = None, mask
         ValueError: texts are no texts, or one is longer than the model's positions.
     """
     encoder, rows = read(model, texts, pairs, masks)
-    found = []
-    for row in rows:
-        outputs = encoder(row.features, training=False, return_attention_probs=True)
-        found.append(Attention(**vars(row), **_weights(encoder.config, outputs)))
-    return found
+    return [attention_of(encoder, row) for row in rows]
+
+
+def attention_of(encoder: Any, row: Row) -> Attention:
+    """Returns what attends to what in a row that `read` gave with this encoder."""
+    outputs = encoder(row.features, training=False, return_attention_probs=True)
+    return Attention(**vars(row), **_weights(encoder.config, outputs))
 
 
 def neurons(model: Any, texts: Texts, pairs: Sequence[str] | None = None, masks: bool = False) -> list[Neurons]:

@@ -6,7 +6,7 @@ import numpy as np
 
 from bert_tf.tokenization.characters import ISOLATED, PAGE, SPACE, character_table
 
-_JOINERS = np.array(list(map(ord, "'\u2019-._\u00ad")))  # inside of a word they are part of it: "don't", "U.S", "e-mail"
+_JOINERS = np.array(list(map(ord, "'\u2019-._\u00ad")))  # between letters they part no words: "don't", "e-mail"
 
 
 class Word(NamedTuple):
@@ -59,7 +59,7 @@ def words_of(text: str, starts: np.ndarray, limits: np.ndarray, of_text: int = 0
 
 
 def _spans(text):
-    """Returns int [code points], each one's word (of white space: the one before), and int [words, 2], where they lie."""
+    """Returns int [code points], the word of each (of white space: that before), and int [words, 2], where they lie."""
     chars = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), "<u4").astype(np.int64)
     table = character_table()
     flags = table.flags[table.pages[chars // PAGE] * PAGE + chars % PAGE]

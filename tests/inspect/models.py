@@ -1,0 +1,52 @@
+"""Models for tests of what is inside them: the tiny ones whose insides torch has told, and those with words."""
+
+import dataclasses
+
+import keras
+import numpy as np
+from safetensors.numpy import load_file
+
+import bert_tf
+from bert_tf.checkpoints import convert, heads
+from bert_tf.checkpoints.readers import open_checkpoint
+from bert_tf.config import EncoderConfig
+from bert_tf.model_files import Bert
+from bert_tf.modeling.encoder import Encoder
+from bert_tf.modeling.heads import ClassificationHead
+from tests import parity, tiny
+
+_CLASSIFIER = "classifier/output_weights"
+INSIDE = parity.GOLDENS / "inspect"
+CASES = sorted(path.stem for path in INSIDE.iterdir())
+NAMES = {"input_ids": "input_ids", "attention_mask": "input_mask", "token_type_ids": "segment_ids"}
+
+
+def golden(case) -> tuple[Bert, dict, dict]:
+    """Returns (a model without tokenizer, its inputs [1, S], what torch saw inside)."""
+    folder = parity.GOLDENS / "families" / case
+    checkpoint, config, head = open_checkpoint(folder), EncoderConfig.load(folder), None
+    given = load_file(folder / "expected.safetensors")
+    encoder = Encoder(config)
+    encoder.build()
+    variables = list(encoder.variables)
+    if _CLASSIFIER in checkpoint.names:
+        act = config.classifier_act if "classifier/dense/kernel" in checkpoint.names else None
+        head = ClassificationHead(checkpoint.shape(_CLASSIFIER)[0], 0.0, transform_act=act)
+        head.build((None, config.hidden_size))
+        variables += head.variables
+    convert.load(checkpoint, variables, excuse=(*heads.others(("classifier/.*",)), heads.POOLER))
+    others = {path: checkpoint.get(path) for path in checkpoint.names if path.startswith("cls/")}
+    inputs = {ours: given[theirs][:1] for theirs, ours in NAMES.items()}
+    return Bert(config, None, encoder, head, None, others), inputs, load_file(INSIDE / f"{case}.safetensors")
+
+
+def with_words(folder, head=None, labels=None, others=None, **changes) -> Bert:
+    """Returns a tiny model of two layers with a vocabulary, random weights that no LayerNorm hides, and a head."""
+    bert = bert_tf.load(tiny.checkpoint(folder, 0.0, **{"num_hidden_layers": 2, **changes}))
+    rng = np.random.default_rng(1)
+    for variable in bert.encoder.variables:
+        variable.assign_add(0.1 * rng.standard_normal(variable.shape).astype(np.float32))
+    if head is not None:
+        keras.utils.set_random_seed(2)
+        head.build((None, bert.config.hidden_size))
+    return dataclasses.replace(bert, head=head, labels=labels, others=others or {})
