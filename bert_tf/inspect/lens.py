@@ -8,7 +8,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.inspect.rows import Row, Texts, parts_of, read
+from bert_tf.inspect.rows import Row, Texts, name_of, parts_of, read
 from bert_tf.inspect.vectors import states
 from bert_tf.modeling.pretraining_heads import MaskedLMHead
 
@@ -69,9 +69,8 @@ def masked_lm_head(model: Any) -> MaskedLMHead:
     """
     others = getattr(model, "others", {})
     if _BIAS not in others:
-        path = getattr(model, "path", None) or "an encoder alone"
         raise ValueError(
-            f"`model` must have a masked-LM head for this. Received {path}, which has none; load what was pretrained, "
+            f"`model` must have a masked-LM head for this. Received {name_of(model)}, which has none; load what was pretrained, "
             "before it was trained for a task."
         )
     c, policy = model.config, model.encoder.dtype_policy

@@ -104,6 +104,11 @@ def parts_of(model: Any) -> tuple[Any, Any]:
     )
 
 
+def name_of(model: Any) -> str:
+    """Returns what a message calls a model."""
+    return (model.path or "one that was not loaded") if hasattr(model, "encoder") else "an encoder alone"
+
+
 def _given(config, features, pairs):
     """Returns rows of ids that somebody laid out."""
     if not isinstance(features, Mapping) or "input_ids" not in features or pairs is not None:

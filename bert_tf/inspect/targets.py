@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.config_files import task_in
-from bert_tf.inspect.rows import Row
+from bert_tf.inspect.rows import Row, name_of
 from bert_tf.modeling.heads import QuestionAnsweringHead
 from bert_tf.tasks.registry import read_task
 from bert_tf.tasks.squad.spans import best_spans
@@ -181,10 +181,9 @@ def head_of(model: Any) -> OfText | OfSpans:
             "train it without `lstm_units`."
         )
     if head is None and _SPANS not in others:
-        path = getattr(model, "path", None) or "an encoder alone"
         raise ValueError(
             "`model` must have a head for labels, tags or answers, whose score is to be explained. Received "
-            f"{path}, which has none; name a model that was trained for a task."
+            f"{name_of(model)}, which has none; name a model that was trained for a task."
         )
     task = _task_of(model)
     if head is None:
