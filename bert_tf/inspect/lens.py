@@ -70,8 +70,8 @@ def masked_lm_head(model: Any) -> MaskedLMHead:
     others = getattr(model, "others", {})
     if _BIAS not in others:
         raise ValueError(
-            f"`model` must have a masked-LM head for this. Received {name_of(model)}, which has none; load what was pretrained, "
-            "before it was trained for a task."
+            f"`model` must have a masked-LM head for this. Received {name_of(model)}, which has none; load what was "
+            "pretrained, before it was trained for a task."
         )
     c, policy = model.config, model.encoder.dtype_policy
     numbers = (c.vocab_size, c.hidden_act, c.initializer_range, c.layer_norm_eps, c.embedding_size)
