@@ -193,8 +193,10 @@ def head_of(model: Any) -> OfText | OfSpans:
 
 def _task_of(model):
     """Returns the task that task.json beside the model describes, or None."""
-    beside = model.path if model.path and os.path.isdir(model.path) else None
-    return read_task(beside, model.config).task if beside and task_in(beside) is not None else None
+    if model.path is None:
+        return None
+    beside = model.path if os.path.isdir(model.path) else os.path.dirname(model.path) or "."
+    return read_task(beside, model.config).task if task_in(beside) is not None else None
 
 
 def _is_of_pieces(model, task):
