@@ -8,7 +8,7 @@ import pytest
 from bert_tf import inspect
 from bert_tf.inspect.attribution import _explained
 from bert_tf.inspect.targets import OfPieces, head_of
-from tests import parity
+from tests import other_envs, parity
 from tests.inspect.models import CASES, golden
 
 TOLERANCE = 1e-5
@@ -60,5 +60,6 @@ def _check_attributions(bert, row, true):
 
 @pytest.mark.slow
 def test_the_goldens_come_from_torch(tmp_path):
+    other_envs.captum_python()
     parity.run_torch("torch_inspect.py", parity.GOLDENS / "families", tmp_path)
     parity.check_same(tmp_path, [f"inspect/{case}.safetensors" for case in CASES], 1e-6)

@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import subprocess
 
 import numpy as np
 import pytest
@@ -65,15 +64,9 @@ save_file({name: value.contiguous() for name, value in arrays.items()}, folder +
 """
 
 
-def _has_captum():
-    done = subprocess.run([other_envs.torch_python(), "-c", "import captum"], capture_output=True, check=False)
-    return done.returncode == 0
-
-
 @pytest.mark.slow
 def test_weights_queries_keys_heads_off_and_attributions_are_theirs(minilm, tmp_path):
-    if not _has_captum():
-        pytest.skip(f"needs captum, which {other_envs.torch_python()} has not: BERT_TF_TORCH_PYTHON names another")
+    python = other_envs.captum_python()
     rng, bert = np.random.default_rng(0), bert_tf.load(minilm)
     head = ClassificationHead(3, 0.0)
     head.build((None, bert.config.hidden_size))
@@ -82,7 +75,7 @@ def test_weights_queries_keys_heads_off_and_attributions_are_theirs(minilm, tmp_
     save_file({"weight": weight, "bias": bias}, tmp_path / "head.safetensors")
     bert = dataclasses.replace(bert, head=head)
     words = minilm, json.dumps(TEXTS), json.dumps(HEADS_OFF), STEPS, tmp_path
-    other_envs.run(other_envs.torch_python(), THEIRS, *words)
+    other_envs.run(python, THEIRS, *words)
     theirs, off = load_file(tmp_path / "theirs.safetensors"), inspect.heads_off(bert, HEADS_OFF)
     rows, explained = inspect.neurons(bert, TEXTS), inspect.attributions(bert, TEXTS, steps=STEPS)
     for n, (row, why) in enumerate(zip(rows, explained, strict=True)):
