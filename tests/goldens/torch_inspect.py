@@ -20,8 +20,8 @@ from captum.attr import LayerIntegratedGradients
 from safetensors.torch import load_file, save_file
 
 CASES = (
-    "albert-groups", "bert-tokens", "distilbert-classifier", "distilbert-questions", "electra-classifier",
-    "ernie-tokens", "prelayernorm", "prelayernorm-classifier", "roberta-classifier",
+    "albert-groups", "bert-tokens", "distilbert-questions", "electra-classifier", "ernie-tokens", "prelayernorm",
+    "prelayernorm-classifier", "roberta-classifier",
 )  # fmt: skip
 HEADS_OFF = {0: [1]}
 STEPS = 20

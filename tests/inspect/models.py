@@ -1,19 +1,17 @@
 """Models for tests of what is inside them: the tiny ones whose insides torch has told, and those with words."""
 
-import dataclasses
-
 import keras
-import numpy as np
 from safetensors.numpy import load_file
 
-import bert_tf
 from bert_tf.checkpoints import convert, heads
 from bert_tf.checkpoints.readers import open_checkpoint
-from bert_tf.config import EncoderConfig
+from bert_tf.config import EncoderConfig, template_for
 from bert_tf.model_files import Bert
 from bert_tf.modeling.encoder import Encoder
 from bert_tf.modeling.heads import ClassificationHead
+from bert_tf.tokenization.wordpiece import Tokenizer
 from tests import parity, tiny
+from tests.harness import randomize
 
 _CLASSIFIER = "classifier/output_weights"
 INSIDE = parity.GOLDENS / "inspect"
@@ -40,13 +38,13 @@ def golden(case) -> tuple[Bert, dict, dict]:
     return Bert(config, None, encoder, head, None, others), inputs, load_file(INSIDE / f"{case}.safetensors")
 
 
-def with_words(folder, head=None, labels=None, others=None, **changes) -> Bert:
-    """Returns a tiny model of two layers with a vocabulary, random weights that no LayerNorm hides, and a head."""
-    bert = bert_tf.load(tiny.checkpoint(folder, 0.0, **{"num_hidden_layers": 2, **changes}))
-    rng = np.random.default_rng(1)
-    for variable in bert.encoder.variables:
-        variable.assign_add(0.1 * rng.standard_normal(variable.shape).astype(np.float32))
+def with_words(head=None, labels=None, others=None, **changes) -> Bert:
+    """Returns a tiny model of two layers with a vocabulary, random weights, and a head."""
+    config = tiny.config(**{"num_hidden_layers": 2, **changes})
+    keras.utils.set_random_seed(1)
+    encoder = Encoder(config)
+    encoder.build()
+    randomize(encoder)
     if head is not None:
-        keras.utils.set_random_seed(2)
-        head.build((None, bert.config.hidden_size))
-    return dataclasses.replace(bert, head=head, labels=labels, others=others or {})
+        head.build((None, config.hidden_size))
+    return Bert(config, Tokenizer(tiny.VOCAB, template=template_for(config)), encoder, head, labels, others or {})

@@ -18,9 +18,9 @@ TEXT = "The films, a story"
 
 
 @pytest.fixture(scope="module")
-def bert(tmp_path_factory):
+def bert():
     """A classifier of two labels."""
-    return with_words(tmp_path_factory.mktemp("model"), ClassificationHead(2, 0.0), ["bad", "good"])
+    return with_words(ClassificationHead(2, 0.0), ["bad", "good"])
 
 
 def _others(layer, config):
@@ -107,8 +107,8 @@ def test_heads_off_share_the_weights_and_leave_the_model(bert):
     assert inspect.attributions(both, [TEXT], steps=8)[0].gap < 0.01
 
 
-def test_pruned_heads_keep_their_numbers(tmp_path):
-    pruned = with_words(tmp_path / "pruned", num_attention_heads=4, pruned_heads={0: (1, 2)}, norm_first=True)
+def test_pruned_heads_keep_their_numbers():
+    pruned = with_words(num_attention_heads=4, pruned_heads={0: (1, 2)}, norm_first=True)
     [row] = inspect.neurons(pruned, [TEXT])
     assert row.weights.shape == (2, 4, 8, 8) and np.flatnonzero(row.heads[0]).tolist() == [0, 3]
     assert not row.weights[0, 1].any() and not row.query[0, 2].any() and row.weights[0, 3].any()
@@ -153,8 +153,8 @@ def test_attributions_of_an_answer(bert):
 
 
 @pytest.mark.parametrize("is_decoder", [False, True])
-def test_masked_words(tmp_path, is_decoder):
-    pretrained = with_words(tmp_path / "model", is_decoder=is_decoder)
+def test_masked_words(is_decoder):
+    pretrained = with_words(is_decoder=is_decoder)
     pretrained = dataclasses.replace(
         pretrained, others=_others(MaskedLMHead(len(tiny.VOCAB), width=None), pretrained.config)
     )
@@ -174,8 +174,8 @@ def test_masked_words(tmp_path, is_decoder):
         np.testing.assert_allclose(said.own_probabilities[-1], shares[np.arange(5), said.ids], rtol=1e-4)
 
 
-def test_a_left_to_right_model_does_not_look_ahead(tmp_path):
-    [row] = inspect.attention(with_words(tmp_path / "model", is_decoder=True), [TEXT])
+def test_a_left_to_right_model_does_not_look_ahead():
+    [row] = inspect.attention(with_words(is_decoder=True, num_hidden_layers=1), [TEXT])
     assert not np.triu(row.weights, 1).any()
 
 

@@ -27,8 +27,8 @@ def _columns(path, repeat=12):
 
 
 @pytest.fixture(scope="module")
-def bert(tmp_path_factory):
-    return with_words(tmp_path_factory.mktemp("model"))
+def bert():
+    return with_words()
 
 
 def test_a_control_word_has_one_label_wherever_it_stands():
