@@ -93,6 +93,11 @@ def shown(name: str, value: float) -> str:
     return f"{value:.2f}" if name in _IN_PIECES else f"{100 * value:.1f} %"
 
 
+def _shade(name, value, most):
+    """A cell of a table of heads, the darker the nearer to the most; its unit stands above."""
+    return Shade(shown(name, value).removesuffix(" %"), 0.0 if np.isnan(value) else value / most)
+
+
 def heads_lines(measures: Mapping[str, np.ndarray]) -> Iterator[str]:
     """Yields, for each measure, the heads that have most of it."""
     for name, values in measures.items():
@@ -111,9 +116,9 @@ def heads_page(measures: Mapping[str, np.ndarray], read: Sequence[tuple]) -> str
     page.table("Read", read)
     for name, values in measures.items():
         most = max(float(np.nanmax(values)), 1e-12)
-        rows = [(f"layer {n}", *(Shade(shown(name, each), 0.0 if np.isnan(each) else each / most) for each in row))
-                for n, row in enumerate(values)]  # fmt: skip
+        rows = [(f"layer {n}", *(_shade(name, each, most) for each in row)) for n, row in enumerate(values)]
+        about = MEASURES[name] if name in _IN_PIECES else f"{MEASURES[name]}, in %"
         page.heading(name.capitalize())
-        page.text(f"{MEASURES[name].capitalize()}.")
-        page.table(None, rows, ("", *(f"head {h}" for h in range(values.shape[1]))))
+        page.text(f"{about[0].upper()}{about[1:]}.")
+        page.table(None, rows, ("head", *map(str, range(values.shape[1]))))
     return page.html()

@@ -39,8 +39,8 @@ def golden(case) -> tuple[Bert, dict, dict]:
 
 
 def with_words(head=None, labels=None, others=None, **changes) -> Bert:
-    """Returns a tiny model of two layers with a vocabulary, random weights, and a head."""
-    config = tiny.config(**{"num_hidden_layers": 2, **changes})
+    """Returns a tiny model with a vocabulary, random weights, and a head; `changes` are of its configuration."""
+    config = tiny.config(**changes)
     keras.utils.set_random_seed(1)
     encoder = Encoder(config)
     encoder.build()

@@ -134,7 +134,7 @@ def test_the_program(tmp_path):
     assert "<svg" in page and "selectivity" in page and "accuracy" in done["words"]["log"]
     measures = json.loads((tmp_path / "out" / "heads.json").read_text(encoding="utf-8"))["measures"]
     assert set(measures) == set(heads.MEASURES) and np.shape(measures["next"]) == (1, 2)
-    assert "head 0" in (tmp_path / "out" / "heads.html").read_text(encoding="utf-8")
+    assert "such as [CLS], in %." in (tmp_path / "out" / "heads.html").read_text(encoding="utf-8")
     for name, message in {
         "one label": "there must be two labels to tell apart. Received ['X']; choose another column",
         "other column": "there must be a column 3 (--tag_column). Received 3 columns",
