@@ -3,7 +3,7 @@
 from bert_tf import keras_names
 
 __version__ = "0.1.0"
-__all__ = ["EncoderConfig", "Encoder", "HubLayer", "Tokenizer", "TokenizerLayer", "load", "save", "sklearn"]
+__all__ = ["EncoderConfig", "Encoder", "HubLayer", "Tokenizer", "TokenizerLayer", "inspect", "load", "save", "sklearn"]
 
 _HOMES = {
     "EncoderConfig": "bert_tf.config",
@@ -14,7 +14,7 @@ _HOMES = {
     "load": "bert_tf.model_files",
     "save": "bert_tf.conversion.convert",
 }
-_MODULES = ("sklearn",)
+_MODULES = ("inspect", "sklearn")
 
 keras_names.announce()
 

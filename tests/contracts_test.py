@@ -74,6 +74,8 @@ MAY_IMPORT = {
     "glue": {"data", "evaluation", "tasks"},
     "comparison": {"evaluation"},  # of what was written, whatever the task
     "label_errors": {"data", "extraction", "model_files"},
+    "inspect": {"modeling", "tasks", "tokenization"},
+    "probing": {"data", "extraction", "inspect", "tasks"},
     "tuning": {"evaluation"},
     "inference": {
         "checkpoints", "data", "evaluation", "export", "extraction", "model_files", "tasks", "tokenization",
@@ -85,8 +87,8 @@ MAY_IMPORT = {
     "doctor": set(),  # it must work where nothing else does
     "programs": {
         "analysis", "comparison", "conversion", "corpus", "data", "demo", "doctor", "evaluation", "export", "flags",
-        "glue", "hub", "inference", "jobs", "label_errors", "model_files", "serving", "small", "surgery", "tasks",
-        "teachers", "text", "tokenization", "training", "tuning", "vocabulary",
+        "glue", "hub", "inference", "jobs", "label_errors", "model_files", "probing", "serving", "small", "surgery",
+        "tasks", "teachers", "text", "tokenization", "training", "tuning", "vocabulary",
     },
 }  # fmt: skip
 FINER = {
@@ -97,6 +99,9 @@ FINER = {
     ("hub", "export"): {"bert_tf.export.saved_model"},
     ("teachers", "data"): {"bert_tf.data.features"},
     ("small", "data"): {"bert_tf.data.pretraining.beside"},  # how many rows the records have
+    ("probing", "data"): {"bert_tf.data.tables"},
+    ("probing", "tasks"): {"bert_tf.tasks.tagging.columns"},
+    ("inspect", "tasks"): {"bert_tf.tasks.registry", "bert_tf.tasks.squad.spans"},
     ("glue", "tasks"): {"bert_tf.tasks.classification.problems"},
     ("export", "evaluation"): {"bert_tf.evaluation.results"},
     ("export", "training"): {"bert_tf.training.history"},  # what the model card says of a run

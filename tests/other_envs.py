@@ -29,9 +29,18 @@ def torch_python() -> str:
 
 def sentence_transformers_python() -> str:
     """Returns a Python with torch and sentence-transformers; the test is skipped where `torch_python` has not both."""
+    return _with_package("sentence_transformers", "sentence-transformers")
+
+
+def captum_python() -> str:
+    """Returns a Python with torch, transformers and captum; the test is skipped where `torch_python` has not all."""
+    return _with_package("captum", "captum")
+
+
+def _with_package(module, name):
     python = torch_python()
-    if subprocess.run([python, "-c", "import sentence_transformers"], capture_output=True, check=False).returncode:
-        pytest.skip(f"needs sentence-transformers, which {python} has not: BERT_TF_TORCH_PYTHON names another")
+    if subprocess.run([python, "-c", f"import {module}"], capture_output=True, check=False).returncode:
+        pytest.skip(f"needs {name}, which {python} has not: BERT_TF_TORCH_PYTHON names another")
     return python
 
 

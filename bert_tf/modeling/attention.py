@@ -50,8 +50,9 @@ class SelfAttention(keras.layers.Layer):
         lora: a `Lora`, or the dict that its `to_dict` made: which of the maps have an adapter. None: none has.
         norm_first: as in `EncoderConfig`.
 
-    Inputs: float [B, S, H]; bias [B, 1, 1 or S, S] of `attention_bias`. Output: float [B, S, H]; with
-    `return_probs=True` a pair whose second is [B, A, S, S], after dropout as in the original.
+    Inputs: float [B, S, H]; bias [B, 1, 1 or S, S] of `attention_bias`; `head_mask` float [A], what each head's
+    probabilities are multiplied by, or None. Output: float [B, S, H]; with `return_probs=True` a pair whose second is
+    [B, A, S, S], after dropout as in the original, and after the mask.
     """
 
     def __init__(
@@ -108,7 +109,7 @@ class SelfAttention(keras.layers.Layer):
         if self.norm_first:
             self.norm.build(input_shape)
 
-    def call(self, x, bias, training=None, return_probs=False):
+    def call(self, x, bias, training=None, return_probs=False, head_mask=None):
         B, S = tf.shape(x)[0], tf.shape(x)[1]
         A, D = self.num_heads, self.head_width or x.shape[-1] // self.num_heads
 
@@ -120,6 +121,8 @@ class SelfAttention(keras.layers.Layer):
         scores = tf.matmul(heads(self.query), heads(self.key), transpose_b=True)  # [B, A, S, S]
         probs = tf.nn.softmax(scores * tf.cast(D**-0.5, scores.dtype) + tf.cast(bias, scores.dtype))
         probs = self.attention_dropout(probs, training=training)
+        if head_mask is not None:
+            probs *= tf.cast(head_mask, probs.dtype)[:, tf.newaxis, tf.newaxis]
         mixed = tf.reshape(tf.transpose(tf.matmul(probs, heads(self.value)), [0, 2, 1, 3]), [B, S, A * D])
         y = x + self.hidden_dropout(self.dense(mixed), training=training)
         y = y if self.norm_first else self.norm(y)
@@ -130,7 +133,7 @@ class SelfAttention(keras.layers.Layer):
         x = self.norm(x) if self.norm_first else x
         return self.query(x), self.key(x), self.value(x)
 
-    def compute_output_spec(self, x, bias, training=None, return_probs=False):
+    def compute_output_spec(self, x, bias, training=None, return_probs=False, head_mask=None):
         y = keras.KerasTensor(x.shape, self.compute_dtype)
         B, S = x.shape[:2]
         return (y, keras.KerasTensor((B, self.num_heads, S, S), self.compute_dtype)) if return_probs else y

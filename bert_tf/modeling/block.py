@@ -18,8 +18,8 @@ class TransformerBlock(keras.layers.Layer):
             norm_first: as in `EncoderConfig`.
         head_width, lora: as in `SelfAttention`.
 
-    Inputs: float [B, S, H]; bias of `attention_bias`. Output: float [B, S, H]; with `return_probs=True` a pair whose
-    second is the attention's probabilities [B, A, S, S].
+    Inputs: float [B, S, H]; bias of `attention_bias`; `head_mask` as in `SelfAttention`. Output: float [B, S, H]; with
+    `return_probs=True` a pair whose second is the attention's probabilities [B, A, S, S].
     """
 
     def __init__(
@@ -87,15 +87,15 @@ class TransformerBlock(keras.layers.Layer):
             if not self.norm_first:
                 self.norm.build(input_shape)
 
-    def call(self, x, bias, training=None, return_probs=False):
-        y = self.attention(x, bias, training=training, return_probs=return_probs)
+    def call(self, x, bias, training=None, return_probs=False, head_mask=None):
+        y = self.attention(x, bias, training=training, return_probs=return_probs, head_mask=head_mask)
         y, probs = y if return_probs else (y, None)
         z = self.intermediate(self.norm(y) if self.norm_first else y, training=training)
         z = y + self.dropout(self.dense(z), training=training)
         z = z if self.norm_first else self.norm(z)
         return (z, probs) if return_probs else z
 
-    def compute_output_spec(self, x, bias, training=None, return_probs=False):
+    def compute_output_spec(self, x, bias, training=None, return_probs=False, head_mask=None):
         y = keras.KerasTensor(x.shape, self.compute_dtype)
         B, S = x.shape[:2]
         return (y, keras.KerasTensor((B, self.num_heads, S, S), self.compute_dtype)) if return_probs else y

@@ -28,6 +28,10 @@ class Encoder(keras.Model):
     (absent: zeros); `sentence_ids` for packed rows (1, 2, ... for each sentence in the row, 0 = padding; absent: one
     sentence a row): then positions start again with each sentence and attention stays inside it.
 
+    A call may give two things more. `head_mask`, a list with float [A] for each layer, the lowest first: what the
+    probabilities of that layer's heads are multiplied by, so that 0 turns a head off. `input_vectors`, float [B, S, E]:
+    what stands in place of the embeddings' output, so that a gradient can be taken there.
+
     Where the configuration says `is_decoder`, every token attends to itself and to those before it only; then the last
     token, and not the first, stands for the row. Where it has adapters (`lora`), they and the pooler can be trained and
     all else cannot. An encoder that is not `trainable` gives in training what it gives elsewhere: it drops nothing, and
@@ -105,20 +109,23 @@ class Encoder(keras.Model):
             for variable in part.variables:
                 variable.trainable = variable.trainable and is_adapter(variable.path)
 
-    def call(self, inputs, training=None, return_attention_probs=False):
+    def call(self, inputs, training=None, return_attention_probs=False, head_mask=None, input_vectors=None):
         training = training and self.trainable
         ids, sentence_ids = inputs["input_ids"], inputs.get("sentence_ids")
         mask = inputs.get("input_mask")
         mask = tf.ones_like(ids) if mask is None else mask
         bias = attention_bias(mask, sentence_ids, self.compute_dtype, self.config.is_decoder)
         positions = None if sentence_ids is None else restarting_positions(sentence_ids)
-        x = self.embeddings(ids, inputs.get("segment_ids"), positions, training=training)
+        x = input_vectors
+        if x is None:
+            x = self.embeddings(ids, inputs.get("segment_ids"), positions, training=training)
         if self.projection:
             x = self.projection(x, training=training)
         embedded, layers, probs = x, [], []
         for n, block in enumerate(self._stack()):
             with self._seeds(n, training):
-                x, p = self._run(block, x, bias, training, return_attention_probs)
+                own = {} if head_mask is None else {"head_mask": head_mask[n]}
+                x, p = self._run(block, x, bias, training, return_attention_probs, own)
             layers.append(x)
             probs.append(p)
         if self.norm:
@@ -164,21 +171,23 @@ class Encoder(keras.Model):
         below = outputs["encoder_outputs"][layer - 2] if layer > 1 else outputs["embedding_output"]
         return self.block_of(layer).attention.queries_keys_values(below)
 
-    def _run(self, block, x, bias, training, return_probs):
+    def _run(self, block, x, bias, training, return_probs, options):
         if return_probs:
-            return block(x, bias, training=training, return_probs=True)
+            return block(x, bias, training=training, return_probs=True, **options)
         if not (self.rematerialize and training):
-            return block(x, bias, training=training), None
+            return block(x, bias, training=training, **options), None
         seed = current_seed()  # drawn once: the second pass must drop what the first one dropped
 
         @tf.recompute_grad
         def again(x):
             with seed_scope(seed):
-                return block(x, bias, training=True)
+                return block(x, bias, training=True, **options)
 
         return again(x), None
 
-    def compute_output_spec(self, inputs, training=None, return_attention_probs=False):
+    def compute_output_spec(
+        self, inputs, training=None, return_attention_probs=False, head_mask=None, input_vectors=None
+    ):
         B, S = inputs["input_ids"].shape
         H, layers = self.config.hidden_size, range(len(self._stack()))
 

@@ -22,6 +22,7 @@ PROGRAMS = (
     "score_squad",
     "compare",
     "find_label_errors",
+    "probe",
     "run_pretraining",
     "pretrain_small",
     "fill_mask",

@@ -85,6 +85,19 @@ def test_attention_probs_of_a_symbolic_call():
     assert [p.shape for p in probs] == [(1, 2, 3, 3)] * 2
 
 
+def test_a_mask_of_heads_and_vectors_in_place_of_embeddings(encoder):
+    plain, mask = encoder(padded(), return_attention_probs=True), [np.array([1.0, 0.0]), np.ones(2)]
+    masked = encoder(padded(), return_attention_probs=True, head_mask=mask)
+    assert not masked["attention_probs"][0][:, 1].numpy().any()
+    np.testing.assert_array_equal(masked["attention_probs"][0][:, 0], plain["attention_probs"][0][:, 0])
+    assert np.abs(masked["pooled_output"] - plain["pooled_output"]).max() > 1e-3
+    vectors = encoder.embeddings(padded()["input_ids"], padded()["segment_ids"])
+    np.testing.assert_array_equal(encoder(padded(), input_vectors=vectors)["pooled_output"],
+                                  encoder(padded())["pooled_output"])  # fmt: skip
+    changed = encoder(padded(), input_vectors=vectors[:, ::-1])["embedding_output"]
+    np.testing.assert_array_equal(changed, vectors[:, ::-1])
+
+
 def test_alone_equals_in_a_padded_batch(encoder):
     batch = encoder(padded())
     for row, (words, kinds) in enumerate(zip(SENTENCES, SEGMENTS, strict=True)):

@@ -25,9 +25,10 @@ class TaggedExamples:
     Attributes:
         ids: name of each sentence; "0", "1", ... where the file gives none.
         words: of each sentence; one at least.
-        tags: of each sentence as many, in IOB2 whatever the file has; None where none were asked for.
+        tags: of each sentence as many, in IOB2 whatever the file has, or as they are where they mark no entities; None
+            where none were asked for.
         scheme: by which the file marks entities, so that predictions can be written in it: "iob1", "iob2" or "bioes";
-            None without tags.
+            None without tags, or where these mark none.
         path: the file.
         lines: 1-based line of each sentence's first word; in .jsonl of the sentence.
     """
@@ -49,7 +50,7 @@ class TaggedExamples:
 
 
 def read_columns(
-    path: str | os.PathLike, text_column: int = 0, tag_column: int | None = -1, tag_scheme: str = "auto"
+    path: str | os.PathLike, text_column: int = 0, tag_column: int | None = -1, tag_scheme: str | None = "auto"
 ) -> TaggedExamples:
     """Reads sentences of words and tags; the extension tells the format; .gz files are unpacked.
 
@@ -66,12 +67,13 @@ def read_columns(
         tag_column: likewise of the tags'; None reads only words and ignores tags.
         tag_scheme: "iob1", "iob2" or "bioes", which the tags must follow. "auto" finds it as `find_scheme` of
             `bert_tf.evaluation.entities` does. Where tags do not follow what it finds, or a B- of "iob1" should be an
-            I-, the entities are those that conlleval sees, and the log names the first such line.
+            I-, the entities are those that conlleval sees, and the log names the first such line. None: tags mark no
+            entities, and stay as they are; parts of speech do so.
 
     Raises:
         ValueError: the file cannot be read as said; the message names file, line, what must hold and what to do.
     """
-    if tag_scheme not in ("auto", *SCHEMES):
+    if tag_scheme not in (None, "auto", *SCHEMES):
         raise ValueError(f"`tag_scheme` must be one of auto, {', '.join(SCHEMES)}. Received: {tag_scheme!r}; name one.")
     path = os.fspath(path)
     if _is_jsonl(path):
@@ -81,7 +83,7 @@ def read_columns(
     if not examples.words:
         raise ValueError(f"{path} must hold at least one sentence. Received a file with no words; check the path.")
     _check_words(examples)
-    if examples.tags is not None:
+    if examples.tags is not None and tag_scheme is not None:
         _check_tags(examples, tag_scheme)
         _unify(examples, tag_scheme)
     return examples
