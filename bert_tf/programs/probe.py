@@ -18,7 +18,8 @@ from bert_tf.flags.probing import PROBE
 
 FLAGS = PROBE
 
-_OF_TEXTS, _OF_WORDS = ("label_column", "header"), ("tag_column",)
+_OF_TEXTS = ("label_column", "header")
+_OF_WORDS = ("tag_column",)
 _OF_PROBES = ("eval_file", "max_train_examples", "max_eval_examples", "num_train_epochs", "tag_column", "label_column",
               "max_seq_length")  # fmt: skip
 _HELD_OUT = 0.2  # of the only file
