@@ -4,10 +4,10 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
-import keras
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.inspect.heads import with_weights
 from bert_tf.inspect.rows import Row, Texts, name_of, parts_of, read
 from bert_tf.inspect.vectors import states
 from bert_tf.modeling.pretraining_heads import MaskedLMHead
@@ -67,20 +67,14 @@ def masked_lm_head(model: Any) -> MaskedLMHead:
     Raises:
         ValueError: it has none.
     """
-    others = getattr(model, "others", {})
-    if _BIAS not in others:
+    if _BIAS not in getattr(model, "others", {}):
         raise ValueError(
             f"`model` must have a masked-LM head for this. Received {name_of(model)}, which has none; load what was "
             "pretrained, before it was trained for a task."
         )
     c, policy = model.config, model.encoder.dtype_policy
     numbers = (c.vocab_size, c.hidden_act, c.initializer_range, c.layer_norm_eps, c.embedding_size)
-    head = MaskedLMHead(*numbers, c.tie_word_embeddings, dtype=policy)
-    with keras.name_scope("cls"):
-        head.build((None, None, c.hidden_size))
-    for variable in head.variables:
-        variable.assign(others[variable.path])
-    return head
+    return with_weights(MaskedLMHead(*numbers, c.tie_word_embeddings, dtype=policy), model)
 
 
 def _filled(encoder, head, row, tokenizer, top_k):

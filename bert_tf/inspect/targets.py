@@ -4,11 +4,11 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-import keras
 import numpy as np
 import tensorflow as tf
 
 from bert_tf.config_files import task_in
+from bert_tf.inspect.heads import with_weights
 from bert_tf.inspect.rows import Row, name_of
 from bert_tf.modeling.heads import QuestionAnsweringHead
 from bert_tf.tasks.registry import read_task
@@ -211,9 +211,4 @@ def _is_of_pieces(model, task):
 
 
 def _span_head(model):
-    head = QuestionAnsweringHead(model.config.initializer_range, dtype=model.encoder.dtype_policy)
-    with keras.name_scope("cls"):
-        head.build((None, None, model.config.hidden_size))
-    for variable in head.variables:
-        variable.assign(model.others[variable.path])
-    return head
+    return with_weights(QuestionAnsweringHead(model.config.initializer_range, dtype=model.encoder.dtype_policy), model)

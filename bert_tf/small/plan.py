@@ -60,7 +60,8 @@ def _pause(lines, trained, per_step):
 
     Earlier ones build the graph of the scoring, and what comes behind its line is the end of the run.
     """
-    before, last = trained[-2], lines[lines.index(trained[-1]) :][:2][-1]
+    before, end = trained[-2], lines.index(trained[-1])
+    last = lines[min(end + 1, len(lines) - 1)]  # its scores, where there is held-out text
     passed = _time(last) - _time(before)
     return max(0.0, passed.total_seconds() - per_step * (last["step"] - before["step"]))
 

@@ -61,12 +61,6 @@ def is_python(word: str) -> bool:
     return re.fullmatch(r"python3?", pathlib.PurePath(word).name) is not None
 
 
-def pages() -> list[pathlib.Path]:
-    """Returns all pages with commands for users, sorted."""
-    tops = [ROOT / "CONTRIBUTING.md", ROOT / "README.md", ROOT / "benchmarks" / "README.md"]
-    return [*tops, *sorted((ROOT / "docs").rglob("*.md"))]
-
-
 def name_of(page: pathlib.Path) -> str:
     return page.relative_to(ROOT).as_posix()
 

@@ -7,9 +7,10 @@ import pytest
 
 from bert_tf.programs.main import PROGRAMS
 from tests.conftest import ROOT
+from tests.docs import markdown
 from tests.documentation import checks, commands
 
-PAGES = {commands.name_of(page): page for page in commands.pages()}
+PAGES = {commands.name_of(page): page for page in markdown.pages()}
 
 
 @pytest.mark.parametrize("page", PAGES)

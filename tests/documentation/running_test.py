@@ -3,9 +3,10 @@
 import pytest
 
 from bert_tf.programs.main import PROGRAMS
+from tests.docs import markdown
 from tests.documentation import commands, inputs, running
 
-PAGES = {commands.name_of(page): page for page in commands.pages() if "tutorials" not in page.parts}  # their own do
+PAGES = {commands.name_of(page): page for page in markdown.pages() if "tutorials" not in page.parts}  # their own do
 
 
 def runnable(page):
