@@ -43,6 +43,7 @@ class Builds:
     def __init__(self, root: pathlib.Path):
         self.root, self.targets, self.groups = root, {}, {}
         files = [root / "BUILD", *(file for folder in _FOLDERS for file in sorted((root / folder).rglob("BUILD")))]
+        self.packages = {file.parent for file in files}
         for file in files:
             if file.exists() and "stubs" not in file.parts:
                 _Package(self, file.parent).run(file)
@@ -136,10 +137,10 @@ class _Package:
 
     def _glob(self, patterns, exclude=()):
         """Files below the folder that belong to no BUILD file further down."""
-        inner = [build.parent for build in self.folder.rglob("BUILD") if build.parent != self.folder]
+        inner = {folder for folder in self.builds.packages if self.folder in folder.parents}
         matched = {path for pattern in patterns for path in self._matches(pattern)}
         matched -= {path for pattern in exclude for path in self._matches(pattern)}
-        return sorted(str(p.relative_to(self.folder)) for p in matched if not set(inner) & set(p.parents))
+        return sorted(str(p.relative_to(self.folder)) for p in matched if not inner & set(p.parents))
 
     def _matches(self, pattern):
         pattern += "/*" if pattern.endswith("**") else ""

@@ -50,9 +50,12 @@ def modules_in_strings(root: pathlib.Path, file: str) -> set[str]:
     return {part for name in found for part in _ours(root, file, name)}
 
 
-@functools.cache
+_TELLING = (ast.Import, ast.ImportFrom, ast.Attribute, ast.Expr, ast.Constant)
+
+
+@functools.lru_cache(maxsize=1)  # asked for twice in a row; all trees together would be a gigabyte
 def _nodes(path):
-    return list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+    return [node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, _TELLING)]
 
 
 def _ours(root, file, name):

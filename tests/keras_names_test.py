@@ -19,7 +19,8 @@ saving = SimpleNamespace(get_custom_objects=lambda: known)
 def _registered():
     """Returns (module, class) of every class that is registered with Keras."""
     for path in (ROOT / "bert_tf").rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        text = path.read_text(encoding="utf-8")
+        for node in ast.walk(ast.parse(text)) if "register_keras_serializable" in text else ():
             if isinstance(node, ast.ClassDef) and "register_keras_serializable" in map(_name_of, node.decorator_list):
                 yield ".".join(path.relative_to(ROOT / "bert_tf").with_suffix("").parts), node.name
 

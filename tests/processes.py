@@ -4,6 +4,7 @@ Each is a fork of a process that has imported TensorFlow and Keras, and neither 
 program that forgot an import fails, as it does alone. A test of signals, or of the start itself, takes `subprocess`.
 """
 
+import gc
 import multiprocessing
 import os
 import pathlib
@@ -49,6 +50,7 @@ def _call(environment, function, arguments):
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(ROOT)
+    gc.freeze()  # TensorFlow stays: no search for garbage has to look through it
     function(*arguments)
 
 

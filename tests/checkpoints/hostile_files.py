@@ -13,7 +13,7 @@ from tests.checkpoints import tables
 BIN, SAFE = "pytorch_model.bin", "model.safetensors"
 SAFE_INDEX, CONFIG = "model.safetensors.index.json", "config.json"
 VOCAB, SETTINGS, CKPT = "vocab.txt", "tokenizer_config.json", "bert_model.ckpt"
-_GIGABYTES = 1900  # megabytes that a member of the archive inflates to
+_MEGABYTES = 700  # that a member of the archive inflates to
 
 
 def zip_of(content, **members):
@@ -73,8 +73,8 @@ _SIXTEEN = {"_0": bytes(16)}
 def _inflating(path):
     """A zip archive whose one storage takes a megabyte, and 1.9 GB once it is inflated."""
     packer = zlib.compressobj(9, zlib.DEFLATED, -15)
-    packed = (packer.compress(bytes(2**20)) + packer.flush(zlib.Z_FULL_FLUSH)) * _GIGABYTES + packer.flush()
-    size = _GIGABYTES * 2**20
+    packed = (packer.compress(bytes(2**20)) + packer.flush(zlib.Z_FULL_FLUSH)) * _MEGABYTES + packer.flush()
+    size = _MEGABYTES * 2**20
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("archive/data.pkl", state(tensor(0, [size // 4], [1], storage(size // 4))))
         archive.writestr("archive/data/0", packed)

@@ -23,10 +23,10 @@ _SHAPE = {
 _ONE_LAYER = {"num_hidden_layers": 1, "num_attention_heads": 2, "hidden_size": 10}
 # Case -> what its config.json has beside `_SHAPE`: two shapes of each family at least, both forms of gelu.
 CASES = {
-    # More layers than the header of one of HDF5's groups has links for.
-    "bert": {"model_type": "bert", "hidden_act": "gelu_new", "num_hidden_layers": 9},
+    "bert": {"model_type": "bert", "hidden_act": "gelu_new"},
     "bert-odd": {"model_type": "bert", "hidden_act": "gelu", "type_vocab_size": 4, **_ONE_LAYER},
-    "distilbert": {"model_type": "distilbert", "activation": "gelu"},
+    # More layers than the header of one of HDF5's groups has links for.
+    "distilbert": {"model_type": "distilbert", "activation": "gelu", "num_hidden_layers": 9},
     "distilbert-odd": {"model_type": "distilbert", "activation": "gelu_new", **_ONE_LAYER},
     "electra": {"model_type": "electra", "embedding_size": 8, "hidden_act": "gelu"},
     "electra-odd": {"model_type": "electra", "embedding_size": 10, "hidden_act": "gelu", **_ONE_LAYER},

@@ -13,7 +13,9 @@ from tests.corpus import support
 beam = pytest.importorskip("bert_tf.corpus.beam", reason="Apache Beam is an extra: pip install bert-tf[beam]")
 
 
-@pytest.mark.parametrize("name, phrases", [("a.tfrecord", False), ("a.tfrecord.gz", True)])
+@pytest.mark.parametrize(
+    "name, phrases", [pytest.param("a.tfrecord", False, marks=pytest.mark.slow), ("a.tfrecord.gz", True)]
+)
 def test_the_same_records_as_a_local_run(corpus, tmp_path, name, phrases, monkeypatch):
     options = {"masking": "phrase", "phrase_file": str(corpus / "phrases.list")} if phrases else {}
     options["drop_duplicate_lines"] = True

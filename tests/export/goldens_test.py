@@ -153,6 +153,7 @@ def verify():
         yield program.run
 
 
+@pytest.mark.slow
 def test_the_program_says_yes(verify, classifier):
     done = verify([os.path.dirname(classifier)])
     assert done["status"] == 0, done["log"]

@@ -81,6 +81,7 @@ def test_ids_give_the_logits(exported):
         np.testing.assert_allclose(served[name], logits, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_a_server_warms_up_and_answers(exported):
     import grpc
     from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc

@@ -87,6 +87,7 @@ def _example(**texts):
     return tf.train.Example(features=tf.train.Features(feature=values)).SerializeToString()
 
 
+@pytest.mark.slow
 def test_pairs_and_scores(tmp_path):
     task, model, tokenizer = trained(str(tmp_path), "regression", ("text_a", "text_b"), 1)
     signatures = tf.saved_model.load(export_trained(str(tmp_path), str(tmp_path / "out"))).signatures

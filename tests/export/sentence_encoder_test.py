@@ -12,6 +12,7 @@ NORMALIZED = (*sentence_folders.PLAIN, ("Normalize", "2_Normalize"))
 TEXTS = ["a warm film .", "the story of people and music , the story of people and music", "", "Good"]
 
 
+@pytest.mark.slow
 def test_vectors_without_training(tmp_path):
     folder = tiny.checkpoint(tmp_path / "model")
     pooling = {"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": True}

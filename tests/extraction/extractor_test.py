@@ -35,7 +35,7 @@ BY_HAND = {
 }
 
 
-_LONG = ("embeddings", "second_to_last", "weighted_sum_all")  # for each a graph is made
+_LONG = ("embeddings", "second_to_last", "last", "concat_last_4", "weighted_sum_all")  # for each a graph is made
 
 
 @pytest.mark.parametrize(

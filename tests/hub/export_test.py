@@ -216,6 +216,7 @@ def examples(preprocessor, count=20, size=8):
     return batches, [tf.constant([int(label) for _, label in row]) for row in rows]
 
 
+@pytest.mark.slow
 def test_twenty_steps_of_fine_tuning_are_those_of_our_own_encoder(preprocessor, paths, checkpoint):
     loaded, own = tf.saved_model.load(paths[1]), bert_tf.load(checkpoint).encoder
     batches, labels = examples(preprocessor)

@@ -80,7 +80,9 @@ def test_regularization_losses_count_while_it_is_trained(folder):
     assert frozen.losses == []
 
 
-@pytest.mark.parametrize("fresh", [True, False], ids=["elsewhere", "in the same process"])
+@pytest.mark.parametrize(
+    "fresh", [pytest.param(True, marks=pytest.mark.slow), False], ids=["elsewhere", "in the same process"]
+)
 def test_a_trained_model_is_saved_whole_and_trained_on(folder, tmp_path, fresh, monkeypatch):
     layer = HubLayer(folder, trainable=True)
     model = _model(layer)

@@ -67,6 +67,7 @@ def test_it_is_verified(exported):
     ]
 
 
+@pytest.mark.slow
 def test_our_server_serves_it(filler, exported):
     base, _, _ = exported.rpartition("/")
     with serve(base, "blanks", poll_seconds=0) as server, Client(f"localhost:{server.port}", "blanks") as client:

@@ -47,6 +47,7 @@ def test_the_mean_without_further_words(plain, bert):
     assert encoder.width == 32 and encoder(TEXTS).dtype == np.float32 and encoder([]).shape == (0, 32)
 
 
+@pytest.mark.slow
 def test_every_module(plain, bert, tmp_path):
     rng = np.random.default_rng(0)
     weight, bias = rng.normal(size=(5, 64)).astype(np.float32), rng.normal(size=5).astype(np.float32)

@@ -172,6 +172,7 @@ def _loss_and_gradients(encoder, rematerialize):
     return loss.numpy(), [g.numpy() for g in gradients]
 
 
+@pytest.mark.slow
 def test_rematerialization_changes_nothing(encoder):
     loss, gradients = _loss_and_gradients(encoder, False)
     again_loss, again = _loss_and_gradients(encoder, True)

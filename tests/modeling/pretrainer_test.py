@@ -42,6 +42,7 @@ def _pretrainer(seed=0, is_decoder=False, **arguments):
     return model
 
 
+@pytest.mark.slow
 def test_harness(tmp_path):
     arguments = {"config": CONFIG.to_dict(), "next_sentence": True, "rematerialize": False}
     weights = encoder_test.weights() | HEADS

@@ -18,7 +18,7 @@ def test_harness(tmp_path):
     check_layer(BiLSTM, {"units": 4, "name": "lstm"}, (X, MASK), weights, tmp_path)
 
 
-@pytest.mark.parametrize(("is_weighted", "width"), [(True, 6), (False, 12)])
+@pytest.mark.parametrize(("is_weighted", "width"), [pytest.param(True, 6, marks=pytest.mark.slow), (False, 12)])
 def test_harness_of_the_head(tmp_path, is_weighted, width):
     arguments = {"num_labels": 3, "units": 4, "is_weighted": is_weighted, "dropout": 0.2, "initializer_range": 0.05}
     weights = {"tagger/layer_sum/layer_weights": (2,), "tagger/layer_sum/gamma": ()} if is_weighted else {}
@@ -65,7 +65,7 @@ def _run(layer, x, **mask):
     return outputs, tape.gradient(loss, [x, *variables])
 
 
-@pytest.mark.parametrize("jit_compile", [None, True])
+@pytest.mark.parametrize("jit_compile", [None, pytest.param(True, marks=pytest.mark.slow)])
 def test_outputs_and_gradients_are_keras_s(both, jit_compile):
     ours, keras_s = both
     run = tf.function(lambda x: _run(ours, x, input_mask=MASK), jit_compile=jit_compile, autograph=False)

@@ -5,6 +5,7 @@ import re
 
 import keras
 import numpy as np
+import pytest
 import tensorflow as tf
 
 from bert_tf.data.features import fake_batch
@@ -50,6 +51,7 @@ def _model(config=CONFIG, generator=GENERATOR):
     return model
 
 
+@pytest.mark.slow
 def test_harness(tmp_path):
     arguments = {"config": CONFIG.to_dict(), "generator": GENERATOR.to_dict(), "rematerialize": False}
     check_layer(

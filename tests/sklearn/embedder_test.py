@@ -38,6 +38,7 @@ def test_lengths_are_one_where_asked(folder):
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=-1), 1, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_search_over_a_pipeline(folder):
     embedder = bert_tf.sklearn.BertEmbedder(folder, layers="embeddings")
     pipeline = make_pipeline(embedder, LogisticRegression(C=100, max_iter=1000))

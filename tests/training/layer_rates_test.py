@@ -191,6 +191,7 @@ def test_a_run_resumed_while_layers_thaw_is_one_that_never_stopped_to_the_bit(tm
     assert all(np.isfinite(whole[name]).all() for name in weights)
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_with_the_same_layers_only(tmp_path):
     _fit(_run(tmp_path, LayerRates(2, 1), 1))
     with pytest.raises(ValueError, match=r"Received layer_rates: \{'decay': 1\.0, 'freeze': 1, .*\} then, None now\."):

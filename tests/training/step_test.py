@@ -59,6 +59,7 @@ def test_two_half_batches_accumulated_are_one(plain):
     _assert_equal_run(_make(StepConfig(accumulation=2)), plain, 1e-6)
 
 
+@pytest.mark.slow
 def test_half_batches_with_unequal_numbers_of_real_examples_are_one():
     (batch,) = tiny.batches(tiny.tokenized(8), 8)
     batch["is_real_example"] = tf.constant([1, 1, 1, 1, 1, 0, 0, 0], tf.float32)
@@ -98,6 +99,7 @@ def test_gradients_are_clipped_by_their_global_norm():
         np.testing.assert_allclose(moment, 0.1 * gradients[name] * 0.5 / norm, rtol=1e-4, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_small_gradients_are_left_alone_and_with_a_norm_of_0_all():
     (batch,) = tiny.batches(tiny.tokenized(16), 16)
     one, other = (_make(StepConfig(clip_norm=clip)) for clip in (1e3, 0.0))
@@ -107,6 +109,7 @@ def test_small_gradients_are_left_alone_and_with_a_norm_of_0_all():
     assert (slots[0].numpy() == slots[1].numpy()).all() and slots[0].numpy().any()
 
 
+@pytest.mark.slow
 def test_dropout_is_a_function_of_seed_and_step():
     task = ClassificationTask(tiny.config(dropout=0.3), 2)
     (batch,) = tiny.batches(tiny.tokenized(16), 16)

@@ -9,7 +9,7 @@ from tests.training.layer_rates_test import one_step
 WORDS = "bert/embeddings/word_embeddings"
 
 
-@pytest.mark.parametrize("factor", [0.0, 0.25])
+@pytest.mark.parametrize("factor", [pytest.param(0.0, marks=pytest.mark.slow), 0.25])
 def test_word_embeddings_move_by_their_share_and_nothing_else_changes(factor):
     before, plain, _, _ = one_step()
     start, moved, slots, _ = one_step(WordRate(factor))
