@@ -11,7 +11,7 @@ from tests.scripts import assert_same_tensors, check_continues, run, run_and_kil
 from tests.tasks.squad.support import STRANGE, TRAIN, at, questions, run_cases, write
 
 SCRIPT = "run_squad.py"
-ONE = [*TRAIN, "--train_file=HOME/train.json", "--do_predict", "--predict_file=HOME/dev.json", "--do_export",
+ONE = [*TRAIN, "--train_file=HOME/train.json", "--do_predict", "--predict_file=HOME/dev.json",
        "--num_train_epochs=15", "--save_checkpoints_steps=30"]  # fmt: skip
 TWO = [*TRAIN, "--train_file=HOME/train2.json", "--version_2_with_negative", "--num_train_epochs=15", "--do_eval",
        "--eval_file=HOME/dev2.json", "--do_predict", "--predict_file=HOME/ask.json", "--verbose_logging", "--do_export",
@@ -26,6 +26,7 @@ CASES = {
     "always": [*LATER, "--version_2_with_negative=false", "--output_dir=HOME/always"],
 }
 MORE = {  # for the slow tests
+    "export": ["--init_checkpoint=HOME/one", "--do_export", "--output_dir=HOME/one"],
     "never": [*LATER, "--version_2_with_negative", "--null_score_diff_threshold=-1000", "--output_dir=HOME/never"],
     "scored": [*LATER, "--version_2_with_negative", "--predict_file=HOME/dev2.json", "--output_dir=HOME/scored"],
 }
@@ -132,8 +133,16 @@ def test_a_file_with_answers_is_scored_where_it_is_answered(home, more):
     assert scores["eval_f1"] == pytest.approx(_scores(home / "two")["eval_best_f1"])
 
 
-@pytest.mark.parametrize("case", ["one", "two"])
-def test_the_export_gives_the_scripts_answers(home, logs, case):
+@pytest.mark.slow
+def test_the_export_of_a_model_without_a_threshold_gives_the_scripts_answers(home, more):
+    _check_served(home, "one")
+
+
+def test_the_export_gives_the_scripts_answers(home, logs):
+    _check_served(home, "two")
+
+
+def _check_served(home, case):
     serve = tf.saved_model.load(str(home / case / "export" / "1")).signatures["serving_default"]
     file = "dev.json" if case == "one" else "ask.json"
     asked = [(p["qas"][0]["question"], p["context"], p["qas"][0]["id"]) for a in _json(home / file)["data"]
@@ -152,7 +161,7 @@ def test_the_export_gives_the_scripts_answers(home, logs, case):
 
 @pytest.mark.slow
 def test_killed_and_started_again_it_ends_with_the_same_weights_to_the_bit(home, logs):
-    arguments = [a for a in at(home, ONE) if "export" not in a] + [f"--output_dir={home}/killed"]
+    arguments = [*at(home, ONE), f"--output_dir={home}/killed"]
     killed = run_and_kill(arguments, 40, SCRIPT)
     check_continues(run(arguments, SCRIPT), killed, every=30)
     assert_same_tensors(home / "one" / "model.ckpt-90", home / "killed" / "model.ckpt-90")

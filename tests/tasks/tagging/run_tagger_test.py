@@ -20,6 +20,8 @@ ASK = ["--do_eval", "--eval_file=HOME/dev.jsonl", "--do_predict", "--predict_fil
 CASES = {
     "whole": [*TRAIN, *ASK, "--do_export", "--save_checkpoints_steps=30", "--output_dir=HOME/whole"],
     "later": ["--init_checkpoint=HOME/whole", *ASK, "--output_dir=HOME/later"],  # it remembers how it was trained
+}  # fmt: skip
+MORE = {  # for the slow tests
     "frozen": [*TRAIN, *ASK, "--do_export", "--features=weighted_sum_all", "--lstm_units=16", "--learning_rate=1e-2",
                "--output_dir=HOME/frozen", "--keep_optimizer"],
     "frozen, later": ["--init_checkpoint=HOME/frozen", *ASK, "--output_dir=HOME/frozen_later"],
@@ -54,7 +56,7 @@ BAD = {  # case -> arguments, what the message says
                  "--lstm_units must come without --lora_rank, for adapters are kept in a form that has no BiLSTM."),
     "BiLSTM's format": ([*TRAIN, "--lstm_units=8", "--save_format=huggingface", OUT],
                         "The heads of a model must be those of one class"),
-    "untrained": (["--init_checkpoint=HOME/frozen", *ASK, "--features=last", OUT],
+    "untrained": (["--init_checkpoint=HOME/whole", *ASK, "--features=last", OUT],
                   "--features must come with --do_train."),
     "format": ([*FROZEN, "--save_format=huggingface", OUT], "The heads of a model must be those of one class"),
     "other task": (["--init_checkpoint=HOME/classifier", *ASK, OUT], "The model must be one for tagging for this."),
@@ -85,9 +87,17 @@ def home(tmp_path_factory):
 @pytest.fixture(scope="module")
 def results(home):
     """{case: {"status", "log"}} of all command lines, run one after the other in one process."""
-    every = {**CASES, **{name: arguments for name, (arguments, _) in BAD.items()}}
-    given = [[argument.replace("HOME", str(home)) for argument in arguments] for arguments in every.values()]
-    return dict(zip(every, run_programs("run_tagger", given), strict=True))
+    return _run(home, {**CASES, **{name: arguments for name, (arguments, _) in BAD.items()}})
+
+
+@pytest.fixture(scope="module")
+def more(home):
+    return _run(home, MORE)
+
+
+def _run(home, cases):
+    given = [[argument.replace("HOME", str(home)) for argument in arguments] for arguments in cases.values()]
+    return dict(zip(cases, run_programs("run_tagger", given), strict=True))
 
 
 def _scores(folder):
@@ -133,25 +143,35 @@ def test_predictions_as_columns_and_as_entities_agree(home, results):
             assert line["text"][entity["start"] : entity["end"]] == entity["text"]
 
 
-@pytest.mark.parametrize(("trained", "asked"), [("whole", "later"), ("frozen", "frozen_later")])
-def test_a_trained_model_is_asked_as_it_was_trained(home, results, trained, asked):
+def test_a_trained_model_is_asked_as_it_was_trained(home, results):
+    _check_the_same(home / "whole", home / "later")
+
+
+def _check_the_same(trained, asked):
     for name in ("predictions.jsonl", "predictions.txt", "eval_predictions.txt"):
-        assert (home / asked / name).read_bytes() == (home / trained / name).read_bytes()
+        assert (asked / name).read_bytes() == (trained / name).read_bytes()
 
 
-def test_a_frozen_encoder_stays_and_its_bilstm_learns(home, results):
+@pytest.mark.slow
+def test_a_frozen_encoder_stays_and_its_bilstm_learns(home, more):
+    assert {result["status"] for result in more.values()} == {0}, more
     weights, begun = read(f"{home}/frozen/model.ckpt-80"), read(f"{home}/init/bert_model.ckpt")
     assert all((weights[name] == begun[name]).all() for name in begun)
     assert weights["tagger/layer_sum/layer_weights"].any() and _scores(home / "frozen")["eval_f1"] > 0.7
     assert {name.rsplit("/", 1)[0] for name in weights if name.endswith("/adam_m")} == {
         name for name in weights if name.startswith("tagger/") and "adam" not in name
     }
+    _check_the_same(home / "frozen", home / "frozen_later")
+    _check_served(home / "frozen")
 
 
-@pytest.mark.parametrize("case", ["whole", "frozen"])
-def test_the_served_entities_are_the_scripts(home, results, case):
-    said = _lines(home / case / "predictions.jsonl")
-    with serve(f"{home}/{case}/export", "tags") as server, Client(f"localhost:{server.port}", "tags") as client:
+def test_the_served_entities_are_the_scripts(home, results):
+    _check_served(home / "whole")
+
+
+def _check_served(folder):
+    said = _lines(folder / "predictions.jsonl")
+    with serve(f"{folder}/export", "tags") as server, Client(f"localhost:{server.port}", "tags") as client:
         served = client.ask({"text": [line["text"] for line in said]})
         assert client.ask({"text": ["the people is"]})[0].keys() == {"entities"}
     for line, answer in zip(said, served, strict=True):
