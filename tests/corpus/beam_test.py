@@ -33,6 +33,7 @@ def test_the_same_records_as_a_local_run(corpus, tmp_path, name, phrases, monkey
     assert sorted(written["beam"][0]) == sorted(f"{n}/{each}" for n in range(2) for each in (name, *beside))
 
 
+@pytest.mark.slow
 def test_what_is_wrong_with_the_text_is_said_and_nothing_is_left(corpus, tmp_path):
     (tmp_path / "one.txt").write_text("wak .\nwal .\n")
     job = dataclasses.replace(

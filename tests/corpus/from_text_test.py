@@ -20,7 +20,9 @@ def _take(dataset, number):
     [
         {"masking": "phrase", "phrase_file": "phrases.list"},
         {"packing": True, "sentence_objective": "sop", "masking": "ngram"},
-        {"sentence_objective": "none", "mask_token_prob": 0.5, "random_token_prob": 0.5},
+        pytest.param(
+            {"sentence_objective": "none", "mask_token_prob": 0.5, "random_token_prob": 0.5}, marks=pytest.mark.slow
+        ),
     ],
 )
 def test_straight_from_text_an_epoch_has_the_examples_of_a_pass(corpus, tmp_path, options):

@@ -34,8 +34,8 @@ CASES += [("f1", 3, 5), ("matthews", 2, 4), *((name, None, n) for name in metric
 @pytest.mark.parametrize(("name", "classes", "n"), CASES)
 def test_all_draws_at_once_are_as_one_by_one(name, classes, n):
     labels, a, b = _classes(n, classes) if classes else _scores(n)
-    fast = paired_bootstrap(name, labels, a, b, samples=80, num_classes=classes)
-    slow = paired_bootstrap(_plain(name, classes), labels, a, b, samples=80)
+    fast = paired_bootstrap(name, labels, a, b, samples=40, num_classes=classes)
+    slow = paired_bootstrap(_plain(name, classes), labels, a, b, samples=40)
     for field in ("a", "b", "difference", "low", "high", "p_value"):
         assert getattr(fast, field) == pytest.approx(getattr(slow, field), abs=1e-12), field
     assert fast.a == pytest.approx(_plain(name, classes)(labels, a), abs=1e-12)

@@ -213,7 +213,7 @@ def test_left_to_right_sees_nothing_of_what_it_foretells():
     [
         {},
         {"sentence_objective": "sop", "packed": True},
-        {"sentence_objective": "none"},
+        pytest.param({"sentence_objective": "none"}, marks=pytest.mark.slow),
         {"sentence_objective": "none", "is_decoder": True, "packed": True},
     ],
     ids=str,

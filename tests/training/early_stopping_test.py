@@ -113,6 +113,7 @@ def test_of_a_loss_less_is_better(tmp_path, monkeypatch):
     assert job.global_step == 4 and next(losses) == 0.1
 
 
+@pytest.mark.slow
 def test_scores_that_are_no_numbers_are_never_better(tmp_path, monkeypatch):
     nan = float("nan")
     job, left = _train(monkeypatch, tmp_path, (nan, 0.5, nan, nan, 0.6))

@@ -57,7 +57,9 @@ def _assert_equal(one, other):
         np.testing.assert_array_equal(value, other[name], err_msg=name)
 
 
-@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+@pytest.mark.parametrize(
+    "optimizer", [pytest.param(name, marks=pytest.mark.slow if name == "lamb" else ()) for name in OPTIMIZERS]
+)
 def test_a_bad_batch_moves_nothing_and_is_counted(optimizer):
     step = _make(StepConfig(guard=GuardConfig(warmup=2)), optimizer)
     for _ in range(3):

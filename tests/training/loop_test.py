@@ -148,6 +148,7 @@ def test_begun_anew_an_earlier_run_does_not_count(tmp_path):
     assert sorted(_fit(_run(tmp_path, steps=4, anew=True, learning_rate=2e-3))) == [1, 2, 3, 4]
 
 
+@pytest.mark.slow
 def test_the_checkpoint_before_a_half_written_one_is_used_with_a_warning(tmp_path, caplog):
     whole = _fit(_run(tmp_path / "whole"))
     _fit(_run(tmp_path / "cut"), kill_after=9)
