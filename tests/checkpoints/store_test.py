@@ -4,8 +4,6 @@ import logging
 import os
 import resource
 import signal
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -93,20 +91,24 @@ def test_none_is_whole(tmp_path, caplog):
     assert "no file model.ckpt-1.index" in caplog.text
 
 
+def _save_and_die(folder):
+    """Saves step 1, and is killed within step 2, before its .index has its name."""
+    store, replace = Store(folder), os.replace
+    _save(store, 1)
+
+    def die(source, target):
+        if target.endswith(".index"):
+            os.kill(os.getpid(), signal.SIGKILL)
+        replace(source, target)
+
+    os.replace = die
+    _save(store, 2)
+
+
 def test_what_a_killed_save_left_is_cleaned(tmp_path):
-    killed = (
-        "import os, signal, sys, numpy as np\n"
-        "from bert_tf.checkpoints.store import Store\n"
-        "store = Store(sys.argv[1])\n"
-        "store.save(1, {'weight': np.ones(9)})\n"
-        "replace = os.replace\n"
-        "def die(source, target):\n"
-        "    if target.endswith('.index'): os.kill(os.getpid(), signal.SIGKILL)\n"
-        "    replace(source, target)\n"
-        "os.replace = die\n"
-        "store.save(2, {'weight': np.ones(9)})\n"
-    )
-    assert subprocess.run([sys.executable, "-c", killed, tmp_path], stderr=subprocess.DEVNULL).returncode == -9
+    process = processes.start(_save_and_die, tmp_path)
+    process.join()
+    assert process.exitcode == -signal.SIGKILL
     left = [name for name in os.listdir(tmp_path) if name.startswith(".tmp-") or "ckpt-2" in name]
     assert len(left) == 2  # the temporary directory with the .index, and the .data without it
     store = Store(tmp_path)

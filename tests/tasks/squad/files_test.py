@@ -112,7 +112,9 @@ def test_what_is_no_file_of_squad_s(tmp_path, text, message, with_answers):
         read_squad(tmp_path / "squad.json", with_answers)
 
 
-@pytest.mark.parametrize("name, questions", [("dev-v1.1.json", 10_570), ("train-v1.1.json", 87_599)])
+@pytest.mark.parametrize("name, questions", [
+    ("dev-v1.1.json", 10_570), pytest.param("train-v1.1.json", 87_599, marks=pytest.mark.slow),
+])  # fmt: skip
 def test_squad_itself_is_read_whole(name, questions):
     examples = read_squad(real_file(name), with_answers=True)
     assert len(examples) == questions and all(examples.answers)
