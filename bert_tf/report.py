@@ -7,6 +7,7 @@ write_text("report.html", page.html())
 """
 
 import contextlib
+import functools
 import html
 import io
 import re
@@ -153,7 +154,7 @@ class Page:
 
         Args:
             heading: what it shows; None: nothing stands above it.
-            draw: called with matplotlib's Axes.
+            draw: called with matplotlib's Axes. One that equals an earlier one is not drawn again.
             height: in inches, for a width of 4.4.
             label: what it shows, for those who cannot see it; by default the heading.
         """
@@ -261,6 +262,7 @@ def _folded(text):
     return f"<details><summary>{begin} …</summary>…{rest}</details>"
 
 
+@functools.lru_cache(maxsize=32)  # most curves of a run's page are those of the page before
 def _svg(draw, height, salt):
     """A drawing as an <svg> element. Its ids are made of `salt`, lest two drawings of a page share some."""
     from matplotlib import style  # here, for it is slow to import and most programs draw nothing

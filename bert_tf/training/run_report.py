@@ -1,5 +1,6 @@
 """The page of a run: its history as curves and tables."""
 
+import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 
@@ -118,17 +119,30 @@ def _add_figure(document, name, curves, starts):
     """Adds the curves of one name in a plot, with a pale line where the run was taken up again."""
     if max(map(len, curves.values())) < 2:
         return  # the summary has the number
+    points = tuple((kind, tuple(values.items())) for kind, values in curves.items())
+    again = tuple(line["step"] for line in starts if line["step"])
+    document.figure(_HEADINGS.get(name, name), _Drawing(points, again), height=2.2)
 
-    def draw(axes):
-        for line in starts:
-            if line["step"]:
-                axes.axvline(line["step"], color=PALE, linewidth=1, zorder=0)
-        for kind, points in curves.items():
+
+@dataclasses.dataclass(frozen=True)
+class _Drawing:
+    """Draws curves.
+
+    Attributes:
+        curves: (kind, points) each; a point is a step and its value.
+        again: steps at which the run was taken up again.
+    """
+
+    curves: tuple[tuple[str, tuple[tuple[int, float], ...]], ...]
+    again: tuple[int, ...]
+
+    def __call__(self, axes):
+        for step in self.again:
+            axes.axvline(step, color=PALE, linewidth=1, zorder=0)
+        for kind, points in self.curves:
             marker = "." if len(points) <= _FEW else None
             style = {"color": _COLOURS[kind], "linestyle": _LINES[kind], "linewidth": 1, "marker": marker}
-            axes.plot(*zip(*points.items(), strict=True), label=kind, **style)
+            axes.plot(*zip(*points, strict=True), label=kind, **style)
         axes.set_xlabel("step")
-        if _HELD_OUT in curves:
+        if _HELD_OUT in dict(self.curves):
             axes.legend()
-
-    document.figure(_HEADINGS.get(name, name), draw, height=2.2)
