@@ -76,6 +76,7 @@ MAY_IMPORT = {
     "label_errors": {"data", "extraction", "model_files"},
     "inspect": {"modeling", "tasks", "tokenization"},
     "probing": {"data", "extraction", "inspect", "tasks"},
+    "seeing": {"inspect"},
     "tuning": {"evaluation"},
     "inference": {
         "checkpoints", "data", "evaluation", "export", "extraction", "model_files", "tasks", "tokenization",
@@ -87,7 +88,7 @@ MAY_IMPORT = {
     "doctor": set(),  # it must work where nothing else does
     "programs": {
         "analysis", "comparison", "conversion", "corpus", "data", "demo", "doctor", "evaluation", "export", "flags",
-        "glue", "hub", "inference", "jobs", "label_errors", "model_files", "probing", "serving", "small", "surgery",
+        "glue", "hub", "inference", "jobs", "label_errors", "model_files", "probing", "seeing", "serving", "small", "surgery",
         "tasks", "teachers", "text", "tokenization", "training", "tuning", "vocabulary",
     },
 }  # fmt: skip

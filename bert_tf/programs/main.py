@@ -23,6 +23,7 @@ PROGRAMS = (
     "compare",
     "find_label_errors",
     "probe",
+    "see",
     "run_pretraining",
     "pretrain_small",
     "fill_mask",

@@ -1,0 +1,52 @@
+"""Shows the inside of a model on a page: heads, neurons, inputs, masked words, layers, attributions.
+
+    bert-tf see --model=uncased_L-12_H-768_A-12 "The cat sat on the mat." --output=page.html
+    bert-tf see --model=reader "Who sat?" "The cat sat on the mat." --output=page.html
+
+The page is one file that opens in any browser, offline. All flags: --help; docs/see.md.
+"""
+
+import os
+
+from absl import logging
+
+from bert_tf.flags.seeing import SEE
+
+FLAGS = SEE
+TAKES_TEXTS = True
+
+
+def main(settings, texts):
+    """Writes the page."""
+    from bert_tf.files import write_text
+    from bert_tf.model_files import load
+    from bert_tf.seeing.gathering import Choices, gather
+    from bert_tf.seeing.page import build
+
+    if not 1 <= len(texts) <= 2:
+        raise ValueError(f"There must be a text, or two for a pair. Received {len(texts)}; give one or two arguments.")
+    if "top_k" in settings.given and settings.views and "masked_words" not in settings.views:
+        raise ValueError("--top_k must come with the view masked_words. Received others; add it, or leave --top_k out.")
+    texts = [text.encode("utf-8", "surrogateescape").decode("utf-8", "ignore") for text in texts]
+    choices = Choices(settings.views or None, _layers(settings.layers), settings.target, settings.top_k)
+    page = build(gather(load(settings.model), texts, choices), _name(settings.model))
+    write_text(settings.output, page)
+    logging.info("Wrote %s, %.1f MB: open it in a browser.", settings.output, len(page) / 1e6)
+
+
+def _name(path):
+    """Returns what the page calls the model: its folder's name, whatever folders that lies in."""
+    whole = os.path.abspath(path)
+    return os.path.basename(whole if os.path.isdir(whole) else os.path.dirname(whole))
+
+
+def _layers(words):
+    """Returns numbers of layers, or None for all."""
+    if not words:
+        return None
+    try:
+        return [int(word) for word in words]
+    except ValueError as error:
+        raise ValueError(
+            f"--layers must be numbers with commas between them. Received: {','.join(words)}; correct it."
+        ) from error

@@ -1,0 +1,188 @@
+"""What a page shows of a model and a text: facts for JSON, and arrays."""
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from bert_tf import inspect
+from bert_tf.inspect.rows import Row
+from bert_tf.seeing.packing import ROOT, Packed, pack
+from bert_tf.seeing.targets import target_of
+
+VIEWS = ("heads", "model", "neurons", "inputs", "masked_words", "layers", "attribution")
+
+_OF_ATTENTION = frozenset({"heads", "model", "neurons"})
+_BITS = 4.0  # of a weight among many: 512 pieces, 12 layers and 12 heads are 38 million
+_SIDE = 48  # numbers in a row of a thumbnail
+
+
+@dataclasses.dataclass(frozen=True)
+class Choices:
+    """What the page is to show.
+
+    Attributes:
+        views: names among VIEWS, each of which the model must have; None: all that it has.
+        layers: whose attention is shown, from 0, negative ones from the end; None: all.
+        target: whose score is explained, as `targets.target_of` reads it; None: the model's own answer.
+        top_k: how many pieces for a masked word.
+    """
+
+    views: Sequence[str] | None = None
+    layers: Sequence[int] | None = None
+    target: str | None = None
+    top_k: int = 5
+
+
+@dataclasses.dataclass
+class Found:
+    """What was found.
+
+    Attributes:
+        facts: for JSON.
+        arrays: by name.
+    """
+
+    facts: dict[str, Any]
+    arrays: dict[str, Packed] = dataclasses.field(default_factory=dict)
+
+
+def gather(model: Any, texts: Sequence[str], choices: Choices = Choices()) -> Found:
+    """Returns what a page shows of a text, or of a pair. The tokenizer's mask in it, "[MASK]", is a blank.
+
+    Args:
+        model: what `bert_tf.load` gave.
+        texts: one, or two.
+        choices: which views, layers and so on.
+
+    Raises:
+        ValueError: a view was named that the model cannot have; there is no such view, layer or target; the text is
+            longer than the model's positions.
+    """
+    wanted = _wanted(choices)
+    config = model.config
+    layers = _layers(choices.layers, config.num_hidden_layers)
+    given = [texts[0]] if len(texts) == 1 else [tuple(texts)]
+    [row] = inspect.layers(model, given, masks=True)
+    found = Found({**_of_row(row), "layers": layers, "heads": config.num_attention_heads,
+                   "all_layers": config.num_hidden_layers, "views": []})  # fmt: skip
+    if _OF_ATTENTION & set(wanted):
+        _add_attention(found, model, given, layers, wanted)
+    if "layers" in wanted:
+        _add_layers(found, row)
+    if "inputs" in wanted:
+        _add_inputs(found, inspect.inputs(model, given, masks=True)[0])
+    missing = {
+        name: _try(add, choices.views is not None or bool(name == "attribution" and choices.target))
+        for name, add in (
+            ("masked_words", lambda: _add_masked_words(found, model, given, choices.top_k)),
+            ("attribution", lambda: _add_attribution(found, model, given, row, choices.target)),
+        )
+        if name in wanted
+    }
+    found.facts["views"] = [{"name": name, "missing": missing.get(name)} for name in wanted]
+    return found
+
+
+def _wanted(choices):
+    views = VIEWS if choices.views is None else choices.views
+    wrong = [name for name in views if name not in VIEWS]
+    if wrong or not views:
+        raise ValueError(
+            f"`views` must be some of {', '.join(VIEWS)}. Received: {', '.join(wrong) or 'none'}; choose among them."
+        )
+    if choices.target is not None and "attribution" not in views:
+        raise ValueError(
+            f"`target` must come with the view attribution. Received: {', '.join(views)}; add it, or leave `target` out."
+        )
+    return [name for name in VIEWS if name in views]
+
+
+def _layers(layers, count):
+    """Returns numbers of layers from 0, in order."""
+    layers = list(range(count)) if layers is None else list(layers)
+    wrong = [layer for layer in layers if not -count <= layer < count]
+    if wrong or not layers:
+        raise ValueError(
+            f"`layers` must be numbers of layers, from 0 to {count - 1}. Received: "
+            f"{', '.join(map(str, wrong)) or 'none'}; choose among them."
+        )
+    return sorted({layer % count for layer in layers})
+
+
+def _try(add: Callable, must: bool) -> str | None:
+    """Adds a view; returns why it cannot be there, where it need not."""
+    try:
+        add()
+    except ValueError as error:
+        if must:
+            raise
+        reason = str(error).replace("`", "")
+        return reason[0].upper() + reason[1:]
+    return None
+
+
+def _of_row(row: Row):
+    return {
+        "texts": list(row.texts), "pieces": row.pieces, "of_text": row.of_text.tolist(),
+        "segments": row.segments.tolist(), "words": [word._asdict() for word in row.words],
+        "word_of_piece": row.word_of_piece.tolist(),
+    }  # fmt: skip
+
+
+def _add_attention(found, model, given, layers, wanted):
+    [row] = inspect.neurons(model, given, masks=True)
+    weights = row.weights[layers]
+    found.facts["kept"] = row.heads[layers].tolist()
+    if {"heads", "neurons"} & set(wanted):
+        found.arrays["weights"] = pack(weights, ROOT, _BITS)
+    if "model" in wanted:
+        means = weights.mean(2)
+        found.facts["most"] = means.argmax(-1).tolist()
+        found.facts["most_share"] = np.round(means.max(-1).astype(float), 4).tolist()
+        found.arrays["thumbnails"] = pack(_small(weights)[np.newaxis])
+    if "neurons" in wanted:
+        found.facts["causal"] = bool(model.config.is_decoder)
+        found.arrays["query"], found.arrays["key"] = pack(row.query[layers]), pack(row.key[layers])
+
+
+def _small(weights):
+    """Returns float32 [L, A, T, T]: the greatest weight of each of at most _SIDE x _SIDE fields."""
+    length = weights.shape[-1]
+    starts = np.unique(np.linspace(0, length, min(length, _SIDE), endpoint=False).astype(int))
+    return np.maximum.reduceat(np.maximum.reduceat(weights, starts, 2), starts, 3)
+
+
+def _add_layers(found, row):
+    unit = np.stack([row.among_all(layer) for layer in range(len(row.values))])
+    found.arrays["among"] = pack(unit)
+    found.arrays["itself"] = pack(row.with_itself()[np.newaxis])
+
+
+def _add_inputs(found, row):
+    names = [name for name in ("token", "segment", "position", "task", "total") if getattr(row, name) is not None]
+    found.facts["inputs"] = [*names, "output"]
+    for name in found.facts["inputs"]:
+        found.arrays[f"input_{name}"] = pack(getattr(row, name)[np.newaxis])
+
+
+def _add_masked_words(found, model, given, top_k):
+    [row] = inspect.masked_words(model, given, top_k)
+    pieces, which = np.unique(row.top_pieces, return_inverse=True)
+    found.facts["masked"] = {"pieces": pieces.tolist(), "which": which.reshape(-1).tolist(),
+                             "shape": list(row.top_pieces.shape)}  # fmt: skip
+    found.arrays["masked"] = pack(row.probabilities[np.newaxis])
+    found.arrays["masked_own"] = pack(row.own_probabilities[np.newaxis])
+
+
+def _add_attribution(found, model, given, row, target):
+    wanted = None if target is None else target_of(model, row, target)
+    [why] = inspect.attributions(model, given, [wanted], masks=True)
+    labels, logits = (model.labels or []), why.logits.tolist() if why.logits.ndim == 1 else []
+    found.facts["attribution"] = {
+        "target": why.target, "places": why.places, "chosen": target is not None, "values": why.values.tolist(),
+        "word_values": why.word_values.tolist(), "score": why.score, "baseline_score": why.baseline_score,
+        "gap": why.gap if np.isfinite(why.gap) else None, "steps": why.steps, "logits": logits,
+        "labels": list(labels) if len(labels) == len(logits) else list(map(str, range(len(logits)))),
+    }  # fmt: skip

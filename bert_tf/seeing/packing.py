@@ -1,0 +1,93 @@
+"""Arrays as text in a page: bytes, packed by zlib, in base64; a part of its own for all that is seen at a time."""
+
+import base64
+import zlib
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+
+HALF, ROOT, LINEAR = "half", "root", "linear"  # how a part's bytes become numbers; page/base.js has the same names
+
+_MANY = 2_000_000  # numbers of an array from which on a byte each has to do
+_LEVELS = 255
+_STRENGTH = 6  # zlib's, 1 to 9
+
+
+class Packed(NamedTuple):
+    """An array as a page holds it.
+
+    Attributes:
+        shape: of a part: the array's without its first axis.
+        parts: for each, how its bytes become numbers: {"kind", "scales"}. HALF: float16, no scales. ROOT: uint8, a
+            scale times the square. LINEAR: int8, times a scale. As many scales as there are equal runs of numbers.
+        texts: for each, its bytes as base64 of a zlib stream.
+    """
+
+    shape: list[int]
+    parts: list[dict]
+    texts: list[str]
+
+
+def pack(values: np.ndarray, kind: str = LINEAR, bits: float = 5.5) -> Packed:
+    """Returns float [parts, ...] as parts: float16, or where the array is large a byte for each number.
+
+    Args:
+        values: the first axis is that of parts, the second of what has a scale of its own, such as heads.
+        kind: of a large array: ROOT for shares, all of them positive, most of them small; else LINEAR.
+        bits: a large array takes about so many for each number: where one scale's bytes hold more, they are rounded to
+            fewer levels. Shares that are all alike suffer from that least, as they are small.
+    """
+    if values.size <= _MANY:
+        parts = [({"kind": HALF, "scales": []}, part.astype("<f2")) for part in values]
+    else:
+        parts = [_as_bytes(part.reshape(len(part), -1), kind, bits) for part in values]
+    return Packed(list(values.shape[1:]), [about for about, _ in parts], [_text(data) for _, data in parts])
+
+
+def _as_bytes(part, kind, bits):
+    runs = [_root(run, bits) if kind == ROOT else _linear(run, bits) for run in part]
+    return {"kind": kind, "scales": [scale for scale, _ in runs]}, np.concatenate([data for _, data in runs])
+
+
+def _root(run, bits):
+    most, levels = float(run.max()), _LEVELS
+    root = np.sqrt(run / most) if most > 0 else np.zeros_like(run)
+    data = np.rint(levels * root).astype(np.uint8)
+    while _entropy(data) > bits:
+        levels //= 2
+        data = np.rint(levels * root).astype(np.uint8)
+    return most / levels**2, data
+
+
+def _linear(run, bits):
+    most, levels = float(np.abs(run).max()), _LEVELS // 2
+    share = run / most if most > 0 else np.zeros_like(run)
+    data = np.rint(levels * share).astype(np.int8)
+    while _entropy(data.view(np.uint8)) > bits:
+        levels //= 2
+        data = np.rint(levels * share).astype(np.int8)
+    return most / levels, data
+
+
+def _entropy(data):
+    """Bits that a byte of these takes at least, one by one."""
+    counts = np.bincount(data)
+    shares = counts[counts > 0] / len(data)
+    return float(-(shares * np.log2(shares)).sum())
+
+
+def _text(data: np.ndarray) -> str:
+    return base64.b64encode(zlib.compress(data.tobytes(), _STRENGTH)).decode("ascii")
+
+
+def unpack(packed: Packed) -> Iterable[np.ndarray]:
+    """Yields the parts again, float32, as a browser reads them."""
+    types = {HALF: "<f2", ROOT: np.uint8, LINEAR: np.int8}
+    for about, text in zip(packed.parts, packed.texts, strict=True):
+        data = np.frombuffer(zlib.decompress(base64.b64decode(text)), types[about["kind"]]).astype(np.float32)
+        if about["kind"] != HALF:
+            runs = data.reshape(len(about["scales"]), -1)
+            runs = runs**2 if about["kind"] == ROOT else runs
+            data = runs * np.float32(about["scales"])[:, np.newaxis]
+        yield data.reshape(packed.shape)

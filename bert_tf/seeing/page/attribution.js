@@ -1,0 +1,87 @@
+// Attribution: what each word adds to the score of an answer, in the text's own characters.
+
+const why = facts.attribution;
+
+view("attribution", "Attribution", "Integrated gradients: what each word adds to the answer's score, compared with the " +
+  "same text without words ([PAD] in place of each piece). A full line below a word: it speaks for the answer; a " +
+  "dotted one: against it. The number is what it adds.", show);
+
+function show(box) {
+  const most = largest(why.word_values);
+  const detail = readout();
+  detail.textContent = "Point at a word, or go to it with Tab and the arrow keys, for its pieces.";
+  const texts = facts.texts.map((text, n) => element("p", { class: "words" }, marked(text, n, most)));
+  const spoken = element("div", { role: "group", "aria-label": "Words" }, texts);
+  const tell = ({ target }) => {
+    const word = target.closest("[data-column]");
+    if (word) detail.textContent = piecesOf(Number(word.dataset.column));
+  };
+  spoken.addEventListener("mouseover", tell);
+  spoken.addEventListener("focusin", tell);
+  box.append(answer(), arrows(spoken), detail, facts_(), element("h3", {}, "Words, the weightiest first"),
+    words(most), ...(why.logits.length ? [element("h3", {}, "What it could have been"), logits()] : []));
+}
+
+function answer() {
+  const place = why.places && why.places[0] === why.places[1] ? ` at ${quoted(why.places[0])}` : "";
+  return element("p", { class: "answer" }, why.chosen ? "Chosen answer: " : "The model's answer: ",
+    element("strong", {}, why.target || "(nothing)"), place);
+}
+
+// The text as it is, its words as buttons.
+function marked(text, n, most) {
+  const [characters, parts] = [[...text], []];
+  let end = 0;
+  facts.words.forEach((word, place) => {
+    if (word.of_text !== n) return;
+    if (word.start > end) parts.push(characters.slice(end, word.start).join(""));
+    end = word.limit;
+    const value = why.word_values[place];
+    const share = most ? Math.abs(value) / most : 0;
+    parts.push(element("button", { type: "button", class: value < 0 ? "word below" : "word", share, "data-row": 0,
+      "data-column": place, tabindex: -1, "aria-label": `${word.text} ${signed(value)}` },
+    element("span", {}, word.text), element("small", {}, signed(value))));
+  });
+  return [...parts, characters.slice(end).join("")];
+}
+
+function signed(value) {
+  const text = plain(value);
+  return value > 0 && Number(text) ? `+${text}` : text;
+}
+
+function piecesOf(word) {
+  const own = facts.pieces.map((_, n) => n).filter((n) => facts.word_of_piece[n] === word);
+  const list = own.map((n) => `${facts.pieces[n]} ${signed(why.values[n])}`).join(", ");
+  return `\u201c${facts.words[word].text}\u201d adds ${signed(why.word_values[word])}. Its pieces: ${list}`;
+}
+
+function facts_() {
+  const difference = why.score - why.baseline_score;
+  const gap = why.gap === null ? "the scores are the same" : `${plain(100 * why.gap, 3)} % of the difference`;
+  return table([], [
+    ["score (logit) of the answer", plain(why.score, 3)],
+    ["score of the text without words", plain(why.baseline_score, 3)],
+    ["difference, which the words make up", plain(difference, 3)],
+    ["completeness gap: what the sum of all words misses", gap],
+    ["steps of the integral", String(why.steps)],
+  ], "Scores");
+}
+
+function words(most) {
+  const order = why.word_values.map((_, n) => n).sort((a, b) => Math.abs(why.word_values[b]) - Math.abs(why.word_values[a]));
+  const made = table(["word", "adds"], order.map((n) => [facts.words[n].text,
+    bar(signed(why.word_values[n]), most && Math.abs(why.word_values[n]) / most, Math.sign(why.word_values[n]))]), "Words");
+  made.classList.add("tall");
+  return made;
+}
+
+function logits() {
+  const top = Math.max(...why.logits);
+  const shares = why.logits.map((value) => Math.exp(value - top));
+  const total = shares.reduce((a, b) => a + b, 0);
+  const order = shares.map((_, n) => n).sort((a, b) => shares[b] - shares[a]);
+  const softmax = why.logits.length > 1;
+  return table(softmax ? ["label", "logit", "softmax"] : ["label", "logit"], order.map((n) => [why.labels[n],
+    plain(why.logits[n], 3), ...(softmax ? [bar(percent(shares[n] / total), shares[n] / total)] : [])]), "Labels");
+}

@@ -1,0 +1,44 @@
+// Masked words: what the head would put at each place, by each layer.
+
+view("masked_words", "Masked words", "What the model's masked-LM head would put at each place, if the layer were the " +
+  "last: the likeliest piece and its share. Layer 0 is what the first layer reads, the last one what the model " +
+  "answers. Point at a cell, or go to it with Tab and the arrow keys, to see more.", show);
+
+async function show(box) {
+  const { pieces, which, shape: [L, S, K] } = facts.masked;
+  const [shares, own] = [await numbers("masked"), await numbers("masked_own")];
+  const at = (layer, place) => (layer * S + place) * K;
+  const detail = element("div", { class: "detail", role: "status" });
+  const tell = ({ target }) => {
+    const cell = target.closest("[data-row]");
+    if (cell) describe(Number(cell.dataset.row), Number(cell.dataset.column));
+  };
+  function describe(place, layer) {
+    const start = at(layer, place);
+    const names = Array.from({ length: K }, (_, k) => pieces[which[start + k]]).filter(Boolean);
+    const rows = names.map((name, k) => [name, bar(percent(shares[start + k]), shares[start + k])]);
+    detail.replaceChildren(element("p", {}, names.length
+      ? `Behind layer ${layer}, in place of ${quoted(place)}, which itself has ${percent(own[layer * S + place])}:`
+      : `At ${quoted(place)} a left-to-right model says nothing.`), table([], rows, "Likeliest pieces"));
+  }
+  const rows = facts.pieces.map((_, place) => element("tr", { "data-place": place }));
+  const fill = (row) => {
+    const place = Number(row.dataset.place);
+    row.replaceChildren(element("th", { scope: "row" }, facts.pieces[place]), ...Array.from({ length: L }, (_, layer) => {
+      const [name, share] = [pieces[which[at(layer, place)]], shares[at(layer, place)]];
+      return element("td", { class: "shade", share }, element("button", { type: "button", class: "cell",
+        "data-row": place, "data-column": layer, tabindex: place + layer ? -1 : 0 },
+      element("span", { class: name === facts.pieces[place] ? "same" : "" }, name || "\u2013"),
+      element("small", {}, name ? percent(share) : "")));
+    }));
+  };
+  const names = Array.from({ length: L }, (_, layer) => element("th", { scope: "col" }, `layer ${layer}`));
+  const grid = element("table", { class: "words", mouseover: tell, focusin: tell },
+    element("thead", {}, element("tr", {}, element("th", { scope: "col" }, "piece"), names)), element("tbody", {}, rows));
+  const scroller = scrolling("Layers and places", arrows(grid));
+  scroller.classList.add("tall");
+  fill(rows[0]);
+  box.append(detail, scroller, element("p", { class: "note" }, "Underlined: the piece that stands there."));
+  describe(state.piece, L - 1);
+  whenSeen(rows.slice(1), fill, scroller);
+}

@@ -1,0 +1,55 @@
+// Model: all layers and heads at a glance.
+
+const SIDE = 52; // of a picture
+
+view("model", "Model", "Each picture is a head: from which piece (downward) to which (to the right), the darker the " +
+  "more. Below it: how much of all attention goes to the piece that gets most. A click, or Enter, opens a head.", show);
+
+async function show(box) {
+  const said = readout();
+  const tell = ({ target }) => {
+    const { layer, head } = target.closest("button")?.dataset ?? {};
+    if (layer !== undefined) said.textContent = describe(Number(layer), Number(head));
+  };
+  const rows = facts.layers.map((layer, row) => element("tr", {}, element("th", { scope: "row" }, `layer ${layer}`),
+    Array.from({ length: facts.heads }, (_, head) => element("td", {}, picture(row, head)))));
+  const heads = Array.from({ length: facts.heads }, (_, head) => element("th", { scope: "col" }, `head ${head}`));
+  const grid = element("table", { class: "pictures", mouseover: tell, focusin: tell },
+    element("thead", {}, element("tr", {}, element("td"), heads)), element("tbody", {}, rows));
+  said.textContent = "Point at a picture, or go to it with Tab and the arrow keys, for its name.";
+  box.append(said, scrolling("All heads", arrows(grid)));
+  const values = await numbers("thumbnails");
+  const ink = colour("plus");
+  whenSeen([...grid.querySelectorAll("button")], (button) => {
+    const { layer, head } = button.dataset;
+    drawPicture(button.firstChild, values, Number(layer) * facts.heads + Number(head), ink);
+  });
+}
+
+function describe(layer, head) {
+  if (!facts.kept[layer][head]) return `Layer ${facts.layers[layer]}, head ${head} was pruned.`;
+  const most = `${quoted(facts.most[layer][head])} gets ${percent(facts.most_share[layer][head])} of all attention`;
+  return `Layer ${facts.layers[layer]}, head ${head}: ${most}, more than any other piece.`;
+}
+
+function picture(layer, head) {
+  const kept = facts.kept[layer][head];
+  return element("button", { type: "button", class: "picture", "data-row": layer, "data-column": head,
+    "data-layer": layer, "data-head": head, tabindex: -1, disabled: !kept, "aria-label": describe(layer, head),
+    click: () => {
+      Object.assign(state, { layer, head });
+      openView("heads");
+    } }, element("canvas"), element("small", {}, kept ? percent(facts.most_share[layer][head]) : "pruned"));
+}
+
+function drawPicture(canvas, values, place, ink) {
+  const T = facts.arrays.thumbnails.shape[3];
+  const drawing = pen(canvas, SIDE, SIDE);
+  const own = values.subarray(place * T * T, (place + 1) * T * T);
+  const [most, wide] = [largest(own), SIDE / T];
+  drawing.fillStyle = ink;
+  own.forEach((value, n) => {
+    drawing.globalAlpha = most ? Math.sqrt(value / most) : 0;
+    drawing.fillRect((n % T) * wide, Math.floor(n / T) * wide, wide, wide);
+  });
+}

@@ -1,0 +1,74 @@
+// Neurons: how a query and the keys make the weights of one piece.
+
+const S = facts.pieces.length;
+const [, , D] = facts.arrays.query.shape;
+const WIDTH = Math.min(256, Math.max(96, 3 * D));
+
+view("neurons", "Neurons", `A piece's query, ${D} numbers, is multiplied number by number with the key of each piece. ` +
+  `The sum of the products over \u221a${D} is the score, and the softmax of all scores the weights. Bars stand up ` +
+  "where a number is above 0, and hang down where it is below; one in fifty is longer than its row is high.", show);
+
+async function show(box) {
+  const found = element("div");
+  const update = async () => {
+    const [weights, query, key] = await Promise.all(["weights", "query", "key"].map((each) => numbers(each, state.layer)));
+    const cut = (values, piece) => values.subarray((state.head * S + piece) * D, (state.head * S + piece + 1) * D);
+    const start = (state.head * S + state.piece) * S;
+    fill(found, cut(query, state.piece), facts.pieces.map((_, n) => cut(key, n)), weights.subarray(start, start + S));
+  };
+  box.append(element("div", { class: "controls" }, pickLayer(update), pickHead(update)),
+    pieceChips("Whose query", update), found);
+  await update();
+}
+
+function fill(found, query, keys, weights) {
+  if (!facts.kept[state.layer][state.head]) {
+    found.replaceChildren(element("p", {}, "This head was pruned: it has no queries and keys."));
+    return;
+  }
+  const products = keys.map((key) => key.map((value, d) => value * query[d]));
+  const dots = products.map((each) => each.reduce((a, b) => a + b, 0));
+  const all = (rows) => usual(rows.flatMap((row) => [...row]));
+  const most = { key: all(keys), product: all(products), dot: largest(dots) };
+  const own = barCanvas(`Query of ${quoted(state.piece)}`);
+  drawBars(own, query, usual(query), WIDTH);
+  const detail = element("div");
+  const choose = (n) => detail.replaceChildren(...pairOf(n, query, keys[n], products[n], dots[n], weights[n]));
+  const rows = keys.map((_, n) => rowOf(n, dots[n], most.dot, weights[n], choose));
+  const names = ["Key of", "key", "query \u00d7 key", "sum", `score, sum / \u221a${D}`, "weight"];
+  const head = element("tr", {}, names.map((name) => element("th", { scope: "col" }, name)));
+  const body = element("tbody", {}, rows);
+  const scroller = scrolling("Keys", arrows(element("table", { class: "neurons" }, element("thead", {}, head), body)));
+  scroller.classList.add("tall");
+  found.replaceChildren(element("p", { class: "query" }, element("span", {}, `Query of ${quoted(state.piece)}`), own),
+    scroller, detail);
+  whenSeen(rows, (row) => {
+    const n = rows.indexOf(row);
+    const [key, product] = row.querySelectorAll("canvas");
+    drawBars(key, keys[n], most.key, WIDTH);
+    drawBars(product, products[n], most.product, WIDTH);
+  }, scroller);
+  choose([...weights.keys()].reduce((a, b) => (weights[b] > weights[a] ? b : a)));
+}
+
+function rowOf(n, dot, most, weight, choose) {
+  const hidden = facts.causal && n > state.piece;
+  const [key, product] = [`Key of ${quoted(n)}`, `Query times key of ${quoted(n)}`].map(barCanvas);
+  [key, product].forEach((canvas) => (canvas.width = canvas.height = 0));
+  const name = element("button", { type: "button", class: "piece", "data-row": n, "data-column": 0, tabindex: -1,
+    click: () => choose(n) }, facts.pieces[n]);
+  return element("tr", {}, element("th", { scope: "row" }, name), element("td", { class: "drawn" }, key),
+    element("td", { class: "drawn" }, product), bar(plain(dot), Math.abs(dot) / most, Math.sign(dot)),
+    element("td", {}, plain(dot / Math.sqrt(D))), bar(hidden ? "hidden" : weightText(weight), weight));
+}
+
+function pairOf(n, query, key, product, dot, weight) {
+  const most = largest(product);
+  const order = [...product.keys()].sort((a, b) => Math.abs(product[b]) - Math.abs(product[a]));
+  const rows = order.map((d) => [String(d), plain(query[d], 3), plain(key[d], 3),
+    bar(plain(product[d], 3), most && Math.abs(product[d]) / most, Math.sign(product[d]))]);
+  const heading = `${quoted(state.piece)} looks at ${quoted(n)}: sum ${plain(dot)}, weight ${weightText(weight)}`;
+  const numbersOf = table(["number", "query", "key", "product"], rows, heading);
+  numbersOf.classList.add("tall");
+  return [element("h3", {}, heading), element("p", {}, "All numbers, those with the greatest products first:"), numbersOf];
+}
