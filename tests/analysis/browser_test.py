@@ -11,31 +11,12 @@ from PIL import Image
 from bert_tf.analysis.page import scored
 from bert_tf.report import Page
 from tests.analysis.support import NASTY, choices
-from tests.serving.browser import PATH, Browser
+from tests.serving.browser import CONTRAST, PATH, Browser
 
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(not PATH, reason="there is no Chromium on this machine"),
 ]
-# Of everything that says something: the contrast of its letters with the page, as WCAG 2 has it.
-_CONTRASTS = """
-(() => {
-  const light = (colour) => {
-    const parts = colour.match(/[\\d.]+/g).slice(0, 3).map((each) => each / 255);
-    const [r, g, b] = parts.map((c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4));
-    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
-  };
-  const paper = light(getComputedStyle(document.body).backgroundColor);
-  const contrast = (colour) => {
-    const [low, high] = [light(colour), paper].sort((a, b) => a - b);
-    return (high + 0.05) / (low + 0.05);
-  };
-  const texts = [...document.querySelectorAll("h1, h2, h3, p, a, td, th, summary")];
-  const drawn = [...document.querySelectorAll("svg text")];
-  return [...texts.map((each) => getComputedStyle(each).color), ...drawn.map((each) => getComputedStyle(each).fill)]
-    .map(contrast).sort((a, b) => a - b)[0];
-})()
-"""
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +47,7 @@ def test_it_is_legible_and_asks_for_nothing(page, scheme):
         async with Browser() as browser:
             await _open(browser, page, scheme)
             shot = await browser.command("Page.captureScreenshot")
-            found = await browser.evaluate(_CONTRASTS), await browser.evaluate("document.querySelector('img, script')")
+            found = await browser.evaluate(CONTRAST), await browser.evaluate("document.querySelector('img, script')")
             return *found, browser.requested, browser.errors, Image.open(io.BytesIO(base64.b64decode(shot["data"])))
 
     contrast, markup, requested, errors, shot = asyncio.run(look())

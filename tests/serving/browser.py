@@ -1,6 +1,7 @@
 """A Chromium that shows nothing, driven by its own protocol: keys pressed, requests seen, colours chosen."""
 
 import asyncio
+import json
 import pathlib
 import shutil
 import subprocess
@@ -14,6 +15,25 @@ from tests.serving.server_process import wait_for
 PATH = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage")
 _PATIENCE_S = 60
+# The least contrast of letters with the page, of everything that says something, as WCAG 2 has it.
+CONTRAST = """
+(() => {
+  const light = (colour) => {
+    const parts = colour.match(/[\\d.]+/g).slice(0, 3).map((each) => each / 255);
+    const [r, g, b] = parts.map((c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const paper = light(getComputedStyle(document.body).backgroundColor);
+  const contrast = (colour) => {
+    const [low, high] = [light(colour), paper].sort((a, b) => a - b);
+    return (high + 0.05) / (low + 0.05);
+  };
+  const texts = [...document.querySelectorAll("h1, h2, h3, p, a, td, th, summary")];
+  const drawn = [...document.querySelectorAll("svg text")];
+  return [...texts.map((each) => getComputedStyle(each).color), ...drawn.map((each) => getComputedStyle(each).fill)]
+    .map(contrast).sort((a, b) => a - b)[0];
+})()
+"""
 
 
 class Browser:
@@ -78,6 +98,21 @@ class Browser:
                 return value
             await asyncio.sleep(0.05)
         raise TimeoutError(script)
+
+    async def point(self, selector: str, click: bool = False):
+        """Moves the mouse onto what a CSS selector finds first, in view by then, and perhaps clicks there."""
+        x, y = await self.evaluate(
+            f"""(() => {{
+              const found = document.querySelector({json.dumps(selector)});
+              found.scrollIntoView({{ block: "center", inline: "center" }});
+              const box = found.getBoundingClientRect();
+              return [box.x + box.width / 2, box.y + box.height / 2];
+            }})()"""
+        )
+        at = {"x": x, "y": y}
+        await self.command("Input.dispatchMouseEvent", type="mouseMoved", **at)
+        for kind in ("mousePressed", "mouseReleased") if click else ():
+            await self.command("Input.dispatchMouseEvent", type=kind, button="left", clickCount=1, **at)
 
     async def type(self, text: str):
         """Types into what has the focus."""

@@ -1,16 +1,17 @@
 // Attribution: what each word adds to the score of an answer, in the text's own characters.
 
 const why = facts.attribution;
+const most = largest(why.word_values);
+const DIGITS = most ? Math.min(6, Math.max(2, 1 - Math.floor(Math.log10(most)))) : 2;
 
 view("attribution", "Attribution", "Integrated gradients: what each word adds to the answer's score, compared with the " +
   "same text without words ([PAD] in place of each piece). A full line below a word: it speaks for the answer; a " +
   "dotted one: against it. The number is what it adds.", show);
 
 function show(box) {
-  const most = largest(why.word_values);
   const detail = readout();
   detail.textContent = "Point at a word, or go to it with Tab and the arrow keys, for its pieces.";
-  const texts = facts.texts.map((text, n) => element("p", { class: "words" }, marked(text, n, most)));
+  const texts = facts.texts.map((text, n) => element("p", { class: "words" }, marked(text, n)));
   const spoken = element("div", { role: "group", "aria-label": "Words" }, texts);
   const tell = ({ target }) => {
     const word = target.closest("[data-column]");
@@ -18,8 +19,8 @@ function show(box) {
   };
   spoken.addEventListener("mouseover", tell);
   spoken.addEventListener("focusin", tell);
-  box.append(answer(), arrows(spoken), detail, facts_(), element("h3", {}, "Words, the weightiest first"),
-    words(most), ...(why.logits.length ? [element("h3", {}, "What it could have been"), logits()] : []));
+  box.append(answer(), arrows(spoken), detail, scores(), element("h3", {}, "Words, the weightiest first"),
+    words(), ...(why.logits.length ? [element("h3", {}, "What it could have been"), logits()] : []));
 }
 
 function answer() {
@@ -29,7 +30,7 @@ function answer() {
 }
 
 // The text as it is, its words as buttons.
-function marked(text, n, most) {
+function marked(text, n) {
   const [characters, parts] = [[...text], []];
   let end = 0;
   facts.words.forEach((word, place) => {
@@ -46,7 +47,7 @@ function marked(text, n, most) {
 }
 
 function signed(value) {
-  const text = plain(value);
+  const text = plain(value, DIGITS);
   return value > 0 && Number(text) ? `+${text}` : text;
 }
 
@@ -56,7 +57,7 @@ function piecesOf(word) {
   return `\u201c${facts.words[word].text}\u201d adds ${signed(why.word_values[word])}. Its pieces: ${list}`;
 }
 
-function facts_() {
+function scores() {
   const difference = why.score - why.baseline_score;
   const gap = why.gap === null ? "the scores are the same" : `${plain(100 * why.gap, 3)} % of the difference`;
   return table([], [
@@ -68,7 +69,7 @@ function facts_() {
   ], "Scores");
 }
 
-function words(most) {
+function words() {
   const order = why.word_values.map((_, n) => n).sort((a, b) => Math.abs(why.word_values[b]) - Math.abs(why.word_values[a]));
   const made = table(["word", "adds"], order.map((n) => [facts.words[n].text,
     bar(signed(why.word_values[n]), most && Math.abs(why.word_values[n]) / most, Math.sign(why.word_values[n]))]), "Words");

@@ -1,0 +1,28 @@
+"""A model that every view can show: labels and a masked-LM head, one head pruned."""
+
+import dataclasses
+
+import keras
+import numpy as np
+
+from bert_tf.model_files import Bert
+from bert_tf.modeling.heads import ClassificationHead
+from bert_tf.modeling.pretraining_heads import MaskedLMHead
+from tests import tiny
+from tests.inspect.models import with_words
+
+PAIR = ("The films, a [MASK] story </script><b>of</b>", "is good")
+
+
+def with_all_heads(**changes) -> Bert:
+    """Returns a tiny model of three labels with random weights; `changes` are of its configuration."""
+    labels = ["bad", "good", "<b>so so</b>"]
+    bert = with_words(ClassificationHead(len(labels), 0.0), labels, **changes)
+    return dataclasses.replace(bert, others=_weights(MaskedLMHead(len(tiny.VOCAB), width=None), bert.config))
+
+
+def _weights(head, config):
+    with keras.name_scope("cls"):
+        head.build((None, None, config.hidden_size))
+    rng = np.random.default_rng(3)
+    return {each.path: rng.standard_normal(each.shape).astype(np.float32) for each in head.variables}
