@@ -14,7 +14,7 @@ from bert_tf.seeing.targets import target_of
 VIEWS = ("heads", "model", "neurons", "inputs", "masked_words", "layers", "attribution")
 
 _OF_ATTENTION = frozenset({"heads", "model", "neurons"})
-_BITS = 4.0  # of a weight among many: 512 pieces, 12 layers and 12 heads are 38 million
+_ROOM, _BITS = 1.3e8, 3.5  # bits for all weights together, and at least for each: 38 million in BERT-base's 512 pieces
 _SIDE = 48  # numbers in a row of a thumbnail
 
 
@@ -136,7 +136,7 @@ def _add_attention(found, model, given, layers, wanted):
     weights = row.weights[layers]
     found.facts["kept"] = row.heads[layers].tolist()
     if {"heads", "neurons"} & set(wanted):
-        found.arrays["weights"] = pack(weights, ROOT, _BITS)
+        found.arrays["weights"] = pack_weights(weights)
     if "model" in wanted:
         means = weights.mean(2)
         found.facts["most"] = means.argmax(-1).tolist()
@@ -145,6 +145,11 @@ def _add_attention(found, model, given, layers, wanted):
     if "neurons" in wanted:
         found.facts["causal"] = bool(model.config.is_decoder)
         found.arrays["query"], found.arrays["key"] = pack(row.query[layers]), pack(row.key[layers])
+
+
+def pack_weights(weights: np.ndarray) -> Packed:
+    """Returns float32 [L, A, S, S], with a part for each layer; the more there are the fewer bits each has."""
+    return pack(weights, ROOT, max(_BITS, _ROOM / weights.size))
 
 
 def _small(weights):
@@ -161,9 +166,9 @@ def _add_layers(found, row):
 
 
 def _add_inputs(found, row):
-    names = [name for name in ("token", "segment", "position", "task", "total") if getattr(row, name) is not None]
-    found.facts["inputs"] = [*names, "output"]
-    for name in found.facts["inputs"]:
+    names = [name for name in ("token", "segment", "position", "task") if getattr(row, name) is not None]
+    found.facts["inputs"] = names
+    for name in (*names, "output"):
         found.arrays[f"input_{name}"] = pack(getattr(row, name)[np.newaxis])
 
 

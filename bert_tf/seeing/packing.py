@@ -29,7 +29,7 @@ class Packed(NamedTuple):
     texts: list[str]
 
 
-def pack(values: np.ndarray, kind: str = LINEAR, bits: float = 5.5) -> Packed:
+def pack(values: np.ndarray, kind: str = LINEAR, bits: float = 5.0) -> Packed:
     """Returns float [parts, ...] as parts: float16, or where the array is large a byte for each number.
 
     Args:
@@ -42,7 +42,7 @@ def pack(values: np.ndarray, kind: str = LINEAR, bits: float = 5.5) -> Packed:
         parts = [({"kind": HALF, "scales": []}, part.astype("<f2")) for part in values]
     else:
         parts = [_as_bytes(part.reshape(len(part), -1), kind, bits) for part in values]
-    return Packed(list(values.shape[1:]), [about for about, _ in parts], [_text(data) for _, data in parts])
+    return Packed(list(values.shape[1:]), [about for about, _ in parts], [_text(data, about["kind"]) for about, data in parts])
 
 
 def _as_bytes(part, kind, bits):
@@ -51,23 +51,24 @@ def _as_bytes(part, kind, bits):
 
 
 def _root(run, bits):
-    most, levels = float(run.max()), _LEVELS
-    root = np.sqrt(run / most) if most > 0 else np.zeros_like(run)
-    data = np.rint(levels * root).astype(np.uint8)
-    while _entropy(data) > bits:
-        levels //= 2
-        data = np.rint(levels * root).astype(np.uint8)
+    most = float(run.max())
+    levels, data = _rounded(np.sqrt(run / most) if most > 0 else run, _LEVELS, np.uint8, bits)
     return most / levels**2, data
 
 
 def _linear(run, bits):
-    most, levels = float(np.abs(run).max()), _LEVELS // 2
-    share = run / most if most > 0 else np.zeros_like(run)
-    data = np.rint(levels * share).astype(np.int8)
-    while _entropy(data.view(np.uint8)) > bits:
-        levels //= 2
-        data = np.rint(levels * share).astype(np.int8)
+    most = float(np.abs(run).max())
+    levels, data = _rounded(run / most if most > 0 else run, _LEVELS // 2, np.int8, bits)
     return most / levels, data
+
+
+def _rounded(shares, levels, dtype, bits):
+    """Returns as many levels as fit into the bits, and shares of 1 as such levels."""
+    data = np.rint(levels * shares).astype(dtype)
+    while (over := _entropy(data.view(np.uint8)) - bits) > 0:
+        levels = max(1, int(levels / 2**over))  # half of the levels are a bit less
+        data = np.rint(levels * shares).astype(dtype)
+    return levels, data
 
 
 def _entropy(data):
@@ -77,8 +78,11 @@ def _entropy(data):
     return float(-(shares * np.log2(shares)).sum())
 
 
-def _text(data: np.ndarray) -> str:
-    return base64.b64encode(zlib.compress(data.tobytes(), _STRENGTH)).decode("ascii")
+def _text(data, kind):
+    # Of rounded numbers nothing but runs repeats: to look for more takes twice the time and makes them larger.
+    strategy = zlib.Z_DEFAULT_STRATEGY if kind == HALF else zlib.Z_RLE
+    packer = zlib.compressobj(_STRENGTH, zlib.DEFLATED, zlib.MAX_WBITS, zlib.DEF_MEM_LEVEL, strategy)
+    return base64.b64encode(packer.compress(data.tobytes()) + packer.flush()).decode("ascii")
 
 
 def unpack(packed: Packed) -> Iterable[np.ndarray]:

@@ -100,7 +100,8 @@ class Browser:
         raise TimeoutError(script)
 
     async def point(self, selector: str, click: bool = False):
-        """Moves the mouse onto what a CSS selector finds first, in view by then, and perhaps clicks there."""
+        """Moves the mouse onto what a CSS selector finds first, once it is there, and perhaps clicks."""
+        await self.until(f"!!document.querySelector({json.dumps(selector)})")
         x, y = await self.evaluate(
             f"""(() => {{
               const found = document.querySelector({json.dumps(selector)});

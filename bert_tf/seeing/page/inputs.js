@@ -5,6 +5,8 @@ const NAMES = { token: "token", segment: "+ segment", position: "+ position", ta
   output: "normalized" };
 const E = facts.arrays.input_token.shape[1];
 
+const ALL = [...facts.inputs, "total", "output"];
+
 view("inputs", "Inputs", `What a piece is before the first layer: the embeddings of its token, its segment and its ` +
   `position, ${E} numbers each, and their sum, which a LayerNorm then normalizes. Bars stand up where a number is ` +
   "above 0, and hang down where it is below; each row has a scale of its own, and one bar in fifty is longer than it is " +
@@ -13,13 +15,14 @@ show);
 
 async function show(box) {
   const parts = {};
-  for (const name of facts.inputs) parts[name] = await numbers(`input_${name}`);
+  for (const name of [...facts.inputs, "output"]) parts[name] = await numbers(`input_${name}`);
+  parts.total = parts.token.map((_, n) => facts.inputs.reduce((sum, name) => sum + parts[name][n], 0));
   const cut = (name, piece) => parts[name].subarray(piece * E, (piece + 1) * E);
   const found = element("div");
   const update = () => {
-    const values = facts.inputs.map((name) => cut(name, state.piece));
-    const canvases = facts.inputs.map((name) => barCanvas(`${name} embedding of ${quoted(state.piece)}`));
-    const rows = facts.inputs.map((name, n) => element("div", { class: "embedding" },
+    const values = ALL.map((name) => cut(name, state.piece));
+    const canvases = ALL.map((name) => barCanvas(`${name} embedding of ${quoted(state.piece)}`));
+    const rows = ALL.map((name, n) => element("div", { class: "embedding" },
       element("span", { class: "what" }, NAMES[name]), canvases[n],
       element("span", { class: "number" }, plain(norm(values[n])))));
     found.replaceChildren(element("h3", {}, heading()), ...rows, folded("As numbers", () => asNumbers(values)));
@@ -37,16 +40,16 @@ function heading() {
 
 function asNumbers(values) {
   const rows = Array.from({ length: E }, (_, d) => [String(d), ...values.map((each) => plain(each[d], 3))]);
-  const made = table(["number", ...facts.inputs.map((name) => NAMES[name])], rows, "Embeddings as numbers");
+  const made = table(["number", ...ALL.map((name) => NAMES[name])], rows, "Embeddings as numbers");
   made.classList.add("tall");
   return made;
 }
 
 function lengths(cut) {
-  const norms = facts.inputs.map((name) => facts.pieces.map((_, n) => norm(cut(name, n))));
+  const norms = ALL.map((name) => facts.pieces.map((_, n) => norm(cut(name, n))));
   const most = norms.map(largest);
   const rows = facts.pieces.map((piece, n) => [piece, ...norms.map((each, k) => bar(plain(each[n]), each[n] / most[k]))]);
-  const made = table(["piece", ...facts.inputs.map((name) => NAMES[name])], rows, "Lengths of embeddings");
+  const made = table(["piece", ...ALL.map((name) => NAMES[name])], rows, "Lengths of embeddings");
   made.classList.add("tall");
   return made;
 }
