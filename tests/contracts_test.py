@@ -88,8 +88,8 @@ MAY_IMPORT = {
     "doctor": set(),  # it must work where nothing else does
     "programs": {
         "analysis", "comparison", "conversion", "corpus", "data", "demo", "doctor", "evaluation", "export", "flags",
-        "glue", "hub", "inference", "jobs", "label_errors", "model_files", "probing", "seeing", "serving", "small", "surgery",
-        "tasks", "teachers", "text", "tokenization", "training", "tuning", "vocabulary",
+        "glue", "hub", "inference", "jobs", "label_errors", "model_files", "probing", "seeing", "serving", "small",
+        "surgery", "tasks", "teachers", "text", "tokenization", "training", "tuning", "vocabulary",
     },
 }  # fmt: skip
 FINER = {

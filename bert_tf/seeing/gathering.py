@@ -94,7 +94,7 @@ def _wanted(choices):
         )
     if choices.target is not None and "attribution" not in views:
         raise ValueError(
-            f"`target` must come with the view attribution. Received: {', '.join(views)}; add it, or leave `target` out."
+            f"`target` must come with the view attribution. Received: {', '.join(views)}; add it, or drop `target`."
         )
     return [name for name in VIEWS if name in views]
 

@@ -42,7 +42,8 @@ def pack(values: np.ndarray, kind: str = LINEAR, bits: float = 5.0) -> Packed:
         parts = [({"kind": HALF, "scales": []}, part.astype("<f2")) for part in values]
     else:
         parts = [_as_bytes(part.reshape(len(part), -1), kind, bits) for part in values]
-    return Packed(list(values.shape[1:]), [about for about, _ in parts], [_text(data, about["kind"]) for about, data in parts])
+    texts = [_text(data, about["kind"]) for about, data in parts]
+    return Packed(list(values.shape[1:]), [about for about, _ in parts], texts)
 
 
 def _as_bytes(part, kind, bits):

@@ -16,8 +16,8 @@ def target_of(model: Any, row: Row, text: str) -> Any:
     Args:
         model: with a head.
         row: of the text.
-        text: a label, by its name or number; for a tagger the place of a word from 0, "3", or that and a tag, "3:B-PER";
-            for an answer its text, or where it lies in the context, "10:14".
+        text: a label, by its name or number; for a tagger the place of a word from 0, "3", or that and a tag,
+            "3:B-PER"; for an answer its text, or where it lies in the context, "10:14".
 
     Raises:
         ValueError: the model has no head, or the text is nothing of that; what is of the right form but does not exist

@@ -1,4 +1,4 @@
-"""The page in a browser: what each view does on a click, a hover and a key; no fault, no request, by day and by night."""
+"""The page in a browser: what views do on a click, a hover and a key; no fault, no request, by day and by night."""
 
 import asyncio
 import json

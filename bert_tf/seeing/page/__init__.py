@@ -26,14 +26,13 @@ def build(found: Found, model: str) -> str:
         model: its name.
     """
     style, code = _content("page.css"), script([view["name"] for view in found.facts["views"]])
-    facts = {"model": model, **found.facts,
-             "arrays": {name: {"shape": each.shape, "parts": each.parts} for name, each in found.arrays.items()}}  # fmt: skip
+    arrays = {name: {"shape": each.shape, "parts": each.parts} for name, each in found.arrays.items()}
     policy = (
         f"default-src 'none'; script-src '{_digest(code)}'; style-src '{_digest(style)}'; img-src data:; "
         "base-uri 'none'; form-action 'none'"
     )
     values = {"policy": policy, "title": html.escape(model), "style": style, "script": code,
-              "facts": _json(facts), "data": "\n".join(_data(found))}  # fmt: skip
+              "facts": _json({"model": model, **found.facts, "arrays": arrays}), "data": "\n".join(_data(found))}  # fmt: skip
     parts = _content("page.html").split("@")  # text, name, text, name, ..., text
     return "".join(values[part] if n % 2 else part for n, part in enumerate(parts))
 
