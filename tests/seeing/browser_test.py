@@ -12,6 +12,7 @@ from bert_tf.seeing.gathering import VIEWS, Choices, gather, pack_weights
 from bert_tf.seeing.packing import pack
 from bert_tf.seeing.page import build
 from tests import tiny
+from tests.inspect.models import with_words
 from tests.seeing.models import PAIR, with_all_heads
 from tests.serving.browser import CONTRAST, PATH, Browser
 
@@ -30,6 +31,14 @@ def bert():
 def page(bert, tmp_path_factory):
     path = tmp_path_factory.mktemp("page") / "page.html"
     path.write_text(build(gather(bert, PAIR), "tiny"), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def headless(tmp_path_factory):
+    """The page of a model that has neither head, of a single text."""
+    path = tmp_path_factory.mktemp("headless") / "page.html"
+    path.write_text(build(gather(with_words(), ["a film"]), "tiny"), encoding="utf-8")
     return path
 
 
@@ -65,7 +74,7 @@ async def _arrow(browser, key):
     await browser.press(key, {"ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40}[key])
 
 
-def test_a_visit(bert, page):
+def test_a_visit(bert, page, headless):
     """One start of a browser, as it is slow: view after view."""
 
     async def visit():
@@ -87,10 +96,11 @@ def test_a_visit(bert, page):
                 for name in VIEWS:
                     await _open(browser, name)
                     assert await browser.evaluate(CONTRAST) >= 4.5, (scheme, name)
+            await _look_for_what_is_missing(browser, headless)
             return browser.requested, browser.errors
 
     requested, errors = asyncio.run(visit())
-    assert requested == [page.as_uri()] and errors == []
+    assert requested == [page.as_uri(), headless.as_uri() + "#masked_words"] and errors == []
 
 
 async def _look_at_heads(browser, bert):
@@ -193,6 +203,16 @@ def _noise(packed, name):
         return pack(numbers)
     shares = np.exp(numbers)
     return pack_weights(shares / shares.sum(-1, keepdims=True))
+
+
+async def _look_for_what_is_missing(browser, headless):
+    await browser.command("Page.navigate", url=headless.as_uri() + "#masked_words")
+    await browser.until("!!document.querySelector('[data-view=masked_words] .missing')")
+    assert "must have a masked-LM head" in await _text(browser, ".missing")
+    await browser.point("#tab-attribution", click=True)
+    assert "must have a head for labels, tags or answers" in await _text(browser, ".missing")
+    await _open(browser, "heads")
+    assert (await _text(browser, ".readout")).startswith("Layer 0, head 0: the ")
 
 
 @pytest.mark.slow

@@ -31,8 +31,10 @@ def build(found: Found, model: str) -> str:
         f"default-src 'none'; script-src '{_digest(code)}'; style-src '{_digest(style)}'; img-src data:; "
         "base-uri 'none'; form-action 'none'"
     )
-    values = {"policy": policy, "title": html.escape(model), "style": style, "script": code,
-              "facts": _json({"model": model, **found.facts, "arrays": arrays}), "data": "\n".join(_data(found))}  # fmt: skip
+    values = {
+        "policy": policy, "title": html.escape(model), "style": style, "script": code, "data": "\n".join(_data(found)),
+        "facts": _json({"model": model, **found.facts, "arrays": arrays}),
+    }  # fmt: skip
     parts = _content("page.html").split("@")  # text, name, text, name, ..., text
     return "".join(values[part] if n % 2 else part for n, part in enumerate(parts))
 

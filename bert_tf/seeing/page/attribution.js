@@ -1,7 +1,7 @@
 // Attribution: what each word adds to the score of an answer, in the text's own characters.
 
-const why = facts.attribution;
-const most = largest(why.word_values);
+const why = facts.attribution; // none where the model has no head
+const most = largest(why?.word_values ?? []);
 const DIGITS = most ? Math.min(6, Math.max(2, 1 - Math.floor(Math.log10(most)))) : 2;
 
 view("attribution", "Attribution", "Integrated gradients: what each word adds to the answer's score, compared with the " +
