@@ -6,8 +6,6 @@
 The page is one file that opens in any browser, offline. All flags: --help; docs/see.md.
 """
 
-import os
-
 from absl import logging
 
 from bert_tf.flags.seeing import SEE
@@ -20,24 +18,18 @@ def main(settings, texts):
     """Writes the page."""
     from bert_tf.files import write_text
     from bert_tf.model_files import load
-    from bert_tf.seeing.gathering import Choices, gather
-    from bert_tf.seeing.page import build
+    from bert_tf.seeing import see
 
-    if not 1 <= len(texts) <= 2:
-        raise ValueError(f"There must be a text, or two for a pair. Received {len(texts)}; give one or two arguments.")
     if "top_k" in settings.given and settings.views and "masked_words" not in settings.views:
         raise ValueError("--top_k must come with the view masked_words. Received others; add it, or leave --top_k out.")
+    layers = _layers(settings.layers)
     texts = [text.encode("utf-8", "surrogateescape").decode("utf-8", "ignore") for text in texts]
-    choices = Choices(settings.views or None, _layers(settings.layers), settings.target, settings.top_k)
-    page = build(gather(load(settings.model), texts, choices), _name(settings.model))
-    write_text(settings.output, page)
-    logging.info("Wrote %s, %.1f MB: open it in a browser.", settings.output, len(page) / 1e6)
-
-
-def _name(path):
-    """Returns what the page calls the model: its folder's name, whatever folders that lies in."""
-    whole = os.path.abspath(path)
-    return os.path.basename(whole if os.path.isdir(whole) else os.path.dirname(whole))
+    seen = see(
+        load(settings.model), *texts, views=settings.views or None, layers=layers, target=settings.target,
+        top_k=settings.top_k,
+    )  # fmt: skip
+    write_text(settings.output, seen.page)
+    logging.info("Wrote %s, %.1f MB: open it in a browser.", settings.output, len(seen.page) / 1e6)
 
 
 def _layers(words):

@@ -1,7 +1,10 @@
 """The inside of a model as one page: what `bert_tf.inspect` gives, drawn in a browser that asks for nothing else.
 
-    found = gather(bert, ("The cat sat.",), Choices())
-    write_text("page.html", build(found, "uncased_L-12_H-768_A-12"))
+    see(bert, "The cat sat on the mat.")        # in a notebook; `.page` is the file
 
 See docs/see.md.
 """
+
+from bert_tf.seeing.widget import Seen, see
+
+__all__ = ["Seen", "see"]

@@ -13,7 +13,7 @@ import pytest
 from bert_tf import inspect
 from bert_tf.flags.seeing import SEE
 from bert_tf.modeling.heads import ClassificationHead, QuestionAnsweringHead
-from bert_tf.seeing import packing
+from bert_tf.seeing import packing, see
 from bert_tf.seeing.gathering import VIEWS, Choices, gather
 from bert_tf.seeing.page import build
 from bert_tf.seeing.targets import target_of
@@ -133,6 +133,15 @@ def test_the_page_allows_its_own_script_alone(found):
     assert set(re.findall(r"\w+://[^\s\"']*", page)) == {"http://www.w3.org/2000/svg"}  # a name, and no address
     ids = {each["id"] for tag, each in read.tags if "id" in each}
     assert all(f"{name}-{n}" in ids for name, each in facts["arrays"].items() for n in range(len(each["parts"])))
+
+
+def test_a_notebook_shows_the_page_in_a_frame(bert):
+    seen = see(bert, *PAIR, views=["heads"])
+    [(tag, attributes)] = _Tags(seen._repr_html_()).tags
+    assert tag == "iframe" and attributes["srcdoc"] == seen.page and attributes["sandbox"] == "allow-scripts"
+    assert "<title>Inside a model</title>" in seen.page
+    with pytest.raises(ValueError, match="There must be a text, or two for a pair. Received 3"):
+        see(bert, "a", "b", "c")
 
 
 @pytest.mark.parametrize(
