@@ -27,7 +27,9 @@ def test_the_tables_are_filled_from_docstrings(page):
     assert tables.names_in(text) and "| |" not in text
 
 
-@pytest.mark.parametrize("package", ["bert_tf", "bert_tf.inspect", "bert_tf.seeing", "bert_tf.serving", "bert_tf.sklearn"])
+@pytest.mark.parametrize(
+    "package", ["bert_tf", "bert_tf.inspect", "bert_tf.seeing", "bert_tf.serving", "bert_tf.sklearn"]
+)
 def test_public_names_are_on_the_page(package):
     public = tables.public(package)
     assert public and set(public) <= set(tables.names_in(_text(API)))

@@ -173,7 +173,8 @@ class Inputs:
         if is_task and not settings.do_train:
             more = ("--task_name=mnli", "--data_dir=mnli") if settings.get("task_name") == "ax" else ()
             return lambda path: shutil.copytree(self.library.trained(program, *more), path)
-        if program == "export" and not settings.hub:
+        explains = program == "see" and settings.target is not None
+        if explains or program == "export" and not settings.hub:
             return self._trained_or_encoder
         return lambda path: checkpoint(path, self._layers, settings.get("do_lower_case") is not False)
 

@@ -5,6 +5,7 @@ import dataclasses
 import keras
 import numpy as np
 
+from bert_tf.config import EncoderConfig
 from bert_tf.model_files import Bert
 from bert_tf.modeling.heads import ClassificationHead
 from bert_tf.modeling.pretraining_heads import MaskedLMHead
@@ -18,10 +19,11 @@ def with_all_heads(**changes) -> Bert:
     """Returns a tiny model of three labels with random weights; `changes` are of its configuration."""
     labels = ["bad", "good", "<b>so so</b>"]
     bert = with_words(ClassificationHead(len(labels), 0.0), labels, **changes)
-    return dataclasses.replace(bert, others=_weights(MaskedLMHead(len(tiny.VOCAB), width=None), bert.config))
+    return dataclasses.replace(bert, others=weights_of(MaskedLMHead(len(tiny.VOCAB), width=None), bert.config))
 
 
-def _weights(head, config):
+def weights_of(head: keras.layers.Layer, config: EncoderConfig) -> dict[str, np.ndarray]:
+    """Returns the weights of a head, random ones, by path, as `Bert.others` has them."""
     with keras.name_scope("cls"):
         head.build((None, None, config.hidden_size))
     rng = np.random.default_rng(3)

@@ -1,7 +1,6 @@
 """What a page holds is what `bert_tf.inspect` gives; what is asked for in vain is refused; nothing becomes markup."""
 
 import base64
-import dataclasses
 import hashlib
 import html.parser
 import json
@@ -20,7 +19,7 @@ from bert_tf.seeing.targets import target_of
 from tests import tiny
 from tests.inspect.models import with_words
 from tests.scripts import run_programs
-from tests.seeing.models import PAIR, with_all_heads
+from tests.seeing.models import PAIR, weights_of, with_all_heads
 
 
 @pytest.fixture(scope="module")
@@ -161,18 +160,18 @@ def test_what_is_refused(bert, choices, message):
 def test_targets_as_words(bert):
     [row] = inspect.layers(bert, [("is it good", "The films, a story")])
     assert target_of(bert, row, "good") == "good" and target_of(bert, row, "2") == 2
-    tagger = dataclasses.replace(with_words(ClassificationHead(2, 0.0), ["B-X", "O"]))
+    tagger = with_words(ClassificationHead(2, 0.0), ["B-X", "O"])
     tagger.config.extra["architectures"] = ["BertForTokenClassification"]
     assert target_of(tagger, row, "3") == (3, None) and target_of(tagger, row, "3:B-X") == (3, "B-X")
     with pytest.raises(ValueError, match="`target` must be the place of a word from 0, or that and a tag"):
         target_of(tagger, row, "films")
-    import keras
-
-    head = QuestionAnsweringHead()
-    with keras.name_scope("cls"):
-        head.build((None, None, 32))
-    reader = with_words(others={each.path: np.zeros(each.shape, np.float32) for each in head.variables})
+    reader = with_words(others=weights_of(QuestionAnsweringHead(), tagger.config))
     assert target_of(reader, row, "films") == (4, 9) and target_of(reader, row, "4:9") == (4, 9)
+    for model, target, answer in ((tagger, "4:B-X", "B-X"), (reader, "films", "films")):
+        facts = gather(model, row.texts, Choices(["attribution"], target=target)).facts
+        first, last = facts["attribution"]["places"]
+        assert facts["attribution"]["target"] == answer
+        assert {facts["words"][n]["text"] for n in facts["word_of_piece"][first : last + 1]} == {"films"}
     with pytest.raises(ValueError, match="`target` must be a part of the context, or where one lies in it"):
         target_of(reader, row, "dogs")
 
@@ -182,8 +181,6 @@ def test_the_program(tmp_path):
     start, end = [f"--model={model}", "a film"], [f"--output={page}"]
     wrong = {
         "--views=attribution": r"--model must have a head for labels, tags or answers, .* which has none; name a model",
-        "--views=masked_words": r"--model must have a masked-LM head for this",
-        "--target=good": r"--model must have a head for labels",
         "--layers=0,1": r"--layers must be numbers of layers, from 0 to 0. Received: 1; choose among them",
         "--layers=first": r"--layers must be numbers with commas between them. Received: first",
         "film " * 31 + "film": r"at most 32 pieces each, .* Received 37 in text 1 of 1; shorten it",

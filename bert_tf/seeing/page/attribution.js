@@ -38,9 +38,11 @@ function marked(text, n) {
     if (word.start > end) parts.push(characters.slice(end, word.start).join(""));
     end = word.limit;
     const value = why.word_values[place];
+    const own = why.places !== null && facts.word_of_piece.slice(why.places[0], why.places[1] + 1).includes(place);
+    const classes = ["word", ...(value < 0 ? ["below"] : []), ...(own ? ["own"] : [])].join(" ");
     const share = most ? Math.abs(value) / most : 0;
-    parts.push(element("button", { type: "button", class: value < 0 ? "word below" : "word", share, "data-row": 0,
-      "data-column": place, tabindex: -1, "aria-label": `${word.text} ${signed(value)}` },
+    parts.push(element("button", { type: "button", class: classes, share, "data-row": 0,
+      "data-column": place, tabindex: -1, "aria-label": `${word.text} ${signed(value)}${own ? ", of the answer" : ""}` },
     element("span", {}, word.text), element("small", {}, signed(value))));
   });
   return [...parts, characters.slice(end).join("")];

@@ -200,6 +200,7 @@ function sentence({ side, piece }, found, chosen) {
 
 function overview(look, chosen) {
   if (!chosen.size) return "No head is chosen.";
+  if (!look.lines.length) return `${where(chosen)}: no lines`;
   const count = look.lines.length.toLocaleString("en");
   return `${where(chosen)}: ${count === "1" ? "1 line" : `the ${count} strongest lines`}`;
 }

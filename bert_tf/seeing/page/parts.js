@@ -2,8 +2,8 @@
 
 const STEPS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
 
-function choice(label, names, chosen, change, disabled = () => false) {
-  const options = names.map((name, n) => element("option", { value: n, disabled: disabled(n) }, name));
+function choice(label, names, chosen, change) {
+  const options = names.map((name, n) => element("option", { value: n }, name));
   const select = element("select", { change: () => change(Number(select.value)) }, options);
   select.value = chosen;
   return element("label", {}, `${label} `, select);
@@ -17,8 +17,7 @@ function pickLayer(change) {
 }
 
 function pickHead(change) {
-  const name = (head) => (facts.kept[state.layer][head] ? String(head) : `${head} (pruned)`);
-  return choice("Head", Array.from({ length: facts.heads }, (_, head) => name(head)), state.head, (head) => {
+  return choice("Head", Array.from({ length: facts.heads }, (_, head) => String(head)), state.head, (head) => {
     state.head = head;
     change();
   });
