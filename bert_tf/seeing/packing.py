@@ -2,7 +2,6 @@
 
 import base64
 import zlib
-from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -84,15 +83,3 @@ def _text(data, kind):
     strategy = zlib.Z_DEFAULT_STRATEGY if kind == HALF else zlib.Z_RLE
     packer = zlib.compressobj(_STRENGTH, zlib.DEFLATED, zlib.MAX_WBITS, zlib.DEF_MEM_LEVEL, strategy)
     return base64.b64encode(packer.compress(data.tobytes()) + packer.flush()).decode("ascii")
-
-
-def unpack(packed: Packed) -> Iterable[np.ndarray]:
-    """Yields the parts again, float32, as a browser reads them."""
-    types = {HALF: "<f2", ROOT: np.uint8, LINEAR: np.int8}
-    for about, text in zip(packed.parts, packed.texts, strict=True):
-        data = np.frombuffer(zlib.decompress(base64.b64decode(text)), types[about["kind"]]).astype(np.float32)
-        if about["kind"] != HALF:
-            runs = data.reshape(len(about["scales"]), -1)
-            runs = runs**2 if about["kind"] == ROOT else runs
-            data = runs * np.float32(about["scales"])[:, np.newaxis]
-        yield data.reshape(packed.shape)

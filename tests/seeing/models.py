@@ -1,6 +1,9 @@
 """A model that every view can show: labels and a masked-LM head, one head pruned."""
 
+import base64
 import dataclasses
+import zlib
+from collections.abc import Iterator
 
 import keras
 import numpy as np
@@ -9,6 +12,7 @@ from bert_tf.config import EncoderConfig
 from bert_tf.model_files import Bert
 from bert_tf.modeling.heads import ClassificationHead
 from bert_tf.modeling.pretraining_heads import MaskedLMHead
+from bert_tf.seeing import packing
 from tests import tiny
 from tests.inspect.models import with_words
 
@@ -28,3 +32,15 @@ def weights_of(head: keras.layers.Layer, config: EncoderConfig) -> dict[str, np.
         head.build((None, None, config.hidden_size))
     rng = np.random.default_rng(3)
     return {each.path: rng.standard_normal(each.shape).astype(np.float32) for each in head.variables}
+
+
+def unpack(packed: packing.Packed) -> Iterator[np.ndarray]:
+    """Yields the parts of an array again, float32, as a browser reads them."""
+    types = {packing.HALF: "<f2", packing.ROOT: np.uint8, packing.LINEAR: np.int8}
+    for about, text in zip(packed.parts, packed.texts, strict=True):
+        data = np.frombuffer(zlib.decompress(base64.b64decode(text)), types[about["kind"]]).astype(np.float32)
+        if about["kind"] != packing.HALF:
+            runs = data.reshape(len(about["scales"]), -1)
+            runs = runs**2 if about["kind"] == packing.ROOT else runs
+            data = runs * np.float32(about["scales"])[:, np.newaxis]
+        yield data.reshape(packed.shape)

@@ -19,7 +19,7 @@ from bert_tf.seeing.targets import target_of
 from tests import tiny
 from tests.inspect.models import with_words
 from tests.scripts import run_programs
-from tests.seeing.models import PAIR, weights_of, with_all_heads
+from tests.seeing.models import PAIR, unpack, weights_of, with_all_heads
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +33,7 @@ def found(bert):
 
 
 def _array(found, name):
-    return np.stack(list(packing.unpack(found.arrays[name])))
+    return np.stack(list(unpack(found.arrays[name])))
 
 
 def test_all_views_hold_what_inspect_gives(bert, found):
@@ -96,11 +96,11 @@ def test_many_weights_take_few_bits_and_stay_near(scale, monkeypatch):
     size = sum(map(len, packed.texts))
     assert packed.parts[0]["kind"] == "root" and size < 1.1 * weights.size * 4 / 8 * 4 / 3
     most = weights.max((2, 3), keepdims=True)
-    back = np.stack(list(packing.unpack(packed)))
+    back = np.stack(list(unpack(packed)))
     assert (np.abs(back - weights) / np.sqrt(weights * most)).max() < 0.08
     vectors = packing.pack(scores.astype(np.float32))
     assert vectors.parts[0]["kind"] == "linear"
-    np.testing.assert_allclose(np.stack(list(packing.unpack(vectors))), scores, atol=scale * 0.08)
+    np.testing.assert_allclose(np.stack(list(unpack(vectors))), scores, atol=scale * 0.08)
 
 
 class _Tags(html.parser.HTMLParser):
