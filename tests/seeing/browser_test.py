@@ -74,6 +74,7 @@ async def _arrow(browser, key):
     await browser.press(key, {"ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40}[key])
 
 
+@pytest.mark.slow
 def test_a_visit(bert, page, headless):
     """One start of a browser, as it is slow: view after view."""
 
