@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from absl import logging
 
 _GRACE = 20.0  # seconds for a child to end by the Ctrl-C that the terminal sent to it too
+_CHILD = "BERT_TF_CHILD"  # environment of a program that `execute` started
 
 
 def shown(path: str | os.PathLike) -> str:
@@ -27,6 +28,11 @@ def typed(command: Sequence[str]) -> str:
     """Returns a command as one would type it, a line for each flag."""
     program = list(itertools.takewhile(lambda word: not word.startswith("--"), command))
     return " \\\n    ".join([shlex.join(program), *map(shlex.quote, command[len(program) :])])
+
+
+def is_child() -> bool:
+    """Says whether a program of ours started this one: then it is that one which says what comes next."""
+    return _CHILD in os.environ
 
 
 def execute(command: Sequence[str], limit: float | None = None, inherited: Sequence[int] = ()):
@@ -43,7 +49,7 @@ def execute(command: Sequence[str], limit: float | None = None, inherited: Seque
     """
     print(f"\n$ {typed(command)}\n", flush=True)
     start = time.monotonic()
-    process = subprocess.Popen(command, pass_fds=inherited)
+    process = subprocess.Popen(command, pass_fds=inherited, env={**os.environ, _CHILD: "1"})
     with ends_with_us(process):
         status = process.wait(limit)
     if status:

@@ -27,6 +27,12 @@ def test_a_child_that_fails_is_told_by_its_status(capsys):
     assert "import sys; sys.exit(3)" in capsys.readouterr().out
 
 
+def test_a_child_knows_that_it_is_one(capfd):
+    assert not child_programs.is_child()
+    child_programs.execute([sys.executable, "-c", "from bert_tf import child_programs as c; print(c.is_child())"])
+    assert "\nTrue\n" in capfd.readouterr().out
+
+
 def test_a_child_is_stopped_at_its_limit_and_waited_for(monkeypatch):
     started = []
 

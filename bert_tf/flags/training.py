@@ -57,5 +57,5 @@ RUN = (
     Flag("warmup_proportion", 0.1, "Share of the steps in which the rate rises.", "float", low=0, high=1),
     Flag("bucket_by_length", True, "Batch examples of similar lengths and pad to the longest only.", "bool"),
     Flag("bucket_batches", 50, "With --bucket_by_length: the examples of so many batches are sorted by length "
-         "together. Fewer: batches are more by chance, and wider; 1: by chance alone.", "integer", low=1),  # fmt: skip
+         "together. Fewer: batches are more random, and need more padding; 1: random.", "integer", low=1),  # fmt: skip
 )

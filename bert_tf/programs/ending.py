@@ -7,12 +7,14 @@ import sys
 
 from absl import logging
 
+from bert_tf.child_programs import is_child, shown
 from bert_tf.settings import Settings, command_line
 
 # What a run may have left in its directory, in the order in which it is told.
 _LEFT = {
     "eval_results.txt": "the scores",
     "eval_predictions.tsv": "the answers beside the labels",
+    "test_results.tsv": "the probabilities for --predict_file",
     "predictions.jsonl": "the answers to --predict_file",
     "predictions.json": "the answers by question",
     "adapter": "the adapters alone",
@@ -22,7 +24,7 @@ _LEFT = {
 
 
 def tell_end(settings: Settings, step: int, words: str, program: str, **flags):
-    """Logs where a run's results lie, and what to do with them.
+    """Logs where a run's results lie, and what to do with them; not where the run is a step of a longer one.
 
     Args:
         settings: of the run.
@@ -31,6 +33,8 @@ def tell_end(settings: Settings, step: int, words: str, program: str, **flags):
         program: which program comes next.
         flags: of it.
     """
+    if is_child():
+        return
     folder = settings.output_dir
     files = [f"{name} ({what})" for name, what in _LEFT.items() if os.path.exists(os.path.join(folder, name))]
     logging.info("In %s: %s", folder, ", ".join([f"model.ckpt-{step} (the model)", *files]))
@@ -60,4 +64,4 @@ def _bert_tf():
     if shutil.which("bert-tf"):
         return ["bert-tf"]
     script = os.path.join(os.path.dirname(sys.executable), "bert-tf")
-    return [os.path.relpath(script)] if os.path.exists(script) else [sys.executable, "-m", "bert_tf"]
+    return [shown(script)] if os.path.exists(script) else [sys.executable, "-m", "bert_tf"]

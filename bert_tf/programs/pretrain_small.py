@@ -9,6 +9,7 @@ commands it prints. The same command goes on where it was stopped. See docs/pret
 from bert_tf.child_programs import resumable
 from bert_tf.flags import recipes
 from bert_tf.flags.pretrain_small import PRETRAIN_SMALL
+from bert_tf.programs.ending import tell_next_of_pretraining
 
 FLAGS = PRETRAIN_SMALL
 
@@ -20,5 +21,5 @@ def main(settings):
 
     recipe = recipes.SMALL_TAUGHT if settings.teacher else recipes.SMALL
     with resumable():
-        commands = pretrain(settings, Recipe.of(recipe))
-    print(f"\nThe encoder lies in {settings.output_dir}. To fine-tune it:\n\n$ {commands.next()}")
+        steps = pretrain(settings, Recipe.of(recipe))
+    tell_next_of_pretraining(settings, steps)

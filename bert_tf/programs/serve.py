@@ -37,7 +37,7 @@ def main(settings):
     stop.wait()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.SIG_DFL)  # whoever cannot wait asks twice
-    logging.info("Stopping: no new requests, those that run are finished.")
+    logging.info("Stopping: accepting no new requests, and waiting for running ones.")
     if not server.stop():
         logging.warning("Stopped after %g s with work unfinished.", settings.grace_seconds)
         logging.flush()

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bert_tf.child_programs import shown, typed
+from bert_tf.child_programs import shown
 from bert_tf.data.pretraining.beside import number_of_rows
 from bert_tf.settings import Settings, command_line
 from bert_tf.small.plan import CHECKPOINTS, TRIAL_CHECKPOINTS, TRIAL_STEPS
@@ -109,13 +109,6 @@ class Commands:
     def training(self, steps: Sequence[int]) -> Command:
         """Returns the training of so many steps in each phase."""
         return self._training(steps, self.folder, CHECKPOINTS)
-
-    def next(self) -> str:
-        """Returns a command that fine-tunes the result, as one would type it."""
-        start = self.settings.output_dir
-        flags = {"init_checkpoint": start, "do_train": True, "do_eval": True, "train_file": "train.tsv",
-                 "eval_file": "dev.tsv", "output_dir": "fine_tuned"}  # fmt: skip
-        return typed(Command("run_classifier", flags).words())
 
     def _vocabulary(self):
         flags = {"input_file": self.settings.input_file, "output_file": self.vocab_file}

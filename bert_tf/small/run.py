@@ -24,7 +24,7 @@ from bert_tf.small.recipe import Recipe
 from bert_tf.tokenization.vocabulary import Vocabulary
 
 
-def pretrain(settings: Settings, recipe: Recipe, execute: Callable = execute, clock: Callable = time.monotonic):
+def pretrain(settings: Settings, recipe: Recipe, execute: Callable = execute, clock: Callable = time.monotonic) -> int:
     """Makes the encoder, or what is left to do of it.
 
     Args:
@@ -34,7 +34,7 @@ def pretrain(settings: Settings, recipe: Recipe, execute: Callable = execute, cl
         clock: gives seconds.
 
     Returns:
-        the `Commands` of the run.
+        how many steps its training has.
 
     Raises:
         ValueError: what is given is not as it must be, the minutes are too few, or a program failed.
@@ -52,7 +52,7 @@ def pretrain(settings: Settings, recipe: Recipe, execute: Callable = execute, cl
         commands = Commands(settled, recipe, inputs.depth_of(settings.teacher) if settings.teacher else 0)
         if not journal.is_done("training"):
             _Run(commands, journal, settings.minutes, functools.partial(execute, inherited=[lock]), clock).make()
-    return commands
+    return sum(Plan.read(folder).steps)
 
 
 def _journal(settings, recipe):
@@ -120,8 +120,8 @@ class _Run:
         )
         if (read := max(plan.times_read(phases, commands.rows()))) < 1:
             logging.warning(
-                "The minutes suffice to read %.0f %% of the text. The rest cost time and gives nothing: with less in "
-                "`input_file` more of them are left for the training.", 100 * read,
+                "The minutes suffice to read %.0f %% of the text. Preparing the rest took time and gains nothing: with "
+                "less in `input_file` more of them are left for the training.", 100 * read,
             )  # fmt: skip
         return plan
 

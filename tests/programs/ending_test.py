@@ -66,6 +66,13 @@ def test_a_pretrained_model_is_fine_tuned(told):
     assert words == "To fine-tune it on a table of your own"
 
 
+def test_of_a_step_of_a_longer_run_nothing_is_told(monkeypatch, caplog):
+    monkeypatch.setenv("BERT_TF_CHILD", "1")
+    with caplog.at_level("INFO", logger="absl"):
+        ending.tell_next_of_pretraining(Settings({"output_dir": "out"}), 24)
+    assert not caplog.messages
+
+
 def test_the_command_is_the_one_that_is_at_hand(monkeypatch, tmp_path):
     monkeypatch.setattr(ending.shutil, "which", lambda name: f"/bin/{name}")
     assert ending._bert_tf() == ["bert-tf"]

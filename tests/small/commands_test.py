@@ -103,7 +103,3 @@ def test_a_student_begins_as_layers_of_its_teacher():
     words = commands.training([100]).words()
     assert {"--teacher=large", "--init_checkpoint=small/work/first_weights", "--objective=distillation"} < set(words)
     assert not [word for word in words if word.startswith(("--bert_config_file", "--vocab_file", "--max_pred"))]
-
-
-def test_the_next_command_starts_from_the_result():
-    assert "bert_tf run_classifier" in _commands().next() and "--init_checkpoint=small" in _commands().next()
