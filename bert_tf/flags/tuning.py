@@ -5,8 +5,8 @@ from bert_tf.settings import Flag
 TUNING = (
     Flag("search", None, "What is tried: flags with their values, name=value,value;name=value,value. In place of "
          "values a number may have a range, low..high.", required=True),  # fmt: skip
-    Flag("tuning_metric", None, "The score by which a trial is better, as eval_results.txt names it: eval_accuracy, "
-         "eval_f1, eval_loss ...", required=True),  # fmt: skip
+    Flag("tuning_metric", None, "The score by which a trial is better, as eval_results.txt names it, with or without "
+         "eval_: accuracy, f1, loss ...", required=True),  # fmt: skip
     Flag("output_dir", None, "Where the trials and the page go.", required=True),
     Flag("trials", None, "So many trials, drawn at random; default: every combination of the values once.", "integer",
          low=1),  # fmt: skip

@@ -86,16 +86,20 @@ class Folder:
     Args:
         path: the folder.
         stages: of the search.
-        metric: by which trials are judged, as eval_results.txt names it.
+        metric: by which trials are judged, as eval_results.txt names it, with or without "eval_".
+
+    Raises:
+        ValueError: no program has a score of that name.
     """
 
     def __init__(self, path: str | os.PathLike, stages: Stages, metric: str):
-        self.path, self.stages, self.metric = pathlib.Path(path), stages, metric
+        self.path, self.stages = pathlib.Path(path), stages
+        self.metric = f"eval_{metric.removeprefix('eval_')}"  # trials are scored by do_eval alone
         try:
-            self.higher = higher_is_better(metric.removeprefix("predict_"))
+            self.higher = higher_is_better(self.metric)
         except ValueError as error:
             raise ValueError(
-                "`tuning_metric` must be a score of eval_results.txt, such as eval_accuracy, eval_f1 or eval_loss. "
+                "`tuning_metric` must be a score of eval_results.txt, such as accuracy, f1 or loss. "
                 f"Received: {metric!r}; name one."
             ) from error
 

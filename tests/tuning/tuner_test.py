@@ -100,8 +100,16 @@ def test_less_loss_is_better(tmp_path, monkeypatch):
     tuner = _tuner(tmp_path, metric="eval_loss")
     tuner.run()
     assert tuner.best().score == 0.5  # every trial's: `write_results` was given it last
-    with pytest.raises(ValueError, match="`tuning_metric` must be a score of eval_results.txt.*Received: 'eval_bleu'"):
-        _tuner(tmp_path, metric="eval_bleu")
+
+
+def test_a_metric_is_named_with_or_without_eval_and_a_name_that_no_program_has_is_refused_at_once(tmp_path):
+    for name in ("accuracy", "eval_accuracy"):
+        folder = _tuner(tmp_path, metric=name).folder
+        assert folder.metric == "eval_accuracy" and folder.higher
+    assert not _tuner(tmp_path, metric="loss").folder.higher
+    for name in ("eval_bleu", "bleu", "global_step", "predict_accuracy"):
+        with pytest.raises(ValueError, match=f"must be a score of eval_results.txt.*Received: '{name}'"):
+            _tuner(tmp_path, metric=name)
 
 
 def test_a_score_that_trials_do_not_have_ends_the_search(tmp_path, monkeypatch):
