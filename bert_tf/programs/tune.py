@@ -94,6 +94,8 @@ def _made_with(settings, program, others):
 
 
 def _conclude(tuner):
+    from bert_tf.tuning.trials import names
+
     for trial, stage in tuner.failed:
         logging.warning("Failed: %s; its log: %s", trial, tuner.folder.of(trial, stage) / LOG_FILE)
     best = tuner.best()
@@ -102,6 +104,9 @@ def _conclude(tuner):
             f"A trial at least must end well, with a score. Received {len(tuner.failed)} that failed; their logs say "
             "why, and the same command makes them again."
         )
+    if equal := tuner.as_good():
+        tied, metric = names([best, *equal]), tuner.folder.metric
+        logging.warning("Tied for the best: %s. The first is taken; %s is the same.", tied, metric)
     logging.info("The best: %s, %s = %.5g. Its model lies in %s; its command:", best.trial, tuner.folder.metric,
                  best.score, best.folder)  # fmt: skip
     print(tuner.command(best), flush=True)

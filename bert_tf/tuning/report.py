@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from bert_tf.files import write_text
 from bert_tf.progress import clock
 from bert_tf.report import ACCENT, FILL, INK, PALE, Page
-from bert_tf.tuning.trials import Folder, Result, Trial
+from bert_tf.tuning.trials import Folder, Result, Trial, names
 
 TABLE_FILE, PAGE_FILE = "trials.tsv", "report.html"
 
@@ -58,7 +58,10 @@ def page(folder, trials, results, failed, best, command) -> str:
         f"Trials are judged by {folder.metric}, of which {'more' if folder.higher else 'less'} is better. What was "
         "chosen by it looks better there than elsewhere: quote a score on a file that chose nothing."
     )
+    equal = folder.as_good(results)
     document.table("So far", _overview(folder, trials, results, failed, best))
+    if equal:
+        document.text(f"Tied for the best: {names([best, *equal])}. The first is taken; {folder.metric} is the same.")
     if best:
         document.text("The best trial's command. Asked to predict or to export as well, it does so by its model:")
         document.text(command)
@@ -70,7 +73,7 @@ def page(folder, trials, results, failed, best, command) -> str:
         finite = [result for result in here if not math.isnan(result.score)]
         if len(finite) > 1:
             document.figure(f"{name}: scores by flag", _parallel(finite, folder.metric), height=3.0)
-        document.table(name, [_line(result, best) for result in here])
+        document.table(name, [_line(result, best, equal) for result in here])
     document.table("By flag", _by_flag(folder, results))
     if failed:
         document.table("Failed", [(f"trial {t.number}", t.shown(), str(folder.of(t, stage))) for t, stage in failed])
@@ -96,8 +99,9 @@ def _overview(folder, trials, results, failed, best):
     return lines
 
 
-def _line(result, best):
-    remarks = clock(result.seconds) + ("; the best" if result == best else "")
+def _line(result, best, equal):
+    rank = "; the best" if result == best else "; as good as the best" if result in equal else ""
+    remarks = clock(result.seconds) + rank
     return f"trial {result.trial.number}", f"{result.score:.5g}", result.trial.shown(), remarks
 
 

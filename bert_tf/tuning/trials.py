@@ -148,11 +148,22 @@ class Folder:
         furthest = max((result.stage for result in results), default=0)
         return next(iter(self.ranked(r for r in results if r.stage == furthest)), None)
 
+    def as_good(self, results: Iterable[Result]) -> list[Result]:
+        """Returns the results beside the best one that have its score at its stage: it is named for coming first."""
+        results = list(results)
+        best = self.best(results)
+        return [r for r in results if best and r != best and (r.stage, r.score) == (best.stage, best.score)]
+
     def drop_models(self, results: Iterable[Result], keep: Result | None):
         """Removes the checkpoints of finished trials but for one."""
         for result in results:
             if result != keep:
                 drop_checkpoints(result.folder)
+
+
+def names(results: Iterable[Result]) -> str:
+    """Returns which trials results are of, for the reader: "trial 2, trial 4"."""
+    return ", ".join(f"trial {result.trial.number}" for result in results)
 
 
 def numbered(points: Iterable[Mapping[str, str]]) -> list[Trial]:

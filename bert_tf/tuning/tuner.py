@@ -106,6 +106,10 @@ class Tuner:
         """Returns the best trial so far."""
         return self.folder.best(self.folder.results(self.trials))
 
+    def as_good(self) -> list[Result]:
+        """Returns the other trials that score as the best one does."""
+        return self.folder.as_good(self.folder.results(self.trials))
+
     def report(self):
         """Writes the table and the page of all trials."""
         best = self.best()

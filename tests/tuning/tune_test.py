@@ -81,6 +81,18 @@ def test_a_search_stays_the_search_that_it_is(tmp_path, monkeypatch, capsys):
             search(*flags, **given)
 
 
+def test_a_tie_is_told_in_the_log(tmp_path, monkeypatch, caplog):
+    def execute(program, flags, folder, claim):
+        folder.mkdir(parents=True)
+        write_results(str(folder), {"accuracy": 0.62}, 10)
+        return True
+
+    monkeypatch.setattr(child_runs, "execute", execute)
+    monkeypatch.setattr(report, "write", lambda *_: None)
+    tune._search(_settings(tmp_path), *tune._program(["run_classifier"]))
+    assert "Tied for the best: trial 1, trial 2. The first is taken; eval_accuracy is the same." in caplog.text
+
+
 def test_where_all_trials_fail_it_ends_with_an_error(tmp_path, monkeypatch):
     monkeypatch.setattr(child_runs, "execute", lambda *_: False)
     monkeypatch.setattr(report, "write", lambda *_: None)

@@ -95,6 +95,27 @@ def test_what_fails_is_told_and_made_again_and_the_rest_goes_on(tmp_path, monkey
     assert children.made[6:] == ["stage-1/trial-2", "stage-2/trial-2"] and again.best().trial.number == 2
 
 
+def test_trials_that_score_as_the_best_does_are_named(tmp_path, monkeypatch):
+    write = report.write
+    Children(monkeypatch, {1: 0.5, 2: 0.62, 3: 0.62, 4: math.nan})
+    tuner = _tuner(tmp_path)
+    assert tuner.as_good() == []
+    tuner.run()
+    assert tuner.best().trial.number == 2 and [each.trial.number for each in tuner.as_good()] == [3]
+    monkeypatch.setattr(report, "write", write)
+    tuner.report()
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "Tied for the best: trial 2, trial 3. The first is taken; eval_accuracy is the same." in page
+    assert page.count("; as good as the best") == 1
+
+
+def test_only_the_last_stage_knows_of_ties(tmp_path, monkeypatch):
+    Children(monkeypatch, dict.fromkeys(range(1, 5), 0.5))
+    tuner = _tuner(tmp_path, Stages(2, 4))
+    tuner.run()
+    assert tuner.best().stage == 2 and tuner.as_good() == []
+
+
 def test_less_loss_is_better(tmp_path, monkeypatch):
     Children(monkeypatch, SCORES, metric="loss")
     tuner = _tuner(tmp_path, metric="eval_loss")
