@@ -12,6 +12,7 @@ from bert_tf.training import cluster
 
 _COUNTS = {"skipped", "skipped_in_a_row", "examples", "tokens"}  # results of a step that are no curves of their own
 _NO_PARTS = {"loss", "gradient_norm"}  # curves that are not a part of the loss
+_KEPT = 0.98  # of what the lines before say of the pace; a line's steps may be all of short rows, or all of long ones
 
 
 class Events:
@@ -43,8 +44,8 @@ class Progress:
 
     Of a step's results `loss`, its parts and `gradient_norm` are means over the steps since the last line, those left
     out that were skipped; NaN where all were. `skipped` (0 or 1), `examples` and `tokens` (of the batch, without
-    padding) are added up. Rates are of the time in which steps were made, that of saving and scoring left out; the
-    time left has it in.
+    padding) are added up. Rates are of the time in which steps were made, that of saving and scoring left out. The time
+    left has it in, and is of the mean pace since the start of this process, in which what is long past counts less.
     """
 
     def __init__(self, run, every: int | None = None, history=None):
@@ -56,6 +57,7 @@ class Progress:
         self.since = None  # seconds on the watch at the last line; the first step is not timed, for it builds the graph
         self.steps = []  # results since the last line: to read a number waits for the device, so they are read there
         self.untimed = 0  # how many of these
+        self.pace_seconds = self.pace_steps = 0.0  # sums over the lines so far, in which the older ones fade
         self.saves = self.skipped = 0  # checkpoints, and steps skipped, since this process began
 
     def __call__(self, step, results, state):
@@ -75,7 +77,9 @@ class Progress:
         now = state.watch.seconds()
         seconds = now - self.since
         rates = {name: sum(int(results[name]) for results in timed) / seconds for name in ("examples", "tokens")}
-        left = self._seconds_left(step, seconds / len(timed), state.watch.paused)
+        self.pace_seconds = _KEPT * self.pace_seconds + seconds
+        self.pace_steps = _KEPT * self.pace_steps + len(timed)
+        left = self._seconds_left(step, state.watch.paused)
         self.since, self.steps, self.untimed, self.skipped = now, [], 0, self.skipped + skipped
         self.line = "loss {:.4f}{}  {:.1f} examples/s  {:.0f} tokens/s  {} left{}".format(
             *(means["loss"], _parts(means), *rates.values(), clock(left)),
@@ -89,9 +93,9 @@ class Progress:
         if self.history:
             self.history.trained(step, {**values, "skipped": skipped})
 
-    def _seconds_left(self, step, per_step, paused):
+    def _seconds_left(self, step, paused):
         pauses = paused / self.saves * self.run.saves_after(step) if self.saves else 0.0
-        return per_step * (self.run.num_train_steps - step) + pauses
+        return self.pace_seconds / self.pace_steps * (self.run.num_train_steps - step) + pauses
 
 
 def _means(steps):

@@ -52,7 +52,7 @@ def test_progress_logs_a_line_and_writes_events(tmp_path, caplog, monkeypatch):
             progress(step, _results(step / 2, skipped=float(step == 3)), state)
     assert _lines(caplog) == [  # means of the steps 1 and 2, 4, 5 and 6, each with 8 examples; the first is not timed
         "step 2/6  loss 0.7500  2.0 examples/s  10 tokens/s  0:16 left",
-        "step 4/6  loss 2.0000  4.0 examples/s  20 tokens/s  0:04 left  1 steps skipped (gradients overflowed)",
+        "step 4/6  loss 2.0000  4.0 examples/s  20 tokens/s  0:05 left  1 steps skipped (gradients overflowed)",
         "step 6/6  loss 2.7500  4.0 examples/s  20 tokens/s  0:00 left  1 steps skipped (gradients overflowed)",
     ]
     assert _events(tmp_path / "train") == {
@@ -62,6 +62,21 @@ def test_progress_logs_a_line_and_writes_events(tmp_path, caplog, monkeypatch):
         "examples_per_second": {2: 2.0, 4: 4.0, 6: 4.0},
         "tokens_per_second": {2: 10.0, 4: 20.0, 6: 20.0},
     }
+
+
+def test_the_time_left_does_not_leap_with_the_length_of_the_last_rows(tmp_path, caplog, monkeypatch):
+    now, run = [0.0], _run(tmp_path, num_train_steps=61)
+    monkeypatch.setattr("bert_tf.progress.time.perf_counter", lambda: now[0])
+    state, progress = _state(), Progress(run, every=1)
+    with caplog.at_level(logging.INFO, logger="absl"):
+        for step in range(1, 62):
+            now[0] += 30 if step == 1 else (0.5, 3.5)[step % 2]  # the first one builds the graph
+            progress(step, _results(1.0), state)
+    told = re.findall(r"step (\d+)/61 .* (\d+):(\d\d) left", caplog.text)
+    lefts = {int(step): 60 * int(minutes) + int(seconds) for step, minutes, seconds in told}
+    assert len(lefts) == 60
+    for step in range(11, 62):
+        assert abs(lefts[step] - 2 * (61 - step)) <= 0.25 * 2 * (61 - step) + 1, (step, lefts[step])
 
 
 def test_progress_counts_tokens_and_has_the_means_of_the_parts(tmp_path, caplog, monkeypatch):
