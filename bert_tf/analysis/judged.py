@@ -50,6 +50,11 @@ class Judged(abc.ABC):
     remarks: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     @property
+    def warning(self) -> str:
+        """What must be known before any score is believed, one sentence; "": nothing."""
+        return ""
+
+    @property
     @abc.abstractmethod
     def badness(self) -> np.ndarray:
         """float [n], greatest where the model was wrong and most sure of it; of right answers where it was least."""

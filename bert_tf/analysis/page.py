@@ -19,6 +19,9 @@ def scored(judged: Mapping[str, Judged], scores: Mapping[str, float], step: int 
     page = Page("", salt=f"{salt}scored ")
     page.heading(f"Scores on {', '.join(os.path.basename(each.examples.path) for each in judged.values())}"
                  if judged else "Scores")  # fmt: skip
+    for each in judged.values():
+        if each.warning:
+            page.text(f"Warning: {each.warning}")
     if step is not None:
         page.text(f"Of the model after step {step:,}.")
     page.table(None, [(name, f"{value:.5g}", _remark(name, judged)) for name, value in sorted(scores.items())])

@@ -3,6 +3,8 @@
 import os
 from collections.abc import Mapping, Sequence
 
+from absl import logging
+
 from bert_tf.analysis.judged import write_table
 from bert_tf.analysis.page import scored
 from bert_tf.report import Page
@@ -23,7 +25,7 @@ def check_showing(settings: Settings):
 def show_scored(
     task: FineTuned, outcomes: Sequence[Outcome], scores: Mapping[str, float], job: Job, settings: Settings
 ):
-    """Shows what `do_eval` scored: a table of answers for each file, and a part of the run's page.
+    """Shows what `do_eval` scored: a table of answers for each file, a part of the run's page, and warnings in the log.
 
     Args:
         task: that was scored.
@@ -40,6 +42,7 @@ def show_scored(
         name = f"eval_predictions{split.removeprefix('dev')}.tsv"
         write_table(os.path.join(settings.output_dir, name), each, settings.get("sort_predictions", "file"))
     job.history.show("eval", lambda: scored(judged, scores, job.global_step))
+    _warn(judged)
     job.history.show("more", lambda: _more(task, outcomes, settings))
 
 
@@ -53,6 +56,13 @@ def show_answers(task: FineTuned, outcome: Outcome, scores: Mapping[str, float],
     """Shows on the run's page what `do_predict` gave for a file that holds the right answers; arguments likewise."""
     judged = _judged(task, [outcome], settings)
     job.history.show(f"predict{outcome.suffix}", lambda: scored(judged, scores, job.global_step, "predict "))
+    _warn(judged)
+
+
+def _warn(judged):
+    for each in judged.values():
+        if each.warning:
+            logging.warning("%s", each.warning)
 
 
 def _judged(task, outcomes, settings):

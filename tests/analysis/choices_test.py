@@ -40,6 +40,19 @@ def test_two_labels():
     assert "script" not in page.tags and "2 of 4 answers are wrong" in page.text["Most confident errors"]
 
 
+def test_one_answer_to_all_is_warned_of_first_where_there_are_several_labels():
+    always = [[0.9, 0.1], [0.8, 0.2], [0.6, 0.4], [0.7, 0.3]]
+    judged = choices(GOLD, always, ["good", "<bad>"])
+    assert judged.warning == (
+        "All 4 answers on dev.tsv are the label 'good', and always answering so has an accuracy of 0.750: the model "
+        "has learned nothing; train longer, or try another learning rate."
+    )
+    page = scored({"dev": judged}, {"accuracy": 0.75})
+    assert page.count("Warning: All 4 answers") == 1 and page.index("Warning: ") < page.index("<table")
+    for other in (choices(GOLD, CHANCES, ["good", "bad"]), choices([0, 0, 0, 0], always, ["good", "bad"])):
+        assert other.warning == "" and "Warning" not in scored({"dev": other}, {"accuracy": 0.5})
+
+
 def test_calibration_says_what_the_score_says():
     page = Sections(choices(GOLD, CHANCES, ["no", "yes"]))
     assert "ECE 0.4500" in page.text["Calibration"]  # (0.1 + 0.8 + 0.6 + 0.3) / 4

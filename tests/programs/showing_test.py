@@ -5,7 +5,7 @@ import types
 import numpy as np
 import pytest
 
-from bert_tf.programs.showing import check_showing, show_scored
+from bert_tf.programs.showing import check_showing, show_answers, show_scored
 from bert_tf.settings import Settings
 from bert_tf.tasks.task import Outcome
 from tests.analysis.support import choices
@@ -18,7 +18,7 @@ def test_a_table_that_is_not_written_cannot_be_sorted():
         check_showing(Settings({"sort_predictions": "errors", "do_eval": False}, ["sort_predictions"]))
 
 
-def test_every_file_has_a_table_and_a_place_on_the_page_and_what_a_task_does_not_judge_has_none(tmp_path):
+def test_every_file_has_a_table_and_a_place_on_the_page_and_what_a_task_does_not_judge_has_none(tmp_path, caplog):
     judged = choices([0, 0], [[0.9, 0.1], [0.2, 0.8]], ["no", "yes"])
     answers = {"dev": judged, "dev_mismatched": judged, "dev_other": None}
     task = types.SimpleNamespace(judged=lambda outcome, settings: answers[outcome.split], show_more=lambda *_: None)
@@ -33,4 +33,16 @@ def test_every_file_has_a_table_and_a_place_on_the_page_and_what_a_task_does_not
     lines = (tmp_path / "eval_predictions_mismatched.tsv").read_text().splitlines()
     assert [line.split("\t")[0] for line in lines] == ["id", "id1", "id0"]
     assert [*shown] == ["eval", "more"]
+    assert "All " not in caplog.text
     assert shown["eval"].count("What it does on") == 2 and "step 1,200" in shown["eval"]
+
+
+def test_a_model_that_always_gives_one_answer_is_warned_of_in_the_log(tmp_path, caplog):
+    judged = choices([0, 1], [[0.9, 0.1], [0.8, 0.2]], ["no", "yes"])
+    task = types.SimpleNamespace(judged=lambda outcome, settings: judged, show_more=lambda *_: None)
+    job = types.SimpleNamespace(history=types.SimpleNamespace(show=lambda name, make: None), global_step=12)
+    outcome, settings = Outcome("dev", None, None, np.zeros(2), None), Settings({"output_dir": str(tmp_path)})
+    show_scored(task, [outcome], {"eval_accuracy": 0.5}, job, settings)
+    show_answers(task, outcome, {"accuracy": 0.5}, job, settings)
+    warnings = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert warnings == [judged.warning] * 2 and judged.warning.startswith("All 2 answers on dev.tsv are the label 'no'")
