@@ -73,6 +73,16 @@ def read_lines(path: str | os.PathLike) -> Iterator[str]:
         _log_dropped(path, lost, lines)
 
 
+def read_byte_lines(path: str | os.PathLike) -> Iterator[bytes]:
+    """Yields the lines of a file as they are, unpacked first where the name ends in ".gz".
+
+    Raises:
+        ValueError: as `read_text`, but for UTF-16, which is not looked for.
+    """
+    with _opened(os.fspath(path)) as file:
+        yield from file
+
+
 def brief(value) -> str:
     """Returns `repr` of what a file held, short enough for a message."""
     return f"{_BRIEF.repr(value):.600}"

@@ -18,6 +18,7 @@ PROGRAMS = (
     "run_embedder",
     "run_glue",
     "tune",
+    "split",
     "check_data",
     "score_squad",
     "compare",

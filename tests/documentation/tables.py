@@ -12,7 +12,7 @@ from tests.tasks.squad import support as squad
 from tests.tasks.tagging import support as tagging
 
 ROWS = 40  # more than a batch
-TABLE_FLAGS = ("train_file", "eval_file", "predict_file")
+TABLE_FLAGS = ("train_file", "eval_file", "predict_file", "input_file")
 
 
 def vocabulary(path):
@@ -67,6 +67,7 @@ def write_table(path, columns, label, rows, header=True):
 
 def classified(path, settings, name):
     columns, label = settings.text_column or ["text"], settings.label_column or "label"
+    columns = [*columns, *filter(None, [settings.get("group_column")])]
     scores = settings.get("problem_type") == "regression"
     write_table(path, columns, label, rows_for(len(columns), name, scores), settings.header is not False)
 
@@ -94,7 +95,7 @@ def pairs(path, settings, name):
 
 
 TABLES = {
-    **dict.fromkeys(("run_classifier", "check_data", "find_label_errors"), classified),
+    **dict.fromkeys(("run_classifier", "check_data", "find_label_errors", "split"), classified),
     "run_squad": questions,
     "run_tagger": tagged,
     "run_multiple_choice": choices,

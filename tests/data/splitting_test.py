@@ -1,0 +1,200 @@
+"""Tables that are split: nothing in two parts, sizes and labels as asked for, rows as they were."""
+
+import csv
+import gzip
+import json
+import pathlib
+import random
+
+import numpy as np
+import pytest
+
+from bert_tf.data.checks import texts
+from bert_tf.data.checks.samples import Sample
+from bert_tf.data.splitting import choice, units, writing
+from bert_tf.data.splitting.split import Columns, split
+
+WORDS = ("the", "film", "is", "a", "story", "of", "people", "and", "music")
+
+
+def _rows(n, seed=0, users=15):
+    """Returns n rows of text, label and user; a fifth of the texts are another row's, in other letters."""
+    draw = random.Random(seed)
+    rows = []
+    for i in range(n):
+        text = f"{' '.join(draw.choices(WORDS, k=4))} {i}"
+        if rows and draw.random() < 0.2:
+            text = f" {draw.choice(rows)[0].upper()}"
+        rows.append((text, draw.choices(("good", "bad", "odd"), (5, 4, 1))[0], f"u{draw.randrange(users)}"))
+    return rows
+
+
+def _write(path, rows, names=("text", "label", "user")):
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([names, *rows])
+    return str(path)
+
+
+def _read(path):
+    with open(path, encoding="utf-8", newline="") as file:
+        return [tuple(row) for row in csv.reader(file)][1:]
+
+
+def _parts(done):
+    return [_read(path) for path in done.paths.values()]
+
+
+def _sample(rows):
+    return Sample("x", str, {"text": [row[0] for row in rows]})
+
+
+def test_parts_share_no_text_and_are_as_large_as_asked(tmp_path):
+    rows = _rows(600)
+    done = split(_write(tmp_path / "all.csv", rows), str(tmp_path / "parts"), 0.1, 0.2)
+    train, held_out, test = _parts(done)
+    assert sorted(train + held_out + test) == sorted(rows)
+    for one, other in ((train, held_out), (train, test), (held_out, test)):
+        assert not list(texts.overlap(_sample(one), _sample(other)))
+    assert done.sizes() == [len(train), len(held_out), len(test)] == [420, 60, 120]
+    for label in ("good", "bad", "odd"):
+        expected = 0.1 * sum(row[1] == label for row in rows)
+        assert abs(sum(row[1] == label for row in held_out) - expected) <= 1.5
+    assert train == [row for row in rows if row in set(train)]  # in the table's order
+
+
+def test_single_rows_are_shared_out_by_largest_remainders():
+    strata = np.repeat([0, 1, 2], [50, 30, 25])
+    parts = choice.choose(np.arange(105), strata, [0.8, 0.1, 0.1], 0)
+    found = np.array([np.bincount(parts[strata == label], minlength=3) for label in range(3)])
+    assert found.sum(0).tolist() in ([84, 11, 10], [84, 10, 11])
+    assert found[:2].tolist() == [[40, 5, 5], [24, 3, 3]] and abs(found[2] - [20, 2.5, 2.5]).max() <= 0.5
+
+
+def test_a_group_is_in_one_part(tmp_path):
+    rows = _rows(400, users=60)
+    done = split(_write(tmp_path / "a.csv", rows), str(tmp_path / "p"), 0.2, columns=Columns(group="user"))
+    train, held_out = _parts(done)
+    assert not {row[2] for row in train} & {row[2] for row in held_out}
+    assert not list(texts.overlap(_sample(train), _sample(held_out)))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_sizes_are_within_a_group_of_what_was_asked(seed):
+    rng = np.random.default_rng(seed)
+    together, strata = np.sort(rng.integers(0, 40 * 2**seed, 400)), rng.integers(0, 3, 400)
+    sizes = np.bincount(choice.choose(together, strata, [0.7, 0.2, 0.1], seed), minlength=3)
+    assert abs(sizes - [280, 80, 40]).max() <= np.bincount(together).max()
+
+
+def test_no_part_is_empty():
+    assert sorted(choice.choose(np.repeat([0, 1, 2], 5), np.zeros(15, int), [0.98, 0.01, 0.01], 0)[::5]) == [0, 1, 2]
+    assert sorted(choice.choose(np.arange(4), np.zeros(4, int), [0.98, 0.02], 0)) == [0, 0, 0, 1]
+
+
+def test_what_hangs_together_by_either_is_one():
+    assert units.join(np.array([0, 1, 1, 3, 4]), np.array([0, 1, 0, 3, 3])).tolist() == [0, 0, 0, 3, 3]
+
+
+def test_the_seed_decides(tmp_path):
+    table = _write(tmp_path / "all.csv", _rows(200))
+    found = {}
+    for name, seed in (("one", 0), ("same", 0), ("other", 1)):
+        split(table, str(tmp_path / name), 0.1, seed=seed)
+        found[name] = [(tmp_path / name / f"{part}.csv").read_bytes() for part in ("train", "eval")]
+    assert found["one"] == found["same"]
+    assert all(map(lambda one, other: one != other, found["one"], found["other"]))
+
+
+ROWS = [b'"a ""word"", b",x\r\n', b'"two\r\n\r\nlines",y\r\n', b"d\xe9j\xe0 vu,x\r\n", b'"",y\r\n', b"the end,x"]
+
+
+@pytest.mark.parametrize("is_packed", [False, True])
+def test_rows_are_as_they_were(tmp_path, is_packed):
+    head, path = b'\xef\xbb\xbftext,"label"\r\n', tmp_path / ("a.CSV.gz" if is_packed else "a.csv")
+    data = head + b"".join(ROWS) + b"\r\n\r\n"
+    path.write_bytes(gzip.compress(data) if is_packed else data)
+    done = split(str(path), str(tmp_path / "p"), 0.4)
+    found = []
+    for name, output in done.paths.items():
+        assert output == str(tmp_path / "p" / f"{name}.csv{'.gz' if is_packed else ''}")
+        written = pathlib.Path(output).read_bytes()
+        written = gzip.decompress(written) if is_packed else written
+        assert written.startswith(head) and not written.endswith(b"\r\n\r\n")
+        found.append(written.removeprefix(head))
+    assert sum(map(len, found)) == sum(map(len, ROWS)) + 2 and all(any(row in part for part in found) for row in ROWS)
+
+
+def test_without_a_header_the_mark_is_repeated_and_the_end_added(tmp_path):
+    (tmp_path / "a.tsv").write_bytes(b'\xef\xbb\xbf"one\tx\ntwo\ty\nthree\tx')
+    columns = Columns(text=("0",), label="1", header=False)
+    done = split(str(tmp_path / "a.tsv"), str(tmp_path / "p"), 0.3, columns=columns)
+    found = [pathlib.Path(path).read_bytes() for path in done.paths.values()]
+    assert all(each.startswith(b"\xef\xbb\xbf") and each.endswith(b"\n") for each in found)
+    assert sorted(b"".join(each[3:] for each in found).splitlines()) == [b'"one\tx', b"three\tx", b"two\ty"]
+
+
+def test_json_lines_and_labels_of_several_kinds(tmp_path):
+    rows = [{"id": i, "text": f"text {i}", "label": [["a"], ["a", "b"]][i % 2], "more": {"x": [1, None]}}
+            for i in range(20)]  # fmt: skip
+    lines = [json.dumps(row, indent=None, separators=(", ", ":")) for row in rows]
+    (tmp_path / "a.jsonl").write_text("\n".join(lines) + "\n \n")
+    done = split(str(tmp_path / "a.jsonl"), str(tmp_path / "p"), 0.2, columns=Columns(problem="multi_label"))
+    found = [pathlib.Path(path).read_text().splitlines() for path in done.paths.values()]
+    assert sorted(found[0] + found[1]) == sorted(lines)
+    assert done.counts() == [{"a": 16, "b": 8}, {"a": 4, "b": 2}]
+
+
+def test_parquet_keeps_values_and_schema(tmp_path):
+    import pyarrow
+    from pyarrow import parquet
+
+    table = pyarrow.table({"text": [f"t{i}" for i in range(10)], "label": pyarrow.array([0.5] * 10, "float32")})
+    parquet.write_table(table, tmp_path / "a.parquet")
+    done = split(str(tmp_path / "a.parquet"), str(tmp_path / "p"), 0.3, columns=Columns(problem="regression"))
+    found = [parquet.read_table(path) for path in done.paths.values()]
+    assert [each.num_rows for each in found] == [7, 3] and all(each.schema == table.schema for each in found)
+    assert sorted(found[0]["text"].to_pylist() + found[1]["text"].to_pylist()) == table["text"].to_pylist()
+
+
+WRONG = {
+    "no share": ({"eval_share": 0.0}, "`eval_share` must be above 0.* Received: 0 and 0; give"),
+    "nothing to train on": ({"eval_share": 0.5, "test_share": 0.5}, "their sum below 1"),
+    "not a number": ({"eval_share": float("nan")}, "must be above 0"),
+    "no such group": ({"columns": Columns(group="person")}, r"a\.csv:1: .*'person' \(`group_column`\)"),
+    "no such label": ({"columns": Columns(label="class")}, r"'class' \(`label_column`\)"),
+    "one group": ({"columns": Columns(group="label")}, r"at least 2 groups .* Received 3 rows in 1, by .*group_column"),
+    "two groups": ({"test_share": 0.1}, "at least 3 groups .* Received 3 rows in 2, by their texts;"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_what_cannot_be_is_refused(tmp_path, case):
+    given, message = WRONG[case]
+    table = _write(tmp_path / "a.csv", [("one", "x"), ("ONE ", "x"), ("two", "x")], ("text", "label"))
+    with pytest.raises(ValueError, match=message):
+        split(table, str(tmp_path / "p"), **{"eval_share": 0.4, **given})
+    assert not (tmp_path / "p").exists()
+
+
+def test_what_is_there_is_kept(tmp_path):
+    table = _write(tmp_path / "a.csv", [("one", "x"), ("two", "x")], ("text", "label"))
+    (tmp_path / "test.csv").write_text("old")
+    with pytest.raises(ValueError, match=r"`output_dir` must hold none of .* where test\.csv is; remove it"):
+        split(table, str(tmp_path), 0.5)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.csv", "test.csv"]
+
+
+def test_all_files_appear_or_none(tmp_path, monkeypatch):
+    table = _write(tmp_path / "a.csv", [("one", "x"), ("two", "x")], ("text", "label"))
+    real, ended = writing.os.replace, []
+
+    def replace(aside, path):
+        if ended:
+            raise OSError(28, "No space left on device")
+        ended.append(path)
+        real(aside, path)
+
+    monkeypatch.setattr("bert_tf.files.os.replace", replace)
+    with pytest.raises(OSError, match="No space left"):
+        split(table, str(tmp_path / "p"), 0.5)
+    assert ended and not (tmp_path / "p").exists()
