@@ -133,6 +133,14 @@ def test_without_a_header_the_mark_is_repeated_and_the_end_added(tmp_path):
     assert sorted(b"".join(each[3:] for each in found).splitlines()) == [b'"one\tx', b"three\tx", b"two\ty"]
 
 
+def test_a_table_may_have_no_labels_and_pairs_for_texts(tmp_path):
+    rows = [("one", "a"), ("one", "b"), (" One", "B"), ("two", "a")]
+    table = _write(tmp_path / "a.csv", rows, ("text", "other"))
+    done = split(table, str(tmp_path / "p"), 0.3, columns=Columns(text=("text", "other"), label=""))
+    assert done.texts.tolist() == [0, 1, 1, 3] and done.labels is None
+    assert done.sizes() == [3, 1] and not any(done.counts())
+
+
 def test_json_lines_and_labels_of_several_kinds(tmp_path):
     rows = [{"id": i, "text": f"text {i}", "label": [["a"], ["a", "b"]][i % 2], "more": {"x": [1, None]}}
             for i in range(20)]  # fmt: skip

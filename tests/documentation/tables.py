@@ -67,9 +67,13 @@ def write_table(path, columns, label, rows, header=True):
 
 def classified(path, settings, name):
     columns, label = settings.text_column or ["text"], settings.label_column or "label"
-    columns = [*columns, *filter(None, [settings.get("group_column")])]
     scores = settings.get("problem_type") == "regression"
     write_table(path, columns, label, rows_for(len(columns), name, scores), settings.header is not False)
+
+
+def of_users(path, settings, name):
+    """Writes a table with a column `user`, which some commands of a page that has several of it group by."""
+    write_table(path, [*settings.text_column, "user"], settings.label_column, rows_for(2, name))
 
 
 def questions(path, settings, name):
@@ -95,7 +99,8 @@ def pairs(path, settings, name):
 
 
 TABLES = {
-    **dict.fromkeys(("run_classifier", "check_data", "find_label_errors", "split"), classified),
+    **dict.fromkeys(("run_classifier", "check_data", "find_label_errors"), classified),
+    "split": of_users,
     "run_squad": questions,
     "run_tagger": tagged,
     "run_multiple_choice": choices,
