@@ -56,7 +56,7 @@ def _encoding(path, text, lost):
             lines(lost),
         )
     if damaged := _damaged_lines(text):
-        count = text.count("\n") + 1
+        count = text.count("\n") + (not text.endswith("\n"))  # the last line feed ends a line and begins none
         yield Finding(
             "damaged_letters",
             path,

@@ -192,6 +192,7 @@ def test_letters_that_were_encoded_twice(tmp_path):
     damaged = "où est l’été".encode().decode("cp1252")
     (found,) = kinds(sample(write(tmp_path / "a.tsv", [HEADER, *ROWS, (damaged, "card")]))).values()
     assert (found.kind, found.places, found.is_warning) == ("damaged_letters", ("line 42",), True)
+    assert "1 of 42 lines (2.4 %)" in str(found)
     found = kinds(sample(write(tmp_path / "b.tsv", [HEADER, *ROWS, ("São ÂNGELA, NÃO “é” à Â", "card")])))
     assert not found
 
