@@ -1,7 +1,9 @@
 """The file as it lies there: its encoding, what separates its columns, and which of its lines are rows."""
 
 import collections
+import os
 import re
+import shlex
 from collections.abc import Iterator
 
 from bert_tf import files
@@ -23,6 +25,8 @@ _NAMES = {
     "hypothesis", "input", "text_a", "text_b", "label", "labels", "class", "category", "target", "sentiment",
     "gold_label", "score", "rating", "intent", "topic", "tag", "y", "quality",
 }  # fmt: skip
+# Where other letters beyond ASCII are UTF-8, to convert the file would make an Ã© of each é.
+_CORRECTION = "correct these lines by hand, and do not convert the file: other letters in it are UTF-8 already"
 _LONG = 4  # words: no name of a column has so many
 _FEW_ROWS = 10
 
@@ -52,7 +56,7 @@ def _encoding(path, text, lost):
             path,
             len(lost),
             f"{count:,} bytes that are not UTF-8, in {len(lost):,} lines: they are left out, and words lose letters",
-            "convert the file from what it was written in, as with: iconv -f WINDOWS-1252 -t UTF-8",
+            _conversion(path) if text.isascii() else _CORRECTION,
             lines(lost),
         )
     if damaged := _damaged_lines(text):
@@ -67,6 +71,15 @@ def _encoding(path, text, lost):
             lines(damaged),
             len(damaged) >= findings.DAMAGED * count,
         )
+
+
+def _conversion(path):
+    """Returns how to convert a file of which no letter beyond ASCII is UTF-8."""
+    stem, extension = os.path.splitext(path.removesuffix(".gz"))
+    packed = path != stem + extension
+    read, source = (f"gzip -dc {shlex.quote(path)} | ", "") if packed else ("", f" {shlex.quote(path)}")
+    to = shlex.quote(f"{stem}-utf8{extension}")
+    return f"convert the file: {read}iconv -f WINDOWS-1252 -t UTF-8{source} > {to} (or -f what it was written in)"
 
 
 def _damaged_lines(text):

@@ -178,8 +178,20 @@ def test_a_wrong_encoding(tmp_path):
     rows = [HEADER, *ROWS, ("où est ma carte", "card"), ("réglé", "limit")]
     (found,) = kinds(sample(write(tmp_path / "a.tsv", rows, encoding="cp1252"))).values()
     assert (found.kind, found.count, found.places) == ("encoding", 2, ("line 42", "line 43"))
-    assert "3 bytes that are not UTF-8, in 2 lines" in str(found) and "iconv -f WINDOWS-1252" in str(found)
+    assert "3 bytes that are not UTF-8, in 2 lines" in str(found)
+    assert f"iconv -f WINDOWS-1252 -t UTF-8 {tmp_path}/a.tsv > {tmp_path}/a-utf8.tsv (" in str(found)
     assert not kinds(sample(write(tmp_path / "b.tsv", rows)))
+    (found,) = kinds(sample(write(tmp_path / "c.tsv.gz", rows, encoding="cp1252"))).values()
+    assert f"gzip -dc {tmp_path}/c.tsv.gz | iconv -f WINDOWS-1252 -t UTF-8 > {tmp_path}/c-utf8.tsv (" in str(found)
+
+
+def test_a_bad_byte_in_a_file_that_is_utf8_otherwise(tmp_path):
+    """To convert all of it would damage the letters that are right."""
+    path = write(tmp_path / "a.tsv", [HEADER, *ROWS, ("où est ma carte", "card")])
+    path.write_bytes(path.read_bytes() + "réglé\tlimit\n".encode("cp1252"))
+    (found,) = kinds(sample(path)).values()
+    assert (found.kind, found.places) == ("encoding", ("line 43",))
+    assert "correct these lines by hand" in str(found) and "iconv" not in str(found)
 
 
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
