@@ -11,6 +11,8 @@ from collections.abc import Iterator
 
 from absl import logging
 
+from bert_tf.counts import number_of, word_for
+
 _GZIP_MAGIC = b"\x1f\x8b"
 _UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _TELLING = 8  # bytes; so many that are NUL every second time are UTF-16
@@ -238,4 +240,5 @@ def _lost(data, text):
 
 
 def _log_dropped(path, lost, lines):
-    logging.warning("%s: dropped %d bytes that are not UTF-8, in %d lines.", path, lost, lines)
+    told = number_of(lost, "byte"), word_for(lost, "is", "are"), number_of(lines, "line")
+    logging.warning("%s: dropped %s that %s not UTF-8, in %s.", path, *told)

@@ -20,6 +20,7 @@ from bert_tf.corpus.description import sources_of, texts_beside
 from bert_tf.corpus.options import Options
 from bert_tf.corpus.statistics import Statistics
 from bert_tf.corpus.unit import number_of_units
+from bert_tf.counts import number_of
 from bert_tf.data.record_features import compression_of
 from bert_tf.files import write_text
 from bert_tf.progress import Countdown
@@ -118,7 +119,7 @@ def check_text(counts: Counter, options: Options):
     """Raises ValueError where the text that was read is too little to make examples of."""
     if not counts["tokens"]:
         raise ValueError(
-            f"The text must hold a sentence at least. Received {counts['files']} file(s) without one; "
+            f"The text must hold a sentence at least. Received {number_of(counts['files'], 'file')} without one; "
             "look at `input_file` and `input_format`."
         )
     if options.sentence_objective == "nsp" and counts["documents"] < 2:

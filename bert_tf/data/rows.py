@@ -11,6 +11,7 @@ from typing import Any
 from absl import logging
 
 from bert_tf import files
+from bert_tf.counts import number_of
 from bert_tf.data import separators
 from bert_tf.data.cells import without_surrogates
 from bert_tf.data.parquet_rows import parquet_rows
@@ -175,7 +176,8 @@ def _read_jsonl(path, wanted, header, skip_short):
         broken += whole != values
         yield number, whole
     if broken:
-        logging.warning("%s: dropped lone surrogates, which UTF-8 does not have, in %d lines.", path, broken)
+        logging.warning("%s: dropped lone surrogates, which UTF-8 does not have, in %s.", path,
+                        number_of(broken, "line"))  # fmt: skip
 
 
 def parse_object(at: str, line: str) -> dict:
@@ -228,8 +230,8 @@ def _select(path, rows, wanted, header, separators, skip_short):
     if short > _FEW * total:
         raise _too_short(path, *first_short, need, wanted, separators)
     if short:
-        logging.warning("%s: left out %d rows of fewer than %d columns, the first in line %d.",
-                        *(path, short, need, first_short[0]))  # fmt: skip
+        logging.warning("%s: left out %s of fewer than %s, the first in line %d.",
+                        *(path, number_of(short, "row"), number_of(need, "column"), first_short[0]))  # fmt: skip
 
 
 def _too_wide(path, line, row, names, separators):
@@ -251,8 +253,8 @@ def _too_short(path, line, row, need, wanted, separators):
             f"ordinary characters in .tsv: write it again without quoting, or {remedy}"
         )
     return ValueError(
-        f"{where(path, line)}: a row must have at least {need} columns, separated by {separators}. Received "
-        f"{len(row)}: {excerpt(row)}; {remedy}."
+        f"{where(path, line)}: a row must have at least {number_of(need, 'column')}, separated by {separators}. "
+        f"Received {len(row)}: {excerpt(row)}; {remedy}."
     )
 
 

@@ -12,6 +12,7 @@ import sys
 
 from absl import logging
 
+from bert_tf.counts import number_of
 from bert_tf.flags.corpus import PRETRAINING_DATA
 from bert_tf.names import MASK
 from bert_tf.programs.texts import text_options
@@ -40,7 +41,8 @@ def main(settings):
     write_text(f"{name}.txt", text)
     write_text(f"{name}.html", report.as_page(statistics, job.options, pieces))
     print(text)
-    logging.info("Wrote %d file(s), such as %s, and %s.html.", len(job.output_files), job.output_files[0], name)
+    wrote = number_of(len(job.output_files), "file")
+    logging.info("Wrote %s, such as %s, and %s.html.", wrote, job.output_files[0], name)
 
 
 def _run_on_beam(job, settings):

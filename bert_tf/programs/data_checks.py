@@ -2,6 +2,7 @@
 
 from absl import logging
 
+from bert_tf.counts import number_of, word_for
 from bert_tf.data.checks.findings import Finding
 from bert_tf.data.checks.look import look, look_at_rows
 from bert_tf.settings import Settings
@@ -47,7 +48,8 @@ def refuse_warnings(findings: list[Finding], settings: Settings):
     warnings = [finding for finding in findings if finding.is_warning]
     if warnings and settings.get("strict_data"):
         named = ", ".join(f"{finding.kind} in {finding.path}" for finding in warnings)
+        paths = {finding.path for finding in warnings}
         raise ValueError(
-            f"`strict_data` must come with data that nothing is to be warned of. Received {len(warnings)} warnings, "
-            f"told above: {named}; mend the files, or leave it out."
+            f"`strict_data` must come with data without warnings. Received {number_of(len(warnings), 'warning')} (see "
+            f"above): {named}; correct the {word_for(len(paths), 'file', 'files')}, or leave the flag out."
         )

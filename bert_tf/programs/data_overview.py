@@ -3,6 +3,7 @@
 import collections
 import dataclasses
 
+from bert_tf.counts import number_of
 from bert_tf.data.checks.findings import Finding
 from bert_tf.data.checks.labels import UNKNOWN, count_labels
 from bert_tf.data.checks.lengths import Lengths
@@ -36,11 +37,12 @@ class FileOverview:
     limit: str | None
 
     def __str__(self):
-        lines = [f"{self.path} ({self.split}): {self.examples:,} examples"]
+        lines = [f"{self.path} ({self.split}): {number_of(self.examples, 'example')}"]
         if self.labels:
             most = collections.Counter(self.labels).most_common(_LABELS)
             shown = ", ".join(f"{name!r:.40} {count:,}" for name, count in most)
-            lines.append(f"  {len(self.labels):,} labels: {shown}{', ...' if len(self.labels) > _LABELS else ''}")
+            more = ", ..." if len(self.labels) > _LABELS else ""
+            lines.append(f"  {number_of(len(self.labels), 'label')}: {shown}{more}")
         if self.lengths:
             half, most, longest = dataclasses.astuple(self.lengths)
             lines.append(f"  lengths: half up to {half:,}, 95 % up to {most:,}, all up to {longest:,}; `{self.limit}`")

@@ -5,6 +5,7 @@ import pathlib
 from collections.abc import Mapping
 
 from bert_tf.config import EncoderConfig
+from bert_tf.counts import number_of
 from bert_tf.names import MASK
 from bert_tf.settings import Settings
 from bert_tf.small.recipe import Recipe
@@ -93,7 +94,8 @@ def _check_texts(settings):
     for paths in found:
         if not any(map(os.path.getsize, paths)):
             raise ValueError(
-                f"Text must be there. Received {len(paths)} file(s) that are empty, such as {paths[0]}; name others."
+                f"Text must be there. Received {number_of(len(paths), 'file')} without any, such as {paths[0]}; name "
+                "others."
             )
     train, held_out = ({*map(os.path.realpath, paths)} for paths in (*found, [])[:2])
     if both := train & held_out:

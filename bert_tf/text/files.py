@@ -15,6 +15,7 @@ from typing import BinaryIO
 import pyarrow as pa
 from absl import logging
 
+from bert_tf.counts import number_of
 from bert_tf.files import files_below
 from bert_tf.text import sentences
 
@@ -102,7 +103,7 @@ def formats_of(paths: list[str], given: str | None, language: str = "en") -> lis
     if given:
         return [given] * len(paths)
     formats = [guess_format(path, language) for path in paths]
-    guessed = [f"{name}: {number} file(s)" for name, number in collections.Counter(formats).items()]
+    guessed = [f"{name}: {number_of(number, 'file')}" for name, number in collections.Counter(formats).items()]
     logging.info("Input format, as guessed: %s. `input_format` settles it.", ", ".join(guessed))
     return formats
 

@@ -7,6 +7,7 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
+from bert_tf.counts import number_of
 from bert_tf.progress import Countdown
 from bert_tf.text.batching import CHARACTERS, batches
 from bert_tf.text.blocks import read_blocks
@@ -99,8 +100,8 @@ def read(patterns: list[str], input_format: str | None, options: TextOptions) ->
             progress.advance(len(block.data) / 1e6)
     if not sentences:
         raise ValueError(
-            f"The text must hold a sentence at least. Received {len(paths)} file(s) without one, such as {paths[0]}; "
-            "look at `input_file` and `input_format`."
+            f"The text must hold a sentence at least. Received {number_of(len(paths), 'file')} without one, such as "
+            f"{paths[0]}; look at `input_file` and `input_format`."
         )
 
 

@@ -58,7 +58,7 @@ def test_an_empty_corpus(program, folder):
 
 def test_a_corpus_of_empty_files(program, folder):
     _write(folder, a="", b="\n\n")
-    assert "must hold a sentence at least. Received 2 file(s) without one" in _run(program, folder)
+    assert "must hold a sentence at least. Received 2 files without one" in _run(program, folder)
 
 
 def test_one_document_only(program, folder):

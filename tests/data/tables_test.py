@@ -135,8 +135,8 @@ def test_bad_unicode_is_dropped_and_logged(tmp_path, caplog):
     path = write(tmp_path, "a.jsonl", '{"text": "half \\ud83d, whole \\ud83d\\ude00"}\n')
     assert read_table(path).text_a == ["half , whole 😀"]
     assert [record.getMessage().split(": ")[1] for record in caplog.records] == [
-        "dropped 1 bytes that are not UTF-8, in 1 lines.",
-        "dropped lone surrogates, which UTF-8 does not have, in 1 lines.",
+        "dropped 1 byte that is not UTF-8, in 1 line.",
+        "dropped lone surrogates, which UTF-8 does not have, in 1 line.",
     ]
 
 
@@ -157,8 +157,8 @@ BAD = {  # name, content, arguments of read_table, the message after the directo
                   r"line 1, separated by tabs\. Received 3: .*take out a stray tab"),
     "stray comma": ("a.csv", "text,label\nA nice, warm film,1\n", LABELLED, r"a\.csv:2: .*the 2 columns of line 1, "
                     r"sep.*Received 3: .*double quotes"),
-    "blank line": ("a.tsv", "text\nx\n\ny\n", {}, r"a\.tsv:3: .*at least 1 columns.*Received 0"),
-    "blank csv line": ("a.csv", "text\nx\n\ny\n", {}, r"a\.csv:3: .*at least 1 columns.*Received 0"),
+    "blank line": ("a.tsv", "text\nx\n\ny\n", {}, r"a\.tsv:3: .*at least 1 column,.*Received 0"),
+    "blank csv line": ("a.csv", "text\nx\n\ny\n", {}, r"a\.csv:3: .*at least 1 column,.*Received 0"),
     "empty": ("a.tsv", "", {}, r"a\.tsv must hold at least one example\. Received a file with no examples"),
     "empty without header": ("a.csv", "\n\n", NO_HEADER, r"a\.csv must hold at least one.*no examples; check the path"),
     "only header": ("a.csv", "text\n", {}, r"a\.csv .*no examples; .*header"),

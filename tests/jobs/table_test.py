@@ -57,7 +57,7 @@ def test_what_is_dropped_is_said_once(tmp_path, caplog):
     count, _ = table.summary()
     assert [rows.texts[0] for _, rows in table.parts(1, count)] == [["nave"]]
     assert [record.getMessage().split(": ")[1] for record in caplog.records] == [
-        "dropped 1 bytes that are not UTF-8, in 1 lines."
+        "dropped 1 byte that is not UTF-8, in 1 line."
     ]
 
 

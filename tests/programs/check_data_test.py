@@ -153,7 +153,7 @@ def test_json_has_files_and_findings_with_their_places(results):
 def test_other_tasks(results):
     assert _kinds(results["pairs"]["log"]) == {("duplicates", True), ("empty_texts", True)}
     assert _kinds(results["questions"]["log"]) == {("duplicates", True), ("empty_texts", True), ("cut_texts", True)}
-    assert "do not fit --max_query_length=4 and are cut" in results["questions"]["log"]
+    assert "does not fit --max_query_length=4 and is cut" in results["questions"]["log"]
     assert "data[0].paragraphs[0].qas[1] (id '1')" in results["questions"]["log"]
     assert _kinds(results["tags"]["log"]) == {
         ("label_spellings", True), ("duplicates", True), ("contradictions", True), ("overlap", True)}  # fmt: skip
@@ -196,7 +196,7 @@ def test_a_dry_run_says_what_it_takes_and_writes_nothing(runs, home):
     assert re.search(r"^time of a step +\S+ s on average, by 3 that were made$", result["log"], re.MULTILINE)
     assert re.search(r"^time of the training +\d+:\d\d, without scoring and saving$", result["log"], re.MULTILINE)
     assert re.search(r"bad\.tsv: 5 labels, which are 3 but for spaces and case: ", result["log"])
-    assert "are cut: " in result["log"] and "or read them through windows with --long_text=window" in result["log"]
+    assert "is cut: " in result["log"] and "or read them through windows with --long_text=window" in result["log"]
     assert result["written"] == []
     assert not os.path.exists(home / "dry")
 

@@ -189,4 +189,4 @@ def test_the_log_tells_the_formats_that_were_guessed(tmp_path, caplog):
     with caplog.at_level(logging.INFO, logger="absl"):
         assert files.formats_of(paths, "prose") == ["prose", "prose"] and not caplog.records
         assert files.formats_of(paths, None) == ["sentences", "jsonl"]
-    assert "sentences: 1 file(s), jsonl: 1 file(s)" in caplog.text
+    assert "sentences: 1 file, jsonl: 1 file" in caplog.text

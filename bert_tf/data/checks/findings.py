@@ -3,6 +3,8 @@
 import dataclasses
 from collections.abc import Callable, Iterable
 
+from bert_tf.counts import word_for
+
 _SHOWN = 5  # places in a line of text
 _KEPT = 1000  # places of a finding
 
@@ -66,7 +68,8 @@ def lines(numbers: Iterable[int]) -> tuple[str, ...]:
     return tuple(f"line {number}" for _, number in zip(range(_KEPT), numbers, strict=False))
 
 
-def share(count: int, of: int, what: str) -> str:
-    """Returns "34 of 2,490 examples (1.4 %)"."""
+def share(count: int, of: int, what: str, verb: tuple[str, str] | None = None) -> str:
+    """Returns "34 of 2,490 examples (1.4 %)", and behind it the form of the verb for one or for several."""
     percent = 100 * count / max(1, of)
-    return f"{count:,} of {of:,} {what} ({percent:.{0 if percent >= 10 else 2}{'f' if percent >= 10 else 'g'}} %)"
+    number = f"{percent:.0f}" if percent >= 10 else f"{percent:.2g}"
+    return f"{count:,} of {of:,} {what} ({number} %)" + (f" {word_for(count, *verb)}" if verb else "")

@@ -4,6 +4,7 @@ import collections
 import unicodedata
 from collections.abc import Iterator
 
+from bert_tf.counts import number_of, word_for
 from bert_tf.data.checks.findings import Finding
 from bert_tf.data.checks.samples import Sample
 
@@ -31,13 +32,14 @@ def of_evaluation(sample: Sample, train: Sample) -> Iterator[Finding]:
         return
     near = {_plain(name): name for name in known}
     alike = [f"{name!r} is {near[_plain(name)]!r} there" for name in sorted(unknown) if _plain(name) in near]
+    them = word_for(len(unknown), "it", "them")
     yield Finding(
         UNKNOWN,
         sample.path,
         len(unknown),
-        f"{len(unknown)} {sample.label}s that {train.path} does not have: {_listed(unknown)}"
+        f"{number_of(len(unknown), sample.label)} that {train.path} does not have: {_listed(unknown)}"
         + (f", of which but for spaces and case {', '.join(alike[:_SHOWN])}" if alike else ""),
-        "correct them, or train on examples of them too",
+        f"correct {them}, or train on examples of {them} too",
         _places(sample, unknown),
     )
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from bert_tf.counts import word_for
 from bert_tf.data.checks import findings
 from bert_tf.data.checks.findings import Finding, share
 from bert_tf.data.checks.samples import Sample
@@ -29,8 +30,9 @@ def cut_texts(sample: Sample, cut: Cut | None, has_windows_to_offer: bool) -> It
         "cut_texts",
         sample.path,
         len(indices),
-        f"{share(len(indices), len(sample), 'examples')} do not fit `{cut.parameter}={cut.limit}` and are cut: "
-        f"{share(cut.lost, cut.total, 'word pieces')} are lost; {fits}{most:,} for all",
+        f"{share(len(indices), len(sample), 'examples', ('does', 'do'))} not fit `{cut.parameter}={cut.limit}` and "
+        f"{word_for(len(indices), 'is', 'are')} cut: {share(cut.lost, cut.total, 'word pieces', ('is', 'are'))} lost; "
+        f"{fits}{most:,} for all",
         f"raise `{cut.parameter}`{windows}",
         sample.places(indices),
         len(indices) >= findings.CUT * len(sample),

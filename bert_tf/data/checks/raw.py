@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Iterator
 
 from bert_tf import files
+from bert_tf.counts import number_of, word_for
 from bert_tf.data import separators
 from bert_tf.data.checks import findings
 from bert_tf.data.checks.findings import Finding, lines, share
@@ -25,8 +26,6 @@ _NAMES = {
     "hypothesis", "input", "text_a", "text_b", "label", "labels", "class", "category", "target", "sentiment",
     "gold_label", "score", "rating", "intent", "topic", "tag", "y", "quality",
 }  # fmt: skip
-# Where other letters beyond ASCII are UTF-8, to convert the file would make an Ã© of each é.
-_CORRECTION = "correct these lines by hand, and do not convert the file: other letters in it are UTF-8 already"
 _LONG = 4  # words: no name of a column has so many
 _FEW_ROWS = 10
 
@@ -55,8 +54,9 @@ def _encoding(path, text, lost):
             "encoding",
             path,
             len(lost),
-            f"{count:,} bytes that are not UTF-8, in {len(lost):,} lines: they are left out, and words lose letters",
-            _conversion(path) if text.isascii() else _CORRECTION,
+            f"{number_of(count, 'byte')} that {word_for(count, 'is', 'are')} not UTF-8, in "
+            f"{number_of(len(lost), 'line')}: left out, so that words lose letters",
+            _conversion(path) if text.isascii() else _correction(len(lost)),
             lines(lost),
         )
     if damaged := _damaged_lines(text):
@@ -65,8 +65,8 @@ def _encoding(path, text, lost):
             "damaged_letters",
             path,
             len(damaged),
-            f"{share(len(damaged), count, 'lines')} have letters that a wrong encoding has damaged before, as in "
-            f"{next(iter(damaged.values()))!r}",
+            f"{share(len(damaged), count, 'lines', ('has', 'have'))} letters that a wrong encoding has damaged before, "
+            f"as in {next(iter(damaged.values()))!r}",
             "export the text again, as UTF-8 throughout",
             lines(damaged),
             len(damaged) >= findings.DAMAGED * count,
@@ -80,6 +80,12 @@ def _conversion(path):
     read, source = (f"gzip -dc {shlex.quote(path)} | ", "") if packed else ("", f" {shlex.quote(path)}")
     to = shlex.quote(f"{stem}-utf8{extension}")
     return f"convert the file: {read}iconv -f WINDOWS-1252 -t UTF-8{source} > {to} (or -f what it was written in)"
+
+
+def _correction(count):
+    """Returns what to do where other letters beyond ASCII are UTF-8: of each é a conversion would make an Ã©."""
+    which = word_for(count, "this line", "these lines")
+    return f"correct {which} by hand, and do not convert the file, of which other letters are UTF-8 already"
 
 
 def _damaged_lines(text):
@@ -116,8 +122,8 @@ def _uneven_rows(sample, text, extension):
             "uneven_rows",
             sample.path,
             len(wide),
-            f"{share(len(wide), len(widths), 'rows')} have more columns than most, which have {usual}: a text may end "
-            f"at its first {'comma' if is_csv else 'tab'}",
+            f"{share(len(wide), len(widths), 'rows', ('has', 'have'))} more columns than most, which have {usual}: a "
+            f"text may end at its first {'comma' if is_csv else 'tab'}",
             "put fields that hold commas into double quotes" if is_csv else "take the stray tabs out",
             sample.places(wide),
         )

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from bert_tf.counts import word_for
 from bert_tf.data.checks import findings
 from bert_tf.data.checks.findings import Finding, share
 from bert_tf.data.checks.samples import EMPTY, Sample
@@ -16,12 +17,13 @@ def empty(sample: Sample) -> Iterator[Finding]:
         indices = [i for i in np.flatnonzero(sample.hashes[name] == EMPTY) if not texts[i].strip()]
         if not indices:
             continue
+        them = word_for(len(indices), "it", "them")
         yield Finding(
             "empty_texts",
             sample.path,
             len(indices),
-            f"{share(len(indices), len(sample), 'examples')} have an empty {name}",
-            "take them out, or fill them in",
+            f"{share(len(indices), len(sample), 'examples', ('has', 'have'))} an empty {name}",
+            f"take {them} out, or fill {them} in",
             sample.places(indices),
             len(indices) >= findings.EMPTY * len(sample),
         )
@@ -39,12 +41,13 @@ def repeated(sample: Sample) -> Iterator[Finding]:
         if len(first) > 1:
             contrary.append((group, first))
     if again:
+        them = word_for(len(again), "it", "them")
         yield Finding(
             "duplicates",
             sample.path,
             len(again),
-            f"{share(len(again), len(sample), 'examples')} repeat an earlier one",
-            "take them out, or leave them if texts recur where they come from",
+            f"{share(len(again), len(sample), 'examples', ('repeats', 'repeat'))} an earlier one",
+            f"take {them} out, or leave {them} if texts recur where they come from",
             sample.places(sorted(again)),
             len(again) >= findings.DUPLICATES * len(sample),
         )
@@ -62,9 +65,9 @@ def overlap(train: Sample, held_out: Sample) -> Iterator[Finding]:
             "overlap",
             held_out.path,
             len(indices),
-            f"{share(len(indices), len(held_out), 'examples')} are in {train.path} too, which makes scores better than "
-            "they are",
-            "take them out of one of the two files",
+            f"{share(len(indices), len(held_out), 'examples', ('is', 'are'))} in {train.path} too, which makes scores "
+            "better than they are",
+            f"take {word_for(len(indices), 'it', 'them')} out of one of the two files",
             held_out.places(indices),
             len(indices) >= findings.OVERLAP * len(held_out),
         )

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 
 from absl import logging
 
+from bert_tf.counts import number_of, word_for
 from bert_tf.data.pretraining import beside
 from bert_tf.data.pretraining.batches import Records
 from bert_tf.settings import Settings
@@ -146,8 +147,8 @@ def _to_train_on(settings):
     paths = beside.find(settings.input_file, without=held_out)
     if both := set(map(os.path.realpath, paths)) & set(map(os.path.realpath, held_out)):
         logging.warning(
-            "%d file(s) of `eval_file`, such as %s, are named in `input_file` too: what is trained on is scored on.",
-            *(len(both), min(both)),
+            "%s of `eval_file`, such as %s, %s named in `input_file` too: what is trained on is scored on.",
+            *(number_of(len(both), "file"), min(both), word_for(len(both), "is", "are")),
         )
     return paths
 

@@ -137,7 +137,7 @@ def test_texts_to_train_and_to_score_on(tmp_path):
     dev = sample(write(tmp_path / "dev.tsv", [HEADER, (ROWS[7][0].upper(), "limit"), *ROWS[30:]]))
     (found,) = kinds(train, dev).values()
     assert (found.kind, found.path, found.places) == ("overlap", dev.path, ("line 2",)) and found.is_warning
-    assert f"1 of 11 examples (9.1 %) are in {train.path} too" in str(found)
+    assert f"1 of 11 examples (9.1 %) is in {train.path} too" in str(found)
 
 
 def test_labels_that_training_does_not_have(tmp_path):
@@ -191,7 +191,8 @@ def test_a_bad_byte_in_a_file_that_is_utf8_otherwise(tmp_path):
     path.write_bytes(path.read_bytes() + "réglé\tlimit\n".encode("cp1252"))
     (found,) = kinds(sample(path)).values()
     assert (found.kind, found.places) == ("encoding", ("line 43",))
-    assert "correct these lines by hand" in str(found) and "iconv" not in str(found)
+    assert "2 bytes that are not UTF-8, in 1 line: " in str(found)
+    assert "correct this line by hand" in str(found) and "iconv" not in str(found)
 
 
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])

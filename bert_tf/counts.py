@@ -1,0 +1,11 @@
+"""Counts in messages, where 1 is singular."""
+
+
+def number_of(count: int, noun: str) -> str:
+    """Returns "1 line", "2 lines", "9,224 lines"; the noun is one that takes an s."""
+    return f"{count:,} {noun}{word_for(count, '', 's')}"
+
+
+def word_for(count: int, one: str, several: str) -> str:
+    """Returns the form of a word that agrees with a count: word_for(1, "has", "have") is "has"."""
+    return one if count == 1 else several
