@@ -6,6 +6,7 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
+from bert_tf.counts import number_of
 from bert_tf.data.cut import Cut
 from bert_tf.data.dataset import Tokenized
 from bert_tf.data.ragged import Ragged
@@ -122,10 +123,8 @@ def _targets(spans, cuts, after):
 
 
 def _log(examples, contexts, rows):
-    logging.info(
-        "%s: %d questions about %d contexts, in %d rows of %.1f pieces each.",
-        *(examples.path, len(examples), contexts, len(rows), rows.lengths.mean()),
-    )
+    counts = number_of(len(examples), "question"), number_of(contexts, "context"), number_of(len(rows), "row")
+    logging.info("%s: %s about %s, in %s of %.1f pieces each.", examples.path, *counts, rows.lengths.mean())
     if rows.targets:
         held = np.bincount(rows.origin.example, rows.targets["start_positions"] > 0, len(examples)) > 0
         lost = int(sum(bool(answers) for answers in examples.answers) - held.sum())
