@@ -62,7 +62,9 @@ class Overview:
             lines.append(str(file))
             own = [finding for finding in self.findings if finding.path == file.path]
             own.sort(key=lambda finding: not finding.is_warning)
-            lines += [f"  {'WARNING' if each.is_warning else 'note':<9}{each.kind:<17}{each.text}" for each in own]
+            for each in own:
+                level = "WARNING" if each.is_warning else "note"
+                lines.append(f"  {level:<9}{each.kind:<17}{each.text_with('`json`')}")
         warnings = sum(finding.is_warning for finding in self.findings)
         return "\n".join([*lines, f"Warnings: {warnings}. Notes: {len(self.findings) - warnings}."])
 

@@ -131,6 +131,7 @@ def test_bad_files_have_them_all(results):
                                      ("contradictions", True), ("overlap", True), ("unknown_labels", True),
                                      ("cut_texts", False)}  # fmt: skip
     assert re.search(r"Warnings: [67]\. Notes: [12]\.$", result["log"].rstrip())
+    assert re.search(r"spellings .*\(line 38, line 39, .*, \.\.\.; all: --json\); give", result["log"])
 
 
 def test_strict_data_ends_with_an_error_after_all_was_told(results):

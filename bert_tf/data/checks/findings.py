@@ -46,9 +46,15 @@ class Finding:
     @property
     def text(self) -> str:
         """What was found, where and what to do, without the file's name."""
+        return self.text_with()
+
+    def text_with(self, source: str | None = None) -> str:
+        """Returns `text`; behind places that are too many for it stands which source has them all."""
         shown = ", ".join(self.places[:_SHOWN])
-        more = ", ..." if len(self.places) > _SHOWN else ""
-        return f"{self.what}{f' ({shown}{more})' if shown else ''}; {self.remedy}."
+        if len(self.places) > _SHOWN:
+            kept = "all" if len(self.places) < _KEPT else f"the first {_KEPT:,}"
+            shown += ", ..." + (f"; {kept}: {source}" if source else "")
+        return f"{self.what}{f' ({shown})' if shown else ''}; {self.remedy}."
 
 
 def places_of(path: str, where: Callable[[int], str], indices: Iterable[int]) -> tuple[str, ...]:
