@@ -80,8 +80,9 @@ def home(tmp_path_factory):
     (folder / "squad.json").write_text(json.dumps(_questions()))
     (folder / "tags.txt").write_text(_sentences())
     choices = [(f"the {word}", ["is good", "is bad"], i % 2) for i, word in enumerate(tiny.FILL)]
+    alone, names = ("", ["rome", "bonn"], 0), ("context", "choices", "label")
     long = ("the film", ["is good " * 10, "is bad"], 0)
-    tiny.write_jsonl(folder / "choices.jsonl", [*choices, long, choices[0][:2] + (1,)], ("context", "choices", "label"))
+    tiny.write_jsonl(folder / "choices.jsonl", [*choices, long, choices[0][:2] + (1,), alone], names)
     return folder
 
 
@@ -160,6 +161,7 @@ def test_other_tasks(results):
         ("label_spellings", True), ("duplicates", True), ("contradictions", True), ("overlap", True)}  # fmt: skip
     assert "6 of 7 examples (86 %) have the text of another one, and not its tags: " in results["tags"]["log"]
     assert "has 'B-LOC' in line 1 and 'B-Loc' in line 40 (" in results["tags"]["log"]
+    # An empty context is none of them.
     assert _kinds(results["choices"]["log"]) == {("contradictions", True), ("cut_texts", False)}
 
 

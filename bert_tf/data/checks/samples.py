@@ -2,7 +2,7 @@
 
 import dataclasses
 import functools
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -34,6 +34,7 @@ class Sample:
         label: what a name is called: "label".
         target: what a target is called.
         table: how it was read, where that was by flags; None: the format leaves no choice.
+        optional: names of the texts that an example need not have.
         fewest_words: examples whose texts have fewer words recur by nature, and are not compared.
     """
 
@@ -45,6 +46,7 @@ class Sample:
     label: str = "label"
     target: str = "label"
     table: Table | None = None
+    optional: Collection[str] = ()
     fewest_words: int = 0
 
     def __len__(self) -> int:

@@ -12,8 +12,10 @@ from bert_tf.data.checks.samples import EMPTY, Sample
 
 
 def empty(sample: Sample) -> Iterator[Finding]:
-    """Yields the texts without a character that is no space."""
+    """Yields the texts without a character that is no space, of those that every example should have."""
     for name, texts in sample.texts.items():
+        if name in sample.optional:
+            continue
         indices = [i for i in np.flatnonzero(sample.hashes[name] == EMPTY) if not texts[i].strip()]
         if not indices:
             continue

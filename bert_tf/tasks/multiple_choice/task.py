@@ -204,7 +204,7 @@ def _read(settings: Settings, split: str) -> ChoiceExamples:
 def _sample(examples):
     """Returns what is checked of questions; the numbers of the right choices are no labels."""
     texts = {"context": examples.contexts, "choices": list(map("\n".join, examples.choices))}
-    return Sample(examples.path, examples.where, texts, examples.labels)
+    return Sample(examples.path, examples.where, texts, examples.labels, optional=("context",))
 
 
 def _probabilities(logits):
