@@ -7,6 +7,7 @@ Files are named as for the program that trains on them: --task says which. All f
 
 import dataclasses
 import json
+import re
 
 from bert_tf.programs import run_classifier, run_embedder, run_multiple_choice, run_squad, run_tagger
 from bert_tf.settings import Flag, Settings
@@ -29,13 +30,34 @@ _TAKEN = (  # flags of these programs that say how examples are read and laid ou
 
 
 def _taken():
-    """Yields the flags, without defaults: each task has its own."""
+    """Yields the flags, without defaults: each task has its own, which the help tells."""
     every = {flag.name: flag for program in reversed(_PROGRAMS.values()) for flag in program.FLAGS}
     for name in _TAKEN:
         flag = every[name]
         kind = "list" if name == "text_column" else flag.kind
-        help_text = f"{flag.help} Default: as in the program of --task."
+        help_text = flag.help + _defaults(flag)
         yield dataclasses.replace(flag, default=None, kind=kind, help=help_text, choices=flag.choices)
+
+
+def _defaults(flag):
+    """Returns what --help says of a flag's defaults, beside what it says by itself."""
+    has = {task: one for task, program in _PROGRAMS.items() for one in program.FLAGS if one.name == flag.name}
+    tasks = {}  # default -> those that have it
+    for task, one in has.items():
+        if one.default is not None:
+            tasks.setdefault(_shown(one.default), []).append(task)
+    if [*tasks.values()] == [[*has]]:
+        return f" Default: {next(iter(tasks))}."
+    several = "; ".join(f"{default} for {', '.join(each)}" for default, each in tasks.items())
+    return f" {'But' if 'default: ' in flag.help else 'Default:'} {several}." if several else ""
+
+
+def _shown(default):
+    """Returns a default as it would be given."""
+    if isinstance(default, list | tuple):
+        return ",".join(default)
+    text = str(default).lower() if isinstance(default, bool) else str(default)
+    return text if re.search(r"\w", text) else repr(text)
 
 
 FLAGS = (

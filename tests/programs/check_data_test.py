@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from bert_tf.programs import check_data
 from tests import tiny
 from tests.scripts import Cases, files
 
@@ -109,6 +110,17 @@ def runs(home):
 @pytest.fixture(scope="module")
 def long_runs(home):
     return _run(home, LONG_RUNS)
+
+
+def test_help_tells_the_default_of_each_task():
+    help_of = {flag.name: flag.help for flag in check_data.FLAGS}
+    assert help_of["text_column"].endswith(
+        " Default: text for classification; text_a,text_b for embedding; 0 for tagging.")  # fmt: skip
+    assert help_of["label_column"].endswith(" Default: label.") and help_of["header"].endswith(" Default: true.")
+    assert help_of["label_separator"].endswith(" Default: ','.")
+    assert help_of["vocab_file"].lower().count("default") == help_of["do_lower_case"].lower().count("default") == 1
+    assert help_of["max_seq_length"].endswith(" embedding, multiple_choice, tagging; 384 for question_answering.")
+    assert help_of["doc_stride"].endswith("; default: half of --max_seq_length. But 128 for question_answering.")
 
 
 def _kinds(log):
