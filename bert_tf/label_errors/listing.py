@@ -102,9 +102,9 @@ def summary(findings: Findings) -> list[str]:
     return [
         f"{findings.examples.path}: models that had not seen an example gave it its label for {100 * agree:.1f} % of "
         f"{n:,}.",
-        f"{len(findings.suspects):,} have another likeliest label; of {int(suspicion.is_error.sum()):,} the models are "
-        f"as sure as of most examples of that label. By that count {suspicion.estimate:,.0f} labels are wrong; the "
-        "weaker the models, the more of these errors are their own.",
+        f"{len(findings.suspects):,} have another likeliest label; for {int(suspicion.is_error.sum()):,} of them the "
+        f"models are as sure as they usually are of that label. By that count {suspicion.estimate:,.0f} labels "
+        "are wrong; the weaker the models, the more of these errors are their own.",
         f"{sum(map(len, duplicates)):,} examples are near-duplicates of others, in {len(duplicates):,} groups, of "
         f"which {both:,} have more than one label.",
     ]

@@ -1,4 +1,4 @@
-"""Looks at files of examples before a model is trained on them, and says what in them is likely not meant.
+"""Looks at files of examples before a model is trained on them, and points out what is probably a mistake.
 
     bert-tf check_data --train_file=train.csv --eval_file=dev.csv --init_checkpoint=uncased_L-12_H-768_A-12
 

@@ -192,7 +192,7 @@ def test_what_cannot_be_read_ends_in_one_message(results, name, message):
 def test_a_run_warns_and_goes_on(long_runs, home):
     result = long_runs["warned"]
     assert result["status"] == 0, result["log"]
-    assert re.search(r"bad\.tsv: 5 labels, which are 3 but for spaces and case: ", result["log"])
+    assert re.search(r"bad\.tsv: 5 labels, but only 3 if spaces and letter case are ignored: ", result["log"])
     assert (home / "warned" / "report.html").exists()
 
 
@@ -210,7 +210,7 @@ def test_a_dry_run_says_what_it_takes_and_writes_nothing(runs, home):
     assert re.search(r"^steps +5$", result["log"], re.MULTILINE)
     assert re.search(r"^time of a step +\S+ s on average, by 3 that were made$", result["log"], re.MULTILINE)
     assert re.search(r"^time of the training +\d+:\d\d, without scoring and saving$", result["log"], re.MULTILINE)
-    assert re.search(r"bad\.tsv: 5 labels, which are 3 but for spaces and case: ", result["log"])
+    assert re.search(r"bad\.tsv: 5 labels, but only 3 if spaces and letter case are ignored: ", result["log"])
     assert "is cut: " in result["log"] and "or read them through windows with --long_text=window" in result["log"]
     assert result["written"] == []
     assert not os.path.exists(home / "dry")

@@ -1,1 +1,1 @@
-"""A look at examples before a run: what in them is likely not meant. `look` alone is called from outside."""
+"""A look at examples before a run: what in them is probably a mistake. `look` alone is called from outside."""

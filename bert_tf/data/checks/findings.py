@@ -20,7 +20,7 @@ CUT = 0.2  # of a file's examples: at 128 pieces, GLUE's recipe, RTE has 0.13
 
 @dataclasses.dataclass(frozen=True)
 class Finding:
-    """Something in a file of examples that is likely not meant.
+    """Something in a file of examples that is probably a mistake.
 
     Attributes:
         kind: a name that stays, such as "duplicates"; docs/check_data.md lists them.

@@ -1,4 +1,4 @@
-"""Labels that are likely not meant: two spellings of one, one for every row, some with hardly an example."""
+"""Labels that are probably a mistake: two spellings of one, one for every row, some with hardly an example."""
 
 import collections
 import unicodedata
@@ -38,7 +38,7 @@ def of_evaluation(sample: Sample, train: Sample) -> Iterator[Finding]:
         sample.path,
         len(unknown),
         f"{number_of(len(unknown), sample.label)} that {train.path} does not have: {_listed(unknown)}"
-        + (f", of which but for spaces and case {', '.join(alike[:_SHOWN])}" if alike else ""),
+        + (f", of which, if spaces and letter case are ignored, {', '.join(alike[:_SHOWN])}" if alike else ""),
         f"correct {them}, or train on examples of {them} too",
         _places(sample, unknown),
     )
@@ -70,7 +70,7 @@ def _spellings(sample, counts):
         "label_spellings",
         sample.path,
         len(rarer),
-        f"{len(counts)} {sample.label}s, which are {len(groups)} but for spaces and case: {alike}"
+        f"{len(counts)} {sample.label}s, but only {len(groups)} if spaces and letter case are ignored: {alike}"
         + (", ..." if len(several) > _SHOWN else ""),
         "give each one spelling",
         _places(sample, rarer),

@@ -9,7 +9,7 @@ from bert_tf.data.cut import Cut
 
 
 def look(samples: Mapping[str, Sample]) -> list[Finding]:
-    """Returns what is likely not meant in the files of a run, those to train on first.
+    """Returns what is probably a mistake in the files of a run, those to train on first.
 
     It costs a few percent of what laying the examples out in rows does, and grows with the number of examples alone.
 

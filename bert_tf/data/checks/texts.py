@@ -1,4 +1,4 @@
-"""Texts that are likely not meant: empty ones, the same one again, with another label, or in the evaluation too."""
+"""Texts that are probably a mistake: empty ones, the same one again, with another label, or in the evaluation too."""
 
 import itertools
 from collections.abc import Iterator

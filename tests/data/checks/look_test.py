@@ -50,7 +50,7 @@ def test_labels_that_differ_in_spaces_and_case_alone(tmp_path):
     rows = [HEADER, *ROWS, *((f"again {text}", f" {label.title()}") for text, label in ROWS[:12])]
     (found,) = kinds(sample(write(tmp_path / "a.tsv", rows))).values()
     assert (found.kind, found.count, found.is_warning) == ("label_spellings", 4, True)
-    start = "8 labels, which are 4 but for spaces and case: 'balance' 10 and ' Balance' 3, 'card' 10 and"
+    start = "8 labels, but only 4 if spaces and letter case are ignored: 'balance' 10 and ' Balance' 3, 'card' 10 and"
     assert str(found).startswith(f"{tmp_path}/a.tsv: {start}")
     assert str(found).endswith("(line 42, line 43, line 44, line 45, line 46, ...); give each one spelling.")
     assert len(found.places) == 12
@@ -145,7 +145,8 @@ def test_labels_that_training_does_not_have(tmp_path):
     dev = sample(write(tmp_path / "dev.tsv", [HEADER, *ROWS[30:], ("new", "other"), ("newer", "Card ")]))
     (found,) = kinds(train, dev).values()
     assert (found.kind, found.count, found.places) == ("unknown_labels", 2, ("line 12", "line 13"))
-    assert "'Card ' 1, 'other' 1, of which but for spaces and case 'Card ' is 'card' there (" in str(found)
+    alike = "of which, if spaces and letter case are ignored, 'Card ' is 'card' there ("
+    assert f"'Card ' 1, 'other' 1, {alike}" in str(found)
 
 
 @pytest.mark.parametrize("name, separator, called", [
