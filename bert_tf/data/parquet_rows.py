@@ -2,19 +2,19 @@
 
 import itertools
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 _BATCH = 1024  # rows decoded at a time
 _BUFFER = 1 << 20  # bytes read at a time
 
 
-def parquet_rows(path: str, wanted: Sequence[Any]) -> Iterator[tuple[int, list[Any]]]:
-    """Yields (1-based row, values of `wanted`) for each row, without ever holding more than a few.
+def parquet_rows(path: str, find: Callable[[list[str]], list[int]]) -> Iterator[tuple[int, list[Any]]]:
+    """Yields (1-based row, values of the columns asked for) for each row, without ever holding more than a few.
 
     Args:
         path: the file; only the columns asked for are read.
-        wanted: each a `rows.Column`.
+        find: names of all columns -> the places of those to read.
 
     Raises:
         ValueError: it is no whole Parquet file, or a column is not there.
@@ -27,7 +27,7 @@ def parquet_rows(path: str, wanted: Sequence[Any]) -> Iterator[tuple[int, list[A
     try:
         with parquet.ParquetFile(path, buffer_size=_BUFFER) as file:
             names = file.schema_arrow.names
-            headings = [names[column.find(names, path, header=False)] for column in wanted]
+            headings = [names[place] for place in find(names)]
             numbers = itertools.count(1)
             for batch in file.iter_batches(_BATCH, columns=list(dict.fromkeys(headings))):
                 columns = [_plain_values(batch.column(name)) for name in headings]

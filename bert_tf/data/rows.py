@@ -11,7 +11,7 @@ from typing import Any
 from absl import logging
 
 from bert_tf import files
-from bert_tf.counts import number_of
+from bert_tf.counts import number_of, word_for
 from bert_tf.data import separators
 from bert_tf.data.cells import without_surrogates
 from bert_tf.data.parquet_rows import parquet_rows
@@ -41,10 +41,10 @@ class Column:
         text = str(self.name)
         return int(text) if text.isascii() and text.isdecimal() else None
 
-    def find(self, names: Sequence[str], at: str, header: bool = True) -> int:
-        """Returns the column's place among `names`; a name that happens to be digits goes before an index.
+    def find(self, names: Sequence[str], at: str) -> int | None:
+        """Returns the column's place among `names`, None: it is not there; a name of digits goes before an index.
 
-        `at` is "file:line" for errors; `header` says whether an error may blame the parameter `header`.
+        `at` is "file:line" for errors.
         """
         if isinstance(self.name, str) and names.count(self.name) > 1:
             raise ValueError(
@@ -53,21 +53,44 @@ class Column:
             )
         if isinstance(self.name, str) and self.name in names:
             return names.index(self.name)
-        if self.index() is None or self.index() >= len(names):
-            raise self.missing(names, at, header)
-        return self.index()
+        index = self.index()
+        return index if index is not None and index < len(names) else None
 
-    def missing(self, names: Sequence[str], at: str, header: bool) -> ValueError:
-        """Returns the error that says which columns there are instead."""
-        advice = f"choose one with `{self.parameter}`"
-        advice += ", or say `header=false` if line 1 is already an example" if header else ""
-        if header and len(names) == 1 and (others := [n for each, n in separators.NAMES.items() if each in names[0]]):
-            advice = f"{others[0]} seem to separate them: write them with commas as .csv, or with tabs as .tsv"
-        what = self.meaning or f"`{self.parameter}`"
-        return ValueError(
-            f"{at}: there must be a column {self.name!r} ({what}). "
-            f"Received the columns {excerpt(list(names), 200)}; {self.remedy or advice}."
-        )
+    def __str__(self):
+        return f"{self.name!r} ({self.meaning or f'`{self.parameter}`'})"
+
+
+def find_columns(columns: Sequence[Column], names: Sequence[str], at: str, header: bool = True) -> list[int]:
+    """Returns the places of columns among `names`.
+
+    Args:
+        columns: to find.
+        names: that there are.
+        at: "file:line" for errors.
+        header: whether an error may blame the parameter `header`.
+
+    Raises:
+        ValueError: some are not there, all of which it names, or a name is there more than once.
+    """
+    found = [column.find(names, at) for column in columns]
+    if missing := [column for column, place in zip(columns, found, strict=True) if place is None]:
+        raise _missing(missing, names, at, header)
+    return found
+
+
+def _missing(columns, names, at, header):
+    """Returns the error that says which columns there are instead of these."""
+    parameters = " and ".join(dict.fromkeys(f"`{column.parameter}`" for column in columns))
+    advice = f"choose {word_for(len(columns), 'one', 'them')} with {parameters}"
+    advice += ", or say `header=false` if line 1 is already an example" if header else ""
+    if header and len(names) == 1 and (likely := [n for each, n in separators.NAMES.items() if each in names[0]]):
+        advice = f"{likely[0]} seem to separate them: write them with commas as .csv, or with tabs as .tsv"
+    *others, last = dict.fromkeys(map(str, columns))
+    what = f"columns {', '.join(others)} and {last}" if others else f"a column {last}"
+    return ValueError(
+        f"{at}: there must be {what}. "
+        f"Received the columns {excerpt(list(names), 200)}; {columns[0].remedy or advice}."
+    )
 
 
 def read_rows(
@@ -168,9 +191,8 @@ def _read_jsonl(path, wanted, header, skip_short):
     broken = 0
     for number, line in _without_blank_end(lines):
         row = parse_object(where(path, number), line)
-        for column in wanted:
-            if str(column.name) not in row:
-                raise column.missing(list(row), where(path, number), header=False)
+        if missing := [column for column in wanted if str(column.name) not in row]:
+            raise _missing(missing, list(row), where(path, number), header=False)
         values = [row[str(column.name)] for column in wanted]
         whole = [without_surrogates(value) if isinstance(value, str) else value for value in values]
         broken += whole != values
@@ -199,7 +221,7 @@ def parse_object(at: str, line: str) -> dict:
 
 def _read_parquet(path, wanted, header, skip_short):
     """The settings say nothing here, since the file names its columns."""
-    return parquet_rows(path, wanted)
+    return parquet_rows(path, lambda names: find_columns(wanted, names, path, header=False))
 
 
 _READERS = {".tsv": _read_tsv, ".csv": _read_csv, ".jsonl": _read_jsonl, ".parquet": _read_parquet}
@@ -213,7 +235,7 @@ def _select(path, rows, wanted, header, separators, skip_short):
         return
     names = first[1] if header else None
     if header:
-        indexes = [column.find(names, where(path, first[0])) for column in wanted]
+        indexes = find_columns(wanted, names, where(path, first[0]))
     else:
         indexes, rows = [_index_without_header(path, column) for column in wanted], itertools.chain([first], rows)
     need, total, short, first_short = max(indexes) + 1, 0, 0, None

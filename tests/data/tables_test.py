@@ -146,6 +146,10 @@ BAD = {  # name, content, arguments of read_table, the message after the directo
     "no column": ("a.tsv", "x\ty\n1\t2\n", {}, r"a\.tsv:1: there must be a column 'text' \(`text_column`\)\. Received "
                   r"the columns \['x', 'y'\]; choose one with `text_column`, or say `header=false`"),
     "no label column": ("a.csv", "text\nx\n", LABELLED, r"a\.csv:1: .*'label' \(`label_column`\).*\['text'\]"),
+    "no column at all": ("a.csv", "review,stars\nx,1\n", LABELLED, r"a\.csv:1: there must be columns 'text' "
+                         r"\(`text_column`\) and 'label' \(`label_column`\)\. Received the columns \['review', 's.*; "
+                         r"choose them with `text_column` and `label_column`, or say `header=false`"),
+    "no key at all": ("a.jsonl", '{"review": "x"}\n', LABELLED, r"a\.jsonl:1: there must be columns 'text' .* and 'l"),
     "index too high": ("a.tsv", "text\nx\n", {"text_columns": [3]}, r"a\.tsv:1: there must be a column 3 "),
     "negative": ("a.tsv", "text\nx\n", {"text_columns": [-1]}, r"a\.tsv:1: there must be a column -1 "),
     "name without header": ("a.tsv", "x\n", {"header": False}, r"`text_column` must be an index from 0.*: 'text'"),

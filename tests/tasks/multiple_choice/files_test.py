@@ -69,8 +69,8 @@ WRONG = {  # case -> name of the file, what it holds, what the message says
     "an empty table": ("a.csv", "", r"a\.csv must hold at least one question\."),
     "a header alone": ("a.csv", HEADER + "\n", r"a\.csv must hold at least one question\."),
     "no choices": ("a.jsonl", '{"context": "a", "text": "b"}\n',
-                   r"a\.jsonl:1: there must be a column 'choices' \(a list of texts\)\. Received the columns "
-                   r"\['context', 'text'\]; a line is \{\"context\""),
+                   r"a\.jsonl:1: there must be columns 'choices' \(a list of texts\) and 'label' \(.*\)\. Received the "
+                   r"columns \['context', 'text'\]; a line is \{\"context\""),
     "no label": ("a.jsonl", '{"context": "a", "choices": ["b", "c"]}\n', r"a\.jsonl:1: there must be a column 'label'"),
     "one choice": ("a.jsonl", GOOD + _line(choices=["b"]),
                    r"a\.jsonl:2: 'choices' must be a list of two texts at least\. Received: \['b'\]"),
@@ -88,8 +88,8 @@ WRONG = {  # case -> name of the file, what it holds, what the message says
     "an id of two lines": ("a.jsonl", _line(id="x\ny"), r"a label or id must be .* Received 'id': 'x\\ny'"),
     "an id too few": ("a.jsonl", _line(id="x") + GOOD, r"a\.jsonl:2: there must be a column 'id' \(a name for each"),
     "no JSON": ("a.jsonl", "b\n", r"a\.jsonl:1: every line must be one JSON object"),
-    "another table": ("a.csv", "text,label\na,0\n", r"a\.csv:1: there must be a column 'sent1' \(the context\)\. "
-                      r"Received the columns \['text', 'label'\]; SWAG's columns are sent1, sent2, ending0"),
+    "another table": ("a.csv", "text,label\na,0\n", r"a\.csv:1: there must be columns 'sent1' \(the context\), .*"
+                      r"and 'ending1' \(choice 1\)\. Received the columns \['text', '.*; SWAG's columns are sent1, sent2, ending0"),
     "an ending too few": ("a.csv", f"{HEADER}\nx,y,0,1,2,0\nx,y,0,1,,0\n",
                           r"a\.csv:3: every choice must have text, and all questions of a table as many choices, 3\. "
                           r"Received '' in column 'ending2'; fill it in, or write the questions as \.jsonl"),
