@@ -88,8 +88,7 @@ def _missing(columns, names, at, header):
     *others, last = dict.fromkeys(map(str, columns))
     what = f"columns {', '.join(others)} and {last}" if others else f"a column {last}"
     return ValueError(
-        f"{at}: there must be {what}. "
-        f"Received the columns {excerpt(list(names), 200)}; {columns[0].remedy or advice}."
+        f"{at}: there must be {what}. Received the columns {excerpt(list(names), 200)}; {columns[0].remedy or advice}."
     )
 
 

@@ -1,12 +1,16 @@
 """Labelled text from .tsv, .csv, .jsonl and .parquet files, with the line of every example kept for error messages."""
 
 import dataclasses
+import itertools
 import os
 from collections.abc import Sequence
 from typing import Any
 
+from bert_tf.counts import number_of, word_for
 from bert_tf.data.cells import NAME, TEXT, Cell
 from bert_tf.data.rows import Column, excerpt, read_rows, where
+
+_MOST = 100  # lines that an error names
 
 
 @dataclasses.dataclass
@@ -21,6 +25,7 @@ class Examples:
             none.
         path: the file.
         lines: 1-based line on which each example begins; in a Parquet file the 1-based row.
+        bad_labels: line -> label of each row that was left out, since its label is none.
     """
 
     ids: list[str]
@@ -29,6 +34,7 @@ class Examples:
     labels: list[str] | list[tuple[str, ...]] | list[float] | None
     path: str
     lines: list[int]
+    bad_labels: dict[int, Any] = dataclasses.field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -49,6 +55,7 @@ def read_table(
     remedy: str | None = None,
     only: tuple[str | int, str] | None = None,
     skip_short: bool = False,
+    skip_bad_labels: bool = False,
 ) -> Examples:
     """Reads one file of examples; its extension tells the format.
 
@@ -68,6 +75,8 @@ def read_table(
         only: a column and a value: the rows that do not have it there are none of the examples.
         skip_short: leave rows out that have too few columns, where they are a few in a thousand, and count them in
             the log.
+        skip_bad_labels: leave rows out whose label is empty or of another kind, and keep them as `bad_labels`, where
+            there are other rows.
 
     Raises:
         ValueError: the file cannot be read as said; the message names file, line, what must hold and what to do.
@@ -87,14 +96,18 @@ def read_table(
         )
     if only:
         rows = _choose(path, rows, *only)
-    columns = _check_values(path, rows, kinds)
+    label_place = len(text_columns) if label_column is not None else None
+    columns, lines, bad_labels = _check_values(path, rows, kinds, label_place)
+    if bad_labels and not (skip_bad_labels and lines):
+        raise _bad_labels(path, bad_labels, *kinds[label_place])
     examples = Examples(
-        ids=columns.pop() if id_column is not None else [str(i) for i in range(len(rows))],
+        ids=columns.pop() if id_column is not None else [str(i) for i in range(len(lines))],
         labels=columns.pop() if label_column is not None else None,
         text_b=columns.pop() if len(text_columns) == 2 else None,
         text_a=columns.pop(),
         path=path,
-        lines=[line for line, _ in rows],
+        lines=lines,
+        bad_labels=bad_labels,
     )
     check_ids(examples)
     return examples
@@ -183,18 +196,59 @@ def read_values(path: str, line: int, kinds: Sequence[tuple[Column, Cell]], valu
     Raises:
         ValueError: one of them is not of its kind.
     """
-    kept = []
-    for (column, kind), value in zip(kinds, values, strict=True):
-        kept.append(kind.read(value))
-        if kept[-1] is None:
-            raise ValueError(
-                f"{where(path, line)}: {kind.must}. Received: {excerpt(value)} in column {column.name!r}; "
-                f"correct this line, or {column.remedy or f'check `{column.parameter}`'}."
-            )
+    kept = [kind.read(value) for (_, kind), value in zip(kinds, values, strict=True)]
+    if None in kept:
+        (column, kind), value = kinds[kept.index(None)], values[kept.index(None)]
+        raise ValueError(
+            f"{where(path, line)}: {kind.must}. Received: {excerpt(value)} in column {column.name!r}; "
+            f"correct this line, or {_advice(column)}."
+        )
     return kept
 
 
-def _check_values(path, rows, kinds):
-    """Returns the columns of `rows` as lists of what is kept of the values; kinds: a `Column` and a `Cell` of each."""
-    kept = (read_values(path, line, kinds, values) for line, values in rows)
-    return list(map(list, zip(*kept, strict=True)))
+def _advice(column):
+    return column.remedy or f"check `{column.parameter}`"
+
+
+def is_empty(value: Any) -> bool:
+    """Returns whether a cell holds nothing: spaces, null, or NaN, as tables write what is missing."""
+    return value is None or value != value or (isinstance(value, str) and not value.strip())
+
+
+def _check_values(path, rows, kinds, label_place):
+    """Returns what is kept of the rows whose label is one, and line -> label of the others.
+
+    Args:
+        path: the file.
+        rows: lines and values.
+        kinds: a `Column` and a `Cell` of each value.
+        label_place: which of the values is the label; None: none.
+
+    Returns:
+        each column as a list, the lines, and {line: label}.
+    """
+    label = None if label_place is None else kinds[label_place][1]
+    kept, lines, bad = [], [], {}
+    for line, values in rows:
+        if label and label.read(values[label_place]) is None:
+            bad[line] = values[label_place]
+            continue
+        kept.append(read_values(path, line, kinds, values))
+        lines.append(line)
+    return list(map(list, zip(*kept, strict=True))), lines, bad
+
+
+def _bad_labels(path, bad, column, kind):
+    """Returns the error of all rows whose label is empty or of another kind; bad: line -> label."""
+    line, value = next(iter(bad.items()))
+    must, more = kind.must, ""
+    if is_empty(value) and kind.read("") is None:  # else an empty field stands for no labels
+        must = "every example must have a label, and here the label is empty"
+    if len(bad) > 1:
+        noun = "row" if path.lower().endswith(".parquet") else "line"
+        others = ", ".join(map(str, itertools.islice(bad, 1, _MOST))) + (", ..." if len(bad) > _MOST else "")
+        more = f", and {number_of(len(bad) - 1, f'more such {noun}')}: {others}"
+    return ValueError(
+        f"{where(path, line)}: {must}. Received: {excerpt(value)} in column {column.name!r}{more}; correct "
+        f"{word_for(len(bad), 'this line', 'these lines')}, or {_advice(column)}."
+    )

@@ -182,10 +182,12 @@ BAD = {  # name, content, arguments of read_table, the message after the directo
     "null text": ("a.jsonl", '{"text": null}\n', {}, r"a\.jsonl:1: the text must be a string\. Received: None in "
                   r"column 'text'; correct this line, or check `text_column`"),
     "number as text": ("a.jsonl", '{"text": 1}\n', {}, r"a\.jsonl:1: the text must be a string\. Received: 1"),
-    "null label": ("a.jsonl", '{"text": "x", "label": null}\n', LABELLED, r"a\.jsonl:1: a label or id must be a "
-                   r"number or one line of text\. Received: None in column 'label'.*`label_column`"),
-    "nan label": ("a.jsonl", '{"text": "x", "label": NaN}\n', LABELLED, r"a\.jsonl:1: a label .*Received: nan"),
-    "empty label": ("a.tsv", "text\tlabel\nx\t1\ny\t\n", LABELLED, r"a\.tsv:3: a label .*Received: ''"),
+    "null label": ("a.jsonl", '{"text": "x", "label": null}\n', LABELLED, r"a\.jsonl:1: every example must "
+                   r"have a label, and here the label is empty\. Received: None in column 'label'.*`label_column`"),
+    "nan label": ("a.jsonl", '{"text": "x", "label": NaN}\n', LABELLED, r"a\.jsonl:1: .* is empty\. Received: nan"),
+    "empty label": ("a.tsv", "text\tlabel\nx\t1\ny\t\n", LABELLED, r"a\.tsv:3: .* label is empty\. Received: ''"),
+    "empty labels": ("a.tsv", "text\tlabel\nx\t1\ny\t\nz\t \nu\t0\nv\t\n", LABELLED, r"a\.tsv:3: .* label is empty\. "
+                     r"Received: '' in column 'label', and 2 more such lines: 4, 6; correct these lines, or check `l"),
     "label of two lines": ("a.csv", 'text,label\nx,"1\n2"\n', LABELLED, r"a\.csv:2: a label .*Received: '1\\n2'"),
     "list label": ("a.jsonl", '{"text": "x", "label": [1]}\n', LABELLED, r"a\.jsonl:1: a label .*Received: \[1\]"),
     "stray quote": ("a.tsv", 'text\tlabel\n"x\ty"\nz "w 1\n', LABELLED,
@@ -297,3 +299,13 @@ def test_a_few_broken_rows_are_left_out_where_a_file_is_known_for_them(tmp_path,
     short = write(tmp_path, "b.tsv", "\n".join(["text\tlabel", *rows[:999], "half of a", "row"]))
     with pytest.raises(ValueError, match=r"b\.tsv:1001: "):
         read_table(short, label_column="label", skip_short=True)
+
+
+def test_rows_without_a_label_can_be_left_out(tmp_path):
+    path = write(tmp_path, "a.tsv", "text\tlabel\nx\t1\ny\t\nz\tgood\nu\t0\n")
+    got = read_table(path, label_column="label", label=cells.number(), skip_bad_labels=True)
+    assert (got.text_a, got.labels, got.lines, got.ids) == (["x", "u"], [1.0, 0.0], [2, 5], ["0", "1"])
+    assert got.bad_labels == {3: "", 4: "good"}
+    none = write(tmp_path, "b.tsv", "text\tlabel\nx\tgood\n")
+    with pytest.raises(ValueError, match=r"b\.tsv:2: the score must be a number"):
+        read_table(none, label_column="label", label=cells.number(), skip_bad_labels=True)

@@ -89,7 +89,7 @@ WRONG = {  # case -> name of the file, what it holds, what the message says
     "an id too few": ("a.jsonl", _line(id="x") + GOOD, r"a\.jsonl:2: there must be a column 'id' \(a name for each"),
     "no JSON": ("a.jsonl", "b\n", r"a\.jsonl:1: every line must be one JSON object"),
     "another table": ("a.csv", "text,label\na,0\n", r"a\.csv:1: there must be columns 'sent1' \(the context\), .*"
-                      r"and 'ending1' \(choice 1\)\. Received the columns \['text', '.*; SWAG's columns are sent1, sent2, ending0"),
+                      r"and 'ending1' \(choice 1\)\. Received the columns \['text', '.*; SWAG's columns are sent1, "),
     "an ending too few": ("a.csv", f"{HEADER}\nx,y,0,1,2,0\nx,y,0,1,,0\n",
                           r"a\.csv:3: every choice must have text, and all questions of a table as many choices, 3\. "
                           r"Received '' in column 'ending2'; fill it in, or write the questions as \.jsonl"),
