@@ -19,6 +19,9 @@ CHOICES = ["--task=multiple_choice", "--train_file=HOME/choices.jsonl"]
 CASES = {
     "clean": [*TABLE, *MODEL],
     "bad": [*BAD, *MODEL],
+    "no labels": ["--train_file=HOME/no_labels.tsv"],
+    "no scores": ["--train_file=HOME/no_labels.tsv", "--problem_type=regression"],
+    "pairs without scores": ["--task=embedding", "--loss=cosine", "--train_file=HOME/no_scores.tsv"],
     "strict": [*BAD, "--strict_data"],
     "clean and strict": [*TABLE, "--strict_data"],
     "json": [*BAD, "--json"],
@@ -76,6 +79,8 @@ def home(tmp_path_factory):
     tiny.write_tsv(folder / "dev.tsv", tiny.texts(12, seed=1))
     tiny.write_tsv(folder / "bad.tsv", _bad_rows())
     tiny.write_tsv(folder / "other.tsv", [*_bad_rows()[:4], ("good people", "yse")])
+    tiny.write_tsv(folder / "no_labels.tsv", [("a film", ""), *tiny.texts(40), ("a story", " "), ("", "yes")])
+    tiny.write_tsv(folder / "no_scores.tsv", [("a", "b", "1"), ("c", "d", "")], "text_a\ttext_b\tlabel")
     pairs = [(text, "the film", "a story") for text, _ in tiny.texts(20)]
     tiny.write_tsv(folder / "pairs.tsv", [*pairs, pairs[0], pairs[1], ("music", " ", "")], "text_a\ttext_b\tnote")
     (folder / "squad.json").write_text(json.dumps(_questions()))
@@ -175,6 +180,17 @@ def test_other_tasks(results):
     assert "has 'B-LOC' in line 1 and 'B-Loc' in line 40 (" in results["tags"]["log"]
     # An empty context is none of them.
     assert _kinds(results["choices"]["log"]) == {("contradictions", True), ("cut_texts", False)}
+
+
+def test_rows_without_a_label_are_found_all_at_once(results):
+    log = results["no labels"]["log"]
+    assert _kinds(log) == {("empty_labels", True), ("empty_texts", True), ("rare_labels", True)}
+    assert "no_labels.tsv (train): 41 examples" in log
+    assert "2 of 43 rows (4.7 %) have an empty label, with which training does not start (line 2, line 43); " in log
+    log = results["no scores"]["log"]
+    assert _kinds(log) == {("empty_labels", True), ("bad_labels", True)}
+    assert "1 of 43 rows (2.3 %) has a label that cannot be read, such as 'yes', with which" in log
+    assert _kinds(results["pairs without scores"]["log"]) == {("empty_labels", True)}
 
 
 @pytest.mark.parametrize("name, message", [

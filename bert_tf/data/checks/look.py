@@ -19,6 +19,7 @@ def look(samples: Mapping[str, Sample]) -> list[Finding]:
     found, train = [], samples.get("train")
     for split, sample in samples.items():
         found += raw.as_it_lies(sample)
+        found += labels.unreadable(sample)
         found += texts.empty(sample)
         if split == "train":
             found += labels.of_training(sample)

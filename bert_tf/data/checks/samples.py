@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -35,6 +36,7 @@ class Sample:
         target: what a target is called.
         table: how it was read, where that was by flags; None: the format leaves no choice.
         optional: names of the texts that an example need not have.
+        bad_labels: line -> label of each row that is no example, since its label is empty or cannot be read.
         fewest_words: examples whose texts have fewer words recur by nature, and are not compared.
     """
 
@@ -47,6 +49,7 @@ class Sample:
     target: str = "label"
     table: Table | None = None
     optional: Collection[str] = ()
+    bad_labels: Mapping[int, Any] = dataclasses.field(default_factory=dict)
     fewest_words: int = 0
 
     def __len__(self) -> int:

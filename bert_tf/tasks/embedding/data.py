@@ -1,6 +1,7 @@
 """Texts that belong together, with a score where it is read, from the files of a run."""
 
 import dataclasses
+from typing import Any
 
 from bert_tf.data import cells, glue, tables
 from bert_tf.data.checks.samples import Sample, Table
@@ -20,6 +21,7 @@ class TextGroups:
         scores: float of each pair, 1 for the same meaning; None where they are not read.
         path: the file.
         lines: 1-based line on which each begins.
+        bad_labels: as in `tables.Examples`.
     """
 
     ids: list[str]
@@ -27,6 +29,7 @@ class TextGroups:
     scores: list[float] | None
     path: str
     lines: list[int]
+    bad_labels: dict[int, Any] = dataclasses.field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -66,7 +69,8 @@ def samples(data: EmbeddingData, settings: Settings) -> dict[str, Sample]:
     def sample(groups):
         names = ("text_a", "text_b", "text_c")
         texts = dict(zip(names, groups.texts, strict=False))
-        return Sample(groups.path, groups.where, texts, groups.scores, target="score", table=table)
+        return Sample(groups.path, groups.where, texts, groups.scores, target="score", table=table,
+                      bad_labels=groups.bad_labels)  # fmt: skip
 
     return {split: sample(groups) for split, groups in data.examples.items()}
 
@@ -117,17 +121,20 @@ def _read_file(settings, split, with_scores):
     highest, labels = settings.highest_score or 1.0, {}
     if with_scores:
         labels = {"label_column": settings.label_column, "label": cells.number(-highest, highest)}
+        labels["skip_bad_labels"] = settings.get("skip_bad_labels", False)
         labels["remedy"] = "check `label_column`, which holds the scores, `text_column` and `highest_score`"
     table = tables.read_table(path, text_columns=columns[:2], **header, **labels)
     texts = [texts for texts in (table.text_a, table.text_b) if texts is not None]
     if len(columns) == 3:
-        texts.append(tables.read_table(path, text_columns=columns[2:], **header).text_a)
+        third = tables.read_table(path, text_columns=columns[2:], **header)
+        every = zip(third.text_a, third.lines, strict=True)
+        texts.append([text for text, line in every if line not in table.bad_labels])
     return _groups(table, texts, highest if with_scores else None)
 
 
 def _groups(table, texts, highest):
     scores = None if highest is None else [score / highest for score in table.labels]
-    return TextGroups(table.ids, tuple(texts), scores, table.path, table.lines)
+    return TextGroups(table.ids, tuple(texts), scores, table.path, table.lines, table.bad_labels)
 
 
 def _check_binary(groups, loss):
