@@ -87,15 +87,7 @@ def read_table(
     asked = [(column, "text_column", TEXT) for column in text_columns]
     asked += [(label_column, "label_column", label), (id_column, "id_column", NAME)]
     kinds = [(Column(column, name, remedy), kind) for column, name, kind in asked if column is not None]
-    choice = [Column(only[0], "only", remedy)] if only else []
-    rows = read_rows(path, [column for column, _ in kinds] + choice, header, skip_short)
-    if not rows:
-        raise ValueError(
-            f"{path} must hold at least one example. Received a file with no examples; "
-            "check the path, and whether its only line is a header (`header`)."
-        )
-    if only:
-        rows = _choose(path, rows, *only)
+    rows = _read(path, [column for column, _ in kinds], only, remedy, header, skip_short)
     label_place = len(text_columns) if label_column is not None else None
     columns, lines, bad_labels = _check_values(path, rows, kinds, label_place)
     if bad_labels and not (skip_bad_labels and lines):
@@ -177,6 +169,18 @@ def _labels_of(examples):
     if examples.labels is None:
         raise ValueError(f"{examples.path} must have labels for this. Received no column of them; give `label_column`.")
     return examples.labels
+
+
+def _read(path, columns, only, remedy, header, skip_short):
+    """Returns the rows of the file, those that `only` chooses, each with its line."""
+    choice = [Column(only[0], "only", remedy)] if only else []
+    rows = read_rows(path, columns + choice, header, skip_short)
+    if not rows:
+        raise ValueError(
+            f"{path} must hold at least one example. Received a file with no examples; "
+            "check the path, and whether its only line is a header (`header`)."
+        )
+    return _choose(path, rows, *only) if only else rows
 
 
 def _choose(path, rows, column, value):

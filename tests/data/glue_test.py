@@ -232,5 +232,5 @@ def test_the_files_of_another_task_are_refused(tmp_path):
         match=r"train\.tsv:1: .*at least 4 columns.*`data_dir` holds GLUE's CoLA, which `task_name=cola` reads",
     ):
         glue.read_split(tmp_path, "cola", "train")
-    with pytest.raises(ValueError, match=r"train\.tsv:1: there must be a column '#1 String'.*; check that `data_dir`"):
+    with pytest.raises(ValueError, match=r"train\.tsv:1: there must be columns '#1 String'.*; check that `data_dir`"):
         glue.read_split(tmp_path, "mrpc", "train")
