@@ -3,6 +3,7 @@
 `Builds(root).faults()` names what a build would fail on, or a test in Bazel's copy of the files.
 """
 
+import collections
 import dataclasses
 import pathlib
 import types
@@ -23,6 +24,7 @@ class Target:
         deps: labels of what it stands on.
         visibility: labels of who may stand on it, besides its own package.
         testonly: whether only tests may.
+        twice: labels that stand twice in one of its lists, which Bazel refuses.
     """
 
     package: str
@@ -30,6 +32,7 @@ class Target:
     deps: list[str]
     visibility: list[str]
     testonly: bool
+    twice: list[str]
 
 
 class Builds:
@@ -52,7 +55,7 @@ class Builds:
         """Returns the files that a target sees: its own, and those of all it stands on."""
         seen, files, open_ = {label}, set(), [label]
         while open_:
-            target = self.targets.get(open_.pop(), Target("", [], [], [], False))
+            target = self.targets.get(open_.pop(), Target("", [], [], [], False, []))
             files.update(target.files)
             open_ += set(target.deps) - seen
             seen.update(target.deps)
@@ -70,6 +73,8 @@ class Builds:
                 yield f"{label} depends on {dep}, whose visibility does not name //{self.targets[label].package}"
             elif self.targets[dep].testonly and not self.targets[label].testonly:
                 yield f"{label} depends on {dep}, which is only for tests"
+        for twice in self.targets[label].twice:
+            yield f"{label} names {twice} twice in one list"
 
     def _missing(self, label):
         there = self.closure(label)
@@ -154,14 +159,16 @@ class _Package:
 
     def _rule(self, name, srcs=(), deps=(), data=(), visibility=None, testonly=False, size=None, **kwargs):
         """`size` is what tests have and nothing else."""
-        labels = [self._label(entry) for entry in (*srcs, *data)]
+        lists = [[*map(self._label, entries)] for entries in (srcs, data, deps)]
+        labels = [*lists[0], *lists[1]]
+        twice = [label for each in lists for label, count in collections.Counter(each).items() if count > 1]
         own = [label for label in labels if self._file(label)]
         visible = self.default_visibility if visibility is None else [self._label(entry) for entry in visibility]
         target = Target(
             self.name,
             [self._file(label) for label in own],
-            [*(self._label(dep) for dep in deps), *(label for label in labels if label not in own)],
-            visible, testonly or size is not None)  # fmt: skip
+            [*lists[2], *(label for label in labels if label not in own)],
+            visible, testonly or size is not None, twice)  # fmt: skip
         self.builds.targets[self._label(f":{name}")] = target
 
     def _label(self, entry):
