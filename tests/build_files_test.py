@@ -79,7 +79,8 @@ HIGH, TOP = "bert_tf__high__BUILD", "bert_tf__high__top.py"
         ({HIGH: SOUND["bert_tf/high/BUILD"].replace('["//bert_tf/low"]', '["//bert_tf/low", "//bert_tf/low:low"]')},
          "//bert_tf/high:high names //bert_tf/low:low twice in one list"),
     ],
-    ids=["no dep", "not in the dep", "a started program", "a started script", "no such label", "not visible", "tests'", "twice"],
+    ids=["no dep", "not in the dep", "a started program", "a started script", "no such label", "not visible", "tests'",
+         "twice"],
 )  # fmt: skip
 def test_a_fault_is_found_and_named(tmp_path, changes, expected):
     assert expected in faults(tmp_path, **changes)
