@@ -200,7 +200,16 @@ def read_values(path: str, line: int, kinds: Sequence[tuple[Column, Cell]], valu
     Raises:
         ValueError: one of them is not of its kind.
     """
-    kept = [kind.read(value) for (_, kind), value in zip(kinds, values, strict=True)]
+    return _checked(path, line, kinds, values, _kept(kinds, values))
+
+
+def _kept(kinds, values):
+    """Returns what is kept of values, None for each that is not of its kind."""
+    return [kind.read(value) for (_, kind), value in zip(kinds, values, strict=True)]
+
+
+def _checked(path, line, kinds, values, kept):
+    """Returns `kept`, what `_kept` gave; raises ValueError where a value is not of its kind."""
     if None in kept:
         (column, kind), value = kinds[kept.index(None)], values[kept.index(None)]
         raise ValueError(
@@ -231,15 +240,15 @@ def _check_values(path, rows, kinds, label_place):
     Returns:
         each column as a list, the lines, and {line: label}.
     """
-    label = None if label_place is None else kinds[label_place][1]
-    kept, lines, bad = [], [], {}
+    good, lines, bad = [], [], {}
     for line, values in rows:
-        if label and label.read(values[label_place]) is None:
+        kept = _kept(kinds, values)
+        if label_place is not None and kept[label_place] is None:
             bad[line] = values[label_place]
             continue
-        kept.append(read_values(path, line, kinds, values))
+        good.append(_checked(path, line, kinds, values, kept))
         lines.append(line)
-    return list(map(list, zip(*kept, strict=True))), lines, bad
+    return list(map(list, zip(*good, strict=True))), lines, bad
 
 
 def _bad_labels(path, bad, column, kind):
