@@ -1,4 +1,4 @@
-"""Counts in messages, where 1 is singular."""
+"""Counts in messages, where 1 is singular, and shares."""
 
 
 def number_of(count: int, noun: str) -> str:
@@ -9,3 +9,8 @@ def number_of(count: int, noun: str) -> str:
 def word_for(count: int, one: str, several: str) -> str:
     """Returns the form of a word that agrees with a count: word_for(1, "has", "have") is "has"."""
     return one if count == 1 else several
+
+
+def percent(share: float, digits: int = 1) -> str:
+    """Returns "84.6 %" of 0.846."""
+    return f"{100 * share:.{digits}f} %"

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from bert_tf.counts import percent
 from bert_tf.evaluation.abstention import Abstention, Curve
 from bert_tf.report import ACCENT, FILL, INK, Page
 
@@ -28,7 +29,7 @@ def show(page: Page, curve: Curve, abstention: Abstention | None, share: float):
         )
     page.figure(None, lambda axes: draw(axes, curve, abstention, share), label="Share of right answers by coverage")
     places = [int(np.argmin(np.abs(curve.coverage - mark))) for mark in _MARKS]
-    rows = [(f"{100 * curve.coverage[i]:.1f} %", f"{100 * curve.accuracy[i]:.1f} %", f"{curve.confidence[i]:.4f}")
+    rows = [(percent(curve.coverage[i]), percent(curve.accuracy[i]), f"{curve.confidence[i]:.4f}")
             for i in dict.fromkeys(places)]  # fmt: skip
     page.table(None, rows, ("answers given", "right of these", "from a probability of"))
 

@@ -8,6 +8,7 @@ import numpy as np
 from bert_tf.analysis import figures
 from bert_tf.analysis.judged import Judged, Shown
 from bert_tf.analysis.rates import Counts
+from bert_tf.counts import percent
 from bert_tf.evaluation.calibration import Bins, reliability
 from bert_tf.report import Bar, Page, Shade
 
@@ -212,8 +213,3 @@ def listed(page: Page, heading: str, judged: Judged, chosen: Iterable[int], colu
             return
         shown = {examples.place_name: examples.places, **columns, **examples.texts}
         page.table(None, [tuple(values[i] for values in shown.values()) for i in chosen], tuple(shown))
-
-
-def percent(share: float) -> str:
-    """Returns "84.6 %" of 0.846."""
-    return f"{100 * share:.1f} %"

@@ -6,6 +6,7 @@ import numpy as np
 
 from bert_tf.analysis import parts
 from bert_tf.analysis.judged import Judged
+from bert_tf.counts import percent
 from bert_tf.report import Bar, Page
 
 _LIMITS = (1, 3, 10, 100)
@@ -28,7 +29,7 @@ class Places(Judged):
         shares = [(f"among the first {limit}", (self.places <= limit).mean()) for limit in _LIMITS]
         with page.section("Places"):
             page.text(f"At which place a text finds what belongs to it; the median is {np.median(self.places):,.0f}.")
-            rows = [(name, Bar(parts.percent(share), share)) for name, share in shares]
+            rows = [(name, Bar(percent(share), share)) for name, share in shares]
             page.table(None, rows, ("what belongs to a text is", "of the texts"))
         first, mean = {"found at the first place": self.places == 1}, {"mean place": self.places}
         parts.by_length(page, self.examples, first, mean)

@@ -10,6 +10,7 @@ from bert_tf.corpus import figures
 from bert_tf.corpus.examples import CHOSEN, FORCED_ACTUAL, FORCED_RANDOM
 from bert_tf.corpus.options import Options
 from bert_tf.corpus.statistics import KEPT, Statistics
+from bert_tf.counts import percent
 from bert_tf.data.pretraining.pieces import Pieces
 from bert_tf.report import Page
 
@@ -199,4 +200,4 @@ def _ratio(part, whole):
 
 
 def _percent(part, whole):
-    return f"{100 * part / whole:.2f} %" if whole else "-"
+    return percent(part / whole, 2) if whole else "-"

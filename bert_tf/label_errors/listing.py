@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from bert_tf.counts import percent
 from bert_tf.data.tables import Examples
 from bert_tf.files import atomic_open, write_text
 from bert_tf.label_errors.confident import Suspicion
@@ -100,7 +101,7 @@ def summary(findings: Findings) -> list[str]:
     agree = float((findings.probabilities.argmax(1) == findings.given).mean())
     both = sum(map(findings.has_several_labels, duplicates))
     return [
-        f"{findings.examples.path}: models that had not seen an example gave it its label for {100 * agree:.1f} % of "
+        f"{findings.examples.path}: models that had not seen an example gave it its label for {percent(agree)} of "
         f"{n:,}.",
         f"{len(findings.suspects):,} have another likeliest label; for {int(suspicion.is_error.sum()):,} of them the "
         f"models are as sure as they usually are of that label. By that count {suspicion.estimate:,.0f} labels "

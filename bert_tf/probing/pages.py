@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
+from bert_tf.counts import percent
 from bert_tf.probing.heads import MEASURES
 from bert_tf.report import ACCENT, FILL, INK, PALE, Bar, Page, Shade
 
@@ -17,11 +18,6 @@ _ABOUT = (
 )
 
 
-def percent(share: float) -> str:
-    """Returns "84.63 %" of 0.8463."""
-    return f"{100 * share:.2f} %"
-
-
 def table(results: Mapping) -> list[tuple]:
     """Returns a row for each layer and the mix: name, accuracy, control, selectivity, each as a number."""
     rows = [("layer " + str(each["layer"]), each) for each in results["layers"]] + [("mix", results["mix"])]
@@ -32,11 +28,11 @@ def probe_lines(results: Mapping) -> Iterator[str]:
     """Yields a table of the results of `job.run`, a line each."""
     yield f"{'':10}{'accuracy':>10}{'control':>10}{'gap':>10}"
     for name, *shares in table(results):
-        yield f"{name:10}" + "".join(f"{percent(share):>10}" for share in shares)
+        yield f"{name:10}" + "".join(f"{percent(share, 2):>10}" for share in shares)
     base = results["baselines"]
     yield (
-        f"Without any vector: {percent(base['majority'])} by the commonest label, {percent(base['word'])} by each "
-        f"word's commonest one; {percent(base['seen'])} of the words were seen in training."
+        f"Without any vector: {percent(base['majority'], 2)} by the commonest label, {percent(base['word'], 2)} by "
+        f"each word's commonest one; {percent(base['seen'], 2)} of the words were seen in training."
     )
 
 
@@ -50,15 +46,15 @@ def probe_page(results: Mapping) -> str:
         ("learned from", f"{counts['train']:,}", results["files"]["train"]),
         ("measured on", f"{counts['eval']:,}", results["files"]["eval"]),
         ("labels", f"{len(results['labels']):,}", " ".join(results["labels"][:60])),
-        ("right by the commonest label", percent(base["majority"])),
-        ("right by each word's commonest label", percent(base["word"])),
-        ("words that training has seen", percent(base["seen"])),
+        ("right by the commonest label", percent(base["majority"], 2)),
+        ("right by each word's commonest label", percent(base["word"], 2)),
+        ("words that training has seen", percent(base["seen"], 2)),
     ])  # fmt: skip
     page.figure("Right, by layer", lambda axes: _curves(axes, results), 2.9,
                 "Accuracy of the probe and of its control for each layer, and for the mix")  # fmt: skip
     error = max(each["standard_error"] for each in results["layers"])
     page.text(f"The standard error of an accuracy is {100 * error:.2f} points at most.")
-    rows = [(name, *(Bar(percent(each), each) for each in shares)) for name, *shares in table(results)]
+    rows = [(name, *(Bar(percent(each, 2), each) for each in shares)) for name, *shares in table(results)]
     page.table("Right, as numbers", rows, ("", "probe", "control", "selectivity"))
     page.figure("What the mix is made of", lambda axes: _weights(axes, results["mix"]["weights"]), 1.8,
                 "The weight of each layer in the learned mix")  # fmt: skip
@@ -90,7 +86,7 @@ def shown(name: str, value: float) -> str:
     """Returns a head's measure as text."""
     if np.isnan(value):
         return "pruned"
-    return f"{value:.2f}" if name in _IN_PIECES else f"{100 * value:.1f} %"
+    return f"{value:.2f}" if name in _IN_PIECES else percent(value)
 
 
 def _shade(name, value, most):

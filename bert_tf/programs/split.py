@@ -10,6 +10,7 @@ import os
 
 from absl import logging
 
+from bert_tf.counts import percent
 from bert_tf.flags.splitting import SPLIT
 from bert_tf.tasks.classification import options
 
@@ -56,7 +57,7 @@ def _rows(done):
 
 
 def _share(count, of):
-    return f"{count:,} ({100 * count / of:.1f} %)"
+    return f"{count:,} ({percent(count / of)})"
 
 
 def _aligned(rows):
