@@ -5,7 +5,6 @@ import functools
 import re
 from collections.abc import Mapping
 
-import keras
 import numpy as np
 import tensorflow as tf
 
@@ -15,7 +14,7 @@ from bert_tf.config import EncoderConfig
 from bert_tf.modeling.encoder import Encoder
 from bert_tf.modeling.heads import ClassificationHead, QuestionAnsweringHead
 from bert_tf.modeling.lstm_loop import GATES
-from bert_tf.modeling.pretraining_heads import MaskedLMHead, NextSentenceHead, ReplacedTokenHead
+from bert_tf.modeling.pretraining_heads import MaskedLMHead, NextSentenceHead, ReplacedTokenHead, build_in_cls
 from bert_tf.modeling.recurrent import BiLSTMHead
 
 _POOLER = "bert/pooler/dense/kernel"
@@ -71,16 +70,10 @@ def _classifier(config, arrays):
     return head, lambda head, x, encoder: head(x)
 
 
-def _in_cls(head, config):
-    with keras.name_scope("cls"):
-        head.build((None, None, config.hidden_size))
-    return head
-
-
 def _masked_lm(config, arrays):
     numbers = (config.vocab_size, config.hidden_act, config.initializer_range, config.layer_norm_eps)
     numbers += (config.embedding_size, config.tie_word_embeddings)
-    head = _in_cls(MaskedLMHead(*numbers, **_FLOAT32), config)
+    head = build_in_cls(MaskedLMHead(*numbers, **_FLOAT32), config.hidden_size)
 
     def call(head, x, encoder):
         places = tf.tile(tf.range(tf.shape(x)[1])[tf.newaxis], [tf.shape(x)[0], 1])
@@ -90,19 +83,19 @@ def _masked_lm(config, arrays):
 
 
 def _replaced_tokens(config, arrays):
-    head = _in_cls(ReplacedTokenHead(config.hidden_act, **_FLOAT32), config)
+    head = build_in_cls(ReplacedTokenHead(config.hidden_act, **_FLOAT32), config.hidden_size)
     return head, lambda head, x, encoder: head(x)
 
 
 def _next_sentence(config, arrays):
-    return _in_cls(NextSentenceHead(**_FLOAT32), config), lambda head, x, encoder: head(x)
+    return build_in_cls(NextSentenceHead(**_FLOAT32), config.hidden_size), lambda head, x, encoder: head(x)
 
 
 def _spans(config, arrays):
     def call(head, x, encoder):
         return tf.stack([*head(x, tf.ones(tf.shape(x)[:2], tf.int32)).values()])
 
-    return _in_cls(QuestionAnsweringHead(**_FLOAT32), config), call
+    return build_in_cls(QuestionAnsweringHead(**_FLOAT32), config.hidden_size), call
 
 
 def _bilstm(name, config, arrays):

@@ -2,7 +2,6 @@
 
 import os
 
-import keras
 import tensorflow as tf
 from absl import logging
 
@@ -13,7 +12,7 @@ from bert_tf.export.saved_model import quiet
 from bert_tf.files import check_free, whole_directory
 from bert_tf.hub.encoder import HubEncoder
 from bert_tf.hub.preprocessor import Preprocessor
-from bert_tf.modeling.pretraining_heads import MaskedLMHead
+from bert_tf.modeling.pretraining_heads import MaskedLMHead, build_in_cls
 
 PREPROCESSOR, ENCODER = "preprocessor", "encoder"  # the folders of an export
 _USUAL_LENGTH = 128
@@ -74,7 +73,6 @@ def _masked_lm_head(path, bert):
         return None
     numbers = (c.vocab_size, c.hidden_act, c.initializer_range, c.layer_norm_eps, c.embedding_size)
     head = MaskedLMHead(*numbers, c.tie_word_embeddings)
-    with keras.name_scope("cls"):
-        head.build((None, None, c.hidden_size))
+    build_in_cls(head, c.hidden_size)
     convert.load(open_checkpoint(path), head.variables, excuse=("bert/.*", *heads.others((f"{_HEAD}.*",))))
     return head

@@ -4,6 +4,8 @@ from typing import Any
 
 import keras
 
+from bert_tf.modeling.pretraining_heads import build_in_cls
+
 
 def with_weights(head: keras.layers.Layer, model: Any) -> keras.layers.Layer:
     """Builds a head of google-research/bert's scope "cls", and returns it with the weights in the model's `others`.
@@ -12,8 +14,7 @@ def with_weights(head: keras.layers.Layer, model: Any) -> keras.layers.Layer:
         head: new.
         model: what `bert_tf.load` gave, with all of the head's weights.
     """
-    with keras.name_scope("cls"):
-        head.build((None, None, model.config.hidden_size))
+    build_in_cls(head, model.config.hidden_size)
     for variable in head.variables:
         variable.assign(model.others[variable.path])
     return head

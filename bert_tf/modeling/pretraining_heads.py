@@ -154,3 +154,10 @@ class ReplacedTokenHead(keras.layers.Layer):
 
     def get_config(self):
         return super().get_config() | {"hidden_act": self.hidden_act, "initializer_range": self.initializer_range}
+
+
+def build_in_cls(head: keras.layers.Layer, width: int) -> keras.layers.Layer:
+    """Builds a head for float [B, S, width] in google-research/bert's scope "cls", and returns it."""
+    with keras.name_scope("cls"):
+        head.build((None, None, width))
+    return head
