@@ -58,6 +58,16 @@ def run_programs(name, cases):
         return [program.run(arguments) for arguments in cases]
 
 
+def at(home, arguments):
+    """Returns the arguments with HOME's path in them."""
+    return [argument.replace("HOME", str(home)) for argument in arguments]
+
+
+def run_named(name, home, cases):
+    """Runs a program with {case: arguments}, HOME's path in them, as `run_programs` does; returns {case: result}."""
+    return dict(zip(cases, run_programs(name, [at(home, arguments) for arguments in cases.values()]), strict=True))
+
+
 def run_and_kill(arguments, step, script="run_classifier.py"):
     """Kills the run with SIGKILL as soon as it reports `step` or a later one; returns the log up to there."""
     log = []

@@ -10,7 +10,7 @@ from bert_tf.extraction.extractor import PieceFeatures
 from bert_tf.flags.features import EXTRACT_FEATURES
 from bert_tf.inference.features import of_words
 from tests import tiny
-from tests.scripts import run_programs
+from tests.scripts import run_named
 
 LINES = ["good film ||| the people , see", "", "the naïve  film is goods and good,bad"]
 VOCAB = (*tiny.VOCAB, "na", "##ive")
@@ -54,8 +54,7 @@ def home(tmp_path_factory):
 def results(home):
     """{case: {"status", "log"}} of all command lines, run one after the other in one process."""
     every = {**CASES, **{name: arguments for name, (arguments, _) in BAD.items()}}
-    given = [[argument.replace("HOME", str(home)) for argument in arguments] for arguments in every.values()]
-    return dict(zip(every, run_programs("extract_features", given), strict=True))
+    return run_named("extract_features", home, every)
 
 
 @pytest.fixture(scope="module")

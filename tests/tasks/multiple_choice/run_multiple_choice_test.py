@@ -13,7 +13,7 @@ from bert_tf.serving.client import Client
 from bert_tf.serving.server import serve
 from tests import tiny
 from tests.conftest import ROOT
-from tests.scripts import assert_same_tensors, run_programs
+from tests.scripts import assert_same_tensors, at, run_named, run_programs
 from tests.tasks.multiple_choice import support
 
 TRAIN = ["--init_checkpoint=HOME/init", "--train_file=HOME/train.jsonl", "--do_train", "--train_batch_size=16",
@@ -68,20 +68,15 @@ def home(tmp_path_factory):
     return folder
 
 
-def _run(home, cases):
-    """Returns {case: {"status", "log"}} of command lines, run one after the other in one process."""
-    given = [[argument.replace("HOME", str(home)) for argument in arguments] for arguments in cases.values()]
-    return dict(zip(cases, run_programs("run_multiple_choice", given), strict=True))
-
-
 @pytest.fixture(scope="module")
 def results(home):
-    return _run(home, {**CASES, **{name: arguments for name, (arguments, _) in BAD.items()}})
+    bad = {name: arguments for name, (arguments, _) in BAD.items()}
+    return run_named("run_multiple_choice", home, {**CASES, **bad})
 
 
 @pytest.fixture(scope="module")
 def more(home, results):
-    return _run(home, MORE)
+    return run_named("run_multiple_choice", home, MORE)
 
 
 def _scores(folder):
@@ -234,7 +229,7 @@ def test_what_is_exported_answers_alike(home, more, case, atol):
 
 @pytest.mark.slow
 def test_started_again_it_makes_no_step_and_stays_to_the_bit(home, results):
-    arguments = [a.replace("HOME", str(home)) for a in CASES["whole"] if "export" not in a][:-2]
+    arguments = at(home, [a for a in CASES["whole"] if "export" not in a])[:-2]
     first, again = run_programs("run_multiple_choice", [[*arguments, f"--output_dir={home}/again"]] * 2)
     assert first["status"] == again["status"] == 0 and "Continuing this run from step 48" in again["log"]
     assert_same_tensors(home / "whole" / "model.ckpt-48", home / "again" / "model.ckpt-48")

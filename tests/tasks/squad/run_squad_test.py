@@ -7,8 +7,8 @@ import tensorflow as tf
 import tensorflow_text  # noqa: F401  (the export's ops; nothing else here imports them in this process)
 
 from tests import tiny
-from tests.scripts import assert_same_tensors, check_continues, run, run_and_kill
-from tests.tasks.squad.support import STRANGE, TRAIN, at, questions, run_cases, write
+from tests.scripts import assert_same_tensors, at, check_continues, run, run_and_kill
+from tests.tasks.squad.support import STRANGE, TRAIN, questions, run_cases, write
 
 SCRIPT = "run_squad.py"
 ONE = [*TRAIN, "--train_file=HOME/train.json", "--do_predict", "--predict_file=HOME/dev.json",

@@ -10,7 +10,7 @@ from bert_tf.serving.client import Client
 from bert_tf.serving.server import serve
 from bert_tf.tasks.tagging.columns import read_columns
 from tests import tiny
-from tests.scripts import assert_same_tensors, run_programs
+from tests.scripts import assert_same_tensors, at, run_named, run_programs
 from tests.tasks.tagging import support
 
 TRAIN = ["--init_checkpoint=HOME/init", "--train_file=HOME/train.txt", "--do_train", "--train_batch_size=16",
@@ -87,17 +87,12 @@ def home(tmp_path_factory):
 @pytest.fixture(scope="module")
 def results(home):
     """{case: {"status", "log"}} of all command lines, run one after the other in one process."""
-    return _run(home, {**CASES, **{name: arguments for name, (arguments, _) in BAD.items()}})
+    return run_named("run_tagger", home, {**CASES, **{name: arguments for name, (arguments, _) in BAD.items()}})
 
 
 @pytest.fixture(scope="module")
 def more(home):
-    return _run(home, MORE)
-
-
-def _run(home, cases):
-    given = [[argument.replace("HOME", str(home)) for argument in arguments] for arguments in cases.values()]
-    return dict(zip(cases, run_programs("run_tagger", given), strict=True))
+    return run_named("run_tagger", home, MORE)
 
 
 def _scores(folder):
@@ -181,7 +176,7 @@ def _check_served(folder):
 
 @pytest.mark.slow
 def test_all_that_fine_tuning_has_works_for_it(home):
-    (result,) = run_programs("run_tagger", [[argument.replace("HOME", str(home)) for argument in OPTIONS]])
+    (result,) = run_programs("run_tagger", [at(home, OPTIONS)])
     assert result["status"] == 0, result["log"]
     log = result["log"]
     assert "Layers: frozen: the embeddings and 1 of the layers; rates: times 0.9" in log
@@ -198,7 +193,7 @@ def test_bad_input_gets_one_clear_message(home, results, case):
 
 @pytest.mark.slow
 def test_started_again_it_makes_no_step_and_stays_to_the_bit(home, results):
-    arguments = [a.replace("HOME", str(home)) for a in CASES["whole"] if "export" not in a][:-1]
+    arguments = at(home, [a for a in CASES["whole"] if "export" not in a])[:-1]
     first, again = run_programs("run_tagger", [[*arguments, f"--output_dir={home}/again"]] * 2)
     assert first["status"] == again["status"] == 0 and "Continuing this run from step 80" in again["log"]
     assert_same_tensors(home / "whole" / "model.ckpt-80", home / "again" / "model.ckpt-80")
@@ -212,7 +207,7 @@ def test_a_frozen_encoder_goes_with_all_that_is_not_about_it(home):
     for xla in ("false", "true"):
         out = f"{home}/frozen-{xla}"
         line = [*TRAIN, *ASK, *options, f"--use_xla={xla}", f"--output_dir={out}"]
-        line = [argument.replace("HOME", str(home)) for argument in line]
+        line = at(home, line)
         first, again = run_programs("run_tagger", [line, line])
         assert first["status"] == 0 and _scores(home / f"frozen-{xla}")["eval_f1"] > 0.7, first["log"]
         assert again["status"] == 0 and "Continuing this run from step 80" in again["log"]
