@@ -34,7 +34,7 @@ def losses(make: Callable[[], tuple[Trainable, Iterable[str]]], vocab_size: int,
 
     def batches(start):
         for number in range(start, STEPS):
-            made = fake_batch(names, 16, 12, vocab_size, number % 2, **sizes)
+            made = fake_batch(names, 16, 12, vocab_size, seed=number % 2, **sizes)
             yield {name: tf.constant(values) for name, values in made.items()}
 
     run = RunConfig(folder or tempfile.mkdtemp(), 16, STEPS, 2, 1e-3)
