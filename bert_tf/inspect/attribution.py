@@ -8,13 +8,11 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from bert_tf.inspect.gradients import Integral, integrated_gradients
+from bert_tf.inspect.gradients import GAP, Integral, integrated_gradients, integrated_until_small
 from bert_tf.inspect.rows import Row, Texts, parts_of, read
 from bert_tf.inspect.targets import Target, head_of
 
 BASELINES = ("pad", "mask")
-_FIRST, _MOST = 32, 512  # steps: so many at first, doubled while the gap is greater than it may be
-_GAP = 0.01
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -127,10 +125,12 @@ def _integral(encoder, target: Target, features, ids, steps) -> Integral:
         rows = {name: tf.repeat(values, len(points), 0) for name, values in features.items()}
         return target.score(encoder(rows, training=False, input_vectors=points))
 
-    found = integrated_gradients(score, vectors, from_vectors, steps or _FIRST)
-    while steps is None and found.gap > _GAP and found.steps < _MOST:
-        found = integrated_gradients(score, vectors, from_vectors, 2 * found.steps)
-    if steps is None and found.gap > _GAP:
+    if steps is None:
+        found = integrated_until_small(score, vectors, from_vectors)
+    else:
+        found = integrated_gradients(score, vectors, from_vectors, steps)
+    found = Integral(found.values.numpy(), *(each.numpy().item() for each in found[1:]))
+    if steps is None and found.gap > GAP:
         logging.warning(
             "The attributions' completeness gap is %.1f %% with %d steps: take them with care, or give more `steps`.",
             *(100 * found.gap, found.steps),
