@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import tensorflow as tf
 
+from bert_tf.export.explanations import ATTENTION, ATTRIBUTIONS
 from bert_tf.export.served import ServedModel
 
 
@@ -22,6 +23,18 @@ def signature_inputs(served: ServedModel, texts: Mapping[str, list]) -> dict[str
         examples = [_example(dict(zip(served.text_inputs, row, strict=True))) for row in rows]
         inputs[served.task.example_method] = {"inputs": tf.constant(examples)}
     return inputs
+
+
+def explanation_inputs(served: ServedModel, texts: Mapping[str, list]) -> dict[str, dict[str, tf.Tensor]]:
+    """Returns the same for the signatures that explain: the last layer, and what the model itself says.
+
+    Args:
+        served, texts: as of `signature_inputs`.
+    """
+    rows = len(texts[served.text_inputs[0]])
+    more = {ATTENTION: {"layers": tf.fill([rows, 1], -1)}, ATTRIBUTIONS: {"target": tf.fill([rows], "")}}
+    tensors = {name: tf.constant(texts[name]) for name in served.text_inputs}
+    return {name: tensors | more[name] for name in served.explaining()}
 
 
 def prediction_log(signature: str, inputs: Mapping[str, tf.Tensor], outputs: Mapping[str, tf.Tensor] | None = None):

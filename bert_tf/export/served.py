@@ -2,6 +2,8 @@
 
 import tensorflow as tf
 
+from bert_tf.export.explanations import explaining
+
 CLASSIFY, REGRESS = "tensorflow/serving/classify", "tensorflow/serving/regress"
 
 
@@ -11,6 +13,7 @@ class ServedModel(tf.Module):
         serving_default   text [n] (or text_a, text_b [n]): strings     ->  the task's answers
         ids               the model's inputs, int32 [n, S]              ->  the same
         classify/regress  inputs [n]: tf.Example with those texts       ->  scores, classes / outputs
+        attention, attributions  text [n], and what to explain          ->  see `explanations.py`; where they are wanted
 
     A batch is as long as its longest text, max_seq_length at most; texts beyond that are cut, or read through windows,
     as in training. A model that reads through windows takes N of them for each text, int32 [n, N, S]; a window whose
@@ -23,9 +26,13 @@ class ServedModel(tf.Module):
         text_inputs: names of the texts that an example has, such as ("text",) or ("text_a", "text_b").
         max_seq_length: longest row.
         blank: what a text must hold for the model to answer, such as the mask of one that fills in blanks; "": nothing.
+        explanations: which of `names.EXPLANATIONS` are signatures too.
+
+    Raises:
+        ValueError: the model cannot be explained so.
     """
 
-    def __init__(self, task, model, tokenizer, text_inputs, max_seq_length, blank=""):
+    def __init__(self, task, model, tokenizer, text_inputs, max_seq_length, blank="", explanations=()):
         super().__init__(name="served")
         model = task.for_serving(model)
         self.task = task
@@ -39,6 +46,8 @@ class ServedModel(tf.Module):
         self.ids_specs = [tf.TensorSpec(model.input[n].shape, model.input[n].dtype, name=n) for n in task.features]
         self.weights = [variable.value for variable in model.variables]
         self.vocab = tf.saved_model.Asset(tokenizer.vocab_file)
+        # A function, which an export does not hold as it would a dict.
+        self.explaining = explaining(explanations, task, model, tokenizer, self.text_inputs, max_seq_length)
 
     def signatures(self) -> dict[str, tf.types.experimental.ConcreteFunction]:
         """Returns {name: traced function}, the default one first."""
@@ -51,6 +60,7 @@ class ServedModel(tf.Module):
         named = {"serving_default": (self._from_text, texts), "ids": (self._from_ids, self.ids_specs)}
         if self.task.example_method:
             named[self.task.example_method] = (self._from_examples, [texts_spec("inputs")])
+        named |= self.explaining()
         # Without autograph, and without jit_compile: TensorFlow Serving refuses functions marked for XLA.
         return {
             name: tf.function(function, input_signature=specs, autograph=False).get_concrete_function()

@@ -1,6 +1,7 @@
 """From a directory that a script trained into to a version that a server takes."""
 
 import os
+from collections.abc import Sequence
 
 import keras
 from absl import logging
@@ -16,7 +17,11 @@ from bert_tf.tasks.task import TrainedTask
 
 
 def export_trained(
-    directory: str, export_dir: str | None = None, dtype: str = "float32", trained: TrainedTask | None = None
+    directory: str,
+    export_dir: str | None = None,
+    dtype: str = "float32",
+    trained: TrainedTask | None = None,
+    explanations: Sequence[str] = (),
 ) -> str:
     """Exports the trained model in `directory` as the next version below `export_dir`, and returns its path.
 
@@ -25,9 +30,10 @@ def export_trained(
         export_dir: the model's directory as a server knows it; by default `export` in `directory`.
         dtype: of weights and computation; probabilities are float32 in any case. bfloat16 halves the size.
         trained: its task; None: what task.json, or modules.json, says.
+        explanations: which of `names.EXPLANATIONS` are signatures too.
 
     Raises:
-        ValueError: no trained model is there, or the export cannot be written.
+        ValueError: no trained model is there, it cannot be explained so, or the export cannot be written.
     """
     description = load_description([directory])
     trained = trained or task_of(directory, description)
@@ -36,7 +42,9 @@ def export_trained(
     shapes.check(checkpoint, task.config)
     model = build_with(dtype, task)
     report = convert.load(checkpoint, model.variables, excuse=heads.unused(task))
-    served = ServedModel(task, model, description.tokenizer, trained.text_inputs, trained.max_seq_length)
+    served = ServedModel(
+        task, model, description.tokenizer, trained.text_inputs, trained.max_seq_length, explanations=explanations
+    )
     facts = read_run(directory, report.path)
     path = export(served, export_dir or os.path.join(directory, "export"), trained.task.to_dict(), facts)
     logging.info("Exported %s as %s", report.path, path)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 import tensorflow as tf
 
-from bert_tf.export.requests import prediction_log, signature_inputs
+from bert_tf.export.requests import explanation_inputs, prediction_log, signature_inputs
 from bert_tf.export.samples import sample_texts
 from bert_tf.export.served import ServedModel
 from bert_tf.names import GOLDEN_REQUESTS
@@ -21,11 +21,15 @@ Requests = list[tuple[str, dict[str, tf.Tensor]]]  # signature and {input: tenso
 
 
 def sample_requests(served: ServedModel) -> Requests:
-    """Returns requests for every signature of the model, the shortest first."""
+    """Returns requests for every signature of the model, the shortest first.
+
+    One that explains is asked about the short example alone: it computes what a hundred answers do.
+    """
     names = served.text_inputs, served.task.list_inputs
     sizes = ((1, None), (_SEVERAL, None), (1, served.max_seq_length))
     texts = [sample_texts(*names, rows, served.blank, words) for rows, words in sizes]
-    return [request for each in texts for request in signature_inputs(served, each).items()]
+    requests = [request for each in texts for request in signature_inputs(served, each).items()]
+    return requests + list(explanation_inputs(served, texts[0]).items())
 
 
 def write_requests(directory: str, requests: Requests):

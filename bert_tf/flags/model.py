@@ -15,12 +15,18 @@ MODEL = (
 _EXPORT_DTYPE = Flag(
     "export_dtype", "float32", "Of weights and computation in the export.", choices=names.EXPORT_DTYPES
 )
+_EXPORT_EXPLANATIONS = Flag(
+    "export_explanations", [], "Signatures by which the export explains itself, with a comma between them: attention, "
+    "what each piece of a text looks at; attributions, which pieces speak for an answer.", "list",
+    choices=names.EXPLANATIONS,
+)  # fmt: skip
 
 EXPORT = (
     Flag("do_export", False, "Export the trained model for TensorFlow Serving.", "bool"),
     Flag("export_dir", None, "The model's directory as a server knows it; the export becomes its next version; "
          "default: export in --output_dir."),  # fmt: skip
     _EXPORT_DTYPE,
+    _EXPORT_EXPLANATIONS,
 )
 
 EXPORT_ALONE = (
@@ -29,6 +35,7 @@ EXPORT_ALONE = (
     Flag("export_dir", None, "The model's directory as a server knows it; the export becomes its next version.",
          required=True),  # fmt: skip
     _EXPORT_DTYPE,
+    _EXPORT_EXPLANATIONS,
 )
 
 FILL_MASK = (

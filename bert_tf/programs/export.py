@@ -22,12 +22,14 @@ def main(settings):
         raise ValueError("--default_seq_length must come with --hub. Received it without.")
     from bert_tf.export.trained import export_trained
 
-    export_trained(settings.model, settings.export_dir, settings.export_dtype)
+    export_trained(settings.model, settings.export_dir, settings.export_dtype, explanations=settings.export_explanations)
 
 
 def _export_hub(settings):
     if "export_dtype" in settings.given:
         raise ValueError("--export_dtype must be left out with --hub: weights to be trained further are float32.")
+    if "export_explanations" in settings.given:
+        raise ValueError("--export_explanations must be left out with --hub: they are for what answers texts.")
     from bert_tf.hub.export import export_hub
 
     for path in export_hub(settings.model, settings.export_dir, settings.default_seq_length):
