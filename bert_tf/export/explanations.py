@@ -46,8 +46,8 @@ def explaining(
 def _attention(task, model, tokenizer, texts, max_seq_length):
     if task.list_inputs:
         raise ValueError(
-            "An example must be a text or a pair, for its attention to be served. Received a model for "
-            f"{task.name}, whose examples have several; leave out `export_explanations`."
+            "`export_explanations=attention` must come with a model that reads an example in one row. Received one for "
+            f"{task.name}, whose examples have several; leave it out."
         )
     encoder = _encoder_in(model)
 

@@ -94,7 +94,7 @@ class OfPieces(OfTexts):
         of_given = tf.gather(is_given, origin.of_text)
         word, there = _first_of_most(tf.where(of_given, tf.cast(named, tf.float32), self._sure(of_word)),
                                      origin.of_text, n)  # fmt: skip
-        holds = ~is_given | tf.math.unsorted_segment_max(tf.cast(named, tf.int32), origin.of_text, n) > 0
+        holds = ~is_given | (tf.math.unsorted_segment_max(tf.cast(named, tf.int32), origin.of_text, n) > 0)
         word = _must(tf.reduce_all(holds), told + "10:14:B-PER. Received a place where there is none; correct it.", word)
         of_word, rows, columns = (_at(values, word) for values in (of_word, origin.rows, origin.columns))
         label = self._named(tag, tf.argmax(of_word, -1, tf.int32), "a tag")
@@ -162,13 +162,13 @@ def head_in(model: Any, task: Any) -> OfTexts | OfPieces | OfSpans:
     heads = [layer for layer in model.layers if isinstance(layer, ClassificationHead | QuestionAnsweringHead)]
     if len(heads) != 1 or task.list_inputs:
         raise ValueError(
-            "A model must have a head for labels, tags or answers right on its encoder, for its score to be explained. "
-            f"Received one for {task.name}, which has none; leave `attributions` out."
+            "`export_explanations=attributions` must come with a model that has a head for labels, tags or answers, and "
+            f"nothing between it and the encoder. Received one for {task.name} without; leave attributions out."
         )
     if len(model.input["input_ids"].shape) > 2:
         raise ValueError(
-            "A model must read a text in one row, for its score to be explained. Received one that reads long texts "
-            "through windows and averages them; leave `attributions` out, or train with `long_text=truncate`."
+            "`export_explanations=attributions` must come with a model whose answer is of one row. Received one that "
+            "averages over the windows of a text; leave attributions out, or train with `long_text=truncate`."
         )
     if isinstance(heads[0], QuestionAnsweringHead):
         return OfSpans(heads[0], task.max_answer_length)
