@@ -15,8 +15,7 @@ from typing import Any
 import tensorflow as tf
 
 from bert_tf.inspect.choices import head_in
-from bert_tf.inspect.exported import attention_in_graph, attributions_in_graph
-from bert_tf.modeling.encoder import Encoder
+from bert_tf.inspect.exported import attention_in_graph, attributions_in_graph, encoder_in
 from bert_tf.names import EXPLANATIONS
 
 ATTENTION, ATTRIBUTIONS = EXPLANATIONS
@@ -49,7 +48,7 @@ def _attention(task, model, tokenizer, texts, max_seq_length):
             "`export_explanations=attention` must come with a model that reads an example in one row. Received one for "
             f"{task.name}, whose examples have several; leave it out."
         )
-    encoder = _encoder_in(model)
+    encoder = encoder_in(model)
 
     def attention(*inputs):
         *texts, layers = inputs
@@ -59,7 +58,7 @@ def _attention(task, model, tokenizer, texts, max_seq_length):
 
 
 def _attributions(task, model, tokenizer, texts, max_seq_length):
-    head, encoder = head_in(model, task), _encoder_in(model)
+    head, encoder = head_in(model, task), encoder_in(model)
     if encoder.compute_dtype != "float32":
         raise ValueError(
             "`export_explanations=attributions` must come with `export_dtype=float32`: a sum of gradients in "
@@ -71,7 +70,3 @@ def _attributions(task, model, tokenizer, texts, max_seq_length):
         return attributions_in_graph(encoder, head, tokenizer, task.read, texts, target, max_seq_length)
 
     return attributions, [*texts, tf.TensorSpec([None], tf.string, name="target")]
-
-
-def _encoder_in(model):
-    return next(layer for layer in model.layers if isinstance(layer, Encoder))

@@ -43,7 +43,7 @@ class OfTexts:
         self.head, self.labels = head, list(labels)
 
     def logits(self, outputs) -> tf.Tensor:
-        """Returns what the head makes of the encoder's outputs: float32 [w, L]; of pieces [w, S, L], of spans [w, S, 2].
+        """Returns what the head makes of the encoder's outputs, float32 [w, L]; [w, S, L] of pieces, [w, S, 2] of spans.
         """
         return self.head(outputs["pooled_output"])
 
@@ -68,8 +68,8 @@ class OfTexts:
         is_it = target[:, tf.newaxis] == tf.constant(self.labels)
         target = _must(
             tf.reduce_all(tf.reduce_any(is_it, 1) | (target == "")),
-            f"`target` must be {what} of the model's, {', '.join(self.labels[:20])}, or empty for what the model says. "
-            "Received another; correct it.",
+            f"`target` must be {what} of this model: {', '.join(self.labels[:20])}; or empty for what the model says. "
+            "Received something else; correct it.",
             target,
         )
         return tf.where(target == "", likeliest, tf.argmax(is_it, 1, tf.int32))
@@ -87,15 +87,18 @@ class OfPieces(OfTexts):
     def choose(self, logits, origin, target):
         """As `OfTexts.choose`; where no word is named, the one least likely to be outside ("O"), else the surest."""
         n, is_given = tf.size(target, tf.int64), target != ""
-        told = "`target` must be where a word lies in the text, such as 10:14, in characters, with a tag or without: "
-        start, limit, tag = _parsed(target, _SPAN_AND_TAG, told + "10:14:B-PER. Received something else; correct it.")
+        told = (
+            "`target` must be where a word lies in the text, such as 10:14, in characters, or that and a tag, "
+            "10:14:B-PER. Received "
+        )
+        start, limit, tag = _parsed(target, _SPAN_AND_TAG, told + "something else; correct it.")
         of_word = tf.gather_nd(logits, tf.stack([origin.rows, origin.columns], 1))
         named = (origin.limits > tf.gather(start, origin.of_text)) & (origin.starts < tf.gather(limit, origin.of_text))
         of_given = tf.gather(is_given, origin.of_text)
         word, there = _first_of_most(tf.where(of_given, tf.cast(named, tf.float32), self._sure(of_word)),
                                      origin.of_text, n)  # fmt: skip
         holds = ~is_given | (tf.math.unsorted_segment_max(tf.cast(named, tf.int32), origin.of_text, n) > 0)
-        word = _must(tf.reduce_all(holds), told + "10:14:B-PER. Received a place where there is none; correct it.", word)
+        word = _must(tf.reduce_all(holds), told + "a place where there is none; correct it.", word)
         of_word, rows, columns = (_at(values, word) for values in (of_word, origin.rows, origin.columns))
         label = self._named(tag, tf.argmax(of_word, -1, tf.int32), "a tag")
         place = tf.one_hot(columns, tf.shape(logits)[1]) * tf.cast(there, tf.float32)[:, tf.newaxis]
@@ -162,8 +165,8 @@ def head_in(model: Any, task: Any) -> OfTexts | OfPieces | OfSpans:
     heads = [layer for layer in model.layers if isinstance(layer, ClassificationHead | QuestionAnsweringHead)]
     if len(heads) != 1 or task.list_inputs:
         raise ValueError(
-            "`export_explanations=attributions` must come with a model that has a head for labels, tags or answers, and "
-            f"nothing between it and the encoder. Received one for {task.name} without; leave attributions out."
+            "`export_explanations=attributions` must come with a model that has a head for labels, tags or answers, "
+            f"and nothing between it and the encoder. Received one for {task.name} without; leave attributions out."
         )
     if len(model.input["input_ids"].shape) > 2:
         raise ValueError(

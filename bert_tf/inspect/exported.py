@@ -9,10 +9,16 @@ import tensorflow as tf
 from bert_tf.inspect.choices import OfPieces, OfSpans, OfTexts
 from bert_tf.inspect.gradients import Integral, integrated_until_small
 from bert_tf.inspect.weights import kept_heads
+from bert_tf.modeling.encoder import Encoder
 from bert_tf.tokenization.places import Found, Places
 
 Tensors = dict[str, tf.Tensor]
 _INPUTS = ("input_ids", "input_mask", "segment_ids")
+
+
+def encoder_in(model: Any) -> Encoder:
+    """Returns the encoder of a task's functional model."""
+    return next(layer for layer in model.layers if isinstance(layer, Encoder))
 
 
 def attention_in_graph(

@@ -22,7 +22,8 @@ def main(settings):
         raise ValueError("--default_seq_length must come with --hub. Received it without.")
     from bert_tf.export.trained import export_trained
 
-    export_trained(settings.model, settings.export_dir, settings.export_dtype, explanations=settings.export_explanations)
+    kinds = settings.export_explanations
+    export_trained(settings.model, settings.export_dir, settings.export_dtype, explanations=kinds)
 
 
 def _export_hub(settings):

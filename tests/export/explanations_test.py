@@ -62,6 +62,7 @@ def _text(value):
     return value.decode() if isinstance(value, bytes) else value
 
 
+@pytest.mark.slow
 def test_in_plain_tensorflow(explained, seen):
     signatures = tf.saved_model.load(explained).signatures
     assert list(signatures) == ["serving_default", "ids", "classify", "attention", "attributions"]
@@ -71,6 +72,7 @@ def test_in_plain_tensorflow(explained, seen):
     check(seen, *({name: values.numpy() for name, values in each.items()} for each in answers))
 
 
+@pytest.mark.slow
 def test_what_it_brings_along(explained):
     model = open_export(explained)
     goldens = golden.read_goldens(explained)
@@ -92,7 +94,7 @@ def test_over_grpc(server, seen):
         why = client.predict({"text": TEXTS, "target": ["", ""]}, "attributions")
         looked = client.predict({"text": TEXTS, "layers": np.array([[0], [-1]], np.int32)}, "attention")
         check(seen, why, looked)
-        with pytest.raises(ValueError, match="`target` must be a label of the model's, bad, good, or empty"):
+        with pytest.raises(ValueError, match="`target` must be a label of this model: bad, good; or empty"):
             client.predict({"text": TEXTS, "target": ["", "ugly"]}, "attributions")
         with pytest.raises(ValueError, match="`layers` must be from 0 to 0, or from -1, the last, to -1"):
             client.predict({"text": TEXTS, "layers": np.array([[0], [1]], np.int32)}, "attention")

@@ -1,4 +1,4 @@
-"""What a served model tells of itself: the same as `bert_tf.inspect` does, of many texts at once, of their best rows."""
+"""What a served model tells of itself: the same as `bert_tf.inspect` does, of many texts, of the rows that count."""
 
 import keras
 import numpy as np
@@ -7,9 +7,8 @@ import tensorflow as tf
 
 from bert_tf import inspect
 from bert_tf.inspect.choices import head_in
-from bert_tf.inspect.exported import attention_in_graph, attributions_in_graph
+from bert_tf.inspect.exported import attention_in_graph, attributions_in_graph, encoder_in
 from bert_tf.model_files import Bert
-from bert_tf.modeling.encoder import Encoder
 from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.tasks.embedding.task import EmbeddingTask
 from bert_tf.tasks.multiple_choice.task import MultipleChoiceTask
@@ -34,7 +33,7 @@ class Explained:
     def __init__(self, task):
         keras.utils.set_random_seed(1)
         self.task, self.model, self.tokenizer = task, task.build_model(), Tokenizer(tiny.VOCAB)
-        self.encoder = next(layer for layer in self.model.layers if isinstance(layer, Encoder))
+        self.encoder = encoder_in(self.model)
         randomize(self.encoder)
         self.head = head_in(self.model, task)
         layer, spans = self.head.head, "cls" in self.head.head.variables[0].path
@@ -149,10 +148,10 @@ def _asked(explained, *texts):
 @pytest.mark.parametrize(
     ("which", "texts", "target", "message"),
     [
-        ("classifier", [["a"]], ["ugly"], r"must be a label of the model's, bad, good, or empty"),
+        ("classifier", [["a"]], ["ugly"], r"must be a label of this model: bad, good; or empty"),
         ("tagger", [["a film"]], ["film"], r"where a word lies in the text, such as 10:14, .* something else"),
         ("tagger", [["a film"]], ["7:9"], r"Received a place where there is none"),
-        ("tagger", [["a film"]], ["2:6:B-LOC"], r"must be a tag of the model's, B-PER, I-PER, O"),
+        ("tagger", [["a film"]], ["2:6:B-LOC"], r"must be a tag of this model: B-PER, I-PER, O;"),
         ("reader", [["a"], ["film"]], ["4"], r"where an answer lies in the context, .* something else"),
         ("reader", [["a"], ["film"]], ["4:6"], r"Received a place where nothing is"),
     ],

@@ -121,6 +121,7 @@ class Browser:
 
     async def press(self, key: str, code: int, modifiers: int = 0):
         """Presses and releases a key; `code` is Windows's, modifiers are 1 Alt, 2 Ctrl, 4 Meta and 8 Shift."""
-        for kind in ("keyDown", "keyUp"):
+        text = {"text": "\r"} if key == "Enter" and not modifiers else {}  # without it a button is not pressed
+        for kind, more in (("keyDown", text), ("keyUp", {})):
             await self.command("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code,
-                               modifiers=modifiers)  # fmt: skip
+                               modifiers=modifiers, **more)  # fmt: skip

@@ -20,7 +20,8 @@ from bert_tf.serving.server import serve
 from bert_tf.serving.versions import State
 from tests.serving import browser
 
-PATHS = ("/", "/ui/page.css", "/ui/page.js", "/ui/answers.js")
+SCRIPTS = ("page", "answers", "elements", "explanations")
+PATHS = ("/", "/ui/page.css", *(f"/ui/{name}.js" for name in SCRIPTS))
 needs_browser = pytest.mark.skipif(not browser.PATH, reason="there is no Chromium on this machine")
 
 
@@ -33,7 +34,7 @@ def catalog(**models):
 def test_the_files_have_their_types_and_a_policy_that_keeps_them_here():
     replies = [page.pages(catalog())[path]() for path in PATHS]
     assert [(reply.status, reply.kind.partition(";")[0]) for reply in replies] == [
-        (200, f"text/{kind}") for kind in ("html", "css", "javascript", "javascript")
+        (200, f"text/{kind}") for kind in ("html", "css", *["javascript"] * len(SCRIPTS))
     ]
     for reply in replies:
         assert reply.kind.endswith("charset=utf-8")
@@ -47,7 +48,8 @@ def test_nothing_in_the_files_leads_elsewhere():
         assert not re.search(r"https?:|//[a-z]+\.|@import|@font-face|url\(", text)
         assert not re.search(r"innerHTML|outerHTML|insertAdjacent|document\.write|eval\(|\bon\w+=", text)
     named = set(re.findall(r'(?:src|href)="([^"]+)"', texts[0])) - {"data:,"}
-    assert {f"/{name}" for name in named} | {"/", "/ui/answers.js"} == set(PATHS)
+    named |= {f"ui/{name}" for text in texts for name in re.findall(r'^import .* from "\./([^"]+)";$', text, re.M)}
+    assert {f"/{name}" for name in named} | {"/"} == set(PATHS)
 
 
 def test_the_models_are_listed_with_the_versions_that_can_be_asked():

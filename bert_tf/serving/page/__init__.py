@@ -16,6 +16,8 @@ _FILES = {
     "/ui/page.css": ("page.css", "text/css"),
     "/ui/page.js": ("page.js", "text/javascript"),
     "/ui/answers.js": ("answers.js", "text/javascript"),
+    "/ui/elements.js": ("elements.js", "text/javascript"),
+    "/ui/explanations.js": ("explanations.js", "text/javascript"),
 }
 _MODELS = "/ui/models.json"
 

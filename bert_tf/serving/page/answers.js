@@ -1,11 +1,6 @@
-// What a model said of a request, as nodes of the page. Text becomes text nodes, never markup.
+// What a model said of a request, as nodes of the page.
 
-export function element(tag, attributes = {}, ...children) {
-  const node = document.createElement(tag);
-  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
-  node.append(...children);
-  return node;
-}
+import { decimal, element, percent, table } from "./elements.js";
 
 // Returns {summary, nodes} of an answer: `rows` of {output: value}, and the `texts` of the first, {input: text or texts}.
 // The outputs decide how it is shown, so that any model that gives them is shown in the same way.
@@ -124,12 +119,6 @@ function bars(rows, best, caption, format = percent) {
   return element("table", { class: "bars", "aria-label": caption }, ...body);
 }
 
-function table(rows) {
-  const line = ([name, ...cells]) =>
-    element("tr", {}, element("th", { scope: "row" }, name), ...cells.map((cell) => element("td", {}, cell)));
-  return element("table", {}, ...rows.map(line));
-}
-
 function matrix(texts, values) {
   const numbers = texts.map((_, i) => element("td", {}, `${i + 1}`));
   const rows = texts.map((text, i) => {
@@ -137,12 +126,4 @@ function matrix(texts, values) {
     return element("tr", {}, element("th", { scope: "row" }, `${i + 1}. ${text}`), ...cells);
   });
   return element("div", { class: "wide" }, element("table", {}, element("tr", {}, element("td"), ...numbers), ...rows));
-}
-
-function percent(share) {
-  return Number.isFinite(share) ? `${(100 * share).toFixed(1)} %` : "no number";
-}
-
-function decimal(value) {
-  return Number.isFinite(value) ? value.toFixed(3) : "no number";
 }

@@ -1,7 +1,10 @@
 // Asks the server that this page came from, as its other clients do: which models there are, what a model takes, and
-// what it makes of the texts in the fields. A link may hold a question: #model=films&text=A fine film.&send
+// what it makes of the texts in the fields. A link may hold a question: #model=films&text=A fine film.&send, and with
+// &explain why it is answered so.
 
-import { element, view } from "./answers.js";
+import { view } from "./answers.js";
+import { element } from "./elements.js";
+import { explains, offers } from "./explanations.js";
 
 const ORDER = ["text", "text_a", "text_b", "question", "context", "choices"]; // of fields; others follow by name
 const LINES = "Texts, one on each line: the first is compared with the others";
@@ -12,6 +15,7 @@ const [form, model, version, signature, fields, error, summary, answer] = [
 
 let models = []; // of models.json: {name, versions}
 let signatures = {}; // of the chosen version that take nothing but strings: name -> SignatureDef
+let explanations = {}; // those that say why, likewise
 let typed = {}; // input -> texts, kept while models are changed
 let latest = new AbortController(); // of what was asked last: an answer that comes after that is of no interest
 
@@ -72,8 +76,9 @@ function chooseModel(wishes) {
 
 async function chooseVersion(wishes) {
   const { metadata } = await ask(`${path()}/metadata`);
-  const offered = Object.entries(metadata.signature_def.signature_def).filter(([, each]) => takesTexts(each));
-  signatures = Object.fromEntries(offered);
+  const offered = Object.entries(metadata.signature_def.signature_def);
+  signatures = Object.fromEntries(offered.filter(([, each]) => takesTexts(each) && !explains(each)));
+  explanations = Object.fromEntries(offered.filter(([, each]) => explains(each)));
   const rank = (name) => (name === "serving_default" ? 0 : 1); // the others by name: the server has no order
   const names = Object.keys(signatures).sort((a, b) => rank(a) - rank(b) || a.localeCompare(b));
   if (!names.length) throw new Error(`${model.value} takes no texts: ask it by a program.`);
@@ -146,19 +151,54 @@ function gathered() {
   return texts;
 }
 
-async function send() {
+async function send(explain = false) {
   const chosen = signatures[signature.value];
   if (!chosen) throw new Error("There is no model to ask.");
   const texts = gathered();
   const instances = isForLines(chosen) ? Object.values(texts)[0] : [texts];
-  history.replaceState(null, "", `#${link()}`);
-  const { predictions } = await ask(`${path()}:predict`, { signature_name: signature.value, instances });
-  const outputs = Object.keys(chosen.outputs);
-  // Where there is one output, the reply leaves its name out.
-  const rows = outputs.length > 1 ? predictions : predictions.map((value) => ({ [outputs[0]]: value }));
+  const asked = link();
+  history.replaceState(null, "", `#${asked}`);
+  const rows = await predictions(signature.value, chosen, instances);
   const shown = view(rows, texts);
   summary.textContent = shown.summary;
-  answer.replaceChildren(...shown.nodes);
+  const own = isForLines(chosen) ? Object.fromEntries(Object.entries(texts).map(([name, [first]]) => [name, first])) : texts;
+  const buttons = offers(explanations, rows[0], own, explanation(own), placeFor(latest));
+  buttons.attribution?.addEventListener("click", () => history.replaceState(null, "", `#${asked}&explain`));
+  const more = element("p", { class: "offers" }, ...Object.values(buttons));
+  answer.replaceChildren(...shown.nodes, ...(more.childNodes.length ? [more] : []));
+  if (explain) buttons.attribution?.click();
+}
+
+async function predictions(name, { outputs }, instances) {
+  const { predictions: rows } = await ask(`${path()}:predict`, { signature_name: name, instances });
+  const names = Object.keys(outputs);
+  // Where there is one output, the reply leaves its name out.
+  return names.length > 1 ? rows : rows.map((value) => ({ [names[0]]: value }));
+}
+
+// Returns what asks a signature that explains.
+function explanation(texts) {
+  return async (name, more) => (await predictions(name, explanations[name], [{ ...texts, ...more }]))[0];
+}
+
+// Returns what makes a section for an explanation, in place of the same one before, of the answer that was asked by `mine`.
+function placeFor(mine) {
+  return (label) => {
+    const heading = element("h2", { tabindex: -1 }, label);
+    const section = element("section", { "aria-label": label }, heading);
+    const before = [...answer.querySelectorAll("section")].find((each) => each.getAttribute("aria-label") === label);
+    before ? before.replaceWith(section) : answer.append(section);
+    heading.focus();
+    const attempt = async (work) => {
+      section.setAttribute("aria-busy", "true");
+      error.textContent = "";
+      await work().catch((failure) => {
+        if (mine === latest) error.textContent = failure.message;
+      });
+      section.setAttribute("aria-busy", "false");
+    };
+    return [section, attempt];
+  };
 }
 
 function link() {
@@ -176,14 +216,14 @@ async function begin() {
   fill(model, models.map(({ name }) => name), wishes.get("model"));
   await chooseModel(wishes);
   fields.querySelector("textarea, input").focus();
-  if (wishes.has("send")) await send();
+  if (wishes.has("send")) await send(wishes.has("explain"));
 }
 
 const nothing = new URLSearchParams();
 model.addEventListener("change", () => attempt(() => chooseModel(nothing)));
 version.addEventListener("change", () => attempt(() => chooseVersion(nothing)));
 signature.addEventListener("change", () => attempt(async () => drawFields()));
-form.addEventListener("submit", (event) => (event.preventDefault(), attempt(send)));
+form.addEventListener("submit", (event) => (event.preventDefault(), attempt(() => send())));
 form.addEventListener("keydown", (event) => {
   if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) form.requestSubmit();
 });

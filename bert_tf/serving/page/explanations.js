@@ -1,0 +1,181 @@
+// Why a model said what it said: by the signatures that an export may have for that. They are told by their outputs, and
+// take the same texts as the answer did.
+
+import { decimal, element, percent, table } from "./elements.js";
+
+const MORE = { attribution: "target", attention: "layers" }; // output that tells a signature -> its input besides texts
+const SHOWN = { attribution: ["Which words speak for it?", words], attention: ["What looks at what?", looks] };
+// A Chinese character is a word by itself; some marks between letters part no words: "don't", "e-mail".
+const LETTER = "(?:(?!\\p{Script=Han})[\\p{L}\\p{M}\\p{N}])";
+const WORD = new RegExp(`${LETTER}+(?:['\u2019._\u00ad-]${LETTER}+)*|\\S`, "gu");
+const FEWEST = 2; // digits of a number behind its point
+
+export const explains = ({ outputs }) => "piece" in outputs && Object.keys(MORE).some((output) => output in outputs);
+
+// Returns {output: button} for each signature that explains an answer, `row`, to some texts.
+//   ask(signature, more)   what a signature says of the texts, with its input besides them
+//   place(heading)         [node, attempt]: where the explanation stands, and what does something that may go wrong
+export function offers(signatures, row, texts, ask, place) {
+  const buttons = {};
+  for (const [output, [label, show]] of Object.entries(SHOWN)) {
+    const name = Object.keys(signatures).find((each) => output in signatures[each].outputs);
+    const others = Object.keys(signatures[name]?.inputs ?? {}).filter((each) => each !== MORE[output]);
+    if (!name || others.length !== Object.keys(texts).length || !others.every((each) => each in texts)) continue;
+    const more = (value) => ask(name, { [MORE[output]]: value });
+    buttons[output] = element("button", { type: "button" }, label);
+    buttons[output].addEventListener("click", () => show(...place(label), more, row, Object.values(texts)));
+  }
+  return buttons;
+}
+
+// What can be explained of an answer: [target, name] each, the model's own first.
+function targetsOf({ label, labels, answer, start, end, entity, entity_count }) {
+  if (labels) return [label, ...labels.filter((name) => name !== label)].map((name) => [name, name]);
+  if (entity) return entity.slice(0, entity_count).map((name, i) => [`${start[i]}:${end[i]}`, name]);
+  return answer ? [[`${start}:${end}`, answer]] : [];
+}
+
+async function words(box, attempt, ask, row, texts) {
+  const targets = targetsOf(row);
+  const shown = element("div");
+  const show = (target) => attempt(async () => shown.replaceChildren(...attributions(await ask(target), texts)));
+  if (targets.length > 1) box.append(choice("Explain", targets, show));
+  box.append(shown);
+  await show(targets[0]?.[0] ?? "");
+}
+
+// What each word adds, and how far that may be trusted.
+function attributions(row, texts) {
+  const found = texts.map((text, n) => wordsOf(text, n, row));
+  const most = Math.max(...found.flat().map(({ value }) => Math.abs(value)), 0);
+  const digits = most ? Math.min(6, Math.max(FEWEST, 1 - Math.floor(Math.log10(most)))) : FEWEST;
+  const signed = (value) => {
+    const number = Number(value.toFixed(digits));
+    return `${number > 0 ? "+" : ""}${number ? value.toFixed(digits) : (0).toFixed(digits)}`;
+  };
+  const told = element("p", { class: "told" }, "Point at a word, or go to it with Tab and the arrow keys, for its pieces.");
+  const tell = ({ text, value, pieces }) => {
+    const list = pieces.map((n) => `${row.piece[n]} ${signed(row.attribution[n])}`).join(", ");
+    told.textContent = `\u201c${text}\u201d adds ${signed(value)}. Its pieces: ${list}`;
+  };
+  const paragraphs = texts.map((text, n) => marked(text, found[n], (word) => {
+    const button = chip(word.text, () => tell(word));
+    mark(button, most && word.value / most, signed(word.value));
+    return button;
+  }));
+  return [
+    element("p", {}, "Explained: ", element("strong", {}, row.target || "(nothing)"), ". The number below a word is what it adds " +
+      "to the score. A full line: it speaks for it; a dotted one: against it. What has no number was not read."),
+    arrows(element("div", { role: "group", "aria-label": "Words" }, ...paragraphs)),
+    told,
+    table([
+      ["Score (logit)", decimal(row.score)],
+      ["Score of the text without words", decimal(row.baseline_score)],
+      ["Difference, which the words make up", decimal(row.score - row.baseline_score)],
+      ["Completeness gap: what the sum of all words misses of it", Number.isFinite(row.gap) ? percent(row.gap) : "no difference"],
+      ["Steps of the integral", `${row.steps}`],
+    ]),
+  ];
+}
+
+// The words of a text that have pieces, in its order: {text, start, end, value, pieces}.
+function wordsOf(text, of, { start, of_text, attribution }) {
+  const own = start.map((_, n) => n).filter((n) => of_text[n] === of);
+  const found = [];
+  let [behind, at] = [0, 0]; // in UTF-16 units, which JavaScript counts, and in code points, which offsets count
+  for (const match of text.matchAll(WORD)) {
+    const begin = at + Array.from(text.slice(behind, match.index)).length;
+    behind = match.index + match[0].length;
+    at = begin + Array.from(match[0]).length;
+    const [first, limit] = [begin, at];
+    const pieces = own.filter((n) => start[n] >= first && start[n] < limit);
+    const value = pieces.reduce((sum, n) => sum + attribution[n], 0);
+    if (pieces.length) found.push({ text: match[0], start: begin, end: at, value, pieces });
+  }
+  return found;
+}
+
+// A text as it is, with its words as `make` makes them.
+function marked(text, parts, make) {
+  const points = Array.from(text);
+  const node = element("p", { class: "words" });
+  let from = 0;
+  for (const part of parts) {
+    node.append(points.slice(from, part.start).join(""), make(part));
+    from = part.end;
+  }
+  node.append(points.slice(from).join(""));
+  return node;
+}
+
+async function looks(box, attempt, ask) {
+  const layer = element("input", { type: "number", value: -1, step: 1 });
+  const head = element("select");
+  const shown = element("div");
+  let found;
+  const draw = () => shown.replaceChildren(...weights(found, Number(head.value)));
+  const show = () => attempt(async () => {
+    found = await ask([Math.trunc(Number(layer.value))]);
+    const names = ["all, their mean", ...found.attention[0].map((_, n) => `${n}`)];
+    const chosen = head.value || "-1";
+    head.replaceChildren(...names.map((name, n) => element("option", { value: n - 1 }, name)));
+    head.value = chosen;
+    draw();
+  });
+  layer.addEventListener("change", show);
+  head.addEventListener("change", draw);
+  const fields = [element("label", {}, "Layer, from 0; -1 is the last ", layer), element("label", {}, "Head ", head)];
+  box.append(element("div", { class: "choices" }, ...fields), shown);
+  await show();
+}
+
+// What a piece looks at, shares of 100 below all pieces; another is chosen by pointing at it, or by keyboard.
+function weights({ piece, attention: [heads] }, head) {
+  const there = piece.map((_, n) => n).filter((n) => piece[n] !== "");
+  const of = (from, to) => (head < 0 ? heads.reduce((sum, each) => sum + each[from][to], 0) / heads.length : heads[head][from][to]);
+  const told = element("p", { class: "told", role: "status" });
+  const look = (from) => {
+    const shares = there.map((to) => of(from, to));
+    const most = Math.max(...shares);
+    chips.forEach((each, n) => mark(each, most && shares[n] / most, (100 * shares[n]).toFixed(0), there[n] === from));
+    told.textContent = `${piece[from]} looks at these, in percent`;
+  };
+  const chips = there.map((n) => chip(piece[n], () => look(n)));
+  look(there[0]);
+  return [arrows(element("p", { class: "words", role: "group", "aria-label": "Pieces" }, ...chips)), told];
+}
+
+function chip(text, chosen) {
+  const button = element("button", { type: "button", tabindex: -1 }, element("span", {}, text), element("small"));
+  for (const event of ["focus", "mouseenter"]) button.addEventListener(event, chosen);
+  return button;
+}
+
+// Shows a share, -1 to 1 of the greatest, and its number with a chip.
+function mark(button, share, number, own = false) {
+  button.className = ["word", ...(share < 0 ? ["below"] : []), ...(own ? ["own"] : [])].join(" ");
+  button.style.setProperty("--share", Math.abs(share));
+  button.lastChild.textContent = number;
+}
+
+// Lets arrow keys, Home and End move among the buttons of a box; Tab goes past all of them.
+function arrows(box) {
+  const all = [...box.querySelectorAll("button")];
+  if (all.length) all[0].tabIndex = 0;
+  box.addEventListener("focusin", ({ target }) => all.forEach((each) => (each.tabIndex = each === target ? 0 : -1)));
+  box.addEventListener("keydown", (event) => {
+    const at = all.indexOf(event.target);
+    const to = { ArrowRight: at + 1, ArrowDown: at + 1, ArrowLeft: at - 1, ArrowUp: at - 1, Home: 0, End: all.length - 1 };
+    const next = all[to[event.key]];
+    if (at < 0 || !next || event.ctrlKey || event.altKey || event.metaKey) return;
+    event.preventDefault();
+    next.focus();
+  });
+  return box;
+}
+
+function choice(label, rows, change) {
+  const select = element("select", {}, ...rows.map(([value, name]) => element("option", { value }, name)));
+  select.addEventListener("change", () => change(select.value));
+  return element("label", {}, `${label} `, select);
+}
