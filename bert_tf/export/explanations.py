@@ -14,11 +14,34 @@ from typing import Any
 
 import tensorflow as tf
 
-from bert_tf.inspect.choices import head_in
+from bert_tf.inspect.choices import check_task, head_in
 from bert_tf.inspect.exported import attention_in_graph, attributions_in_graph, encoder_in
 from bert_tf.names import EXPLANATIONS
 
 ATTENTION, ATTRIBUTIONS = EXPLANATIONS
+
+
+def check(kinds: Sequence[str], task: Any, dtype: str):
+    """Raises ValueError where an export cannot explain itself so, as far as that is seen before there is a model.
+
+    Args:
+        kinds: some of `names.EXPLANATIONS`.
+        task: a `FineTuned`.
+        dtype: of the export's weights and computation.
+    """
+    if kinds and task.list_inputs:
+        raise ValueError(
+            "`export_explanations` must come with a model that reads an example in one row. Received one for "
+            f"{task.name}, whose examples have several; leave it out."
+        )
+    if ATTRIBUTIONS not in kinds:
+        return
+    check_task(task)
+    if dtype != "float32":
+        raise ValueError(
+            "`export_explanations=attributions` must come with `export_dtype=float32`: a sum of gradients in "
+            f"{dtype} explains no score. Received {dtype}; change one of the two."
+        )
 
 
 def explaining(
@@ -33,40 +56,25 @@ def explaining(
     Raises:
         ValueError: the model cannot be explained so.
     """
+    if not kinds:
+        return dict
+    encoder = encoder_in(model)
+    check(kinds, task, encoder.compute_dtype)
     texts = [tf.TensorSpec([None], tf.string, name=name) for name in text_inputs]
     offered = {}
     if ATTENTION in kinds:
-        offered[ATTENTION] = _attention(task, model, tokenizer, texts, max_seq_length)
+
+        def attention(*inputs):
+            *texts, layers = inputs
+            return attention_in_graph(encoder, tokenizer, texts, layers, max_seq_length)
+
+        offered[ATTENTION] = attention, [*texts, tf.TensorSpec([None, None], tf.int32, name="layers")]
     if ATTRIBUTIONS in kinds:
-        offered[ATTRIBUTIONS] = _attributions(task, model, tokenizer, texts, max_seq_length)
+        head = head_in(model, task)
+
+        def attributions(*inputs):
+            *texts, target = inputs
+            return attributions_in_graph(encoder, head, tokenizer, task.read, texts, target, max_seq_length)
+
+        offered[ATTRIBUTIONS] = attributions, [*texts, tf.TensorSpec([None], tf.string, name="target")]
     return lambda: offered
-
-
-def _attention(task, model, tokenizer, texts, max_seq_length):
-    if task.list_inputs:
-        raise ValueError(
-            "`export_explanations=attention` must come with a model that reads an example in one row. Received one for "
-            f"{task.name}, whose examples have several; leave it out."
-        )
-    encoder = encoder_in(model)
-
-    def attention(*inputs):
-        *texts, layers = inputs
-        return attention_in_graph(encoder, tokenizer, texts, layers, max_seq_length)
-
-    return attention, [*texts, tf.TensorSpec([None, None], tf.int32, name="layers")]
-
-
-def _attributions(task, model, tokenizer, texts, max_seq_length):
-    head, encoder = head_in(model, task), encoder_in(model)
-    if encoder.compute_dtype != "float32":
-        raise ValueError(
-            "`export_explanations=attributions` must come with `export_dtype=float32`: a sum of gradients in "
-            f"{encoder.compute_dtype} explains no score. Received {encoder.compute_dtype}; change one of the two."
-        )
-
-    def attributions(*inputs):
-        *texts, target = inputs
-        return attributions_in_graph(encoder, head, tokenizer, task.read, texts, target, max_seq_length)
-
-    return attributions, [*texts, tf.TensorSpec([None], tf.string, name="target")]

@@ -43,8 +43,7 @@ class OfTexts:
         self.head, self.labels = head, list(labels)
 
     def logits(self, outputs) -> tf.Tensor:
-        """Returns what the head makes of the encoder's outputs, float32 [w, L]; [w, S, L] of pieces, [w, S, 2] of spans.
-        """
+        """Returns what the head makes of the encoder's outputs, float32 [w, L]; pieces: [w, S, L], spans: [w, S, 2]."""
         return self.head(outputs["pooled_output"])
 
     def choose(self, logits: tf.Tensor, origin: Any, target: tf.Tensor) -> Choice:
@@ -152,27 +151,38 @@ class OfSpans:
         return Choice(text, best, parts, tf.ones_like(best, tf.bool))
 
 
+def check_task(task: Any):
+    """Raises ValueError where the models of a task have no score to explain, as far as that is seen without one."""
+    if task.list_inputs or task.recipe is not None or getattr(task, "lstm_units", None):
+        raise _without_head(task)
+    if task.has_windows:
+        raise ValueError(
+            "`export_explanations=attributions` must come with a model whose answer is of one row. Received one that "
+            "averages over the windows of a text; leave attributions out, or train with `long_text=truncate`."
+        )
+
+
+def _without_head(task):
+    return ValueError(
+        "`export_explanations=attributions` must come with a model that has a head for labels, tags or answers, "
+        f"and nothing between it and the encoder. Received one for {task.name} without; leave attributions out."
+    )
+
+
 def head_in(model: Any, task: Any) -> OfTexts | OfPieces | OfSpans:
     """Returns what the head of a task's model says.
 
     Args:
         model: functional, an `Encoder` and a head.
-        task: see `tasks/protocols.Served`.
+        task: see `tasks/task.FineTuned`.
 
     Raises:
         ValueError: there is no head on the encoder whose score can be explained.
     """
+    check_task(task)
     heads = [layer for layer in model.layers if isinstance(layer, ClassificationHead | QuestionAnsweringHead)]
-    if len(heads) != 1 or task.list_inputs:
-        raise ValueError(
-            "`export_explanations=attributions` must come with a model that has a head for labels, tags or answers, "
-            f"and nothing between it and the encoder. Received one for {task.name} without; leave attributions out."
-        )
-    if len(model.input["input_ids"].shape) > 2:
-        raise ValueError(
-            "`export_explanations=attributions` must come with a model whose answer is of one row. Received one that "
-            "averages over the windows of a text; leave attributions out, or train with `long_text=truncate`."
-        )
+    if len(heads) != 1:
+        raise _without_head(task)
     if isinstance(heads[0], QuestionAnsweringHead):
         return OfSpans(heads[0], task.max_answer_length)
     labels = task.labels or list(map(str, range(heads[0].num_labels)))

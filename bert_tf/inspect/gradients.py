@@ -80,7 +80,7 @@ def _integral(score, vectors, baseline, nodes, shares):
     first = tf.constant(0), tf.zeros_like(way[0], tf.float64)
     _, total = tf.while_loop(lambda start, total: start < steps, add, first, parallel_iterations=1)
     values = total * tf.cast(way[0], tf.float64)
-    ends = [score(each)[0] for each in (vectors, baseline)]
+    ends = tf.unstack(score(tf.concat([vectors, baseline], 0)), 2)
     difference = tf.cast(ends[0] - ends[1], tf.float64)
     missing = tf.abs(tf.reduce_sum(values) - difference)
     gap = tf.where(missing > 0, missing / tf.abs(difference), 0.0)  # infinite where there is no difference

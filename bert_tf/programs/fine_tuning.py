@@ -5,6 +5,7 @@ import os
 from typing import Any
 
 from bert_tf.evaluation.results import write_results
+from bert_tf.export.explanations import check as check_explanations
 from bert_tf.export.trained import export_trained
 from bert_tf.lora import Lora
 from bert_tf.model_files import Description, save_description
@@ -59,6 +60,8 @@ def run_task(kind: type[FineTuned], settings: Settings):
     data = kind.read_data(settings, _kinds(settings), trained)
     checks = DataChecks(kind, data, settings)
     task = kind.create(model, data, settings, before, use_xla)
+    if settings.do_export:
+        check_explanations(settings.export_explanations, task, settings.export_dtype)  # before the long work
     as_asked = TrainedTask(task, data.text_inputs, settings.max_seq_length)
     as_trained = dataclasses.replace(trained, task=task) if trained else as_asked
     rows = {

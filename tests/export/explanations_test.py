@@ -94,6 +94,10 @@ def test_over_grpc(server, seen):
         why = client.predict({"text": TEXTS, "target": ["", ""]}, "attributions")
         looked = client.predict({"text": TEXTS, "layers": np.array([[0], [-1]], np.int32)}, "attention")
         check(seen, why, looked)
+        other = {"good": "bad", "bad": "good"}[seen[0][0].target]
+        named = client.predict({"text": TEXTS, "target": [other, ""]}, "attributions")
+        assert [_text(name) for name in named["target"]] == [other, seen[0][1].target]
+        np.testing.assert_allclose(named["attribution"][1], why["attribution"][1], atol=1e-6)
         with pytest.raises(ValueError, match="`target` must be a label of this model: bad, good; or empty"):
             client.predict({"text": TEXTS, "target": ["", "ugly"]}, "attributions")
         with pytest.raises(ValueError, match="`layers` must be from 0 to 0, or from -1, the last, to -1"):
@@ -142,6 +146,6 @@ def test_other_tasks(tmp_path, name):
 )
 def test_what_cannot_be_explained(tmp_path, name, kinds, dtype, message):
     write_trained(tmp_path, name)
-    with pytest.raises(ValueError, match=f"must come with {message}"):
+    with pytest.raises(ValueError, match=f"`export_explanations.* must come with {message}"):
         export_trained(str(tmp_path), str(tmp_path / "out"), dtype, explanations=kinds)
     assert not (tmp_path / "out").exists()

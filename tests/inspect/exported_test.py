@@ -77,6 +77,7 @@ def check(got, k, why):
         assert got[name][k] == pytest.approx(getattr(why, name), abs=1e-5)
 
 
+@pytest.mark.slow
 def test_labels(classifier):
     got = classifier.explain(TEXTS)
     for k, why in enumerate(inspect.attributions(classifier.bert, TEXTS)):
@@ -108,6 +109,7 @@ def test_tags(tagger):
     check(named, 0, inspect.attributions(tagger.bert, texts[:1], [(1, "B-PER")])[0])
 
 
+@pytest.mark.slow
 def test_tags_beyond_the_first_row(tagger):
     text = "the film is good " * 8 + "people"
     assert len(text) == 142
@@ -132,6 +134,7 @@ def test_answers(reader):
     assert none["target"].tolist() == [b""] and np.isfinite(none["gap"]).all()
 
 
+@pytest.mark.slow
 def test_an_answer_beyond_the_first_row(reader):
     context = "the film is good " * 8 + "people"
     got = reader.explain(["is it"], [context], target=["136:142"])

@@ -85,7 +85,8 @@ def test_words_by_keyboard(films):
     with Client(f"localhost:{films.port}", "tiny") as client:
         answer = client.predict({"text": [TEXT], "target": [""]}, "attributions")
     assert seen["offered"] == ["Which words speak for it?", "What looks at what?"]
-    assert [word for word, _ in seen["words"]] == "😀 The films , a < b > good < / b >".split()  # the rest was cut
+    read = ["😀", "The", "films", ",", "a", "<", "b", ">", "good", "<", "/", "b", ">"]  # the rest was cut
+    assert [word for word, _ in seen["words"]] == read
     assert seen["text"].endswith(" story")
     starts = [TEXT.index("films"), TEXT.index("films") + 4]
     values = answer["attribution"][0]
