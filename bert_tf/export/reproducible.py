@@ -8,6 +8,7 @@ from tensorflow.core.protobuf import fingerprint_pb2, saved_model_pb2
 from tensorflow.python.saved_model.pywrap_saved_model import fingerprinting
 
 _NUMBER = re.compile(r"_(\d+)$")
+_UNUSED = re.compile(r"_\d+(___redundant_placeholder\d+)$")  # what a loop's condition is given and does not read
 _OWN_GRADIENT = b"CustomGradient-"  # of tf.custom_gradient, whose function an export does not have
 
 
@@ -19,6 +20,7 @@ def renumber_functions(saved: saved_model_pb2.SavedModel):
         _rename_in_nodes(graph.graph_def.node, names)
         for function in library.function:
             function.signature.name = names[function.signature.name]
+            _rename_unused(function.signature.input_arg)
             _rename_in_nodes(function.node_def, names)
             _rename_in_attributes(function.attr, names)
             _number_captures(function.arg_attr)
@@ -78,6 +80,12 @@ def _rename_in_attributes(attributes, names):
         elif kind == "list":
             for function in value.list.func:
                 function.name = names[function.name]
+
+
+def _rename_unused(arguments):
+    """Takes a function's number out of the names of arguments that no node of it reads."""
+    for argument in arguments:
+        argument.name = _UNUSED.sub(r"\1", argument.name)
 
 
 def _number_captures(arguments):

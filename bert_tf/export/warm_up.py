@@ -23,7 +23,7 @@ Requests = list[tuple[str, dict[str, tf.Tensor]]]  # signature and {input: tenso
 def sample_requests(served: ServedModel) -> Requests:
     """Returns requests for every signature of the model, the shortest first.
 
-    One that explains is asked about the short example alone: it computes what a hundred answers do.
+    One that explains is asked about the short example alone: it may compute what fifty answers do.
     """
     names = served.text_inputs, served.task.list_inputs
     sizes = ((1, None), (_SEVERAL, None), (1, served.max_seq_length))

@@ -1,13 +1,14 @@
 """An export that explains itself: in plain TensorFlow, and served over REST and gRPC."""
 
 import json
-import os
+import pathlib
 import urllib.error
 import urllib.request
 
 import numpy as np
 import pytest
 import tensorflow as tf
+from tensorflow.core.protobuf import saved_model_pb2
 
 import bert_tf
 from bert_tf.export.trained import export_trained
@@ -32,7 +33,7 @@ def directory(tmp_path_factory):
 @pytest.fixture(scope="module")
 def explained(directory):
     """Its export."""
-    return export_trained(directory, explanations=KINDS)
+    return pathlib.Path(export_trained(directory, explanations=KINDS))
 
 
 @pytest.fixture(scope="module")
@@ -66,6 +67,8 @@ def _text(value):
 def test_in_plain_tensorflow(explained, seen):
     signatures = tf.saved_model.load(explained).signatures
     assert list(signatures) == ["serving_default", "ids", "classify", "attention", "attributions"]
+    graph = saved_model_pb2.SavedModel.FromString((explained / "saved_model.pb").read_bytes()).meta_graphs[0].graph_def
+    assert not any(each.attr["_XlaMustCompile"].b for each in graph.library.function)  # servers would refuse them
     asked = {"text": tf.constant(TEXTS)}
     answers = (signatures["attributions"](**asked, target=tf.constant(["", ""])),
                signatures["attention"](**asked, layers=tf.constant([[-1], [0]])))  # fmt: skip
@@ -73,9 +76,17 @@ def test_in_plain_tensorflow(explained, seen):
 
 
 @pytest.mark.slow
+def test_the_same_bytes_again(directory, explained, tmp_path):
+    again = pathlib.Path(export_trained(directory, str(tmp_path), explanations=KINDS))
+    files = [path for path in again.rglob("*") if path.is_file()]
+    differing = [path.name for path in files if path.read_bytes() != (explained / path.relative_to(again)).read_bytes()]
+    assert len(files) >= 8 and not differing
+
+
+@pytest.mark.slow
 def test_what_it_brings_along(explained):
-    model = open_export(explained)
-    goldens = golden.read_goldens(explained)
+    model = open_export(str(explained))
+    goldens = golden.read_goldens(str(explained))
     assert [each.signature for each in goldens].count("attributions") == 1
     verdicts = verification.judge(goldens, verification.local_answer(model), 1e-4)
     model.close()
@@ -85,7 +96,7 @@ def test_what_it_brings_along(explained):
 
 @pytest.fixture(scope="module")
 def server(explained):
-    with serve(os.path.dirname(explained), "films", poll_seconds=0) as server:
+    with serve(str(explained.parent), "films", poll_seconds=0) as server:
         yield server
 
 
