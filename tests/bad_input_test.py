@@ -121,6 +121,14 @@ BAD = {
         _but("--max_seq_length=64"),
         r"--max_seq_length must be at most max_position_embeddings of the checkpoint, 32\. Received: 64\.",
     ),
+    "an explanation of what is no one row's answer": (
+        [*TRAIN, "--long_text=window", "--do_export", "--export_explanations=attributions"],
+        r"--export_explanations=attributions must come with a model whose answer is of one row\. Received one that",
+    ),
+    "an explanation in bfloat16": (
+        [*TRAIN, "--do_export", "--export_explanations=attention,attributions", "--export_dtype=bfloat16"],
+        r"--export_explanations=attributions must come with --export_dtype=float32: ",
+    ),
     "a separator of labels that are one": (
         [*TRAIN, "--label_separator=;"], r"--label_separator must come with --problem_type=multi_label",
     ),
