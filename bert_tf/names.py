@@ -24,6 +24,7 @@ LAYERS = (
 )  # fmt: skip
 POOLINGS = ("cls", "mean", "max", "mean_max", "mean_sqrt_len", "weighted_mean", "last_token")
 EXPORT_DTYPES = ("float32", "bfloat16")
+EXPORTS_FOR = ("portable", "cpu")
 PREDICTION_ORDERS = ("file", "errors")
 
 # Beside a SavedModel, in assets.extra: requests and what the model answered when it was exported.

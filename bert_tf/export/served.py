@@ -2,6 +2,9 @@
 
 import tensorflow as tf
 
+from bert_tf import names
+from bert_tf.export import processors
+
 CLASSIFY, REGRESS = "tensorflow/serving/classify", "tensorflow/serving/regress"
 
 
@@ -23,9 +26,15 @@ class ServedModel(tf.Module):
         text_inputs: names of the texts that an example has, such as ("text",) or ("text_a", "text_b").
         max_seq_length: longest row.
         blank: what a text must hold for the model to answer, such as the mask of one that fills in blanks; "": nothing.
+        export_for: one of `names.EXPORTS_FOR`.
+
+    Attributes:
+        weight_specs: shape and dtype of each weight.
     """
 
-    def __init__(self, task, model, tokenizer, text_inputs, max_seq_length, blank=""):
+    def __init__(
+        self, task, model, tokenizer, text_inputs, max_seq_length, blank="", export_for=names.EXPORTS_FOR[0]
+    ):
         super().__init__(name="served")
         model = task.for_serving(model)
         self.task = task
@@ -37,8 +46,18 @@ class ServedModel(tf.Module):
         # (keras#23553), with signatures of its own.
         self.forward = lambda features: model({name: features[name] for name in task.features}, training=False)
         self.ids_specs = [tf.TensorSpec(model.input[n].shape, model.input[n].dtype, name=n) for n in task.features]
+        self.weight_specs = [tf.TensorSpec(variable.shape, variable.dtype) for variable in model.variables]
         self.weights = [variable.value for variable in model.variables]
+        self.export_for = export_for
+        if export_for == "cpu":
+            self._suit_processors()
         self.vocab = tf.saved_model.Asset(tokenizer.vocab_file)
+
+    def _suit_processors(self):
+        self.forward = processors.with_few_kernels(self.forward)
+        if processors.gain_as_constants(self.weight_specs):
+            self.forward = processors.with_constants(self.forward, self.ids_specs, self.weight_specs)
+            self.weights = []
 
     def signatures(self) -> dict[str, tf.types.experimental.ConcreteFunction]:
         """Returns {name: traced function}, the default one first."""

@@ -5,6 +5,7 @@ import os
 import keras
 from absl import logging
 
+from bert_tf import names
 from bert_tf.checkpoints import convert, heads, shapes
 from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.export.run_facts import read_run
@@ -16,7 +17,11 @@ from bert_tf.tasks.task import TrainedTask
 
 
 def export_trained(
-    directory: str, export_dir: str | None = None, dtype: str = "float32", trained: TrainedTask | None = None
+    directory: str,
+    export_dir: str | None = None,
+    dtype: str = "float32",
+    export_for: str = names.EXPORTS_FOR[0],
+    trained: TrainedTask | None = None,
 ) -> str:
     """Exports the trained model in `directory` as the next version below `export_dir`, and returns its path.
 
@@ -24,6 +29,7 @@ def export_trained(
         directory: what a program's output_dir holds after training, or a sentence-transformers directory.
         export_dir: the model's directory as a server knows it; by default `export` in `directory`.
         dtype: of weights and computation; probabilities are float32 in any case. bfloat16 halves the size.
+        export_for: one of `names.EXPORTS_FOR`; "cpu" makes the weights constants of the graph.
         trained: its task; None: what task.json, or modules.json, says.
 
     Raises:
@@ -36,7 +42,8 @@ def export_trained(
     shapes.check(checkpoint, task.config)
     model = build_with(dtype, task)
     report = convert.load(checkpoint, model.variables, excuse=heads.unused(task))
-    served = ServedModel(task, model, description.tokenizer, trained.text_inputs, trained.max_seq_length)
+    texts, longest = trained.text_inputs, trained.max_seq_length
+    served = ServedModel(task, model, description.tokenizer, texts, longest, export_for=export_for)
     facts = read_run(directory, report.path)
     path = export(served, export_dir or os.path.join(directory, "export"), trained.task.to_dict(), facts)
     logging.info("Exported %s as %s", report.path, path)

@@ -22,12 +22,16 @@ def main(settings):
         raise ValueError("--default_seq_length must come with --hub. Received it without.")
     from bert_tf.export.trained import export_trained
 
-    export_trained(settings.model, settings.export_dir, settings.export_dtype)
+    export_trained(settings.model, settings.export_dir, settings.export_dtype, settings.export_for)
 
 
 def _export_hub(settings):
-    if "export_dtype" in settings.given:
-        raise ValueError("--export_dtype must be left out with --hub: weights to be trained further are float32.")
+    for name in ("export_dtype", "export_for"):
+        if name in settings.given:
+            raise ValueError(
+                f"--{name} must be left out with --hub: weights that can be trained further are float32 variables. "
+                f"Received {settings.get(name)!r}."
+            )
     from bert_tf.hub.export import export_hub
 
     for path in export_hub(settings.model, settings.export_dir, settings.default_seq_length):

@@ -87,7 +87,8 @@ def run_task(kind: type[FineTuned], settings: Settings):
             run.score_and_answer()
     save_formats(settings, strategy)
     if settings.do_export and is_chief(strategy):
-        export_trained(settings.output_dir, settings.export_dir, settings.export_dtype, as_trained)
+        how = settings.export_dtype, settings.export_for
+        export_trained(settings.output_dir, settings.export_dir, *how, as_trained)
     if settings.do_train and is_chief(strategy):
         tell_next_of_task(settings, job.global_step)
 

@@ -32,6 +32,7 @@ def program(checkpoint, tmp_path_factory):
         "long": [*common, elsewhere, "--default_seq_length=33"],
         "used": [*common, f"--export_dir={folder}/used"],
         "half": [*common, elsewhere, "--export_dtype=bfloat16"],
+        "frozen": [*common, elsewhere, "--export_for=cpu"],
         "alone": [common[0], elsewhere, "--default_seq_length=8"],
     }
     return folder, dict(zip(cases, scripts.run_programs("export", cases.values()), strict=True))
@@ -240,4 +241,5 @@ def test_the_program_refuses_what_it_cannot_do(program):
     assert "--default_seq_length must be from 3, the special pieces of a pair, to 32" in told["long"]
     assert "--export_dir must not be there yet" in told["used"]
     assert "--export_dtype must be left out with --hub" in told["half"]
+    assert "--export_for must be left out with --hub" in told["frozen"]
     assert "--default_seq_length must come with --hub" in told["alone"]
