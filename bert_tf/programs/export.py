@@ -10,6 +10,7 @@ The second writes bert_hub/preprocessor and bert_hub/encoder: docs/hub.md.
 
 from bert_tf.flags.hub import HUB
 from bert_tf.flags.model import EXPORT_ALONE
+from bert_tf.programs.ending import tell_next_of_export
 
 FLAGS = (*EXPORT_ALONE, *HUB)
 
@@ -23,6 +24,7 @@ def main(settings):
     from bert_tf.export.trained import export_trained
 
     export_trained(settings.model, settings.export_dir, settings.export_dtype, settings.export_for)
+    tell_next_of_export(settings)
 
 
 def _export_hub(settings):
