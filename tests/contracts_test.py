@@ -64,7 +64,7 @@ MAY_IMPORT = {
     "tasks": {"analysis", "data", "modeling", "evaluation", "tokenization"},
     # The loop feeds on the batches of data.dataset, compares scores, and opens modeling.layers.seed_scope.
     "training": {"checkpoints", "data", "evaluation", "modeling"},
-    "export": {"checkpoints", "evaluation", "inspect", "tasks", "training", "model_files"},
+    "export": {"checkpoints", "evaluation", "inspect", "modeling", "tasks", "training", "model_files"},
     "hub": {"checkpoints", "data", "export", "model_files", "modeling", "tokenization"},
     "conversion": {"checkpoints", "model_files", "modeling", "tasks"},
     "serving": set(),  # any SavedModel: neither modeling nor training
@@ -107,6 +107,7 @@ FINER = {
     ("glue", "tasks"): {"bert_tf.tasks.classification.problems"},
     ("export", "evaluation"): {"bert_tf.evaluation.results"},
     ("export", "inspect"): {"bert_tf.inspect.choices", "bert_tf.inspect.exported"},
+    ("export", "modeling"): {"bert_tf.modeling.numerics"},
     ("export", "training"): {"bert_tf.training.history"},  # what the model card says of a run
     ("training", "data"): {"bert_tf.data.dataset"},
     ("training", "modeling"): {"bert_tf.modeling.layers"},
@@ -327,7 +328,7 @@ OUR_FLAGS = {
     "gradient_accumulation_steps": 1, "rematerialize": False, "keep_checkpoints": 5, "overwrite_output_dir": False,
     "bucket_by_length": True, "train_file": None, "eval_file": None, "predict_file": None, "header": True,
     "text_column": ["text"], "label_column": "label", "keep_best": None, "do_export": False, "export_dir": None,
-    "export_dtype": "float32", "export_explanations": [], "save_format": [],
+    "export_dtype": "float32", "export_for": "portable", "export_explanations": [], "save_format": [],
     "worker_hosts": [], "task_index": None, "xnli_language": None, "freeze_layers": "0",
     "layerwise_lr_decay": 1.0, "unfreeze_epochs": 0.0, "reinit_layers": 0, "lora_rank": 0, "lora_alpha": None,
     "lora_targets": ["query", "value"], "problem_type": "single_label",
@@ -356,7 +357,8 @@ OUR_SQUAD_FLAGS = {
     "precision": "float32", "use_xla": "auto", "distribution_strategy": "default", "seed": 0, "deterministic": False,
     "gradient_accumulation_steps": 1, "rematerialize": False, "keep_checkpoints": 5, "overwrite_output_dir": False,
     "bucket_by_length": True, "do_eval": False, "eval_file": None, "eval_batch_size": 8, "do_export": False,
-    "export_dir": None, "export_dtype": "float32", "export_explanations": [], "save_format": [],
+    "export_dir": None, "export_dtype": "float32", "export_for": "portable", "export_explanations": [],
+    "save_format": [],
     "worker_hosts": [], "task_index": None, "freeze_layers": "0",
     "layerwise_lr_decay": 1.0, "unfreeze_epochs": 0.0, "reinit_layers": 0, "lora_rank": 0, "lora_alpha": None,
     "lora_targets": ["query", "value"], "bucket_batches": 50, "lstm_units": None, "strict_data": False,

@@ -9,6 +9,7 @@ import tensorflow as tf
 from tensorflow.core.protobuf import meta_graph_pb2
 
 import bert_tf
+from bert_tf.export.processors import size_of
 from bert_tf.export.run_facts import RunFacts
 from bert_tf.export.served import ServedModel
 
@@ -59,7 +60,7 @@ def _limits(served):
 
 
 def _model(served, options, facts):
-    config, tokenizer, weights = served.task.config, served.tokenizer, served.weights
+    config, tokenizer, weights = served.task.config, served.tokenizer, served.weight_specs
     yield "task", served.task.name
     yield from _options(options, facts)
     yield "texts of an example", ", ".join(served.text_inputs)
@@ -70,7 +71,8 @@ def _model(served, options, facts):
     yield "vocabulary", f"{len(tokenizer.vocab):,} pieces in {os.path.basename(tokenizer.vocab_file)}"
     yield "numbers", ", ".join(sorted({weight.dtype.name for weight in weights}))
     yield "weights", f"{sum(weight.shape.num_elements() for weight in weights):,}"
-    yield "size of the weights", f"{sum(w.shape.num_elements() * w.dtype.size for w in weights) / 2**20:,.1f} MiB"
+    yield "size of the weights", f"{size_of(weights) / 2**20:,.1f} MiB"
+    yield "exported for", served.export_for
 
 
 def _options(options, facts):

@@ -2,7 +2,9 @@
 
 import tensorflow as tf
 
+from bert_tf.export import processors
 from bert_tf.export.explanations import explaining
+from bert_tf.export.form import DEFAULT
 
 CLASSIFY, REGRESS = "tensorflow/serving/classify", "tensorflow/serving/regress"
 
@@ -26,13 +28,16 @@ class ServedModel(tf.Module):
         text_inputs: names of the texts that an example has, such as ("text",) or ("text_a", "text_b").
         max_seq_length: longest row.
         blank: what a text must hold for the model to answer, such as the mask of one that fills in blanks; "": nothing.
-        explanations: which of `names.EXPLANATIONS` are signatures too.
+        form: how it is exported; the model has its dtype.
+
+    Attributes:
+        weight_specs: shape and dtype of each weight.
 
     Raises:
-        ValueError: the model cannot be explained so.
+        ValueError: the model cannot be exported so.
     """
 
-    def __init__(self, task, model, tokenizer, text_inputs, max_seq_length, blank="", explanations=()):
+    def __init__(self, task, model, tokenizer, text_inputs, max_seq_length, blank="", form=DEFAULT):
         super().__init__(name="served")
         model = task.for_serving(model)
         self.task = task
@@ -44,10 +49,20 @@ class ServedModel(tf.Module):
         # (keras#23553), with signatures of its own.
         self.forward = lambda features: model({name: features[name] for name in task.features}, training=False)
         self.ids_specs = [tf.TensorSpec(model.input[n].shape, model.input[n].dtype, name=n) for n in task.features]
+        self.weight_specs = [tf.TensorSpec(variable.shape, variable.dtype) for variable in model.variables]
         self.weights = [variable.value for variable in model.variables]
+        self.export_for = form.export_for
+        if form.export_for == "cpu":
+            self._suit_processors()
         self.vocab = tf.saved_model.Asset(tokenizer.vocab_file)
         # A function, which an export does not hold as it would a dict.
-        self.explaining = explaining(explanations, task, model, tokenizer, self.text_inputs, max_seq_length)
+        self.explaining = explaining(form.explanations, task, model, tokenizer, self.text_inputs, max_seq_length)
+
+    def _suit_processors(self):
+        self.forward = processors.with_few_kernels(self.forward)
+        if processors.gain_as_constants(self.weight_specs):
+            self.forward = processors.with_constants(self.forward, self.ids_specs, self.weight_specs)
+            self.weights = []
 
     def signatures(self) -> dict[str, tf.types.experimental.ConcreteFunction]:
         """Returns {name: traced function}, the default one first."""

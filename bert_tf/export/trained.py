@@ -1,13 +1,13 @@
 """From a directory that a script trained into to a version that a server takes."""
 
 import os
-from collections.abc import Sequence
 
 import keras
 from absl import logging
 
 from bert_tf.checkpoints import convert, heads, shapes
 from bert_tf.checkpoints.readers import open_checkpoint
+from bert_tf.export.form import DEFAULT, Form
 from bert_tf.export.run_facts import read_run
 from bert_tf.export.saved_model import export
 from bert_tf.export.served import ServedModel
@@ -19,18 +19,16 @@ from bert_tf.tasks.task import TrainedTask
 def export_trained(
     directory: str,
     export_dir: str | None = None,
-    dtype: str = "float32",
+    form: Form = DEFAULT,
     trained: TrainedTask | None = None,
-    explanations: Sequence[str] = (),
 ) -> str:
     """Exports the trained model in `directory` as the next version below `export_dir`, and returns its path.
 
     Args:
         directory: what a program's output_dir holds after training, or a sentence-transformers directory.
         export_dir: the model's directory as a server knows it; by default `export` in `directory`.
-        dtype: of weights and computation; probabilities are float32 in any case. bfloat16 halves the size.
+        form: how.
         trained: its task; None: what task.json, or modules.json, says.
-        explanations: which of `names.EXPLANATIONS` are signatures too.
 
     Raises:
         ValueError: no trained model is there, it cannot be explained so, or the export cannot be written.
@@ -40,11 +38,10 @@ def export_trained(
     task = type(trained.task)(description.config, **trained.task.to_dict())  # one that was trained may have adapters
     checkpoint = open_checkpoint(directory)
     shapes.check(checkpoint, task.config)
-    model = build_with(dtype, task)
+    model = build_with(form.dtype, task)
     report = convert.load(checkpoint, model.variables, excuse=heads.unused(task))
-    served = ServedModel(
-        task, model, description.tokenizer, trained.text_inputs, trained.max_seq_length, explanations=explanations
-    )
+    texts, longest = trained.text_inputs, trained.max_seq_length
+    served = ServedModel(task, model, description.tokenizer, texts, longest, form=form)
     facts = read_run(directory, report.path)
     path = export(served, export_dir or os.path.join(directory, "export"), trained.task.to_dict(), facts)
     logging.info("Exported %s as %s", report.path, path)

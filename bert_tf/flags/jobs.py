@@ -5,7 +5,7 @@ from bert_tf.settings import Flag, with_attributes
 JOB = (
     Flag("input_file", None, "A text a line, or a table with --text_column: .tsv, .csv, .jsonl or .parquet; also "
          "packed (.gz).", required=True),  # fmt: skip
-    Flag("output_file", None, "Where the answers go: .npz, .jsonl or .parquet.", required=True),
+    Flag("output_file", None, "Where the answers go: .npz, .jsonl, .parquet or .csv.", required=True),
     Flag("text_column", ["text"], "Column of the text in a table, by name or by number from 0; several with commas "
          "between them.", "list"),  # fmt: skip
     Flag("header", True, "Whether line 1 of a .tsv or .csv file names its columns.", "bool"),
@@ -27,6 +27,8 @@ PREDICT = (
                      "model's inputs in alphabetical order; default: those with the inputs' names."),  # fmt: skip
     Flag("id_column", None, "Column of each row's name, by name or by number from 0; default: rows are numbered from "
          "0."),  # fmt: skip
+    Flag("keep_columns", [], "Columns of the table that are written beside the answers, by name or by number from 0, "
+         "with commas between them.", "list"),  # fmt: skip
     Flag("signature", "serving_default", "Which of the model's signatures answers."),
     Flag("batch_size", 64, "Texts that the model answers at a time.", "integer", low=1),
 )

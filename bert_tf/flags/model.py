@@ -12,9 +12,12 @@ MODEL = (
     Flag("max_seq_length", 128, "Longest row in word pieces, special tokens included.", "integer", low=3),
 )
 
-_EXPORT_DTYPE = Flag(
-    "export_dtype", "float32", "Of weights and computation in the export.", choices=names.EXPORT_DTYPES
-)
+_EXPORT_FORM = (
+    Flag("export_dtype", "float32", "Of weights and computation in the export.", choices=names.EXPORT_DTYPES),
+    Flag("export_for", names.EXPORTS_FOR[0], "Where it will be served: cpu makes the weights constants of the graph, "
+         "which is faster there, above all for one text, and loads more slowly.", choices=names.EXPORTS_FOR),
+)  # fmt: skip
+
 _EXPORT_EXPLANATIONS = Flag(
     "export_explanations", [], "Signatures by which the export explains itself, with a comma between them: attention, "
     "what each piece of a text looks at; attributions, which pieces speak for an answer.", "list",
@@ -25,7 +28,7 @@ EXPORT = (
     Flag("do_export", False, "Export the trained model for TensorFlow Serving.", "bool"),
     Flag("export_dir", None, "The model's directory as a server knows it; the export becomes its next version; "
          "default: export in --output_dir."),  # fmt: skip
-    _EXPORT_DTYPE,
+    *_EXPORT_FORM,
     _EXPORT_EXPLANATIONS,
 )
 
@@ -34,7 +37,7 @@ EXPORT_ALONE = (
          "sentence-transformers directory, to serve its vectors.", required=True),  # fmt: skip
     Flag("export_dir", None, "The model's directory as a server knows it; the export becomes its next version.",
          required=True),  # fmt: skip
-    _EXPORT_DTYPE,
+    *_EXPORT_FORM,
     _EXPORT_EXPLANATIONS,
 )
 
@@ -50,5 +53,5 @@ FILL_MASK = (
     Flag("json", False, "Answer in JSON, one object per line for each [MASK].", "bool"),
     Flag("export_dir", None, "Instead of answering: write the model as a SavedModel, the next version below this "
          "directory."),  # fmt: skip
-    _EXPORT_DTYPE,
+    *_EXPORT_FORM,
 )

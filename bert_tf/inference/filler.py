@@ -5,13 +5,14 @@ from collections.abc import Iterator, Sequence
 
 import tensorflow as tf
 
+from bert_tf import names
+from bert_tf.export.form import Form
 from bert_tf.export.run_facts import read_run
 from bert_tf.export.saved_model import export
 from bert_tf.export.served import ServedModel
 from bert_tf.files import read_text
 from bert_tf.inference.masked_lm import longest_row, open_masked_lm, warn_of_unknown, with_weights
 from bert_tf.model_files import directory_of
-from bert_tf.names import MASK
 from bert_tf.tasks.fill_mask import FillMaskTask
 from bert_tf.tokenization.mask_reader import MaskReader
 
@@ -85,10 +86,16 @@ class Filler:
             )
         warn_of_unknown(ids.flat_values.numpy(), len(texts), self.tokenizer)
 
-    def export(self, export_dir: str) -> str:
-        """Writes a SavedModel that answers for the first [MASK] of each text, and returns its path."""
+    def export(self, export_dir: str, export_for: str = names.EXPORTS_FOR[0]) -> str:
+        """Writes a SavedModel that answers for the first [MASK] of each text, and returns its path.
+
+        Args:
+            export_dir: the model's directory as a server knows it.
+            export_for: one of `names.EXPORTS_FOR`.
+        """
         reader = MaskReader(self.tokenizer, most=1)
-        served = ServedModel(self.task, self.model, reader, ("text",), self.max_seq_length, reader.mask)
+        form = Form(export_for=export_for)
+        served = ServedModel(self.task, self.model, reader, ("text",), self.max_seq_length, reader.mask, form)
         return export(served, export_dir, {"top_k": self.task.top_k}, read_run(*self._source))
 
 
@@ -97,7 +104,7 @@ def _plain(tokens, probabilities):
     return {"token": [piece.decode("utf-8") for piece in tokens], "probability": [float(str(p)) for p in probabilities]}
 
 
-def read_texts(arguments: Sequence[str], input_file: str | None, mask: str = MASK) -> list[str]:
+def read_texts(arguments: Sequence[str], input_file: str | None, mask: str = names.MASK) -> list[str]:
     """Returns the texts: the arguments, else the lines of `input_file`, else those of standard input; no blank ones.
 
     Raises:
@@ -122,7 +129,7 @@ def read_texts(arguments: Sequence[str], input_file: str | None, mask: str = MAS
     return texts
 
 
-def as_text(answer: dict, mask: str = MASK) -> str:
+def as_text(answer: dict, mask: str = names.MASK) -> str:
     """Returns one answer for the eye: the text, then a probability and a token a line."""
     several = answer["text"].count(mask) > 1
     head = answer["text"] + (f"   ({mask} {answer['mask'] + 1})" if several else "")

@@ -46,7 +46,7 @@ class Jsonl:
         lists = {name: plain(values) for name, values in columns.items()}
         with atomic_open(path) as file:
             for row in zip(*lists.values(), strict=True):
-                file.write(json.dumps(dict(zip(lists, row, strict=True)), ensure_ascii=False) + "\n")
+                file.write(json.dumps(dict(zip(lists, row, strict=True)), ensure_ascii=False, default=str) + "\n")
 
     def join(self, path, slices):
         with atomic_open(path, "wb") as target:
@@ -75,14 +75,15 @@ def format_of(output_file: str) -> Format:
     Raises:
         ValueError: it tells none.
     """
+    from bert_tf.jobs.csv_files import Csv
     from bert_tf.jobs.npz import Npz
     from bert_tf.jobs.parquet import Parquet
 
-    forms = {".npz": Npz, ".jsonl": Jsonl, ".parquet": Parquet}
+    forms = {".npz": Npz, ".jsonl": Jsonl, ".parquet": Parquet, ".csv": Csv}
     ending = os.path.splitext(output_file.lower())[1]
     if ending not in forms:
         raise ValueError(
-            f"`output_file` must end in .npz, .jsonl or .parquet, which tells its format. Received {output_file!r}; "
-            "name it so."
+            "`output_file` must end in .npz, .jsonl, .parquet or .csv, which tells its format. Received "
+            f"{output_file!r}; name it so."
         )
     return forms[ending]()

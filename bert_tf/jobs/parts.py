@@ -41,9 +41,20 @@ class PartWriter:
 
     def write(self, number: int, rows: Rows) -> int:
         """Answers for the rows of a part, writes what came, and returns how many there are."""
-        columns = self._answer(rows)
+        columns = _beside(rows.kept, self._answer(rows))
         for name, values in columns.items():
             found = len(values.lengths) if isinstance(values, Ragged) else len(values)
             assert found == len(rows.ids), (name, found, len(rows.ids))
         self.form.write(self.path(number), columns)
         return len(rows.ids)
+
+
+def _beside(kept, answers):
+    """Returns the answers with what is passed on between the ids and the rest."""
+    twice = sorted(kept.keys() & answers.keys())
+    if twice:
+        raise ValueError(
+            f"`keep_columns` must name other columns than the answers, which are {', '.join(answers)}. Received "
+            f"{', '.join(twice)}; name such a column by its number."
+        )
+    return {"id": answers["id"], **kept, **answers}

@@ -19,10 +19,12 @@ class Rows(NamedTuple):
     Attributes:
         ids: a name for each.
         texts: of each text column its texts; of a column of lists, lists of texts.
+        kept: {column: its values} of those that are only passed on.
     """
 
     ids: list[str]
     texts: tuple[list[str] | list[list[str]], ...]
+    kept: dict[str, list] = {}  # which nobody changes
 
 
 def _texts(value):
@@ -31,6 +33,7 @@ def _texts(value):
 
 
 TEXTS = Cell("the texts must be a list of strings, one at least", _texts)
+_ANY = Cell("anything may stand here", lambda value: (value,))  # in a tuple, for None says that it may not
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,6 +46,7 @@ class Table:
         list_columns: those among them that hold lists of texts.
         id_column: of the rows' names; None: they are numbered from "0".
         header: whether line 1 of a .tsv or .csv file names the columns.
+        keep_columns: of a table, that are passed on.
     """
 
     path: str
@@ -50,6 +54,7 @@ class Table:
     list_columns: tuple[str, ...] = ()
     id_column: str | None = None
     header: bool = True
+    keep_columns: tuple[str, ...] = ()
 
     def summary(self) -> tuple[int, str]:
         """Reads the whole file once. Returns how many rows there are, and a digest of their ids and texts.
@@ -62,7 +67,7 @@ class Table:
         count, digest = 0, hashlib.sha256()
         for row in self._rows():
             count += 1
-            digest.update(json.dumps(row).encode() + b"\n")
+            digest.update(json.dumps(row, default=str).encode() + b"\n")
         if not count:
             raise ValueError(
                 f"{self.path} must hold at least one row. Received a file without; check the path, and whether its "
@@ -84,24 +89,28 @@ class Table:
                     f"{self.path} must not change while it is read. Received fewer than the {count} rows of a moment "
                     "ago; start again."
                 )
-            ids, *texts = zip(*part, strict=True)
-            yield number, Rows(list(ids), tuple(map(list, texts)))
+            ids, *columns = map(list, zip(*part, strict=True))
+            texts, kept = columns[: len(self.text_columns)], columns[len(self.text_columns) :]
+            yield number, Rows(ids, tuple(texts), dict(zip(self.keep_columns, kept, strict=True)))
 
     def _rows(self):
-        """Yields [id, texts ...] of each row."""
+        """Yields [id, texts ..., what is passed on ...] of each row."""
         kinds = [(Column(name, "text_column"), TEXTS if name in self.list_columns else TEXT)
                  for name in self.text_columns]  # fmt: skip
+        kinds += [(Column(name, "keep_columns"), _ANY) for name in self.keep_columns]
         kinds += [(Column(self.id_column, "id_column"), NAME)] if self.id_column is not None else []
         for number, (line, values) in enumerate(self._lines_or_rows([column for column, _ in kinds])):
             kept = read_values(self.path, line, kinds, values)
-            yield [kept.pop() if self.id_column is not None else str(number), *kept]
+            name = kept.pop() if self.id_column is not None else str(number)
+            texts = kept[: len(self.text_columns)]
+            yield [name, *texts, *(value for (value,) in kept[len(texts) :])]
 
     def _lines_or_rows(self, columns):
         if is_table(self.path):
             return iterate_rows(self.path, columns, self.header)
         if len(columns) > 1 or self.list_columns:
             raise ValueError(
-                f"`input_file` must be a .tsv, .csv, .jsonl or .parquet file where a row has several columns or "
+                "`input_file` must be a .tsv, .csv, .jsonl or .parquet file where a row has several columns or "
                 f"lists. Received {self.path}, a text a line."
             )
         return iterate_lines(self.path)

@@ -48,12 +48,13 @@ class TableJob:
 
     Attributes:
         input_file: .tsv, .csv, .jsonl or .parquet, or any other name: a text a line; .gz too.
-        output_file: .npz, .jsonl or .parquet.
+        output_file: .npz, .jsonl, .parquet or .csv.
         maker: of the function that answers.
         text_columns: of a table, by name or index.
         header: whether line 1 of a .tsv or .csv file names the columns.
         list_columns: those of text_columns that hold lists of texts.
         id_column: of the rows' names; None: they are numbered from "0".
+        keep_columns: of the table, by name or index, that are written beside the answers as they are.
         num_shards: how many files share the rows, as evenly as can be and in order; None: one of just this name.
         rows_per_part: that are answered and written together.
         num_workers: processes.
@@ -67,6 +68,7 @@ class TableJob:
     header: bool = True
     list_columns: tuple[str, ...] = ()
     id_column: str | None = None
+    keep_columns: tuple[str, ...] = ()
     num_shards: int | None = None
     rows_per_part: int = 2048
     num_workers: int = 1
@@ -89,11 +91,11 @@ def run(job: TableJob, runner: str | None = None, beam_options: str = "") -> lis
         OSError: something cannot be written, for example because the disk is full; the parts that are written stay.
     """
     outputs, form = shards.output_files([job.output_file], job.num_shards), format_of(job.output_file)
-    table = Table(job.input_file, job.text_columns, job.list_columns, job.id_column, job.header)
+    table = Table(job.input_file, job.text_columns, job.list_columns, job.id_column, job.header, job.keep_columns)
     count, digest = table.summary()
     if len(outputs) > count:
         raise ValueError(f"`num_shards` must be {count} at most, the number of rows. Received: {job.num_shards}.")
-    inputs = {"rows": count, "sha256": digest}
+    inputs = {"rows": count, "sha256": digest} | ({"kept": list(job.keep_columns)} if job.keep_columns else {})
     manifest = {"input_file": inputs, "rows_per_part": job.rows_per_part, "answers": dict(job.maker.identity)}
     os.makedirs(os.path.dirname(os.path.realpath(job.output_file)), exist_ok=True)
     with WorkFolder(job.output_file, manifest, job.overwrite) as folder:

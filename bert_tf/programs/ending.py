@@ -38,6 +38,10 @@ def tell_end(settings: Settings, step: int, words: str, program: str, **flags):
     folder = settings.output_dir
     files = [f"{name} ({what})" for name, what in _LEFT.items() if os.path.exists(os.path.join(folder, name))]
     logging.info("In %s: %s", folder, ", ".join([f"model.ckpt-{step} (the model)", *files]))
+    _tell_command(words, program, flags)
+
+
+def _tell_command(words, program, flags):
     logging.info("%s: %s", words, shlex.join([*_bert_tf(), program, *command_line(flags)]))
 
 
@@ -45,10 +49,22 @@ def tell_next_of_task(settings: Settings, step: int):
     """Does so for a fine-tuned model: it is exported next, or served where it is exported."""
     exports = settings.export_dir or os.path.join(settings.output_dir, "export")
     if settings.do_export:
-        name = os.path.basename(os.path.abspath(settings.export_dir or settings.output_dir))
-        tell_end(settings, step, "To serve it", "serve", model_base_path=os.path.abspath(exports), model_name=name)
+        tell_end(settings, step, "To serve it", "serve", **_served(exports, settings.output_dir))
     else:
         tell_end(settings, step, "To export it for a server", "export", model=settings.output_dir, export_dir=exports)
+
+
+def tell_next_of_export(settings: Settings):
+    """Logs the command that serves the newest version in `export_dir`; not where that is a step of a longer run."""
+    if not is_child():
+        _tell_command("To serve it", "serve", _served(settings.export_dir, settings.model))
+
+
+def _served(exports, model):
+    """Returns the flags of `serve` for what lies in a folder, which may be the one called export in the model's own."""
+    exports, model = os.path.abspath(exports), os.path.abspath(model)
+    name = os.path.basename(model if exports == os.path.join(model, "export") else exports)
+    return {"model_base_path": exports, "model_name": name}
 
 
 def tell_next_of_pretraining(settings: Settings, step: int):

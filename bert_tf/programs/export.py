@@ -10,6 +10,7 @@ The second writes bert_hub/preprocessor and bert_hub/encoder: docs/hub.md.
 
 from bert_tf.flags.hub import HUB
 from bert_tf.flags.model import EXPORT_ALONE
+from bert_tf.programs.ending import tell_next_of_export
 
 FLAGS = (*EXPORT_ALONE, *HUB)
 
@@ -20,17 +21,20 @@ def main(settings):
         return _export_hub(settings)
     if "default_seq_length" in settings.given:
         raise ValueError("--default_seq_length must come with --hub. Received it without.")
+    from bert_tf.export.form import Form
     from bert_tf.export.trained import export_trained
 
-    kinds = settings.export_explanations
-    export_trained(settings.model, settings.export_dir, settings.export_dtype, explanations=kinds)
+    export_trained(settings.model, settings.export_dir, Form.of(settings))
+    tell_next_of_export(settings)
 
 
 def _export_hub(settings):
-    if "export_dtype" in settings.given:
-        raise ValueError("--export_dtype must be left out with --hub: weights to be trained further are float32.")
-    if "export_explanations" in settings.given:
-        raise ValueError("--export_explanations must be left out with --hub: they are for what answers texts.")
+    for name in ("export_dtype", "export_for", "export_explanations"):
+        if name in settings.given:
+            raise ValueError(
+                f"--{name} must be left out with --hub, whose encoder has float32 variables and answers no texts. "
+                f"Received {settings.get(name)!r}."
+            )
     from bert_tf.hub.export import export_hub
 
     for path in export_hub(settings.model, settings.export_dir, settings.default_seq_length):

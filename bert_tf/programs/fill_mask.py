@@ -27,7 +27,7 @@ def main(settings, texts):
     dtype = settings.export_dtype if exports else "float32"
     filler = Filler(settings.model, settings.top_k, *tokenizing, dtype)
     if exports:
-        logging.info("Exported %s as %s", settings.model, filler.export(settings.export_dir))
+        logging.info("Exported %s as %s", settings.model, filler.export(settings.export_dir, settings.export_for))
         return
     mask = filler.reader.mask
     for answer in filler(read_texts(texts, settings.input_file, mask)):

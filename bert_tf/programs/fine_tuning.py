@@ -6,6 +6,7 @@ from typing import Any
 
 from bert_tf.evaluation.results import write_results
 from bert_tf.export.explanations import check as check_explanations
+from bert_tf.export.form import Form
 from bert_tf.export.trained import export_trained
 from bert_tf.lora import Lora
 from bert_tf.model_files import Description, save_description
@@ -60,8 +61,9 @@ def run_task(kind: type[FineTuned], settings: Settings):
     data = kind.read_data(settings, _kinds(settings), trained)
     checks = DataChecks(kind, data, settings)
     task = kind.create(model, data, settings, before, use_xla)
+    form = Form.of(settings)
     if settings.do_export:
-        check_explanations(settings.export_explanations, task, settings.export_dtype)  # before the long work
+        check_explanations(form.explanations, task, form.dtype)  # before the long work
     as_asked = TrainedTask(task, data.text_inputs, settings.max_seq_length)
     as_trained = dataclasses.replace(trained, task=task) if trained else as_asked
     rows = {
@@ -90,8 +92,7 @@ def run_task(kind: type[FineTuned], settings: Settings):
             run.score_and_answer()
     save_formats(settings, strategy)
     if settings.do_export and is_chief(strategy):
-        kinds = settings.export_explanations
-        export_trained(settings.output_dir, settings.export_dir, settings.export_dtype, as_trained, kinds)
+        export_trained(settings.output_dir, settings.export_dir, form, as_trained)
     if settings.do_train and is_chief(strategy):
         tell_next_of_task(settings, job.global_step)
 

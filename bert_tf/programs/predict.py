@@ -31,4 +31,5 @@ def main(settings):
     if settings.text_column:
         logging.info("Columns: %s.", ", ".join(f"{column} is {name}" for name, column in pairs.items()))
     lists = tuple(pairs[each.name] for each in model.inputs if each.several)
-    run_job(settings, model, text_columns=columns, list_columns=lists, id_column=settings.id_column)
+    more = {"id_column": settings.id_column, "keep_columns": tuple(settings.keep_columns)}
+    run_job(settings, model, text_columns=columns, list_columns=lists, **more)

@@ -8,6 +8,7 @@ import grpc
 import numpy as np
 import tensorflow as tf
 from absl import logging
+from tensorflow.python.saved_model import loader_impl
 from tensorflow_serving.apis import prediction_service_pb2_grpc
 
 from bert_tf.serving.call import INTERNAL
@@ -140,13 +141,20 @@ def remote_answer(channel: grpc.Channel, server: str, model_name: str, timeout: 
 
 
 def default_tolerance(path: str) -> float:
-    """Returns the difference to allow by default: more where a weight of the SavedModel in `path` is bfloat16."""
+    """Returns the difference to allow by default: more where the SavedModel in `path` computes in bfloat16."""
     try:
         weights = tf.train.load_checkpoint(os.path.join(path, "variables", "variables"))
     except (tf.errors.OpError, ValueError) as error:
         raise ValueError(f"{path} must have its weights. Received: {error}; export it again.") from error
-    coarse = tf.bfloat16 in weights.get_variable_to_dtype_map().values()
-    return _COARSE_TOLERANCE if coarse else _TOLERANCE
+    dtypes = set(weights.get_variable_to_dtype_map().values()) - {tf.string} or _dtypes_of_constants(path)
+    return _COARSE_TOLERANCE if tf.bfloat16 in dtypes else _TOLERANCE
+
+
+def _dtypes_of_constants(path):
+    """Returns the dtypes of the constants of an export whose weights are such."""
+    graph = loader_impl.SavedModelLoader(path).get_meta_graph_def_from_tags(["serve"]).graph_def
+    constants = (node for function in graph.library.function for node in function.node_def if node.op == "Const")
+    return {tf.as_dtype(node.attr["dtype"].type) for node in constants}
 
 
 def _compare_version(number, path):

@@ -98,7 +98,18 @@ def pairs(path, settings, name):
     write_table(path, settings.text_column, None, embedding.pairs(ROWS, TABLE_FLAGS.index(name)), settings.header)
 
 
+def of_probe(path, settings, name):
+    """Writes words with tags, a part of speech beside the one that comes last, or texts with labels."""
+    if settings.unit == "text":
+        classified(path, settings, name)
+    else:
+        sentences = tagging.sentences(ROWS, TABLE_FLAGS.index(name))
+        parts = [[(f"{word} {'VB' if tag == 'O' else 'NN'}", tag) for word, tag in each] for each in sentences]
+        tagging.write_columns(path, parts)
+
+
 TABLES = {
+    "probe": of_probe,
     **dict.fromkeys(("run_classifier", "check_data", "find_label_errors"), classified),
     "split": of_users,
     "run_squad": questions,

@@ -11,6 +11,7 @@ import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
 import bert_tf
+from bert_tf.export.form import Form
 from bert_tf.export.trained import export_trained
 from bert_tf.serving import golden, verification
 from bert_tf.serving.client import Client
@@ -19,7 +20,7 @@ from bert_tf.serving.server import serve
 from tests.export.models import LENGTH, TASKS, write_trained
 
 TEXTS = ["The films, a story", "bad"]
-KINDS = ["attention", "attributions"]
+KINDS = ("attention", "attributions")
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +34,7 @@ def directory(tmp_path_factory):
 @pytest.fixture(scope="module")
 def explained(directory):
     """Its export."""
-    return pathlib.Path(export_trained(directory, explanations=KINDS))
+    return pathlib.Path(export_trained(directory, form=Form(explanations=KINDS)))
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +78,7 @@ def test_in_plain_tensorflow(explained, seen):
 
 @pytest.mark.slow
 def test_the_same_bytes_again(directory, explained, tmp_path):
-    again = pathlib.Path(export_trained(directory, str(tmp_path), explanations=KINDS))
+    again = pathlib.Path(export_trained(directory, str(tmp_path), Form(explanations=KINDS)))
     files = [path for path in again.rglob("*") if path.is_file()]
     differing = [path.name for path in files if path.read_bytes() != (explained / path.relative_to(again)).read_bytes()]
     assert len(files) >= 8 and not differing
@@ -135,7 +136,7 @@ def test_over_rest(server, seen):
 @pytest.mark.parametrize("name", ["questions", "tagging", "regression"])
 def test_other_tasks(tmp_path, name):
     write_trained(tmp_path, name)
-    signatures = tf.saved_model.load(export_trained(str(tmp_path), explanations=KINDS)).signatures
+    signatures = tf.saved_model.load(export_trained(str(tmp_path), form=Form(explanations=KINDS))).signatures
     texts = dict(zip(TASKS[name][1], (["is it good", "a"], TEXTS)[-len(TASKS[name][1]) :], strict=True))
     got = signatures["attributions"](**{k: tf.constant(v) for k, v in texts.items()}, target=tf.constant(["", ""]))
     columns = list(zip(*texts.values(), strict=True))
@@ -158,5 +159,10 @@ def test_other_tasks(tmp_path, name):
 def test_what_cannot_be_explained(tmp_path, name, kinds, dtype, message):
     write_trained(tmp_path, name)
     with pytest.raises(ValueError, match=f"`export_explanations.* must come with {message}"):
-        export_trained(str(tmp_path), str(tmp_path / "out"), dtype, explanations=kinds)
+        export_trained(str(tmp_path), str(tmp_path / "out"), Form(dtype, explanations=kinds))
     assert not (tmp_path / "out").exists()
+
+
+def test_constants_cannot_be_explained():
+    with pytest.raises(ValueError, match="must come with weights that are variables. Received `export_for=cpu` and"):
+        Form("bfloat16", "cpu", ("attention",))

@@ -21,6 +21,7 @@ LENGTH = 16
 # name -> (what makes the task of a configuration, names of an example's texts)
 TASKS = {
     "classification": (lambda config: ClassificationTask(config, 2, labels=["bad", "good"]), ("text",)),
+    "lstm": (lambda config: ClassificationTask(config, 2, lstm_units=4), ("text",)),
     "windows": (lambda config: ClassificationTask(config, 3, windows={"stride": 5, "max_windows": 4}), ("text",)),
     "regression": (lambda config: ClassificationTask(config, 1, "regression"), ("text_a", "text_b")),
     "questions": (lambda config: QuestionAnsweringTask(config, 5, 6, 5, 4), ("question", "context")),

@@ -14,6 +14,7 @@ from tensorflow.core.protobuf import saved_model_pb2
 
 import bert_tf
 from bert_tf.checkpoints import tf1
+from bert_tf.export.form import Form
 from bert_tf.export.saved_model import export, versions
 from bert_tf.export.served import ServedModel
 from bert_tf.export.trained import export_trained
@@ -146,7 +147,7 @@ def test_versions_rise_and_bfloat16_halves(tmp_path):
     out = tmp_path / "models"
     (out / "7").mkdir(parents=True)
     (out / "notes").mkdir()
-    whole, half = export_trained(str(tmp_path), str(out)), export_trained(str(tmp_path), str(out), "bfloat16")
+    whole, half = export_trained(str(tmp_path), str(out)), export_trained(str(tmp_path), str(out), Form("bfloat16"))
     assert versions(str(out)) == [7, 8, 9] and [whole, half] == [str(out / "8"), str(out / "9")]
     data = "variables/variables.data-00000-of-00001"
     assert os.path.getsize(f"{half}/{data}") < 0.6 * os.path.getsize(f"{whole}/{data}")

@@ -33,6 +33,7 @@ def program(checkpoint, tmp_path_factory):
         "used": [*common, f"--export_dir={folder}/used"],
         "half": [*common, elsewhere, "--export_dtype=bfloat16"],
         "explained": [*common, elsewhere, "--export_explanations=attention"],
+        "frozen": [*common, elsewhere, "--export_for=cpu"],
         "alone": [common[0], elsewhere, "--default_seq_length=8"],
     }
     return folder, dict(zip(cases, scripts.run_programs("export", cases.values()), strict=True))
@@ -242,4 +243,5 @@ def test_the_program_refuses_what_it_cannot_do(program):
     assert "--export_dir must not be there yet" in told["used"]
     assert "--export_dtype must be left out with --hub" in told["half"]
     assert "--export_explanations must be left out with --hub" in told["explained"]
+    assert "--export_for must be left out with --hub" in told["frozen"]
     assert "--default_seq_length must come with --hub" in told["alone"]

@@ -119,7 +119,7 @@ BAD = {
     "both": (["--input_file=HOME/in.txt", "--output_file=HOME/x.npz", "a text"], "Received: texts as arguments and"),
     "two columns": (["--input_file=HOME/in.tsv", "--text_column=n,sentence", "--output_file=HOME/x.npz"],
                     "--text_column must name one column here. Received: n,sentence"),
-    "form": (["--input_file=HOME/in.txt", "--output_file=HOME/x.csv"], "must end in .npz, .jsonl or .parquet"),
+    "form": (["--input_file=HOME/in.txt", "--output_file=HOME/x.txt"], "must end in .npz, .jsonl, .parquet or .csv"),
     "an encoder": (["--model=HOME/encoder", "a text"], "must have a masked-LM head"),
 }  # fmt: skip
 

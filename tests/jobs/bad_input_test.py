@@ -45,7 +45,7 @@ def test_a_file_that_changes_between_the_readings(tmp_path):
 def test_what_the_job_refuses_leaves_nothing(home):  # noqa: F811
     here = sorted(os.listdir(home))
     for more, words in [
-        ({"name": "out.txt"}, "`output_file` must end in .npz, .jsonl or .parquet.*'.*out.txt'"),
+        ({"name": "out.txt"}, "`output_file` must end in .npz, .jsonl, .parquet or .csv.*'.*out.txt'"),
         ({"name": ""}, "`output_file` must be a file. Received the folder"),
         ({"num_shards": 24}, "`num_shards` must be 23 at most, the number of rows. Received: 24."),
         ({"maker": {"broken": True}}, "There must be a model. Received none."),

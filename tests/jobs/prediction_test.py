@@ -102,6 +102,19 @@ def test_columns_are_found_by_the_inputs_names_or_in_their_order(home, predict):
     assert [row["label"] for row in rows] == ["good", "bad"] and "Columns: left is text_a, 2 is text_b." in log
 
 
+def test_columns_of_the_table_are_kept(home, predict):
+    (home / "kept.tsv").write_text("text\tcustomer\tday\tlabel\nfine\t007\t\tx\ngood\t12\tMay\ty\n")
+    rows, _ = predict("kept.tsv", model=home / "film", keep_columns="customer,2,text")
+    assert [list(row)[:4] for row in rows] == [["id", "customer", "2", "text"]] * 2
+    assert [[row[name] for name in ("customer", "2", "text")] for row in rows] == [["007", "", "fine"],
+                                                                                  ["12", "May", "good"]]  # fmt: skip
+    for name, words in (("label", "--keep_columns must name other columns"), ("none", "must be a column 'none'")):
+        rows, log = predict("kept.tsv", model=home / "film", keep_columns=name, overwrite="true")
+        assert not rows and words in log, log
+    rows, _ = predict("kept.tsv", model=home / "film", keep_columns="3", overwrite="true")
+    assert [row["3"] for row in rows] == ["x", "y"]
+
+
 def test_lists_of_unequal_lengths(home, predict):
     rows, _ = predict("choices.jsonl", model=home / "other", id_column="name")
     assert rows == [

@@ -1,5 +1,6 @@
 """Promises of a job over a table: the same bytes however it is run, each row once, and nothing half-made."""
 
+import csv
 import json
 import os
 import pathlib
@@ -57,6 +58,15 @@ def check_parquet(paths):
     check_rows([row for path in paths for row in parquet.read_table(path).to_pylist()])
 
 
+def check_csv(paths):
+    rows = []
+    for path in paths:
+        with open(path, encoding="utf-8", newline="") as file:
+            rows += csv.DictReader(file)
+    as_text = ("id", "label")
+    check_rows([{name: cell if name in as_text else json.loads(cell) for name, cell in row.items()} for row in rows])
+
+
 def check_rows(lines):
     expected = answers(ALL, arrays=False)
     for name in ("id", "label", "words"):
@@ -67,7 +77,7 @@ def check_rows(lines):
     assert [line["pieces"] for line in lines] == [row.tolist() for row in expected["pieces"].rows()]
 
 
-CHECKS = {"out.npz": check_npz, "out.jsonl": check_jsonl, "out.parquet": check_parquet}
+CHECKS = {"out.npz": check_npz, "out.jsonl": check_jsonl, "out.parquet": check_parquet, "out.csv": check_csv}
 
 
 @pytest.mark.parametrize("name", CHECKS)

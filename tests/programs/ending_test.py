@@ -59,6 +59,18 @@ def test_an_export_is_served(told, export_dir, served, name):
     assert (settings.model_base_path, settings.model_name) == (os.path.abspath(served), name)
 
 
+@pytest.mark.parametrize(("export_dir", "name"), [("a run/export", "a run"), ("models/reviews/", "reviews")])
+def test_what_export_wrote_is_served(monkeypatch, caplog, export_dir, name):
+    monkeypatch.setattr(ending.shutil, "which", lambda name: None)
+    monkeypatch.setattr(ending.sys, "executable", PROGRAM)
+    with caplog.at_level("INFO", logger="absl"):
+        ending.tell_next_of_export(Settings({"model": "a run", "export_dir": export_dir}))
+    words, _, command = caplog.messages[0].partition(": ")
+    settings = _check(shlex.split(command), "serve")
+    assert words == "To serve it"
+    assert (settings.model_base_path, settings.model_name) == (os.path.abspath(export_dir), name)
+
+
 def test_a_pretrained_model_is_fine_tuned(told):
     _, words, command = told(ending.tell_next_of_pretraining, output_dir="out/")
     settings = _check(command, "run_classifier")

@@ -1,0 +1,51 @@
+"""Exports for processors: the same answers, and no variables where constants are faster."""
+
+import pathlib
+
+import pytest
+import tensorflow as tf
+
+from bert_tf.export import processors
+from bert_tf.export.form import Form
+from bert_tf.export.trained import export_trained
+from bert_tf.names import EXPORTS_FOR
+from bert_tf.serving import golden, verification
+from bert_tf.serving.exports import open_export
+from tests.export.models import TASKS, write_trained
+
+TOLERANCES = {"float32": 1e-5, "bfloat16": 2e-2}
+SLOW = [(name, dtype) for name in TASKS for dtype in TOLERANCES if (name, dtype) != ("classification", "bfloat16")]
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [("classification", "bfloat16"), *(pytest.param(*each, marks=pytest.mark.slow) for each in SLOW)],
+)
+def test_it_answers_as_the_portable_export(tmp_path, name, dtype):
+    write_trained(tmp_path, name)
+    portable, cpu = (export_trained(str(tmp_path), str(tmp_path / each), Form(dtype, each)) for each in EXPORTS_FOR)
+    model = open_export(cpu)
+    asked, answer = golden.read_goldens(portable), verification.local_answer(model)
+    verdicts = verification.judge(asked, answer, TOLERANCES[dtype])
+    model.close()
+    assert len(verdicts) >= 2 and [each.problems for each in verdicts] == [[]] * len(verdicts)
+    assert [each.problems for each in verification.verify(cpu)] == [[]] * len(verdicts)
+    assert _has_variables(portable) and _has_variables(cpu) == (dtype == "float32")
+    assert verification.default_tolerance(cpu) == verification.default_tolerance(portable)
+    assert _size(cpu) < 1.2 * _size(portable) + 200_000  # the weights are there once, though all signatures need them
+    assert "| exported for | cpu |" in pathlib.Path(cpu, "assets.extra", "MODEL_CARD.md").read_text(encoding="utf-8")
+
+
+def _has_variables(path):
+    weights = tf.train.load_checkpoint(f"{path}/variables/variables").get_variable_to_dtype_map()
+    return bool(set(weights.values()) - {tf.string})
+
+
+def _size(path):
+    return sum(each.stat().st_size for each in pathlib.Path(path).rglob("*") if each.is_file())
+
+
+def test_more_than_a_graph_holds_is_refused():
+    weights = [tf.TensorSpec([2**20, 1100], tf.bfloat16)]
+    with pytest.raises(ValueError, match=r"`export_for=cpu` must take at most 1\.94 GiB.*Received 2\.15 GiB; leave"):
+        processors.with_constants(lambda features: features, [], weights)
