@@ -65,9 +65,9 @@ def card(tmp_path_factory):
     folder = tmp_path_factory.mktemp("card")
     Tokenizer(tiny.VOCAB).save(folder)
     task = ClassificationTask(tiny.config(), 2, labels=["no|t", "<b>good</b>"])
-    weights = [tf.Variable(tf.zeros([512, 1024])), tf.Variable(3)]
-    served = types.SimpleNamespace(task=task, tokenizer=Tokenizer.from_directory(folder), weights=weights,
-                                   text_inputs=("text",), max_seq_length=16)  # fmt: skip
+    weights = [tf.TensorSpec([512, 1024], tf.float32), tf.TensorSpec([], tf.int32)]
+    served = types.SimpleNamespace(task=task, tokenizer=Tokenizer.from_directory(folder), weight_specs=weights,
+                                   text_inputs=("text",), max_seq_length=16, export_for="cpu")  # fmt: skip
     signature = meta_graph_pb2.SignatureDef()
     signature.inputs["text"].dtype = tf.string.as_datatype_enum
     signature.inputs["text"].tensor_shape.dim.add(size=-1)
@@ -83,6 +83,7 @@ def test_a_card_says_what_is_known(card, tmp_path):
         "| numbers | float32, int32 |",
         "| weights | 524,289 |",
         "| size of the weights | 2.0 MiB |",
+        "| exported for | cpu |",
         "- no\\|t\n- &lt;b>good&lt;/b>",
         "| started from | minilm/model.safetensors |",
         "| examples, train | train.tsv, 6,920 rows |",
