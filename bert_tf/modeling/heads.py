@@ -100,7 +100,8 @@ class QuestionAnsweringHead(keras.layers.Layer):
     def call(self, sequence_output, input_mask):
         weights = tf.cast(self.output_weights, sequence_output.dtype)
         logits = tf.cast(tf.einsum("bsh,lh->lbs", sequence_output, weights), tf.float32)
-        logits = tf.where(input_mask > 0, logits + self.output_bias[:, tf.newaxis, tf.newaxis], _NEVER)
+        bias = tf.cast(self.output_bias, tf.float32)[:, tf.newaxis, tf.newaxis]
+        logits = tf.where(input_mask > 0, logits + bias, _NEVER)
         return {"start_logits": logits[0], "end_logits": logits[1]}
 
     def compute_output_spec(self, sequence_output, input_mask):

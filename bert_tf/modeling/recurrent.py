@@ -43,7 +43,10 @@ class BiLSTM(keras.layers.Layer):
         width, gates = input_shape[-1], lstm_loop.GATES * self.units
 
         def each_way(start):
-            return lambda shape, dtype=None: tf.stack([start(shape[1:], dtype) for _ in range(2)])
+            def both(shape, dtype="float32"):  # TensorFlow finds no orthogonal matrix in bfloat16
+                return tf.cast(tf.stack([start(shape[1:], "float32") for _ in range(2)]), dtype)
+
+            return both
 
         add = self.add_weight
         self.kernel = add(name="kernel", shape=(2, width, gates), initializer=each_way(glorot))
@@ -54,13 +57,13 @@ class BiLSTM(keras.layers.Layer):
 
     def _first_bias(self, shape, dtype=None):
         """Ones for the forget gates, so that a cell remembers at first (Jozefowicz et al. 2015)."""
-        return tf.tile(tf.repeat([[0.0, 1.0, 0.0, 0.0]], self.units, 1), [2, 1])
+        return tf.cast(tf.tile(tf.repeat([[0.0, 1.0, 0.0, 0.0]], self.units, 1), [2, 1]), dtype or "float32")
 
     def call(self, values, input_mask):
         there = tf.cast(tf.transpose(input_mask)[:, tf.newaxis, :, tf.newaxis], tf.float32)  # [S, 1, B, 1]
         there = tf.concat([there, tf.reverse(there, [0])], 1)
         recurrent = tf.convert_to_tensor(self.recurrent_kernel)
-        states = lstm_loop.read(self._told(values), recurrent, tf.convert_to_tensor(self.bias), there)
+        states = lstm_loop.read(self._told(values), recurrent, tf.cast(self.bias, tf.float32), there)
         from_left, from_right = tf.unstack(states, axis=1)
         both = tf.concat([from_left, tf.reverse(from_right, [0])], -1)
         return tf.cast(tf.transpose(both, [1, 0, 2]), self.compute_dtype)

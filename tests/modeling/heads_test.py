@@ -41,3 +41,14 @@ def test_the_head_of_questions(tmp_path):
         expected = rows[:, :3] @ kernel[i] + bias[i]
         np.testing.assert_allclose(outputs[name][:, :3], expected, rtol=1e-5, atol=1e-5)
         assert (outputs[name][:, 3:].numpy() == np.float32(-1e30)).all()
+
+
+def test_the_head_of_questions_computes_in_bfloat16_too():
+    """As exports with --export_dtype=bfloat16 do, whose weights are so as well."""
+    rows, mask = X[np.newaxis], np.ones((1, 6), np.int32)
+    whole, half = QuestionAnsweringHead(), QuestionAnsweringHead(dtype="bfloat16")
+    expected, _ = whole(rows, mask), half(rows, mask)
+    half.set_weights(whole.get_weights())
+    for name, logits in half(rows, mask).items():
+        assert logits.dtype == "float32"
+        np.testing.assert_allclose(logits, expected[name], atol=5e-3)

@@ -42,6 +42,15 @@ def test_a_head_of_the_row_reads_both_ends_whatever_the_padding():
     assert head.get_config() == BiLSTMHead.from_config(head.get_config()).get_config()
 
 
+def test_it_computes_in_bfloat16_too():
+    """As exports with --export_dtype=bfloat16 do, whose weights are so as well."""
+    whole, half = (BiLSTMHead(3, 4, num_layers=1, of_row=True, dtype=dtype) for dtype in ("float32", "bfloat16"))
+    _ = whole([X], MASK), half([X], MASK)
+    assert {variable.dtype for variable in half.variables} == {"bfloat16"}
+    half.set_weights(whole.get_weights())
+    np.testing.assert_allclose(tf.cast(half([X], MASK), tf.float32), whole([X], MASK), atol=5e-3)
+
+
 @pytest.fixture(scope="module")
 def both():
     ours = BiLSTM(4)
