@@ -50,11 +50,12 @@ class PartWriter:
 
 
 def _beside(kept, answers):
-    """Returns the answers with what is passed on between the ids and the rest."""
+    """Returns the answers with what is passed on between the ids, where there are some, and the rest."""
     twice = sorted(kept.keys() & answers.keys())
     if twice:
         raise ValueError(
             f"`keep_columns` must name other columns than the answers, which are {', '.join(answers)}. Received "
             f"{', '.join(twice)}; name such a column by its number."
         )
-    return {"id": answers["id"], **kept, **answers}
+    ids = {name: answers[name] for name in ("id",) if name in answers}
+    return ids | kept | answers
