@@ -14,8 +14,8 @@ MODEL = (
 
 _EXPORT_FORM = (
     Flag("export_dtype", "float32", "Of weights and computation in the export.", choices=names.EXPORT_DTYPES),
-    Flag("export_for", names.EXPORTS_FOR[0], "Where it will be served: cpu makes the weights constants of the graph, "
-         "which is faster there, above all for one text, and loads more slowly.", choices=names.EXPORTS_FOR),
+    Flag("export_for", names.EXPORTS_FOR[0], "Where it will be served: cpu is faster there; in bfloat16, where it "
+         "gains most, the weights become constants of the graph and load more slowly.", choices=names.EXPORTS_FOR),
 )  # fmt: skip
 
 _EXPORT_EXPLANATIONS = Flag(
