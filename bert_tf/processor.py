@@ -38,6 +38,11 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def has_onednn(environment: Mapping[str, str] = os.environ) -> bool:
+    """Says whether TensorFlow may use oneDNN, as it does by itself where its wheel holds it."""
+    return environment.get("TF_ENABLE_ONEDNN_OPTS", "1").lower() not in ("0", "false")
+
+
 def computes_bfloat16(sets: Collection[str] | None = None, environment: Mapping[str, str] = os.environ) -> bool:
     """Says whether products of bfloat16 are made by instructions of the processor, and so faster than float32's.
 
@@ -49,7 +54,7 @@ def computes_bfloat16(sets: Collection[str] | None = None, environment: Mapping[
         sets: of `instruction_sets`; None: those of this machine.
         environment: TF_ENABLE_ONEDNN_OPTS and ONEDNN_MAX_CPU_ISA count.
     """
-    if environment.get("TF_ENABLE_ONEDNN_OPTS", "1").lower() in ("0", "false"):
+    if not has_onednn(environment):
         return False
     most = environment.get("ONEDNN_MAX_CPU_ISA", "all").lower()
     sets = instruction_sets() if sets is None else sets

@@ -129,6 +129,18 @@ BAD = {
         [*TRAIN, "--do_export", "--export_explanations=attention,attributions", "--export_dtype=bfloat16"],
         r"--export_explanations=attributions must come with --export_dtype=float32: ",
     ),
+    "an explanation of integers": (
+        [*TRAIN, "--do_export", "--export_explanations=attention", "--export_dtype=int8"],
+        r"--export_explanations must come with weights that are no integers\. Received --export_dtype=int8; leave one",
+    ),
+    "a tolerance of int8 without int8": (
+        [*TRAIN, "--do_export", "--int8_tolerance=0.02"],
+        r"--int8_tolerance must come with --export_dtype=int8\. Received it without",
+    ),
+    "a tolerance of int8 without scores": (
+        [*TRAIN, "--do_export", "--int8_tolerance=0.02", "--export_dtype=int8"],
+        r"--int8_tolerance must come with --do_eval\. Received it without",
+    ),
     "a separator of labels that are one": (
         [*TRAIN, "--label_separator=;"], r"--label_separator must come with --problem_type=multi_label",
     ),

@@ -68,7 +68,10 @@ def _in_directory(path):
     if prefix:
         return "tf1", os.path.join(path, prefix)
     looked_for = [*_FILES, f"{RELEASE}.index", "model.ckpt-<step>.index with .data"]
-    raise ValueError(f"{path} must hold weights: one of {looked_for}. Received: a directory with {listing(path)}.")
+    unread = "; .onnx is not read" if any(name.endswith(".onnx") for name in os.listdir(path)) else ""
+    raise ValueError(
+        f"{path} must hold weights: one of {looked_for}. Received: a directory with {listing(path)}{unread}."
+    )
 
 
 def _latest_named(path):

@@ -97,6 +97,26 @@ def higher_is_better(name: str) -> bool:
     return _lookup(metric, {**dict.fromkeys(METRICS, True), **ELSEWHERE})
 
 
+def largest_fall(before: Mapping[str, float], after: Mapping[str, float]) -> tuple[str, float] | None:
+    """Returns which score fell by the greatest share of itself, and by what share.
+
+    Looked at are scores of which more is better, of whole files. Precision and recall trade against each other, and F1
+    is made of both.
+
+    Args:
+        before, after: {name: score} of the same examples.
+
+    Returns:
+        None where there is no such score; the share is below 0 where all of them rose.
+    """
+    known = {**dict.fromkeys(METRICS, True), **ELSEWHERE}
+    metrics = {name: name.removeprefix("eval_") for name in before if name in after and before[name] > 0}
+    counted = (name for name, metric in metrics.items() if known.get(metric) and metric not in ("precision", "recall"))
+    falls = {name: 1 - after[name] / before[name] for name in counted}
+    worst = max(falls, key=falls.get, default=None)
+    return worst and (worst, falls[worst])
+
+
 def accuracy(labels: np.ndarray, predictions: np.ndarray, num_classes: int) -> float:
     """Returns the share of predictions that are right."""
     return float(np.mean(labels == predictions))

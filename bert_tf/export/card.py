@@ -47,16 +47,18 @@ def model_card(
         _scores(facts),
         _signatures(signatures),
         _table("Versions", _versions(facts)),
-        _list("Known limits", [*_limits(served)]),
+        _list("Known limits", [*_limits(served, facts)]),
     ]
     return "\n\n".join(filter(None, parts)) + "\n"
 
 
-def _limits(served):
+def _limits(served, facts):
     yield from served.task.limits(served.max_seq_length)
     if served.task.config.is_decoder:
         yield "Its encoder reads from left to right: what it makes of a piece depends on those before it alone."
     yield "Bytes that are not UTF-8 are dropped."
+    if _numbers(served) & {"int8"} and not facts.int8_scores:
+        yield "What it scores in int8 was not measured."
 
 
 def _model(served, options, facts):
@@ -69,10 +71,14 @@ def _model(served, options, facts):
     yield "layers of the encoder", config.num_hidden_layers
     yield "width", f"{config.hidden_size}, feed-forward {config.intermediate_size}, {config.num_attention_heads} heads"
     yield "vocabulary", f"{len(tokenizer.vocab):,} pieces in {os.path.basename(tokenizer.vocab_file)}"
-    yield "numbers", ", ".join(sorted({weight.dtype.name for weight in weights}))
+    yield "numbers", ", ".join(sorted(_numbers(served)))
     yield "weights", f"{sum(weight.shape.num_elements() for weight in weights):,}"
     yield "size of the weights", f"{size_of(weights) / 2**20:,.1f} MiB"
     yield "exported for", served.export_for
+
+
+def _numbers(served):
+    return {weight.dtype.name for weight in served.weight_specs}
 
 
 def _options(options, facts):
@@ -104,7 +110,8 @@ def _flags(flags):
 def _scores(facts):
     if not facts.scores:
         return ""
-    table = _table("Scores", facts.scores.items())
+    of_int8 = {f"{name}, in int8 as exported": value for name, value in facts.int8_scores.items()}
+    table = _table("Scores", (facts.scores | of_int8).items())
     of = ", ".join(_examples(each) for each in facts.scored_data.values())
     notes = [f"Of {of}." if of else "The files do not say on which examples."]
     if facts.step != facts.scored_step:

@@ -1,11 +1,14 @@
-"""What makes a served model faster on processors: fewer kernels, and weights that oneDNN packs once."""
+"""What makes a served model faster on processors: fewer kernels, constants, products of integers."""
 
+import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
 from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
 
+from bert_tf.export.form import Form
+from bert_tf.modeling.int8_products import products_in_int8
 from bert_tf.modeling.numerics import layer_norms_in_one_kernel
 
 _MOST_BYTES = 2**31 - 2**26  # a SavedModel's graph is one protocol buffer, and those end at 2 GiB
@@ -13,11 +16,14 @@ _MOST_BYTES = 2**31 - 2**26  # a SavedModel's graph is one protocol buffer, and 
 Forward = Callable[[Mapping[str, tf.Tensor]], Any]
 
 
-def with_few_kernels(forward: Forward) -> Forward:
-    """Returns a function that computes the same, with a form of LayerNorm that is one kernel on processors."""
+def in_form(forward: Forward, form: Form) -> Forward:
+    """Returns a function that computes the same as the form asks for it: LayerNorm in one kernel, products in int8."""
+    scopes = [layer_norms_in_one_kernel] * (form.export_for == "cpu") + [products_in_int8] * (form.dtype == "int8")
 
     def call(features):
-        with layer_norms_in_one_kernel():
+        with contextlib.ExitStack() as stack:
+            for scope in scopes:
+                stack.enter_context(scope())
             return forward(features)
 
     return call
@@ -36,8 +42,6 @@ def gain_as_constants(weights: Sequence[tf.TensorSpec]) -> bool:
 def with_constants(forward: Forward, inputs: Sequence[tf.TensorSpec], weights: Sequence[tf.TensorSpec]) -> Forward:
     """Returns a function that computes the same, its weights constants of the graph.
 
-    All signatures call this one function, so that a SavedModel holds the weights once.
-
     Args:
         forward: {name: tensor} -> tensors.
         inputs: what it takes, with names.
@@ -52,13 +56,38 @@ def with_constants(forward: Forward, inputs: Sequence[tf.TensorSpec], weights: S
             f"The weights of an export with `export_for=cpu` must take at most {_MOST_BYTES / 2**30:.2f} GiB, which is "
             f"what a graph holds. Received {size / 2**30:.2f} GiB; leave `export_for` out."
         )
+    traced = _traced(forward, inputs)
+    return _calling(convert_variables_to_constants_v2(traced, lower_control_flow=False), traced, inputs)
+
+
+def with_own_constants(
+    forward: Forward, inputs: Sequence[tf.TensorSpec]
+) -> tuple[Forward, list[tf.Variable], list[tf.TensorSpec]]:
+    """Returns a function that computes the same, which variables it reads, and the specs of these and of its integers.
+
+    Args:
+        forward: {name: tensor} -> tensors, with integers of its own as constants.
+        inputs: what it takes, with names.
+    """
+    traced = _traced(forward, inputs)
+    handles = {id(each) for each in traced.captured_inputs}
+    variables = [each for each in traced.graph.variables if id(each.handle) in handles]  # others were only looked at
+    constants = (op.outputs[0] for op in traced.graph.get_operations() if op.type == "Const")
+    integers = [tf.TensorSpec(each.shape, each.dtype) for each in constants if each.dtype == tf.int8]
+    specs = [*(tf.TensorSpec(each.shape, each.dtype) for each in variables), *integers]
+    return _calling(traced, traced, inputs), variables, specs
+
+
+def _traced(forward, inputs):
+    """Returns the one function that all signatures call, so that a SavedModel holds its constants once."""
     names = [each.name for each in inputs]
     function = tf.function(lambda *values: forward(dict(zip(names, values, strict=True))), inputs, autograph=False)
-    traced = function.get_concrete_function()
-    frozen = convert_variables_to_constants_v2(traced, lower_control_flow=False)
+    return function.get_concrete_function()
 
+
+def _calling(function, traced, inputs):
     def call(features):
-        outputs = tf.nest.flatten(frozen(*(features[name] for name in names)))
+        outputs = tf.nest.flatten(function(*(features[each.name] for each in inputs)))
         return tf.nest.pack_sequence_as(traced.structured_outputs, outputs)
 
     return call

@@ -26,6 +26,7 @@ class RunFacts:
         scores: {name: score} as eval_results.txt has them.
         scored_step: of the model that has these scores.
         scored_data: those of `data` that the scores are of.
+        int8_scores: {name: score} of the same examples, as the export in int8 answers.
     """
 
     checkpoint: str = ""
@@ -38,6 +39,7 @@ class RunFacts:
     scores: dict[str, float] = dataclasses.field(default_factory=dict)
     scored_step: int | None = None
     scored_data: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
+    int8_scores: dict[str, float] = dataclasses.field(default_factory=dict)
 
 
 def read_run(directory: str, checkpoint: str) -> RunFacts:

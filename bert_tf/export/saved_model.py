@@ -19,6 +19,7 @@ from bert_tf.export.server_files import server_files, write_server_files
 from bert_tf.export.warm_up import sample_requests, write_goldens, write_requests
 from bert_tf.files import write_text
 
+_ASIDE = "tmp-export-"
 _METHODS = {"classify": CLASSIFY, "regress": REGRESS}
 
 
@@ -46,8 +47,9 @@ def export(
     aside = None
     try:
         os.makedirs(export_dir, exist_ok=True)
+        _tell_of_leftovers(export_dir)
         # TensorFlow Serving takes only names that are numbers for versions: it does not see this one.
-        aside = tempfile.mkdtemp(prefix="tmp-export-", dir=export_dir)
+        aside = tempfile.mkdtemp(prefix=_ASIDE, dir=export_dir)
         _write_version(aside, served, options or {}, facts or RunFacts())
         os.chmod(aside, 0o755)  # mkdtemp's directories are for the owner alone, a server is another user
         files = server_files(export_dir, served.task.config, served.max_seq_length)
@@ -63,6 +65,14 @@ def export(
         if aside and os.path.isdir(aside):
             shutil.rmtree(aside, ignore_errors=True)
     return path
+
+
+def _tell_of_leftovers(export_dir):
+    logging.info("Exporting to %s", export_dir)
+    for name in sorted(os.listdir(export_dir)):
+        if name.startswith(_ASIDE):
+            logging.warning("%s is another export that is being made, or was stopped; then delete it.",
+                            os.path.join(export_dir, name))  # fmt: skip
 
 
 def _write_version(directory, served, options, facts):

@@ -5,6 +5,7 @@ import tensorflow as tf
 from bert_tf.export import processors
 from bert_tf.export.explanations import explaining
 from bert_tf.export.form import DEFAULT
+from bert_tf.export.processors import in_form
 
 CLASSIFY, REGRESS = "tensorflow/serving/classify", "tensorflow/serving/regress"
 
@@ -47,20 +48,22 @@ class ServedModel(tf.Module):
         self.tokenizer = tokenizer
         # A function and the variables, not the model: what is a Keras object would be written a second time
         # (keras#23553), with signatures of its own.
-        self.forward = lambda features: model({name: features[name] for name in task.features}, training=False)
+        self.forward = in_form(lambda features: model({n: features[n] for n in task.features}, training=False), form)
         self.ids_specs = [tf.TensorSpec(model.input[n].shape, model.input[n].dtype, name=n) for n in task.features]
         self.weight_specs = [tf.TensorSpec(variable.shape, variable.dtype) for variable in model.variables]
         self.weights = [variable.value for variable in model.variables]
         self.export_for = form.export_for
-        if form.export_for == "cpu":
-            self._suit_processors()
+        self._take_constants(form)
         self.vocab = tf.saved_model.Asset(tokenizer.vocab_file)
         # A function, which an export does not hold as it would a dict.
         self.explaining = explaining(form.explanations, task, model, tokenizer, self.text_inputs, max_seq_length)
 
-    def _suit_processors(self):
-        self.forward = processors.with_few_kernels(self.forward)
-        if processors.gain_as_constants(self.weight_specs):
+    def _take_constants(self, form):
+        """Has what is faster as a constant of the graph as one."""
+        if form.dtype == "int8":
+            found = processors.with_own_constants(self.forward, self.ids_specs)
+            self.forward, self.weights, self.weight_specs = found
+        elif form.export_for == "cpu" and processors.gain_as_constants(self.weight_specs):
             self.forward = processors.with_constants(self.forward, self.ids_specs, self.weight_specs)
             self.weights = []
 

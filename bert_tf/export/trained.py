@@ -1,6 +1,8 @@
 """From a directory that a script trained into to a version that a server takes."""
 
+import dataclasses
 import os
+from collections.abc import Callable
 
 import keras
 from absl import logging
@@ -8,6 +10,7 @@ from absl import logging
 from bert_tf.checkpoints import convert, heads, shapes
 from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.export.form import DEFAULT, Form
+from bert_tf.export.processors import Forward, in_form
 from bert_tf.export.run_facts import read_run
 from bert_tf.export.saved_model import export
 from bert_tf.export.served import ServedModel
@@ -21,6 +24,7 @@ def export_trained(
     export_dir: str | None = None,
     form: Form = DEFAULT,
     trained: TrainedTask | None = None,
+    score: Callable[[Forward], dict[str, float]] | None = None,
 ) -> str:
     """Exports the trained model in `directory` as the next version below `export_dir`, and returns its path.
 
@@ -29,6 +33,8 @@ def export_trained(
         export_dir: the model's directory as a server knows it; by default `export` in `directory`.
         form: how.
         trained: its task; None: what task.json, or modules.json, says.
+        score: what an export in int8 scores, to be told by its card, from what computes the model's outputs; it raises
+            ValueError where that is too little. None: nobody knows.
 
     Raises:
         ValueError: no trained model is there, it cannot be explained so, or the export cannot be written.
@@ -38,11 +44,14 @@ def export_trained(
     task = type(trained.task)(description.config, **trained.task.to_dict())  # one that was trained may have adapters
     checkpoint = open_checkpoint(directory)
     shapes.check(checkpoint, task.config)
-    model = build_with(form.dtype, task)
+    model = build_with(form.variable_dtype, task)
     report = convert.load(checkpoint, model.variables, excuse=heads.unused(task))
     texts, longest = trained.text_inputs, trained.max_seq_length
     served = ServedModel(task, model, description.tokenizer, texts, longest, form=form)
     facts = read_run(directory, report.path)
+    if form.dtype == "int8" and score:
+        found = score(in_form(lambda features: model(features, training=False), form))
+        facts = dataclasses.replace(facts, int8_scores=found)
     path = export(served, export_dir or os.path.join(directory, "export"), trained.task.to_dict(), facts)
     logging.info("Exported %s as %s", report.path, path)
     return path

@@ -13,7 +13,8 @@ MODEL = (
 )
 
 _EXPORT_FORM = (
-    Flag("export_dtype", "float32", "Of weights and computation in the export.", choices=names.EXPORT_DTYPES),
+    Flag("export_dtype", "float32", "Of weights and computation in the export; int8 is that of the encoder's matrix "
+         "products, for processors.", choices=names.EXPORT_DTYPES),
     Flag("export_for", names.EXPORTS_FOR[0], "Where it will be served: cpu is faster there; in bfloat16, where it "
          "gains most, the weights become constants of the graph and load more slowly.", choices=names.EXPORTS_FOR),
 )  # fmt: skip
@@ -29,6 +30,8 @@ EXPORT = (
     Flag("export_dir", None, "The model's directory as a server knows it; the export becomes its next version; "
          "default: export in --output_dir."),  # fmt: skip
     *_EXPORT_FORM,
+    Flag("int8_tolerance", 0.01, "With --export_dtype=int8 and --do_eval: by what share of itself a score may be lower "
+         "in int8; beyond it nothing is exported.", "float", low=0.0, high=1.0),
     _EXPORT_EXPLANATIONS,
 )
 

@@ -101,5 +101,5 @@ VERIFY = (
     Flag("timeout", 60.0, "Seconds that the server has for a request.", "float", low=0),
     *_TLS,
     Flag("tolerance", None, "Allowed difference of a number, times the number where that is over 1; default: 1e-4, or "
-         "0.02 where the weights are bfloat16.", "float", low=0),  # fmt: skip
+         "0.02 where the weights are bfloat16, 0.1 where they are int8.", "float", low=0),  # fmt: skip
 )

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 import tensorflow as tf
 
 from bert_tf import names
-from bert_tf.export.form import Form
+from bert_tf.export.form import DEFAULT, Form
 from bert_tf.export.run_facts import read_run
 from bert_tf.export.saved_model import export
 from bert_tf.export.served import ServedModel
@@ -86,15 +86,14 @@ class Filler:
             )
         warn_of_unknown(ids.flat_values.numpy(), len(texts), self.tokenizer)
 
-    def export(self, export_dir: str, export_for: str = names.EXPORTS_FOR[0]) -> str:
+    def export(self, export_dir: str, form: Form = DEFAULT) -> str:
         """Writes a SavedModel that answers for the first [MASK] of each text, and returns its path.
 
         Args:
             export_dir: the model's directory as a server knows it.
-            export_for: one of `names.EXPORTS_FOR`.
+            form: how; the model has its `variable_dtype`.
         """
         reader = MaskReader(self.tokenizer, most=1)
-        form = Form(export_for=export_for)
         served = ServedModel(self.task, self.model, reader, ("text",), self.max_seq_length, reader.mask, form)
         return export(served, export_dir, {"top_k": self.task.top_k}, read_run(*self._source))
 

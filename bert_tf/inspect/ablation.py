@@ -22,6 +22,10 @@ class HeadsOff:
     """
 
     def __init__(self, encoder: Any, heads: Mapping[int, Sequence[int]]):
+        if not isinstance(heads, Mapping):
+            raise ValueError(
+                f"`heads` must be a dict of layers with their heads. Received: {heads!r}; write such as {{0: [1, 2]}}."
+            )
         kept = kept_heads(encoder.config)
         mask = np.ones(kept.shape, np.float32)
         for layer, several in heads.items():

@@ -24,6 +24,8 @@ class Attributions(Row):
         places: (first piece, last piece) that the target is about; None: the whole row.
         logits: float32, of everything that it could have been: [labels]; for a tag those of its piece; of a span
             [S, 2], how well each piece begins it and ends it.
+        probabilities: float64 [labels], what a server answers with, temperature and all, where several labels may hold
+            each by itself; None: of tags and spans, and where no task is known that says so.
         values: float32 [S]; what a piece adds, below 0 what it takes away. 0 for special pieces, which the baseline
             keeps.
         word_values: float32 [W], the sums over the pieces of each of `words`.
@@ -36,6 +38,7 @@ class Attributions(Row):
     target: str
     places: tuple[int, int] | None
     logits: np.ndarray
+    probabilities: np.ndarray | None
     values: np.ndarray
     word_values: np.ndarray
     score: float
@@ -109,8 +112,9 @@ def _explained(encoder, head, row, wanted, steps, instead):
     found = _integral(encoder, target, features, np.where(row.of_text >= 0, instead, row.ids), steps)
     values = found.values.sum(-1)
     return Attributions(
-        **vars(row), target=target.name, places=target.places, logits=target.logits, values=values,
-        word_values=row.of_words(values), **{name: getattr(found, name) for name in Integral._fields[1:]},
+        **vars(row), target=target.name, places=target.places, logits=target.logits,
+        probabilities=target.probabilities, values=values, word_values=row.of_words(values),
+        **{name: getattr(found, name) for name in Integral._fields[1:]},
     )  # fmt: skip
 
 

@@ -13,6 +13,7 @@ from bert_tf.inspect.rows import Row, name_of
 from bert_tf.modeling.heads import QuestionAnsweringHead
 from bert_tf.tasks.registry import read_task
 from bert_tf.tasks.squad.spans import best_spans
+from bert_tf.tasks.task import TrainedTask
 
 _SPANS = "cls/squad/output_weights"
 _UNREAD = ("recurrent/", "tagger/")
@@ -30,12 +31,14 @@ class Target(NamedTuple):
         logits: float32 [n], of everything that it could have been: labels in the head's order, for a tag those of its
             piece; of a span [S, 2], how well each piece begins it and ends it.
         score: the encoder's outputs -> float32 [B].
+        probabilities: float64 [labels], what a server answers with; None: no task is known that says so.
     """
 
     name: str
     places: tuple[int, int] | None
     logits: np.ndarray
     score: Callable[[dict], tf.Tensor]
+    probabilities: np.ndarray | None = None
 
 
 class OfText:
@@ -44,10 +47,11 @@ class OfText:
     Args:
         head: a `ClassificationHead`.
         labels: their names, or None.
+        answers: logits [n, L] -> probabilities [n, L], or scores [n]; None where no task is known.
     """
 
-    def __init__(self, head: Any, labels: Sequence[str] | None):
-        self.head = head
+    def __init__(self, head: Any, labels: Sequence[str] | None, answers: Callable | None = None):
+        self.head, self._answers = head, answers
         self.labels = list(map(str, range(head.num_labels))) if labels is None else list(labels)
 
     def target(self, outputs: dict, row: Row, wanted: Any) -> Target:
@@ -63,7 +67,8 @@ class OfText:
         """
         logits = self.head(outputs["pooled_output"]).numpy()[0]
         label = int(logits.argmax()) if wanted is None else self.label(wanted)
-        return Target(self.labels[label], None, logits, lambda o: self.head(o["pooled_output"])[:, label])
+        shares = self._answers(logits[np.newaxis])[0] if self._answers and len(logits) > 1 else None
+        return Target(self.labels[label], None, logits, lambda o: self.head(o["pooled_output"])[:, label], shares)
 
     def label(self, wanted: Any) -> int:
         """Returns the number of a label, by its name or number; raises ValueError where there is none."""
@@ -185,18 +190,21 @@ def head_of(model: Any) -> OfText | OfSpans:
             "`model` must have a head for labels, tags or answers, whose score is to be explained. Received "
             f"{name_of(model)}, which has none; name a model that was trained for a task."
         )
-    task = _task_of(model)
+    trained = trained_of(model)
+    task = trained and trained.task
     if head is None:
         return OfSpans(_span_head(model), getattr(task, "max_answer_length", _LONGEST))
-    return (OfPieces if _is_of_pieces(model, task) else OfText)(head, model.labels)
+    if _is_of_pieces(model, task):
+        return OfPieces(head, model.labels)
+    return OfText(head, model.labels, getattr(task, "answers", None))
 
 
-def _task_of(model):
+def trained_of(model: Any) -> TrainedTask | None:
     """Returns the task that task.json beside the model describes, or None."""
-    if model.path is None:
+    if getattr(model, "path", None) is None:
         return None
     beside = model.path if os.path.isdir(model.path) else os.path.dirname(model.path) or "."
-    return read_task(beside, model.config).task if task_in(beside) is not None else None
+    return read_task(beside, model.config) if task_in(beside) is not None else None
 
 
 def _is_of_pieces(model, task):

@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.lora import Lora
-from bert_tf.modeling import numerics
+from bert_tf.modeling import int8_products, numerics
 
 _PACKAGE = "bert_tf"
 _scopes = threading.local()
@@ -69,6 +69,8 @@ class Linear(keras.layers.Layer):
         rows = tf.reshape(x, [-1, x.shape[-1]])
         if training:
             y = numerics.linear_for_training(rows, self.kernel, self.bias)
+        elif int8_products.are_wanted():
+            y = int8_products.linear(rows, self.kernel, self.bias)
         else:
             y = tf.nn.bias_add(tf.matmul(rows, self.kernel), self.bias)
         if self.lora:

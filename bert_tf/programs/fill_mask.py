@@ -18,16 +18,17 @@ TAKES_TEXTS = True
 
 def main(settings, texts):
     """Prints an answer for each [MASK], or exports the model."""
+    from bert_tf.export.form import DEFAULT, Form
     from bert_tf.inference.filler import Filler, as_text, read_texts
 
     exports = settings.export_dir is not None
     if exports and (texts or settings.input_file):
         raise ValueError("--export_dir must come without texts. Received both; ask in a run of its own.")
     tokenizing = settings.vocab_file, settings.do_lower_case, settings.max_seq_length
-    dtype = settings.export_dtype if exports else "float32"
-    filler = Filler(settings.model, settings.top_k, *tokenizing, dtype)
+    form = Form.of(settings) if exports else DEFAULT
+    filler = Filler(settings.model, settings.top_k, *tokenizing, form.variable_dtype)
     if exports:
-        logging.info("Exported %s as %s", settings.model, filler.export(settings.export_dir, settings.export_for))
+        logging.info("Exported %s as %s", settings.model, filler.export(settings.export_dir, form))
         return
     mask = filler.reader.mask
     for answer in filler(read_texts(texts, settings.input_file, mask)):

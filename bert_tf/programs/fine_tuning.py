@@ -1,5 +1,6 @@
 """How every task is fine-tuned, scored, asked and exported: `run_task`. It knows no concrete task."""
 
+import copy
 import dataclasses
 import os
 from typing import Any
@@ -13,6 +14,7 @@ from bert_tf.model_files import Description, save_description
 from bert_tf.programs.data_checks import DataChecks
 from bert_tf.programs.devices import prepare as prepare_devices
 from bert_tf.programs.ending import tell_next_of_task
+from bert_tf.programs.int8_scores import check_scores, check_tolerance
 from bert_tf.programs.models import describe_model, task_paths
 from bert_tf.programs.program import in_flags
 from bert_tf.programs.saving import check_formats, save_formats
@@ -30,6 +32,7 @@ from bert_tf.training.layer_rates import ALL
 from bert_tf.training.loop import RunConfig
 from bert_tf.training.output import prepare as prepare_output
 from bert_tf.training.run_record import RunRecord
+from bert_tf.training.scoring import Scorer
 from bert_tf.training.tested_rate import with_tested_rate
 from bert_tf.training.tracking import check_tracking, make_history, tracked
 from bert_tf.training.trial import try_training
@@ -50,6 +53,7 @@ def run_task(kind: type[FineTuned], settings: Settings):
     check_stopping(settings)
     check_tracking(settings)
     check_showing(settings)
+    check_tolerance(settings)
     check_teacher(settings)
     strategy, use_xla = prepare_devices(settings)
     model = with_adapters(describe_model(settings), settings)
@@ -92,7 +96,7 @@ def run_task(kind: type[FineTuned], settings: Settings):
             run.score_and_answer()
     save_formats(settings, strategy)
     if settings.do_export and is_chief(strategy):
-        export_trained(settings.output_dir, settings.export_dir, form, as_trained)
+        run.export(form)
     if settings.do_train and is_chief(strategy):
         tell_next_of_task(settings, job.global_step)
 
@@ -109,6 +113,7 @@ class FineTuning:
         trained: the task as it is kept with the model.
         job: of the task.
         use_xla: the model is compiled.
+        scores: of the files to score on, once that is done.
     """
 
     settings: Settings
@@ -118,6 +123,7 @@ class FineTuning:
     trained: TrainedTask
     job: Job
     use_xla: bool
+    scores: dict[str, float] = dataclasses.field(default_factory=dict)
 
     @property
     def task(self) -> FineTuned:
@@ -142,7 +148,7 @@ class FineTuning:
         settings, task, scores = self.settings, self.task, {}
         if settings.do_eval:
             description, outcomes = task.to_dict(), self._outcomes("dev", settings.eval_batch_size)
-            scores = _with_prefix("eval_", task.evaluate(outcomes, settings))
+            self.scores = scores = _with_prefix("eval_", task.evaluate(outcomes, settings))
             by_chief(task.write_scored, settings.output_dir, outcomes, settings)
             by_chief(show_scored, task, outcomes, scores, self.job, settings)
             if task.to_dict() != description:  # it learned something from the examples, such as a temperature
@@ -160,6 +166,27 @@ class FineTuning:
             shown = {name.removeprefix("eval_"): value for name, value in scores.items()}
             self.job.history.concluded(self.job.global_step, shown)
 
+    def export(self, form: Form):
+        """Exports the result; in int8 only if that scores well enough, where there is a file to score on."""
+        score = self.score_in_int8 if self.settings.do_eval else None
+        export_trained(self.settings.output_dir, self.settings.export_dir, form, self.trained, score)
+
+    def score_in_int8(self, forward) -> dict[str, float]:
+        """Returns the scores of what is exported in int8, on the same files.
+
+        Args:
+            forward: {name: tensor} -> the model's outputs.
+
+        Raises:
+            ValueError: one of them is lower by more than `int8_tolerance` allows.
+        """
+        settings, task = self.settings, copy.copy(self.task)  # which keeps what it learns from them to itself
+        scorer = Scorer(task, lambda features, training: forward(features))
+        outcomes = self._outcomes("dev", settings.eval_batch_size, scorer.outputs)
+        scores = _with_prefix("eval_", task.evaluate(outcomes, settings))
+        check_scores(self.scores, scores, settings.int8_tolerance)
+        return scores
+
     def _begin(self, model):
         settings, directory = self.settings, self.settings.output_dir
         check_formats(settings, self.model, model, self.task)
@@ -173,13 +200,14 @@ class FineTuning:
         variables, base = self.job.model.variables, self.settings.init_checkpoint
         adapters.write(folder, variables, self.task, base, lambda aside: save_task(aside, self.trained))
 
-    def _outcomes(self, kind, batch_size) -> list[Outcome]:
+    def _outcomes(self, kind, batch_size, outputs=None) -> list[Outcome]:
+        outputs = outputs or self.job.outputs_and_losses
         splits = [split for split in self.rows if _kind_of(split) == kind]
-        return [self._outcome(split, self.rows[split], batch_size) for split in splits]
+        return [self._outcome(split, self.rows[split], batch_size, outputs) for split in splits]
 
-    def _outcome(self, split, rows, batch_size):
+    def _outcome(self, split, rows, batch_size, outputs):
         scoring = self._batching().scoring(rows, batch_size)
-        return Outcome(split, self.data.examples[split], rows, *self.job.outputs_and_losses(scoring))
+        return Outcome(split, self.data.examples[split], rows, *outputs(scoring))
 
     def _batching(self):
         return batching_of(self.settings, self.use_xla)

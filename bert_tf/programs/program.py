@@ -56,8 +56,9 @@ def define(values: flags.FlagValues, table: Iterable[Flag]):
             make, more["enum_values"] = flags.DEFINE_enum, flag.choices
         else:
             make = {"string": flags.DEFINE_string, "bool": flags.DEFINE_bool, "list": flags.DEFINE_list}[flag.kind]
-        make(flag.name, flag.default, help=flag.help, **more)
-        if flag.choices and flag.kind == "list":
+        of_list = f"<{'|'.join(flag.choices)}>: " if flag.choices and flag.kind == "list" else ""  # as absl has others
+        make(flag.name, flag.default, help=of_list + flag.help, **more)
+        if of_list:
             _check_choices(values, flag)
 
 

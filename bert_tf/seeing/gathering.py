@@ -1,13 +1,16 @@
 """What a page shows of a model and a text: facts for JSON, and arrays."""
 
 import dataclasses
+import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from absl import logging
 
 from bert_tf import inspect
 from bert_tf.inspect.rows import Row
+from bert_tf.inspect.targets import trained_of
 from bert_tf.seeing.packing import ROOT, Packed, pack
 from bert_tf.seeing.targets import target_of
 
@@ -27,12 +30,19 @@ class Choices:
         layers: whose attention is shown, from 0, negative ones from the end; None: all.
         target: whose score is explained, as `targets.target_of` reads it; None: the model's own answer.
         top_k: how many pieces for a masked word.
+
+    Raises:
+        ValueError: top_k is below 1.
     """
 
     views: Sequence[str] | None = None
     layers: Sequence[int] | None = None
-    target: str | None = None
+    target: Any = None
     top_k: int = 5
+
+    def __post_init__(self):
+        if self.top_k < 1:
+            raise ValueError(f"`top_k` must be at least 1. Received: {self.top_k}; 5 is a good number.")
 
 
 @dataclasses.dataclass
@@ -61,12 +71,12 @@ def gather(model: Any, texts: Sequence[str], choices: Choices = Choices()) -> Fo
             longer than the model's positions.
     """
     wanted = _wanted(choices)
-    config = model.config
+    config, trained = model.config, trained_of(model)
     layers = _layers(choices.layers, config.num_hidden_layers)
     given = [texts[0]] if len(texts) == 1 else [tuple(texts)]
     [row] = inspect.layers(model, given, masks=True)
     found = Found({**_of_row(row), "layers": layers, "heads": config.num_attention_heads,
-                   "all_layers": config.num_hidden_layers, "views": []})  # fmt: skip
+                   "all_layers": config.num_hidden_layers, "views": [], "notes": _notes(trained, row)})  # fmt: skip
     if _OF_ATTENTION & set(wanted):
         _add_attention(found, model, given, layers, wanted)
     if "layers" in wanted:
@@ -74,10 +84,10 @@ def gather(model: Any, texts: Sequence[str], choices: Choices = Choices()) -> Fo
     if "inputs" in wanted:
         _add_inputs(found, inspect.inputs(model, given, masks=True)[0])
     missing = {
-        name: _try(add, choices.views is not None or bool(name == "attribution" and choices.target))
+        name: _try(add, model, choices.views is not None or bool(name == "attribution" and choices.target is not None))
         for name, add in (
             ("masked_words", lambda: _add_masked_words(found, model, given, choices.top_k)),
-            ("attribution", lambda: _add_attribution(found, model, given, row, choices.target)),
+            ("attribution", lambda: _add_attribution(found, model, given, row, choices.target, trained)),
         )
         if name in wanted
     }
@@ -87,6 +97,7 @@ def gather(model: Any, texts: Sequence[str], choices: Choices = Choices()) -> Fo
 
 def _wanted(choices):
     views = VIEWS if choices.views is None else choices.views
+    views = [views] if isinstance(views, str) else views
     wrong = [name for name in views if name not in VIEWS]
     if wrong or not views:
         raise ValueError(
@@ -101,7 +112,7 @@ def _wanted(choices):
 
 def _layers(layers, count):
     """Returns numbers of layers from 0, in order."""
-    layers = list(range(count)) if layers is None else list(layers)
+    layers = list(range(count)) if layers is None else np.atleast_1d(layers).tolist()
     wrong = [layer for layer in layers if not -count <= layer < count]
     if wrong or not layers:
         raise ValueError(
@@ -111,14 +122,44 @@ def _layers(layers, count):
     return sorted({layer % count for layer in layers})
 
 
-def _try(add: Callable, must: bool) -> str | None:
-    """Adds a view; returns why it cannot be there, where it need not."""
+def shown_name(path: str | None) -> str:
+    """Returns what the page calls a model: its folder's name, whatever folders that lies in."""
+    if path is None:
+        return "a model"
+    whole = os.path.abspath(path)
+    return os.path.basename(whole if os.path.isdir(whole) else os.path.dirname(whole))
+
+
+def _notes(trained, row) -> list[str]:
+    """Returns in what the text is another one than those that the model answers for, of which the log warns too."""
+    notes = []
+    if trained and len(row.pieces) > trained.max_seq_length:
+        notes.append(
+            f"The model was trained on rows of at most {trained.max_seq_length} pieces, and a server gives it no "
+            f"longer ones. All {len(row.pieces)} are read here at once."
+        )
+    if trained and len(trained.text_inputs) != len(row.texts):
+        notes.append(
+            f"The model was trained on examples of {_count(trained.text_inputs)} ({', '.join(trained.text_inputs)}). "
+            f"It reads {_count(row.texts)} here."
+        )
+    for note in notes:
+        logging.warning("%s", note)
+    return notes
+
+
+def _count(texts):
+    return "one text" if len(texts) == 1 else f"{len(texts)} texts"
+
+
+def _try(add: Callable, model: Any, must: bool) -> str | None:
+    """Adds a view; returns why it cannot be there, where it need not: without the folders of whoever made the page."""
     try:
         add()
     except ValueError as error:
         if must:
             raise
-        reason = str(error).replace("`", "")
+        reason = str(error).replace("`", "").replace(model.path or "\0", shown_name(model.path))
         return reason[0].upper() + reason[1:]
     return None
 
@@ -181,7 +222,12 @@ def _add_masked_words(found, model, given, top_k):
     found.arrays["masked_own"] = pack(row.own_probabilities[np.newaxis])
 
 
-def _add_attribution(found, model, given, row, target):
+def _may_be_several(trained):
+    problem = getattr(trained and trained.task, "problem", None)
+    return bool(problem and problem.has_several_labels)
+
+
+def _add_attribution(found, model, given, row, target, trained):
     wanted = None if target is None else target_of(model, row, target)
     [why] = inspect.attributions(model, given, [wanted], masks=True)
     labels, logits = (model.labels or []), why.logits.tolist() if why.logits.ndim == 1 else []
@@ -189,5 +235,7 @@ def _add_attribution(found, model, given, row, target):
         "target": why.target, "places": why.places, "chosen": target is not None, "values": why.values.tolist(),
         "word_values": why.word_values.tolist(), "score": why.score, "baseline_score": why.baseline_score,
         "gap": why.gap if np.isfinite(why.gap) else None, "steps": why.steps, "logits": logits,
+        "probabilities": None if why.probabilities is None else why.probabilities.tolist(),
+        "several": _may_be_several(trained),
         "labels": list(labels) if len(labels) == len(logits) else list(map(str, range(len(logits)))),
     }  # fmt: skip

@@ -10,19 +10,22 @@ _SPAN = re.compile(r"(\d+):(\d+)")
 _WORD = re.compile(r"(\d+)(?::(.+))?")
 
 
-def target_of(model: Any, row: Row, text: str) -> Any:
+def target_of(model: Any, row: Row, text: Any) -> Any:
     """Returns what `inspect.attributions` takes as a target.
 
     Args:
         model: with a head.
         row: of the text.
         text: a label, by its name or number; for a tagger the place of a word from 0, "3", or that and a tag,
-            "3:B-PER"; for an answer its text, or where it lies in the context, "10:14".
+            "3:B-PER"; for an answer its text, or where it lies in the context, "10:14". What is no text is returned as
+            it is.
 
     Raises:
         ValueError: the model has no head, or the text is nothing of that; what is of the right form but does not exist
             is left to `inspect.attributions`.
     """
+    if not isinstance(text, str):
+        return text
     head = head_of(model)
     if isinstance(head, OfSpans):
         return _span(row.texts[-1], text)

@@ -1,11 +1,10 @@
 """The page from Python: to be kept as a file, or shown in a notebook where it stands."""
 
 import html
-import os
 from collections.abc import Sequence
 from typing import Any
 
-from bert_tf.seeing.gathering import Choices, gather
+from bert_tf.seeing.gathering import Choices, gather, shown_name
 from bert_tf.seeing.page import build
 
 _HEIGHT = 760  # of a notebook's cell, in the browser's pixels
@@ -34,7 +33,7 @@ def see(
     *texts: str,
     views: Sequence[str] | None = None,
     layers: Sequence[int] | None = None,
-    target: str | None = None,
+    target: Any = None,
     top_k: int = 5,
 ) -> Seen:
     """Returns the inside of a model and a text, or a pair, as a page: heads, neurons, inputs, layers, attributions.
@@ -57,12 +56,6 @@ def see(
     """
     if not 1 <= len(texts) <= 2:
         raise ValueError(f"There must be a text, or two for a pair. Received {len(texts)}; give one or two.")
-    return Seen(build(gather(model, texts, Choices(views, layers, target, top_k)), _name(model.path)))
-
-
-def _name(path):
-    """Returns what the page calls a model: its folder's name, whatever folders that lies in."""
-    if path is None:
-        return "a model"
-    whole = os.path.abspath(path)
-    return os.path.basename(whole if os.path.isdir(whole) else os.path.dirname(whole))
+    if wrong := [each for each in texts if not isinstance(each, str)]:
+        raise ValueError(f"`texts` must be strings. Received: {wrong[0]!r}; give a text, or two for a pair.")
+    return Seen(build(gather(model, texts, Choices(views, layers, target, top_k)), shown_name(model.path)))

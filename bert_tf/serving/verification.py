@@ -19,8 +19,9 @@ from bert_tf.serving.exports import find_export, open_export
 from bert_tf.serving.golden import Golden, Outputs, difference, outputs_of, read_goldens
 from bert_tf.serving.versions import direct
 
-# Of float32, between one kind of processor and another; of bfloat16, whose numbers have 8 bits.
-_TOLERANCE, _COARSE_TOLERANCE = 1e-4, 2e-2
+# Of float32, between one kind of processor and another; of bfloat16, whose numbers have 8 bits; of int8, where the last
+# digit of a float32 decides how a number is rounded to 8 bits, which layer after layer adds to.
+_TOLERANCE, _COARSE_TOLERANCES = 1e-4, {tf.int8: 0.1, tf.bfloat16: 2e-2}
 _REFUSALS = (grpc.StatusCode.FAILED_PRECONDITION, grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.UNIMPLEMENTED)
 
 # A golden request -> the answer to it now; raises ServingError where the request is refused.
@@ -56,7 +57,7 @@ def verify(
         server: "host:port" of a model server's gRPC face that serves it; None: the model is loaded here.
         model_name: its name there.
         timeout: seconds that the server has for a request.
-        tolerance: as in `golden.difference`; None: 1e-4, or 0.02 where the weights are bfloat16.
+        tolerance: as in `golden.difference`; None: 1e-4, where weights are bfloat16 0.02, int8 0.1.
         tls: how the connection is encrypted; None: it is not.
 
     Returns:
@@ -141,18 +142,21 @@ def remote_answer(channel: grpc.Channel, server: str, model_name: str, timeout: 
 
 
 def default_tolerance(path: str) -> float:
-    """Returns the difference to allow by default: more where the SavedModel in `path` computes in bfloat16."""
+    """Returns the difference to allow by default: more where the SavedModel in `path` computes in bfloat16 or int8."""
     try:
         weights = tf.train.load_checkpoint(os.path.join(path, "variables", "variables"))
     except (tf.errors.OpError, ValueError) as error:
         raise ValueError(f"{path} must have its weights. Received: {error}; export it again.") from error
-    dtypes = set(weights.get_variable_to_dtype_map().values()) - {tf.string} or _dtypes_of_constants(path)
-    return _COARSE_TOLERANCE if tf.bfloat16 in dtypes else _TOLERANCE
+    dtypes = {*weights.get_variable_to_dtype_map().values(), *_dtypes_of_constants(path)}
+    return max((_COARSE_TOLERANCES.get(dtype, _TOLERANCE) for dtype in dtypes), default=_TOLERANCE)
 
 
 def _dtypes_of_constants(path):
-    """Returns the dtypes of the constants of an export whose weights are such."""
-    graph = loader_impl.SavedModelLoader(path).get_meta_graph_def_from_tags(["serve"]).graph_def
+    """Returns the dtypes of the constants of an export, some or all of whose weights may be such."""
+    try:
+        graph = loader_impl.SavedModelLoader(path).get_meta_graph_def_from_tags(["serve"]).graph_def
+    except (OSError, RuntimeError) as error:
+        raise ValueError(f"{path} must be a whole SavedModel. Received: {error}; export it again.") from error
     constants = (node for function in graph.library.function for node in function.node_def if node.op == "Const")
     return {tf.as_dtype(node.attr["dtype"].type) for node in constants}
 

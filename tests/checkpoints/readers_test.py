@@ -133,6 +133,10 @@ def test_nothing_there(tmp_path):
         ValueError, match=r"must hold weights: one of \['model.safetensors'.*Received: .*\['readme.txt'\]"
     ):
         open_checkpoint(tmp_path)
+    (tmp_path / "model.onnx").touch()
+    with pytest.raises(ValueError, match=r"\['model.onnx', 'readme.txt'\]; .onnx is not read\."):
+        open_checkpoint(tmp_path)
+    (tmp_path / "model.onnx").unlink()
     with pytest.raises(ValueError, match=r"prefix of a TF1 checkpoint.*nix; in .* there is \['readme.txt'\]"):
         open_checkpoint(tmp_path / "nix")
     with pytest.raises(ValueError, match=r"Received: .*/no/nix; .*/no is not a directory"):

@@ -116,7 +116,10 @@ class Inputs:
                 path.write_text(json.dumps(values | small), encoding="utf-8")
 
     def exported(self, model: str) -> pathlib.Path:
-        """Returns the base path of an export for requests that name the model so, with the versions of the page."""
+        """Returns the base path of an export for requests that name the model so: the page's own, else one is made."""
+        own = self.folder / "models" / model
+        if own.is_dir():
+            return own
         base = self.folder / "served" / model
         self._export(base, model)
         return base

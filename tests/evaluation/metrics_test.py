@@ -111,6 +111,15 @@ def test_the_table_names_every_metric_and_its_direction():
     assert metrics.higher_is_better("eval_exact")
 
 
+def test_the_largest_fall_is_a_share_of_what_there_was():
+    before = {"eval_accuracy": 0.8, "eval_f1": 80.0, "eval_loss": 0.1, "eval_recall": 0.9, "eval_f1_PER": 0.9}
+    after = {"eval_accuracy": 0.78, "eval_f1": 76.0, "eval_loss": 0.9, "eval_recall": 0.1, "eval_f1_PER": 0.1}
+    assert metrics.largest_fall(before, after) == ("eval_f1", pytest.approx(0.05))
+    assert metrics.largest_fall(after, before) == ("eval_accuracy", pytest.approx(1 - 0.8 / 0.78))
+    none = {"loss": 1.0, "spearman": 0.0, "total": 3}
+    assert metrics.largest_fall(none, none | {"loss": 2.0}) is None
+
+
 def test_wrong_names_and_shapes_are_refused():
     with pytest.raises(ValueError, match=r"A metric must be one of \['accuracy', .*\]. Received: 'pearson'"):
         metrics.classification([0], [0], ("pearson",))

@@ -100,6 +100,11 @@ def test_a_card_says_what_is_known(card, tmp_path):
     assert card(_run(tmp_path, [START, *TRAIN, EVAL])) == text
 
 
+def test_scores_in_int8_stand_beside_the_others(card):
+    text = card(RunFacts("model.ckpt-9", 9, scores={"eval_f1": 0.5}, scored_step=9, int8_scores={"eval_f1": 0.25}))
+    assert "| eval_f1 | 0.5 |\n| eval_f1, in int8 as exported | 0.25 |" in text
+
+
 def test_a_card_leaves_out_what_is_not(card):
     text = card(RunFacts())
     assert [line for line in text.splitlines() if line.startswith("## ")] == [

@@ -1,4 +1,4 @@
-"""Exports for processors: the same answers, and no variables where constants are faster."""
+"""Exports for processors: the same answers, no variables where constants are faster, and integers where asked for."""
 
 import pathlib
 
@@ -13,7 +13,7 @@ from bert_tf.serving import golden, verification
 from bert_tf.serving.exports import open_export
 from tests.export.models import TASKS, write_trained
 
-TOLERANCES = {"float32": 1e-5, "bfloat16": 2e-2}
+TOLERANCES = {"float32": 1e-5, "bfloat16": 2e-2, "int8": 5e-2}
 SLOW = [(name, dtype) for name in TASKS for dtype in TOLERANCES if (name, dtype) != ("classification", "bfloat16")]
 
 
@@ -30,10 +30,29 @@ def test_it_answers_as_the_portable_export(tmp_path, name, dtype):
     model.close()
     assert len(verdicts) >= 2 and [each.problems for each in verdicts] == [[]] * len(verdicts)
     assert [each.problems for each in verification.verify(cpu)] == [[]] * len(verdicts)
-    assert _has_variables(portable) and _has_variables(cpu) == (dtype == "float32")
+    assert _has_variables(portable) and _has_variables(cpu) == (dtype != "bfloat16")
     assert verification.default_tolerance(cpu) == verification.default_tolerance(portable)
     assert _size(cpu) < 1.2 * _size(portable) + 200_000  # the weights are there once, though all signatures need them
     assert "| exported for | cpu |" in pathlib.Path(cpu, "assets.extra", "MODEL_CARD.md").read_text(encoding="utf-8")
+
+
+INT8 = [pytest.param(name, marks=() if name == "questions" else pytest.mark.slow) for name in TASKS]
+
+
+@pytest.mark.parametrize("name", INT8)
+def test_int8_answers_nearly_as_float32(tmp_path, name):
+    write_trained(tmp_path, name)
+    exact, int8 = (export_trained(str(tmp_path), str(tmp_path / each), Form(each)) for each in ("float32", "int8"))
+    model = open_export(int8)
+    verdicts = verification.judge(golden.read_goldens(exact), verification.local_answer(model), 0.05)
+    model.close()
+    assert len(verdicts) >= 2 and all(0 < each.largest < 0.05 for each in verdicts), verdicts
+    assert [each.problems for each in verification.verify(int8)] == [[]] * len(verdicts)
+    assert verification.default_tolerance(int8) > verification.default_tolerance(exact)
+    shapes = tf.train.load_checkpoint(f"{int8}/variables/variables").get_variable_to_shape_map().values()
+    assert [32, 64] not in shapes and [64, 32] not in shapes  # kernels: they are integers now
+    card = pathlib.Path(int8, "assets.extra", "MODEL_CARD.md").read_text(encoding="utf-8")
+    assert "| numbers | float32, int8 |" in card and "- What it scores in int8 was not measured." in card
 
 
 def _has_variables(path):

@@ -142,12 +142,14 @@ def test_a_real_model_is_hardly_larger_than_its_weights(minilm, tmp_path):
 
 
 @pytest.mark.slow
-def test_versions_rise_and_bfloat16_halves(tmp_path):
+def test_versions_rise_and_bfloat16_halves(tmp_path, caplog):
     task, model, tokenizer = trained(str(tmp_path))
     out = tmp_path / "models"
     (out / "7").mkdir(parents=True)
     (out / "notes").mkdir()
+    (out / "tmp-export-old").mkdir()
     whole, half = export_trained(str(tmp_path), str(out)), export_trained(str(tmp_path), str(out), Form("bfloat16"))
+    assert f"{out / 'tmp-export-old'} is another export that is being made, or was stopped" in caplog.text
     assert versions(str(out)) == [7, 8, 9] and [whole, half] == [str(out / "8"), str(out / "9")]
     data = "variables/variables.data-00000-of-00001"
     assert os.path.getsize(f"{half}/{data}") < 0.6 * os.path.getsize(f"{whole}/{data}")

@@ -28,6 +28,12 @@ def start(*words):
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
 
 
+def test_help_says_what_a_list_may_hold():
+    values = flags.FlagValues()
+    program.define(values, [Flag("views", [], "Which.", "list", choices=("heads", "inputs"))])
+    assert values["views"].help == "<heads|inputs>: Which."
+
+
 def test_the_listing_names_every_program_with_a_line(capsys):
     main.main([])
     lines = [line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines() if line.startswith("  ")]

@@ -91,6 +91,7 @@ def test_a_visit(bert, page, headless):
             await _look_at_neurons(browser, bert)
             await _look_at_the_others(browser, bert)
             await _move_by_keys_alone(browser)
+            await _go_by_the_address(browser)
             for scheme in ("light", "dark"):
                 feature = {"name": "prefers-color-scheme", "value": scheme}
                 await browser.command("Emulation.setEmulatedMedia", features=[feature])
@@ -195,6 +196,13 @@ async def _move_by_keys_alone(browser):
     assert await browser.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
     await browser.press("Escape", 27)
     assert "strongest" in await _text(browser, ".readout")
+
+
+async def _go_by_the_address(browser):
+    await _open(browser, "layers")
+    assert await browser.evaluate("location.hash") == "#layers"
+    await browser.evaluate("location.hash = 'inputs'")
+    await _ready(browser, "inputs")
 
 
 def _noise(packed, name):

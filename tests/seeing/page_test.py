@@ -4,18 +4,27 @@ import base64
 import hashlib
 import html.parser
 import json
+import os
 import re
 
+import keras
 import numpy as np
 import pytest
 
+import bert_tf
 from bert_tf import inspect
+from bert_tf.checkpoints.tf1 import write_tf1
 from bert_tf.flags.seeing import SEE
+from bert_tf.model_files import save_description
 from bert_tf.modeling.heads import ClassificationHead, QuestionAnsweringHead
 from bert_tf.seeing import packing, see
 from bert_tf.seeing.gathering import VIEWS, Choices, gather
 from bert_tf.seeing.page import build
 from bert_tf.seeing.targets import target_of
+from bert_tf.tasks.classification.task import ClassificationTask
+from bert_tf.tasks.registry import save_task
+from bert_tf.tasks.task import TrainedTask
+from bert_tf.tokenization.wordpiece import Tokenizer
 from tests import tiny
 from tests.inspect.models import with_words
 from tests.scripts import run_programs
@@ -70,6 +79,53 @@ def test_some_layers_views_and_another_target(bert):
     assert [view["name"] for view in some.facts["views"]] == ["heads", "attribution"]
     assert some.facts["attribution"]["target"] == "good" and some.facts["attribution"]["chosen"]
     assert gather(bert, ["a film"], Choices(["masked_words"], top_k=2)).facts["masked"]["shape"][2] == 2
+
+
+def test_what_python_gives_is_taken_as_a_command_line_is(bert):
+    [named] = gather(bert, ["a film"], Choices("attribution", target=1)).facts["views"]
+    assert named["name"] == "attribution"
+    assert gather(bert, ["a film"], Choices("attribution", target=0)).facts["attribution"]["target"] == "bad"
+    assert gather(bert, ["a film"], Choices(["heads"], 1)).facts["layers"] == [1]
+    with pytest.raises(ValueError, match="`top_k` must be at least 1. Received: 0;"):
+        see(bert, "a film", top_k=0)
+    with pytest.raises(ValueError, match="`texts` must be strings. Received: None;"):
+        see(bert, None)
+    with pytest.raises(ValueError, match=r"`heads` must be a dict of layers with their heads. Received: \[0, 1\];"):
+        inspect.heads_off(bert, [0, 1])
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A classifier of several labels, trained on single texts of at most eight pieces, with a temperature."""
+    folder = tmp_path_factory.mktemp("trained") / "reviews"
+    task = ClassificationTask(tiny.config(), 3, "multi_label", ["bad", "good", "long"], temperature=2.0)
+    Tokenizer(tiny.VOCAB).save(folder)
+    save_description(folder, task.config, Tokenizer.from_directory(folder), task.labels)
+    save_task(folder, TrainedTask(task, ("text",), 8))
+    keras.utils.set_random_seed(1)
+    write_tf1(os.path.join(folder, "model.ckpt-7"), task.build_model().variables)
+    return folder
+
+
+def test_probabilities_are_those_of_the_task(trained):
+    [why] = inspect.attributions(bert_tf.load(trained), ["a film"])
+    np.testing.assert_allclose(why.probabilities, 1 / (1 + np.exp(-why.logits / 2)), rtol=1e-6)
+    facts = gather(bert_tf.load(trained), ["a film"], Choices("attribution")).facts
+    assert facts["attribution"]["several"] and facts["attribution"]["probabilities"] == why.probabilities.tolist()
+    assert facts["notes"] == []
+
+
+def test_a_page_says_where_the_model_answers_for_other_rows(trained, caplog):
+    notes = gather(bert_tf.load(trained), ["the film " * 4, "is good"], Choices("heads")).facts["notes"]
+    assert "rows of at most 8 pieces" in notes[0] and "All 13 are read" in notes[0]
+    assert notes[1] == "The model was trained on examples of one text (text). It reads 2 texts here."
+    assert all(note in caplog.text for note in notes)
+
+
+def test_a_page_does_not_tell_where_the_model_lies(trained):
+    facts = gather(bert_tf.load(trained), ["a film"]).facts
+    [missing] = [view["missing"] for view in facts["views"] if view["name"] == "masked_words"]
+    assert "Received reviews, which has none" in missing and str(trained.parent) not in json.dumps(facts)
 
 
 def test_a_model_without_heads_says_why_views_are_not_there():

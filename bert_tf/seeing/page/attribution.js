@@ -25,7 +25,8 @@ function show(box) {
 
 function answer() {
   const place = why.places && why.places[0] === why.places[1] ? ` at ${quoted(why.places[0])}` : "";
-  return element("p", { class: "answer" }, why.chosen ? "Chosen answer: " : "The model's answer: ",
+  const title = why.several ? "The likeliest label: " : "The model's answer: ";
+  return element("p", { class: "answer" }, why.chosen ? "Chosen answer: " : title,
     element("strong", {}, why.target || "(nothing)"), place);
 }
 
@@ -73,18 +74,21 @@ function scores() {
 
 function words() {
   const order = why.word_values.map((_, n) => n).sort((a, b) => Math.abs(why.word_values[b]) - Math.abs(why.word_values[a]));
-  const made = table(["word", "adds"], order.map((n) => [facts.words[n].text,
+  const made = table(["word", "place", "adds"], order.map((n) => [facts.words[n].text, String(n),
     bar(signed(why.word_values[n]), most && Math.abs(why.word_values[n]) / most, Math.sign(why.word_values[n]))]), "Words");
   made.classList.add("tall");
   return made;
 }
 
+// What a server answers with, where the model's task is known; else the softmax.
 function logits() {
   const top = Math.max(...why.logits);
-  const shares = why.logits.map((value) => Math.exp(value - top));
-  const total = shares.reduce((a, b) => a + b, 0);
+  const powers = why.logits.map((value) => Math.exp(value - top));
+  const total = powers.reduce((a, b) => a + b, 0);
+  const shares = why.probabilities ?? powers.map((power) => power / total);
   const order = shares.map((_, n) => n).sort((a, b) => shares[b] - shares[a]);
-  const softmax = why.logits.length > 1;
-  return table(softmax ? ["label", "logit", "softmax"] : ["label", "logit"], order.map((n) => [why.labels[n],
-    plain(why.logits[n], 3), ...(softmax ? [bar(percent(shares[n] / total), shares[n] / total)] : [])]), "Labels");
+  const several = why.logits.length > 1;
+  const titles = ["label", "logit", ...(several ? [why.probabilities ? "probability" : "softmax"] : [])];
+  return table(titles, order.map((n) => [why.labels[n], plain(why.logits[n], 3),
+    ...(several ? [bar(percent(shares[n]), shares[n])] : [])]), "Labels");
 }

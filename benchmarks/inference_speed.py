@@ -1,0 +1,184 @@
+"""Milliseconds that a request takes, ours beside torch, ONNX Runtime, OpenVINO and KerasHub, whichever are installed.
+
+    python benchmarks/inference_speed.py --output_dir=out [--checkpoint=minilm] [--peer_python=PYTHON] [--rounds=5]
+
+Without --checkpoint it is a BERT-base with random weights. PYTHON has torch, transformers, onnx and onnxruntime, and
+perhaps openvino, which may have a Python of its own (--openvino_python); without it, ours stand beside KerasHub alone.
+Each is a process of its own, and they take turns on the same ids: one text of 24 pieces, and so on; "64 short" are 64
+texts of 4 to 30 pieces in one request of ours, while the peers are given them sorted by length in batches of 16.
+
+Prints a table of medians, how many times as fast ours are as the fastest peer of the same dtype, and what share of the
+speed of the machine's own product of matrices each has. results.json in --output_dir holds every time, the instruction
+sets and the load. Exports and models are made once.
+"""
+
+import argparse
+import os
+import pathlib
+import subprocess
+import sys
+
+import inference_table
+import numpy as np
+import scripts
+from peers import ROOT, Peer, take_turns, write_batches
+
+sys.path.insert(0, str(ROOT))
+
+FORMS = ("float32-portable", "float32-cpu", "bfloat16-portable", "bfloat16-cpu", "int8-portable", "int8-cpu")
+CASES = {"1 x 24": (1, 24, 20), "1 x 128": (1, 128, 8), "8 x 128": (8, 128, 2), "32 x 128": (32, 128, 1)}
+SHORT, BATCH = "64 short", 16
+_TO_ONNX = """
+import sys, torch
+from transformers import BertForSequenceClassification
+from onnxruntime.quantization import QuantType, quantize_dynamic
+source, whole, small = sys.argv[1:]
+names = ["input_ids", "input_mask", "segment_ids"]
+ids = torch.ones([2, 8], dtype=torch.int64)
+model = BertForSequenceClassification.from_pretrained(source, attn_implementation="eager").eval()
+axes = {name: {0: "n", 1: "s"} for name in names} | {"logits": {0: "n"}}
+torch.onnx.export(model, (ids, ids, torch.zeros_like(ids)), whole, input_names=names, output_names=["logits"],
+                  dynamic_axes=axes, opset_version=17, dynamo=False)
+quantize_dynamic(whole, small, weight_type=QuantType.QInt8)
+"""
+
+
+def main():
+    options = _options()
+    folder = pathlib.Path(options.output_dir).resolve()
+    folder.mkdir(parents=True, exist_ok=True)
+    source, size = _model(options, folder)
+    entrants = _entrants(options, folder, source)
+    files = _files(options, folder)
+    environment = {"OMP_WAIT_POLICY": "PASSIVE", "KMP_BLOCKTIME": "0", "OMP_NUM_THREADS": str(options.threads),
+                   "TF_NUM_INTRAOP_THREADS": str(options.threads)}  # fmt: skip
+    os.environ.update(environment)
+    peers = {name: Peer(python, "inference_workers.py", kind, model, str(options.threads))
+             for name, (python, kind, model) in entrants.items()}  # fmt: skip
+    keys = {(name, case): files[_of(name, case)] for case in [*CASES, SHORT] for name in peers
+            if not name.startswith("product")}  # fmt: skip
+    keys |= {(name, "product"): files["product"] for name in peers if name.startswith("product")}
+    try:
+        seconds = take_turns(peers, keys, options.rounds)
+    finally:
+        for peer in peers.values():
+            peer.end()
+    per_turn = {key: np.reshape(each, [options.rounds, -1]) for key, each in seconds.items()}
+    times = {key: each.sum(1) if key[1] == SHORT else np.median(each, 1) for key, each in per_turn.items()}
+    inference_table.write(folder / "results.json", times, size, options.threads)
+    inference_table.show(folder / "results.json")
+
+
+def _options():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--output_dir", required=True)
+    parser.add_argument("--checkpoint", help="a Hugging Face directory of BERT's family")
+    parser.add_argument("--peer_python", help="an interpreter with torch, transformers, onnx and onnxruntime")
+    parser.add_argument("--openvino_python", help="one with openvino; default: --peer_python, if it has it")
+    parser.add_argument("--forms", default=",".join(FORMS), help="of our exports")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    return parser.parse_args()
+
+
+def _model(options, folder):
+    """Returns the directory of a classifier as Hugging Face has it, and {case: floating-point operations}."""
+    import bert_tf
+    from bert_tf.checkpoints import convert, heads
+    from bert_tf.checkpoints.tf1 import write_tf1
+    from bert_tf.config import EncoderConfig
+    from bert_tf.model_files import save_description
+    from bert_tf.tasks.classification.task import ClassificationTask
+    from bert_tf.tasks.registry import save_task
+    from bert_tf.tasks.task import TrainedTask
+    from bert_tf.tokenization.wordpiece import Tokenizer
+
+    trained, source = folder / "trained", folder / "huggingface"
+    config = EncoderConfig.load(options.checkpoint) if options.checkpoint else EncoderConfig()
+    if not source.exists():
+        pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"w{n}" for n in range(5, config.vocab_size))]
+        tokenizer = Tokenizer.from_directory(options.checkpoint) if options.checkpoint else Tokenizer(pieces)
+        task = ClassificationTask(config, 2, labels=["no", "yes"])
+        model = task.build_model()
+        if options.checkpoint:
+            convert.load(options.checkpoint, model.variables, (*heads.fresh(task), *heads.unused(task)))
+        tokenizer.save(trained)
+        save_description(trained, config, Tokenizer.from_directory(trained), task.labels)
+        save_task(trained, TrainedTask(task, ("text",), 128))
+        write_tf1(str(trained / "model.ckpt-1"), model.variables)
+        bert_tf.save(bert_tf.load(str(trained)), str(source), "huggingface")
+    return source, _operations(config)
+
+
+def _operations(config):
+    """Returns {case: operations of the products in the encoder}, of real pieces only."""
+    h, inner, layers = config.hidden_size, config.intermediate_size, config.num_hidden_layers
+    shapes = {case: [length] * rows for case, (rows, length, _) in CASES.items()} | {SHORT: _lengths()}
+    return {case: sum(layers * 2 * s * (4 * h * h + 2 * h * inner + 2 * s * h) for s in lengths)
+            for case, lengths in shapes.items()}  # fmt: skip
+
+
+def _entrants(options, folder, source):
+    """Returns {name: (interpreter, kind, model)}; makes what is not there."""
+    ours = {}
+    for form in options.forms.split(","):
+        dtype, _, use = form.partition("-")
+        if not (folder / form).exists():
+            scripts.run("-m", "bert_tf", "export", f"--model={folder / 'trained'}", f"--export_dir={folder / form}",
+                        f"--export_dtype={dtype}", f"--export_for={use}")  # fmt: skip
+        ours[f"bert_tf {dtype} {use}"] = (sys.executable, "bert_tf", str(folder / form / "1"))
+    theirs = {"keras_hub float32": (sys.executable, "keras_hub", str(source))}
+    python = options.peer_python
+    if python:
+        for dtype in ("float32", "bfloat16"):
+            theirs[f"torch {dtype}"] = (python, "torch", f"{source}:{dtype}")
+        whole, small = (str(folder / f"{name}.onnx") for name in ("float32", "int8"))
+        if not os.path.exists(small):
+            subprocess.run([python, "-c", _TO_ONNX, str(source), whole, small], check=True)
+        theirs["onnxruntime float32"] = (python, "onnxruntime", whole)
+        theirs["onnxruntime int8"] = (python, "onnxruntime", small)
+    openvino = options.openvino_python or python
+    if python and _has(openvino, "openvino"):
+        theirs["openvino float32"] = (openvino, "openvino", f"{whole}:f32")
+        theirs["openvino bfloat16"] = (openvino, "openvino", f"{whole}:bf16")
+    best = {f"product {dtype}": (sys.executable, "product", dtype) for dtype in ("float32", "bfloat16")}
+    return ours | theirs | best
+
+
+def _has(python, module):
+    return not subprocess.run([python, "-c", f"import {module}"], capture_output=True, check=False).returncode
+
+
+def _lengths():
+    return np.random.default_rng(0).integers(4, 31, 64).tolist()
+
+
+def _of(name, case):
+    return (case, "ours" if name.startswith("bert_tf") else "theirs")
+
+
+def _files(options, folder):
+    """Writes the batches; returns {(case, whose): [file of every turn]}. A turn is the same batches again."""
+    rng, made = np.random.default_rng(1), {}
+
+    def batch(lengths):
+        mask = (np.arange(max(lengths)) < np.array(lengths)[:, np.newaxis]).astype(np.int32)
+        ids = rng.integers(1000, 20000, mask.shape).astype(np.int32) * mask
+        return {"input_ids": ids, "input_mask": mask, "segment_ids": np.zeros_like(mask)}
+
+    for case, (rows, length, times) in CASES.items():
+        made[case, "ours"] = made[case, "theirs"] = [batch([length] * rows)] * times
+    lengths = sorted(_lengths())
+    made[SHORT, "ours"] = [batch(lengths)]
+    made[SHORT, "theirs"] = [batch(lengths[start : start + BATCH]) for start in range(0, len(lengths), BATCH)]
+    made["product"] = made["1 x 24", "ours"][:3]
+    files = {}
+    for number, (key, batches) in enumerate(made.items()):
+        path = folder / f"batches-{number}.npz"
+        write_batches(path, batches)
+        files[key] = [path] * (options.rounds + 1)
+    return files
+
+
+if __name__ == "__main__":
+    main()

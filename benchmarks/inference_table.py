@@ -1,0 +1,80 @@
+"""The tables of inference_speed.py: milliseconds, ratios to the fastest peer, shares of the machine's best product.
+
+    python benchmarks/inference_table.py out/results.json
+"""
+
+import json
+import os
+import pathlib
+import statistics
+import sys
+
+from inference_workers import SIDE
+
+_PRODUCT = "product"
+
+
+def write(path, times, operations, threads):
+    """Writes every time, and on what machine it was taken.
+
+    Args:
+        path: of the file.
+        times: {(name, case): seconds, one for each turn}; names are "torch float32", "bert_tf int8 cpu" and the like.
+        operations: {case: floating-point operations}.
+        threads: of each.
+    """
+    from bert_tf import processor
+
+    found = {}
+    for (name, case), each in times.items():
+        found.setdefault(name, {})[case] = [1e3 * float(seconds) for seconds in each]
+    machine = {"processor": processor.name(), "instruction_sets": sorted(processor.instruction_sets())}
+    facts = machine | {"threads": threads, "load": os.getloadavg(), "operations": operations, "milliseconds": found}
+    pathlib.Path(path).write_text(json.dumps(facts, indent=1), encoding="utf-8")
+
+
+def show(path):
+    """Prints the tables of a file that `write` made."""
+    facts = json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
+    medians = {name: {case: statistics.median(each) for case, each in cases.items()}
+               for name, cases in facts["milliseconds"].items()}  # fmt: skip
+    best = {_dtype(name): 2 * SIDE**3 / medians.pop(name)[_PRODUCT] for name in list(medians) if _PRODUCT in name}
+    print(f"{facts['processor']}, {facts['threads']} threads; load {facts['load'][0]:.1f}")
+    print("Best product: " + ", ".join(f"{dtype} {speed / 1e6:.0f} GFLOP/s" for dtype, speed in best.items()))
+
+    def milliseconds(name, case):
+        time = medians[name][case]
+        share = 100 * facts["operations"][case] / time / best.get(_dtype(name), float("inf"))
+        return f"{time:.1f}" + (f" ({share:.0f} %)" if share else "")
+
+    _table("milliseconds (share of the best product)", medians, medians, milliseconds)
+
+    def ratio(name, case):
+        peers = [medians[peer][case] for peer in _peers(medians, name)]
+        return f"{min(peers) / medians[name][case]:.2f}"
+
+    ours = [name for name in medians if _is_ours(name) and _peers(medians, name)]
+    _table("times as fast as the fastest peer of its dtype", medians, ours, ratio)
+
+
+def _table(title, medians, names, cell):
+    cases = list(next(iter(medians.values())))
+    print(f"\n| {title} | {' | '.join(cases)} |\n|---{'|---' * len(cases)}|")
+    for name in names:
+        print(f"| {name} | {' | '.join(cell(name, case) for case in cases)} |")
+
+
+def _peers(names, name):
+    return [peer for peer in names if not _is_ours(peer) and _dtype(peer) == _dtype(name)]
+
+
+def _is_ours(name):
+    return name.startswith("bert_tf")
+
+
+def _dtype(name):
+    return name.split()[1]
+
+
+if __name__ == "__main__":
+    show(sys.argv[1])

@@ -1,0 +1,126 @@
+"""One peer of inference_speed.py: a process that answers the batches it is told to and says how long each took.
+
+    python benchmarks/inference_workers.py KIND MODEL THREADS
+
+MODEL is the folder of an export's version, a Hugging Face directory, an .onnx file or, of the kind product, a dtype.
+How it is told and answers: `peers.serve`.
+"""
+
+import os
+import sys
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+import numpy as np
+from peers import keras_hub_backbone, serve
+
+NAMES = ("input_ids", "input_mask", "segment_ids")
+SIDE = 2048  # of the matrices whose product is the machine's best
+
+
+def bert_tf_answer(model, threads):
+    """An export of ours, run as our server runs it."""
+    from bert_tf.serving.saved_model import SavedModel
+
+    loaded = SavedModel(model)
+    signature = loaded.signatures["ids"]
+    fetches = [signature.outputs["probabilities"].tensor]
+
+    def answer(batch):
+        return loaded.run({signature.inputs[name].tensor: batch[name] for name in NAMES}, fetches)[0]
+
+    return answer
+
+
+def torch_answer(model, threads):
+    """Transformers on PyTorch; a directory whose name ends in bfloat16 is computed in that."""
+    import torch
+    from transformers import BertForSequenceClassification
+
+    torch.set_num_threads(threads)
+    path, _, dtype = model.partition(":")
+    model = BertForSequenceClassification.from_pretrained(path, dtype=getattr(torch, dtype)).eval()
+
+    def answer(batch):
+        ids, mask, segments = (torch.from_numpy(batch[name].astype("int64")) for name in NAMES)
+        with torch.inference_mode():
+            logits = model(input_ids=ids, attention_mask=mask, token_type_ids=segments).logits
+        return torch.softmax(logits.float(), -1).numpy()
+
+    return answer
+
+
+def onnxruntime_answer(model, threads):
+    """ONNX Runtime, whose threads do not spin while it is not its turn."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+
+    def answer(batch):
+        return _softmax(session.run(None, {name: batch[name].astype("int64") for name in NAMES})[0])
+
+    return answer
+
+
+def openvino_answer(model, threads):
+    """OpenVINO for one caller; an .onnx file behind which stands :bf16 is computed in that."""
+    import openvino
+
+    path, _, precision = model.partition(":")
+    settings = {"PERFORMANCE_HINT": "LATENCY", "INFERENCE_NUM_THREADS": threads}
+    settings["INFERENCE_PRECISION_HINT"] = precision
+    compiled = openvino.Core().compile_model(path, "CPU", settings)
+
+    def answer(batch):
+        return _softmax(compiled({name: batch[name].astype("int64") for name in NAMES})[0])
+
+    return answer
+
+
+def keras_hub_answer(model, threads):
+    """KerasHub's BertBackbone with the same head; random weights cost the same."""
+    import keras
+    import tensorflow as tf
+
+    backbone = keras_hub_backbone(model, "float32")
+    scores = keras.layers.Dense(2, activation="softmax")(backbone.output["pooled_output"])
+    network = keras.Model(backbone.input, scores)
+    run = tf.function(lambda inputs: network(inputs, training=False), reduce_retracing=True)
+
+    def answer(batch):
+        return run({"token_ids": batch["input_ids"], "padding_mask": batch["input_mask"],
+                    "segment_ids": batch["segment_ids"]}).numpy()  # fmt: skip
+
+    return answer
+
+
+def product_answer(dtype, threads):
+    """A product of two square matrices: what the machine can do at best."""
+    import tensorflow as tf
+
+    matrix = tf.cast(tf.random.normal([SIDE, SIDE]), dtype)
+    multiply = tf.function(lambda: tf.matmul(matrix, matrix)[0, 0])
+    return lambda batch: tf.cast(multiply(), tf.float32).numpy()
+
+
+def _softmax(logits):
+    powers = np.exp(logits - logits.max(-1, keepdims=True))
+    return powers / powers.sum(-1, keepdims=True)
+
+
+def main():
+    kind, model, threads = sys.argv[1:]
+    make = globals()[f"{kind}_answer"]
+
+    def answer():
+        run = make(model, int(threads))
+        return lambda batch: run(batch).sum()
+
+    serve(answer)
+
+
+if __name__ == "__main__":
+    main()

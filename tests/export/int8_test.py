@@ -1,0 +1,74 @@
+"""Integers from the flag to the model card: what they score is measured, and too little is not exported."""
+
+import logging
+import pathlib
+
+import numpy as np
+import pytest
+
+from bert_tf.evaluation.results import read_results
+from bert_tf.export.form import Form
+from bert_tf.modeling import int8_products
+from bert_tf.programs.fine_tuning import run_task
+from bert_tf.programs.run_classifier import FLAGS
+from bert_tf.serving.exports import open_export
+from bert_tf.settings import Settings
+from bert_tf.tasks.classification.task import ClassificationTask
+from tests import tiny
+
+
+def _run(**given):
+    given = {"do_eval": True, "do_export": True, "export_dtype": "int8"} | given
+    run_task(ClassificationTask, Settings({flag.name: flag.default for flag in FLAGS} | given, given))
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """The flags with which a trained model is scored and exported."""
+    folder = tmp_path_factory.mktemp("int8")
+    files = {name: str(tiny.write_tsv(folder / f"{name}.tsv", tiny.texts(n, seed=seed)))
+             for name, n, seed in (("train", 96, 0), ("dev", 80, 1))}  # fmt: skip
+    given = {"eval_file": files["dev"], "output_dir": str(folder / "out")}
+    _run(**given, train_file=files["train"], init_checkpoint=str(tiny.checkpoint(folder / "start", dropout=0.0)),
+         do_train=True, do_export=False, max_seq_length=20, train_batch_size=16, num_train_epochs=8.0,
+         learning_rate=1e-3, seed=1)  # fmt: skip
+    return given
+
+
+def test_both_scores_are_told(trained, caplog):
+    with caplog.at_level(logging.INFO, logger="absl"):
+        _run(**trained, export_for="cpu")
+    path = pathlib.Path(trained["output_dir"], "export", "1")
+    exact = read_results(trained["output_dir"])
+    card = (path / "assets.extra" / "MODEL_CARD.md").read_text(encoding="utf-8")
+    rows = dict(line.strip("| ").split(" | ") for line in card.splitlines() if line.startswith("| eval_"))
+    assert float(rows["eval_accuracy"]) == exact["eval_accuracy"] > 0.8
+    assert float(rows["eval_accuracy, in int8 as exported"]) == pytest.approx(exact["eval_accuracy"], abs=0.03)
+    assert float(rows["eval_loss, in int8 as exported"]) != exact["eval_loss"]
+    assert "was not measured" not in card
+    assert "What changes most in int8: eval_" in caplog.text
+
+    model = open_export(str(path))  # the card's number is that of what is served
+    texts, labels = zip(*tiny.texts(80, seed=1), strict=True)
+    signature = model.signatures["serving_default"]
+    (asked,), wanted = signature.inputs.values(), signature.outputs["label"].tensor
+    (served,) = model.run({asked.tensor: np.array([text.encode() for text in texts], object)}, [wanted])
+    model.close()
+    accuracy = np.mean([label.decode() == gold for label, gold in zip(served, labels, strict=True)])
+    assert float(rows["eval_accuracy, in int8 as exported"]) == pytest.approx(accuracy)
+
+
+def test_too_low_a_score_is_not_exported(trained, tmp_path, monkeypatch):
+    def nothing(kernel):
+        return np.zeros(kernel.shape, np.int8), np.ones(kernel.shape[1], np.float32)
+
+    monkeypatch.setattr(int8_products, "quantize_columns", nothing)
+    with pytest.raises(ValueError, match=r"`int8_tolerance=0\.05` of itself\. Received eval_\w+ .* nothing was expor"):
+        _run(**trained, export_dir=str(tmp_path / "export"), int8_tolerance=0.05)
+    assert not (tmp_path / "export").exists()
+
+
+def test_without_onednn_it_is_refused(monkeypatch):
+    monkeypatch.setenv("TF_ENABLE_ONEDNN_OPTS", "0")
+    with pytest.raises(ValueError, match=r"must come with oneDNN.*Received TF_ENABLE_ONEDNN_OPTS=0 in the environment"):
+        Form("int8")
