@@ -30,7 +30,9 @@ class Workers:
         self._number, self._others = number, set(multiprocessing.active_children())
         self._pool = self._own = None
         if number == 1:
-            self._own = make(*arguments)
+            # It imports TensorFlow, and Python drops what a handler raises in a callback, of which imports are full.
+            with _put_off(signal.SIGTERM):
+                self._own = make(*arguments)
         else:  # spawned: TensorFlow does not survive a fork
             context = multiprocessing.get_context("spawn")
             # As bytes: what they bring in when they are read again, such as TensorFlow, `_start` wants to be there for.
@@ -90,6 +92,22 @@ def _deaf_to_interrupts():
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextlib.contextmanager
+def _put_off(number):
+    """Lets a signal wait for the end of the block, and does then what it would have done."""
+    if threading.current_thread() is not threading.main_thread():  # in others Python knows no signals
+        yield
+        return
+    came = []
+    before = signal.signal(number, lambda *_: came.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(number, before)
+        if came:
+            signal.raise_signal(number)
 
 
 _own = None  # the object of this worker process

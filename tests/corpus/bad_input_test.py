@@ -11,6 +11,7 @@ import pytest
 
 from tests.conftest import ROOT
 from tests.corpus import support
+from tests.processes import LIMIT_S
 from tests.scripts import Cases
 
 
@@ -183,5 +184,5 @@ def test_sigterm_ends_the_run_and_removes_what_is_half_made(folder):
         assert process.poll() is None
         time.sleep(0.1)
     process.terminate()
-    assert process.wait(60) == 143
+    assert process.wait(LIMIT_S) == 143
     assert not os.listdir(folder / "out")

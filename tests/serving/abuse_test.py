@@ -143,7 +143,7 @@ def test_a_call_without_its_request_is_ended(film_path, monkeypatch):
             silent = threading.Event()
 
             def requests():
-                silent.wait(30)
+                silent.wait(60)
                 yield predict_request(text=["x"]).SerializeToString()
 
             calls = [channel.stream_unary(_PREDICT).future(requests()) for _ in range(5)]
@@ -157,7 +157,7 @@ def test_more_requests_than_threads_are_refused(film_path, monkeypatch):
 
     def slow(self, feeds, fetches):
         entered.release()
-        assert leave.wait(30)
+        assert leave.wait(60)
         return run(self, feeds, fetches)
 
     with serve(str(film_path), "film", rest_api_port=None, poll_seconds=0, grpc_max_threads=2) as server:
@@ -168,7 +168,7 @@ def test_more_requests_than_threads_are_refused(film_path, monkeypatch):
             waiting = []
             for _ in range(2):
                 waiting.append(call.future(data))
-                assert entered.acquire(timeout=20)
+                assert entered.acquire(timeout=60)
             check(call, data, Code.UNAVAILABLE, "The server answers as many requests as it can; try again later")
             leave.set()
             assert [one.result().outputs["label"].string_val[0] for one in waiting] == [b"good", b"good"]

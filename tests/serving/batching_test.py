@@ -45,7 +45,7 @@ class Model:
         strings = [string.decode() for string in inputs["text"]]
         self.batches.append(strings)
         self.entered.release()
-        assert self.gate.wait(20)
+        assert self.gate.wait(60)
         if "bad" in strings:
             raise invalid("a bad text")
         return {
@@ -80,7 +80,7 @@ class Held:
         self.compute = batcher.batch("film", model)
         model.gate.clear()
         self.first = pool.submit(self.compute, signature(), texts("first"), ("upper",), INTERNAL)
-        assert model.entered.acquire(timeout=20)
+        assert model.entered.acquire(timeout=60)
 
     def ask(self, *strings, call=INTERNAL, aliases=("upper",)):
         """Puts a request in the queue and returns its future once it is there."""
@@ -94,7 +94,7 @@ class Held:
 
 
 def wait_for(condition):
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.001)

@@ -124,7 +124,7 @@ def test_a_server_that_is_started_again_under_a_question(server, connect):
     reached, again = threading.Event(), []
 
     def restart():
-        reached.wait(20)
+        reached.wait(60)
         server.stop(0).wait()
         again.append(FakeServer(port=server.port))
 

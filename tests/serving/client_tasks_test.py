@@ -76,7 +76,7 @@ def test_questions(squad):
 def test_questions_over_rest(squad):
     url = f"http://localhost:{squad.rest_port}/v1/models/squad:predict"
     request = urllib.request.Request(url, json.dumps({"instances": ITEMS}).encode())
-    with urllib.request.urlopen(request, timeout=20) as response:
+    with urllib.request.urlopen(request, timeout=60) as response:
         _check(json.loads(response.read())["predictions"])
 
 

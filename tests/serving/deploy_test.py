@@ -91,7 +91,7 @@ def test_models_and_labels(name, labels):
 
 def ready(port, model):
     environment = {**os.environ, "PORT": str(port), "MODEL_NAME": model}
-    done = subprocess.run(["bash", FOLDER / "ready.sh"], env=environment, capture_output=True, timeout=30)
+    done = subprocess.run(["bash", FOLDER / "ready.sh"], env=environment, capture_output=True, timeout=60)
     return done.returncode == 0
 
 

@@ -36,7 +36,7 @@ def waiting(tmp_path_factory):
 
 def get(server, path):
     try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{server.rest_port}{path}", timeout=20) as response:
+        with urllib.request.urlopen(f"http://127.0.0.1:{server.rest_port}{path}", timeout=60) as response:
             return response.status, response.read().decode()
     except urllib.error.HTTPError as error:
         return error.code, error.read().decode()
@@ -120,7 +120,7 @@ def test_reflection_tells_services_and_messages(watched, film):
 def test_requests_are_counted_by_model_status_and_face(watched):
     before = samples()
     url = f"http://127.0.0.1:{watched.rest_port}/v1/models/film:predict"
-    urllib.request.urlopen(url, b'{"instances": ["fine"]}', timeout=20).close()
+    urllib.request.urlopen(url, b'{"instances": ["fine"]}', timeout=60).close()
     with Client(f"127.0.0.1:{watched.port}", "film") as client:
         client.classify(["fine"])
         with pytest.raises(ValueError):

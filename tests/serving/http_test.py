@@ -30,7 +30,7 @@ def strict(film_path):
 
 def send(server, data: bytes) -> tuple[int, dict, bytes]:
     """Sends bytes and returns (status, headers in small letters, body) of the first answer."""
-    with socket.create_connection(("127.0.0.1", server.rest_port), timeout=20) as connection:
+    with socket.create_connection(("127.0.0.1", server.rest_port), timeout=60) as connection:
         connection.sendall(data)
         reply = connection.makefile("rb")
         status = int(reply.readline().split()[1])
@@ -119,7 +119,7 @@ def test_good_requests(strict, data):
 
 def test_a_caller_who_asks_first_is_told_to_go_on(strict):
     status, headers, body = None, None, None
-    with socket.create_connection(("127.0.0.1", strict.rest_port), timeout=20) as connection:
+    with socket.create_connection(("127.0.0.1", strict.rest_port), timeout=60) as connection:
         connection.sendall(post("Content-Length: 23", "Expect: 100-continue", body=b""))
         assert connection.recv(100) == b"HTTP/1.1 100 Continue\r\n\r\n"
         connection.sendall(b'{"instances": ["fine"]}')
@@ -214,15 +214,15 @@ def test_more_requests_than_threads_are_refused(film_path, monkeypatch):
 
     def slow(self, feeds, fetches):
         entered.release()
-        assert leave.wait(30)
+        assert leave.wait(60)
         return run(self, feeds, fetches)
 
     with serve(str(film_path), "film", poll_seconds=0, rest_api_num_threads=2) as server:
         monkeypatch.setattr(SavedModel, "run", slow)
-        waiting = [http.client.HTTPConnection("127.0.0.1", server.rest_port, timeout=30) for _ in range(2)]
+        waiting = [http.client.HTTPConnection("127.0.0.1", server.rest_port, timeout=60) for _ in range(2)]
         for connection in waiting:
             connection.request("POST", f"{MODEL}:predict", b'{"instances": ["fine"]}')
-            assert entered.acquire(timeout=20)
+            assert entered.acquire(timeout=60)
         status, headers, reply = send(server, post("Content-Length: 23"))
         assert (status, headers["retry-after"]) == (503, "1") and "try again later" in json.loads(reply)["error"]
         assert send(server, GET.format("/healthz").encode())[0] == 200

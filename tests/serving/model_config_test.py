@@ -199,7 +199,7 @@ def test_others_answer_while_a_model_is_loaded(catalog, folders, monkeypatch):
     both = [ModelConfig("others", str(folders / "others")), ModelConfig("films", str(folders / "films"))]
     thread = threading.Thread(target=catalog.apply, args=[both])
     thread.start()
-    assert entered.wait(20)
+    assert entered.wait(60)
     assert ask(catalog, "others") == (3, 0.75)
     with refused("NOT_FOUND", r"Latest\(films\)"):
         ask(catalog)
@@ -277,7 +277,7 @@ def test_a_request_to_reload(catalog, folders):
 def ask_rest(url, body=None):
     """Returns (status, JSON)."""
     try:
-        with urllib.request.urlopen(url, body and json.dumps(body).encode(), timeout=20) as response:
+        with urllib.request.urlopen(url, body and json.dumps(body).encode(), timeout=60) as response:
             return response.status, json.load(response)
     except urllib.error.HTTPError as error:
         return error.code, json.load(error)

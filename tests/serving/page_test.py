@@ -77,16 +77,16 @@ def shown(film_path):
 
 
 def test_the_server_has_the_page_only_where_it_was_asked_for(shown, film):
-    with urllib.request.urlopen(f"{shown}/", timeout=20) as response:
+    with urllib.request.urlopen(f"{shown}/", timeout=60) as response:
         assert response.read() == page.pages(catalog())["/"]().data
         for name, value in page.HEADERS.items():
             assert response.headers[name] == value
-    with urllib.request.urlopen(f"{shown}/ui/models.json", timeout=20) as response:
+    with urllib.request.urlopen(f"{shown}/ui/models.json", timeout=60) as response:
         assert json.load(response) == {"models": [{"name": "film", "versions": ["3"]}]}
     without = f"http://localhost:{film.rest_port}"
     for url in (f"{without}/", f"{shown}/ui/", f"{shown}/ui/../page.js", f"{shown}/ui/page.html"):
         with pytest.raises(urllib.error.HTTPError, match="404"):
-            urllib.request.urlopen(url, timeout=20)
+            urllib.request.urlopen(url, timeout=60)
 
 
 class Dom(html.parser.HTMLParser):

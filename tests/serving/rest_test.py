@@ -114,7 +114,7 @@ def test_decimals(number, kind, text):
 
 def test_a_connection_serves_chunked_and_gzipped_bodies_and_survives_errors(film):
     body = json.dumps({"instances": ["fine"]}).encode()
-    connection = http.client.HTTPConnection("localhost", film.rest_port, timeout=20)
+    connection = http.client.HTTPConnection("localhost", film.rest_port, timeout=60)
     for data, headers, status in (
         (iter([body[:5], body[5:]]), {}, 200),  # sent in chunks
         (b"{", {}, 400),
@@ -138,5 +138,5 @@ def test_curl(film):
     big = json.dumps({"instances": ["fine " * 300000]})  # over 1 MiB, for which curl asks whether to go on
     for body in ('{"instances": ["fine"]}', big):
         command = ["curl", "--silent", "--fail", "--data-binary", "@-", url]
-        done = subprocess.run(command, input=body, capture_output=True, text=True, check=True, timeout=30)
+        done = subprocess.run(command, input=body, capture_output=True, text=True, check=True, timeout=60)
         assert json.loads(done.stdout) == {"predictions": [GOOD]}

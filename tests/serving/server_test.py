@@ -32,13 +32,13 @@ def test_a_stop_finishes_what_runs_and_takes_nothing_new(film_path, monkeypatch)
 
     def over_rest():
         url = f"http://localhost:{server.rest_port}/v1/models/film:predict"
-        with urllib.request.urlopen(url, b'{"instances": ["fine"]}', timeout=20) as response:
+        with urllib.request.urlopen(url, b'{"instances": ["fine"]}', timeout=60) as response:
             return json.load(response)["predictions"][0]["label"]
 
     with Client(f"localhost:{server.port}", "film") as client, concurrent.futures.ThreadPoolExecutor(2) as pool:
         jobs = [pool.submit(client.classify, ["fine"]), pool.submit(over_rest)]
         for _ in jobs:
-            assert entered.acquire(timeout=20)
+            assert entered.acquire(timeout=60)
         server.stop()
         assert [jobs[0].result()[0]["label"], jobs[1].result()] == ["good", "good"]
         with pytest.raises(ConnectionError):
@@ -76,11 +76,11 @@ def test_the_program_serves_and_stops_at_a_signal(film_path, number):
             break
     assert found, lines
     assert any("Serving version 3 of film" in line and "2 warm-up requests" in line for line in lines)
-    assert urllib.request.urlopen(found[2], timeout=20).status == 200
+    assert urllib.request.urlopen(found[2], timeout=60).status == 200
     with Client(f"localhost:{found[1]}", "film") as client:
         assert client.classify(["fine"])[0]["label"] == "good"
         process.send_signal(number)
-        rest = process.communicate(timeout=30)[1]
+        rest = process.communicate(timeout=60)[1]
     assert process.returncode == 0
     assert "Stopping" in rest and "Traceback" not in rest
 

@@ -28,7 +28,7 @@ class Askers:
             thread.start()
 
     def ask(self):
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         connection.connect()
         while True:
             try:
@@ -99,7 +99,7 @@ def test_grpc_calls_that_were_accepted_are_answered(film_path, slow):
 
 def test_an_idle_connection_does_not_hold_up_the_end(film_path):
     server = serve(str(film_path), "film", poll_seconds=0)
-    connection = http.client.HTTPConnection("127.0.0.1", server.rest_port, timeout=20)
+    connection = http.client.HTTPConnection("127.0.0.1", server.rest_port, timeout=60)
     connection.request("GET", MODEL)
     connection.getresponse().read()
     began = time.monotonic()
@@ -130,7 +130,7 @@ def test_the_grace_is_the_longest_that_a_stop_takes(film_path, monkeypatch):
 
     thread = threading.Thread(target=ask)
     thread.start()
-    assert entered.wait(20)
+    assert entered.wait(60)
     began = time.monotonic()
     assert not server.stop(0.5)  # it says that something still runs
     assert time.monotonic() - began < 15

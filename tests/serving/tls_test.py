@@ -118,7 +118,7 @@ def test_both_faces_are_encrypted(film_path, tmp_path, authority, pair):
             over_grpc(server, stranger.pem)
         with pytest.raises(ssl.SSLError):
             over_rest(server, stranger.pem)
-        plain = http.client.HTTPConnection("127.0.0.1", server.rest_port, timeout=20)
+        plain = http.client.HTTPConnection("127.0.0.1", server.rest_port, timeout=60)
         plain.request("GET", "/v1/models/film")
         with pytest.raises((OSError, http.client.HTTPException)):
             plain.getresponse()

@@ -180,7 +180,7 @@ def _swap_under_load(base, swaps, pause, **options):
         np.testing.assert_allclose(found, expected(found[1], True))
 
     def over_rest(url):
-        with urllib.request.urlopen(url, b'{"instances": ["fine"]}', timeout=20) as response:
+        with urllib.request.urlopen(url, b'{"instances": ["fine"]}', timeout=60) as response:
             assert response.read().startswith(b'{\n    "predictions"')
 
     def load(call, *arguments):

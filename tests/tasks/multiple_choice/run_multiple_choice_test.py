@@ -166,7 +166,7 @@ def test_over_rest(home, results, server):
     ]
     url = f"http://localhost:{server.rest_port}/v1/models/swag:predict"
     request = urllib.request.Request(url, json.dumps({"instances": asked}).encode())
-    with urllib.request.urlopen(request, timeout=20) as response:
+    with urllib.request.urlopen(request, timeout=60) as response:
         _check(json.loads(response.read())["predictions"], said)
 
 
