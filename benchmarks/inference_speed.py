@@ -8,8 +8,9 @@ Each is a process of its own, and they take turns on the same ids: one text of 2
 texts of 4 to 30 pieces in one request of ours, while the peers are given them sorted by length in batches of 16.
 
 Prints a table of medians, how many times as fast ours are as the fastest peer of the same dtype, and what share of the
-speed of the machine's own product of matrices each has. results.json in --output_dir holds every time, the instruction
-sets and the load. Exports and models are made once.
+speed of the machine's own product of matrices each has. With --threads=1,2 each runs with one thread and with two, and
+the better of both counts, in each column. results.json in --output_dir holds every time, the instruction sets and the
+load. Exports and models are made once.
 """
 
 import argparse
@@ -50,14 +51,12 @@ def main():
     source, size = _model(options, folder)
     entrants = _entrants(options, folder, source)
     files = _files(options, folder)
-    environment = {"OMP_WAIT_POLICY": "PASSIVE", "KMP_BLOCKTIME": "0", "OMP_NUM_THREADS": str(options.threads),
-                   "TF_NUM_INTRAOP_THREADS": str(options.threads)}  # fmt: skip
-    os.environ.update(environment)
-    peers = {name: Peer(python, "inference_workers.py", kind, model, str(options.threads))
-             for name, (python, kind, model) in entrants.items()}  # fmt: skip
-    keys = {(name, case): files[_of(name, case)] for case in [*CASES, SHORT] for name in peers
-            if not name.startswith("product")}  # fmt: skip
-    keys |= {(name, "product"): files["product"] for name in peers if name.startswith("product")}
+    os.environ.update({"OMP_WAIT_POLICY": "PASSIVE", "KMP_BLOCKTIME": "0"})
+    peers = {(name, threads): Peer(python, "inference_workers.py", kind, model, threads)
+             for threads in options.threads.split(",") for name, (python, kind, model) in entrants.items()}  # fmt: skip
+    keys = {(peer, case): files[_of(peer[0], case)] for case in [*CASES, SHORT] for peer in peers
+            if not peer[0].startswith("product")}  # fmt: skip
+    keys |= {(peer, "product"): files["product"] for peer in peers if peer[0].startswith("product")}
     try:
         seconds = take_turns(peers, keys, options.rounds)
     finally:
@@ -65,7 +64,7 @@ def main():
             peer.end()
     per_turn = {key: np.reshape(each, [options.rounds, -1]) for key, each in seconds.items()}
     times = {key: each.sum(1) if key[1] == SHORT else np.median(each, 1) for key, each in per_turn.items()}
-    inference_table.write(folder / "results.json", times, size, options.threads)
+    inference_table.write(folder / "results.json", times, size)
     inference_table.show(folder / "results.json")
 
 
@@ -77,7 +76,7 @@ def _options():
     parser.add_argument("--openvino_python", help="one with openvino; default: --peer_python, if it has it")
     parser.add_argument("--forms", default=",".join(FORMS), help="of our exports")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--threads", default=str(len(os.sched_getaffinity(0))), help="of each, or several numbers")
     return parser.parse_args()
 
 

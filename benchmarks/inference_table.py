@@ -14,40 +14,44 @@ from inference_workers import SIDE
 _PRODUCT = "product"
 
 
-def write(path, times, operations, threads):
+def write(path, times, operations):
     """Writes every time, and on what machine it was taken.
 
     Args:
         path: of the file.
-        times: {(name, case): seconds, one for each turn}; names are "torch float32", "bert_tf int8 cpu" and the like.
+        times: {((name, threads), case): seconds, one for each turn}; names are "torch float32", "bert_tf int8 cpu" and
+            the like.
         operations: {case: floating-point operations}.
-        threads: of each.
     """
     from bert_tf import processor
 
     found = {}
-    for (name, case), each in times.items():
-        found.setdefault(name, {})[case] = [1e3 * float(seconds) for seconds in each]
+    for ((name, threads), case), each in times.items():
+        found.setdefault(name, {}).setdefault(case, {})[threads] = [1e3 * float(seconds) for seconds in each]
     machine = {"processor": processor.name(), "instruction_sets": sorted(processor.instruction_sets())}
-    facts = machine | {"threads": threads, "load": os.getloadavg(), "operations": operations, "milliseconds": found}
+    facts = machine | {"load": os.getloadavg(), "operations": operations, "milliseconds": found}
     pathlib.Path(path).write_text(json.dumps(facts, indent=1), encoding="utf-8")
 
 
 def show(path):
     """Prints the tables of a file that `write` made."""
     facts = json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
-    medians = {name: {case: statistics.median(each) for case, each in cases.items()}
+    best_of = {name: {case: _best(each) for case, each in cases.items()}
                for name, cases in facts["milliseconds"].items()}  # fmt: skip
+    medians = {name: {case: time for case, (time, _) in cases.items()} for name, cases in best_of.items()}
+    several = any(len(each) > 1 for cases in facts["milliseconds"].values() for each in cases.values())
     best = {_dtype(name): 2 * SIDE**3 / medians.pop(name)[_PRODUCT] for name in list(medians) if _PRODUCT in name}
-    print(f"{facts['processor']}, {facts['threads']} threads; load {facts['load'][0]:.1f}")
+    print(f"{facts['processor']}; load {facts['load'][0]:.1f}")
     print("Best product: " + ", ".join(f"{dtype} {speed / 1e6:.0f} GFLOP/s" for dtype, speed in best.items()))
 
     def milliseconds(name, case):
         time = medians[name][case]
         share = 100 * facts["operations"][case] / time / best.get(_dtype(name), float("inf"))
-        return f"{time:.1f}" + (f" ({share:.0f} %)" if share else "")
+        notes = [f"{share:.0f} %"] * bool(share) + [f"{best_of[name][case][1]} t"] * several
+        return f"{time:.1f}" + (f" ({', '.join(notes)})" if notes else "")
 
-    _table("milliseconds (share of the best product)", medians, medians, milliseconds)
+    of = "milliseconds (share of the best product" + "; t: threads, of which the best number is shown" * several + ")"
+    _table(of, medians, medians, milliseconds)
 
     def ratio(name, case):
         peers = [medians[peer][case] for peer in _peers(medians, name)]
@@ -55,6 +59,11 @@ def show(path):
 
     ours = [name for name in medians if _is_ours(name) and _peers(medians, name)]
     _table("times as fast as the fastest peer of its dtype", medians, ours, ratio)
+
+
+def _best(times):
+    """Returns the least median, and of how many threads it is; `times` is {threads: milliseconds}."""
+    return min((statistics.median(each), threads) for threads, each in times.items())
 
 
 def _table(title, medians, names, cell):

@@ -113,6 +113,7 @@ def _softmax(logits):
 
 def main():
     kind, model, threads = sys.argv[1:]
+    os.environ.update(OMP_NUM_THREADS=threads, TF_NUM_INTRAOP_THREADS=threads)  # before a library is imported
     make = globals()[f"{kind}_answer"]
 
     def answer():

@@ -13,6 +13,8 @@ SERVE = (
     Flag("file_system_poll_wait_seconds", 1.0, "Seconds between checks for new versions; 0: once.", "float", low=0),
     Flag("grpc_max_threads", 256, "gRPC requests that are answered at once; one more is refused.", "integer", low=1),
     Flag("rest_api_num_threads", 128, "The same of REST.", "integer", low=1),
+    Flag("tensorflow_intra_op_parallelism", 0, "Threads that compute one operation together; 0: as many as there are "
+         "cores. With 1, short texts are answered sooner.", "integer", low=0),  # fmt: skip
     Flag("rest_api_timeout_in_ms", 30000, "In which a REST request is answered.", "integer", low=1),
     Flag("rest_api_enable_cors_support", False, "Whether pages from elsewhere may ask, in a browser.", "bool"),
     Flag("enable_grpc_healthcheck_service", False, "Whether gRPC offers grpc.health.v1.", "bool"),

@@ -4,6 +4,8 @@ A program is a module of this room with
 
     FLAGS           a tuple of `settings.Flag`
     main(settings)  what it does; with TAKES_TEXTS = True, main(settings, texts): the words that are no flags
+
+and, where people may look for a flag that is none of them, WHERE_OTHER_FLAGS_GO, which ends in "; ".
 """
 
 import contextlib
@@ -36,7 +38,20 @@ def run(program):
     """
     table = {flag.name: flag for flag in program.FLAGS}
     with _defined(flags.FLAGS, table.values(), program):
-        app.run(lambda argv: _run_main(program, read_settings(flags.FLAGS, table), argv[1:]))
+        app.run(
+            lambda argv: _run_main(program, read_settings(flags.FLAGS, table), argv[1:]),
+            flags_parser=lambda argv: _read_words(argv, getattr(program, "WHERE_OTHER_FLAGS_GO", "")),
+        )
+
+
+def _read_words(argv, where_others_go):
+    """Reads the command line into `flags.FLAGS`; returns what is no flag. What is wrong ends the program."""
+    try:
+        return flags.FLAGS(argv)
+    except flags.Error as error:
+        said = str(error).strip().removesuffix(".").replace(" ?", "?")
+        then = " " if said.endswith("?") else "; "
+        sys.exit(f"Error: {said}{then}{where_others_go}`{argv[0]} --help` lists the flags.")
 
 
 def define(values: flags.FlagValues, table: Iterable[Flag]):

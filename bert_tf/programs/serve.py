@@ -21,6 +21,8 @@ FLAGS = SERVE + LIMITS + MODELS + BATCHING
 
 def main(settings):
     """Serves until SIGTERM or Ctrl-C, and finishes the requests in progress."""
+    if settings.tensorflow_intra_op_parallelism:  # of all sessions of a process; read when the first is made
+        os.environ["TF_NUM_INTRAOP_THREADS"] = str(settings.tensorflow_intra_op_parallelism)
     from bert_tf.serving.server import serve
 
     standard_logging.getLogger("tensorflow").setLevel(standard_logging.ERROR)  # else a few lines for each version

@@ -21,6 +21,7 @@ from bert_tf.programs.program import parse
 
 FLAGS = TUNING
 TAKES_TEXTS = True  # the program's name, and its flags after `--`
+WHERE_OTHER_FLAGS_GO = "those of the program that is tuned come after `--`; "
 
 _NEEDED = {"do_train", "do_eval", "output_dir", "num_train_epochs"}  # flags of a program that can be tuned
 _NOTE_FILE = "tune.json"

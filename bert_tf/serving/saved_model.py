@@ -16,6 +16,7 @@ from bert_tf.serving.signatures import read_signature
 # TensorFlow prepares the graph anew for each set of feeds and fetches, and keeps it as long as its callable. Each
 # signature has one, and so has each combination of them that MultiInference is asked for.
 _CALLABLES = 64
+_CALLERS_THREAD = -1  # computes: to hand hundreds of small operations to others takes longer than to make them
 
 
 class SavedModel:
@@ -79,7 +80,8 @@ class SavedModel:
 
     def _make_callable(self, feeds, fetches):
         # `Session.run` parses feeds and fetches at each call, and casts feeds silently where the runtime would refuse.
-        options = config_pb2.CallableOptions(feed=feeds, fetch=fetches)
+        run_options = config_pb2.RunOptions(inter_op_thread_pool=_CALLERS_THREAD)
+        options = config_pb2.CallableOptions(feed=feeds, fetch=fetches, run_options=run_options)
         return self._session._make_callable_from_options(options)
 
 
