@@ -133,6 +133,8 @@ def shown_name(path: str | None) -> str:
 def _notes(trained, row) -> list[str]:
     """Returns in what the text is another one than those that the model answers for, of which the log warns too."""
     notes = []
+    if not row.words:
+        notes.append("The text holds no word: what is shown is about the model's special pieces alone.")
     if trained and len(row.pieces) > trained.max_seq_length:
         notes.append(
             f"The model was trained on rows of at most {trained.max_seq_length} pieces, and a server gives it no "

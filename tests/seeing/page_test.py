@@ -120,6 +120,8 @@ def test_a_page_says_where_the_model_answers_for_other_rows(trained, caplog):
     assert "rows of at most 8 pieces" in notes[0] and "All 13 are read" in notes[0]
     assert notes[1] == "The model was trained on examples of one text (text). It reads 2 texts here."
     assert all(note in caplog.text for note in notes)
+    [note] = gather(bert_tf.load(trained), [" "], Choices("heads")).facts["notes"]
+    assert note.startswith("The text holds no word: ") and note in caplog.text
 
 
 def test_a_page_does_not_tell_where_the_model_lies(trained):
