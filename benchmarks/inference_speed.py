@@ -125,7 +125,9 @@ def _entrants(options, folder, source):
         if not (folder / form).exists():
             scripts.run("-m", "bert_tf", "export", f"--model={folder / 'trained'}", f"--export_dir={folder / form}",
                         f"--export_dtype={dtype}", f"--export_for={use}")  # fmt: skip
-        ours[f"bert_tf {dtype} {use}"] = (sys.executable, "bert_tf", str(folder / form / "1"))
+        for how in ("", "_batched"):
+            kind = f"bert_tf{how}"
+            ours[f"{kind} {dtype} {use}"] = (sys.executable, kind, str(folder / form / "1"))
     theirs = {"keras_hub float32": (sys.executable, "keras_hub", str(source))}
     python = options.peer_python
     if python:

@@ -32,6 +32,25 @@ def bert_tf_answer(model, threads):
     return answer
 
 
+def bert_tf_batched_answer(model, threads):
+    """The same behind the queue of `bert-tf serve --enable_batching`, which cuts a request: each part in one thread."""
+    from bert_tf.serving.batching import Batcher
+    from bert_tf.serving.batching_parameters import Batching
+    from bert_tf.serving.call import Call
+    from bert_tf.serving.saved_model import SavedModel
+    from bert_tf.serving.versions import direct
+
+    loaded = SavedModel(model)
+    signature = loaded.signatures["ids"]
+    compute = Batcher(Batching(num_batch_threads=threads)).batch("model", direct(loaded))
+
+    def answer(batch):
+        inputs = {name: batch[name] for name in NAMES}
+        return compute(signature, inputs, ["probabilities"], Call())["probabilities"]
+
+    return answer
+
+
 def torch_answer(model, threads):
     """Transformers on PyTorch; a directory whose name ends in bfloat16 is computed in that."""
     import torch
@@ -113,7 +132,8 @@ def _softmax(logits):
 
 def main():
     kind, model, threads = sys.argv[1:]
-    os.environ.update(OMP_NUM_THREADS=threads, TF_NUM_INTRAOP_THREADS=threads)  # before a library is imported
+    of_operation = "1" if kind == "bert_tf_batched" else threads
+    os.environ.update(OMP_NUM_THREADS=threads, TF_NUM_INTRAOP_THREADS=of_operation)  # before a library is imported
     make = globals()[f"{kind}_answer"]
 
     def answer():
