@@ -91,6 +91,19 @@ def read(*words):
     return program.read_settings(values, [flag.name for flag in TABLE])
 
 
+def test_an_unknown_flag_is_told_and_where_others_go():
+    done = start("tune", "run_classifier", "--task_name=mrpc")
+    assert done.returncode == 1 and done.stderr.splitlines() == [
+        "Error: Unknown command line flag 'task_name'; those of the program that is tuned come after `--`; "
+        "`bert-tf tune --help` lists the flags."
+    ]
+    done = start("run_classifier", "--learning_rat=1")
+    assert done.stderr == (
+        "Error: Unknown command line flag 'learning_rat'. Did you mean: learning_rate? "
+        "`bert-tf run_classifier --help` lists the flags.\n"
+    )
+
+
 def test_flags_become_settings():
     settings = read("--size=5", "--names=a,b", "--nodo_lower_case")
     assert (settings.size, settings.rate, settings.kind, settings.names, settings.do_lower_case) == (
