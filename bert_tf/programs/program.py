@@ -51,7 +51,8 @@ def _read_words(argv, where_others_go):
     except flags.Error as error:
         said = str(error).strip().removesuffix(".").replace(" ?", "?")
         then = " " if said.endswith("?") else "; "
-        sys.exit(f"Error: {said}{then}{where_others_go}`{argv[0]} --help` lists the flags.")
+        print(f"Error: {said}{then}{where_others_go}`{argv[0]} --help` lists the flags.", file=sys.stderr)
+        sys.exit(1)
 
 
 def define(values: flags.FlagValues, table: Iterable[Flag]):
