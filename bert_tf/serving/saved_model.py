@@ -8,6 +8,7 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_text  # noqa: F401  registers the tokenizers' ops, which TensorFlow Serving links too
 from tensorflow.core.protobuf import config_pb2
+from tensorflow.python.framework import ops
 from tensorflow.python.saved_model import loader_impl
 
 from bert_tf.serving.errors import from_number, invalid
@@ -76,7 +77,9 @@ class SavedModel:
         """Frees the weights; nothing may run any more."""
         self.prepare.cache_clear()
         self._session.close()
+        graph = self._session.graph
         del self._session, self.prepare  # the last references: TensorFlow frees the variables with the session
+        ops.dismantle_graph(graph)  # cycles, for which the collector comes too seldom: MiB for each version
 
     def _make_callable(self, feeds, fetches):
         # `Session.run` parses feeds and fetches at each call, and casts feeds silently where the runtime would refuse.

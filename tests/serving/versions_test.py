@@ -1,10 +1,12 @@
 """Versions: which is served, what happens to a broken one, and that no request is lost in an exchange."""
 
 import concurrent.futures
+import gc
 import shutil
 import threading
 import time
 import urllib.request
+import weakref
 
 import numpy as np
 import pytest
@@ -15,6 +17,7 @@ from bert_tf.serving.catalog import Catalog
 from bert_tf.serving.client import Client
 from bert_tf.serving.errors import ServingError
 from bert_tf.serving.predict import run
+from bert_tf.serving.saved_model import SavedModel
 from bert_tf.serving.server import serve
 from bert_tf.serving.version_folders import find_versions
 from bert_tf.serving.versions import ServedModel, State
@@ -155,6 +158,19 @@ def test_no_choice_of_outputs_and_no_signature_makes_a_graph_while_callers_wait(
         pair = {name: np.array([b"fine"], object) for name in ("text_a", "text_b")}
         assert run(version, version.model.signatures["pair"], pair)["label"][0] == b"good"
         assert prepared() == before
+
+
+def test_the_graph_of_a_version_is_gone_with_it_without_the_garbage_collector(base):
+    gc.collect()
+    gc.disable()
+    try:
+        model = SavedModel(str(base / "3"))
+        operations = [weakref.ref(each) for each in model._session.graph.get_operations()]
+        model.close()
+        del model
+        assert operations and not [each for each in operations if each() is not None]
+    finally:
+        gc.enable()
 
 
 def test_no_version_at_all(tmp_path):
