@@ -23,8 +23,8 @@ LAYERS = (
     "embeddings", "second_to_last", "last", "weighted_sum_last_4", "concat_last_4", "weighted_sum_all",
 )  # fmt: skip
 POOLINGS = ("cls", "mean", "max", "mean_max", "mean_sqrt_len", "weighted_mean", "last_token")
-EXPORT_DTYPES = ("float32", "bfloat16", "int8")
-EXPORTS_FOR = ("portable", "cpu")
+EXPORT_DTYPES = ("float32", "bfloat16", "float16", "int8")
+EXPORTS_FOR = ("portable", "cpu", "litert")
 EXPLANATIONS = ("attention", "attributions")
 PREDICTION_ORDERS = ("file", "errors")
 

@@ -74,7 +74,7 @@ def _model(served, options, facts):
     yield "numbers", ", ".join(sorted(_numbers(served)))
     yield "weights", f"{sum(weight.shape.num_elements() for weight in weights):,}"
     yield "size of the weights", f"{size_of(weights) / 2**20:,.1f} MiB"
-    yield "exported for", served.export_for
+    yield "exported for", served.form.export_for
 
 
 def _numbers(served):

@@ -14,8 +14,9 @@ class Form:
 
     Attributes:
         dtype: of weights and computation; probabilities are float32 in any case. bfloat16 halves the size. int8 is that
-            of the encoder's matrix products, on processors; the rest is float32.
-        export_for: one of `names.EXPORTS_FOR`; "cpu" is faster on processors.
+            of the encoder's matrix products, on processors; the rest is float32. For LiteRT, float16 and int8 are those
+            of all weights.
+        export_for: one of `names.EXPORTS_FOR`; "cpu" is faster on processors, "litert" is a .tflite file.
         explanations: which of `names.EXPLANATIONS` are signatures too.
 
     Raises:
@@ -28,7 +29,8 @@ class Form:
 
     def __post_init__(self):
         assert self.dtype in names.EXPORT_DTYPES and self.export_for in names.EXPORTS_FOR, self
-        if self.dtype == "int8" and not has_onednn():
+        self._check_litert()
+        if self.has_int8_products and not has_onednn():
             raise ValueError(
                 "`export_dtype=int8` must come with oneDNN, whose products of integers it is made of. Received "
                 f"TF_ENABLE_ONEDNN_OPTS={os.environ['TF_ENABLE_ONEDNN_OPTS']} in the environment; take it out."
@@ -44,10 +46,50 @@ class Form:
                 "`export_dtype=bfloat16`, which make them constants; leave one of the three out."
             )
 
+    def _check_litert(self):
+        litert = self.export_for == "litert"
+        half, other = ("float16", "bfloat16") if litert else ("bfloat16", "float16")
+        if self.dtype == other:
+            raise ValueError(
+                f"With `export_for={self.export_for}`, the `export_dtype` of 16 bits must be {half}. Received {other}; "
+                f"take {half}."
+            )
+        if litert and self.explanations:
+            raise ValueError(
+                "`export_explanations` must come with a SavedModel. Received `export_for=litert`; leave one of the two "
+                "out."
+            )
+
+    def check(self, task: Any):
+        """Raises ValueError where a task cannot be exported so, as far as that is seen before there is a model.
+
+        Args:
+            task: a `FineTuned`, or one that fills in blanks.
+        """
+        if self.export_for != "litert":
+            return
+        several = task.list_inputs or getattr(task, "windows", None) is not None
+        if several or getattr(task, "lstm_units", None):
+            received = "whose examples have several" if several else "with a BiLSTM, whose loop LiteRT does not run"
+            raise ValueError(
+                "`export_for=litert` must come with a model that reads an example in one row, by an encoder alone. "
+                f"Received one for {task.name}, {received}; leave it out."
+            )
+
+    @property
+    def has_int8_products(self) -> bool:
+        """Whether the graph multiplies integers by operations of TensorFlow."""
+        return self.dtype == "int8" and self.export_for != "litert"
+
+    @property
+    def folder(self) -> str:
+        """The name of the folder for exports in that of a training."""
+        return "litert" if self.export_for == "litert" else "export"
+
     @property
     def variable_dtype(self) -> str:
         """The dtype of the variables of the model that is exported."""
-        return "float32" if self.dtype == "int8" else self.dtype
+        return self.dtype if self.dtype == "bfloat16" else "float32"
 
     @classmethod
     def of(cls, settings: Any) -> "Form":

@@ -18,7 +18,7 @@ Forward = Callable[[Mapping[str, tf.Tensor]], Any]
 
 def in_form(forward: Forward, form: Form) -> Forward:
     """Returns a function that computes the same as the form asks for it: LayerNorm in one kernel, products in int8."""
-    scopes = [layer_norms_in_one_kernel] * (form.export_for == "cpu") + [products_in_int8] * (form.dtype == "int8")
+    scopes = [layer_norms_in_one_kernel] * (form.export_for == "cpu") + [products_in_int8] * form.has_int8_products
 
     def call(features):
         with contextlib.ExitStack() as stack:

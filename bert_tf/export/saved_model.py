@@ -1,6 +1,5 @@
 """Writes a served model as a new version below EXPORT_DIR: whole, or not at all."""
 
-import contextlib
 import os
 import shutil
 import tempfile
@@ -11,7 +10,8 @@ import tensorflow as tf
 from absl import logging
 from tensorflow.core.protobuf import saved_model_pb2
 
-from bert_tf.export import card
+from bert_tf.export import card, litert
+from bert_tf.export.quiet import quiet
 from bert_tf.export.reproducible import renumber_functions, write_fingerprint
 from bert_tf.export.run_facts import RunFacts
 from bert_tf.export.served import CLASSIFY, REGRESS, ServedModel
@@ -32,7 +32,7 @@ def export(
     """Writes `served` to `export_dir`/<version>, version one above the highest there, and returns that path.
 
     In the version's `assets.extra` are requests to warm up with, golden requests and a model card; beside the versions
-    are the files that `server_files` makes, where there are none yet.
+    are the files that `server_files` makes, where there are none yet. For LiteRT there is a .tflite file and a card.
 
     Args:
         served: the model.
@@ -44,15 +44,19 @@ def export(
         ValueError: the directory cannot be written, or the disk is full; nothing new is left there.
     """
     export_dir = os.path.abspath(os.fspath(export_dir))
+    for_servers = served.form.export_for != "litert"
     aside = None
     try:
         os.makedirs(export_dir, exist_ok=True)
         _tell_of_leftovers(export_dir)
+        if not for_servers:
+            litert.check_folder(export_dir, versions(export_dir))
         # TensorFlow Serving takes only names that are numbers for versions: it does not see this one.
         aside = tempfile.mkdtemp(prefix=_ASIDE, dir=export_dir)
-        _write_version(aside, served, options or {}, facts or RunFacts())
+        write = _write_version if for_servers else _write_for_litert
+        write(aside, served, options or {}, facts or RunFacts())
         os.chmod(aside, 0o755)  # mkdtemp's directories are for the owner alone, a server is another user
-        files = server_files(export_dir, served.task.config, served.max_seq_length)
+        files = server_files(export_dir, served.task.config, served.max_seq_length) if for_servers else {}
         beside = write_server_files(export_dir, files)
         path = os.path.join(export_dir, str(1 + max([0, *versions(export_dir)])))
         _publish(aside, path, beside)
@@ -90,6 +94,11 @@ def _write_version(directory, served, options, facts):
     write_text(os.path.join(directory, "assets.extra", card.FILE), text)
 
 
+def _write_for_litert(directory, served, options, facts):
+    signatures = litert.write_model(directory, served)
+    write_text(os.path.join(directory, card.FILE), card.model_card(served, signatures, options, facts))
+
+
 def _publish(aside, path, beside):
     """Gives a version its number, at which servers take it; where that fails, what was written for it goes too."""
     try:
@@ -103,17 +112,6 @@ def _publish(aside, path, beside):
 def versions(export_dir: str) -> list[int]:
     """Returns the version numbers below `export_dir`, ascending."""
     return sorted(int(name) for name in os.listdir(export_dir) if name.isdecimal())
-
-
-@contextlib.contextmanager
-def quiet():
-    """Keeps what TensorFlow tells of its own doings, a dozen lines for each export, out of the log."""
-    before = logging.get_verbosity()
-    logging.set_verbosity(logging.WARNING)
-    try:
-        yield
-    finally:
-        logging.set_verbosity(before)
 
 
 def _finish(path):

@@ -32,6 +32,7 @@ class ServedModel(tf.Module):
         form: how it is exported; the model has its dtype.
 
     Attributes:
+        form: how it is exported.
         weight_specs: shape and dtype of each weight.
 
     Raises:
@@ -40,8 +41,10 @@ class ServedModel(tf.Module):
 
     def __init__(self, task, model, tokenizer, text_inputs, max_seq_length, blank="", form=DEFAULT):
         super().__init__(name="served")
+        form.check(task)
         model = task.for_serving(model)
         self.task = task
+        self.form = form
         self.text_inputs = tuple(text_inputs)
         self.max_seq_length = max_seq_length
         self.blank = blank
@@ -52,7 +55,6 @@ class ServedModel(tf.Module):
         self.ids_specs = [tf.TensorSpec(model.input[n].shape, model.input[n].dtype, name=n) for n in task.features]
         self.weight_specs = [tf.TensorSpec(variable.shape, variable.dtype) for variable in model.variables]
         self.weights = [variable.value for variable in model.variables]
-        self.export_for = form.export_for
         self._take_constants(form)
         self.vocab = tf.saved_model.Asset(tokenizer.vocab_file)
         # A function, which an export does not hold as it would a dict.
@@ -60,7 +62,7 @@ class ServedModel(tf.Module):
 
     def _take_constants(self, form):
         """Has what is faster as a constant of the graph as one."""
-        if form.dtype == "int8":
+        if form.has_int8_products:
             found = processors.with_own_constants(self.forward, self.ids_specs)
             self.forward, self.weights, self.weight_specs = found
         elif form.export_for == "cpu" and processors.gain_as_constants(self.weight_specs):
@@ -75,7 +77,7 @@ class ServedModel(tf.Module):
 
         several = self.task.list_inputs
         texts = [texts_spec(name, 1 + (name in several)) for name in self.text_inputs]
-        named = {"serving_default": (self._from_text, texts), "ids": (self._from_ids, self.ids_specs)}
+        named = {"serving_default": (self._from_text, texts), "ids": (self.answer_ids, self.ids_specs)}
         if self.task.example_method:
             named[self.task.example_method] = (self._from_examples, [texts_spec("inputs")])
         named |= self.explaining()
@@ -93,7 +95,8 @@ class ServedModel(tf.Module):
     def _from_text(self, *texts):
         return self.task.answer(*self._read(texts))
 
-    def _from_ids(self, *features):
+    def answer_ids(self, *features):
+        """Returns what is answered to the model's inputs, tensors in the order of the task's `features`."""
         return self.task.answer(self.forward(dict(zip(self.task.features, features, strict=True))), None)
 
     def _from_examples(self, inputs):

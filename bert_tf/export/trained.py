@@ -9,6 +9,7 @@ from absl import logging
 
 from bert_tf.checkpoints import convert, heads, shapes
 from bert_tf.checkpoints.readers import open_checkpoint
+from bert_tf.export import litert
 from bert_tf.export.form import DEFAULT, Form
 from bert_tf.export.processors import Forward, in_form
 from bert_tf.export.run_facts import read_run
@@ -30,7 +31,7 @@ def export_trained(
 
     Args:
         directory: what a program's output_dir holds after training, or a sentence-transformers directory.
-        export_dir: the model's directory as a server knows it; by default `export` in `directory`.
+        export_dir: the model's directory as a server knows it; by default `form.folder` in `directory`.
         form: how.
         trained: its task; None: what task.json, or modules.json, says.
         score: what an export in int8 scores, to be told by its card, from what computes the model's outputs; it raises
@@ -50,9 +51,10 @@ def export_trained(
     served = ServedModel(task, model, description.tokenizer, texts, longest, form=form)
     facts = read_run(directory, report.path)
     if form.dtype == "int8" and score:
-        found = score(in_form(lambda features: model(features, training=False), form))
+        exact = in_form(lambda features: model(features, training=False), form)
+        found = score(litert.computed_by_litert(served) if form.export_for == "litert" else exact)
         facts = dataclasses.replace(facts, int8_scores=found)
-    path = export(served, export_dir or os.path.join(directory, "export"), trained.task.to_dict(), facts)
+    path = export(served, export_dir or os.path.join(directory, form.folder), trained.task.to_dict(), facts)
     logging.info("Exported %s as %s", report.path, path)
     return path
 

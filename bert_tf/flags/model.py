@@ -14,9 +14,11 @@ MODEL = (
 
 _EXPORT_FORM = (
     Flag("export_dtype", "float32", "Of weights and computation in the export; int8 is that of the encoder's matrix "
-         "products, for processors.", choices=names.EXPORT_DTYPES),
+         "products, for processors; for litert, float16 and int8 are those of the weights.",
+         choices=names.EXPORT_DTYPES),
     Flag("export_for", names.EXPORTS_FOR[0], "Where it will be served: cpu is faster there; in bfloat16, where it "
-         "gains most, the weights become constants of the graph and load more slowly.", choices=names.EXPORTS_FOR),
+         "gains most, the weights become constants of the graph and load more slowly; litert: a "
+         ".tflite file for phones and small devices, in place of a SavedModel.", choices=names.EXPORTS_FOR),
 )  # fmt: skip
 
 _EXPORT_EXPLANATIONS = Flag(
@@ -28,7 +30,7 @@ _EXPORT_EXPLANATIONS = Flag(
 EXPORT = (
     Flag("do_export", False, "Export the trained model for TensorFlow Serving.", "bool"),
     Flag("export_dir", None, "The model's directory as a server knows it; the export becomes its next version; "
-         "default: export in --output_dir."),  # fmt: skip
+         "default: export in --output_dir, or litert there with --export_for=litert."),  # fmt: skip
     *_EXPORT_FORM,
     Flag("int8_tolerance", 0.01, "With --export_dtype=int8 and --do_eval: by what share of itself a score may be lower "
          "in int8; beyond it nothing is exported.", "float", low=0.0, high=1.0),

@@ -8,7 +8,7 @@ from absl import logging
 from bert_tf import model_files
 from bert_tf.checkpoints import convert, heads
 from bert_tf.checkpoints.readers import open_checkpoint
-from bert_tf.export.saved_model import quiet
+from bert_tf.export.quiet import quiet
 from bert_tf.files import check_free, whole_directory
 from bert_tf.hub.encoder import HubEncoder
 from bert_tf.hub.preprocessor import Preprocessor

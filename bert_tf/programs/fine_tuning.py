@@ -67,7 +67,8 @@ def run_task(kind: type[FineTuned], settings: Settings):
     task = kind.create(model, data, settings, before, use_xla)
     form = Form.of(settings)
     if settings.do_export:
-        check_explanations(form.explanations, task, form.dtype)  # before the long work
+        form.check(task)  # before the long work
+        check_explanations(form.explanations, task, form.dtype)
     as_asked = TrainedTask(task, data.text_inputs, settings.max_seq_length)
     as_trained = dataclasses.replace(trained, task=task) if trained else as_asked
     rows = {

@@ -51,7 +51,7 @@ class FillMaskTask(Served):
         shares = tf.nn.softmax(tf.cast(outputs["mlm_logits"], tf.float32))[..., : len(self.pieces)]
         probability, ids = tf.math.top_k(shares, self.top_k)
         there = outputs["masked_lm_positions"][..., tf.newaxis] > 0
-        token = tf.where(there, tf.gather(tf.constant(self.pieces), ids), "")
+        token = tf.gather(tf.constant([*self.pieces, ""]), tf.where(there, ids, len(self.pieces)))
         return {"token": token, "probability": tf.where(there, probability, 0.0)}
 
     def limits(self, max_seq_length):

@@ -43,6 +43,10 @@ class MaskReader(tf.Module):
         self.vocab_file, self.vocab = tokenizer.vocab_file, tokenizer.vocab
         self.unk_id, self.mask_id, self.mask = tokenizer.unk_id, tokenizer.mask_id, tokenizer.mask
 
+    def save(self, directory):
+        """Writes the tokenizer's files."""
+        self.tokenizer.save(directory)
+
     def tokenize(self, texts) -> tf.RaggedTensor:
         """Returns the ids of the pieces and masks of each text (strings [n]): RaggedTensor of int32 [n, (pieces)]."""
         texts = tf.strings.regex_replace(texts, f"{_WHITE}+{re.escape(self.mask)}", self.mask)

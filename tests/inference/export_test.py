@@ -1,9 +1,14 @@
 """Fill-mask as a SavedModel: text in, the program's answers out."""
 
+import pathlib
+
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from bert_tf.data.features import ENCODER_INPUTS
+from bert_tf.export.form import Form
+from bert_tf.export.litert import interpreter_class
 from bert_tf.inference.filler import Filler
 from bert_tf.serving.client import Client
 from bert_tf.serving.golden import read_goldens
@@ -74,3 +79,15 @@ def test_our_server_serves_it(filler, exported):
         answer = client.predict({"text": TEXTS})
     assert [token.decode() for token in answer["token"][0]] == _expected(filler)[TEXTS[0]][0]
     assert answer["probability"][1].tolist() == [0, 0, 0]
+
+
+def test_litert_fills_in_the_same(filler, exported, tmp_path):
+    reader = filler.reader
+    rows = reader.pad(reader.pack(reader.tokenize(TEXTS[:1]), max_seq_length=16))
+    wanted = tf.saved_model.load(exported).signatures["ids"](**rows)
+    file = pathlib.Path(filler.export(str(tmp_path), Form(export_for="litert")), "model.tflite")
+    fill = interpreter_class()(model_content=file.read_bytes()).get_signature_runner("ids_16")
+    width = {name: 16 - values.shape[1] if name in ENCODER_INPUTS else 0 for name, values in rows.items()}
+    answers = fill(**{name: np.pad(values, [(0, 0), (0, width[name])]) for name, values in rows.items()})
+    assert answers["token"].tolist() == wanted["token"].numpy().tolist()
+    np.testing.assert_allclose(answers["probability"], wanted["probability"], atol=1e-5)

@@ -1,0 +1,221 @@
+"""Exports for LiteRT: its own interpreter answers as the SavedModel does, and the file says what it is.
+
+The slow test reads a real model with the packages that phones' developers have: BERT_TF_LITERT_PYTHON is a Python with
+ai-edge-litert and tflite-support.
+"""
+
+import json
+import os
+import pathlib
+import re
+import subprocess
+import zipfile
+
+import numpy as np
+import pytest
+
+from bert_tf.evaluation.results import read_results
+from bert_tf.export import litert
+from bert_tf.export.form import Form
+from bert_tf.export.trained import export_trained
+from bert_tf.programs.fine_tuning import run_task
+from bert_tf.programs.run_classifier import FLAGS
+from bert_tf.serving.exports import open_export
+from bert_tf.settings import Settings
+from bert_tf.tasks.classification.task import ClassificationTask
+from bert_tf.tokenization.wordpiece import Tokenizer
+from tests import tiny
+from tests.export.models import LENGTH, TASKS, write_trained
+
+REFUSED = {"windows": "have several", "choices": "have several", "lstm": "with a BiLSTM"}
+ONE_ROW = [name for name in TASKS if name not in REFUSED]
+TOLERANCES = {"float32": 1e-5, "float16": 1e-3, "int8": 5e-2}
+
+LITERT = Form(export_for="litert")
+
+
+def interpreter_of(path):
+    """Returns LiteRT's interpreter of the version at `path`."""
+    return litert.interpreter_class()(model_path=os.path.join(path, litert.FILE))
+
+
+def row(length, pieces=9, seed=0):
+    """Returns {input: int32 [1, length]} with so many pieces of two texts."""
+    ids = np.random.default_rng(seed).integers(5, len(tiny.VOCAB), (1, length)).astype(np.int32)
+    mask = (np.arange(length) < pieces).astype(np.int32)[np.newaxis]
+    return {"input_ids": ids * mask, "input_mask": mask, "segment_ids": (np.arange(length) > 5).astype(np.int32) * mask}
+
+
+def answers_of_saved_model(path, feeds):
+    model = open_export(path)
+    signature = model.signatures["ids"]
+    outputs = {alias: info.tensor for alias, info in signature.outputs.items()}
+    arrays = model.run({info.tensor: feeds[alias] for alias, info in signature.inputs.items()}, list(outputs.values()))
+    model.close()
+    return dict(zip(outputs, arrays, strict=True))
+
+
+def difference(answers, wanted):
+    """Returns how far numbers are apart; all else is equal, though near a threshold rounding decides it."""
+    assert answers.keys() == wanted.keys()
+    numbers = [name for name in wanted if wanted[name].dtype == np.float32]
+    for name in wanted.keys() - set(numbers):
+        assert answers[name].tolist() == wanted[name].tolist(), name
+    assert all(answers[name].shape == wanted[name].shape for name in numbers)
+    return max(np.abs(answers[name] - wanted[name]).max() for name in numbers)
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in ("questions", "tagging") else pytest.mark.slow) for name in ONE_ROW]
+)
+def test_it_answers_as_the_saved_model(tmp_path, monkeypatch, name):
+    monkeypatch.setattr(litert, "_SHORTEST", 8)
+    write_trained(tmp_path, name)
+    served, small = (export_trained(str(tmp_path), str(tmp_path / str(i)), f) for i, f in enumerate((Form(), LITERT)))
+    interpreter = interpreter_of(small)
+    assert set(interpreter.get_signature_list()) == {"ids", "ids_8"}
+    for signature, length in (("ids", LENGTH), ("ids_8", 8)):
+        feeds = row(length, pieces=7)
+        answers = interpreter.get_signature_runner(signature)(**feeds)
+        assert difference(answers, answers_of_saved_model(served, feeds)) < TOLERANCES["float32"]
+    assert sorted(os.listdir(small)) == ["MODEL_CARD.md", "model.tflite"]
+    assert os.listdir(tmp_path / "1") == ["1"]  # nothing for servers beside it
+
+
+def test_the_file_says_what_it_is(tmp_path):
+    write_trained(tmp_path, "classification")
+    first, second = (export_trained(str(tmp_path), str(tmp_path / name), LITERT) for name in "ab")
+    file = pathlib.Path(first, litert.FILE)
+    assert file.read_bytes() == pathlib.Path(second, litert.FILE).read_bytes()
+    with zipfile.ZipFile(file) as archive:
+        assert archive.read("labels.txt").decode().split() == ["bad", "good"]
+        archive.extractall(tmp_path / "files")
+    assert Tokenizer.from_directory(str(tmp_path / "files")).vocab == list(tiny.VOCAB)
+    assert json.loads((tmp_path / "files" / "bert_config.json").read_text())["hidden_size"] == tiny.config().hidden_size
+    data = file.read_bytes()
+    for told in (b"TFLITE_METADATA", b"M001", b"bert_tf classification", b"vocab.txt", b"0 for what fills the row up"):
+        assert told in data, told
+    card = pathlib.Path(first, "MODEL_CARD.md").read_text(encoding="utf-8")
+    assert "| exported for | litert |" in card and "| numbers | float32 |" in card and "`ids`" in card
+    assert interpreter_of(first).get_input_details()[0]["shape"].tolist() == [1, LENGTH]  # whoever takes no signature
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """The flags with which a trained model is scored and exported for LiteRT."""
+    folder = tmp_path_factory.mktemp("litert")
+    files = {name: str(tiny.write_tsv(folder / f"{name}.tsv", tiny.texts(n, seed=seed)))
+             for name, n, seed in (("train", 96, 0), ("dev", 40, 1))}  # fmt: skip
+    given = {"eval_file": files["dev"], "output_dir": str(folder / "out"), "do_eval": True}
+    run(**given, train_file=files["train"], init_checkpoint=str(wide(folder / "start")),
+        do_train=True, max_seq_length=20, train_batch_size=16, num_train_epochs=8.0, learning_rate=1e-3,
+        seed=1, export_for="litert", do_export=True)  # fmt: skip
+    return given
+
+
+def wide(folder):
+    """Returns the path of a start whose weights are more than what a file holds besides."""
+    return tiny.checkpoint(folder, dropout=0.0, hidden_size=128, intermediate_size=512)
+
+
+def run(**given):
+    run_task(ClassificationTask, Settings({flag.name: flag.default for flag in FLAGS} | given, given))
+
+
+def test_a_program_exports_what_it_trained_in_every_number(trained):
+    folder = pathlib.Path(trained["output_dir"])
+    for dtype in ("float16", "int8"):
+        run(**trained, do_export=True, export_for="litert", export_dtype=dtype)
+    versions = {dtype: folder / "litert" / str(i) for i, dtype in enumerate(TOLERANCES, start=1)}
+    assert not (folder / "export").exists()
+    feeds = row(20)
+    exact, *others = (interpreter_of(path).get_signature_runner("ids")(**feeds) for path in versions.values())
+    for answers, dtype in zip(others, ("float16", "int8"), strict=True):
+        assert 0 < np.abs(answers["probabilities"] - exact["probabilities"]).max() < TOLERANCES[dtype]
+    whole, half, quarter = (size_of_model(path) for path in versions.values())
+    assert half < 0.6 * whole and quarter < 0.4 * whole
+
+    card = (versions["int8"] / "MODEL_CARD.md").read_text(encoding="utf-8")
+    rows = dict(line.strip("| ").split(" | ") for line in card.splitlines() if line.startswith("| eval_"))
+    found = read_results(trained["output_dir"])
+    assert float(rows["eval_accuracy, in int8 as exported"]) == pytest.approx(found["eval_accuracy"], abs=0.05)
+    assert float(rows["eval_loss, in int8 as exported"]) == pytest.approx(found["eval_loss"], abs=0.05)
+    assert rows["eval_loss, in int8 as exported"] != rows["eval_loss"]
+    assert "| numbers | float32, int8 |" in card and "was not measured" not in card
+
+
+def size_of_model(path):
+    """Returns the bytes of a file without what comes with the model."""
+    file = path / litert.FILE
+    with zipfile.ZipFile(file) as archive:
+        return file.stat().st_size - sum(each.file_size for each in archive.infolist())
+
+
+def test_what_litert_cannot_have_is_refused(trained, tmp_path):
+    for given, told in (
+        ({"dtype": "bfloat16"}, "must be float16. Received bfloat16; take float16."),
+        ({"explanations": ("attention",)}, "`export_explanations` must come with a SavedModel."),
+    ):
+        with pytest.raises(ValueError, match=re.escape(told)):
+            Form(export_for="litert", **given)
+    with pytest.raises(ValueError, match=r"must be bfloat16\. Received float16; take bfloat16"):
+        Form("float16")
+    for name, told in REFUSED.items():
+        write_trained(tmp_path / name, name)
+        with pytest.raises(ValueError, match=f"must come with a model that reads an example in one row.* {told}"):
+            export_trained(str(tmp_path / name), str(tmp_path / "out"), LITERT)
+    long = {"long_text": "windows", "do_train": True, "do_export": True, "export_for": "litert", "max_seq_length": 20}
+    with pytest.raises(ValueError, match="`export_for=litert` must come with a model"):
+        run(**{**trained, **long, "output_dir": str(tmp_path / "new")}, train_file=trained["eval_file"],
+            init_checkpoint=str(tiny.checkpoint(tmp_path / "start")))  # fmt: skip
+    assert not (tmp_path / "out").exists() and not (tmp_path / "new").exists()
+
+
+def test_a_row_of_any_length_has_a_graph_that_is_not_twice_as_long():
+    assert litert.lengths(16) == {"ids": 16}
+    assert litert.lengths(100) == {"ids": 100, "ids_16": 16, "ids_32": 32, "ids_64": 64}
+
+
+def test_a_servers_folder_is_left_alone(tmp_path):
+    write_trained(tmp_path, "embedding")
+    export_trained(str(tmp_path))
+    with pytest.raises(ValueError, match=r"must have a folder of its own.* whose version 1 is a SavedModel; name anot"):
+        export_trained(str(tmp_path), str(tmp_path / "export"), LITERT)
+    assert "2" not in os.listdir(tmp_path / "export")
+
+
+_VISIT = """
+import json, sys
+import numpy as np
+from ai_edge_litert.interpreter import Interpreter
+from tflite_support import metadata
+
+path, feeds = sys.argv[1], {name: np.array(values, np.int32) for name, values in json.loads(sys.argv[2]).items()}
+shown = metadata.MetadataDisplayer.with_model_file(path)
+answers = Interpreter(path).get_signature_runner("ids")(**feeds)
+print(json.dumps({
+    "metadata": json.loads(shown.get_metadata_json()), "files": shown.get_packed_associated_file_list(),
+    "probabilities": answers["probabilities"].tolist(), "label": answers["label"][0].decode(),
+}))
+"""
+
+
+@pytest.mark.slow
+def test_packages_of_others_read_it(tmp_path):
+    python = os.environ.get("BERT_TF_LITERT_PYTHON")
+    if not python:
+        pytest.skip("BERT_TF_LITERT_PYTHON is not set: a Python with ai-edge-litert and tflite-support")
+    trained = write_trained(tmp_path, "classification")
+    path = export_trained(str(tmp_path), form=LITERT, trained=trained)
+    feeds = {name: values.tolist() for name, values in row(LENGTH).items()}
+    command = [python, "-c", _VISIT, os.path.join(path, litert.FILE), json.dumps(feeds)]
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    found = json.loads(subprocess.run(command, check=True, capture_output=True, env=environment).stdout)
+    assert found["files"] == ["bert_config.json", "labels.txt", "tokenizer_config.json", "vocab.txt"]
+    (graph,) = found["metadata"]["subgraph_metadata"]
+    assert {each["name"] for each in graph["input_tensor_metadata"]} == {"input_ids", "input_mask", "segment_ids"}
+    files = {each["name"]: each.get("associated_files") for each in graph["output_tensor_metadata"]}
+    assert files["probabilities"] == [{"name": "labels.txt", "type": "TENSOR_AXIS_LABELS"}]
+    wanted = answers_of_saved_model(export_trained(str(tmp_path)), row(LENGTH))
+    np.testing.assert_allclose(found["probabilities"], wanted["probabilities"], atol=1e-5)
+    assert found["label"] == wanted["label"][0].decode()
