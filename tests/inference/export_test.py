@@ -87,7 +87,7 @@ def test_litert_fills_in_the_same(filler, exported, tmp_path):
     wanted = tf.saved_model.load(exported).signatures["ids"](**rows)
     file = pathlib.Path(filler.export(str(tmp_path), Form(export_for="litert")), "model.tflite")
     fill = interpreter_class()(model_content=file.read_bytes()).get_signature_runner("ids_16")
-    width = {name: 16 - values.shape[1] if name in ENCODER_INPUTS else 0 for name, values in rows.items()}
-    answers = fill(**{name: np.pad(values, [(0, 0), (0, width[name])]) for name, values in rows.items()})
+    feeds = {name: np.pad(rows[name], [(0, 0), (0, 16 - rows[name].shape[1])]) for name in ENCODER_INPUTS}
+    answers = fill(**feeds, masked_lm_positions=rows["masked_lm_positions"][:, :1].numpy())
     assert answers["token"].tolist() == wanted["token"].numpy().tolist()
     np.testing.assert_allclose(answers["probability"], wanted["probability"], atol=1e-5)
