@@ -9,6 +9,8 @@ import os
 import pathlib
 import re
 import subprocess
+import sys
+import types
 import zipfile
 
 import numpy as np
@@ -25,6 +27,7 @@ from bert_tf.settings import Settings
 from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.tokenization.wordpiece import Tokenizer
 from tests import tiny
+from tests.conftest import ROOT
 from tests.export.models import LENGTH, TASKS, write_trained
 
 REFUSED = {"windows": "have several", "choices": "have several", "lstm": "with a BiLSTM"}
@@ -198,6 +201,19 @@ print(json.dumps({
     "probabilities": answers["probabilities"].tolist(), "label": answers["label"][0].decode(),
 }))
 """
+
+
+def test_the_pages_python(tmp_path, monkeypatch, capsys):
+    page = (ROOT / "docs" / "litert.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    write_trained(tmp_path, "classification")
+    export_trained(str(tmp_path), str(tmp_path / "reviews_litert"), LITERT)
+    library = types.SimpleNamespace(Interpreter=litert.interpreter_class())
+    monkeypatch.setitem(sys.modules, "ai_edge_litert", types.SimpleNamespace())
+    monkeypatch.setitem(sys.modules, "ai_edge_litert.interpreter", library)
+    monkeypatch.chdir(tmp_path)
+    exec(compile(block.replace('"ids_16"', '"ids"'), "litert.md", "exec"), {})  # this model has no longer rows
+    assert capsys.readouterr().out.startswith(("bad [0.", "good [0."))
 
 
 @pytest.mark.slow
