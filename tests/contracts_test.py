@@ -98,7 +98,7 @@ FINER = {
         f"bert_tf.serving.{name}" for name in ("answers", "errors", "exports", "version_folders")
     },
     ("hub", "data"): {"bert_tf.data.features"},
-    ("hub", "export"): {"bert_tf.export.saved_model"},
+    ("hub", "export"): {"bert_tf.export.quiet"},
     ("teachers", "data"): {"bert_tf.data.features"},
     ("small", "data"): {"bert_tf.data.pretraining.beside"},  # how many rows the records have
     ("probing", "data"): {"bert_tf.data.tables"},

@@ -10,7 +10,6 @@ from tensorflow.core.protobuf import saved_model_pb2
 from tensorflow.lite.python.convert_phase import ConverterError
 
 from bert_tf import names
-from bert_tf.data.features import FEATURES
 from bert_tf.export.litert_metadata import with_metadata
 from bert_tf.export.processors import Forward
 from bert_tf.export.quiet import quiet
@@ -140,8 +139,8 @@ def _raw(function, served, length):
 
 def _row_specs(served, length):
     """Returns what a signature takes: one row of this length, and one place to predict."""
-    size = {"token": length, "prediction": 1}
-    return [tf.TensorSpec([1, size[FEATURES[spec.name].per]], spec.dtype, spec.name) for spec in served.ids_specs]
+    size = {"masked_lm_positions": 1}
+    return [tf.TensorSpec([1, size.get(spec.name, length)], spec.dtype, spec.name) for spec in served.ids_specs]
 
 
 def _converted(served, functions: Functions, dtype):

@@ -47,8 +47,9 @@ def _tell_command(words, program, flags):
 
 def tell_next_of_task(settings: Settings, step: int):
     """Does so for a fine-tuned model: it is exported next, or served where it is exported."""
-    exports = settings.export_dir or os.path.join(settings.output_dir, "export")
-    if settings.do_export and settings.export_for != "litert":
+    for_servers = settings.get("export_for") != "litert"
+    exports = for_servers and settings.export_dir or os.path.join(settings.output_dir, "export")
+    if settings.do_export and for_servers:
         tell_end(settings, step, "To serve it", "serve", **_served(exports, settings.output_dir))
     else:
         tell_end(settings, step, "To export it for a server", "export", model=settings.output_dir, export_dir=exports)
@@ -56,7 +57,7 @@ def tell_next_of_task(settings: Settings, step: int):
 
 def tell_next_of_export(settings: Settings):
     """Logs the command that serves the newest version in `export_dir`; not where that is a step of a longer run."""
-    if not is_child() and settings.export_for != "litert":
+    if not is_child() and settings.get("export_for") != "litert":
         _tell_command("To serve it", "serve", _served(settings.export_dir, settings.model))
 
 

@@ -67,8 +67,7 @@ def run_task(kind: type[FineTuned], settings: Settings):
     task = kind.create(model, data, settings, before, use_xla)
     form = Form.of(settings)
     if settings.do_export:
-        form.check(task)  # before the long work
-        check_explanations(form.explanations, task, form.dtype)
+        _check_export(form, task)  # before the long work
     as_asked = TrainedTask(task, data.text_inputs, settings.max_seq_length)
     as_trained = dataclasses.replace(trained, task=task) if trained else as_asked
     rows = {
@@ -291,3 +290,8 @@ def _kind_of(split: str) -> str:
 
 def _with_prefix(prefix, scores):
     return {f"{prefix}{name}": value for name, value in scores.items()}
+
+
+def _check_export(form, task):
+    form.check(task)
+    check_explanations(form.explanations, task, form.dtype)

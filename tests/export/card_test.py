@@ -9,6 +9,7 @@ from tensorflow.core.protobuf import meta_graph_pb2
 
 import bert_tf
 from bert_tf.export.card import model_card
+from bert_tf.export.form import Form
 from bert_tf.export.run_facts import RunFacts, read_run
 from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.tokenization.wordpiece import Tokenizer
@@ -67,7 +68,7 @@ def card(tmp_path_factory):
     task = ClassificationTask(tiny.config(), 2, labels=["no|t", "<b>good</b>"])
     weights = [tf.TensorSpec([512, 1024], tf.float32), tf.TensorSpec([], tf.int32)]
     served = types.SimpleNamespace(task=task, tokenizer=Tokenizer.from_directory(folder), weight_specs=weights,
-                                   text_inputs=("text",), max_seq_length=16, export_for="cpu")  # fmt: skip
+                                   text_inputs=("text",), max_seq_length=16, form=Form(export_for="cpu"))  # fmt: skip
     signature = meta_graph_pb2.SignatureDef()
     signature.inputs["text"].dtype = tf.string.as_datatype_enum
     signature.inputs["text"].tensor_shape.dim.add(size=-1)

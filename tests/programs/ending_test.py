@@ -93,3 +93,10 @@ def test_the_command_is_the_one_that_is_at_hand(monkeypatch, tmp_path):
     monkeypatch.setattr(ending.sys, "executable", os.fspath(tmp_path / "python"))
     monkeypatch.chdir(tmp_path.parent)
     assert ending._bert_tf() == [f"{tmp_path.name}/bert-tf"]
+
+
+def test_what_no_server_takes_is_not_served(told):
+    given = {"output_dir": "a", "export_dir": "m", "do_export": True, "export_for": "litert"}
+    *_, words, command = told(ending.tell_next_of_task, **given)
+    settings = _check(command, "export")
+    assert words == "To export it for a server" and settings.export_dir == os.path.join("a", "export")
