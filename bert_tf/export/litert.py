@@ -14,6 +14,7 @@ from bert_tf.export.litert_metadata import with_metadata
 from bert_tf.export.processors import Forward
 from bert_tf.export.quiet import quiet
 from bert_tf.model_files import save_description
+from bert_tf.processor import cores
 
 FILE = "model.tflite"
 _SHORTEST = 16  # word pieces; shorter rows gain nothing that is worth a signature
@@ -88,9 +89,10 @@ class _Rows:
     """Computes rows one by one, each batch of them by the signature of the least length that holds it."""
 
     def __init__(self, data, served, specs):
-        self._data = data  # the interpreter reads there
-        interpreter = interpreter_class()(model_content=data, num_threads=len(os.sched_getaffinity(0)))
-        self._by_length = {n: interpreter.get_signature_runner(k) for k, n in lengths(served.max_seq_length).items()}
+        # Both stay: the interpreter reads the bytes, and what runs a signature reads the interpreter.
+        self._data, self._interpreter = data, interpreter_class()(model_content=data, num_threads=cores())
+        named = lengths(served.max_seq_length)
+        self._by_length = {n: self._interpreter.get_signature_runner(name) for name, n in named.items()}
         self._features, self._specs = served.task.features, specs
 
     def __call__(self, *arrays):

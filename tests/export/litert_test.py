@@ -154,6 +154,20 @@ def size_of_model(path):
         return file.stat().st_size - sum(each.file_size for each in archive.infolist())
 
 
+def test_rows_are_scored_without_their_padding(tmp_path):
+    write_trained(tmp_path, "questions")
+    feeds = {name: np.concatenate([row(11, seed=i)[name] for i in range(3)]) for name in row(11)}
+    found = {}
+
+    def score(forward):
+        found.update({name: values.numpy() for name, values in forward(feeds).items()})
+        return {}
+
+    export_trained(str(tmp_path), form=Form("int8", "litert"), score=score)
+    wanted = answers_of_saved_model(export_trained(str(tmp_path)), feeds)
+    assert found["start_logits"].shape == (3, 11) and 0 < difference(found, wanted) < TOLERANCES["int8"]
+
+
 def test_what_litert_cannot_have_is_refused(trained, tmp_path):
     for given, told in (
         ({"dtype": "bfloat16"}, "must be float16. Received bfloat16; take float16."),
