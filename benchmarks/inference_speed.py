@@ -10,7 +10,7 @@ texts of 4 to 30 pieces in one request of ours, while the peers are given them s
 Prints a table of medians, how many times as fast ours are as the fastest peer of the same dtype, and what share of the
 speed of the machine's own product of matrices each has. With --threads=1,2 each runs with one thread and with two, and
 the better of both counts, in each column. results.json in --output_dir holds every time, the instruction sets and the
-load. Exports and models are made once.
+load. Exports and models are made once. Peers are of the dtypes in --forms: all at once of a BERT-base take over 24 GB.
 """
 
 import argparse
@@ -29,6 +29,7 @@ sys.path.insert(0, str(ROOT))
 FORMS = ("float32-portable", "float32-cpu", "bfloat16-portable", "bfloat16-cpu", "int8-portable", "int8-cpu")
 CASES = {"1 x 24": (1, 24, 20), "1 x 128": (1, 128, 8), "8 x 128": (8, 128, 2), "32 x 128": (32, 128, 1)}
 SHORT, BATCH = "64 short", 16
+VOCABULARY = 30522  # of the BERT-base
 _TO_ONNX = """
 import sys, torch
 from transformers import BertForSequenceClassification
@@ -93,7 +94,7 @@ def _model(options, folder):
     from bert_tf.tokenization.wordpiece import Tokenizer
 
     trained, source = folder / "trained", folder / "huggingface"
-    config = EncoderConfig.load(options.checkpoint) if options.checkpoint else EncoderConfig()
+    config = EncoderConfig.load(options.checkpoint) if options.checkpoint else EncoderConfig(VOCABULARY)
     if not source.exists():
         pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"w{n}" for n in range(5, config.vocab_size))]
         tokenizer = Tokenizer.from_directory(options.checkpoint) if options.checkpoint else Tokenizer(pieces)
@@ -143,7 +144,8 @@ def _entrants(options, folder, source):
         theirs["openvino float32"] = (openvino, "openvino", f"{whole}:f32")
         theirs["openvino bfloat16"] = (openvino, "openvino", f"{whole}:bf16")
     best = {f"product {dtype}": (sys.executable, "product", dtype) for dtype in ("float32", "bfloat16")}
-    return ours | theirs | best
+    dtypes = {form.partition("-")[0] for form in options.forms.split(",")}
+    return ours | {name: each for name, each in (theirs | best).items() if name.split()[1] in dtypes}
 
 
 def _has(python, module):

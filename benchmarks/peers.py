@@ -24,11 +24,15 @@ class Peer:
 
     def seconds(self, file):
         """Trains on the batches in `file` and returns the seconds of each step."""
-        self.process.stdin.write(f"{file}\n")
-        self.process.stdin.flush()
-        answer = self.process.stdout.readline()
+        try:
+            self.process.stdin.write(f"{file}\n")
+            self.process.stdin.flush()
+            answer = self.process.stdout.readline()
+        except BrokenPipeError:
+            answer = ""
         if not answer:
-            raise RuntimeError(self.process.stderr.read()[-3000:])
+            said = self.process.stderr.read()[-3000:]
+            raise RuntimeError(f"{self.process.args} ended with status {self.process.wait()}: {said}")
         return json.loads(answer)
 
     def end(self):

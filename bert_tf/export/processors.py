@@ -1,6 +1,5 @@
 """What makes a served model faster on processors: fewer kernels, constants, products of integers."""
 
-import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -8,8 +7,7 @@ import tensorflow as tf
 from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
 
 from bert_tf.export.form import Form
-from bert_tf.modeling.int8_products import products_in_int8
-from bert_tf.modeling.numerics import layer_norms_in_one_kernel
+from bert_tf.modeling.served_forms import INT8_PRODUCTS, LAYER_NORM_KERNEL, ROW_PACKING, served_forms
 
 _MOST_BYTES = 2**31 - 2**26  # a SavedModel's graph is one protocol buffer, and those end at 2 GiB
 
@@ -17,13 +15,11 @@ Forward = Callable[[Mapping[str, tf.Tensor]], Any]
 
 
 def in_form(forward: Forward, form: Form) -> Forward:
-    """Returns a function that computes the same as the form asks for it: LayerNorm in one kernel, products in int8."""
-    scopes = [layer_norms_in_one_kernel] * (form.export_for == "cpu") + [products_in_int8] * form.has_int8_products
+    """Returns a function that computes the same in the ways that suit the form of the export."""
+    ways = (LAYER_NORM_KERNEL, ROW_PACKING) * (form.export_for == "cpu") + (INT8_PRODUCTS,) * form.has_int8_products
 
     def call(features):
-        with contextlib.ExitStack() as stack:
-            for scope in scopes:
-                stack.enter_context(scope())
+        with served_forms(*ways):
             return forward(features)
 
     return call

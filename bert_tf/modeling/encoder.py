@@ -8,11 +8,13 @@ import tensorflow as tf
 
 from bert_tf.config import EncoderConfig
 from bert_tf.lora import is_adapter
+from bert_tf.modeling import row_packing
 from bert_tf.modeling.attention import attention_bias
 from bert_tf.modeling.block import TransformerBlock
 from bert_tf.modeling.embeddings import Embeddings
 from bert_tf.modeling.layers import LayerNorm, Linear, current_seed, seed_scope
 from bert_tf.modeling.pooling import pool
+from bert_tf.modeling.served_forms import ROW_PACKING, is_wanted
 
 
 @keras.saving.register_keras_serializable("bert_tf")
@@ -111,14 +113,17 @@ class Encoder(keras.Model):
 
     def call(self, inputs, training=None, return_attention_probs=False, head_mask=None, input_vectors=None):
         training = training and self.trainable
-        ids, sentence_ids = inputs["input_ids"], inputs.get("sentence_ids")
-        mask = inputs.get("input_mask")
-        mask = tf.ones_like(ids) if mask is None else mask
-        bias = attention_bias(mask, sentence_ids, self.compute_dtype, self.config.is_decoder)
-        positions = None if sentence_ids is None else restarting_positions(sentence_ids)
+        inputs = {name: values for name, values in inputs.items() if values is not None}
+        inputs.setdefault("input_mask", tf.ones_like(inputs["input_ids"]))
+        mask = inputs["input_mask"]
+        inputs, unpack = _rows(inputs, may_pack=input_vectors is None and not return_attention_probs)
+        bias = attention_bias(
+            inputs["input_mask"], inputs.get("sentence_ids"), self.compute_dtype, self.config.is_decoder
+        )
         x = input_vectors
         if x is None:
-            x = self.embeddings(ids, inputs.get("segment_ids"), positions, training=training)
+            texts = (inputs.get(name) for name in ("input_ids", "segment_ids", "position_ids"))
+            x = self.embeddings(*texts, training=training)
         if self.projection:
             x = self.projection(x, training=training)
         embedded, layers, probs = x, [], []
@@ -131,6 +136,7 @@ class Encoder(keras.Model):
         if self.norm:
             x = self.norm(x)
             layers[-1:] = [x][: len(layers)]  # TF Hub's contract: the last one is `sequence_output`
+        x, embedded, *layers = map(unpack, (x, embedded, *layers))
         outputs = {"sequence_output": x, "pooled_output": self.pooled(self._whole(x, mask))}
         outputs |= {"embedding_output": embedded, "encoder_outputs": layers}
         return outputs | ({"attention_probs": probs} if return_attention_probs else {})
@@ -211,6 +217,16 @@ class Encoder(keras.Model):
             "config": self.config.to_dict(),
             "rematerialize": self.rematerialize,
         }
+
+
+def _rows(inputs, may_pack):
+    """Returns the inputs of the rows that are computed, and a function from what these give to what the batch gives."""
+    if "sentence_ids" in inputs:
+        return inputs | {"position_ids": restarting_positions(inputs["sentence_ids"])}, lambda x: x
+    if may_pack and is_wanted(ROW_PACKING):
+        layout = row_packing.layout(inputs["input_mask"])
+        return layout.rows(inputs), layout.batch
+    return inputs, lambda x: x
 
 
 def restarting_positions(sentence_ids):

@@ -1,32 +1,12 @@
 """Matrix products of 8-bit integers, from operations of stock TensorFlow, for graphs that are served on processors."""
 
-import contextlib
-import threading
-
 import numpy as np
 import tensorflow as tf
 
-_scope = threading.local()
+from bert_tf.modeling.served_forms import INT8_PRODUCTS, notes
+
 _MOST, _ZERO = 127, 128  # a weight lies from -127 to 127; 128 stands for an activation of 0
 _TINY = 1e-9  # the least scale, so that a row of zeros divides by none
-
-
-@contextlib.contextmanager
-def products_in_int8():
-    """Makes every `Linear`, in what is traced inside by this thread, multiply 8-bit integers.
-
-    Its kernel becomes a constant of the graph. It is for graphs that are not trained: rounding has no gradient.
-    """
-    _scope.kernels = {}
-    try:
-        yield
-    finally:
-        _scope.kernels = None
-
-
-def are_wanted() -> bool:
-    """Returns whether this thread is inside `products_in_int8`."""
-    return getattr(_scope, "kernels", None) is not None
 
 
 def linear(rows, kernel, bias):
@@ -35,7 +15,8 @@ def linear(rows, kernel, bias):
     Row i of x is round(x / s_i) with s_i = max |x_i| / 127, column j of W is round(W / t_j) alike (dynamic
     quantization; no calibration). TensorFlow's kernel takes activations without a sign and one scale for all: x is
     shifted by 128, whose share -128 sum_k W_kj it adds as an integer, the ranges given to it make its own scales 1, and
-    s_i t_j and b are applied to what comes out, in float32.
+    s_i t_j and b are applied to what comes out, in float32. It is for graphs that are not trained: rounding has no
+    gradient.
 
     Args:
         rows: float [N, in].
@@ -61,18 +42,19 @@ def linear(rows, kernel, bias):
 def _of_kernel(kernel):
     """Returns qint8 [in, out], float32 [out] and qint32 [out]: a kernel's integers, its scales, the shift's share.
 
-    A kernel that several layers share is made once.
+    A kernel that several layers share is made once, a constant of the graph.
     """
     key = id(kernel), id(tf.compat.v1.get_default_graph())
-    if key not in _scope.kernels:
+    kernels = notes(INT8_PRODUCTS)
+    if key not in kernels:
         with tf.init_scope():
             values = np.asarray(tf.cast(tf.convert_to_tensor(kernel), tf.float32))
         integers, scales = quantize_columns(values)
         share = -_ZERO * integers.sum(0, dtype=np.int32)
-        _scope.kernels[key] = (
+        kernels[key] = (
             tf.bitcast(tf.constant(integers), tf.qint8), tf.constant(scales), tf.bitcast(tf.constant(share), tf.qint32)
         )  # fmt: skip
-    return _scope.kernels[key]
+    return kernels[key]
 
 
 def quantize_columns(kernel: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

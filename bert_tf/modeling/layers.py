@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from bert_tf.lora import Lora
 from bert_tf.modeling import int8_products, numerics
+from bert_tf.modeling.served_forms import INT8_PRODUCTS, is_wanted
 
 _PACKAGE = "bert_tf"
 _scopes = threading.local()
@@ -69,7 +70,7 @@ class Linear(keras.layers.Layer):
         rows = tf.reshape(x, [-1, x.shape[-1]])
         if training:
             y = numerics.linear_for_training(rows, self.kernel, self.bias)
-        elif int8_products.are_wanted():
+        elif is_wanted(INT8_PRODUCTS):
             y = int8_products.linear(rows, self.kernel, self.bias)
         else:
             y = tf.nn.bias_add(tf.matmul(rows, self.kernel), self.bias)

@@ -1,15 +1,14 @@
 """Formulas that are written with an eye on precision or on the cost of their gradients."""
 
-import contextlib
 import functools
-import threading
 
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.modeling.served_forms import LAYER_NORM_KERNEL, is_wanted
+
 _SQRT_HALF = np.float32(np.sqrt(0.5))
 _DENSITY = np.float32(1 / np.sqrt(2 * np.pi))
-_forms = threading.local()
 _TANH_SCALE, _TANH_CUBE = np.float32(np.sqrt(2 / np.pi)), np.float32(0.044715)
 
 
@@ -109,7 +108,7 @@ def linear_for_training(x, kernel, bias):
 
 def layer_norm(x, gamma, beta, epsilon, dtype):
     """Normalizes the last axis in float32 and returns `dtype`."""
-    if getattr(_forms, "in_one_kernel", False):
+    if is_wanted(LAYER_NORM_KERNEL):
         return _layer_norm_for_grappler(x, gamma, beta, epsilon, dtype)
     x = tf.cast(x, tf.float32)
     x -= tf.reduce_mean(x, -1, keepdims=True)
@@ -117,21 +116,11 @@ def layer_norm(x, gamma, beta, epsilon, dtype):
     return tf.cast(x * tf.math.rsqrt(variance + epsilon) * gamma + beta, dtype)
 
 
-@contextlib.contextmanager
-def layer_norms_in_one_kernel():
-    """Makes `layer_norm` use, in what is traced inside by this thread, a form that grappler makes one kernel on CPUs.
+def _layer_norm_for_grappler(x, gamma, beta, epsilon, dtype):
+    """Rows as channels of a batch normalization, whose kernel computes in float32: grappler's `_MklLayerNorm`.
 
     The same within rounding. It is for graphs that are not trained: its gradient is a slow one.
     """
-    _forms.in_one_kernel = True
-    try:
-        yield
-    finally:
-        _forms.in_one_kernel = False
-
-
-def _layer_norm_for_grappler(x, gamma, beta, epsilon, dtype):
-    """Rows as channels of a batch normalization, whose kernel computes in float32: grappler's `_MklLayerNorm`."""
     shape, width = tf.shape(x), x.shape[-1]
     number = tf.size(x) // width
     rows = tf.reshape(tf.cast(x, dtype), [1, number, width, 1])

@@ -14,6 +14,7 @@ from bert_tf.config import EncoderConfig
 from bert_tf.modeling.encoder import Encoder
 from bert_tf.modeling.pretrainer import Pretrainer
 from bert_tf.modeling.pretraining_heads import ReplacedTokenHead
+from bert_tf.modeling.served_forms import ROW_PACKING, served_forms
 from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.tasks.squad.task import QuestionAnsweringTask
 from bert_tf.tasks.tagging.task import TaggingTask
@@ -59,12 +60,15 @@ def test_the_encoder(case):
     encoder.build()
     report = convert.load(folder, encoder.variables, (*heads.others(()), heads.POOLER), config.model_type)
     assert set(report.excused_missing) <= {"bert/pooler/dense/kernel", "bert/pooler/dense/bias"}
-    outputs = encoder(inputs)
-    _assert_equal(outputs["sequence_output"], expected["sequence_output"], inputs["input_mask"])
-    assert len(outputs["encoder_outputs"]) == config.num_hidden_layers
-    if "pooled_output" in expected:
-        assert not report.excused_missing
-        _assert_equal(outputs["pooled_output"], expected["pooled_output"])
+    plain = encoder(inputs)
+    with served_forms(ROW_PACKING):
+        packed = encoder(inputs)
+    for outputs in (plain, packed):
+        _assert_equal(outputs["sequence_output"], expected["sequence_output"], inputs["input_mask"])
+        assert len(outputs["encoder_outputs"]) == config.num_hidden_layers
+        if "pooled_output" in expected:
+            assert not report.excused_missing
+            _assert_equal(outputs["pooled_output"], expected["pooled_output"])
 
 
 def test_norms_that_stand_first():
