@@ -29,7 +29,6 @@ sys.path.insert(0, str(ROOT))
 FORMS = ("float32-portable", "float32-cpu", "bfloat16-portable", "bfloat16-cpu", "int8-portable", "int8-cpu")
 CASES = {"1 x 24": (1, 24, 20), "1 x 128": (1, 128, 8), "8 x 128": (8, 128, 2), "32 x 128": (32, 128, 1)}
 SHORT, BATCH = "64 short", 16
-VOCABULARY = 30522  # of the BERT-base
 _TO_ONNX = """
 import sys, torch
 from transformers import BertForSequenceClassification
@@ -88,13 +87,14 @@ def _model(options, folder):
     from bert_tf.checkpoints.tf1 import write_tf1
     from bert_tf.config import EncoderConfig
     from bert_tf.model_files import save_description
+    from bert_tf.sizes import BERT
     from bert_tf.tasks.classification.task import ClassificationTask
     from bert_tf.tasks.registry import save_task
     from bert_tf.tasks.task import TrainedTask
     from bert_tf.tokenization.wordpiece import Tokenizer
 
     trained, source = folder / "trained", folder / "huggingface"
-    config = EncoderConfig.load(options.checkpoint) if options.checkpoint else EncoderConfig(VOCABULARY)
+    config = EncoderConfig.load(options.checkpoint) if options.checkpoint else EncoderConfig(**BERT["bert-base"])
     if not source.exists():
         pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"w{n}" for n in range(5, config.vocab_size))]
         tokenizer = Tokenizer.from_directory(options.checkpoint) if options.checkpoint else Tokenizer(pieces)

@@ -114,7 +114,8 @@ class Encoder(keras.Model):
     def call(self, inputs, training=None, return_attention_probs=False, head_mask=None, input_vectors=None):
         training = training and self.trainable
         inputs = {name: values for name, values in inputs.items() if values is not None}
-        inputs.setdefault("input_mask", tf.ones_like(inputs["input_ids"]))
+        if "input_mask" not in inputs:
+            inputs["input_mask"] = tf.ones_like(inputs["input_ids"])
         mask = inputs["input_mask"]
         inputs, unpack = _rows(inputs, may_pack=input_vectors is None and not return_attention_probs)
         bias = attention_bias(
