@@ -1,26 +1,36 @@
 """What each ingredient of pretrain_small gives: its recipe, and the recipe with something else, at equal time.
 
     python benchmarks/recipe_ingredients.py wikitext2/train.raw.gz,gutenberg/ wikitext2/valid.raw.gz sst2-tutorial \\
-        --minutes=5 --num_examples=1000 --teacher=minilm --output_dir=out
+        --seconds=260 --num_examples=1000 --teacher=minilm --output_dir=out
 
-Each variant is pretrained by pretrain_small in --minutes, all in, and scored on the held-out text; then it is
-fine-tuned on train.tsv of the third argument (text, tab, label) by each rate with each seed, and scored on test.tsv by
-the rate that is best on dev.tsv. Losses can be compared where vocabulary, rows and share of masks are
-alike. The same command goes on where it was stopped; --variants names some of them, so that several commands can share
-the work. Times are of this machine: nothing else should run on it.
+Each variant is pretrained by pretrain_small for the steps that --seconds suffice for (vocabulary, records and
+checkpoints take none of them), and scored on the held-out text; then it is fine-tuned on train.tsv of the third
+argument (text, tab, label) by each rate with each seed, and scored on test.tsv by the rate that is best on dev.tsv.
+Losses can be compared where vocabulary, rows and share of masks are alike. How fast each variant is, is measured before
+the first is trained: meanwhile nothing else should run on the machine, and afterwards it may. The same command goes on
+where it was stopped; --variants names some of them, so that several commands can share the work.
 """
 
 import argparse
+import contextlib
+import hashlib
+import json
 import pathlib
+import shutil
+import time
 
 import fine_tuned
 import scripts
 
+from bert_tf.child_programs import execute
 from bert_tf.flags import recipes
 from bert_tf.flags.pretrain_small import PRETRAIN_SMALL
 from bert_tf.settings import Settings
+from bert_tf.small.plan import PLAN_FILE
 from bert_tf.small.recipe import Recipe
 from bert_tf.small.run import pretrain
+
+_ENOUGH = 15.0  # minutes, for a plan
 
 # What differs from the recipe: its parts by name, of which the mappings are joined; and flags of pretrain_small.
 VARIANTS = {
@@ -36,7 +46,7 @@ VARIANTS = {
     "batch grows": {"phases": ((32, 0.3, 16), (32, 0.3, 32), (32, 0.4, 64))},
     "linear schedule": {"pretraining": {"schedule": "linear"}},
     "no mean of the weights": {"pretraining": {"average_weights": 0.0}},
-    "vocabulary of 8,000": {"flags": {"vocab_size": 8000}},
+    "vocabulary of 8000": {"flags": {"vocab_size": 8000}},
     "classifiers read [CLS]": {"config": {"classifier_pooling": "cls"}},
     "two layers": {"config": {"num_hidden_layers": 2}},
     "replaced tokens (ELECTRA)": {"pretraining": {"objective": "electra", "embedding_lr_factor": 1.0}},
@@ -56,19 +66,76 @@ def recipe_of(changes) -> Recipe:
 def settings_of(options, changes, folder) -> Settings:
     """Returns the flags of pretrain_small."""
     given = {"input_file": options.texts, "eval_file": options.held_out, "output_dir": str(folder)}
-    given |= {"minutes": options.minutes, "precision": options.precision, **changes.get("flags", {})}
+    given |= {"minutes": _ENOUGH, "precision": options.precision, **changes.get("flags", {})}
     given |= {"teacher": options.teacher} if changes.get("teacher") else {}
     return Settings({flag.name: flag.default for flag in PRETRAIN_SMALL} | given, given)
+
+
+class Planned(Exception):
+    """All is done but the training."""
+
+
+class Preparation:
+    """How the steps of a run are made: no time passes while text is read, and what reads it alike is made once."""
+
+    def __init__(self, folder: pathlib.Path, shared: pathlib.Path):
+        self.folder, self.shared, self.hidden, self.trains = folder, shared, 0.0, False
+
+    def clock(self) -> float:
+        """Returns seconds without those of vocabulary and records."""
+        return time.monotonic() - self.hidden
+
+    def execute(self, words, limit=None, inherited=()):
+        """Makes a step, as `child_programs.execute` does; the training only where `trains`."""
+        targets = [word.partition("=")[2] for word in words if word.startswith("--output_file=")]
+        if f"--output_dir={self.folder}" in words and not self.trains:
+            raise Planned
+        if not targets:
+            return execute(words, limit, inherited)
+        start, target = time.monotonic(), pathlib.Path(targets[0])
+        kept = self.shared / self._key(words)
+        if not kept.exists():
+            before = {path.name for path in target.parent.iterdir()}
+            execute(words)
+            shutil.rmtree(aside := kept.with_suffix(".aside"), ignore_errors=True)
+            shutil.copytree(target.parent, aside, ignore=lambda *_: before)
+            aside.rename(kept)
+        shutil.copytree(kept, target.parent, dirs_exist_ok=True)
+        self.hidden += time.monotonic() - start
+
+    def _key(self, words):
+        vocabulary = self.folder / "work" / "vocab.txt"
+        read = vocabulary.read_bytes() if vocabulary.exists() else b""
+        return hashlib.sha256("\n".join(words[3:]).replace(f"{self.folder}", "").encode() + read).hexdigest()[:16]
+
+
+def equal_time(folder: pathlib.Path, seconds: float):
+    """Plans the training anew: so many seconds at the speed that was measured, whatever else took time."""
+    path = folder / PLAN_FILE
+    plan = json.loads(path.read_text(encoding="utf-8"))
+    if plan.get("seconds") == seconds:
+        return
+    plan["seconds"], phases = seconds, plan["phases"]
+    taken = sum(phase["num_train_steps"] * phase["train_batch_size"] / phase["rows_per_second"] for phase in phases)
+    for phase in phases:
+        phase["num_train_steps"] = round(phase["num_train_steps"] * seconds / taken)
+    path.write_text(json.dumps(plan), encoding="utf-8")
 
 
 def main():
     options, folder = _options()
     files = {split: f"{options.task}/{split}.tsv" for split in ("train", "dev", "test")}
-    task = fine_tuned.TASKS["texts"]
-    print(fine_tuned.header("Recipe", "Steps", "Held-out loss"))
+    task, steps = fine_tuned.TASKS["texts"], {}
     for name in options.variants:
         out, changes = folder / name.replace(" ", "_"), VARIANTS[name]
-        pretrain(settings_of(options, changes, out), recipe_of(changes))
+        steps[name] = Preparation(out, folder / "shared")
+        with contextlib.suppress(Planned):
+            pretrain(settings_of(options, changes, out), recipe_of(changes), steps[name].execute, steps[name].clock)
+        equal_time(out, options.seconds)
+    print(fine_tuned.header("Recipe", "Steps", "Held-out loss"))
+    for name in options.variants:
+        out, changes, steps[name].trains = folder / name.replace(" ", "_"), VARIANTS[name], True
+        pretrain(settings_of(options, changes, out), recipe_of(changes), steps[name].execute, steps[name].clock)
         found = scripts.scores(out)
         trial = fine_tuned.trial_of(task, files, folder, options, ["--train_batch_size=16"])
         rate, dev, test = trial.row(out.name, [f"--init_checkpoint={out}"])
@@ -81,7 +148,7 @@ def _options():
     parser.add_argument("texts", type=fine_tuned.comma_separated, help="files and folders, with commas between them")
     parser.add_argument("held_out", type=fine_tuned.comma_separated, help="text to score on")
     parser.add_argument("task", help="a folder with train.tsv, dev.tsv and test.tsv")
-    parser.add_argument("--minutes", type=float, default=5)
+    parser.add_argument("--seconds", type=float, default=260, help="of training")
     parser.add_argument("--teacher", help="a model's folder")
     parser.add_argument("--output_dir", required=True)
     parser.add_argument("--variants", type=fine_tuned.comma_separated, default=[*VARIANTS])

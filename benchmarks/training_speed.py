@@ -6,6 +6,9 @@ Machines are noisy: the peers take turns, a few steps each, and what counts is t
 
 - padded: every peer trains on the very same batches, padded to --max_seq_length.
 - as shipped: ours batches by length; a peer gets the same sentences in random order, padded to --max_seq_length.
+- random: batches as they are drawn, padded to their longest; ours only.
+
+`bert_tf_packed` is ours with --pack_examples.
 """
 
 import os
@@ -32,7 +35,7 @@ flags.DEFINE_list("peers", ["torch", "keras_hub"], "Whom to measure beside us.")
 
 
 def write_turns(folder):
-    """Writes the files of every turn: {"padded": [...], "ours": [...]}, and one of all widths for warming up."""
+    """Writes the files of every turn: {"padded": [...], ...}, and one of all widths for warming up."""
     from bert_tf.data import dataset
     from bert_tf.tasks.classification import examples as classification
     from bert_tf.tasks.classification import source as sources
@@ -46,9 +49,9 @@ def write_turns(folder):
     tokenizer = Tokenizer.from_directory(FLAGS.checkpoint)
     examples = classification.tokenize_examples(tokenizer, texts["train"], FLAGS.max_seq_length, source.labels(texts))
     files = {}
-    for mode, by_length in (("padded", False), ("ours", True)):
-        steps = 50  # a whole pool: the lengths of as-shipped batches are those of a real run
-        order = dataset.training_order(examples.lengths, FLAGS.batch_size, steps, 1, by_length)
+    for mode, by_length, pool in (("padded", False, None), ("ours", True, None), ("random", True, 1)):
+        steps = 50  # whole pools: the lengths of as-shipped batches are those of a real run
+        order = dataset.training_order(examples.lengths, FLAGS.batch_size, steps, 1, by_length, pool)
         batches = list(dataset.batches(examples, order, FLAGS.max_seq_length, by_length).as_numpy_iterator())
         widest = {b["input_ids"].shape[1]: b for b in batches}
         turns = [list(widest.values())] + [
@@ -65,12 +68,12 @@ def report(seconds):
 
     def rate(key):
         # The mean of as-shipped steps, whose work differs; the median of padded ones, whose work is the same.
-        average = statistics.mean if key[1] == "ours" else statistics.median
+        average = statistics.median if key[1] == "padded" else statistics.mean
         return FLAGS.batch_size / average(seconds[key])
 
     print(f"{FLAGS.precision}, batch {FLAGS.batch_size}, max_seq_length {FLAGS.max_seq_length}, {FLAGS.train_file}")
     for key in seconds:
-        print(f"  {key[0]:10} {'as shipped' if key[1] == 'ours' else 'padded':10} {rate(key):8.1f} examples/s")
+        print(f"  {key[0]:14} {'as shipped' if key[1] == 'ours' else key[1]:10} {rate(key):8.1f} examples/s")
     for name in FLAGS.peers:
         padded, ours = (rate(("bert_tf", mode)) / rate((name, "padded")) for mode in ("padded", "ours"))
         print(f"  bert_tf / {name}: {padded:.2f} on identical padded batches, {ours:.2f} as shipped")
@@ -88,7 +91,7 @@ def find_checkpoint():
 
 def main(_):
     FLAGS.checkpoint = find_checkpoint()
-    pythons = {"bert_tf": sys.executable, "keras_hub": sys.executable}
+    pythons = {name: sys.executable for name in ("bert_tf", "bert_tf_packed", "keras_hub")}
     if "torch" in FLAGS.peers:
         from tests.other_envs import torch_python
 
@@ -96,9 +99,10 @@ def main(_):
     with tempfile.TemporaryDirectory() as folder:
         files = write_turns(folder)
         script, arguments = "training_workers.py", (FLAGS.checkpoint, FLAGS.precision)
-        peers = {name: Peer(pythons[name], script, name, *arguments) for name in ["bert_tf", *FLAGS.peers]}
-        modes = [(name, "padded") for name in peers]
-        modes.insert(1, ("bert_tf", "ours"))
+        names = ["bert_tf", "bert_tf_packed", *FLAGS.peers]
+        peers = {name: Peer(pythons[name], script, name, *arguments) for name in names}
+        modes = [(name, mode) for name in names[:2] for mode in ("padded", "ours", "random")]
+        modes += [(name, "padded") for name in FLAGS.peers]
         try:
             report(take_turns(peers, {key: files[key[1]] for key in modes}, FLAGS.rounds))
         finally:

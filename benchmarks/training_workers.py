@@ -1,10 +1,11 @@
 """One peer of training_speed.py: a process that trains on the batches it is told to and says how long each took.
 
-    python benchmarks/training_workers.py {bert_tf,torch,keras_hub} CHECKPOINT PRECISION
+    python benchmarks/training_workers.py {bert_tf,bert_tf_packed,torch,keras_hub} CHECKPOINT PRECISION
 
 How it is told and answers: `peers.serve`.
 """
 
+import functools
 import os
 import sys
 
@@ -15,8 +16,8 @@ from peers import keras_hub_backbone, serve
 PEAK, WARM_UP, STEPS = 5e-5, 10, 10_000  # of the schedule; it costs every peer the same
 
 
-def bert_tf_step(checkpoint, precision):
-    """Ours, as run_classifier builds it."""
+def bert_tf_step(checkpoint, precision, **options):
+    """Ours, as run_classifier builds it; `options` of its `StepConfig`."""
     import keras
     import tensorflow as tf
 
@@ -33,7 +34,7 @@ def bert_tf_step(checkpoint, precision):
     convert.load(checkpoint, model.variables, (*heads.fresh(task), *heads.unused(task)))
     optimizer = AdamW(WarmupLinearDecay(PEAK, STEPS, WARM_UP))
     optimizer.build(model.trainable_variables)
-    step = TrainStep(task, model, optimizer, StepConfig())
+    step = TrainStep(task, model, optimizer, StepConfig(**options))
 
     def run(batch):
         return float(step({name: tf.constant(values) for name, values in batch.items()})["loss"])
@@ -88,7 +89,9 @@ def keras_hub_step(checkpoint, precision):
 
 def main():
     kind, checkpoint, precision = sys.argv[1:]
-    make = {"bert_tf": bert_tf_step, "torch": torch_step, "keras_hub": keras_hub_step}[kind]
+    packed = functools.partial(bert_tf_step, pack_examples=True)
+    peers = {"torch": torch_step, "keras_hub": keras_hub_step}
+    make = {"bert_tf": bert_tf_step, "bert_tf_packed": packed, **peers}[kind]
     serve(lambda: make(checkpoint, precision))
 
 

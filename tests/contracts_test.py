@@ -107,10 +107,10 @@ FINER = {
     ("glue", "tasks"): {"bert_tf.tasks.classification.problems"},
     ("export", "evaluation"): {"bert_tf.evaluation.results"},
     ("export", "inspect"): {"bert_tf.inspect.choices", "bert_tf.inspect.exported"},
-    ("export", "modeling"): {"bert_tf.modeling.served_forms"},
+    ("export", "modeling"): {"bert_tf.modeling.graph_forms"},
     ("export", "training"): {"bert_tf.training.history"},  # what the model card says of a run
     ("training", "data"): {"bert_tf.data.dataset"},
-    ("training", "modeling"): {"bert_tf.modeling.layers"},
+    ("training", "modeling"): {"bert_tf.modeling.graph_forms", "bert_tf.modeling.layers"},
     ("training", "evaluation"): {"bert_tf.evaluation.metrics"},
     ("tuning", "evaluation"): {"bert_tf.evaluation.metrics", "bert_tf.evaluation.results"},
 }
@@ -335,7 +335,8 @@ OUR_FLAGS = {
     "lora_targets": ["query", "value"], "problem_type": "single_label",
     "label_separator": ",", "class_weights": None, "label_smoothing": 0.0, "early_stopping": 0,
     "keep_optimizer": False, "tracking": None,
-    "fit_temperature": False, "long_text": "truncate", "doc_stride": None, "max_windows": 32, "bucket_batches": 50,
+    "fit_temperature": False, "long_text": "truncate", "doc_stride": None, "max_windows": 32,
+    "bucket_batches": None, "pack_examples": False,
     "lstm_units": None, "strict_data": False, "dry_run": False, "sort_predictions": "file",
     "fit_abstention": None,
     **OPTIMIZER_FLAGS,
@@ -362,7 +363,8 @@ OUR_SQUAD_FLAGS = {
     "export_explanations": [], "save_format": [],
     "worker_hosts": [], "task_index": None, "freeze_layers": "0",
     "layerwise_lr_decay": 1.0, "unfreeze_epochs": 0.0, "reinit_layers": 0, "lora_rank": 0, "lora_alpha": None,
-    "lora_targets": ["query", "value"], "bucket_batches": 50, "lstm_units": None, "strict_data": False,
+    "lora_targets": ["query", "value"], "bucket_batches": None, "pack_examples": False, "lstm_units": None,
+    "strict_data": False,
     "dry_run": False, **OPTIMIZER_FLAGS, **TEACHER_FLAGS,
     "sort_predictions": "file", "keep_optimizer": False, "tracking": None,
 }  # fmt: skip

@@ -11,9 +11,9 @@ from bert_tf.data.cut import Cut
 from bert_tf.data.features import FEATURES
 from bert_tf.data.iteration import without_autotune
 
-# A pool of so many batches is sorted by length: enough for batches of nearly equal lengths, and few enough that a batch
-# is still a chance draw from a large part of the data.
-POOL_BATCHES = 50
+# A pool of so many batches at most is sorted by length: enough for batches of nearly equal lengths. An epoch has that
+# many pools at least, or pools of the fewest batches: in larger ones small sets were learned late and less well.
+MOST_POOL_BATCHES, LEAST_POOL_BATCHES, POOLS_OF_EPOCH = 50, 4, 40
 WIDTH_STEP = 8  # widths are multiples of this: oneDNN's kernels like it, and there are fewer shapes
 
 
@@ -91,7 +91,13 @@ class Tokenized:
         return {**inputs, "input_mask": mask.astype(np.int32)}
 
 
-def training_order(lengths, batch_size, num_steps, seed, by_length=True, pool_batches=POOL_BATCHES):
+def usual_pool(num_examples: int, batch_size: int) -> int:
+    """Returns how many batches are sorted together where nothing else is said: 4 of a small set, 50 of a large one."""
+    share = num_examples // (batch_size * POOLS_OF_EPOCH)
+    return min(MOST_POOL_BATCHES, max(LEAST_POOL_BATCHES, share))
+
+
+def training_order(lengths, batch_size, num_steps, seed, by_length=True, pool_batches=None):
     """Decides which examples make up each step: a pure function of its arguments, so a resumed run finds its place.
 
     The examples come in a new random order each epoch, one epoch after the other without a gap. With `by_length` every
@@ -103,7 +109,8 @@ def training_order(lengths, batch_size, num_steps, seed, by_length=True, pool_ba
         num_steps: steps of the whole run.
         seed: of the shuffling.
         by_length: False: batches are the plain random order.
-        pool_batches: of a pool, at least 1; with 1 the batches hold what they hold without `by_length`.
+        pool_batches: of a pool, at least 1; with 1 the batches hold what they hold without `by_length`; None: as
+            many as `usual_pool` says.
 
     Returns:
         int64 [num_steps, batch_size], indices of examples.
@@ -113,6 +120,7 @@ def training_order(lengths, batch_size, num_steps, seed, by_length=True, pool_ba
     order = np.concatenate(epochs)[:needed].reshape(num_steps, batch_size)
     if not by_length:
         return order
+    pool_batches = pool_batches or usual_pool(n, batch_size)
     size = min(pool_batches, max(1, n // batch_size))  # an epoch at most, lest an example meet itself in a batch
     pools = []
     for pool, start in enumerate(range(0, num_steps, size)):

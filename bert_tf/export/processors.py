@@ -7,7 +7,7 @@ import tensorflow as tf
 from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
 
 from bert_tf.export.form import Form
-from bert_tf.modeling.served_forms import INT8_PRODUCTS, LAYER_NORM_KERNEL, ROW_PACKING, served_forms
+from bert_tf.modeling.graph_forms import INT8_PRODUCTS, LAYER_NORM_KERNEL, ROW_PACKING, graph_forms
 
 _MOST_BYTES = 2**31 - 2**26  # a SavedModel's graph is one protocol buffer, and those end at 2 GiB
 
@@ -19,7 +19,7 @@ def in_form(forward: Forward, form: Form) -> Forward:
     ways = (LAYER_NORM_KERNEL, ROW_PACKING) * (form.export_for == "cpu") + (INT8_PRODUCTS,) * form.has_int8_products
 
     def call(features):
-        with served_forms(*ways):
+        with graph_forms(*ways):
             return forward(features)
 
     return call

@@ -56,6 +56,8 @@ RUN = (
     Flag("num_train_epochs", 3.0, "Passes over the training examples.", "float", low=0),
     Flag("warmup_proportion", 0.1, "Share of the steps in which the rate rises.", "float", low=0, high=1),
     Flag("bucket_by_length", True, "Batch examples of similar lengths and pad to the longest only.", "bool"),
-    Flag("bucket_batches", 50, "With --bucket_by_length: the examples of so many batches are sorted by length "
-         "together. Fewer: batches are more random, and need more padding; 1: random.", "integer", low=1),  # fmt: skip
+    Flag("bucket_batches", None, "With --bucket_by_length: the examples of so many batches are sorted by length "
+         "together. Fewer: batches are more random, and need more padding; 1: random. Unset: a fortieth of an epoch's, "
+         "from 4 to 50.", "integer", low=1),  # fmt: skip
+    Flag("pack_examples", False, "Train on rows that hold several short examples each, and little padding.", "bool"),
 )

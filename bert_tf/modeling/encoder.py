@@ -12,9 +12,9 @@ from bert_tf.modeling import row_packing
 from bert_tf.modeling.attention import attention_bias
 from bert_tf.modeling.block import TransformerBlock
 from bert_tf.modeling.embeddings import Embeddings
+from bert_tf.modeling.graph_forms import ROW_PACKING, is_wanted
 from bert_tf.modeling.layers import LayerNorm, Linear, current_seed, seed_scope
 from bert_tf.modeling.pooling import pool
-from bert_tf.modeling.served_forms import ROW_PACKING, is_wanted
 
 
 @keras.saving.register_keras_serializable("bert_tf")

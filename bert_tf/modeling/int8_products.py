@@ -3,7 +3,7 @@
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.modeling.served_forms import INT8_PRODUCTS, notes
+from bert_tf.modeling.graph_forms import INT8_PRODUCTS, notes
 
 _MOST, _ZERO = 127, 128  # a weight lies from -127 to 127; 128 stands for an activation of 0
 _TINY = 1e-9  # the least scale, so that a row of zeros divides by none

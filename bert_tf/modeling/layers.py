@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from bert_tf.lora import Lora
 from bert_tf.modeling import int8_products, numerics
-from bert_tf.modeling.served_forms import INT8_PRODUCTS, is_wanted
+from bert_tf.modeling.graph_forms import INT8_PRODUCTS, is_wanted
 
 _PACKAGE = "bert_tf"
 _scopes = threading.local()

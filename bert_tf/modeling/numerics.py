@@ -5,7 +5,7 @@ import functools
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.modeling.served_forms import LAYER_NORM_KERNEL, is_wanted
+from bert_tf.modeling.graph_forms import LAYER_NORM_KERNEL, is_wanted
 
 _SQRT_HALF = np.float32(np.sqrt(0.5))
 _DENSITY = np.float32(1 / np.sqrt(2 * np.pi))

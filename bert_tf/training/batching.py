@@ -23,13 +23,13 @@ class Batching:
         max_seq_length: longest row.
         by_length: batches of similar lengths, padded to their longest.
         use_xla: a few widths only.
-        pool_batches: so many training batches are sorted by length together.
+        pool_batches: so many training batches are sorted by length together; None: `dataset.usual_pool`.
     """
 
     max_seq_length: int
     by_length: bool = True
     use_xla: bool = False
-    pool_batches: int = dataset.POOL_BATCHES
+    pool_batches: int | None = None
 
     def training(self, examples: dataset.Tokenized, run: RunConfig) -> Callable:
         """Returns the batches of the run from any step on, as `loop.fit` takes them."""
@@ -63,7 +63,7 @@ class Batching:
 
 
 def batching_of(settings: Settings, use_xla: bool) -> Batching:
-    """Returns what the settings `max_seq_length`, `bucket_by_length` and `bucket_batches` say; without the last, 50.
+    """Returns what the settings `max_seq_length`, `bucket_by_length` and `bucket_batches` say.
 
     Raises:
         ValueError: the number of batches was given, but nothing is sorted.
@@ -74,5 +74,4 @@ def batching_of(settings: Settings, use_xla: bool) -> Batching:
             "`bucket_batches` must come with `bucket_by_length`. Received `bucket_by_length=false` with it; leave one "
             "of them out."
         )
-    pool = settings.get("bucket_batches", dataset.POOL_BATCHES)
-    return Batching(settings.max_seq_length, by_length, use_xla, pool)
+    return Batching(settings.max_seq_length, by_length, use_xla, settings.get("bucket_batches"))

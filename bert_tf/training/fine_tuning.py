@@ -2,9 +2,10 @@
 
 import dataclasses
 
+from bert_tf.data.dataset import MOST_POOL_BATCHES, usual_pool
 from bert_tf.names import AUTO
 from bert_tf.settings import Settings
-from bert_tf.training.batching import Batching, batching_of
+from bert_tf.training.batching import batching_of
 from bert_tf.training.layer_rates import LayerRates
 from bert_tf.training.loop import RunConfig
 from bert_tf.training.run_config import make_run_config
@@ -35,9 +36,16 @@ def fine_tuning_config(settings: Settings, num_layers: int, train, identity: dic
         _check_range_test(settings, steps)
     warmup = int(steps * settings.warmup_proportion)
     identity = {"bucket_by_length": settings.bucket_by_length, "train_examples": fingerprint, **identity}
-    batching = batching_of(settings, use_xla)
-    if batching.pool_batches != Batching.pool_batches:  # older runs wrote down none
-        identity["bucket_batches"] = batching.pool_batches
+    pool = batching_of(settings, use_xla).pool_batches or usual_pool(num_examples, settings.train_batch_size)
+    if train is not None and settings.bucket_by_length and pool != MOST_POOL_BATCHES:  # older runs wrote down none
+        identity["bucket_batches"] = pool
+    if settings.get("pack_examples"):
+        if use_xla:
+            raise ValueError(
+                "`pack_examples` must come without `use_xla`, which compiles a program for every shape. Received both; "
+                "pass one of the two."
+            )
+        identity["pack_examples"] = True
     config = make_run_config(settings, steps, warmup, use_xla, identity)
     rates = layer_rates(settings, num_layers, num_examples)
     return dataclasses.replace(config, layer_rates=rates, reinit_layers=settings.reinit_layers)

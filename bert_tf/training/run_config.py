@@ -44,6 +44,7 @@ def make_run_config(settings: Settings, steps: int, warmup: int, use_xla: bool, 
             clip_norm=settings.get("clip_norm", StepConfig.clip_norm),
             use_xla=use_xla,
             scale_loss=settings.precision == "mixed_float16",
+            pack_examples=settings.get("pack_examples", False),
         ),
         settings={
             "precision": settings.precision,

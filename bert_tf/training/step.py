@@ -4,6 +4,7 @@ import dataclasses
 
 import tensorflow as tf
 
+from bert_tf.modeling.graph_forms import ROW_PACKING, graph_forms
 from bert_tf.modeling.layers import seed_scope
 from bert_tf.training import distribution
 from bert_tf.training.guard import Guard, GuardConfig
@@ -24,6 +25,7 @@ class StepConfig:
         scale_loss: multiply the loss so that float16 gradients do not vanish, and skip the steps where they overflow.
         fixed_shapes: batches are all of one shape, or of a few, and the graph may be made for it.
         guard: which losses are so bad that their step is skipped; None: every step is made.
+        pack_examples: encoders put the short texts of a batch into common rows, where a fifth of it is padding.
     """
 
     seed: int = 0
@@ -33,6 +35,12 @@ class StepConfig:
     scale_loss: bool = False
     fixed_shapes: bool = False
     guard: GuardConfig | None = None
+    pack_examples: bool = False
+
+    @property
+    def forms(self) -> tuple[str, ...]:
+        """Returns which `graph_forms` the model is computed in."""
+        return (ROW_PACKING,) if self.pack_examples else ()
 
 
 class TrainStep:
@@ -156,7 +164,7 @@ class TrainStep:
     def _loss_and_gradients(self, batch, denominators, seed, loss_scale):
         variables = [v.value for v in self.model.trainable_variables]
         # A tape that watched all variables would make a backward pass through the frozen ones too.
-        with seed_scope(seed), tf.GradientTape(watch_accessed_variables=False) as tape:
+        with seed_scope(seed), graph_forms(*self.config.forms), tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(variables)
             outputs = self.model({k: batch[k] for k in self.task.features}, training=True)
             losses = self._losses(outputs, batch, denominators)

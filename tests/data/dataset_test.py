@@ -47,7 +47,7 @@ def test_an_epoch_of_whole_batches_has_every_example_once(by_length):
 
 def test_batches_by_length_hold_near_lengths_and_come_in_chance_order():
     lengths = np.random.default_rng(0).integers(3, 60, 8 * 100)
-    order = dataset.training_order(lengths, 8, 100, seed=0, by_length=True)
+    order = dataset.training_order(lengths, 8, 100, seed=0, by_length=True, pool_batches=50)
     plain = dataset.training_order(lengths, 8, 100, seed=0, by_length=False)
     for pool in (slice(0, 50), slice(50, 100)):  # sorting and shuffling stay inside a pool of 50 batches
         assert sorted(order[pool].reshape(-1)) == sorted(plain[pool].reshape(-1))
@@ -61,11 +61,19 @@ def test_smaller_pools_make_batches_more_by_chance():
     plain = dataset.training_order(lengths, 8, 100, seed=0, by_length=False)
     orders = {n: dataset.training_order(lengths, 8, 100, seed=0, pool_batches=n) for n in (1, 4, 50)}
     assert (np.sort(orders[1]) == np.sort(plain)).all()  # each batch holds what chance put there
-    assert (orders[50] == dataset.training_order(lengths, 8, 100, seed=0)).all()
+    assert (orders[4] == dataset.training_order(lengths, 8, 100, seed=0)).all()
     for start in range(0, 100, 4):
         assert sorted(orders[4][start : start + 4].reshape(-1)) == sorted(plain[start : start + 4].reshape(-1))
     wide = {n: lengths[order].max(1).mean() for n, order in orders.items()}
     assert wide[50] < wide[4] < wide[1]
+
+
+@pytest.mark.parametrize(
+    ("num_examples", "pool"),
+    [(2_490, 4), (5_749, 4), (8_551, 6), (67_349, 50), (392_702, 50), (10, 4)],  # RTE, STS-B, CoLA, SST-2, MNLI
+)
+def test_small_sets_are_sorted_in_small_pools(num_examples, pool):
+    assert dataset.usual_pool(num_examples, 32) == pool
 
 
 def test_scoring_order_has_every_example_once_the_longest_first():

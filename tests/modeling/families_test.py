@@ -12,9 +12,9 @@ from bert_tf import config_files
 from bert_tf.checkpoints import convert, heads, names
 from bert_tf.config import EncoderConfig
 from bert_tf.modeling.encoder import Encoder
+from bert_tf.modeling.graph_forms import ROW_PACKING, graph_forms
 from bert_tf.modeling.pretrainer import Pretrainer
 from bert_tf.modeling.pretraining_heads import ReplacedTokenHead
-from bert_tf.modeling.served_forms import ROW_PACKING, served_forms
 from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.tasks.squad.task import QuestionAnsweringTask
 from bert_tf.tasks.tagging.task import TaggingTask
@@ -61,7 +61,7 @@ def test_the_encoder(case):
     report = convert.load(folder, encoder.variables, (*heads.others(()), heads.POOLER), config.model_type)
     assert set(report.excused_missing) <= {"bert/pooler/dense/kernel", "bert/pooler/dense/bias"}
     plain = encoder(inputs)
-    with served_forms(ROW_PACKING):
+    with graph_forms(ROW_PACKING):
         packed = encoder(inputs)
     for outputs in (plain, packed):
         _assert_equal(outputs["sequence_output"], expected["sequence_output"], inputs["input_mask"])

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from bert_tf.modeling.graph_forms import INT8_PRODUCTS, graph_forms, is_wanted
 from bert_tf.modeling.layers import Linear
-from bert_tf.modeling.served_forms import INT8_PRODUCTS, is_wanted, served_forms
 
 N, WIDTH, UNITS = 5, 32, 24
 
@@ -30,7 +30,7 @@ def layer():
 
 def _traced(layer, times=1):
     def call(x):
-        with served_forms(INT8_PRODUCTS):
+        with graph_forms(INT8_PRODUCTS):
             return [layer(x) for _ in range(times)]
 
     spec = tf.TensorSpec([None, WIDTH], tf.float32)
@@ -75,7 +75,7 @@ def test_a_kernel_that_is_shared_is_there_once(layer):
 
 def test_it_ends_where_its_scope_ends(layer, rows):
     before = layer(rows).numpy()
-    with served_forms(INT8_PRODUCTS):
+    with graph_forms(INT8_PRODUCTS):
         within = layer(rows).numpy()
     assert np.any(within != before) and not is_wanted(INT8_PRODUCTS)
     np.testing.assert_array_equal(layer(rows), before)
@@ -85,7 +85,7 @@ def test_a_layer_answers_in_its_own_type(layer, rows):
     half = Linear(UNITS, dtype="mixed_bfloat16")
     half.build((None, WIDTH))
     half.set_weights(layer.get_weights())
-    with served_forms(INT8_PRODUCTS):
+    with graph_forms(INT8_PRODUCTS):
         ours = half(rows)
     assert ours.dtype == tf.bfloat16
     np.testing.assert_allclose(tf.cast(ours, tf.float32)[3:], layer(rows)[3:], rtol=0.05, atol=1.5)

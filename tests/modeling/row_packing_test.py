@@ -7,8 +7,8 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.modeling.encoder import Encoder
+from bert_tf.modeling.graph_forms import ROW_PACKING, graph_forms
 from bert_tf.modeling.row_packing import ROW, layout
-from bert_tf.modeling.served_forms import ROW_PACKING, served_forms
 from tests.harness import randomize
 from tests.modeling.encoder_test import CONFIG
 
@@ -107,7 +107,7 @@ def test_an_encoder_answers_as_without(changes):
     ids = np.random.default_rng(0).integers(4, 30, mask.shape, np.int32)
     features = {"input_ids": ids, "input_mask": mask, "segment_ids": (ids % 2) * mask}
     plain = encoder(features)
-    with served_forms(ROW_PACKING):
+    with graph_forms(ROW_PACKING):
         packed = encoder(features)
     np.testing.assert_allclose(packed["pooled_output"], plain["pooled_output"], atol=1e-5)
     for name in ("sequence_output", "embedding_output"):

@@ -2,16 +2,19 @@
 
 import pytest
 
+from bert_tf.flags.fine_tuning import LAYERS
 from bert_tf.flags.model import MODEL
 from bert_tf.flags.training import RUN
 from bert_tf.settings import Settings
 from bert_tf.training.batching import Batching, batching_of
+from bert_tf.training.fine_tuning import fine_tuning_config
 from bert_tf.training.lamb import Lamb
 from bert_tf.training.loop import RunConfig
 from bert_tf.training.optimizers import OPTIMIZERS, AdamConfig, make_optimizer
 from bert_tf.training.run_config import make_run_config
+from tests import tiny
 
-DEFAULTS = {flag.name: flag.default for flag in (*MODEL, *RUN)} | {"output_dir": "out"}
+DEFAULTS = {flag.name: flag.default for flag in (*MODEL, *RUN, *LAYERS)} | {"output_dir": "out"}
 # The identity of a run that gives nothing of it: what runs wrote down before these could be given.
 PLAIN = {
     "train_batch_size": 32, "num_train_steps": 10, "num_warmup_steps": 2, "learning_rate": 5e-5, "seed": 0,
@@ -82,7 +85,7 @@ def test_flags_and_configurations_have_the_same_defaults():
     for name in (*NUMBERS, "bias_correction"):
         assert DEFAULTS[name] == getattr(adam, name), name
     assert DEFAULTS["clip_norm"] == RunConfig("out", 1, 1).step.clip_norm
-    assert DEFAULTS["bucket_batches"] == Batching(16).pool_batches
+    assert DEFAULTS["bucket_batches"] is Batching(16).pool_batches is None
 
 
 def test_batches_by_length():
@@ -91,3 +94,23 @@ def test_batches_by_length():
     assert batching_of(_settings(bucket_by_length=False), False) == Batching(128, False)
     with pytest.raises(ValueError, match="`bucket_batches` must come with `bucket_by_length`. Received `bucket_by_len"):
         batching_of(_settings(bucket_by_length=False, bucket_batches=4), False)
+
+
+def test_how_batches_are_made_belongs_to_the_run():
+    def config(use_xla=False, **given):
+        settings = _settings(**{"do_train": True, "train_batch_size": 8, **given})
+        return fine_tuning_config(settings, 1, tiny.tokenized(64), {}, use_xla)
+
+    batches = {"bucket_by_length", "bucket_batches", "pack_examples"}
+    for given, wanted in (
+        ({}, {"bucket_by_length": True, "bucket_batches": 4}),
+        ({"bucket_batches": 50}, {"bucket_by_length": True}),  # as older runs wrote it down
+        ({"bucket_batches": 1, "pack_examples": True},
+         {"bucket_by_length": True, "bucket_batches": 1, "pack_examples": True}),
+        ({"bucket_by_length": False}, {"bucket_by_length": False}),
+    ):  # fmt: skip
+        made = config(**given)
+        assert {name: value for name, value in made.identity().items() if name in batches} == wanted
+        assert made.step.pack_examples == given.get("pack_examples", False)
+    with pytest.raises(ValueError, match="`pack_examples` must come without `use_xla`, which .* Received both; pass"):
+        config(use_xla=True, pack_examples=True)

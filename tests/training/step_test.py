@@ -59,6 +59,18 @@ def test_two_half_batches_accumulated_are_one(plain):
     _assert_equal_run(_make(StepConfig(accumulation=2)), plain, 1e-6)
 
 
+def test_packed_examples_are_what_they_were_apart(plain):
+    _assert_equal_run(_make(StepConfig(pack_examples=True)), plain, 1e-5)
+    _assert_equal_run(_make(StepConfig(pack_examples=True, accumulation=2)), plain, 1e-5)
+
+
+def test_packed_examples_drop_the_same_again():
+    task = ClassificationTask(tiny.config(dropout=0.1), 2)
+    found = [_losses(_make(StepConfig(pack_examples=packs), task), 6) for packs in (True, True, False)]
+    assert found[0] == found[1]
+    assert np.abs(np.subtract(found[0], found[2])).max() > 1e-4  # other masks, so packed they were
+
+
 @pytest.mark.slow
 def test_half_batches_with_unequal_numbers_of_real_examples_are_one():
     (batch,) = tiny.batches(tiny.tokenized(8), 8)

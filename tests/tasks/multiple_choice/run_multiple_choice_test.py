@@ -26,6 +26,7 @@ CASES = {
 }  # fmt: skip
 MORE = {
     "options": [*TRAIN, *ASK, "--keep_best=accuracy", "--early_stopping=3", "--layerwise_lr_decay=0.9",
+                "--pack_examples",
                 "--do_export", "--export_dtype=bfloat16", "--save_checkpoints_steps=10",
                 "--gradient_accumulation_steps=2", "--output_dir=HOME/options"],
     "lora": [*TRAIN, *ASK, "--lora_rank=2", "--do_export", "--output_dir=HOME/lora"],

@@ -1,4 +1,4 @@
-"""Other ways to compute the same, for graphs that are served and not trained: wanted while such a graph is traced."""
+"""Other ways to compute the same, for some graphs only: wanted while such a graph is traced."""
 
 import contextlib
 import threading
@@ -10,7 +10,7 @@ _thread = threading.local()
 
 
 @contextlib.contextmanager
-def served_forms(*names: str):
+def graph_forms(*names: str):
     """Makes layers compute in these forms, in what is traced inside by this thread."""
     before = getattr(_thread, "notes", {})
     _thread.notes = {name: {} for name in names}
@@ -26,5 +26,5 @@ def notes(name: str) -> dict | None:
 
 
 def is_wanted(name: str) -> bool:
-    """Returns whether this thread is inside `served_forms` of that name."""
+    """Returns whether this thread is inside `graph_forms` of that name."""
     return notes(name) is not None
