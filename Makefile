@@ -50,7 +50,7 @@ make_environment = $(if $(UV),$(environment_with_uv),$(environment_with_pip))
 
 define environment_with_uv
 "$(UV)" venv --quiet --clear --python "$$python" $(1); \
-"$(UV)" pip sync --python $(1)/bin/python $(2)
+"$(UV)" pip sync --compile-bytecode --python $(1)/bin/python $(2)
 endef
 
 define environment_with_pip

@@ -99,15 +99,15 @@ def test_pip_is_followed_to_its_end(index, monkeypatch, capfd, tmp_path):
     out = io.StringIO()
     monkeypatch.setattr(sys, "stdout", out)
     assert install.main(str(lock)) == 0
-    assert (there / "first_thing.py").exists() and not list(there.rglob("*.pyc"))
-    assert out.getvalue().splitlines() == ["  fetching 2 of 2: second_thing 1.0", "  installing 2 of 2"]
+    assert (there / "first_thing.py").exists() and len(list(there.rglob("*.pyc"))) == 2
+    assert out.getvalue().splitlines() == ["  fetching 2 of 2: second_thing 1.0", "  installing 2 of 2", "  compiling"]
     lock.write_text("third-thing==1.0\n")
     assert install.main(str(lock)) == 1 and "third-thing" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("uv", "words"),
-    [("", ("tools/install.py requirements.lock", "-m pip check")), ("/x/uv", ("pip sync", "pip check"))],
+    [("", ("tools/install.py requirements.lock", "-m pip check")), ("/x/uv", ("pip sync --compile-bytecode", "pip check"))],
 )
 def test_make_setup_installs_without_a_resolver_and_checks(uv, words):
     command = ["make", "--dry-run", "-W", "requirements.lock", "setup", f"UV={uv}"]

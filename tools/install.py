@@ -3,7 +3,8 @@
     .venv/bin/python tools/install.py requirements.lock
 
 The lock names every package and its version, so that pip is not asked to work out what goes with what: it takes the
-lines whose markers are true here. Nothing is compiled beforehand; Python compiles what it imports when it does.
+lines whose markers are true here. All is compiled at the end, by all cores: with PYTHONDONTWRITEBYTECODE, which many
+containers set, every program would else compile TensorFlow anew, for some 5 seconds.
 """
 
 import os
@@ -101,7 +102,11 @@ def main(lock: str) -> int:
     if begins:
         watch(process, folder, Progress("installing", fetched.total, write, terminal))
     process.stdout.read()  # so that pip is never left waiting
-    return process.wait()
+    if not process.wait():
+        write("  compiling\n")
+        # What it cannot compile, such as templates, is never imported.
+        subprocess.run([sys.executable, "-m", "compileall", "-qq", "-j", "0", folder], check=False)
+    return process.returncode
 
 
 def watch(process: subprocess.Popen, folder: pathlib.Path, progress: Progress):
