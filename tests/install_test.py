@@ -96,6 +96,7 @@ def test_pip_is_followed_to_its_end(index, monkeypatch, capfd, tmp_path):
     lock.write_text("\n".join(["first-thing==1.0", "    # via x", *marked, ""]))
     options = ("--no-index", "--find-links", str(index), "--target", str(there), "--requirement")
     monkeypatch.setattr(install, "COMMAND", (*install.COMMAND[:-1], *options))
+    monkeypatch.setattr(install.sysconfig, "get_paths", lambda: {"purelib": str(there)})
     out = io.StringIO()
     monkeypatch.setattr(sys, "stdout", out)
     assert install.main(str(lock)) == 0
@@ -107,7 +108,10 @@ def test_pip_is_followed_to_its_end(index, monkeypatch, capfd, tmp_path):
 
 @pytest.mark.parametrize(
     ("uv", "words"),
-    [("", ("tools/install.py requirements.lock", "-m pip check")), ("/x/uv", ("pip sync --compile-bytecode", "pip check"))],
+    [
+        ("", ("tools/install.py requirements.lock", "-m pip check")),
+        ("/x/uv", ("pip sync --compile-bytecode", "pip check")),
+    ],
 )
 def test_make_setup_installs_without_a_resolver_and_checks(uv, words):
     command = ["make", "--dry-run", "-W", "requirements.lock", "setup", f"UV={uv}"]
