@@ -35,6 +35,11 @@ class Peer:
             raise RuntimeError(f"{self.process.args} ended with status {self.process.wait()}: {said}")
         return json.loads(answer)
 
+    def most_memory(self):
+        """Returns the most bytes that it has had in memory by now (Linux)."""
+        lines = pathlib.Path(f"/proc/{self.process.pid}/status").read_text(encoding="utf-8").splitlines()
+        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:"))
+
     def end(self):
         self.process.kill()
 

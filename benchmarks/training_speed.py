@@ -63,8 +63,8 @@ def write_turns(folder):
     return files
 
 
-def report(seconds):
-    """Prints examples a second and the ratios to ours."""
+def report(seconds, memory):
+    """Prints examples a second, the ratios to ours, and the most memory of each process in bytes."""
 
     def rate(key):
         # The mean of as-shipped steps, whose work differs; the median of padded ones, whose work is the same.
@@ -77,6 +77,7 @@ def report(seconds):
     for name in FLAGS.peers:
         padded, ours = (rate(("bert_tf", mode)) / rate((name, "padded")) for mode in ("padded", "ours"))
         print(f"  bert_tf / {name}: {padded:.2f} on identical padded batches, {ours:.2f} as shipped")
+    print("  at most", ", ".join(f"{name} {size / 2**30:.2f} GiB" for name, size in memory.items()))
 
 
 def find_checkpoint():
@@ -104,7 +105,8 @@ def main(_):
         modes = [(name, mode) for name in names[:2] for mode in ("padded", "ours", "random")]
         modes += [(name, "padded") for name in FLAGS.peers]
         try:
-            report(take_turns(peers, {key: files[key[1]] for key in modes}, FLAGS.rounds))
+            seconds = take_turns(peers, {key: files[key[1]] for key in modes}, FLAGS.rounds)
+            report(seconds, {name: peer.most_memory() for name, peer in peers.items()})
         finally:
             for peer in peers.values():
                 peer.end()
