@@ -42,8 +42,9 @@ def fine_tuning_config(settings: Settings, num_layers: int, train, identity: dic
     if settings.get("pack_examples"):
         if use_xla:
             raise ValueError(
-                "`pack_examples` must come without `use_xla`, which compiles a program for every shape. Received both; "
-                "pass one of the two."
+                "`pack_examples` must come without XLA, which compiles a program for every shape. Received "
+                f"`use_xla={settings.use_xla}`, with which it is on here; pass `use_xla=false`, or leave "
+                "`pack_examples` out."
             )
         identity["pack_examples"] = True
     config = make_run_config(settings, steps, warmup, use_xla, identity)

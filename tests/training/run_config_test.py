@@ -112,5 +112,5 @@ def test_how_batches_are_made_belongs_to_the_run():
         made = config(**given)
         assert {name: value for name, value in made.identity().items() if name in batches} == wanted
         assert made.step.pack_examples == given.get("pack_examples", False)
-    with pytest.raises(ValueError, match="`pack_examples` must come without `use_xla`, which .* Received both; pass"):
+    with pytest.raises(ValueError, match="`pack_examples` must come without XLA, .* Received `use_xla=auto`, with"):
         config(use_xla=True, pack_examples=True)
