@@ -9,7 +9,10 @@ from tests.conftest import ROOT
 
 @pytest.mark.parametrize(
     ("uv", "installs"),
-    [("", "tools/install.py tools/docs/requirements.lock"), ("/x/uv", "pip sync --python .venv-docs/bin/python")],
+    [
+        ("", "tools/install.py tools/docs/requirements.lock"),
+        ("/x/uv", "pip sync --compile-bytecode --python .venv-docs/bin/python"),
+    ],
 )
 def test_what_make_docs_runs(uv, installs):
     command = ["make", "--dry-run", "-W", "tools/docs/requirements.lock", "docs"]
