@@ -9,7 +9,7 @@ _TEXT = tuple(flag for flag in CORPUS if flag.name != "drop_junk_lines")
 
 PRETRAIN_SMALL = (
     *_TEXT,
-    Flag("output_dir", None, "Where the encoder goes, and where an interrupted run is found again.", required=True),
+    Flag("output_dir", "small", "Where the encoder goes, and where an interrupted run is found again."),
     Flag("minutes", 45.0, "How long it may take, all in.", "float", low=0),
     Flag("teacher", None, "A model's folder: the encoder is made of some of its layers and learns from it, with its "
          "vocabulary and width."),  # fmt: skip
