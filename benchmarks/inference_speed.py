@@ -125,7 +125,7 @@ def _entrants(options, folder, source):
         dtype, _, use = form.partition("-")
         if not (folder / form).exists():
             scripts.run("-m", "bert_tf", "export", f"--model={folder / 'trained'}", f"--export_dir={folder / form}",
-                        f"--export_dtype={dtype}", f"--export_for={use}")  # fmt: skip
+                        f"--export_dtype={dtype}", f"--export_for={use}", *_calibration(folder, form))  # fmt: skip
         for how in ("", "_batched"):
             kind = f"bert_tf{how}"
             ours[f"{kind} {dtype} {use}"] = (sys.executable, kind, str(folder / form / "1"))
@@ -146,6 +146,17 @@ def _entrants(options, folder, source):
     best = {f"product {dtype}": (sys.executable, "product", dtype) for dtype in ("float32", "bfloat16")}
     dtypes = {form.partition("-")[0] for form in options.forms.split(",")}
     return ours | {name: each for name, each in (theirs | best).items() if name.split()[1] in dtypes}
+
+
+def _calibration(folder, form):
+    """Returns the flag for texts that set the ranges of integers: of random pieces, as the batches are."""
+    if form != "int8-cpu":
+        return []
+    pieces = (folder / "trained" / "vocab.txt").read_text(encoding="utf-8").split("\n")
+    words = [piece for piece in pieces[1000:20000] if piece.isascii() and piece.isalnum()]
+    texts = np.random.default_rng(2).choice(words, [256, 60])
+    (folder / "texts.txt").write_text("\n".join(map(" ".join, texts)) + "\n", encoding="utf-8")
+    return [f"--calibration_file={folder / 'texts.txt'}"]
 
 
 def _has(python, module):

@@ -137,6 +137,10 @@ BAD = {
         [*TRAIN, "--do_export", "--int8_tolerance=0.02"],
         r"--int8_tolerance must come with --export_dtype=int8\. Received it without",
     ),
+    "texts to calibrate what is not calibrated": (
+        [*TRAIN, "--do_export", "--calibration_file=texts.txt", "--export_dtype=int8"],
+        r"--calibration_file must come with --export_dtype=int8 and --export_for=cpu.*Received .*portable; leave it",
+    ),
     "a tolerance of int8 without scores": (
         [*TRAIN, "--do_export", "--int8_tolerance=0.02", "--export_dtype=int8"],
         r"--int8_tolerance must come with --do_eval\. Received it without",

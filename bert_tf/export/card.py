@@ -72,6 +72,8 @@ def _model(served, options, facts):
     yield "width", f"{config.hidden_size}, feed-forward {config.intermediate_size}, {config.num_attention_heads} heads"
     yield "vocabulary", f"{len(tokenizer.vocab):,} pieces in {os.path.basename(tokenizer.vocab_file)}"
     yield "numbers", ", ".join(sorted(_numbers(served)))
+    if served.form.has_int8_products:
+        yield "scales of activations", "set by examples" if served.is_calibrated else "found for each row"
     yield "weights", f"{sum(weight.shape.num_elements() for weight in weights):,}"
     yield "size of the weights", f"{size_of(weights) / 2**20:,.1f} MiB"
     yield "exported for", served.form.export_for

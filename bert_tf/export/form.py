@@ -82,6 +82,11 @@ class Form:
         return self.dtype == "int8" and self.export_for != "litert"
 
     @property
+    def takes_ranges(self) -> bool:
+        """Whether products of integers may have ranges that examples show; such run on TensorFlow 2.17 and later."""
+        return self.has_int8_products and self.export_for == "cpu"
+
+    @property
     def folder(self) -> str:
         """The name of the folder for exports in that of a training."""
         return "litert" if self.export_for == "litert" else "export"
@@ -93,8 +98,18 @@ class Form:
 
     @classmethod
     def of(cls, settings: Any) -> "Form":
-        """Returns what the flags of a program say."""
-        return cls(settings.export_dtype, settings.export_for, tuple(settings.get("export_explanations") or ()))
+        """Returns what the flags of a program say.
+
+        Raises:
+            ValueError: as the form itself, or there are examples to set ranges by and the form takes none.
+        """
+        form = cls(settings.export_dtype, settings.export_for, tuple(settings.get("export_explanations") or ()))
+        if settings.get("calibration_file") is not None and not form.takes_ranges:
+            raise ValueError(
+                "`calibration_file` must come with `export_dtype=int8` and `export_for=cpu`, whose ranges its texts "
+                f"set. Received `export_dtype={form.dtype}` and `export_for={form.export_for}`; leave it out."
+            )
+        return form
 
 
 DEFAULT = Form()

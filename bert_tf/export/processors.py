@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
 
@@ -14,12 +15,18 @@ _MOST_BYTES = 2**31 - 2**26  # a SavedModel's graph is one protocol buffer, and 
 Forward = Callable[[Mapping[str, tf.Tensor]], Any]
 
 
-def in_form(forward: Forward, form: Form) -> Forward:
-    """Returns a function that computes the same in the ways that suit the form of the export."""
+def in_form(forward: Forward, form: Form, ranges: Mapping[str, np.ndarray] | None = None) -> Forward:
+    """Returns a function that computes the same in the ways that suit the form of the export.
+
+    Args:
+        forward: {name: tensor} -> tensors.
+        form: of the export.
+        ranges: of `calibration.input_ranges`, where the form takes them; None: the scale of each row is found anew.
+    """
     ways = (LAYER_NORM_KERNEL, ROW_PACKING) * (form.export_for == "cpu") + (INT8_PRODUCTS,) * form.has_int8_products
 
     def call(features):
-        with graph_forms(*ways):
+        with graph_forms(*ways, ranges=ranges):
             return forward(features)
 
     return call

@@ -30,28 +30,33 @@ class ServedModel(tf.Module):
         max_seq_length: longest row.
         blank: what a text must hold for the model to answer, such as the mask of one that fills in blanks; "": nothing.
         form: how it is exported; the model has its dtype.
+        ranges: of `calibration.input_ranges`, where the form takes them.
 
     Attributes:
         form: how it is exported.
+        is_calibrated: products of integers have ranges that examples have shown.
         weight_specs: shape and dtype of each weight.
 
     Raises:
         ValueError: the model cannot be exported so.
     """
 
-    def __init__(self, task, model, tokenizer, text_inputs, max_seq_length, blank="", form=DEFAULT):
+    def __init__(self, task, model, tokenizer, text_inputs, max_seq_length, blank="", form=DEFAULT, ranges=None):
         super().__init__(name="served")
         form.check(task)
         model = task.for_serving(model)
         self.task = task
         self.form = form
+        self.is_calibrated = bool(ranges)
         self.text_inputs = tuple(text_inputs)
         self.max_seq_length = max_seq_length
         self.blank = blank
         self.tokenizer = tokenizer
         # A function and the variables, not the model: what is a Keras object would be written a second time
         # (keras#23553), with signatures of its own.
-        self.forward = in_form(lambda features: model({n: features[n] for n in task.features}, training=False), form)
+        self.forward = in_form(
+            lambda features: model({n: features[n] for n in task.features}, training=False), form, ranges
+        )
         self.ids_specs = [tf.TensorSpec(model.input[n].shape, model.input[n].dtype, name=n) for n in task.features]
         self.weight_specs = [tf.TensorSpec(variable.shape, variable.dtype) for variable in model.variables]
         self.weights = [variable.value for variable in model.variables]

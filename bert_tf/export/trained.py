@@ -2,14 +2,16 @@
 
 import dataclasses
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 
 import keras
+import tensorflow as tf
 from absl import logging
 
 from bert_tf.checkpoints import convert, heads, shapes
 from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.export import litert
+from bert_tf.export.calibration import batches_of_texts, input_ranges
 from bert_tf.export.form import DEFAULT, Form
 from bert_tf.export.processors import Forward, in_form
 from bert_tf.export.run_facts import read_run
@@ -26,6 +28,7 @@ def export_trained(
     form: Form = DEFAULT,
     trained: TrainedTask | None = None,
     score: Callable[[Forward], dict[str, float]] | None = None,
+    calibration: str | Iterable[Mapping[str, tf.Tensor]] | None = None,
 ) -> str:
     """Exports the trained model in `directory` as the next version below `export_dir`, and returns its path.
 
@@ -36,6 +39,8 @@ def export_trained(
         trained: its task; None: what task.json, or modules.json, says.
         score: what an export in int8 scores, to be told by its card, from what computes the model's outputs; it raises
             ValueError where that is too little. None: nobody knows.
+        calibration: by what ranges are set, where the form takes them: a file of texts, or batches of the model's
+            inputs. None: the scale of each row is found anew, which takes longer.
 
     Raises:
         ValueError: no trained model is there, it cannot be explained so, or the export cannot be written.
@@ -48,15 +53,28 @@ def export_trained(
     model = build_with(form.variable_dtype, task)
     report = convert.load(checkpoint, model.variables, excuse=heads.unused(task))
     texts, longest = trained.text_inputs, trained.max_seq_length
-    served = ServedModel(task, model, description.tokenizer, texts, longest, form=form)
+    ranges = _ranges(form, task, model, description.tokenizer, texts, longest, calibration)
+    served = ServedModel(task, model, description.tokenizer, texts, longest, form=form, ranges=ranges)
     facts = read_run(directory, report.path)
     if form.dtype == "int8" and score:
-        exact = in_form(lambda features: model(features, training=False), form)
+        exact = in_form(lambda features: model(features, training=False), form, ranges)
         found = score(litert.computed_by_litert(served) if form.export_for == "litert" else exact)
         facts = dataclasses.replace(facts, int8_scores=found)
     path = export(served, export_dir or os.path.join(directory, form.folder), trained.task.to_dict(), facts)
     logging.info("Exported %s as %s", report.path, path)
     return path
+
+
+def _ranges(form, task, model, tokenizer, texts, longest, calibration):
+    """Returns the ranges that the examples show, or None."""
+    if not form.takes_ranges:
+        return None
+    if calibration is None:
+        logging.info("The scale of each row is found anew; with `calibration_file` the export would be faster.")
+        return None
+    if isinstance(calibration, str):
+        model, calibration = task.for_serving(model), batches_of_texts(calibration, task, tokenizer, texts, longest)
+    return input_ranges(lambda batch: model({n: batch[n] for n in task.features}, training=False), calibration)
 
 
 def build_with(dtype: str, task) -> keras.Model:

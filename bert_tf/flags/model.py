@@ -21,6 +21,12 @@ _EXPORT_FORM = (
          ".tflite file for phones and small devices, in place of a SavedModel.", choices=names.EXPORTS_FOR),
 )  # fmt: skip
 
+_CALIBRATION_FILE = Flag(
+    "calibration_file", None, "With --export_dtype=int8 and --export_for=cpu: texts that set the ranges of integers, "
+    "which is faster than to find them anew in each request; one example in a line, a tab between its texts; 512 at "
+    "most are read.",
+)  # fmt: skip
+
 _EXPORT_EXPLANATIONS = Flag(
     "export_explanations", [], "Signatures by which the export explains itself, with a comma between them: attention, "
     "what each piece of a text looks at; attributions, which pieces speak for an answer.", "list",
@@ -34,6 +40,7 @@ EXPORT = (
     *_EXPORT_FORM,
     Flag("int8_tolerance", 0.01, "With --export_dtype=int8 and --do_eval: by what share of itself a score may be lower "
          "in int8; beyond it nothing is exported.", "float", low=0.0, high=1.0),
+    _CALIBRATION_FILE,
     _EXPORT_EXPLANATIONS,
 )
 
@@ -43,6 +50,7 @@ EXPORT_ALONE = (
     Flag("export_dir", None, "The model's directory as a server knows it; the export becomes its next version.",
          required=True),  # fmt: skip
     *_EXPORT_FORM,
+    _CALIBRATION_FILE,
     _EXPORT_EXPLANATIONS,
 )
 

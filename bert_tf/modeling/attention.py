@@ -4,6 +4,7 @@ import keras
 import tensorflow as tf
 
 from bert_tf.lora import Lora
+from bert_tf.modeling import fused_int8
 from bert_tf.modeling.layers import Dropout, LayerNorm, Linear
 
 MASKED = -10000.0  # added to a score that must not count; BERT's number, and float16 can hold it
@@ -113,25 +114,28 @@ class SelfAttention(keras.layers.Layer):
         B, S = tf.shape(x)[0], tf.shape(x)[1]
         A, D = self.num_heads, self.head_width or x.shape[-1] // self.num_heads
 
-        read = self.norm(x) if self.norm_first else x
+        def heads(values):
+            return tf.transpose(tf.reshape(values, [B, S, A, D]), [0, 2, 1, 3])  # [B, A, S, D]
 
-        def heads(layer):
-            return tf.transpose(tf.reshape(layer(read), [B, S, A, D]), [0, 2, 1, 3])  # [B, A, S, D]
-
-        scores = tf.matmul(heads(self.query), heads(self.key), transpose_b=True)  # [B, A, S, S]
+        query, key, value = map(heads, self.queries_keys_values(x))
+        scores = tf.matmul(query, key, transpose_b=True)  # [B, A, S, S]
         probs = tf.nn.softmax(scores * tf.cast(D**-0.5, scores.dtype) + tf.cast(bias, scores.dtype))
         probs = self.attention_dropout(probs, training=training)
         if head_mask is not None:
             probs *= tf.cast(head_mask, probs.dtype)[:, tf.newaxis, tf.newaxis]
-        mixed = tf.reshape(tf.transpose(tf.matmul(probs, heads(self.value)), [0, 2, 1, 3]), [B, S, A * D])
-        y = x + self.hidden_dropout(self.dense(mixed), training=training)
+        mixed = tf.reshape(tf.transpose(tf.matmul(probs, value), [0, 2, 1, 3]), [B, S, A * D])
+        if fused_int8.are_known(self.dense):
+            y = fused_int8.added(mixed, self.dense, x)
+        else:
+            y = x + self.hidden_dropout(self.dense(mixed), training=training)
         y = y if self.norm_first else self.norm(y)
         return (y, probs) if return_probs else y
 
     def queries_keys_values(self, x):
         """Returns the three that attention is made of, float [B, S, A D] each, the heads side by side."""
         x = self.norm(x) if self.norm_first else x
-        return self.query(x), self.key(x), self.value(x)
+        layers = self.query, self.key, self.value
+        return fused_int8.side_by_side(x, layers) if fused_int8.are_known(*layers) else [layer(x) for layer in layers]
 
     def compute_output_spec(self, x, bias, training=None, return_probs=False, head_mask=None):
         y = keras.KerasTensor(x.shape, self.compute_dtype)

@@ -3,6 +3,7 @@
 import keras
 
 from bert_tf.lora import Lora
+from bert_tf.modeling import fused_int8
 from bert_tf.modeling.attention import SelfAttention
 from bert_tf.modeling.layers import Dropout, LayerNorm, Linear
 
@@ -90,8 +91,11 @@ class TransformerBlock(keras.layers.Layer):
     def call(self, x, bias, training=None, return_probs=False, head_mask=None):
         y = self.attention(x, bias, training=training, return_probs=return_probs, head_mask=head_mask)
         y, probs = y if return_probs else (y, None)
-        z = self.intermediate(self.norm(y) if self.norm_first else y, training=training)
-        z = y + self.dropout(self.dense(z), training=training)
+        z = self.norm(y) if self.norm_first else y
+        if fused_int8.can_feed_forward(self.intermediate, self.dense):
+            z = fused_int8.feed_forward(z, self.intermediate, self.dense, y)
+        else:
+            z = y + self.dropout(self.dense(self.intermediate(z, training=training)), training=training)
         z = z if self.norm_first else self.norm(z)
         return (z, probs) if return_probs else z
 

@@ -24,12 +24,13 @@ def main(settings):
     from bert_tf.export.form import Form
     from bert_tf.export.trained import export_trained
 
-    export_trained(settings.model, settings.export_dir, Form.of(settings))
+    calibration = settings.calibration_file
+    export_trained(settings.model, settings.export_dir, Form.of(settings), calibration=calibration)
     tell_next_of_export(settings)
 
 
 def _export_hub(settings):
-    for name in ("export_dtype", "export_for", "export_explanations"):
+    for name in ("export_dtype", "export_for", "export_explanations", "calibration_file"):
         if name in settings.given:
             raise ValueError(
                 f"--{name} must be left out with --hub, whose encoder has float32 variables and answers no texts. "

@@ -2,10 +2,12 @@
 
 import copy
 import dataclasses
+import itertools
 import os
 from typing import Any
 
 from bert_tf.evaluation.results import write_results
+from bert_tf.export.calibration import MOST_EXAMPLES
 from bert_tf.export.explanations import check as check_explanations
 from bert_tf.export.form import Form
 from bert_tf.export.trained import export_trained
@@ -169,7 +171,16 @@ class FineTuning:
     def export(self, form: Form):
         """Exports the result; in int8 only if that scores well enough, where there is a file to score on."""
         score = self.score_in_int8 if self.settings.do_eval else None
-        export_trained(self.settings.output_dir, self.settings.export_dir, form, self.trained, score)
+        settings = self.settings
+        export_trained(settings.output_dir, settings.export_dir, form, self.trained, score, self._calibration())
+
+    def _calibration(self):
+        """Returns by what an export in int8 sets its ranges: texts that were given, or some of the training's."""
+        settings = self.settings
+        if settings.calibration_file or not settings.do_train:
+            return settings.calibration_file
+        batches = self._batching().training(self.rows["train"], self.job.run)(0)
+        return itertools.islice(batches, max(1, MOST_EXAMPLES // settings.train_batch_size))
 
     def score_in_int8(self, forward) -> dict[str, float]:
         """Returns the scores of what is exported in int8, on the same files.

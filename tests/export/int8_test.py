@@ -8,10 +8,12 @@ import pytest
 
 from bert_tf.evaluation.results import read_results
 from bert_tf.export.form import Form
+from bert_tf.export.trained import export_trained
 from bert_tf.modeling import int8_products
 from bert_tf.programs.fine_tuning import run_task
 from bert_tf.programs.run_classifier import FLAGS
 from bert_tf.serving.exports import open_export
+from bert_tf.serving.verification import verify
 from bert_tf.settings import Settings
 from bert_tf.tasks.classification.task import ClassificationTask
 from tests import tiny
@@ -56,6 +58,48 @@ def test_both_scores_are_told(trained, caplog):
     model.close()
     accuracy = np.mean([label.decode() == gold for label, gold in zip(served, labels, strict=True)])
     assert float(rows["eval_accuracy, in int8 as exported"]) == pytest.approx(accuracy)
+
+
+def test_examples_set_ranges(trained, tmp_path):
+    """Those of the training where there is one, else texts; both answer nearly as float32, by fused kernels."""
+    texts = tmp_path / "texts.txt"
+    texts.write_text("\n".join(text for text, _ in tiny.texts(40, seed=3)), encoding="utf-8")
+    _run(**trained, export_for="cpu", export_dir=str(tmp_path / "texts"), calibration_file=str(texts))
+    given = {"do_train": True, "do_eval": False, "export_for": "cpu", "max_seq_length": 20, "train_batch_size": 16}
+    _run(**trained | given | {"output_dir": str(tmp_path / "out"), "export_dir": str(tmp_path / "training")},
+         train_file=trained["eval_file"], init_checkpoint=trained["output_dir"], num_train_epochs=0.2)  # fmt: skip
+    for name in ("texts", "training"):
+        path = tmp_path / name / "1"
+        assert _count(path, b"_QuantizedMatMul") and not _problems(path, tolerance=1e-6)
+        card = (path / "assets.extra" / "MODEL_CARD.md").read_text(encoding="utf-8")
+        assert "| scales of activations | set by examples |" in card and "| numbers | float32, int8 |" in card
+    exact = read_results(trained["output_dir"])["eval_accuracy"]
+    card = (tmp_path / "texts" / "1" / "assets.extra" / "MODEL_CARD.md").read_text(encoding="utf-8")
+    rows = dict(line.strip("| ").split(" | ") for line in card.splitlines() if line.startswith("| eval_"))
+    assert float(rows["eval_accuracy, in int8 as exported"]) == pytest.approx(exact, abs=0.03)
+
+
+def _count(path, kind):
+    return (path / "saved_model.pb").read_bytes().count(kind)
+
+
+def _problems(path, tolerance):
+    return [each.problems for each in verify(str(path), tolerance=tolerance) if each.problems]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("\n\n", r"must hold texts, one example in a line\. Received a file without any"),
+        ("one\ttwo\n", r"texts\.txt:1: there must be 1 texts.*\(text\)\. Received 2"),
+    ],
+)
+def test_a_file_of_other_texts_is_refused(trained, tmp_path, content, message):
+    (tmp_path / "texts.txt").write_text(content, encoding="utf-8")
+    form, file = Form("int8", "cpu"), str(tmp_path / "texts.txt")
+    with pytest.raises(ValueError, match=message):
+        export_trained(trained["output_dir"], str(tmp_path / "export"), form, calibration=file)
+    assert not (tmp_path / "export").exists()
 
 
 def test_too_low_a_score_is_not_exported(trained, tmp_path, monkeypatch):

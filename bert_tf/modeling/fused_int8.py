@@ -1,0 +1,162 @@
+"""Matrix products of 8-bit integers whose ranges are known beforehand: bias, activation and sum in one kernel."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import tensorflow as tf
+from tensorflow.python.framework import op_def_library
+
+from bert_tf.modeling.graph_forms import FUSED_INT8, INT8_RANGES, RANGES, notes
+from bert_tf.modeling.int8_products import quantize_columns
+
+_OUTLIERS = 8  # units of a feed-forward layer that stay in float32: they reach some ten times as far as the others
+_ACTIVATIONS = {"gelu": ("GeluExact", -0.17), "gelu_tanh": ("GeluApproximate", -0.171), "relu": ("Relu", 0.0)}
+_LEAST_INPUT, _LEAST_WEIGHT = 1e-3, 1e-6  # a column that is never used has a scale, too
+_FLOAT = {"gelu": tf.nn.gelu, "gelu_tanh": lambda x: tf.nn.gelu(x, approximate=True), "relu": tf.nn.relu}
+
+
+def note_inputs(rows: tf.Tensor, kernel):
+    """Notes how far each column of a layer's input goes, where `INT8_RANGES` is wanted: float32 [in], by its path."""
+    found = notes(INT8_RANGES)
+    if found is not None:
+        most = tf.reduce_max(tf.abs(tf.cast(rows, tf.float32)), 0)
+        found[kernel.path] = tf.maximum(found[kernel.path], most) if kernel.path in found else most
+
+
+def are_known(*layers) -> bool:
+    """Returns whether the products of these layers are to be computed here: their ranges are known."""
+    ranges = (notes(FUSED_INT8) or {}).get(RANGES, {})
+    return all(layer.kernel.path in ranges for layer in layers)
+
+
+def can_feed_forward(inner, outer) -> bool:
+    """Returns whether the two layers with an activation between them are to be computed here."""
+    has_others = inner.units > _OUTLIERS
+    return has_others and inner.activation in _ACTIVATIONS and are_known(inner, outer)
+
+
+def side_by_side(x: tf.Tensor, layers: Sequence) -> list[tf.Tensor]:
+    """Returns what each of the layers makes of the same input, which is rounded once: float32 [..., in] -> [..., out].
+
+    What LayerNorm puts out has columns that go much further than others; a part of their range moves into the kernels
+    (SmoothQuant, Xiao et al. 2022, equation 4 with alpha 0.5).
+    """
+    rows = _rows(x)
+    scale, most = _smoothness(layers)
+    x8 = _round(rows * (1 / scale), most)
+    made = [_product(x8, (-most, most), _integers(each, scale), each.bias) for each in layers]
+    return [_as_before(rows, x) for rows in made]
+
+
+def added(x: tf.Tensor, layer, residual: tf.Tensor) -> tf.Tensor:
+    """Returns residual + x W + b, float32 [..., out]."""
+    most = _range_of(layer).max()
+    x8 = _round(_rows(x), most)
+    made = _product(x8, (-most, most), _integers(layer), layer.bias, ["Add"], add=_rows(residual))
+    return _as_before(made, residual)
+
+
+def feed_forward(x: tf.Tensor, inner, outer, residual: tf.Tensor) -> tf.Tensor:
+    """Returns residual + W_2 act(W_1 x + b_1) + b_2, float32 [..., H].
+
+    What is between the two products never leaves 8 bits, but for the units that go furthest: those are computed in
+    float32 beside them, and the others are rounded the finer.
+    """
+    rows, reach = _rows(x), _range_of(outer)
+    kept = np.sort(np.argsort(reach)[-_OUTLIERS:])
+    name, least = _ACTIVATIONS[inner.activation]
+    between = np.float32(least), np.delete(reach, kept).max()
+
+    scale, most = _smoothness([inner])
+    hidden = _product(
+        _round(rows * (1 / scale), most), (-most, most), _integers(inner, scale), inner.bias, [name], out_range=between
+    )
+    w1, b1, w2 = _memo(("kept", inner.kernel.path, outer.kernel.path), lambda: tuple(
+        map(tf.constant, (_values(inner.kernel)[:, kept], _values(inner.bias)[kept], _values(outer.kernel)[kept]))
+    ))  # fmt: skip
+    far = tf.matmul(_FLOAT[inner.activation](tf.nn.bias_add(tf.matmul(rows, w1), b1)), w2)
+    made = _product(hidden, between, _integers(outer, without=kept), outer.bias, ["Add"], add=_rows(residual) + far)
+    return _as_before(made, residual)
+
+
+def _range_of(layer):
+    return np.maximum(np.asarray(notes(FUSED_INT8)[RANGES][layer.kernel.path], np.float32), _LEAST_INPUT)
+
+
+def _smoothness(layers):
+    """Returns float32 [in], what to divide the input by, and how far it goes then."""
+    reach = _range_of(layers[0])
+    weights = np.max([np.abs(_values(layer.kernel)).max(1) for layer in layers], 0)
+    scale = np.sqrt(reach / np.maximum(weights, _LEAST_WEIGHT)).astype(np.float32)
+    return scale, (reach / scale).max()
+
+
+def _integers(layer, scale=None, without=()):
+    """Returns constants of the graph, qint8 [in, out] and how far each column goes, float32 [out].
+
+    A kernel that several layers share is made once.
+    """
+
+    def make():
+        kernel = _values(layer.kernel).copy()
+        kernel[list(without)] = 0
+        integers, scales = quantize_columns(kernel if scale is None else kernel * scale[:, np.newaxis])
+        return tf.bitcast(tf.constant(integers), tf.qint8), scales * np.float32(127)
+
+    return _memo(layer.kernel.path, make)
+
+
+def _memo(key, make):
+    key = key, id(tf.compat.v1.get_default_graph())
+    found = notes(FUSED_INT8)
+    if key not in found:
+        found[key] = make()
+    return found[key]
+
+
+def _values(variable):
+    with tf.init_scope():
+        return np.asarray(tf.cast(tf.convert_to_tensor(variable), tf.float32))
+
+
+def _round(rows, most):
+    return tf.raw_ops.QuantizeV2(
+        input=rows, min_range=-most, max_range=most, T=tf.qint8, mode="SCALED", round_mode="HALF_AWAY_FROM_ZERO",
+        narrow_range=True, axis=-1, ensure_minimum_range=0.01,
+    ).output  # fmt: skip
+
+
+def _product(x8, x_range, integers, bias, fused=(), out_range=None, add=None):
+    """Returns [N, out] of `_QuantizedMatMul`, which TensorFlow has from 2.17 on: float32, or quint8 of `out_range`.
+
+    Args:
+        x8: qint8 from -m to m, or quint8 from the least of its range.
+        x_range: its least and its greatest number; a constant, since oneDNN keeps a product for each.
+        integers: of `_integers`.
+        bias: variable [out].
+        fused: what else the kernel does, after the bias.
+        out_range: of what is rounded again, or None.
+        add: float32 [N, out] for "Add".
+    """
+    weights, top = integers
+    out, last = (tf.quint8, "Requantize") if out_range else (tf.float32, "Dequantize")
+    ranges = [*map(np.float32, x_range), -top, top, *map(np.float32, out_range or ())]
+    is_signed = x8.dtype == tf.qint8
+    made, _ = op_def_library.apply_op(
+        "_QuantizedMatMul", name="int8_product",  # a name that begins with "_" is refused
+        device_inputs=[x8, weights, tf.constant(_values(bias)), *([] if add is None else [add])],
+        host_inputs=[tf.constant(each) for each in ranges],
+        Tdevice_outputs=[out], Thost_outputs=[tf.float32] * (2 if out_range else 0),
+        T1=x8.dtype, T2=tf.qint8, Tbias=tf.float32, U=tf.float32, Tout=out, fused_ops=["BiasAdd", *fused, last],
+        input_quant_mode="SCALED" if is_signed else "MIN_FIRST", output_quant_mode="MIN_FIRST",
+        is_weight_const=True, is_bias_const=True, transpose_a=False, transpose_b=False, leakyrelu_alpha=0.2,
+    )  # fmt: skip
+    return tf.ensure_shape(made[0], [None, weights.shape[1]])
+
+
+def _rows(x):
+    return tf.reshape(x, [-1, x.shape[-1]])
+
+
+def _as_before(rows, x):
+    return tf.reshape(rows, tf.concat([tf.shape(x)[:-1], [rows.shape[-1]]], 0)) if x.shape.rank != 2 else rows
