@@ -1,5 +1,6 @@
 """How far the inputs of a model's products go on examples: what products of integers are to cover."""
 
+import itertools
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -60,11 +61,8 @@ def batches_of_texts(path: str | os.PathLike, task: Any, tokenizer: Any, text_in
 
 
 def _first_lines(path):
-    found = 0
-    for number, line in enumerate(read_lines(path), 1):
-        if line.strip() and found < MOST_EXAMPLES:
-            found += 1
-            yield number, line.rstrip("\r\n")
+    lines = ((number, line.rstrip("\r\n")) for number, line in enumerate(read_lines(path), 1) if line.strip())
+    return itertools.islice(lines, MOST_EXAMPLES)
 
 
 def _texts(path, number, line, text_inputs):
