@@ -69,7 +69,7 @@ def _texts(path, number, line, text_inputs):
     texts = line.split("\t")
     if len(texts) != len(text_inputs):
         raise ValueError(
-            f"{os.fspath(path)}:{number}: there must be {len(text_inputs)} texts, with a tab between them "
-            f"({', '.join(text_inputs)}). Received {len(texts)}."
+            f"{os.fspath(path)}:{number}: the line must be what the model takes, {' <TAB> '.join(text_inputs)}. "
+            f"Received {len(texts)} texts; a tab parts one from the next, so write other tabs as spaces."
         )
     return texts

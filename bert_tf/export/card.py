@@ -54,6 +54,8 @@ def model_card(
 
 def _limits(served, facts):
     yield from served.task.limits(served.max_seq_length)
+    if served.is_calibrated:
+        yield "It loads in TensorFlow 2.17 and later: earlier versions do not have its products of integers."
     if served.task.config.is_decoder:
         yield "Its encoder reads from left to right: what it makes of a piece depends on those before it alone."
     yield "Bytes that are not UTF-8 are dropped."

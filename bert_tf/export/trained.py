@@ -28,7 +28,7 @@ def export_trained(
     form: Form = DEFAULT,
     trained: TrainedTask | None = None,
     score: Callable[[Forward], dict[str, float]] | None = None,
-    calibration: str | Iterable[Mapping[str, tf.Tensor]] | None = None,
+    calibration: str | os.PathLike | Iterable[Mapping[str, tf.Tensor]] | None = None,
 ) -> str:
     """Exports the trained model in `directory` as the next version below `export_dir`, and returns its path.
 
@@ -39,7 +39,7 @@ def export_trained(
         trained: its task; None: what task.json, or modules.json, says.
         score: what an export in int8 scores, to be told by its card, from what computes the model's outputs; it raises
             ValueError where that is too little. None: nobody knows.
-        calibration: by what ranges are set, where the form takes them: a file of texts, or batches of the model's
+        calibration: the examples that set ranges, where the form takes them: a file of texts, or batches of the model's
             inputs. None: the scale of each row is found anew, which takes longer.
 
     Raises:
@@ -72,7 +72,7 @@ def _ranges(form, task, model, tokenizer, texts, longest, calibration):
     if calibration is None:
         logging.info("The scale of each row is found anew; with `calibration_file` the export would be faster.")
         return None
-    if isinstance(calibration, str):
+    if isinstance(calibration, (str, os.PathLike)):
         model, calibration = task.for_serving(model), batches_of_texts(calibration, task, tokenizer, texts, longest)
     return input_ranges(lambda batch: model({n: batch[n] for n in task.features}, training=False), calibration)
 

@@ -24,9 +24,9 @@ def note_inputs(rows: tf.Tensor, kernel):
 
 
 def are_known(*layers) -> bool:
-    """Returns whether the products of these layers are to be computed here: their ranges are known."""
+    """Returns whether the products of these layers are to be computed here: ranges are known, nobody adds to them."""
     ranges = (notes(FUSED_INT8) or {}).get(RANGES, {})
-    return all(layer.kernel.path in ranges for layer in layers)
+    return all(layer.kernel.path in ranges and not layer.lora for layer in layers)
 
 
 def can_feed_forward(inner, outer) -> bool:
@@ -120,9 +120,11 @@ def _values(variable):
 
 
 def _round(rows, most):
+    # With narrow_range TensorFlow keeps this kernel, while oneDNN's would round to 127.5 steps. Any other
+    # ensure_minimum_range would widen small ranges, and the product would not know.
     return tf.raw_ops.QuantizeV2(
         input=rows, min_range=-most, max_range=most, T=tf.qint8, mode="SCALED", round_mode="HALF_AWAY_FROM_ZERO",
-        narrow_range=True, axis=-1, ensure_minimum_range=0.01,
+        narrow_range=True, axis=-1, ensure_minimum_range=0.0,
     ).output  # fmt: skip
 
 

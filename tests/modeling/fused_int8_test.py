@@ -111,6 +111,11 @@ def test_inputs_that_were_all_zero_have_a_range(x):
     np.testing.assert_allclose(ours, x + outer(inner(x)), atol=1e-2)
 
 
+def test_a_small_range_has_all_its_steps():
+    rounded = fused_int8._round(tf.constant([[1e-3, -4e-4]]), np.float32(1e-3))
+    np.testing.assert_array_equal(tf.bitcast(rounded, tf.int8), [[127, -51]])
+
+
 def test_a_kernel_that_is_shared_is_there_once(x):
     layer = _linear(6)
     call = _in_integers(lambda v: [fused_int8.side_by_side(v, [layer]) for _ in range(3)], _ranges(lambda: layer(x)))
