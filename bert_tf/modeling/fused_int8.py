@@ -7,7 +7,7 @@ import tensorflow as tf
 from tensorflow.python.framework import op_def_library
 
 from bert_tf.modeling.graph_forms import FUSED_INT8, INT8_RANGES, RANGES, notes
-from bert_tf.modeling.int8_products import quantize_columns
+from bert_tf.modeling.int8_products import quantize_columns, values_of
 
 _OUTLIERS = 8  # units of a feed-forward layer that stay in float32: they reach some ten times as far as the others
 _ACTIVATIONS = {"gelu": ("GeluExact", -0.17), "gelu_tanh": ("GeluApproximate", -0.171), "relu": ("Relu", 0.0)}
@@ -72,7 +72,7 @@ def feed_forward(x: tf.Tensor, inner, outer, residual: tf.Tensor) -> tf.Tensor:
         _round(rows * (1 / scale), most), (-most, most), _integers(inner, scale), inner.bias, [name], out_range=between
     )
     w1, b1, w2 = _memo(("kept", inner.kernel.path, outer.kernel.path), lambda: tuple(
-        map(tf.constant, (_values(inner.kernel)[:, kept], _values(inner.bias)[kept], _values(outer.kernel)[kept]))
+        map(tf.constant, (values_of(inner.kernel)[:, kept], values_of(inner.bias)[kept], values_of(outer.kernel)[kept]))
     ))  # fmt: skip
     far = tf.matmul(_FLOAT[inner.activation](tf.nn.bias_add(tf.matmul(rows, w1), b1)), w2)
     made = _product(hidden, between, _integers(outer, without=kept), outer.bias, ["Add"], add=_rows(residual) + far)
@@ -86,7 +86,7 @@ def _range_of(layer):
 def _smoothness(layers):
     """Returns float32 [in], what to divide the input by, and how far it goes then."""
     reach = _range_of(layers[0])
-    weights = np.max([np.abs(_values(layer.kernel)).max(1) for layer in layers], 0)
+    weights = np.max([np.abs(values_of(layer.kernel)).max(1) for layer in layers], 0)
     scale = np.sqrt(reach / np.maximum(weights, _LEAST_WEIGHT)).astype(np.float32)
     return scale, (reach / scale).max()
 
@@ -98,7 +98,7 @@ def _integers(layer, scale=None, without=()):
     """
 
     def make():
-        kernel = _values(layer.kernel).copy()
+        kernel = values_of(layer.kernel).copy()
         kernel[list(without)] = 0
         integers, scales = quantize_columns(kernel if scale is None else kernel * scale[:, np.newaxis])
         return tf.bitcast(tf.constant(integers), tf.qint8), scales * np.float32(127)
@@ -112,11 +112,6 @@ def _memo(key, make):
     if key not in found:
         found[key] = make()
     return found[key]
-
-
-def _values(variable):
-    with tf.init_scope():
-        return np.asarray(tf.cast(tf.convert_to_tensor(variable), tf.float32))
 
 
 def _round(rows, most):
@@ -146,7 +141,7 @@ def _product(x8, x_range, integers, bias, fused=(), out_range=None, add=None):
     is_signed = x8.dtype == tf.qint8
     made, _ = op_def_library.apply_op(
         "_QuantizedMatMul", name="int8_product",  # a name that begins with "_" is refused
-        device_inputs=[x8, weights, tf.constant(_values(bias)), *([] if add is None else [add])],
+        device_inputs=[x8, weights, tf.constant(values_of(bias)), *([] if add is None else [add])],
         host_inputs=[tf.constant(each) for each in ranges],
         Tdevice_outputs=[out], Thost_outputs=[tf.float32] * (2 if out_range else 0),
         T1=x8.dtype, T2=tf.qint8, Tbias=tf.float32, U=tf.float32, Tout=out, fused_ops=["BiasAdd", *fused, last],

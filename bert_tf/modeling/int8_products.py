@@ -47,14 +47,18 @@ def _of_kernel(kernel):
     key = id(kernel), id(tf.compat.v1.get_default_graph())
     kernels = notes(INT8_PRODUCTS)
     if key not in kernels:
-        with tf.init_scope():
-            values = np.asarray(tf.cast(tf.convert_to_tensor(kernel), tf.float32))
-        integers, scales = quantize_columns(values)
+        integers, scales = quantize_columns(values_of(kernel))
         share = -_ZERO * integers.sum(0, dtype=np.int32)
         kernels[key] = (
             tf.bitcast(tf.constant(integers), tf.qint8), tf.constant(scales), tf.bitcast(tf.constant(share), tf.qint32)
         )  # fmt: skip
     return kernels[key]
+
+
+def values_of(variable) -> np.ndarray:
+    """Returns what a variable holds now, float32 of its shape, also while a graph is traced."""
+    with tf.init_scope():
+        return np.asarray(tf.cast(tf.convert_to_tensor(variable), tf.float32))
 
 
 def quantize_columns(kernel: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

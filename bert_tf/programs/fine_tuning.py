@@ -170,9 +170,10 @@ class FineTuning:
 
     def export(self, form: Form):
         """Exports the result; in int8 only if that scores well enough, where there is a file to score on."""
-        score = self.score_in_int8 if self.settings.do_eval else None
         settings = self.settings
-        export_trained(settings.output_dir, settings.export_dir, form, self.trained, score, self._calibration())
+        score = self.score_in_int8 if settings.do_eval else None
+        calibration = self._calibration() if form.takes_ranges else None
+        export_trained(settings.output_dir, settings.export_dir, form, self.trained, score, calibration)
 
     def _calibration(self):
         """Returns by what an export in int8 sets its ranges: texts that were given, or some of the training's."""
