@@ -141,6 +141,14 @@ BAD = {
         [*TRAIN, "--do_export", "--calibration_file=texts.txt", "--export_dtype=int8"],
         r"--calibration_file must come with --export_dtype=int8 and --export_for=cpu.*Received .*portable; leave it",
     ),
+    "texts to calibrate that are not there": (
+        [*TRAIN, "--do_export", "--calibration_file=HOME/none.txt", "--export_dtype=int8", "--export_for=cpu"],
+        r"none\.txt",
+    ),
+    "texts to calibrate what is not exported": (
+        [*TRAIN, "--calibration_file=HOME/ask.tsv", "--export_dtype=int8", "--export_for=cpu"],
+        r"--calibration_file must come with --do_export, whose .*Received it without",
+    ),
     "a tolerance of int8 without scores": (
         [*TRAIN, "--do_export", "--int8_tolerance=0.02", "--export_dtype=int8"],
         r"--int8_tolerance must come with --do_eval\. Received it without",

@@ -64,7 +64,7 @@ def _limits(served, facts):
 
 
 def _model(served, options, facts):
-    config, tokenizer, weights = served.task.config, served.tokenizer, served.weight_specs
+    config, tokenizer = served.task.config, served.tokenizer
     yield "task", served.task.name
     yield from _options(options, facts)
     yield "texts of an example", ", ".join(served.text_inputs)
@@ -76,8 +76,8 @@ def _model(served, options, facts):
     yield "numbers", ", ".join(sorted(_numbers(served)))
     if served.form.has_int8_products:
         yield "scales of activations", "set by examples" if served.is_calibrated else "found for each row"
-    yield "weights", f"{sum(weight.shape.num_elements() for weight in weights):,}"
-    yield "size of the weights", f"{size_of(weights) / 2**20:,.1f} MiB"
+    yield "weights", f"{served.num_weights:,}"
+    yield "size of the weights", f"{size_of(served.weight_specs) / 2**20:,.1f} MiB"
     yield "exported for", served.form.export_for
 
 

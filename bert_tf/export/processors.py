@@ -66,7 +66,7 @@ def with_constants(forward: Forward, inputs: Sequence[tf.TensorSpec], weights: S
 def with_own_constants(
     forward: Forward, inputs: Sequence[tf.TensorSpec]
 ) -> tuple[Forward, list[tf.Variable], list[tf.TensorSpec]]:
-    """Returns a function that computes the same, which variables it reads, and the specs of these and of its integers.
+    """Returns a function that computes the same, which variables it reads, and specs of these and of its constants.
 
     Args:
         forward: {name: tensor} -> tensors, with integers of its own as constants.
@@ -75,9 +75,9 @@ def with_own_constants(
     traced = _traced(forward, inputs)
     handles = {id(each) for each in traced.captured_inputs}
     variables = [each for each in traced.graph.variables if id(each.handle) in handles]  # others were only looked at
-    constants = (op.outputs[0] for op in traced.graph.get_operations() if op.type == "Const")
-    integers = [tf.TensorSpec(each.shape, each.dtype) for each in constants if each.dtype == tf.int8]
-    specs = [*(tf.TensorSpec(each.shape, each.dtype) for each in variables), *integers]
+    constants = [op.outputs[0] for op in traced.graph.get_operations() if op.type == "Const"]
+    numbers = [each for each in constants if each.dtype in (tf.int8, tf.float32) and each.shape.rank]
+    specs = [tf.TensorSpec(each.shape, each.dtype) for each in (*variables, *numbers)]
     return _calling(traced, traced, inputs), variables, specs
 
 

@@ -35,7 +35,8 @@ class ServedModel(tf.Module):
     Attributes:
         form: how it is exported.
         is_calibrated: products of integers have ranges that examples have shown.
-        weight_specs: shape and dtype of each weight.
+        num_weights: of the model.
+        weight_specs: shape and dtype of what holds them in the export, and of what it holds to round by.
 
     Raises:
         ValueError: the model cannot be exported so.
@@ -47,7 +48,7 @@ class ServedModel(tf.Module):
         model = task.for_serving(model)
         self.task = task
         self.form = form
-        self.is_calibrated = bool(ranges)
+        self.is_calibrated = ranges is not None
         self.text_inputs = tuple(text_inputs)
         self.max_seq_length = max_seq_length
         self.blank = blank
@@ -59,6 +60,7 @@ class ServedModel(tf.Module):
         )
         self.ids_specs = [tf.TensorSpec(model.input[n].shape, model.input[n].dtype, name=n) for n in task.features]
         self.weight_specs = [tf.TensorSpec(variable.shape, variable.dtype) for variable in model.variables]
+        self.num_weights = sum(each.shape.num_elements() for each in self.weight_specs)
         self.weights = [variable.value for variable in model.variables]
         self._take_constants(form)
         self.vocab = tf.saved_model.Asset(tokenizer.vocab_file)

@@ -11,7 +11,7 @@ from absl import logging
 from bert_tf.checkpoints import convert, heads, shapes
 from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.export import litert
-from bert_tf.export.calibration import batches_of_texts, input_ranges
+from bert_tf.export.calibration import batches_of_texts, input_ranges, read_examples
 from bert_tf.export.form import DEFAULT, Form
 from bert_tf.export.processors import Forward, in_form
 from bert_tf.export.run_facts import read_run
@@ -43,38 +43,41 @@ def export_trained(
             inputs. None: the scale of each row is found anew, which takes longer.
 
     Raises:
-        ValueError: no trained model is there, it cannot be explained so, or the export cannot be written.
+        ValueError: no trained model is there, it cannot be explained so, there are no such examples, or the export
+            cannot be written.
     """
     description = load_description([directory])
     trained = trained or task_of(directory, description)
     task = type(trained.task)(description.config, **trained.task.to_dict())  # one that was trained may have adapters
+    texts, longest = trained.text_inputs, trained.max_seq_length
+    is_of_texts = isinstance(calibration, (str, os.PathLike))
+    if is_of_texts:
+        examples = read_examples(calibration, task, texts)
+        calibration = batches_of_texts(examples, task, description.tokenizer, texts, longest)
     checkpoint = open_checkpoint(directory)
     shapes.check(checkpoint, task.config)
     model = build_with(form.variable_dtype, task)
     report = convert.load(checkpoint, model.variables, excuse=heads.unused(task))
-    texts, longest = trained.text_inputs, trained.max_seq_length
-    ranges = _ranges(form, task, model, description.tokenizer, texts, longest, calibration)
+    ranges = _ranges(form, task, task.for_serving(model) if is_of_texts else model, calibration)
     served = ServedModel(task, model, description.tokenizer, texts, longest, form=form, ranges=ranges)
     facts = read_run(directory, report.path)
     if form.dtype == "int8" and score:
-        exact = in_form(lambda features: model(features, training=False), form, ranges)
-        found = score(litert.computed_by_litert(served) if form.export_for == "litert" else exact)
-        facts = dataclasses.replace(facts, int8_scores=found)
+        in_int8 = in_form(lambda features: model(features, training=False), form, ranges)
+        in_int8 = litert.computed_by_litert(served) if form.export_for == "litert" else in_int8
+        facts = dataclasses.replace(facts, int8_scores=score(in_int8))
     path = export(served, export_dir or os.path.join(directory, form.folder), trained.task.to_dict(), facts)
     logging.info("Exported %s as %s", report.path, path)
     return path
 
 
-def _ranges(form, task, model, tokenizer, texts, longest, calibration):
+def _ranges(form, task, model, batches):
     """Returns the ranges that the examples show, or None."""
     if not form.takes_ranges:
         return None
-    if calibration is None:
+    if batches is None:
         logging.info("The scale of each row is found anew; with `calibration_file` the export would be faster.")
         return None
-    if isinstance(calibration, (str, os.PathLike)):
-        model, calibration = task.for_serving(model), batches_of_texts(calibration, task, tokenizer, texts, longest)
-    return input_ranges(lambda batch: model({n: batch[n] for n in task.features}, training=False), calibration)
+    return input_ranges(lambda batch: model({name: batch[name] for name in task.features}, training=False), batches)
 
 
 def build_with(dtype: str, task) -> keras.Model:

@@ -125,7 +125,7 @@ class SelfAttention(keras.layers.Layer):
             probs *= tf.cast(head_mask, probs.dtype)[:, tf.newaxis, tf.newaxis]
         mixed = tf.reshape(tf.transpose(tf.matmul(probs, value), [0, 2, 1, 3]), [B, S, A * D])
         if fused_int8.are_known(self.dense):
-            y = fused_int8.added(mixed, self.dense, x)
+            y = fused_int8.plus_residual(mixed, self.dense, x)
         else:
             y = x + self.hidden_dropout(self.dense(mixed), training=training)
         y = y if self.norm_first else self.norm(y)
@@ -135,7 +135,9 @@ class SelfAttention(keras.layers.Layer):
         """Returns the three that attention is made of, float [B, S, A D] each, the heads side by side."""
         x = self.norm(x) if self.norm_first else x
         layers = self.query, self.key, self.value
-        return fused_int8.side_by_side(x, layers) if fused_int8.are_known(*layers) else [layer(x) for layer in layers]
+        if fused_int8.are_known(*layers):
+            return fused_int8.products_of_same(x, layers)
+        return [layer(x) for layer in layers]
 
     def compute_output_spec(self, x, bias, training=None, return_probs=False, head_mask=None):
         y = keras.KerasTensor(x.shape, self.compute_dtype)

@@ -13,6 +13,7 @@ from bert_tf.modeling.attention import attention_bias
 from bert_tf.modeling.block import TransformerBlock
 from bert_tf.modeling.embeddings import Embeddings
 from bert_tf.modeling.graph_forms import ROW_PACKING, is_wanted
+from bert_tf.modeling.int8_ranges import note_mask
 from bert_tf.modeling.layers import LayerNorm, Linear, current_seed, seed_scope
 from bert_tf.modeling.pooling import pool
 
@@ -118,6 +119,7 @@ class Encoder(keras.Model):
             inputs["input_mask"] = tf.ones_like(inputs["input_ids"])
         mask = inputs["input_mask"]
         inputs, unpack = _rows(inputs, may_pack=input_vectors is None and not return_attention_probs)
+        note_mask(inputs["input_mask"])
         bias = attention_bias(
             inputs["input_mask"], inputs.get("sentence_ids"), self.compute_dtype, self.config.is_decoder
         )

@@ -6,21 +6,14 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.python.framework import op_def_library
 
-from bert_tf.modeling.graph_forms import FUSED_INT8, INT8_RANGES, RANGES, notes
+from bert_tf.modeling.graph_forms import FUSED_INT8, RANGES, notes, once_in_graph
 from bert_tf.modeling.int8_products import quantize_columns, values_of
 
 _OUTLIERS = 8  # units of a feed-forward layer that stay in float32: they reach some ten times as far as the others
+# An activation's name in the kernel, and its least value, where what follows it begins to count.
 _ACTIVATIONS = {"gelu": ("GeluExact", -0.17), "gelu_tanh": ("GeluApproximate", -0.171), "relu": ("Relu", 0.0)}
 _LEAST_INPUT, _LEAST_WEIGHT = 1e-3, 1e-6  # a column that is never used has a scale, too
 _FLOAT = {"gelu": tf.nn.gelu, "gelu_tanh": lambda x: tf.nn.gelu(x, approximate=True), "relu": tf.nn.relu}
-
-
-def note_inputs(rows: tf.Tensor, kernel):
-    """Notes how far each column of a layer's input goes, where `INT8_RANGES` is wanted: float32 [in], by its path."""
-    found = notes(INT8_RANGES)
-    if found is not None:
-        most = tf.reduce_max(tf.abs(tf.cast(rows, tf.float32)), 0)
-        found[kernel.path] = tf.maximum(found[kernel.path], most) if kernel.path in found else most
 
 
 def are_known(*layers) -> bool:
@@ -35,7 +28,7 @@ def can_feed_forward(inner, outer) -> bool:
     return has_others and inner.activation in _ACTIVATIONS and are_known(inner, outer)
 
 
-def side_by_side(x: tf.Tensor, layers: Sequence) -> list[tf.Tensor]:
+def products_of_same(x: tf.Tensor, layers: Sequence) -> list[tf.Tensor]:
     """Returns what each of the layers makes of the same input, which is rounded once: float32 [..., in] -> [..., out].
 
     What LayerNorm puts out has columns that go much further than others; a part of their range moves into the kernels
@@ -44,16 +37,16 @@ def side_by_side(x: tf.Tensor, layers: Sequence) -> list[tf.Tensor]:
     rows = _rows(x)
     scale, most = _smoothness(layers)
     x8 = _round(rows * (1 / scale), most)
-    made = [_product(x8, (-most, most), _integers(each, scale), each.bias) for each in layers]
-    return [_as_before(rows, x) for rows in made]
+    products = [_product(x8, (-most, most), _integers(each, scale), each.bias) for each in layers]
+    return [_as_before(each, x) for each in products]
 
 
-def added(x: tf.Tensor, layer, residual: tf.Tensor) -> tf.Tensor:
+def plus_residual(x: tf.Tensor, layer, residual: tf.Tensor) -> tf.Tensor:
     """Returns residual + x W + b, float32 [..., out]."""
     most = _range_of(layer).max()
     x8 = _round(_rows(x), most)
-    made = _product(x8, (-most, most), _integers(layer), layer.bias, ["Add"], add=_rows(residual))
-    return _as_before(made, residual)
+    total = _product(x8, (-most, most), _integers(layer), layer.bias, ["Add"], add=_rows(residual))
+    return _as_before(total, residual)
 
 
 def feed_forward(x: tf.Tensor, inner, outer, residual: tf.Tensor) -> tf.Tensor:
@@ -63,20 +56,27 @@ def feed_forward(x: tf.Tensor, inner, outer, residual: tf.Tensor) -> tf.Tensor:
     float32 beside them, and the others are rounded the finer.
     """
     rows, reach = _rows(x), _range_of(outer)
-    kept = np.sort(np.argsort(reach)[-_OUTLIERS:])
+    outliers = np.sort(np.argsort(reach)[-_OUTLIERS:])
     name, least = _ACTIVATIONS[inner.activation]
-    between = np.float32(least), np.delete(reach, kept).max()
+    between = np.float32(least), np.delete(reach, outliers).max()
 
     scale, most = _smoothness([inner])
-    hidden = _product(
-        _round(rows * (1 / scale), most), (-most, most), _integers(inner, scale), inner.bias, [name], out_range=between
-    )
-    w1, b1, w2 = _memo(("kept", inner.kernel.path, outer.kernel.path), lambda: tuple(
-        map(tf.constant, (values_of(inner.kernel)[:, kept], values_of(inner.bias)[kept], values_of(outer.kernel)[kept]))
-    ))  # fmt: skip
-    far = tf.matmul(_FLOAT[inner.activation](tf.nn.bias_add(tf.matmul(rows, w1), b1)), w2)
-    made = _product(hidden, between, _integers(outer, without=kept), outer.bias, ["Add"], add=_rows(residual) + far)
-    return _as_before(made, residual)
+    x8 = _round(rows * (1 / scale), most)
+    hidden = _product(x8, (-most, most), _integers(inner, scale), inner.bias, [name], out_range=between)
+    add = _rows(residual) + _share_of(outliers, rows, inner, outer)
+    total = _product(hidden, between, _integers(outer, without=outliers), outer.bias, ["Add"], add=add)
+    return _as_before(total, residual)
+
+
+def _share_of(units, rows, inner, outer):
+    """Returns what some units of a feed-forward layer add to its output, computed in float32: [N, H]."""
+
+    def make():
+        kernel, bias = values_of(inner.kernel)[:, units], values_of(inner.bias)[units]
+        return tf.constant(kernel), tf.constant(bias), tf.constant(values_of(outer.kernel)[units])
+
+    w1, b1, w2 = once_in_graph(FUSED_INT8, (id(inner.kernel), id(outer.kernel)), make)
+    return tf.matmul(_FLOAT[inner.activation](tf.nn.bias_add(tf.matmul(rows, w1), b1)), w2)
 
 
 def _range_of(layer):
@@ -103,15 +103,7 @@ def _integers(layer, scale=None, without=()):
         integers, scales = quantize_columns(kernel if scale is None else kernel * scale[:, np.newaxis])
         return tf.bitcast(tf.constant(integers), tf.qint8), scales * np.float32(127)
 
-    return _memo(layer.kernel.path, make)
-
-
-def _memo(key, make):
-    key = key, id(tf.compat.v1.get_default_graph())
-    found = notes(FUSED_INT8)
-    if key not in found:
-        found[key] = make()
-    return found[key]
+    return once_in_graph(FUSED_INT8, id(layer.kernel), make)
 
 
 def _round(rows, most):
@@ -139,7 +131,7 @@ def _product(x8, x_range, integers, bias, fused=(), out_range=None, add=None):
     out, last = (tf.quint8, "Requantize") if out_range else (tf.float32, "Dequantize")
     ranges = [*map(np.float32, x_range), -top, top, *map(np.float32, out_range or ())]
     is_signed = x8.dtype == tf.qint8
-    made, _ = op_def_library.apply_op(
+    products, _ = op_def_library.apply_op(
         "_QuantizedMatMul", name="int8_product",  # a name that begins with "_" is refused
         device_inputs=[x8, weights, tf.constant(values_of(bias)), *([] if add is None else [add])],
         host_inputs=[tf.constant(each) for each in ranges],
@@ -148,7 +140,7 @@ def _product(x8, x_range, integers, bias, fused=(), out_range=None, add=None):
         input_quant_mode="SCALED" if is_signed else "MIN_FIRST", output_quant_mode="MIN_FIRST",
         is_weight_const=True, is_bias_const=True, transpose_a=False, transpose_b=False, leakyrelu_alpha=0.2,
     )  # fmt: skip
-    return tf.ensure_shape(made[0], [None, weights.shape[1]])
+    return tf.ensure_shape(products[0], [None, weights.shape[1]])
 
 
 def _rows(x):

@@ -2,8 +2,10 @@
 
 import contextlib
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any
+
+import tensorflow as tf
 
 LAYER_NORM_KERNEL = "a layer norm in the form that grappler makes one kernel"
 INT8_PRODUCTS = "products of 8-bit integers, from constants of the graph"
@@ -24,7 +26,7 @@ def graph_forms(*names: str, ranges: Mapping[str, Any] | None = None):
             wanted, too.
     """
     before = getattr(_thread, "notes", {})
-    _thread.notes = {name: {} for name in names} | ({FUSED_INT8: {RANGES: ranges}} if ranges else {})
+    _thread.notes = {name: {} for name in names} | ({} if ranges is None else {FUSED_INT8: {RANGES: ranges}})
     try:
         yield
     finally:
@@ -39,3 +41,17 @@ def notes(name: str) -> dict | None:
 def is_wanted(name: str) -> bool:
     """Returns whether this thread is inside `graph_forms` of that name."""
     return notes(name) is not None
+
+
+def once_in_graph(name: str, key: Hashable, make: Callable[[], Any]) -> Any:
+    """Returns what `make` makes, such as constants: one for each key in a graph, as long as the form is wanted.
+
+    Args:
+        name: of a form that is wanted.
+        key: `id` of a variable, or a tuple of such. Other graphs than this have their own, such as branches of one.
+        make: of no arguments.
+    """
+    found, key = notes(name), (key, id(tf.compat.v1.get_default_graph()))
+    if key not in found:
+        found[key] = make()
+    return found[key]

@@ -3,7 +3,7 @@
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.modeling.graph_forms import INT8_PRODUCTS, notes
+from bert_tf.modeling.graph_forms import INT8_PRODUCTS, once_in_graph
 
 _MOST, _ZERO = 127, 128  # a weight lies from -127 to 127; 128 stands for an activation of 0
 _TINY = 1e-9  # the least scale, so that a row of zeros divides by none
@@ -44,15 +44,13 @@ def _of_kernel(kernel):
 
     A kernel that several layers share is made once, a constant of the graph.
     """
-    key = id(kernel), id(tf.compat.v1.get_default_graph())
-    kernels = notes(INT8_PRODUCTS)
-    if key not in kernels:
+
+    def make():
         integers, scales = quantize_columns(values_of(kernel))
-        share = -_ZERO * integers.sum(0, dtype=np.int32)
-        kernels[key] = (
-            tf.bitcast(tf.constant(integers), tf.qint8), tf.constant(scales), tf.bitcast(tf.constant(share), tf.qint32)
-        )  # fmt: skip
-    return kernels[key]
+        share = tf.bitcast(tf.constant(-_ZERO * integers.sum(0, dtype=np.int32)), tf.qint32)
+        return tf.bitcast(tf.constant(integers), tf.qint8), tf.constant(scales), share
+
+    return once_in_graph(INT8_PRODUCTS, id(kernel), make)
 
 
 def values_of(variable) -> np.ndarray:

@@ -9,8 +9,9 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.lora import Lora
-from bert_tf.modeling import fused_int8, int8_products, numerics
+from bert_tf.modeling import int8_products, numerics
 from bert_tf.modeling.graph_forms import INT8_PRODUCTS, is_wanted
+from bert_tf.modeling.int8_ranges import note_inputs
 
 _PACKAGE = "bert_tf"
 _scopes = threading.local()
@@ -68,7 +69,7 @@ class Linear(keras.layers.Layer):
 
     def call(self, x, training=None):
         rows = tf.reshape(x, [-1, x.shape[-1]])
-        fused_int8.note_inputs(rows, self.kernel)
+        note_inputs(x, self.kernel)
         if training:
             y = numerics.linear_for_training(rows, self.kernel, self.bias)
         elif is_wanted(INT8_PRODUCTS):

@@ -2,17 +2,16 @@
 
 import copy
 import dataclasses
-import itertools
 import os
 from typing import Any
 
 from bert_tf.evaluation.results import write_results
-from bert_tf.export.calibration import MOST_EXAMPLES
 from bert_tf.export.explanations import check as check_explanations
 from bert_tf.export.form import Form
 from bert_tf.export.trained import export_trained
 from bert_tf.lora import Lora
 from bert_tf.model_files import Description, save_description
+from bert_tf.programs.calibration import calibration_of, check_calibration
 from bert_tf.programs.data_checks import DataChecks
 from bert_tf.programs.devices import prepare as prepare_devices
 from bert_tf.programs.ending import tell_next_of_task
@@ -68,10 +67,11 @@ def run_task(kind: type[FineTuned], settings: Settings):
     checks = DataChecks(kind, data, settings)
     task = kind.create(model, data, settings, before, use_xla)
     form = Form.of(settings)
-    if settings.do_export:
-        _check_export(form, task)  # before the long work
     as_asked = TrainedTask(task, data.text_inputs, settings.max_seq_length)
     as_trained = dataclasses.replace(trained, task=task) if trained else as_asked
+    if settings.do_export:
+        _check_export(form, task)  # before the long work
+    check_calibration(settings, as_trained)
     rows = {
         split: task.lay_out(model.tokenizer, examples, settings.max_seq_length, _kind_of(split) != "test")
         for split, examples in data.examples.items()
@@ -172,16 +172,8 @@ class FineTuning:
         """Exports the result; in int8 only if that scores well enough, where there is a file to score on."""
         settings = self.settings
         score = self.score_in_int8 if settings.do_eval else None
-        calibration = self._calibration() if form.takes_ranges else None
+        calibration = calibration_of(settings, form, self._batching(), self.rows)
         export_trained(settings.output_dir, settings.export_dir, form, self.trained, score, calibration)
-
-    def _calibration(self):
-        """Returns by what an export in int8 sets its ranges: texts that were given, or some of the training's."""
-        settings = self.settings
-        if settings.calibration_file or not settings.do_train:
-            return settings.calibration_file
-        batches = self._batching().training(self.rows["train"], self.job.run)(0)
-        return itertools.islice(batches, max(1, MOST_EXAMPLES // settings.train_batch_size))
 
     def score_in_int8(self, forward) -> dict[str, float]:
         """Returns the scores of what is exported in int8, on the same files.

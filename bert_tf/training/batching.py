@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Callable
 
 import numpy as np
+import tensorflow as tf
 
 from bert_tf.data import dataset
 from bert_tf.settings import Settings
@@ -49,6 +50,20 @@ class Batching:
         distribution.check_batch_size(batch_size, 1, "The batch size of evaluation and prediction")
         order = dataset.scoring_order(examples.lengths, batch_size, self.by_length)
         return Scoring(lambda: self._batches(examples, order), order, examples)
+
+    def sample(self, examples: dataset.Tokenized, most: int, seed: int, batch_size: int) -> tf.data.Dataset:
+        """Returns some of the examples, or all where there are no more, in batches of similar lengths.
+
+        Args:
+            examples: to be drawn from.
+            most: how many at most.
+            seed: of the draw.
+            batch_size: of a batch; the last one is filled up with the first examples again.
+        """
+        count = min(most, len(examples))
+        drawn = dataset.training_order(examples.lengths, count, 1, seed, by_length=False)[0]
+        drawn = drawn[np.argsort(examples.lengths[drawn], kind="stable")]
+        return self._batches(examples, np.resize(drawn, (-(-count // batch_size), batch_size)))
 
     def _training_order(self, examples, run):
         step = run.train_batch_size, run.num_train_steps, run.step.seed

@@ -67,9 +67,10 @@ def card(tmp_path_factory):
     Tokenizer(tiny.VOCAB).save(folder)
     task = ClassificationTask(tiny.config(), 2, labels=["no|t", "<b>good</b>"])
     weights = [tf.TensorSpec([512, 1024], tf.float32), tf.TensorSpec([], tf.int32)]
-    served = types.SimpleNamespace(task=task, tokenizer=Tokenizer.from_directory(folder), weight_specs=weights,
-                                   text_inputs=("text",), max_seq_length=16, is_calibrated=False,
-                                   form=Form(export_for="cpu"))  # fmt: skip
+    served = types.SimpleNamespace(
+        task=task, tokenizer=Tokenizer.from_directory(folder), weight_specs=weights, num_weights=512 * 1024 + 1,
+        text_inputs=("text",), max_seq_length=16, is_calibrated=False, form=Form(export_for="cpu"),
+    )  # fmt: skip
     signature = meta_graph_pb2.SignatureDef()
     signature.inputs["text"].dtype = tf.string.as_datatype_enum
     signature.inputs["text"].tensor_shape.dim.add(size=-1)

@@ -68,11 +68,13 @@ def test_examples_set_ranges(trained, tmp_path):
     given = {"do_train": True, "do_eval": False, "export_for": "cpu", "max_seq_length": 20, "train_batch_size": 16}
     _run(**trained | given | {"output_dir": str(tmp_path / "out"), "export_dir": str(tmp_path / "training")},
          train_file=trained["eval_file"], init_checkpoint=trained["output_dir"], num_train_epochs=0.2)  # fmt: skip
+    weights = ClassificationTask(tiny.config(), 2).build_model().count_params()
     for name in ("texts", "training"):
         path = tmp_path / name / "1"
         assert _count(path, b"_QuantizedMatMul") and not _problems(path, tolerance=1e-6)
         card = (path / "assets.extra" / "MODEL_CARD.md").read_text(encoding="utf-8")
-        assert "| scales of activations | set by examples |" in card and "| numbers | float32, int8 |" in card
+        assert f"| weights | {weights:,} |" in card and "| scales of activations | set by examples |" in card
+        assert "| numbers | float32, int8 |" in card
     exact = read_results(trained["output_dir"])["eval_accuracy"]
     card = (tmp_path / "texts" / "1" / "assets.extra" / "MODEL_CARD.md").read_text(encoding="utf-8")
     rows = dict(line.strip("| ").split(" | ") for line in card.splitlines() if line.startswith("| eval_"))

@@ -7,7 +7,8 @@ import tensorflow as tf
 
 from bert_tf.modeling import fused_int8
 from bert_tf.modeling.block import TransformerBlock
-from bert_tf.modeling.graph_forms import INT8_RANGES, graph_forms, notes
+from bert_tf.modeling.graph_forms import INT8_RANGES, graph_forms
+from bert_tf.modeling.int8_ranges import found_ranges
 from bert_tf.modeling.layers import Linear
 
 N, WIDTH, UNITS = 6, 32, 64
@@ -38,7 +39,7 @@ def _ranges(*calls):
     with graph_forms(INT8_RANGES):
         for call in calls:
             call()
-        return {path: most.numpy() for path, most in notes(INT8_RANGES).items()}
+        return {path: most.numpy() for path, most in found_ranges().items()}
 
 
 def _in_integers(call, ranges):
@@ -57,7 +58,7 @@ def test_layers_side_by_side(x):
     layers = [_linear(1), _linear(2, units=24)]
     ranges = _ranges(*(lambda layer=layer: layer(x) for layer in layers))
     np.testing.assert_allclose(ranges[layers[0].kernel.path], np.abs(x).max((0, 1)))
-    call = _in_integers(lambda x: fused_int8.side_by_side(x, layers), ranges)
+    call = _in_integers(lambda x: fused_int8.products_of_same(x, layers), ranges)
     for ours, layer in zip(call(x), layers, strict=True):
         assert ours.shape == (2, N, layer.units) and 0 < _relative(ours, layer(x)) < 0.02
     kinds = [op.type for op in call.get_concrete_function(x).graph.get_operations()]
@@ -66,7 +67,7 @@ def test_layers_side_by_side(x):
 
 def test_the_sum_is_part_of_the_product(x):
     layer = _linear(3, units=WIDTH)
-    ours = _in_integers(lambda v: fused_int8.added(v, layer, tf.constant(x)), _ranges(lambda: layer(x)))(x)
+    ours = _in_integers(lambda v: fused_int8.plus_residual(v, layer, tf.constant(x)), _ranges(lambda: layer(x)))(x)
     exact = x + layer(x)
     assert 0 < np.abs(ours - exact).max() < 0.5 * np.abs(x).max() / 127 * np.abs(layer.kernel.numpy()).sum(0).max()
 
@@ -118,6 +119,7 @@ def test_a_small_range_has_all_its_steps():
 
 def test_a_kernel_that_is_shared_is_there_once(x):
     layer = _linear(6)
-    call = _in_integers(lambda v: [fused_int8.side_by_side(v, [layer]) for _ in range(3)], _ranges(lambda: layer(x)))
+    ranges = _ranges(lambda: layer(x))
+    call = _in_integers(lambda v: [fused_int8.products_of_same(v, [layer]) for _ in range(3)], ranges)
     constants = [op.outputs[0] for op in call.get_concrete_function(x).graph.get_operations() if op.type == "Const"]
     assert [each.shape for each in constants if each.dtype == tf.int8] == [[WIDTH, UNITS]]

@@ -35,6 +35,19 @@ def test_training_goes_on_from_any_step():
     assert not _equal(_drawn(_training(seed=1)(0)), whole)
 
 
+@pytest.mark.parametrize(("most", "batches"), [(12, 2), (100, 4)])
+def test_a_sample_is_of_all_lengths_and_none_twice_but_to_fill_up(most, batches):
+    numbered = tiny.tokenized(30)
+    numbered.targets["number"] = np.arange(30)
+    drawn = _drawn(Batching(16).sample(numbered, most, 0, 8))
+    assert len(drawn) == batches and all(batch["is_real_example"].all() for batch in drawn)
+    numbers = np.concatenate([batch["number"] for batch in drawn])
+    count = min(most, 30)
+    assert len(set(numbers)) == count and np.array_equal(numbers[count:], numbers[: len(numbers) - count])
+    other = _drawn(Batching(16).sample(numbered, 12, 1, 8))
+    assert set(numbers[:12]) != {*np.concatenate([batch["number"] for batch in other])}
+
+
 def test_scoring_has_each_example_once_and_knows_which():
     scoring = Batching(16).scoring(EXAMPLES, 8)
     assert scoring.rows is EXAMPLES and scoring.order.shape == (4, 8)

@@ -1,0 +1,102 @@
+"""Ranges that examples set: of every task, by what its examples hold, and by nothing else."""
+
+import types
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.export import calibration
+from bert_tf.export.form import Form
+from bert_tf.export.trained import export_trained
+from bert_tf.modeling.encoder import Encoder
+from tests import tiny
+from tests.export.models import LENGTH, TASKS, write_trained
+
+# What an example of each task is in a line.
+LINES = {
+    "windows": ["good film good film is it good film good film", "bad film"],
+    "regression": ["good film\tis it", "bad\tis film bad"],
+    "questions": ["is it good\tgood film is it bad film good film is it bad film", "film\tbad film"],
+    "tagging": ["good film", "bad film is it good"],
+    "choices": ["good film\tis\tit", "bad film\tgood\tbad\tis it", "is it\tgood film\tbad film"],
+    "embedding": ["good film", "bad film is it"],
+}
+
+
+def _file(folder, lines):
+    (folder / "texts.txt").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return str(folder / "texts.txt")
+
+
+def _answer(path, name, lines):
+    serve = tf.saved_model.load(path).signatures["serving_default"]
+    texts, inputs = [line.split("\t") for line in lines], TASKS[name][1]
+    if name == "choices":
+        asked = {"context": texts[0][:1], "choices": [texts[0][1:]]}
+    else:
+        asked = dict(zip(inputs, zip(*texts, strict=True), strict=True))
+    answer = serve(**{name: tf.constant(values) for name, values in asked.items()})
+    return {name: values.numpy() for name, values in answer.items() if values.dtype == tf.float32}
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_a_file_sets_ranges_for_every_task(tmp_path, name):
+    write_trained(tmp_path, name)
+    file = _file(tmp_path, LINES[name])
+    path = export_trained(str(tmp_path), str(tmp_path / "int8"), Form("int8", "cpu"), calibration=file)
+    assert b"_QuantizedMatMul" in (tmp_path / "int8" / "1" / "saved_model.pb").read_bytes()
+    exact = _answer(export_trained(str(tmp_path), str(tmp_path / "exact")), name, LINES[name])
+    answers = _answer(path, name, LINES[name])
+    assert answers.keys() == exact.keys() and answers
+    for output, wanted in exact.items():
+        np.testing.assert_allclose(answers[output], wanted, atol=0.05 * max(1, np.abs(wanted).max()))
+
+
+@pytest.mark.parametrize(
+    ("name", "lines", "message"),
+    [
+        ("regression", ["good\tfilm", "", "good film"], r"txt:3: .* takes, text_a <TAB> text_b\. Received 1"),
+        ("choices", ["good film\tis"], r"txt:1: .*, context <TAB> choices <TAB> choices <TAB> \.\.\.\. Received 2"),
+        ("tagging", ["good\tfilm"], r"txt:1: .* takes, text\. Received 2 texts"),
+    ],
+)
+def test_a_line_must_be_an_example(tmp_path, name, lines, message):
+    task = write_trained(tmp_path, name)
+    with pytest.raises(ValueError, match=message):
+        calibration.read_examples(_file(tmp_path, lines), task.task, task.text_inputs)
+
+
+def test_no_more_is_read_than_counts(tmp_path):
+    task = types.SimpleNamespace(list_inputs=())
+    file = _file(tmp_path, ["good"] * calibration.MOST_EXAMPLES + ["good\tfilm"])
+    assert calibration.read_examples(file, task, ("text",)) == [["good"]] * 512
+
+
+def test_without_examples_there_are_no_ranges():
+    with pytest.raises(ValueError, match=r"must be set by examples\. Received none"):
+        calibration.input_ranges(lambda features: features, [])
+
+
+@pytest.mark.parametrize("layers", [{}, {"num_hidden_layers": 4, "num_hidden_groups": 1}])
+def test_padding_does_not_count(layers):
+    keras.utils.set_random_seed(2)
+    encoder = Encoder(tiny.config(**layers))
+    ids = np.random.default_rng(0).integers(5, len(tiny.VOCAB), (3, LENGTH)).astype(np.int32)
+    lengths = np.array([[LENGTH], [5], [9]])
+    mask = (np.arange(LENGTH) < lengths).astype(np.int32)
+
+    def forward(features):
+        return encoder(features)["pooled_output"]
+
+    encoder({"input_ids": ids})
+    table = encoder.embeddings.variables[0]
+    far = np.random.default_rng(1).normal(size=(1, table.shape[1])).astype(np.float32)
+    table.assign(tf.tensor_scatter_nd_update(table, [[0]], far * 9))  # padding goes further than any piece
+    padded = calibration.input_ranges(forward, [{"input_ids": ids * mask, "input_mask": mask}])
+    alone = [{"input_ids": row[np.newaxis, :n]} for row, (n,) in zip(ids, lengths, strict=True)]
+    ranges = calibration.input_ranges(forward, alone)
+    assert ranges.keys() == padded.keys() and len(ranges) > 5
+    for path, most in ranges.items():
+        np.testing.assert_allclose(padded[path], most, atol=1e-4)
