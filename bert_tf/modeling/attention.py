@@ -111,11 +111,11 @@ class SelfAttention(keras.layers.Layer):
             self.norm.build(input_shape)
 
     def call(self, x, bias, training=None, return_probs=False, head_mask=None):
-        B, S = tf.shape(x)[0], tf.shape(x)[1]
+        B, S = fused_int8.batch_of(x)
         A, D = self.num_heads, self.head_width or x.shape[-1] // self.num_heads
 
         def heads(values):
-            return tf.transpose(tf.reshape(values, [B, S, A, D]), [0, 2, 1, 3])  # [B, A, S, D]
+            return tf.transpose(tf.reshape(fused_int8.unpad(values), [B, S, A, D]), [0, 2, 1, 3])  # [B, A, S, D]
 
         query, key, value = map(heads, self.queries_keys_values(x))
         scores = tf.matmul(query, key, transpose_b=True)  # [B, A, S, S]

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from bert_tf.config import EncoderConfig
 from bert_tf.lora import is_adapter
-from bert_tf.modeling import row_packing
+from bert_tf.modeling import fused_int8, row_packing
 from bert_tf.modeling.attention import attention_bias
 from bert_tf.modeling.block import TransformerBlock
 from bert_tf.modeling.embeddings import Embeddings
@@ -130,12 +130,14 @@ class Encoder(keras.Model):
         if self.projection:
             x = self.projection(x, training=training)
         embedded, layers, probs = x, [], []
+        x = fused_int8.pad(x)
         for n, block in enumerate(self._stack()):
             with self._seeds(n, training):
                 own = {} if head_mask is None else {"head_mask": head_mask[n]}
                 x, p = self._run(block, x, bias, training, return_attention_probs, own)
-            layers.append(x)
+            layers.append(fused_int8.unpad(x))
             probs.append(p)
+        x = fused_int8.unpad(x)
         if self.norm:
             x = self.norm(x)
             layers[-1:] = [x][: len(layers)]  # TF Hub's contract: the last one is `sequence_output`

@@ -12,6 +12,8 @@ from bert_tf.modeling.int8_products import quantize_columns, values_of
 _OUTLIERS = 8  # units of a feed-forward layer that stay in float32: they reach some ten times as far as the others
 # An activation's name in the kernel, and its least value, where what follows it begins to count.
 _ACTIVATIONS = {"gelu": ("GeluExact", -0.17), "gelu_tanh": ("GeluApproximate", -0.171), "relu": ("Relu", 0.0)}
+_LEAST_STEP = 8  # rows
+_BATCH = "batch"  # among the notes: B, S of what is padded
 _LEAST_INPUT, _LEAST_WEIGHT = 1e-3, 1e-6  # a column that is never used has a scale, too
 _FLOAT = {"gelu": tf.nn.gelu, "gelu_tanh": lambda x: tf.nn.gelu(x, approximate=True), "relu": tf.nn.relu}
 
@@ -28,6 +30,35 @@ def can_feed_forward(inner, outer) -> bool:
     return has_others and inner.activation in _ACTIVATIONS and are_known(inner, outer)
 
 
+def pad(x: tf.Tensor) -> tf.Tensor:
+    """Returns float [1, P, H], the pieces of a batch [B, S, H] one below the other, and zeros; or the batch as it is.
+
+    oneDNN makes a kernel for each product and each number of rows, which takes as long as a short text's product, and
+    keeps the last thousand. So P is the next of a few numbers: eight for each power of two, multiples of 8.
+    """
+    found = notes(FUSED_INT8)
+    if found is None:
+        return x
+    found[_BATCH] = B, S = tf.shape(x)[0], tf.shape(x)[1]
+    rows, powers = B * S, 2 ** tf.range(4, 31)
+    step = tf.maximum(powers[tf.searchsorted(powers, [rows])[0]] // 16, _LEAST_STEP)
+    return _with_zeros(_rows(x), -(-rows // step) * step)[tf.newaxis]
+
+
+def batch_of(x: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """Returns B and S of float [B, S, H], or of what `pad` made of it."""
+    batch = (notes(FUSED_INT8) or {}).get(_BATCH)
+    return batch or (tf.shape(x)[0], tf.shape(x)[1])
+
+
+def unpad(x: tf.Tensor) -> tf.Tensor:
+    """Returns float [B, S, H] of what `pad` made, or was made of that; anything else as it is."""
+    if _BATCH not in (notes(FUSED_INT8) or {}):
+        return x
+    B, S = batch_of(x)
+    return tf.reshape(_rows(x)[: B * S], [B, S, x.shape[-1]])
+
+
 def products_of_same(x: tf.Tensor, layers: Sequence) -> list[tf.Tensor]:
     """Returns what each of the layers makes of the same input, which is rounded once: float32 [..., in] -> [..., out].
 
@@ -42,10 +73,11 @@ def products_of_same(x: tf.Tensor, layers: Sequence) -> list[tf.Tensor]:
 
 
 def plus_residual(x: tf.Tensor, layer, residual: tf.Tensor) -> tf.Tensor:
-    """Returns residual + x W + b, float32 [..., out]."""
+    """Returns residual + x W + b, float32 [..., out]; of x [B, S, in] and a residual that `pad` made, too."""
     most = _range_of(layer).max()
-    x8 = _round(_rows(x), most)
-    total = _product(x8, (-most, most), _integers(layer), layer.bias, ["Add"], add=_rows(residual))
+    x8, add = _round(_rows(x), most), _rows(residual)
+    x8 = _with_zeros(x8, tf.shape(add)[0])
+    total = _product(x8, (-most, most), _integers(layer), layer.bias, ["Add"], add=add)
     return _as_before(total, residual)
 
 
@@ -141,6 +173,11 @@ def _product(x8, x_range, integers, bias, fused=(), out_range=None, add=None):
         is_weight_const=True, is_bias_const=True, transpose_a=False, transpose_b=False, leakyrelu_alpha=0.2,
     )  # fmt: skip
     return tf.ensure_shape(products[0], [None, weights.shape[1]])
+
+
+def _with_zeros(rows, number):
+    """Returns [number, in]: rows of zeros behind those that are there."""
+    return tf.concat([rows, tf.zeros([number - tf.shape(rows)[0], rows.shape[1]], rows.dtype)], 0)
 
 
 def _rows(x):
