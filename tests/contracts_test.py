@@ -107,7 +107,7 @@ FINER = {
     ("glue", "tasks"): {"bert_tf.tasks.classification.problems"},
     ("export", "evaluation"): {"bert_tf.evaluation.results"},
     ("export", "inspect"): {"bert_tf.inspect.choices", "bert_tf.inspect.exported"},
-    ("export", "modeling"): {"bert_tf.modeling.graph_forms"},
+    ("export", "modeling"): {"bert_tf.modeling.graph_forms", "bert_tf.modeling.int8_ranges"},
     ("export", "training"): {"bert_tf.training.history"},  # what the model card says of a run
     ("training", "data"): {"bert_tf.data.dataset"},
     ("training", "modeling"): {"bert_tf.modeling.graph_forms", "bert_tf.modeling.layers"},

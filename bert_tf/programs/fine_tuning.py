@@ -69,9 +69,7 @@ def run_task(kind: type[FineTuned], settings: Settings):
     form = Form.of(settings)
     as_asked = TrainedTask(task, data.text_inputs, settings.max_seq_length)
     as_trained = dataclasses.replace(trained, task=task) if trained else as_asked
-    if settings.do_export:
-        _check_export(form, task)  # before the long work
-    check_calibration(settings, as_trained)
+    _check_export(settings, form, as_trained)  # before the long work
     rows = {
         split: task.lay_out(model.tokenizer, examples, settings.max_seq_length, _kind_of(split) != "test")
         for split, examples in data.examples.items()
@@ -296,6 +294,8 @@ def _with_prefix(prefix, scores):
     return {f"{prefix}{name}": value for name, value in scores.items()}
 
 
-def _check_export(form, task):
-    form.check(task)
-    check_explanations(form.explanations, task, form.dtype)
+def _check_export(settings, form, trained):
+    if settings.do_export:
+        form.check(trained.task)
+        check_explanations(form.explanations, trained.task, form.dtype)
+    check_calibration(settings, trained)
