@@ -82,6 +82,11 @@ class Form:
         return self.dtype == "int8" and self.export_for != "litert"
 
     @property
+    def is_tensor_parallel(self) -> bool:
+        """Whether the encoder's layers are in parts for two threads; what explains an answer looks at whole ones."""
+        return self.export_for == "cpu" and not self.explanations
+
+    @property
     def takes_ranges(self) -> bool:
         """Whether products of integers may have ranges that examples show; such run on TensorFlow 2.17 and later."""
         return self.has_int8_products and self.export_for == "cpu"

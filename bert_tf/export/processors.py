@@ -1,4 +1,4 @@
-"""What makes a served model faster on processors: fewer kernels, constants, products of integers."""
+"""What makes a served model faster on processors: fewer kernels, two threads, constants, products of integers."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -8,7 +8,7 @@ import tensorflow as tf
 from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
 
 from bert_tf.export.form import Form
-from bert_tf.modeling.graph_forms import INT8_PRODUCTS, LAYER_NORM_KERNEL, ROW_PACKING, graph_forms
+from bert_tf.modeling.graph_forms import FLAT_ROWS, INT8_PRODUCTS, LAYER_NORM_KERNEL, ROW_PACKING, graph_forms
 
 _MOST_BYTES = 2**31 - 2**26  # a SavedModel's graph is one protocol buffer, and those end at 2 GiB
 
@@ -23,10 +23,11 @@ def in_form(forward: Forward, form: Form, ranges: Mapping[str, np.ndarray] | Non
         form: of the export.
         ranges: of `calibration.input_ranges`, where the form takes them; None: the scale of each row is found anew.
     """
-    ways = (LAYER_NORM_KERNEL, ROW_PACKING) * (form.export_for == "cpu") + (INT8_PRODUCTS,) * form.has_int8_products
+    ways = (LAYER_NORM_KERNEL, ROW_PACKING, FLAT_ROWS) * (form.export_for == "cpu") + (INT8_PRODUCTS,) * form.has_int8_products
+    parts = {} if form.is_tensor_parallel else None
 
     def call(features):
-        with graph_forms(*ways, ranges=ranges):
+        with graph_forms(*ways, ranges=ranges, parts=parts):
             return forward(features)
 
     return call
@@ -63,20 +64,21 @@ def with_constants(forward: Forward, inputs: Sequence[tf.TensorSpec], weights: S
     return _calling(convert_variables_to_constants_v2(traced, lower_control_flow=False), traced, inputs)
 
 
-def with_own_constants(
+def with_own_weights(
     forward: Forward, inputs: Sequence[tf.TensorSpec]
 ) -> tuple[Forward, list[tf.Variable], list[tf.TensorSpec]]:
     """Returns a function that computes the same, which variables it reads, and specs of these and of its constants.
 
     Args:
-        forward: {name: tensor} -> tensors, with integers of its own as constants.
+        forward: {name: tensor} -> tensors, with weights of its own besides those of the model: parts, or integers as
+            constants.
         inputs: what it takes, with names.
     """
     traced = _traced(forward, inputs)
     handles = {id(each) for each in traced.captured_inputs}
     variables = [each for each in traced.graph.variables if id(each.handle) in handles]  # others were only looked at
     constants = [op.outputs[0] for op in traced.graph.get_operations() if op.type == "Const"]
-    numbers = [each for each in constants if each.dtype in (tf.int8, tf.float32) and each.shape.rank]
+    numbers = [each for each in constants if each.dtype in (tf.int8, tf.float32) and each.shape.rank and each.shape.num_elements()]
     specs = [tf.TensorSpec(each.shape, each.dtype) for each in (*variables, *numbers)]
     return _calling(traced, traced, inputs), variables, specs
 

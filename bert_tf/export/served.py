@@ -69,12 +69,12 @@ class ServedModel(tf.Module):
 
     def _take_constants(self, form):
         """Has what is faster as a constant of the graph as one."""
-        if form.has_int8_products:
-            found = processors.with_own_constants(self.forward, self.ids_specs)
-            self.forward, self.weights, self.weight_specs = found
-        elif form.export_for == "cpu" and processors.gain_as_constants(self.weight_specs):
+        if form.export_for == "cpu" and processors.gain_as_constants(self.weight_specs):
             self.forward = processors.with_constants(self.forward, self.ids_specs, self.weight_specs)
             self.weights = []
+        elif form.has_int8_products or form.is_tensor_parallel:
+            found = processors.with_own_weights(self.forward, self.ids_specs)
+            self.forward, self.weights, self.weight_specs = found
 
     def signatures(self) -> dict[str, tf.types.experimental.ConcreteFunction]:
         """Returns {name: traced function}, the default one first."""

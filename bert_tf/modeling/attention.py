@@ -4,7 +4,8 @@ import keras
 import tensorflow as tf
 
 from bert_tf.lora import Lora
-from bert_tf.modeling import fused_int8
+from bert_tf.modeling import fused_int8, tensor_parallel
+from bert_tf.modeling.flat_rows import join, unflatten
 from bert_tf.modeling.layers import Dropout, LayerNorm, Linear
 
 MASKED = -10000.0  # added to a score that must not count; BERT's number, and float16 can hold it
@@ -19,12 +20,13 @@ def attention_bias(input_mask, sentence_ids=None, dtype="float32", causal=False)
 
     Args:
         input_mask: int32 [B, S], 1 for a token and 0 for padding.
-        sentence_ids: int32 [B, S], 1, 2, ... for the packed sentences and 0 for padding, or None.
+        sentence_ids: int32 [B, S], 1, 2, ... for the packed sentences and 0 for padding; [B, 1], where a row is one
+            sentence; or None.
         dtype: of the result.
         causal: a token attends to itself and to those before it only.
 
     Returns:
-        [B, 1, 1, S], or [B, 1, S, S] with sentence_ids or causal.
+        [B, 1, 1, S], or [B, 1, S, S] with sentence_ids [B, S] or causal.
     """
     if sentence_ids is None:
         visible = input_mask[:, tf.newaxis, tf.newaxis, :] > 0
@@ -111,33 +113,48 @@ class SelfAttention(keras.layers.Layer):
             self.norm.build(input_shape)
 
     def call(self, x, bias, training=None, return_probs=False, head_mask=None):
-        B, S = fused_int8.batch_of(x)
-        A, D = self.num_heads, self.head_width or x.shape[-1] // self.num_heads
+        z, shares = self.norm(x) if self.norm_first else x, []
+        for layers, dense in self._parts(whole=return_probs or head_mask is not None):
+            mixed, probs = self._attend(z, layers, bias, training, head_mask)
+            shares.append(self._share(mixed, dense, x, training, adds=not shares))
+        y = sum(shares[1:], shares[0])
+        y = y if self.norm_first else self.norm(y)
+        return (y, probs) if return_probs else y
+
+    def _parts(self, whole):
+        layers = self.query, self.key, self.value
+        return [(layers, self.dense)] if whole else tensor_parallel.split(layers, self.dense, self._width())
+
+    def _width(self):
+        return self.head_width or self.query.units // self.num_heads
+
+    def _attend(self, z, layers, bias, training, head_mask):
+        """Returns what each token gathers, float [B, S, A D], and the probabilities [B, A, S, S]."""
+        D = self._width()
+        A = layers[0].units // D
 
         def heads(values):
-            return tf.transpose(tf.reshape(fused_int8.unpad(values), [B, S, A, D]), [0, 2, 1, 3])  # [B, A, S, D]
+            return tf.transpose(unflatten(values, A, D), [0, 2, 1, 3])  # [B, A, S, D]
 
-        query, key, value = map(heads, self.queries_keys_values(x))
+        query, key, value = map(heads, _products(z, layers))
         scores = tf.matmul(query, key, transpose_b=True)  # [B, A, S, S]
         probs = tf.nn.softmax(scores * tf.cast(D**-0.5, scores.dtype) + tf.cast(bias, scores.dtype))
         probs = self.attention_dropout(probs, training=training)
         if head_mask is not None:
             probs *= tf.cast(head_mask, probs.dtype)[:, tf.newaxis, tf.newaxis]
-        mixed = tf.reshape(tf.transpose(tf.matmul(probs, value), [0, 2, 1, 3]), [B, S, A * D])
-        if fused_int8.are_known(self.dense):
-            y = fused_int8.plus_residual(mixed, self.dense, x)
-        else:
-            y = x + self.hidden_dropout(self.dense(mixed), training=training)
-        y = y if self.norm_first else self.norm(y)
-        return (y, probs) if return_probs else y
+        mixed = tf.transpose(tf.matmul(probs, value), [0, 2, 1, 3])
+        return join(mixed), probs
+
+    def _share(self, mixed, dense, residual, training, adds):
+        """Returns [residual +] W_o mixed + b_o."""
+        if fused_int8.are_known(dense):
+            return fused_int8.plus_residual(mixed, dense, residual, adds)
+        share = self.hidden_dropout(dense(mixed), training=training)
+        return residual + share if adds else share
 
     def queries_keys_values(self, x):
         """Returns the three that attention is made of, float [B, S, A D] each, the heads side by side."""
-        x = self.norm(x) if self.norm_first else x
-        layers = self.query, self.key, self.value
-        if fused_int8.are_known(*layers):
-            return fused_int8.products_of_same(x, layers)
-        return [layer(x) for layer in layers]
+        return _products(self.norm(x) if self.norm_first else x, (self.query, self.key, self.value))
 
     def compute_output_spec(self, x, bias, training=None, return_probs=False, head_mask=None):
         y = keras.KerasTensor(x.shape, self.compute_dtype)
@@ -155,3 +172,9 @@ class SelfAttention(keras.layers.Layer):
             "lora": self.lora and self.lora.to_dict(),
             "norm_first": self.norm_first,
         }
+
+
+def _products(z, layers):
+    if fused_int8.are_known(*layers):
+        return fused_int8.products_of_same(z, layers)
+    return [layer(z) for layer in layers]

@@ -3,7 +3,7 @@
 import keras
 
 from bert_tf.lora import Lora
-from bert_tf.modeling import fused_int8
+from bert_tf.modeling import fused_int8, tensor_parallel
 from bert_tf.modeling.attention import SelfAttention
 from bert_tf.modeling.layers import Dropout, LayerNorm, Linear
 
@@ -91,13 +91,19 @@ class TransformerBlock(keras.layers.Layer):
     def call(self, x, bias, training=None, return_probs=False, head_mask=None):
         y = self.attention(x, bias, training=training, return_probs=return_probs, head_mask=head_mask)
         y, probs = y if return_probs else (y, None)
-        z = self.norm(y) if self.norm_first else y
-        if fused_int8.can_feed_forward(self.intermediate, self.dense):
-            z = fused_int8.feed_forward(z, self.intermediate, self.dense, y)
-        else:
-            z = y + self.dropout(self.dense(self.intermediate(z, training=training)), training=training)
+        z, shares = self.norm(y) if self.norm_first else y, []
+        for (inner,), outer in tensor_parallel.split([self.intermediate], self.dense):
+            shares.append(self._share(z, inner, outer, y, training, adds=not shares))
+        z = sum(shares[1:], shares[0])
         z = z if self.norm_first else self.norm(z)
         return (z, probs) if return_probs else z
+
+    def _share(self, z, inner, outer, residual, training, adds):
+        """Returns [residual +] W_2 act(W_1 z + b_1) + b_2."""
+        if fused_int8.can_feed_forward(inner, outer):
+            return fused_int8.feed_forward(z, inner, outer, residual, adds)
+        share = self.dropout(outer(inner(z, training=training)), training=training)
+        return residual + share if adds else share
 
     def compute_output_spec(self, x, bias, training=None, return_probs=False, head_mask=None):
         y = keras.KerasTensor(x.shape, self.compute_dtype)

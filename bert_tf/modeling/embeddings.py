@@ -3,6 +3,7 @@
 import keras
 import tensorflow as tf
 
+from bert_tf.modeling.graph_forms import FLAT_ROWS, is_wanted
 from bert_tf.modeling.layers import Dropout, LayerNorm, initializer
 
 
@@ -15,7 +16,7 @@ class Embeddings(keras.layers.Layer):
             last two tables are not there where their number of rows is 0.
         dropout, initializer_range, epsilon, first_position: as in `EncoderConfig`.
 
-    Inputs: `input_ids`, `segment_ids`, `position_ids`: int32 [B, S]. `segment_ids` None means 0, `position_ids` None
+    Inputs: `input_ids`, `segment_ids`, `position_ids`: int32 [B, S], or [P] with positions. `segment_ids` None means 0, `position_ids` None
     means 0, 1, 2, ..., which count from `first_position` of the table. Without a table of segments their ids mean
     nothing. The task is always the first. Output: float [B, S, H] in the compute dtype.
 
@@ -81,8 +82,10 @@ class Embeddings(keras.layers.Layer):
         return self.dropout(self.norm(x), training=training)
 
     def _check_length(self, input_ids, position_ids):
+        if position_ids is not None:
+            return
         length, most = input_ids.shape[1], self.max_position_embeddings - self.first_position
-        if position_ids is None and length is not None and length > most:
+        if length is not None and length > most:
             less = f" - first_position = {most}" if self.first_position else ""
             raise ValueError(
                 f"A row must have at most max_position_embeddings = {self.max_position_embeddings}{less} tokens. "
@@ -102,6 +105,8 @@ class Embeddings(keras.layers.Layer):
 
     def _segments(self, segment_ids):
         self._check_segments(segment_ids)
+        if is_wanted(FLAT_ROWS):  # of a graph that is not trained
+            return tf.gather(self.token_type_embeddings, segment_ids)
         # A product with one-hot rows: the gradient of a gather into two rows would add every token one after another.
         table = tf.convert_to_tensor(self.token_type_embeddings)
         return tf.einsum("bst,th->bsh", tf.one_hot(segment_ids, self.type_vocab_size, dtype=table.dtype), table)

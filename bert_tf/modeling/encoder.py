@@ -8,10 +8,11 @@ import tensorflow as tf
 
 from bert_tf.config import EncoderConfig
 from bert_tf.lora import is_adapter
-from bert_tf.modeling import fused_int8, row_packing
+from bert_tf.modeling import row_packing
 from bert_tf.modeling.attention import attention_bias
 from bert_tf.modeling.block import TransformerBlock
 from bert_tf.modeling.embeddings import Embeddings
+from bert_tf.modeling.flat_rows import flatten
 from bert_tf.modeling.graph_forms import ROW_PACKING, is_wanted
 from bert_tf.modeling.int8_ranges import note_mask
 from bert_tf.modeling.layers import LayerNorm, Linear, current_seed, seed_scope
@@ -118,39 +119,39 @@ class Encoder(keras.Model):
         if "input_mask" not in inputs:
             inputs["input_mask"] = tf.ones_like(inputs["input_ids"])
         mask = inputs["input_mask"]
-        inputs, unpack = _rows(inputs, may_pack=input_vectors is None and not return_attention_probs)
+        rows = _rows(inputs, may_pack=input_vectors is None and not return_attention_probs)
+        inputs = rows.features
         note_mask(inputs["input_mask"])
         bias = attention_bias(
             inputs["input_mask"], inputs.get("sentence_ids"), self.compute_dtype, self.config.is_decoder
         )
         x = input_vectors
         if x is None:
-            texts = (inputs.get(name) for name in ("input_ids", "segment_ids", "position_ids"))
-            x = self.embeddings(*texts, training=training)
+            texts = [inputs.get(name) for name in ("input_ids", "segment_ids", "position_ids")]
+            x = self.embeddings(*flatten(inputs["input_mask"], texts), training=training)
         if self.projection:
             x = self.projection(x, training=training)
         embedded, layers, probs = x, [], []
-        x = fused_int8.pad(x)
         for n, block in enumerate(self._stack()):
             with self._seeds(n, training):
                 own = {} if head_mask is None else {"head_mask": head_mask[n]}
                 x, p = self._run(block, x, bias, training, return_attention_probs, own)
-            layers.append(fused_int8.unpad(x))
+            layers.append(x)
             probs.append(p)
-        x = fused_int8.unpad(x)
         if self.norm:
             x = self.norm(x)
             layers[-1:] = [x][: len(layers)]  # TF Hub's contract: the last one is `sequence_output`
-        x, embedded, *layers = map(unpack, (x, embedded, *layers))
-        outputs = {"sequence_output": x, "pooled_output": self.pooled(self._whole(x, mask))}
+        embedded, *layers = map(rows.batch, (embedded, *layers))
+        outputs = {"sequence_output": rows.batch(x), "pooled_output": self.pooled(self._whole(x, rows, mask))}
         outputs |= {"embedding_output": embedded, "encoder_outputs": layers}
         return outputs | ({"attention_probs": probs} if return_attention_probs else {})
 
-    def _whole(self, x, mask):
-        """Returns what stands for each row, float [B, H]."""
+    def _whole(self, x, rows, mask):
+        """Returns what stands for each text, float [B, H], of what the rows have."""
         if self.config.classifier_pooling == "mean":
-            return pool("mean", x, mask)
-        return pool("last_token", x, mask) if self.config.is_decoder else x[:, 0]  # the token that has seen the row
+            return pool("mean", rows.batch(x), mask)
+        # Of a decoder, the token that has seen the row.
+        return pool("last_token", rows.batch(x), mask) if self.config.is_decoder else rows.first(x)
 
     def _stack(self):
         """Returns the block of each layer, from the lowest on: the same several times in a row, where layers share."""
@@ -225,13 +226,10 @@ class Encoder(keras.Model):
 
 
 def _rows(inputs, may_pack):
-    """Returns the inputs of the rows that are computed, and a function from what these give to what the batch gives."""
+    """Returns the rows that are computed."""
     if "sentence_ids" in inputs:
-        return inputs | {"position_ids": restarting_positions(inputs["sentence_ids"])}, lambda x: x
-    if may_pack and is_wanted(ROW_PACKING):
-        layout = row_packing.layout(inputs["input_mask"])
-        return layout.rows(inputs), layout.batch
-    return inputs, lambda x: x
+        return row_packing.Whole(inputs | {"position_ids": restarting_positions(inputs["sentence_ids"])})
+    return row_packing.pack(inputs) if may_pack and is_wanted(ROW_PACKING) else row_packing.Whole(inputs)
 
 
 def restarting_positions(sentence_ids):

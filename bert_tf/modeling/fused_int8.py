@@ -6,14 +6,13 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.python.framework import op_def_library
 
+from bert_tf.modeling.flat_rows import as_rows, with_zeros
 from bert_tf.modeling.graph_forms import FUSED_INT8, RANGES, notes, once_in_graph
 from bert_tf.modeling.int8_products import quantize_columns, values_of
 
 _OUTLIERS = 8  # units of a feed-forward layer that stay in float32: they reach some ten times as far as the others
 # An activation's name in the kernel, and its least value, where what follows it begins to count.
 _ACTIVATIONS = {"gelu": ("GeluExact", -0.17), "gelu_tanh": ("GeluApproximate", -0.171), "relu": ("Relu", 0.0)}
-_LEAST_STEP = 8  # rows
-_BATCH = "batch"  # among the notes: B, S of what is padded
 _LEAST_INPUT, _LEAST_WEIGHT = 1e-3, 1e-6  # a column that is never used has a scale, too
 _FLOAT = {"gelu": tf.nn.gelu, "gelu_tanh": lambda x: tf.nn.gelu(x, approximate=True), "relu": tf.nn.relu}
 
@@ -30,64 +29,39 @@ def can_feed_forward(inner, outer) -> bool:
     return has_others and inner.activation in _ACTIVATIONS and are_known(inner, outer)
 
 
-def pad(x: tf.Tensor) -> tf.Tensor:
-    """Returns float [1, P, H], the pieces of a batch [B, S, H] one below the other, and zeros; or the batch as it is.
-
-    oneDNN makes a kernel for each product and each number of rows, which takes as long as a short text's product, and
-    keeps the last thousand. So P is the next of a few numbers: eight for each power of two, multiples of 8.
-    """
-    found = notes(FUSED_INT8)
-    if found is None:
-        return x
-    found[_BATCH] = B, S = tf.shape(x)[0], tf.shape(x)[1]
-    rows, powers = B * S, 2 ** tf.range(4, 31)
-    step = tf.maximum(powers[tf.searchsorted(powers, [rows])[0]] // 16, _LEAST_STEP)
-    return _with_zeros(_rows(x), -(-rows // step) * step)[tf.newaxis]
-
-
-def batch_of(x: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns B and S of float [B, S, H], or of what `pad` made of it."""
-    batch = (notes(FUSED_INT8) or {}).get(_BATCH)
-    return batch or (tf.shape(x)[0], tf.shape(x)[1])
-
-
-def unpad(x: tf.Tensor) -> tf.Tensor:
-    """Returns float [B, S, H] of what `pad` made, or was made of that; anything else as it is."""
-    if _BATCH not in (notes(FUSED_INT8) or {}):
-        return x
-    B, S = batch_of(x)
-    return tf.reshape(_rows(x)[: B * S], [B, S, x.shape[-1]])
-
-
 def products_of_same(x: tf.Tensor, layers: Sequence) -> list[tf.Tensor]:
     """Returns what each of the layers makes of the same input, which is rounded once: float32 [..., in] -> [..., out].
 
     What LayerNorm puts out has columns that go much further than others; a part of their range moves into the kernels
     (SmoothQuant, Xiao et al. 2022, equation 4 with alpha 0.5).
     """
-    rows = _rows(x)
+    rows = as_rows(x)
     scale, most = _smoothness(layers)
     x8 = _round(rows * (1 / scale), most)
     products = [_product(x8, (-most, most), _integers(each, scale), each.bias) for each in layers]
-    return [_as_before(each, x) for each in products]
+    return [_like(each, x) for each in products]
 
 
-def plus_residual(x: tf.Tensor, layer, residual: tf.Tensor) -> tf.Tensor:
-    """Returns residual + x W + b, float32 [..., out]; of x [B, S, in] and a residual that `pad` made, too."""
+def plus_residual(x: tf.Tensor, layer, residual: tf.Tensor, adds: bool = True) -> tf.Tensor:
+    """Returns residual + x W + b, float32 [..., out]; of x [B, S, in] and a residual that `flatten` made, too.
+
+    Args:
+        adds: False: returns x W + b, in the shape of the residual.
+    """
     most = _range_of(layer).max()
-    x8, add = _round(_rows(x), most), _rows(residual)
-    x8 = _with_zeros(x8, tf.shape(add)[0])
-    total = _product(x8, (-most, most), _integers(layer), layer.bias, ["Add"], add=add)
-    return _as_before(total, residual)
+    rows = as_rows(residual)
+    x8 = with_zeros(_round(as_rows(x), most), tf.shape(rows)[0])
+    total = _product(x8, (-most, most), _integers(layer), layer.bias, ["Add"] * adds, add=rows if adds else None)
+    return _like(total, residual)
 
 
-def feed_forward(x: tf.Tensor, inner, outer, residual: tf.Tensor) -> tf.Tensor:
-    """Returns residual + W_2 act(W_1 x + b_1) + b_2, float32 [..., H].
+def feed_forward(x: tf.Tensor, inner, outer, residual: tf.Tensor, adds: bool = True) -> tf.Tensor:
+    """Returns residual + W_2 act(W_1 x + b_1) + b_2, float32 [..., H]; the residual only if it `adds` it.
 
     What is between the two products never leaves 8 bits, but for the units that go furthest: those are computed in
     float32 beside them, and the others are rounded the finer.
     """
-    rows, reach = _rows(x), _range_of(outer)
+    rows, reach = as_rows(x), _range_of(outer)
     outliers = np.sort(np.argsort(reach)[-_OUTLIERS:])
     name, least = _ACTIVATIONS[inner.activation]
     between = np.float32(least), np.delete(reach, outliers).max()
@@ -95,9 +69,10 @@ def feed_forward(x: tf.Tensor, inner, outer, residual: tf.Tensor) -> tf.Tensor:
     scale, most = _smoothness([inner])
     x8 = _round(rows * (1 / scale), most)
     hidden = _product(x8, (-most, most), _integers(inner, scale), inner.bias, [name], out_range=between)
-    add = _rows(residual) + _share_of(outliers, rows, inner, outer)
+    add = _share_of(outliers, rows, inner, outer)
+    add = as_rows(residual) + add if adds else add
     total = _product(hidden, between, _integers(outer, without=outliers), outer.bias, ["Add"], add=add)
-    return _as_before(total, residual)
+    return _like(total, residual)
 
 
 def _share_of(units, rows, inner, outer):
@@ -154,7 +129,7 @@ def _product(x8, x_range, integers, bias, fused=(), out_range=None, add=None):
         x8: qint8 from -m to m, or quint8 from the least of its range.
         x_range: its least and its greatest number; a constant, since oneDNN keeps a product for each.
         integers: of `_integers`.
-        bias: variable [out].
+        bias: variable [out]; None: zeros.
         fused: what else the kernel does, after the bias.
         out_range: of what is rounded again, or None.
         add: float32 [N, out] for "Add".
@@ -162,10 +137,11 @@ def _product(x8, x_range, integers, bias, fused=(), out_range=None, add=None):
     weights, top = integers
     out, last = (tf.quint8, "Requantize") if out_range else (tf.float32, "Dequantize")
     ranges = [*map(np.float32, x_range), -top, top, *map(np.float32, out_range or ())]
+    bias = np.zeros_like(top) if bias is None else values_of(bias)
     is_signed = x8.dtype == tf.qint8
     products, _ = op_def_library.apply_op(
         "_QuantizedMatMul", name="int8_product",  # a name that begins with "_" is refused
-        device_inputs=[x8, weights, tf.constant(values_of(bias)), *([] if add is None else [add])],
+        device_inputs=[x8, weights, tf.constant(bias), *([] if add is None else [add])],
         host_inputs=[tf.constant(each) for each in ranges],
         Tdevice_outputs=[out], Thost_outputs=[tf.float32] * (2 if out_range else 0),
         T1=x8.dtype, T2=tf.qint8, Tbias=tf.float32, U=tf.float32, Tout=out, fused_ops=["BiasAdd", *fused, last],
@@ -175,14 +151,5 @@ def _product(x8, x_range, integers, bias, fused=(), out_range=None, add=None):
     return tf.ensure_shape(products[0], [None, weights.shape[1]])
 
 
-def _with_zeros(rows, number):
-    """Returns [number, in]: rows of zeros behind those that are there."""
-    return tf.concat([rows, tf.zeros([number - tf.shape(rows)[0], rows.shape[1]], rows.dtype)], 0)
-
-
-def _rows(x):
-    return tf.reshape(x, [-1, x.shape[-1]])
-
-
-def _as_before(rows, x):
+def _like(rows, x):
     return tf.reshape(rows, tf.concat([tf.shape(x)[:-1], [rows.shape[-1]]], 0)) if x.shape.rank != 2 else rows

@@ -12,21 +12,28 @@ INT8_PRODUCTS = "products of 8-bit integers, from constants of the graph"
 INT8_RANGES = "how far the inputs of products go, noted for products of integers"
 FUSED_INT8 = "products of 8-bit integers with ranges that are known, in fused kernels"
 RANGES = "ranges"  # among the notes of FUSED_INT8
+FLAT_ROWS = "the pieces of a batch one below the other"
 ROW_PACKING = "short texts packed into rows"
+TENSOR_PARALLEL = "layers in parts that are computed side by side"
 _thread = threading.local()
 
 
 @contextlib.contextmanager
-def graph_forms(*names: str, ranges: Mapping[str, Any] | None = None):
+def graph_forms(*names: str, ranges: Mapping[str, Any] | None = None, parts: dict | None = None):
     """Makes layers compute in these forms, in what is traced inside by this thread.
 
     Args:
         names: of the forms.
         ranges: {path of a kernel: how far each column of its input goes, float32 [in]}; with them `FUSED_INT8` is
             wanted, too.
+        parts: what `TENSOR_PARALLEL` keeps, from one graph to the next; with it that is wanted, too.
     """
     before = getattr(_thread, "notes", {})
-    _thread.notes = {name: {} for name in names} | ({} if ranges is None else {FUSED_INT8: {RANGES: ranges}})
+    _thread.notes = {name: {} for name in names}
+    if ranges is not None:
+        _thread.notes[FUSED_INT8] = {RANGES: dict(ranges)}
+    if parts is not None:
+        _thread.notes[TENSOR_PARALLEL] = parts
     try:
         yield
     finally:

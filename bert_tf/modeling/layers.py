@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from bert_tf.lora import Lora
 from bert_tf.modeling import int8_products, numerics
+from bert_tf.modeling.flat_rows import as_rows
 from bert_tf.modeling.graph_forms import INT8_PRODUCTS, is_wanted
 from bert_tf.modeling.int8_ranges import note_inputs
 
@@ -68,18 +69,7 @@ class Linear(keras.layers.Layer):
             self.lora_b = self.add_weight(name="lora_B", shape=b, initializer="zeros")
 
     def call(self, x, training=None):
-        rows = tf.reshape(x, [-1, x.shape[-1]])
-        note_inputs(x, self.kernel)
-        if training:
-            y = numerics.linear_for_training(rows, self.kernel, self.bias)
-        elif is_wanted(INT8_PRODUCTS):
-            y = int8_products.linear(rows, self.kernel, self.bias)
-        else:
-            y = tf.nn.bias_add(tf.matmul(rows, self.kernel), self.bias)
-        if self.lora:
-            y += tf.matmul(tf.matmul(rows, self.lora_a), self.lora_b) * tf.cast(self.lora.scale, y.dtype)
-        y = activation(self.activation, training)(y)
-        return tf.reshape(y, tf.concat([tf.shape(x)[:-1], [self.units]], 0)) if x.shape.rank != 2 else y
+        return linear(self, x, training)
 
     def compute_output_shape(self, input_shape):
         return (*input_shape[:-1], self.units)
@@ -91,6 +81,28 @@ class Linear(keras.layers.Layer):
             "initializer_range": self.initializer_range,
             "lora": self.lora and self.lora.to_dict(),
         }
+
+
+def linear(layer, x, training=None):
+    """Returns what a layer gives, float [..., units].
+
+    Args:
+        layer: a `Linear`, or what has its attributes; its `bias` may be None.
+        x: float [..., in].
+    """
+    rows = as_rows(x)
+    note_inputs(x, layer.kernel)
+    if training:
+        y = numerics.linear_for_training(rows, layer.kernel, layer.bias)
+    elif is_wanted(INT8_PRODUCTS):
+        y = int8_products.linear(rows, layer.kernel, layer.bias)
+    else:
+        y = tf.matmul(rows, layer.kernel)
+        y = y if layer.bias is None else tf.nn.bias_add(y, tf.cast(layer.bias, y.dtype))
+    if layer.lora:
+        y += tf.matmul(tf.matmul(rows, layer.lora_a), layer.lora_b) * tf.cast(layer.lora.scale, y.dtype)
+    y = activation(layer.activation, training)(y)
+    return tf.reshape(y, tf.concat([tf.shape(x)[:-1], [layer.units]], 0)) if x.shape.rank != 2 else y
 
 
 def _adapter_start():

@@ -6,6 +6,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.modeling.graph_forms import LAYER_NORM_KERNEL, is_wanted
+from bert_tf.modeling.int8_products import values_of
 
 _SQRT_HALF = np.float32(np.sqrt(0.5))
 _DENSITY = np.float32(1 / np.sqrt(2 * np.pi))
@@ -122,13 +123,13 @@ def _layer_norm_for_grappler(x, gamma, beta, epsilon, dtype):
     The same within rounding. It is for graphs that are not trained: its gradient is a slow one.
     """
     shape, width = tf.shape(x), x.shape[-1]
-    number = tf.size(x) // width
+    number = shape[0] if x.shape.rank == 2 else tf.size(x) // width
     rows = tf.reshape(tf.cast(x, dtype), [1, number, width, 1])
     ones, zeros, none = tf.fill([number], 1.0), tf.fill([number], 0.0), tf.constant([], tf.float32)
     normalized, *_ = tf.raw_ops.FusedBatchNormV3(
         x=rows, scale=ones, offset=zeros, mean=none, variance=none, epsilon=epsilon, data_format="NCHW"
     )
-    gamma, beta = tf.cast(gamma, dtype), tf.cast(beta, dtype)
+    gamma, beta = (tf.constant(values_of(each), dtype) for each in (gamma, beta))
     return tf.reshape(normalized, shape) * gamma + beta
 
 

@@ -5,61 +5,88 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
+from bert_tf.modeling.flat_rows import as_rows, unflatten
+
 ROW = 96  # pieces of a row that holds several texts, unless one alone is longer
-_LEAST_PADDING = 0.2  # share of the batch; with less, its rows stay as they are
+_MOST_REAL, _ALL = 4, 5  # with four fifths or more of its pieces no padding, a batch stays as it is
 _DOUBLINGS = 16  # so that a batch may come to 2^16 rows
 
 
-class Layout(NamedTuple):
-    """Where the pieces of a batch [B, S] are in rows [R, L].
+class Rows(NamedTuple):
+    """A batch [B, S] in rows [R, L].
 
     Attributes:
-        sources: int32 [R, L]: the number of the piece in the batch, counted row by row; -1: padding.
-        places: int32 [B, S]: the number of each piece in the rows; that of padding is the one of the text's first.
+        features: {name: int32 [R, L]} of what it has for its pieces, 0 for padding. Besides, for the encoder,
+            `sentence_ids` [R, L], the number of each piece's text, or [R, 1] where a row is one text, and `position_ids`
+            [R, L], the piece's own number in its text, from 0 on.
+        places: int32 [B, S]: the number of each piece in the rows; that of padding is the one of the text's first, if
+            rows are packed.
     """
 
-    sources: tf.Tensor
+    features: dict[str, tf.Tensor]
     places: tf.Tensor
 
-    def rows(self, features: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-        """Returns int32 [R, L], 0 for padding, of what a batch has for its pieces, int32 [B, S].
+    def batch(self, values: tf.Tensor) -> tf.Tensor:
+        """Returns [B, S, H] of what the rows have for their pieces, [R, L, H] or flat."""
+        return tf.gather(as_rows(values), self.places)
 
-        Besides `sentence_ids`, the number of the piece's text, from 1 on, and `position_ids`, its own there, from 0 on.
-        """
-        S = tf.shape(self.places)[1]
-        found = {name: tf.gather(tf.reshape(values, [-1]), tf.maximum(self.sources, 0))
-                 for name, values in features.items()}  # fmt: skip
-        rows = {name: tf.where(self.sources < 0, 0, values) for name, values in found.items()}
-        return rows | {"sentence_ids": self.sources // S + 1, "position_ids": self.sources % S}
+    def first(self, values: tf.Tensor) -> tf.Tensor:
+        """Returns [B, H], of each text's first piece."""
+        return tf.gather(as_rows(values), self.places[:, 0])
+
+
+class Whole(NamedTuple):
+    """A batch whose rows are computed as they are."""
+
+    features: Mapping[str, tf.Tensor]
 
     def batch(self, values: tf.Tensor) -> tf.Tensor:
-        """Returns [B, S, H] of what the rows have for their pieces, [R, L, H]."""
-        return tf.gather(tf.reshape(values, [-1, values.shape[-1]]), self.places)
+        """Returns [B, S, H] as it is, or of flat rows."""
+        return unflatten(values)
+
+    def first(self, values: tf.Tensor) -> tf.Tensor:
+        """Returns [B, H], of each row's first piece."""
+        return unflatten(values)[:, 0]
 
 
-def layout(input_mask: tf.Tensor) -> Layout:
+def pack(features: Mapping[str, tf.Tensor]) -> Rows:
     """Returns rows for a batch: packed ones where a fifth of it or more is padding, else those that it has.
 
     Which it is, is decided when the graph runs. Texts go into rows from the longest to the shortest, the next one into
     a new row where it does not fit.
 
     Args:
-        input_mask: int32 [B, S], 1 for a piece and 0 for padding; S is 1 at least. Padding before a text's last
-            piece stays.
+        features: {name: int32 [B, S]}, among them `input_mask`, 1 for a piece and 0 for padding; S is 1 at least.
+            Padding before a text's last piece stays.
     """
-    B, S = tf.unstack(tf.shape(input_mask))
-    lengths = tf.reduce_max(tf.maximum(input_mask * tf.range(1, S + 1), 1), 1)  # one without pieces has a place, too
-    real, all_ = tf.reduce_sum(lengths), B * S
-
-    def as_it_is():
-        numbers = tf.reshape(tf.range(all_), [B, S])
-        return Layout(numbers, numbers)
-
-    few = tf.cast(real, tf.float32) < (1 - _LEAST_PADDING) * tf.cast(all_, tf.float32)
-    return tf.cond(few, lambda: _packed(lengths, S), as_it_is)
+    mask = features["input_mask"]
+    few = _ALL * tf.reduce_sum(mask) < _MOST_REAL * tf.size(mask)
+    rows = tf.cond(few, lambda: _packed(features), lambda: _as_it_is(features))
+    # Grappler must see that both are of as many rows, or it keeps attention's product and its mask apart.
+    found = rows.features
+    number = tf.shape(found["input_mask"])[0]
+    same = {name: tf.reshape(found[name], [number, -1]) for name in ("input_mask", "sentence_ids")}
+    return rows._replace(features=found | same)
 
 
-def _packed(lengths, S):
+def _as_it_is(features):
+    B, S = tf.unstack(tf.shape(features["input_mask"]))
+    more = {"sentence_ids": tf.ones([B, 1], tf.int32), "position_ids": tf.tile(tf.range(S)[tf.newaxis], [B, 1])}
+    return Rows(dict(features) | more, tf.reshape(tf.range(B * S), [B, S]))
+
+
+def _packed(features):
+    mask = features["input_mask"]
+    S = tf.shape(mask)[1]
+    lengths = tf.reduce_max(tf.maximum(mask * tf.range(1, S + 1), 1), 1)  # one without pieces has a place, too
+    sources, places = _layout(lengths, S)
+    found = {name: tf.gather(tf.reshape(values, [-1]), tf.maximum(sources, 0)) for name, values in features.items()}
+    rows = {name: tf.where(sources < 0, 0, values) for name, values in found.items()}
+    return Rows(rows | {"sentence_ids": sources // S + 1, "position_ids": sources % S}, places)
+
+
+def _layout(lengths, S):
+    """Returns the number in the batch of each piece of the rows, -1 for padding, and that in the rows of the batch's."""
     columns = tf.range(S)
     inside = tf.where(columns < lengths[:, tf.newaxis], columns, 0)
     order = tf.argsort(lengths, direction="DESCENDING", stable=True)
@@ -76,7 +103,7 @@ def _packed(lengths, S):
     text = tf.searchsorted(firsts, slots, side="right") - 1
     column = slots - tf.gather(firsts, text)
     sources = tf.where(column < tf.gather(lengths, text), tf.gather(order, text) * S + column, -1)
-    return Layout(tf.reshape(sources, [-1, width]), places)
+    return tf.reshape(sources, [-1, width]), places
 
 
 def _row_of_each(starts, ends, most):
