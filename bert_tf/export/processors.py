@@ -23,7 +23,9 @@ def in_form(forward: Forward, form: Form, ranges: Mapping[str, np.ndarray] | Non
         form: of the export.
         ranges: of `calibration.input_ranges`, where the form takes them; None: the scale of each row is found anew.
     """
-    ways = (LAYER_NORM_KERNEL, ROW_PACKING, FLAT_ROWS) * (form.export_for == "cpu") + (INT8_PRODUCTS,) * form.has_int8_products
+    ways = (INT8_PRODUCTS,) * form.has_int8_products
+    if form.export_for == "cpu":
+        ways += (LAYER_NORM_KERNEL, ROW_PACKING, FLAT_ROWS)
     parts = {} if form.is_tensor_parallel else None
 
     def call(features):
@@ -78,7 +80,7 @@ def with_own_weights(
     handles = {id(each) for each in traced.captured_inputs}
     variables = [each for each in traced.graph.variables if id(each.handle) in handles]  # others were only looked at
     constants = [op.outputs[0] for op in traced.graph.get_operations() if op.type == "Const"]
-    numbers = [each for each in constants if each.dtype in (tf.int8, tf.float32) and each.shape.rank and each.shape.num_elements()]
+    numbers = [each for each in constants if each.dtype in (tf.int8, tf.float32) and each.shape.rank]
     specs = [tf.TensorSpec(each.shape, each.dtype) for each in (*variables, *numbers)]
     return _calling(traced, traced, inputs), variables, specs
 

@@ -16,9 +16,9 @@ class Embeddings(keras.layers.Layer):
             last two tables are not there where their number of rows is 0.
         dropout, initializer_range, epsilon, first_position: as in `EncoderConfig`.
 
-    Inputs: `input_ids`, `segment_ids`, `position_ids`: int32 [B, S], or [P] with positions. `segment_ids` None means 0, `position_ids` None
-    means 0, 1, 2, ..., which count from `first_position` of the table. Without a table of segments their ids mean
-    nothing. The task is always the first. Output: float [B, S, H] in the compute dtype.
+    Inputs: `input_ids`, `segment_ids`, `position_ids`: int32 [B, S], or all three [P]. `segment_ids` None means 0,
+    `position_ids` None means 0, 1, 2, ..., which count from `first_position` of the table. Without a table of segments
+    their ids mean nothing. The task is always the first. Output: float [B, S, H] or [P, H] in the compute dtype.
 
     Raises:
         ValueError: the row is longer than the table of positions; outside of graphs also: a segment id lies beyond its

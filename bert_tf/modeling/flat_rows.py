@@ -46,8 +46,11 @@ def unflatten(x: tf.Tensor, *last: int) -> tf.Tensor:
     Args:
         last: a shape of H numbers; none: H.
     """
+    batch = (notes(FLAT_ROWS) or {}).get(_BATCH)
+    if not batch and not last:
+        return x
+    B, S = batch or _batch_of(x)
     last = last or x.shape[-1:]
-    B, S = (notes(FLAT_ROWS) or {}).get(_BATCH) or _batch_of(x)
     return tf.reshape(as_rows(x)[: B * S] if is_wanted(FUSED_INT8) else x, [B, S, *last])
 
 

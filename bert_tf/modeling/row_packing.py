@@ -16,9 +16,9 @@ class Rows(NamedTuple):
     """A batch [B, S] in rows [R, L].
 
     Attributes:
-        features: {name: int32 [R, L]} of what it has for its pieces, 0 for padding. Besides, for the encoder,
-            `sentence_ids` [R, L], the number of each piece's text, or [R, 1] where a row is one text, and `position_ids`
-            [R, L], the piece's own number in its text, from 0 on.
+        features: {name: int32 [R, L]} of what it has for its pieces, 0 for padding. Besides `sentence_ids` [R, L], the
+            number of the piece's text, from 1 on, or [R, 1] where rows are texts, and `position_ids` [R, L], its own
+            there, from 0 on.
         places: int32 [B, S]: the number of each piece in the rows; that of padding is the one of the text's first, if
             rows are packed.
     """
@@ -79,14 +79,17 @@ def _packed(features):
     mask = features["input_mask"]
     S = tf.shape(mask)[1]
     lengths = tf.reduce_max(tf.maximum(mask * tf.range(1, S + 1), 1), 1)  # one without pieces has a place, too
-    sources, places = _layout(lengths, S)
+    places, sources = _layout(lengths, S)
     found = {name: tf.gather(tf.reshape(values, [-1]), tf.maximum(sources, 0)) for name, values in features.items()}
     rows = {name: tf.where(sources < 0, 0, values) for name, values in found.items()}
     return Rows(rows | {"sentence_ids": sources // S + 1, "position_ids": sources % S}, places)
 
 
 def _layout(lengths, S):
-    """Returns the number in the batch of each piece of the rows, -1 for padding, and that in the rows of the batch's."""
+    """Returns the `places` of `Rows` and, int32 [R, L], the number in the batch of each piece of the rows.
+
+    Numbers count row by row; -1: padding.
+    """
     columns = tf.range(S)
     inside = tf.where(columns < lengths[:, tf.newaxis], columns, 0)
     order = tf.argsort(lengths, direction="DESCENDING", stable=True)
@@ -103,7 +106,7 @@ def _layout(lengths, S):
     text = tf.searchsorted(firsts, slots, side="right") - 1
     column = slots - tf.gather(firsts, text)
     sources = tf.where(column < tf.gather(lengths, text), tf.gather(order, text) * S + column, -1)
-    return tf.reshape(sources, [-1, width]), places
+    return places, tf.reshape(sources, [-1, width])
 
 
 def _row_of_each(starts, ends, most):

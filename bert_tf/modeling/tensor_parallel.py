@@ -1,8 +1,8 @@
 """Layers in parts that two threads compute side by side: by heads and by units, for a text alone on a processor.
 
-To share each product among threads they must meet at each product. Here they meet twice in a block (Shoeybi et al. 2019,
-section 3): the products of one half of the heads, or of the units of a feed-forward layer, hang on nothing that the
-other half computes, and what both give is added.
+To share each product among threads they must meet at each product. Here they meet twice in a block (Shoeybi et al.
+2019, section 3): the products of one half of the heads, or of the units of a feed-forward layer, hang on nothing that
+the other half computes, and what both give is added.
 """
 
 from collections.abc import Sequence

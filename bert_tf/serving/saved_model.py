@@ -2,22 +2,47 @@
 
 import functools
 import os
+import threading
 from collections.abc import Sequence
 
 import numpy as np
 import tensorflow as tf
 import tensorflow_text  # noqa: F401  registers the tokenizers' ops, which TensorFlow Serving links too
 from tensorflow.core.protobuf import config_pb2
+from tensorflow.python.client import pywrap_tf_session
 from tensorflow.python.framework import ops
 from tensorflow.python.saved_model import loader_impl
 
 from bert_tf.serving.errors import from_number, invalid
 from bert_tf.serving.signatures import read_signature
 
-# TensorFlow prepares the graph anew for each set of feeds and fetches, and keeps it as long as its callable. Each
-# signature has one, and so has each combination of them that MultiInference is asked for.
-_CALLABLES = 64
-_CALLERS_THREAD = -1  # computes: to hand hundreds of small operations to others takes longer than to make them
+# TensorFlow prepares the graph anew for each set of feeds and fetches, and keeps it. Each signature has one, and so has
+# each combination of them that MultiInference is asked for.
+_PREPARED = 64
+# To hand hundreds of small operations to other threads costs more than it gains when these have work of their own.
+_CALLERS_THREAD, _ALL_THREADS = (
+    pywrap_tf_session.TF_NewBufferFromString(config_pb2.RunOptions(inter_op_thread_pool=pool).SerializeToString())
+    for pool in (-1, 0)
+)
+
+
+class _Running:
+    """Counts what runs now; entered, it gives the number."""
+
+    def __init__(self):
+        self._number, self._lock = 0, threading.Lock()
+
+    def __enter__(self):
+        with self._lock:
+            self._number += 1
+            return self._number
+
+    def __exit__(self, *error):
+        with self._lock:
+            self._number -= 1
+
+
+_running = _Running()  # of all models: the threads are the same
 
 
 class SavedModel:
@@ -25,8 +50,8 @@ class SavedModel:
 
     Attributes:
         signatures: {name: Signature}.
-        prepare: prepare(feeds, fetches), tuples of tensor names, returns the callable that `run` uses for them; the
-            first call takes seconds.
+        prepare: prepare(feeds, fetches), tuples of tensor names, returns what `run` needs to have of them; the first
+            call takes seconds.
     """
 
     def __init__(self, path: str):
@@ -53,10 +78,13 @@ class SavedModel:
             self._session.close()
             raise
         self.signatures = {name: read_signature(each) for name, each in meta_graph.signature_def.items()}
-        self.prepare = functools.lru_cache(maxsize=_CALLABLES)(self._make_callable)
+        self.prepare = functools.lru_cache(maxsize=_PREPARED)(self._prepare)
 
     def run(self, feeds: dict[str, np.ndarray], fetches: Sequence[str]) -> list[np.ndarray]:
         """Computes tensors by name; safe to call from several threads.
+
+        Where nothing else runs in this process, what hangs on nothing else is computed side by side: all threads of
+        TensorFlow's take part. Else the caller's thread computes all of it. The answer is the same.
 
         Args:
             feeds: {tensor name: array}; strings as object arrays of bytes.
@@ -67,7 +95,10 @@ class SavedModel:
         """
         names = tuple(sorted(feeds))
         try:
-            return self.prepare(names, tuple(fetches))(*(feeds[name] for name in names))
+            inputs, outputs = self.prepare(names, tuple(fetches))
+            arrays = dict(zip(inputs, (feeds[name] for name in names), strict=True))
+            with _running as number:
+                return self._compute(_ALL_THREADS if number == 1 else _CALLERS_THREAD, arrays, outputs)
         except tf.errors.OpError as error:
             raise from_number(error.error_code, error.message) from error
         except (TypeError, ValueError) as error:  # numpy's and the session's own checks, before the graph runs
@@ -81,11 +112,22 @@ class SavedModel:
         del self._session, self.prepare  # the last references: TensorFlow frees the variables with the session
         ops.dismantle_graph(graph)  # cycles, for which the collector comes too seldom: MiB for each version
 
-    def _make_callable(self, feeds, fetches):
-        # `Session.run` parses feeds and fetches at each call, and casts feeds silently where the runtime would refuse.
-        run_options = config_pb2.RunOptions(inter_op_thread_pool=_CALLERS_THREAD)
-        options = config_pb2.CallableOptions(feed=feeds, fetch=fetches, run_options=run_options)
-        return self._session._make_callable_from_options(options)
+    def _prepare(self, feeds, fetches):
+        inputs, outputs = ([self._session.graph.get_tensor_by_name(name) for name in each] for each in (feeds, fetches))
+        keys = [each._as_tf_output() for each in inputs], [each._as_tf_output() for each in outputs]
+        # The graph is optimized before what is fed is looked at: so nothing is computed.
+        wrong = [np.zeros([], np.int8 if each.dtype == tf.bool else np.bool_) for each in inputs]
+        try:
+            self._compute(_CALLERS_THREAD, dict(zip(keys[0], wrong, strict=True)), keys[1])
+        except tf.errors.InvalidArgumentError as error:
+            if "Expects arg" not in error.message:
+                raise
+        return keys
+
+    def _compute(self, threads, feeds, outputs):
+        # `Session.run` parses feeds and fetches at each call, and casts feeds silently where the runtime would refuse;
+        # a callable of its own for each choice of threads would hold the graph and its constants twice.
+        return self._session._call_tf_sessionrun(threads, feeds, outputs, [], None)
 
 
 def _in_short(error):

@@ -123,26 +123,3 @@ def test_a_kernel_that_is_shared_is_there_once(x):
     call = _in_integers(lambda v: [fused_int8.products_of_same(v, [layer]) for _ in range(3)], ranges)
     constants = [op.outputs[0] for op in call.get_concrete_function(x).graph.get_operations() if op.type == "Const"]
     assert [each.shape for each in constants if each.dtype == tf.int8] == [[WIDTH, UNITS]]
-
-
-def test_rows_are_padded_to_few_numbers(x):
-    """Whatever the batch, its products have one of few numbers of rows; nothing of the padding comes back."""
-
-    def both(x):
-        rows = fused_int8.pad(x)
-        return rows, fused_int8.unpad(rows), fused_int8.batch_of(rows)
-
-    call, numbers = _in_integers(both, {}), set()
-    for pieces in (1, 7, 8, 9, 16, 63, 64, 65, 127, 128, 129, 1000, 3000):
-        batch = np.ones((1, pieces, WIDTH), np.float32) * np.arange(1, pieces + 1)[:, np.newaxis]
-        rows, again, shape = call(tf.constant(batch))
-        assert pieces <= rows.shape[1] < max(pieces * 1.13, pieces + 8) and rows.shape[1] % 8 == 0
-        np.testing.assert_array_equal(again, batch)
-        assert not rows[0, pieces:].numpy().any() and list(map(int, shape)) == [1, pieces]
-        numbers.add(rows.shape[1])
-    rows, again, _ = call(tf.constant(x))
-    assert rows.shape == (1, 16, WIDTH)
-    np.testing.assert_array_equal(again, x)
-    many = {call(tf.ones((1, n, WIDTH)))[0].shape[1] for n in range(129, 513)}
-    assert len(many) == 16
-    assert fused_int8.pad(x) is x is fused_int8.unpad(x)  # where nothing is known

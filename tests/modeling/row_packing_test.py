@@ -8,12 +8,12 @@ import tensorflow as tf
 
 from bert_tf.modeling.encoder import Encoder
 from bert_tf.modeling.graph_forms import ROW_PACKING, graph_forms
-from bert_tf.modeling.row_packing import ROW, layout
+from bert_tf.modeling.row_packing import ROW, pack
 from tests.harness import randomize
 from tests.modeling.encoder_test import CONFIG
 
 SPEC = tf.TensorSpec([None, None], tf.int32)
-LAYOUT = tf.function(layout, input_signature=[SPEC], autograph=False)
+PACK = tf.function(pack, input_signature=[{"input_ids": SPEC, "input_mask": SPEC}], autograph=False)
 
 
 def _mask(lengths, width=None):
@@ -21,10 +21,10 @@ def _mask(lengths, width=None):
 
 
 def _rows(mask):
-    """Returns the layout of a batch, its pieces as numbers, and the rows of both numbers and mask."""
+    """Returns where the pieces of a batch are in rows, these pieces as numbers, and the rows of numbers and mask."""
     ids = np.arange(1, mask.size + 1, dtype=np.int32).reshape(mask.shape)
-    there = LAYOUT(mask)
-    return there, ids, {name: each.numpy() for name, each in there.rows({"input_ids": ids, "mask": mask}).items()}
+    rows = PACK({"input_ids": ids, "input_mask": mask})
+    return rows.places.numpy(), ids, {name: each.numpy() for name, each in rows.features.items()}
 
 
 RANDOM = np.random.default_rng(0)
@@ -42,14 +42,14 @@ BATCHES = {
 @pytest.mark.parametrize("name", BATCHES)
 def test_every_piece_has_one_place_beside_those_of_its_text(name):
     mask = _mask(BATCHES[name])
-    there, ids, rows = _rows(mask)
-    assert sorted(rows["input_ids"][rows["mask"] > 0]) == sorted(ids[mask > 0])
-    np.testing.assert_array_equal(rows["input_ids"].ravel()[there.places.numpy()][mask > 0], ids[mask > 0])
+    places, ids, rows = _rows(mask)
+    assert sorted(rows["input_ids"][rows["input_mask"] > 0]) == sorted(ids[mask > 0])
+    np.testing.assert_array_equal(rows["input_ids"].ravel()[places][mask > 0], ids[mask > 0])
     text, position = (ids - 1) // mask.shape[1] + 1, (ids - 1) % mask.shape[1]
     for names, numbers in (("sentence_ids", text), ("position_ids", position)):
-        np.testing.assert_array_equal(rows[names].ravel()[there.places.numpy()][mask > 0], numbers[mask > 0])
+        np.testing.assert_array_equal(rows[names].ravel()[places][mask > 0], numbers[mask > 0])
     assert rows["input_ids"].shape[1] <= max(ROW, *BATCHES[name])
-    assert not rows["mask"][rows["sentence_ids"] == 0].any()
+    assert not rows["input_mask"][rows["sentence_ids"] == 0].any()
     for row in rows["sentence_ids"]:  # a text is in one piece
         changes = row[:-1][row[:-1] != row[1:]].tolist() + [row[-1]]
         assert len(set(changes)) == len(changes)
@@ -57,27 +57,30 @@ def test_every_piece_has_one_place_beside_those_of_its_text(name):
 
 def test_rows_are_full():
     rows = _rows(_mask(BATCHES["short"]))[2]
-    assert rows["mask"].mean() > 0.85
+    assert rows["input_mask"].mean() > 0.85
     rows = _rows(_mask(BATCHES["many"]))[2]
-    assert rows["mask"].mean() > 0.6 > _mask(BATCHES["many"]).mean()
+    assert rows["input_mask"].mean() > 0.6 > _mask(BATCHES["many"]).mean()
 
 
 @pytest.mark.parametrize("lengths", [[5], [7, 7, 7], [10, 8, 9], [1]])
 def test_a_batch_with_little_padding_stays_as_it_is(lengths):
-    there, ids, rows = _rows(_mask(lengths))
+    places, ids, rows = _rows(_mask(lengths))
     np.testing.assert_array_equal(rows["input_ids"], ids)
-    np.testing.assert_array_equal(there.places, ids - 1)
+    np.testing.assert_array_equal(places, ids - 1)
+    np.testing.assert_array_equal(rows["position_ids"], (ids - 1) % ids.shape[1])
+    np.testing.assert_array_equal(rows["sentence_ids"], np.ones([len(lengths), 1]))  # a row is one text
 
 
 def test_a_batch_without_rows_has_none():
-    assert LAYOUT(np.zeros([0, 4], np.int32)).sources.shape == (0, 4)
+    places, _, rows = _rows(np.zeros([0, 4], np.int32))
+    assert places.shape == rows["input_ids"].shape == (0, 4)
 
 
 def test_padding_is_given_what_its_own_text_has():
     """And not what lies beside it: answers to one text must not hold a trace of another."""
     mask = _mask([9, 3, 2], 20)
-    there, ids, rows = _rows(mask)
-    back = rows["input_ids"].ravel()[there.places.numpy()]
+    places, ids, rows = _rows(mask)
+    back = rows["input_ids"].ravel()[places]
     np.testing.assert_array_equal(back, np.where(mask > 0, ids, ids[:, :1]))
 
 
@@ -85,7 +88,7 @@ def test_padding_before_a_text_stays_there():
     mask = _mask([10, 3, 3])
     mask[1] = mask[1, ::-1]
     rows = _rows(mask)[2]
-    assert rows["sentence_ids"].size > mask.sum() and rows["mask"].sum() == mask.sum()
+    assert rows["sentence_ids"].size > mask.sum() and rows["input_mask"].sum() == mask.sum()
 
 
 @pytest.mark.parametrize(
