@@ -132,8 +132,10 @@ def _softmax(logits):
 
 def main():
     kind, model, threads = sys.argv[1:]
-    of_operation = "1" if kind == "bert_tf_batched" else threads
-    os.environ.update(OMP_NUM_THREADS=threads, TF_NUM_INTRAOP_THREADS=of_operation)  # before a library is imported
+    # As docs/export.md advises: an export for processors has parts for threads, which need not share an operation.
+    of_operation = "1" if kind == "bert_tf_batched" or "-cpu/" in model else threads
+    variables = {"OMP_NUM_THREADS": threads, "TF_NUM_INTRAOP_THREADS": of_operation, "TF_NUM_INTEROP_THREADS": threads}
+    os.environ.update(variables)  # before a library is imported
     make = globals()[f"{kind}_answer"]
 
     def answer():

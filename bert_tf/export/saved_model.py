@@ -117,7 +117,8 @@ def versions(export_dir: str) -> list[int]:
 def _finish(path):
     """Gives the signatures on tf.Example the method names by which Classify and Regress know them.
 
-    tf.saved_model.save writes the name of Predict into all of them. Functions get numbers that are always the same.
+    tf.saved_model.save writes the name of Predict into all of them. Functions get numbers that are always the same, and
+    branches become a part of the graph when it is loaded.
 
     Returns:
         {name: SignatureDef}.
@@ -129,6 +130,10 @@ def _finish(path):
         for name, method in _METHODS.items():
             if name in graph.signature_def:
                 graph.signature_def[name].method_name = method
+        for function in graph.graph_def.library.function:
+            for node in function.node_def:
+                if node.op == "StatelessIf":  # called as a function it takes as long to start as ten operations
+                    node.attr["_lower_using_switch_merge"].b = True
     renumber_functions(saved)
     with open(path, "wb") as file:
         file.write(saved.SerializeToString(deterministic=True))

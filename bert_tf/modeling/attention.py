@@ -131,12 +131,12 @@ class SelfAttention(keras.layers.Layer):
     def _attend(self, z, layers, bias, training, head_mask):
         """Returns what each token gathers, float [B, S, A D], and the probabilities [B, A, S, S]."""
         D = self._width()
-        A = layers[0].units // D
 
         def heads(values):
-            return tf.transpose(unflatten(values, A, D), [0, 2, 1, 3])  # [B, A, S, D]
+            return tf.transpose(unflatten(values, values.shape[-1] // D, D), [0, 2, 1, 3])  # [B, A, S, D]
 
-        query, key, value = map(heads, _products(z, layers))
+        found = [heads(values) for values in _products(z, layers)]
+        query, key, value = found if len(found) == 3 else tf.split(found[0], 3, axis=1)
         scores = tf.matmul(query, key, transpose_b=True)  # [B, A, S, S]
         probs = tf.nn.softmax(scores * tf.cast(D**-0.5, scores.dtype) + tf.cast(bias, scores.dtype))
         probs = self.attention_dropout(probs, training=training)

@@ -129,7 +129,7 @@ def _product(x8, x_range, integers, bias, fused=(), out_range=None, add=None):
         x8: qint8 from -m to m, or quint8 from the least of its range.
         x_range: its least and its greatest number; a constant, since oneDNN keeps a product for each.
         integers: of `_integers`.
-        bias: variable [out]; None: zeros.
+        bias: [out].
         fused: what else the kernel does, after the bias.
         out_range: of what is rounded again, or None.
         add: float32 [N, out] for "Add".
@@ -137,11 +137,10 @@ def _product(x8, x_range, integers, bias, fused=(), out_range=None, add=None):
     weights, top = integers
     out, last = (tf.quint8, "Requantize") if out_range else (tf.float32, "Dequantize")
     ranges = [*map(np.float32, x_range), -top, top, *map(np.float32, out_range or ())]
-    bias = np.zeros_like(top) if bias is None else values_of(bias)
     is_signed = x8.dtype == tf.qint8
     products, _ = op_def_library.apply_op(
         "_QuantizedMatMul", name="int8_product",  # a name that begins with "_" is refused
-        device_inputs=[x8, weights, tf.constant(bias), *([] if add is None else [add])],
+        device_inputs=[x8, weights, tf.constant(values_of(bias)), *([] if add is None else [add])],
         host_inputs=[tf.constant(each) for each in ranges],
         Tdevice_outputs=[out], Thost_outputs=[tf.float32] * (2 if out_range else 0),
         T1=x8.dtype, T2=tf.qint8, Tbias=tf.float32, U=tf.float32, Tout=out, fused_ops=["BiasAdd", *fused, last],

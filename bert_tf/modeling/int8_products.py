@@ -20,7 +20,7 @@ def linear(rows, kernel, bias):
 
     Args:
         rows: float [N, in].
-        kernel, bias: variables [in, out] and [out]; without a bias None.
+        kernel, bias: [in, out] and [out].
 
     Returns:
         [N, out] in the type of `rows`.
@@ -36,8 +36,7 @@ def linear(rows, kernel, bias):
         min_freezed_output=-1.0, max_freezed_output=1.0,
         Toutput=tf.float32, input_quant_mode="SCALED",
     )  # fmt: skip
-    y = product * scale * top
-    return tf.cast(y if bias is None else y + tf.cast(bias, tf.float32), rows.dtype)
+    return tf.cast(product * scale * top + tf.cast(bias, tf.float32), rows.dtype)
 
 
 def _of_kernel(kernel):

@@ -87,7 +87,7 @@ def linear(layer, x, training=None):
     """Returns what a layer gives, float [..., units].
 
     Args:
-        layer: a `Linear`, or what has its attributes; its `bias` may be None.
+        layer: a `Linear`, or what has its attributes.
         x: float [..., in].
     """
     rows = as_rows(x)
@@ -98,7 +98,7 @@ def linear(layer, x, training=None):
         y = int8_products.linear(rows, layer.kernel, layer.bias)
     else:
         y = tf.matmul(rows, layer.kernel)
-        y = y if layer.bias is None else tf.nn.bias_add(y, tf.cast(layer.bias, y.dtype))
+        y = tf.nn.bias_add(y, tf.cast(layer.bias, y.dtype))
     if layer.lora:
         y += tf.matmul(tf.matmul(rows, layer.lora_a), layer.lora_b) * tf.cast(layer.lora.scale, y.dtype)
     y = activation(layer.activation, training)(y)

@@ -19,27 +19,29 @@ PARTS = 2
 
 
 class Part:
-    """A part of a `Linear` that is not trained, with weights of its own: some of its units, or of its inputs.
+    """A part of a `Linear` that is not trained, with weights of its own; or of several that read the same, in one.
 
     Args:
-        layer: a `Linear`, built, without an adapter.
-        inputs, units: which of them.
-        has_bias: False: what it gives is added to that of a part that has the bias.
+        layers: each a `Linear`, built, without an adapter; all have the same activation. Outputs lie side by side.
+        inputs, units: which of each.
+        share: of the bias. A half in each of two: without any, TensorFlow's product would pack a constant kernel at
+            each run.
 
-    Attributes: as of a `Linear`; `bias` float32 [units], which becomes a constant of a graph, or None.
+    Attributes: as of a `Linear`; `bias` float32 [units], which becomes a constant of a graph.
     """
 
     lora = None
 
-    def __init__(self, layer: Linear, inputs=slice(None), units=slice(None), has_bias=True):
-        kernel = values_of(layer.kernel)[inputs, units]
-        self.kernel = _weight(kernel, layer.kernel, f"{inputs.start or 0}.{units.start or 0}")
-        self.bias = values_of(layer.bias)[units] if has_bias else None
+    def __init__(self, layers: Sequence[Linear], inputs=slice(None), units=slice(None), share=1.0):
+        first = layers[0]
+        kernel = np.concatenate([values_of(layer.kernel)[inputs, units] for layer in layers], 1)
+        self.kernel = _weight(kernel, first.kernel, f"{inputs.start or 0}.{units.start or 0}")
+        self.bias = np.concatenate([values_of(layer.bias)[units] for layer in layers]) * np.float32(share)
         self.units = kernel.shape[1]
-        self.activation = layer.activation
+        self.activation = first.activation
         ranges = (notes(FUSED_INT8) or {}).get(RANGES, {})
-        if layer.kernel.path in ranges:
-            ranges[self.kernel.path] = ranges[layer.kernel.path][inputs]
+        if all(layer.kernel.path in ranges for layer in layers):
+            ranges[self.kernel.path] = ranges[first.kernel.path][inputs]
 
     def __call__(self, x: tf.Tensor, training=None) -> tf.Tensor:
         """Returns float [..., units] for float [..., in]."""
@@ -48,7 +50,9 @@ class Part:
 
 
 def split(layers: Sequence[Linear], last: Linear, width: int = 1) -> list[tuple[Sequence, Linear]]:
-    """Returns [(layers, last)], or where parts are wanted [(their parts, part of last), ...], whose outputs are added.
+    """Returns [(layers, last)], or where parts are wanted [([part of all layers], part of last), ...].
+
+    What the `last` of each gives is added.
 
     Args:
         layers: that read the same, of equal units.
@@ -65,8 +69,8 @@ def split(layers: Sequence[Linear], last: Linear, width: int = 1) -> list[tuple[
 
 
 def _part(layers, last, units):
-    some, is_first = slice(units[0], units[-1] + 1), units[0] == 0
-    return [Part(layer, units=some) for layer in layers], Part(last, inputs=some, has_bias=is_first)
+    some = slice(units[0], units[-1] + 1)
+    return [Part(layers, units=some)], Part([last], inputs=some, share=1 / PARTS)
 
 
 class _Numbers(np.ndarray):
