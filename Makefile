@@ -16,7 +16,7 @@ ARGS ?=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test test-slow test-serving bazel-test lint bench bench-inference notebooks docs lock clean
+.PHONY: help setup demo test test-slow test-serving bazel-test lint bench notebooks docs lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1|/p' $(MAKEFILE_LIST) | awk -F '|' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -105,11 +105,8 @@ endef
 lint: $(STAMP) ## look for mistakes and for departures from the style
 	$(PY) -m ruff check .
 
-bench: $(STAMP) ## measure training examples a second
-	$(PY) benchmarks/training_speed.py $(ARGS)
-
-bench-inference: $(STAMP) ## measure a request, beside the peers that ARGS="--peer_python=..." has
-	$(PY) benchmarks/inference_speed.py --output_dir=build/bench $(ARGS)
+bench: $(STAMP) ## measure training and answering beside the peers that ARGS="--peer_python=..." has
+	$(PY) benchmarks/bench.py $(ARGS)
 
 notebooks: $(STAMP) ## write the notebooks of docs/tutorials from its pages
 	$(PY) -m tests.tutorials.pages

@@ -1,6 +1,7 @@
 """Milliseconds that a request takes, ours beside torch, ONNX Runtime, OpenVINO and KerasHub, whichever are installed.
 
     python benchmarks/inference_speed.py --output_dir=out [--checkpoint=minilm] [--peer_python=PYTHON] [--rounds=5]
+    make bench ARGS=--parts=inference
 
 Without --checkpoint it is a BERT-base with random weights and biases. PYTHON has torch, transformers, onnx and
 onnxruntime, and perhaps openvino, which may have a Python of its own (--openvino_python); without it, ours stand beside
@@ -10,8 +11,9 @@ texts of 4 to 30 pieces in one request of ours, while the peers are given them s
 
 Prints a table of medians, how many times as fast ours are as the fastest peer of the same dtype, and what share of the
 speed of the machine's own product of matrices each has. With --threads=1,2 each runs with one thread and with two, and
-the better of both counts, in each column. results.json in --output_dir holds every time, the instruction sets and the
-load. Exports and models are made once. Peers are of the dtypes in --forms: all at once of a BERT-base take over 24 GB.
+the better of both counts, in each column. --results, by default results.json in --output_dir, holds every time, the
+instruction sets and the load. Exports and models are made once. Peers are of the dtypes in --forms: all at once of a
+BERT-base take over 24 GB.
 """
 
 import argparse
@@ -23,12 +25,14 @@ import sys
 import inference_table
 import numpy as np
 import scripts
-from peers import ROOT, Peer, take_turns, write_batches
+from peers import ROOT, Peer, gpus, take_turns, write_batches
 
 sys.path.insert(0, str(ROOT))
 
 FORMS = ("float32-portable", "float32-cpu", "bfloat16-portable", "bfloat16-cpu", "int8-portable", "int8-cpu")
 CASES = {"1 x 24": (1, 24, 20), "1 x 128": (1, 128, 8), "8 x 128": (8, 128, 2), "32 x 128": (32, 128, 1)}
+if gpus():
+    CASES["128 x 128"] = (128, 128, 2)
 SHORT, BATCH = "64 short", 16
 _TO_ONNX = """
 import sys, torch
@@ -65,8 +69,9 @@ def main():
             peer.end()
     per_turn = {key: np.reshape(each, [options.rounds, -1]) for key, each in seconds.items()}
     times = {key: each.sum(1) if key[1] == SHORT else np.median(each, 1) for key, each in per_turn.items()}
-    inference_table.write(folder / "results.json", times, size)
-    inference_table.show(folder / "results.json")
+    results = options.results or folder / "results.json"
+    inference_table.write(results, times, size)
+    inference_table.show(results)
 
 
 def _options():
@@ -74,6 +79,8 @@ def _options():
     parser.add_argument("--output_dir", required=True)
     parser.add_argument("--checkpoint", help="a Hugging Face directory of BERT's family")
     parser.add_argument("--peer_python", help="an interpreter with torch, transformers, onnx and onnxruntime")
+    parser.add_argument("--peers", default="torch,onnxruntime,openvino,keras_hub", help="those that are wanted")
+    parser.add_argument("--results", help="a file of JSON")
     parser.add_argument("--openvino_python", help="one with openvino; default: --peer_python, if it has it")
     parser.add_argument("--forms", default=",".join(FORMS), help="of our exports")
     parser.add_argument("--rounds", type=int, default=5)
@@ -139,23 +146,35 @@ def _entrants(options, folder, source):
         for how in ("", "_batched"):
             kind = f"bert_tf{how}"
             ours[f"{kind} {dtype} {use}"] = (sys.executable, kind, str(folder / form / "1"))
-    theirs = {"keras_hub float32": (sys.executable, "keras_hub", str(source))}
-    python = options.peer_python
-    if python:
-        for dtype in ("float32", "bfloat16"):
-            theirs[f"torch {dtype}"] = (python, "torch", f"{source}:{dtype}")
-        whole, small = (str(folder / f"{name}.onnx") for name in ("float32", "int8"))
-        if not os.path.exists(small):
-            subprocess.run([python, "-c", _TO_ONNX, str(source), whole, small], check=True)
-        theirs["onnxruntime float32"] = (python, "onnxruntime", whole)
-        theirs["onnxruntime int8"] = (python, "onnxruntime", small)
-    openvino = options.openvino_python or python
-    if python and _has(openvino, "openvino"):
-        theirs["openvino float32"] = (openvino, "openvino", f"{whole}:f32")
-        theirs["openvino bfloat16"] = (openvino, "openvino", f"{whole}:bf16")
+    theirs = _others(options, folder, source)
     best = {f"product {dtype}": (sys.executable, "product", dtype) for dtype in ("float32", "bfloat16")}
     dtypes = {form.partition("-")[0] for form in options.forms.split(",")}
     return ours | {name: each for name, each in (theirs | best).items() if name.split()[1] in dtypes}
+
+
+def _others(options, folder, source):
+    """Returns the same for the peers that are wanted and there."""
+    wanted, python = options.peers.split(","), options.peer_python
+    theirs = {}
+    if "keras_hub" in wanted:
+        theirs["keras_hub float32"] = (sys.executable, "keras_hub", str(source))
+    if not python:
+        return theirs
+    if "torch" in wanted:
+        for dtype in ("float32", "bfloat16"):
+            theirs[f"torch {dtype}"] = (python, "torch", f"{source}:{dtype}")
+    whole, small = (str(folder / f"{name}.onnx") for name in ("float32", "int8"))
+    if gpus() or "onnxruntime" not in wanted:
+        return theirs
+    if not os.path.exists(small):
+        subprocess.run([python, "-c", _TO_ONNX, str(source), whole, small], check=True)
+    theirs["onnxruntime float32"] = (python, "onnxruntime", whole)
+    theirs["onnxruntime int8"] = (python, "onnxruntime", small)
+    openvino = options.openvino_python or python
+    if "openvino" in wanted and _has(openvino, "openvino"):
+        theirs["openvino float32"] = (openvino, "openvino", f"{whole}:f32")
+        theirs["openvino bfloat16"] = (openvino, "openvino", f"{whole}:bf16")
+    return theirs
 
 
 def _calibration(folder, form):

@@ -10,6 +10,7 @@ import statistics
 import sys
 
 from inference_workers import SIDE
+from peers import gpus
 
 _PRODUCT = "product"
 
@@ -29,6 +30,7 @@ def write(path, times, operations):
     for ((name, threads), case), each in times.items():
         found.setdefault(name, {}).setdefault(case, {})[threads] = [1e3 * float(seconds) for seconds in each]
     machine = {"processor": processor.name(), "instruction_sets": sorted(processor.instruction_sets())}
+    machine["gpus"] = gpus()
     facts = machine | {"load": os.getloadavg(), "operations": operations, "milliseconds": found}
     pathlib.Path(path).write_text(json.dumps(facts, indent=1), encoding="utf-8")
 
@@ -59,6 +61,25 @@ def show(path):
 
     ours = [name for name in medians if _is_ours(name) and _peers(medians, name)]
     _table("times as fast as the fastest peer of its dtype", medians, ours, ratio)
+
+
+def ratios(facts):
+    """Returns {case: (ratio of medians, lowest, highest of single turns)}, ours to the fastest peer of one dtype."""
+    found = {}
+    for name, cases in facts["milliseconds"].items():
+        if _PRODUCT in name:
+            continue
+        for case, times in cases.items():
+            each = times[_best(times)[1]]
+            whose = found.setdefault(case, {}).setdefault(_is_ours(name), [])
+            whose.append((statistics.median(each), each))
+    result = {}
+    for case, whose in found.items():
+        if len(whose) == 2:
+            (ours, our_turns), (theirs, their_turns) = (min(whose[mine]) for mine in (True, False))
+            turns = [there / here for here, there in zip(our_turns, their_turns, strict=True)]
+            result[case] = (theirs / ours, min(turns), max(turns))
+    return result
 
 
 def _best(times):

@@ -58,13 +58,14 @@ def torch_answer(model, threads):
 
     torch.set_num_threads(threads)
     path, _, dtype = model.partition(":")
-    model = BertForSequenceClassification.from_pretrained(path, dtype=getattr(torch, dtype)).eval()
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    model = BertForSequenceClassification.from_pretrained(path, dtype=getattr(torch, dtype)).eval().to(device)
 
     def answer(batch):
-        ids, mask, segments = (torch.from_numpy(batch[name].astype("int64")) for name in NAMES)
+        ids, mask, segments = (torch.from_numpy(batch[name].astype("int64")).to(device) for name in NAMES)
         with torch.inference_mode():
             logits = model(input_ids=ids, attention_mask=mask, token_type_ids=segments).logits
-        return torch.softmax(logits.float(), -1).numpy()
+        return torch.softmax(logits.float(), -1).cpu().numpy()
 
     return answer
 

@@ -1,8 +1,10 @@
 """Rival implementations measured fairly: each in a process of its own, taking turns on the very same batches."""
 
+import functools
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import time
@@ -42,6 +44,15 @@ class Peer:
 
     def end(self):
         self.process.kill()
+
+
+@functools.cache
+def gpus():
+    """Returns the names of the GPUs that the driver knows."""
+    if not shutil.which("nvidia-smi"):
+        return []
+    return subprocess.run(["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"], capture_output=True, text=True,
+                          check=False).stdout.split("\n")[:-1]  # fmt: skip
 
 
 def write_batches(path, batches):

@@ -1,6 +1,7 @@
 """Training examples a second, beside torch Transformers and KerasHub, on the same real sentences.
 
     python benchmarks/training_speed.py [--precision=mixed_bfloat16] [--rounds=5] [--peers=torch,keras_hub]
+    make bench ARGS=--parts=training
 
 Machines are noisy: the peers take turns, a few steps each, and what counts is the ratio of medians.
 
@@ -8,16 +9,19 @@ Machines are noisy: the peers take turns, a few steps each, and what counts is t
 - as shipped: ours batches by length; a peer gets the same sentences in random order, padded to --max_seq_length.
 - random: batches as they are drawn, padded to their longest; ours only.
 
-`bert_tf_packed` is ours with --pack_examples.
+`bert_tf_packed` is ours with --pack_examples. On a GPU ours is compiled by XLA, and torch runs there too.
 """
 
+import json
 import os
+import pathlib
 import statistics
 import sys
 import tempfile
 
+import numpy as np
 from absl import app, flags
-from peers import ROOT, Peer, take_turns, write_batches
+from peers import ROOT, Peer, gpus, take_turns, write_batches
 
 sys.path.insert(0, str(ROOT))
 FLAGS = flags.FLAGS
@@ -32,6 +36,8 @@ flags.DEFINE_integer("batch_size", 32, "Examples a step.")
 flags.DEFINE_integer("rounds", 5, "Turns that each peer has.")
 flags.DEFINE_integer("steps", 6, "Steps in a turn.")
 flags.DEFINE_list("peers", ["torch", "keras_hub"], "Whom to measure beside us.")
+flags.DEFINE_string("torch_python", None, "An interpreter with torch and transformers; default: that of the tests.")
+flags.DEFINE_string("results", None, "A file of JSON for every time, the ratios and what machine it was.")
 
 
 def write_turns(folder):
@@ -80,23 +86,39 @@ def report(seconds, memory):
     print("  at most", ", ".join(f"{name} {size / 2**30:.2f} GiB" for name, size in memory.items()))
 
 
-def find_checkpoint():
-    """Returns --checkpoint, or MiniLM from where the demo or a test run has put it."""
-    named = os.environ.get("BERT_TF_MINILM", "")
+def write(path, seconds, memory):
+    """Writes every time, the most memory, and the ratios to the fastest peer: of all turns, the lowest, the highest."""
+    from bert_tf import processor
+
+    turns = {key: np.reshape(each, [FLAGS.rounds, -1]).mean(1) for key, each in seconds.items()}
+    fastest = min((turns[name, "padded"] for name in FLAGS.peers), key=np.median)
+    ratios = {}
+    for title, mode in (("training, padded", "padded"), ("training, as shipped", "ours")):
+        ours = turns["bert_tf", mode]
+        three = np.median(fastest) / np.median(ours), min(fastest / ours), max(fastest / ours)
+        ratios[title] = list(map(float, three))
+    machine = {"processor": processor.name(), "instruction_sets": sorted(processor.instruction_sets()), "gpus": gpus()}
+    times = {" ".join(key): list(map(float, each)) for key, each in seconds.items()}
+    facts = machine | {"load": os.getloadavg(), "memory": memory, "ratios": ratios, "seconds": times}
+    pathlib.Path(path).write_text(json.dumps(facts, indent=1), encoding="utf-8")
+
+
+def minilm():
+    """Returns MiniLM from where the demo or a test run has put it."""
     cache = os.path.expanduser("~/.cache/bert_tf_data/minilm")
-    for path in (FLAGS.checkpoint, named, str(ROOT / "demo/weights/minilm"), cache):
-        if path and os.path.isdir(path):
+    for path in (os.environ.get("BERT_TF_MINILM", ""), str(ROOT / "demo/weights/minilm"), cache):
+        if os.path.isdir(path):
             return path
-    raise app.UsageError("There must be a checkpoint. Found none; run `make demo` first, or give --checkpoint.")
+    raise SystemExit("There must be a checkpoint. Found none; run `make demo` first, or give --checkpoint.")
 
 
 def main(_):
-    FLAGS.checkpoint = find_checkpoint()
+    FLAGS.checkpoint = FLAGS.checkpoint or minilm()
     pythons = {name: sys.executable for name in ("bert_tf", "bert_tf_packed", "keras_hub")}
     if "torch" in FLAGS.peers:
         from tests.other_envs import torch_python
 
-        pythons["torch"] = torch_python()
+        pythons["torch"] = FLAGS.torch_python or torch_python()
     with tempfile.TemporaryDirectory() as folder:
         files = write_turns(folder)
         script, arguments = "training_workers.py", (FLAGS.checkpoint, FLAGS.precision)
@@ -106,10 +128,13 @@ def main(_):
         modes += [(name, "padded") for name in FLAGS.peers]
         try:
             seconds = take_turns(peers, {key: files[key[1]] for key in modes}, FLAGS.rounds)
-            report(seconds, {name: peer.most_memory() for name, peer in peers.items()})
+            memory = {name: peer.most_memory() for name, peer in peers.items()}
         finally:
             for peer in peers.values():
                 peer.end()
+    report(seconds, memory)
+    if FLAGS.results:
+        write(FLAGS.results, seconds, memory)
 
 
 if __name__ == "__main__":

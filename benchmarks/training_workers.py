@@ -11,7 +11,7 @@ import sys
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
-from peers import keras_hub_backbone, serve
+from peers import gpus, keras_hub_backbone, serve
 
 PEAK, WARM_UP, STEPS = 5e-5, 10, 10_000  # of the schedule; it costs every peer the same
 
@@ -34,6 +34,7 @@ def bert_tf_step(checkpoint, precision, **options):
     convert.load(checkpoint, model.variables, (*heads.fresh(task), *heads.unused(task)))
     optimizer = AdamW(WarmupLinearDecay(PEAK, STEPS, WARM_UP))
     optimizer.build(model.trainable_variables)
+    options.setdefault("use_xla", bool(gpus()) and not options)  # as --use_xla=auto has it; packed rows know no XLA
     step = TrainStep(task, model, optimizer, StepConfig(**options))
 
     def run(batch):
@@ -47,13 +48,14 @@ def torch_step(checkpoint, precision):
     import torch
     from transformers import BertForSequenceClassification
 
-    model = BertForSequenceClassification.from_pretrained(checkpoint, num_labels=2).train()
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    model = BertForSequenceClassification.from_pretrained(checkpoint, num_labels=2).train().to(device)
     optimizer = torch.optim.AdamW(model.parameters(), lr=PEAK, weight_decay=0.01)
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: min((step + 1) / WARM_UP, 1 - step / STEPS))
 
     def run(batch):
-        b = {k: torch.from_numpy(v.astype("int64")) for k, v in batch.items()}
-        with torch.autocast("cpu", torch.bfloat16, enabled=precision == "mixed_bfloat16"):
+        b = {k: torch.from_numpy(v.astype("int64")).to(device) for k, v in batch.items()}
+        with torch.autocast(device, torch.bfloat16, enabled=precision == "mixed_bfloat16"):
             loss = model(
                 input_ids=b["input_ids"],
                 attention_mask=b["input_mask"],

@@ -1,0 +1,129 @@
+"""Ours beside whatever peers are installed, training and answering: one table, and a file with every time.
+
+    make bench                                            MiniLM, as `make demo` fetches it
+    make bench ARGS="--checkpoint=bert-base --parts=inference --dtypes=float32"
+    python benchmarks/bench.py --output_dir=out [--peer_python=PYTHON] [--rounds=5] [--dry_run]
+
+PYTHON, by default that of BERT_TF_TORCH_PYTHON, or else this one, has what ours stands beside: torch with transformers,
+onnx with onnxruntime, openvino; KerasHub is always there. Everything is a process of its own, all take turns, and none
+spins while it waits. A ratio is that of medians, ours to the fastest peer of the same numbers, each with the better of
+one thread and all; in brackets is how far it went in single turns. Models are made once, in a folder of --output_dir
+that is named after the checkpoint: delete it for new ones.
+
+On a GPU, training is compiled by XLA and batches are larger; on a machine without one the last line says so.
+"""
+
+import argparse
+import importlib.util
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+
+import inference_table
+from peers import ROOT, gpus
+
+sys.path.insert(0, str(ROOT))
+PARTS = ("training", "inference")
+MODULES = {"torch": "transformers", "onnxruntime": "onnx", "openvino": "openvino"}
+
+
+def main():
+    options = _options()
+    folder = options.folder
+    print(f"Beside: {', '.join(_peers(options.peer_python))}, keras_hub. Devices: {', '.join(gpus()) or 'processor'}.")
+    runs = {(part, dtype): _command(options, part, dtype) for dtype in options.dtypes for part in options.parts}
+    rows = {}
+    for (part, dtype), command in runs.items():
+        if not command:
+            continue
+        print(f"{part}, {dtype}: {' '.join(command)}", flush=True)
+        if not options.dry_run:
+            subprocess.run([sys.executable, str(ROOT / "benchmarks" / command[0]), *command[1:]], check=True)
+            rows.setdefault(dtype, {}).update(_ratios(part, folder / f"{part}-{dtype}.json"))
+    if not options.dry_run:
+        _write(folder / "bench.json", rows)
+    if not gpus():
+        print("There is no GPU here. On one: float32 and bfloat16, training compiled by XLA, rows of 1 to 128 x 128.")
+
+
+def _options():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--output_dir", default=str(ROOT / "build" / "bench"))
+    parser.add_argument("--checkpoint", help="a Hugging Face directory, or bert-base: random weights, answering only")
+    parser.add_argument("--peer_python", default=os.environ.get("BERT_TF_TORCH_PYTHON", sys.executable))
+    parser.add_argument("--parts", type=lambda text: text.split(","), default=PARTS)
+    parser.add_argument("--dtypes", type=lambda text: text.split(","), help="default: those that the machine gains by")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--dry_run", action="store_true", help="only say what would be run")
+    options = parser.parse_args()
+    options.dtypes = options.dtypes or _dtypes()
+    name = pathlib.Path(options.checkpoint or "minilm").name
+    options.folder = pathlib.Path(options.output_dir).resolve() / name
+    options.folder.mkdir(parents=True, exist_ok=True)
+    return options
+
+
+def _dtypes():
+    from bert_tf import processor
+
+    if gpus():
+        return ["float32", "bfloat16"]
+    return ["float32", *["bfloat16"] * processor.computes_bfloat16(), *["int8"] * processor.has_onednn()]
+
+
+def _peers(python):
+    """Returns which peers an interpreter has."""
+    code = "import importlib.util as u, json, sys; print(json.dumps([n for n in sys.argv[1:] if u.find_spec(n)]))"
+    if python == sys.executable:
+        there = [name for name in {*MODULES, *MODULES.values()} if importlib.util.find_spec(name)]
+    else:
+        there = json.loads(subprocess.check_output([python, "-c", code, *MODULES, *MODULES.values()]))
+    return [name for name, other in MODULES.items() if name in there and other in there]
+
+
+def _command(options, part, dtype):
+    """Returns the script and its flags, or None where there is nothing to measure."""
+    results = f"--results={options.folder / f'{part}-{dtype}.json'}"
+    rounds, peers, base = f"--rounds={options.rounds}", _peers(options.peer_python), options.checkpoint == "bert-base"
+    checkpoint = [f"--checkpoint={options.checkpoint}"] if options.checkpoint and not base else []
+    if part == "training":
+        precision = {"float32": "float32", "bfloat16": "mixed_bfloat16"}.get(dtype)
+        others = ",".join(["keras_hub", *[name for name in peers if name == "torch"]])
+        flags = [f"--precision={precision}", f"--peers={others}", f"--torch_python={options.peer_python}", rounds]
+        return ["training_speed.py", *checkpoint, *flags, results] if precision and not base else None
+    form = f"{dtype}-{'portable' if gpus() else 'cpu'}"
+    threads = sorted({1, len(os.sched_getaffinity(0))})
+    flags = [f"--output_dir={options.folder}", f"--forms={form}", f"--peers={','.join(['keras_hub', *peers])}",
+             f"--peer_python={options.peer_python}", f"--threads={','.join(map(str, threads))}", rounds]  # fmt: skip
+    if not checkpoint and not base:
+        from training_speed import minilm
+
+        checkpoint = [f"--checkpoint={minilm()}"]
+    return ["inference_speed.py", *checkpoint, *flags, results]
+
+
+def _ratios(part, path):
+    """Returns {column: (ratio, lowest, highest)} of a file of results."""
+    facts = json.loads(path.read_text(encoding="utf-8"))
+    if part == "training":
+        return {name: tuple(ratio) for name, ratio in facts["ratios"].items()}
+    return inference_table.ratios(facts)
+
+
+def _write(path, rows):
+    columns = list(dict.fromkeys(column for row in rows.values() for column in row))
+    print(f"\n| ours to the fastest other | {' | '.join(columns)} |\n|---{'|---' * len(columns)}|")
+    for dtype, row in rows.items():
+        cells = (f"{row[c][0]:.2f} ({row[c][1]:.2f} to {row[c][2]:.2f})" if c in row else "" for c in columns)
+        print(f"| {dtype} | {' | '.join(cells)} |")
+    path.write_text(json.dumps(rows, indent=1), encoding="utf-8")
+    all_ = [ratio for row in rows.values() for ratio, *_ in row.values()]
+    print(f"\nFirst in {sum(each >= 1 for each in all_)} of {len(all_)}; the median is {statistics.median(all_):.2f}.")
+    print(f"Every time, with instruction sets and load: {path.parent}")
+
+
+if __name__ == "__main__":
+    main()
