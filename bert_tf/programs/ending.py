@@ -50,7 +50,7 @@ def tell_next_of_task(settings: Settings, step: int):
     for_servers = settings.get("export_for") != "litert"
     exports = for_servers and settings.export_dir or os.path.join(settings.output_dir, "export")
     if settings.do_export and for_servers:
-        tell_end(settings, step, "To serve it", "serve", **_served(exports, settings.output_dir))
+        tell_end(settings, step, "To serve it", "serve", **_served(exports, settings.output_dir, settings))
     else:
         tell_end(settings, step, "To export it for a server", "export", model=settings.output_dir, export_dir=exports)
 
@@ -58,14 +58,15 @@ def tell_next_of_task(settings: Settings, step: int):
 def tell_next_of_export(settings: Settings):
     """Logs the command that serves the newest version in `export_dir`; not where that is a step of a longer run."""
     if not is_child() and settings.get("export_for") != "litert":
-        _tell_command("To serve it", "serve", _served(settings.export_dir, settings.model))
+        _tell_command("To serve it", "serve", _served(settings.export_dir, settings.model, settings))
 
 
-def _served(exports, model):
+def _served(exports, model, settings):
     """Returns the flags of `serve` for what lies in a folder, which may be the one called export in the model's own."""
     exports, model = os.path.abspath(exports), os.path.abspath(model)
     name = os.path.basename(model if exports == os.path.join(model, "export") else exports)
-    return {"model_base_path": exports, "model_name": name}
+    threads = {"tensorflow_intra_op_parallelism": 1} if settings.get("export_for") == "cpu" else {}
+    return {"model_base_path": exports, "model_name": name} | threads
 
 
 def tell_next_of_pretraining(settings: Settings, step: int):

@@ -21,8 +21,9 @@ FLAGS = SERVE + LIMITS + MODELS + BATCHING
 
 def main(settings):
     """Serves until SIGTERM or Ctrl-C, and finishes the requests in progress."""
-    if settings.tensorflow_intra_op_parallelism:  # of all sessions of a process; read when the first is made
-        os.environ["TF_NUM_INTRAOP_THREADS"] = str(settings.tensorflow_intra_op_parallelism)
+    for kind in ("intra", "inter"):  # of all sessions of a process; read when the first is made
+        if threads := getattr(settings, f"tensorflow_{kind}_op_parallelism"):
+            os.environ[f"TF_NUM_{kind.upper()}OP_THREADS"] = str(threads)
     from bert_tf.serving.server import serve
 
     standard_logging.getLogger("tensorflow").setLevel(standard_logging.ERROR)  # else a few lines for each version

@@ -1,16 +1,23 @@
 """Exports for processors: the same answers, no variables where constants are faster, and integers where asked for."""
 
+import collections
 import pathlib
+import platform
 
+import numpy as np
 import pytest
 import tensorflow as tf
+from tensorflow.core.protobuf import config_pb2
 
+from bert_tf.checkpoints import tf1
 from bert_tf.export import processors
 from bert_tf.export.form import Form
 from bert_tf.export.trained import export_trained
+from bert_tf.processor import has_onednn
 from bert_tf.serving import golden, verification
 from bert_tf.serving.exports import open_export
 from tests.export.models import TASKS, write_trained
+from tests.harness import randomize
 
 TOLERANCES = {"float32": 1e-5, "bfloat16": 2e-2, "int8": 5e-2}
 SLOW = [(name, dtype) for name in TASKS for dtype in TOLERANCES if (name, dtype) != ("classification", "bfloat16")]
@@ -34,6 +41,33 @@ def test_it_answers_as_the_portable_export(tmp_path, name, dtype):
     assert verification.default_tolerance(cpu) == verification.default_tolerance(portable)
     assert _size(cpu) < 1.2 * _size(portable) + 200_000  # the weights are there once, though all signatures need them
     assert "| exported for | cpu |" in pathlib.Path(cpu, "assets.extra", "MODEL_CARD.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("dtype", ["float32", pytest.param("bfloat16", marks=pytest.mark.slow)])
+@pytest.mark.skipif(platform.machine() != "x86_64" or not has_onednn(), reason="needs oneDNN in TensorFlow")
+def test_grappler_makes_one_operation_of_what_belongs_together(tmp_path, dtype):
+    """What the graph is written for, and what a new version of TensorFlow may no longer see in it."""
+    task = write_trained(tmp_path, "classification").task
+    model = task.build_model()
+    randomize(model)
+    tf1.write_tf1(str(tmp_path / "model.ckpt-8"), model.variables)
+    loaded = open_export(export_trained(str(tmp_path), str(tmp_path / "export"), Form(dtype, "cpu")))
+    kinds = _computed(loaded, loaded.signatures["ids"])
+    loaded.close()
+    blocks = task.config.num_hidden_layers
+    assert kinds["_MklLayerNorm"] == 1 + 2 * blocks and kinds["_MklFusedBatchMatMulV2"] == 2 * blocks, kinds
+    assert kinds["_MklNativeFusedMatMul"] >= 2 * 4 * blocks and not kinds["StatelessIf"], kinds
+
+
+def _computed(model, signature):
+    """Returns how often each kind of operation was computed for a request."""
+    options = config_pb2.RunOptions(trace_level=config_pb2.RunOptions.FULL_TRACE, output_partition_graphs=True)
+    feeds = {each.tensor: np.ones([1, 5], np.int32) for each in signature.inputs.values()}
+    metadata = config_pb2.RunMetadata()
+    model._session.run(list(signature.key[1]), feeds, options, metadata)
+    kinds = {node.name: node.op for graph in metadata.partition_graphs for node in graph.node}
+    computed = [each.node_name for device in metadata.step_stats.dev_stats for each in device.node_stats]
+    return collections.Counter(kinds[name] for name in computed if name in kinds)
 
 
 INT8 = [pytest.param(name, marks=() if name == "questions" else pytest.mark.slow) for name in TASKS]

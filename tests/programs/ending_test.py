@@ -71,6 +71,13 @@ def test_what_export_wrote_is_served(monkeypatch, caplog, export_dir, name):
     assert (settings.model_base_path, settings.model_name) == (os.path.abspath(export_dir), name)
 
 
+def test_threads_of_an_export_for_processors_need_not_share_an_operation(told):
+    options = {"output_dir": "a run", "export_dir": None, "do_export": True}
+    assert _check(told(ending.tell_next_of_task, **options)[2], "serve").tensorflow_intra_op_parallelism == 0
+    command = told(ending.tell_next_of_task, **options, export_for="cpu")[2]
+    assert _check(command, "serve").tensorflow_intra_op_parallelism == 1
+
+
 def test_a_pretrained_model_is_fine_tuned(told):
     _, words, command = told(ending.tell_next_of_pretraining, output_dir="out/")
     settings = _check(command, "run_classifier")

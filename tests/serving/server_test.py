@@ -68,7 +68,8 @@ def test_rest_can_be_left_out(film_path):
 @pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)])
 def test_the_program_serves_and_stops_at_a_signal(film_path, number):
     command = [sys.executable, "-m", "bert_tf", "serve", f"--model_base_path={film_path}", "--model_name=film",
-               "--port=0", "--rest_api_port=0", "--tensorflow_intra_op_parallelism=150"]  # fmt: skip
+               "--port=0", "--rest_api_port=0", "--tensorflow_intra_op_parallelism=150",
+               "--tensorflow_inter_op_parallelism=120"]  # fmt: skip
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     lines = []
     for line in process.stderr:
@@ -81,7 +82,7 @@ def test_the_program_serves_and_stops_at_a_signal(film_path, number):
     with Client(f"localhost:{found[1]}", "film") as client:
         assert client.classify(["fine"])[0]["label"] == "good"
         if sys.platform == "linux":
-            assert len(list(pathlib.Path(f"/proc/{process.pid}/task").iterdir())) > 150
+            assert len(list(pathlib.Path(f"/proc/{process.pid}/task").iterdir())) > 150 + 120
         process.send_signal(number)
         rest = process.communicate(timeout=60)[1]
     assert process.returncode == 0

@@ -1,0 +1,57 @@
+"""A SavedModel in memory: by which threads a request is computed, and what preparing it costs."""
+
+import numpy as np
+import pytest
+
+from bert_tf.serving import saved_model
+from bert_tf.serving.errors import ServingError
+from bert_tf.serving.saved_model import SavedModel
+
+TEXT = np.array([b"fine"], object)
+
+
+@pytest.fixture
+def model(film_path):
+    model = SavedModel(str(film_path / "3"))
+    yield model
+    model.close()
+
+
+def _request(model):
+    signature = model.signatures["serving_default"]
+    return {signature.inputs["text"].tensor: TEXT}, list(signature.key[1])
+
+
+def test_a_request_alone_has_all_threads_and_one_beside_others_its_callers(model, monkeypatch):
+    compute, threads = model._compute, []
+
+    def computed(pool, *request):
+        threads.append(pool)
+        if len(threads) < 3:
+            model.run(*_request(model))  # while the first runs
+        return compute(pool, *request)
+
+    model.prepare(tuple(_request(model)[0]), tuple(_request(model)[1]))
+    monkeypatch.setattr(model, "_compute", computed)
+    first = model.run(*_request(model))
+    again = model.run(*_request(model))
+    all_, callers = saved_model._ALL_THREADS, saved_model._CALLERS_THREAD
+    assert threads == [all_, callers, callers, all_]
+    for one, other in zip(first, again, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_a_request_that_fails_counts_no_more(model):
+    feeds, fetches = _request(model)
+    with pytest.raises(ServingError):
+        model.run(dict.fromkeys(feeds, np.zeros([1], np.float32)), fetches)
+    with saved_model._running as number:
+        assert number == 1
+
+
+def test_to_prepare_computes_nothing_and_a_graph_that_cannot_be_made_is_an_error(model):
+    feeds, fetches = _request(model)
+    inputs, outputs = model.prepare(tuple(feeds), tuple(fetches))
+    assert (len(inputs), len(outputs)) == (1, len(fetches))
+    with pytest.raises(KeyError):
+        model.prepare(tuple(feeds), ("nothing:0",))
