@@ -7,27 +7,31 @@
 PYTHON, by default that of BERT_TF_TORCH_PYTHON, or else this one, has what ours stands beside: torch with transformers,
 onnx with onnxruntime, openvino; KerasHub is always there. Everything is a process of its own, all take turns, and none
 spins while it waits. A ratio is that of medians, ours to the fastest peer of the same numbers, each with the better of
-one thread and all; in brackets is how far it went in single turns. Models are made once, in a folder of --output_dir
-that is named after the checkpoint: delete it for new ones.
+one thread and all; in brackets is how far it went in single turns. Exports are made anew, the others' models once, in
+a folder of --output_dir that is named after the checkpoint.
 
 On a GPU, training is compiled by XLA and batches are larger; on a machine without one the last line says so.
 """
 
 import argparse
-import importlib.util
 import json
 import os
 import pathlib
+import shutil
 import statistics
 import subprocess
 import sys
+import zlib
 
 import inference_table
 from peers import ROOT, gpus
 
 sys.path.insert(0, str(ROOT))
 PARTS = ("training", "inference")
-MODULES = {"torch": "transformers", "onnxruntime": "onnx", "openvino": "openvino"}
+DTYPES = ("float32", "bfloat16", "int8")
+# What each peer needs; the model of the last two is made by torch.
+MODULES = {"torch": ("transformers",), "onnxruntime": ("torch", "transformers", "onnx")}
+MODULES["openvino"] = (*MODULES["onnxruntime"], "onnxruntime")
 
 
 def main():
@@ -38,11 +42,13 @@ def main():
     rows = {}
     for (part, dtype), command in runs.items():
         if not command:
+            print(f"{part}, {dtype}: nothing is measured of these together.")
             continue
         print(f"{part}, {dtype}: {' '.join(command)}", flush=True)
         if not options.dry_run:
             subprocess.run([sys.executable, str(ROOT / "benchmarks" / command[0]), *command[1:]], check=True)
-            rows.setdefault(dtype, {}).update(_ratios(part, folder / f"{part}-{dtype}.json"))
+            found = _ratios(part, folder / f"{part}-{dtype}.json")
+            rows |= {dtype: rows.get(dtype, {}) | found} if found else {}
     if not options.dry_run:
         _write(folder / "bench.json", rows)
     if not gpus():
@@ -54,16 +60,26 @@ def _options():
     parser.add_argument("--output_dir", default=str(ROOT / "build" / "bench"))
     parser.add_argument("--checkpoint", help="a Hugging Face directory, or bert-base: random weights, answering only")
     parser.add_argument("--peer_python", default=os.environ.get("BERT_TF_TORCH_PYTHON", sys.executable))
-    parser.add_argument("--parts", type=lambda text: text.split(","), default=PARTS)
-    parser.add_argument("--dtypes", type=lambda text: text.split(","), help="default: those that the machine gains by")
+    parser.add_argument("--parts", type=_some_of(PARTS), default=PARTS, help=", ".join(PARTS))
+    parser.add_argument("--dtypes", type=_some_of(DTYPES), help="default: those that the machine gains by")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--dry_run", action="store_true", help="only say what would be run")
     options = parser.parse_args()
     options.dtypes = options.dtypes or _dtypes()
-    name = pathlib.Path(options.checkpoint or "minilm").name
-    options.folder = pathlib.Path(options.output_dir).resolve() / name
+    source = pathlib.Path(options.checkpoint or "minilm")
+    number = f"-{zlib.crc32(os.fsencode(source.resolve())):08x}" if source.is_dir() else ""
+    options.folder = pathlib.Path(options.output_dir).resolve() / f"{source.name}{number}"
     options.folder.mkdir(parents=True, exist_ok=True)
     return options
+
+
+def _some_of(names):
+    def read(text):
+        if unknown := set(text.split(",")) - set(names):
+            raise argparse.ArgumentTypeError(f"must be among {', '.join(names)}, not {', '.join(sorted(unknown))}")
+        return text.split(",")
+
+    return read
 
 
 def _dtypes():
@@ -77,11 +93,9 @@ def _dtypes():
 def _peers(python):
     """Returns which peers an interpreter has."""
     code = "import importlib.util as u, json, sys; print(json.dumps([n for n in sys.argv[1:] if u.find_spec(n)]))"
-    if python == sys.executable:
-        there = [name for name in {*MODULES, *MODULES.values()} if importlib.util.find_spec(name)]
-    else:
-        there = json.loads(subprocess.check_output([python, "-c", code, *MODULES, *MODULES.values()]))
-    return [name for name, other in MODULES.items() if name in there and other in there]
+    wanted = {name: {name, *others} for name, others in MODULES.items()}
+    there = set(json.loads(subprocess.check_output([python, "-c", code, *set().union(*wanted.values())])))
+    return [name for name, modules in wanted.items() if modules <= there]
 
 
 def _command(options, part, dtype):
@@ -95,6 +109,8 @@ def _command(options, part, dtype):
         flags = [f"--precision={precision}", f"--peers={others}", f"--torch_python={options.peer_python}", rounds]
         return ["training_speed.py", *checkpoint, *flags, results] if precision and not base else None
     form = f"{dtype}-{'portable' if gpus() else 'cpu'}"
+    if not options.dry_run:
+        shutil.rmtree(options.folder / form, ignore_errors=True)  # what an older version of the code has exported
     threads = sorted({1, len(os.sched_getaffinity(0))})
     flags = [f"--output_dir={options.folder}", f"--forms={form}", f"--peers={','.join(['keras_hub', *peers])}",
              f"--peer_python={options.peer_python}", f"--threads={','.join(map(str, threads))}", rounds]  # fmt: skip
@@ -120,6 +136,9 @@ def _write(path, rows):
         cells = (f"{row[c][0]:.2f} ({row[c][1]:.2f} to {row[c][2]:.2f})" if c in row else "" for c in columns)
         print(f"| {dtype} | {' | '.join(cells)} |")
     path.write_text(json.dumps(rows, indent=1), encoding="utf-8")
+    if not rows:
+        print("There is nothing to compare with: --peer_python has none of the peers.")
+        return
     all_ = [ratio for row in rows.values() for ratio, *_ in row.values()]
     print(f"\nFirst in {sum(each >= 1 for each in all_)} of {len(all_)}; the median is {statistics.median(all_):.2f}.")
     print(f"Every time, with instruction sets and load: {path.parent}")

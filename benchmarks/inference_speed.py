@@ -163,15 +163,17 @@ def _others(options, folder, source):
     if "torch" in wanted:
         for dtype in ("float32", "bfloat16"):
             theirs[f"torch {dtype}"] = (python, "torch", f"{source}:{dtype}")
-    whole, small = (str(folder / f"{name}.onnx") for name in ("float32", "int8"))
-    if gpus() or "onnxruntime" not in wanted:
+    openvino = options.openvino_python or python
+    runtimes = {"onnxruntime": "onnxruntime" in wanted, "openvino": "openvino" in wanted and _has(openvino, "openvino")}
+    if gpus() or not any(runtimes.values()):
         return theirs
+    whole, small = (str(folder / f"{name}.onnx") for name in ("float32", "int8"))
     if not os.path.exists(small):
         subprocess.run([python, "-c", _TO_ONNX, str(source), whole, small], check=True)
-    theirs["onnxruntime float32"] = (python, "onnxruntime", whole)
-    theirs["onnxruntime int8"] = (python, "onnxruntime", small)
-    openvino = options.openvino_python or python
-    if "openvino" in wanted and _has(openvino, "openvino"):
+    if runtimes["onnxruntime"]:
+        theirs["onnxruntime float32"] = (python, "onnxruntime", whole)
+        theirs["onnxruntime int8"] = (python, "onnxruntime", small)
+    if runtimes["openvino"]:
         theirs["openvino float32"] = (openvino, "openvino", f"{whole}:f32")
         theirs["openvino bfloat16"] = (openvino, "openvino", f"{whole}:bf16")
     return theirs

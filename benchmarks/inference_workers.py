@@ -131,10 +131,14 @@ def _softmax(logits):
     return powers / powers.sum(-1, keepdims=True)
 
 
+def _is_for_processors(version):
+    return os.path.basename(os.path.dirname(version)).endswith("-cpu")
+
+
 def main():
     kind, model, threads = sys.argv[1:]
     # As docs/export.md advises: an export for processors has parts for threads, which need not share an operation.
-    of_operation = "1" if kind == "bert_tf_batched" or "-cpu/" in model else threads
+    of_operation = "1" if kind == "bert_tf_batched" or _is_for_processors(model) else threads
     variables = {"OMP_NUM_THREADS": threads, "TF_NUM_INTRAOP_THREADS": of_operation, "TF_NUM_INTEROP_THREADS": threads}
     os.environ.update(variables)  # before a library is imported
     make = globals()[f"{kind}_answer"]

@@ -19,7 +19,7 @@ class Peer:
 
     def __init__(self, python, script, *arguments):
         command = [python, str(ROOT / "benchmarks" / script), *arguments]
-        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), "TF_FORCE_GPU_ALLOW_GROWTH": "true"}
         self.process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
         )
@@ -51,8 +51,9 @@ def gpus():
     """Returns the names of the GPUs that the driver knows."""
     if not shutil.which("nvidia-smi"):
         return []
-    return subprocess.run(["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"], capture_output=True, text=True,
-                          check=False).stdout.split("\n")[:-1]  # fmt: skip
+    command = ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return [] if done.returncode else done.stdout.splitlines()
 
 
 def write_batches(path, batches):

@@ -26,7 +26,8 @@ def in_form(forward: Forward, form: Form, ranges: Mapping[str, np.ndarray] | Non
     ways = (INT8_PRODUCTS,) * form.has_int8_products
     if form.export_for == "cpu":
         ways += (LAYER_NORM_KERNEL, ROW_PACKING, FLAT_ROWS)
-    parts = {} if form.is_tensor_parallel else None
+    parts = {} if form.is_tensor_parallel else None  # as long as `call`: made for the first graph, and their ranges too
+    ranges = None if ranges is None else dict(ranges)
 
     def call(features):
         with graph_forms(*ways, ranges=ranges, parts=parts):

@@ -129,7 +129,7 @@ class SelfAttention(keras.layers.Layer):
         return self.head_width or self.query.units // self.num_heads
 
     def _attend(self, z, layers, bias, training, head_mask):
-        """Returns what each token gathers, float [B, S, A D], and the probabilities [B, A, S, S]."""
+        """Returns what each token gathers, float [B, S, A D] or flat, and the probabilities [B, A, S, S]."""
         D = self._width()
 
         def heads(values):

@@ -22,7 +22,7 @@ class Embeddings(keras.layers.Layer):
 
     Raises:
         ValueError: the row is longer than the table of positions; outside of graphs also: a segment id lies beyond its
-            table, which would be taken for a row of zeros.
+            table, which would be taken for a row of zeros. In a graph of flat rows TensorFlow refuses such ids.
     """
 
     def __init__(

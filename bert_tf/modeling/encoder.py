@@ -12,8 +12,8 @@ from bert_tf.modeling import row_packing
 from bert_tf.modeling.attention import attention_bias
 from bert_tf.modeling.block import TransformerBlock
 from bert_tf.modeling.embeddings import Embeddings
-from bert_tf.modeling.flat_rows import flatten
-from bert_tf.modeling.graph_forms import ROW_PACKING, is_wanted
+from bert_tf.modeling.flat_rows import flatten, with_positions
+from bert_tf.modeling.graph_forms import FLAT_ROWS, ROW_PACKING, is_wanted
 from bert_tf.modeling.int8_ranges import note_mask
 from bert_tf.modeling.layers import LayerNorm, Linear, current_seed, seed_scope
 from bert_tf.modeling.pooling import pool
@@ -126,6 +126,7 @@ class Encoder(keras.Model):
             inputs["input_mask"], inputs.get("sentence_ids"), self.compute_dtype, self.config.is_decoder
         )
         x = input_vectors
+        assert x is None or not is_wanted(FLAT_ROWS), "vectors are not flat"
         if x is None:
             texts = [inputs.get(name) for name in ("input_ids", "segment_ids", "position_ids")]
             x = self.embeddings(*flatten(inputs["input_mask"], texts), training=training)
@@ -229,7 +230,9 @@ def _rows(inputs, may_pack):
     """Returns the rows that are computed."""
     if "sentence_ids" in inputs:
         return row_packing.Whole(inputs | {"position_ids": restarting_positions(inputs["sentence_ids"])})
-    return row_packing.pack(inputs) if may_pack and is_wanted(ROW_PACKING) else row_packing.Whole(inputs)
+    if may_pack and is_wanted(ROW_PACKING):
+        return row_packing.pack(inputs)
+    return row_packing.Whole(with_positions(inputs))
 
 
 def restarting_positions(sentence_ids):

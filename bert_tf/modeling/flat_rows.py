@@ -4,7 +4,7 @@ Then no operation has to find out shapes, which a short text has hundreds of; on
 are of one row.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import tensorflow as tf
 
@@ -32,6 +32,14 @@ def flatten(input_mask: tf.Tensor, features: Sequence[tf.Tensor | None]) -> list
     found[_BATCH] = B, S = _batch_of(input_mask)
     pieces = [None if each is None else tf.reshape(each, [-1]) for each in features]
     return pieces if not is_wanted(FUSED_INT8) else [each if each is None else _fill_up(each, B * S) for each in pieces]
+
+
+def with_positions(features: Mapping[str, tf.Tensor]) -> Mapping[str, tf.Tensor]:
+    """Returns features [B, S] with `position_ids`, 0 to S - 1, where rows will be flat, else as they are."""
+    if not is_wanted(FLAT_ROWS) or "position_ids" in features:
+        return features
+    B, S = _batch_of(features["input_mask"])
+    return dict(features) | {"position_ids": tf.tile(tf.range(S)[tf.newaxis], [B, 1])}
 
 
 def _fill_up(pieces, number):

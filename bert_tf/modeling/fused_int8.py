@@ -10,7 +10,8 @@ from bert_tf.modeling.flat_rows import as_rows, with_zeros
 from bert_tf.modeling.graph_forms import FUSED_INT8, RANGES, notes, once_in_graph
 from bert_tf.modeling.int8_products import quantize_columns, values_of
 
-_OUTLIERS = 8  # units of a feed-forward layer that stay in float32: they reach some ten times as far as the others
+# Units of a feed-forward layer, or of each of its parts, that stay in float32: they reach ten times as far as others.
+_OUTLIERS = 8
 # An activation's name in the kernel, and its least value, where what follows it begins to count.
 _ACTIVATIONS = {"gelu": ("GeluExact", -0.17), "gelu_tanh": ("GeluApproximate", -0.171), "relu": ("Relu", 0.0)}
 _LEAST_INPUT, _LEAST_WEIGHT = 1e-3, 1e-6  # a column that is never used has a scale, too

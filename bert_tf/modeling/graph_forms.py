@@ -25,13 +25,13 @@ def graph_forms(*names: str, ranges: Mapping[str, Any] | None = None, parts: dic
     Args:
         names: of the forms.
         ranges: {path of a kernel: how far each column of its input goes, float32 [in]}; with them `FUSED_INT8` is
-            wanted, too.
+            wanted, too. With parts a dict, to which their own are added.
         parts: what `TENSOR_PARALLEL` keeps, from one graph to the next; with it that is wanted, too.
     """
     before = getattr(_thread, "notes", {})
     _thread.notes = {name: {} for name in names}
     if ranges is not None:
-        _thread.notes[FUSED_INT8] = {RANGES: dict(ranges)}
+        _thread.notes[FUSED_INT8] = {RANGES: ranges}
     if parts is not None:
         _thread.notes[TENSOR_PARALLEL] = parts
     try:

@@ -16,8 +16,8 @@ from tensorflow.python.saved_model import loader_impl
 from bert_tf.serving.errors import from_number, invalid
 from bert_tf.serving.signatures import read_signature
 
-# TensorFlow prepares the graph anew for each set of feeds and fetches, and keeps it. Each signature has one, and so has
-# each combination of them that MultiInference is asked for.
+# TensorFlow prepares the graph anew for each set of feeds and fetches, and keeps it as long as the session. Each
+# signature has one, and so has each combination of them that MultiInference is asked for.
 _PREPARED = 64
 # To hand hundreds of small operations to other threads costs more than it gains when these have work of their own.
 _CALLERS_THREAD, _ALL_THREADS = (
@@ -115,6 +115,8 @@ class SavedModel:
     def _prepare(self, feeds, fetches):
         inputs, outputs = ([self._session.graph.get_tensor_by_name(name) for name in each] for each in (feeds, fetches))
         keys = [each._as_tf_output() for each in inputs], [each._as_tf_output() for each in outputs]
+        if not inputs:
+            return keys
         # The graph is optimized before what is fed is looked at: so nothing is computed.
         wrong = [np.zeros([], np.int8 if each.dtype == tf.bool else np.bool_) for each in inputs]
         try:

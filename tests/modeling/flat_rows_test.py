@@ -78,8 +78,6 @@ def test_an_encoder_answers_as_without(forms, changes):
     mask = (np.arange(10) < np.array([[10], [1], [3]])).astype(np.int32)
     ids = np.random.default_rng(0).integers(4, 30, mask.shape, np.int32)
     features = {"input_ids": ids, "input_mask": mask, "segment_ids": ids % 2 * mask}
-    if not forms:
-        features["position_ids"] = np.tile(np.arange(10, dtype=np.int32), [3, 1])
     plain = encoder(features)
     with graph_forms(FLAT_ROWS, *forms):
         flat = encoder(features)

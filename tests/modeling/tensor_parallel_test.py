@@ -90,6 +90,19 @@ def test_layers_that_share_a_block_share_its_parts(x):
     assert len(parts) == 2
 
 
+def test_a_second_graph_has_the_ranges_of_the_first(x):
+    """As scoring on several devices makes one for each."""
+    block = _block()
+    with graph_forms(INT8_RANGES):
+        block(x, BIAS)
+        ranges = {path: most.numpy() for path, most in found_ranges().items()}
+    parts, answers = {}, []
+    for _ in range(2):
+        with graph_forms(INT8_PRODUCTS, ranges=ranges, parts=parts):
+            answers.append(tf.function(lambda x: block(x, BIAS), autograph=False)(x))
+    np.testing.assert_array_equal(*answers)
+
+
 @pytest.mark.parametrize("with_ranges", [False, True])
 def test_in_integers(x, with_ranges):
     keras.utils.set_random_seed(1)
