@@ -30,6 +30,8 @@ PREDICTION_ORDERS = ("file", "errors")
 
 # Beside a SavedModel, in assets.extra: requests and what the model answered when it was exported.
 GOLDEN_REQUESTS = "golden_requests"
+# In a SavedModel's graph, the name of a collection: a text alone is computed by several threads side by side.
+SIDE_BY_SIDE = "bert_tf/side_by_side"
 
 # The pieces of a BERT vocabulary that stand for no text.
 PAD, UNKNOWN, CLS, SEP, MASK = "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"

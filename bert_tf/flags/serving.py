@@ -16,8 +16,8 @@ SERVE = (
     Flag("tensorflow_intra_op_parallelism", 0, "Threads that compute one operation together; 0: as many as there are "
          "cores. With 1, exports for processors (`--export_for=cpu`) and short texts are answered sooner.",
          "integer", low=0),  # fmt: skip
-    Flag("tensorflow_inter_op_parallelism", 0, "Threads that compute operations side by side, of a request that runs "
-         "alone; 0: as many as there are cores.", "integer", low=0),  # fmt: skip
+    Flag("tensorflow_inter_op_parallelism", 0, "Threads that compute operations side by side, of a request to an "
+         "export for processors that runs alone; 0: as many as there are cores.", "integer", low=0),  # fmt: skip
     Flag("rest_api_timeout_in_ms", 30000, "In which a REST request is answered.", "integer", low=1),
     Flag("rest_api_enable_cors_support", False, "Whether pages from elsewhere may ask, in a browser.", "bool"),
     Flag("enable_grpc_healthcheck_service", False, "Whether gRPC offers grpc.health.v1.", "bool"),

@@ -13,13 +13,15 @@ from tensorflow.python.client import pywrap_tf_session
 from tensorflow.python.framework import ops
 from tensorflow.python.saved_model import loader_impl
 
+from bert_tf.names import SIDE_BY_SIDE
 from bert_tf.serving.errors import from_number, invalid
 from bert_tf.serving.signatures import read_signature
 
 # TensorFlow prepares the graph anew for each set of feeds and fetches, and keeps it as long as the session. Each
 # signature has one, and so has each combination of them that MultiInference is asked for.
 _PREPARED = 64
-# To hand hundreds of small operations to other threads costs more than it gains when these have work of their own.
+# To hand hundreds of small operations to other threads costs more than it gains, unless the graph is made for it and
+# these have no work of their own.
 _CALLERS_THREAD, _ALL_THREADS = (
     pywrap_tf_session.TF_NewBufferFromString(config_pb2.RunOptions(inter_op_thread_pool=pool).SerializeToString())
     for pool in (-1, 0)
@@ -77,14 +79,15 @@ class SavedModel:
         except BaseException:
             self._session.close()
             raise
+        self._has_parts = SIDE_BY_SIDE in meta_graph.collection_def
         self.signatures = {name: read_signature(each) for name, each in meta_graph.signature_def.items()}
         self.prepare = functools.lru_cache(maxsize=_PREPARED)(self._prepare)
 
     def run(self, feeds: dict[str, np.ndarray], fetches: Sequence[str]) -> list[np.ndarray]:
         """Computes tensors by name; safe to call from several threads.
 
-        Where nothing else runs in this process, what hangs on nothing else is computed side by side: all threads of
-        TensorFlow's take part. Else the caller's thread computes all of it. The answer is the same.
+        An export whose graph has parts for several threads is computed by all of TensorFlow's where nothing else runs in
+        this process. Else the caller's thread computes all of it. The answer is the same.
 
         Args:
             feeds: {tensor name: array}; strings as object arrays of bytes.
@@ -98,7 +101,8 @@ class SavedModel:
             inputs, outputs = self.prepare(names, tuple(fetches))
             arrays = dict(zip(inputs, (feeds[name] for name in names), strict=True))
             with _running as number:
-                return self._compute(_ALL_THREADS if number == 1 else _CALLERS_THREAD, arrays, outputs)
+                threads = _ALL_THREADS if self._has_parts and number == 1 else _CALLERS_THREAD
+                return self._compute(threads, arrays, outputs)
         except tf.errors.OpError as error:
             raise from_number(error.error_code, error.message) from error
         except (TypeError, ValueError) as error:  # numpy's and the session's own checks, before the graph runs

@@ -52,6 +52,7 @@ def test_grappler_makes_one_operation_of_what_belongs_together(tmp_path, dtype):
     randomize(model)
     tf1.write_tf1(str(tmp_path / "model.ckpt-8"), model.variables)
     loaded = open_export(export_trained(str(tmp_path), str(tmp_path / "export"), Form(dtype, "cpu")))
+    assert loaded._has_parts  # so a server has several threads compute a text alone
     kinds = _computed(loaded, loaded.signatures["ids"])
     loaded.close()
     blocks = task.config.num_hidden_layers

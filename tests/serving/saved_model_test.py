@@ -32,6 +32,7 @@ def test_a_request_alone_has_all_threads_and_one_beside_others_its_callers(model
         return compute(pool, *request)
 
     model.prepare(tuple(_request(model)[0]), tuple(_request(model)[1]))
+    monkeypatch.setattr(model, "_has_parts", True)
     monkeypatch.setattr(model, "_compute", computed)
     first = model.run(*_request(model))
     again = model.run(*_request(model))
@@ -39,6 +40,13 @@ def test_a_request_alone_has_all_threads_and_one_beside_others_its_callers(model
     assert threads == [all_, callers, callers, all_]
     for one, other in zip(first, again, strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+def test_a_graph_that_is_not_made_for_it_is_left_to_its_callers_thread(model, monkeypatch):
+    threads = []
+    monkeypatch.setattr(model, "_compute", lambda pool, *request: threads.append(pool))
+    model.run(*_request(model))
+    assert set(threads) == {saved_model._CALLERS_THREAD}
 
 
 def test_a_request_that_fails_counts_no_more(model):
