@@ -86,8 +86,8 @@ class SavedModel:
     def run(self, feeds: dict[str, np.ndarray], fetches: Sequence[str]) -> list[np.ndarray]:
         """Computes tensors by name; safe to call from several threads.
 
-        An export whose graph has parts for several threads is computed by all of TensorFlow's where nothing else runs in
-        this process. Else the caller's thread computes all of it. The answer is the same.
+        An export whose graph has parts for several threads is computed by all of TensorFlow's where nothing else runs
+        in this process. Else the caller's thread computes all of it. The answer is the same.
 
         Args:
             feeds: {tensor name: array}; strings as object arrays of bytes.
