@@ -37,7 +37,7 @@ MODULES["openvino"] = (*MODULES["onnxruntime"], "onnxruntime")
 def main():
     options = _options()
     folder = options.folder
-    print(f"Beside: {', '.join(_peers(options.peer_python))}, keras_hub. Devices: {', '.join(gpus()) or 'processor'}.")
+    print(f"Beside: {', '.join(options.peers)}, keras_hub. Devices: {', '.join(gpus()) or 'processor'}.")
     runs = {(part, dtype): _command(options, part, dtype) for dtype in options.dtypes for part in options.parts}
     rows = {}
     for (part, dtype), command in runs.items():
@@ -66,6 +66,7 @@ def _options():
     parser.add_argument("--dry_run", action="store_true", help="only say what would be run")
     options = parser.parse_args()
     options.dtypes = options.dtypes or _dtypes()
+    options.peers = _peers(options.peer_python)
     source = pathlib.Path(options.checkpoint or "minilm")
     number = f"-{zlib.crc32(os.fsencode(source.resolve())):08x}" if source.is_dir() else ""
     options.folder = pathlib.Path(options.output_dir).resolve() / f"{source.name}{number}"
@@ -101,7 +102,7 @@ def _peers(python):
 def _command(options, part, dtype):
     """Returns the script and its flags, or None where there is nothing to measure."""
     results = f"--results={options.folder / f'{part}-{dtype}.json'}"
-    rounds, peers, base = f"--rounds={options.rounds}", _peers(options.peer_python), options.checkpoint == "bert-base"
+    rounds, peers, base = f"--rounds={options.rounds}", options.peers, options.checkpoint == "bert-base"
     checkpoint = [f"--checkpoint={options.checkpoint}"] if options.checkpoint and not base else []
     if part == "training":
         precision = {"float32": "float32", "bfloat16": "mixed_bfloat16"}.get(dtype)

@@ -4,13 +4,12 @@
 """
 
 import json
-import os
 import pathlib
 import statistics
 import sys
 
 from inference_workers import SIDE
-from peers import gpus
+from peers import machine
 
 _PRODUCT = "product"
 
@@ -24,14 +23,10 @@ def write(path, times, operations):
             the like.
         operations: {case: floating-point operations}.
     """
-    from bert_tf import processor
-
     found = {}
     for ((name, threads), case), each in times.items():
         found.setdefault(name, {}).setdefault(case, {})[threads] = [1e3 * float(seconds) for seconds in each]
-    machine = {"processor": processor.name(), "instruction_sets": sorted(processor.instruction_sets())}
-    machine["gpus"] = gpus()
-    facts = machine | {"load": os.getloadavg(), "operations": operations, "milliseconds": found}
+    facts = machine() | {"operations": operations, "milliseconds": found}
     pathlib.Path(path).write_text(json.dumps(facts, indent=1), encoding="utf-8")
 
 

@@ -56,6 +56,14 @@ def gpus():
     return [] if done.returncode else done.stdout.splitlines()
 
 
+def machine():
+    """Returns what machine this is, for a file of results."""
+    from bert_tf import processor
+
+    sets = sorted(processor.instruction_sets())
+    return {"processor": processor.name(), "instruction_sets": sets, "gpus": gpus(), "load": os.getloadavg()}
+
+
 def write_batches(path, batches):
     """Writes a list of batches, {name: array}, as `serve` reads them."""
     np.savez(path, **{f"{i}/{name}": values for i, batch in enumerate(batches) for name, values in batch.items()})

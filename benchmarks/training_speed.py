@@ -21,7 +21,7 @@ import tempfile
 
 import numpy as np
 from absl import app, flags
-from peers import ROOT, Peer, gpus, take_turns, write_batches
+from peers import ROOT, Peer, machine, take_turns, write_batches
 
 sys.path.insert(0, str(ROOT))
 FLAGS = flags.FLAGS
@@ -88,8 +88,6 @@ def report(seconds, memory):
 
 def write(path, seconds, memory):
     """Writes every time, the most memory, and the ratios to the fastest peer: of all turns, the lowest, the highest."""
-    from bert_tf import processor
-
     turns = {key: np.reshape(each, [FLAGS.rounds, -1]).mean(1) for key, each in seconds.items()}
     fastest = min((turns[name, "padded"] for name in FLAGS.peers), key=np.median)
     ratios = {}
@@ -97,9 +95,8 @@ def write(path, seconds, memory):
         ours = turns["bert_tf", mode]
         three = np.median(fastest) / np.median(ours), min(fastest / ours), max(fastest / ours)
         ratios[title] = list(map(float, three))
-    machine = {"processor": processor.name(), "instruction_sets": sorted(processor.instruction_sets()), "gpus": gpus()}
     times = {" ".join(key): list(map(float, each)) for key, each in seconds.items()}
-    facts = machine | {"load": os.getloadavg(), "memory": memory, "ratios": ratios, "seconds": times}
+    facts = machine() | {"memory": memory, "ratios": ratios, "seconds": times}
     pathlib.Path(path).write_text(json.dumps(facts, indent=1), encoding="utf-8")
 
 
