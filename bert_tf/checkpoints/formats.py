@@ -20,6 +20,27 @@ _LONGEST_HEADER = 16 * 2**20  # bytes; that of BERT-large has 40,000
 _DTYPES = ("F64", "F32", "F16", "BF16", "I64", "I32", "I16", "I8", "U64", "U32", "U16", "U8", "BOOL")
 
 
+def check_finite(array: np.ndarray, name: str, path: str):
+    """Checks a weight that has been read: one that is NaN or infinite makes every answer of its model NaN.
+
+    Args:
+        array: of any type; what is no floating-point number passes.
+        name: of the weight, in the file.
+        path: the file.
+
+    Raises:
+        ValueError: a number of it is not finite.
+    """
+    if array.dtype.kind not in "fV" or (finite := np.isfinite(array)).all():
+        return
+    place = np.unravel_index(int(np.argmin(finite)), finite.shape)
+    raise ValueError(
+        f"The weights in {path} must be finite numbers. Received {array[place]} in {name} at "
+        f"{[int(i) for i in place]}, one of {np.count_nonzero(~finite):,} in its {array.size:,} numbers that are not: "
+        "the training that wrote it diverged, or the file is damaged; take an earlier checkpoint, or download it again."
+    )
+
+
 class SafetensorsFile:
     """One .safetensors file.
 

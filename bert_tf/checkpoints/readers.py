@@ -8,7 +8,7 @@ from absl import logging
 from bert_tf import config_files, families
 from bert_tf import lora as adapters
 from bert_tf.checkpoints import names
-from bert_tf.checkpoints.formats import OPENERS
+from bert_tf.checkpoints.formats import OPENERS, check_finite
 from bert_tf.checkpoints.locate import locate
 
 _EMBEDDINGS = "bert/embeddings/word_embeddings"
@@ -56,7 +56,8 @@ class Checkpoint:
 
         Raises:
             KeyError: the file has no such weight; `names` says what it has.
-            ValueError: the file is damaged, or what it holds under this name is no floating-point number.
+            ValueError: the file is damaged, or what it holds under this name is no floating-point number, or NaN or
+                infinite.
         """
         array = _widened(self.stored(path))
         if array.dtype != np.float32:
@@ -73,6 +74,7 @@ class Checkpoint:
         """
         read = self._map.transform(path).to_ours(self._file.read(self.names[path]))
         array = np.asarray(read, order="C")  # np.ascontiguousarray would give a lone number an axis
+        check_finite(array, self.names[path], self.path)
         pair = [f"{path.rpartition('/')[0]}/{name}" for name in adapters.NAMES]
         if not path.endswith("/kernel") or not self._adapters.keys() & set(pair):
             return array
@@ -83,6 +85,8 @@ class Checkpoint:
                 f"Received for {path}, {array.shape}: {shapes}."
             )
         a, b = (_widened(self._file.read(self._adapters[part])) for part in pair)
+        for part, adapter in zip(pair, (a, b), strict=True):
+            check_finite(adapter, self._adapters[part], self.path)
         return merged(_widened(array), a, b, self._lora.scale)
 
     def read_left_out(self, name: str) -> np.ndarray:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.checkpoints.formats import OPENERS
+from bert_tf.checkpoints.formats import OPENERS, check_finite
 from bert_tf.checkpoints.locate import locate
 from bert_tf.config import EncoderConfig
 from bert_tf.config_files import task_in
@@ -200,6 +200,8 @@ def _dense(directory, dense):
             f"{str(file.shapes):.300}; copy it again."
         )
     weight, *bias = (file.read(name).astype(np.float32) for name in names)
+    for name, array in zip(names, (weight, *bias), strict=True):
+        check_finite(array, name, path)
 
     def call(vectors):
         if vectors.shape[-1] != weight.shape[1]:

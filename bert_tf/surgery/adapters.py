@@ -16,7 +16,7 @@ from absl import logging
 from safetensors.numpy import save
 
 from bert_tf.checkpoints import heads, names
-from bert_tf.checkpoints.formats import SafetensorsFile
+from bert_tf.checkpoints.formats import SafetensorsFile, check_finite
 from bert_tf.checkpoints.readers import merged
 from bert_tf.checkpoints.writers.description import write_labels
 from bert_tf.config_files import task_in
@@ -156,6 +156,7 @@ def _sorted(file, path, name_map):
     for ours, theirs in groups.known.items():
         for name in plain[theirs]:
             array = np.asarray(file.read(name), np.float32)
+            check_finite(array, name, path)
             if name.endswith(_LORA_ENDS):
                 pairs.setdefault(ours, {})[name.split(".")[-2]] = array.T
             else:

@@ -10,7 +10,8 @@ from bert_tf.evaluation.metrics import higher_is_better
 from bert_tf.progress import Bar, clock
 from bert_tf.training import cluster
 
-_COUNTS = {"skipped", "skipped_in_a_row", "examples", "tokens"}  # results of a step that are no curves of their own
+# Results of a step that are no curves of their own.
+_COUNTS = {"skipped", "skipped_in_a_row", "examples", "tokens", "broken"}
 _NO_PARTS = {"loss", "gradient_norm"}  # curves that are not a part of the loss
 _KEPT = 0.98  # of what the lines before say of the pace; a line's steps may be all of short rows, or all of long ones
 
@@ -50,7 +51,7 @@ class Progress:
 
     def __init__(self, run, every: int | None = None, history=None):
         self.run, self.history = run, history
-        self.every = every or max(1, min(100, run.num_train_steps // 50))
+        self.every = every or run.report_steps
         self.events = Events(run.output_dir, "train")
         self.bar, self.line = Bar(), ""
         self.why_skipped = "bad steps skipped" if run.step.guard else "steps skipped (gradients overflowed)"

@@ -1,4 +1,8 @@
-"""A loss that turns NaN or leaps: its step is skipped and counted, and a run that does not recover goes back."""
+"""A loss that turns NaN or leaps: the run ends there, or its step is skipped and a run that does not recover goes back.
+
+`first_broken` says in the graph of a step whether its numbers are finite. Without a `Rollback` the first step whose
+numbers are not ends the run (`FiniteSteps`). With one, a `Guard` skips such steps, and those whose loss leaps.
+"""
 
 import dataclasses
 
@@ -7,6 +11,86 @@ import tensorflow as tf
 from absl import logging
 
 from bert_tf.training import cluster
+
+LOSS_OR_NORM = -2  # what `first_broken` gives where no single gradient is to blame
+_FINE = -1
+
+
+def first_broken(loss, squares, norm, can_mend):
+    """Returns int32 []: what of a step's numbers is not finite.
+
+    -1: all are, or a smaller loss scale may yet mend it. -2: the loss is not, or only the norm of all gradients
+    together. Else the place of the first variable whose gradient is not, though the loss is.
+
+    Args:
+        loss: float32 [], of all replicas.
+        squares: float32 [v], half the sum of squares of each variable's gradient.
+        norm: float32 [], of all gradients.
+        can_mend: bool [], whether gradients that are not finite may be so because the loss scale is large.
+    """
+    loss_is_finite, broken = tf.math.is_finite(loss), ~tf.math.is_finite(squares)
+    place = tf.where(tf.reduce_any(broken), tf.argmax(tf.cast(broken, tf.int32), output_type=tf.int32), LOSS_OR_NORM)
+    fine = loss_is_finite & (tf.math.is_finite(norm) | can_mend)
+    return tf.where(fine, _FINE, tf.where(loss_is_finite, place, LOSS_OR_NORM))
+
+
+class FiniteSteps:
+    """Ends a run at the first step whose loss or gradients are not finite.
+
+    What a step returned is read when `check` is called, since reading waits for the device; before a checkpoint is
+    written it must be.
+
+    Args:
+        run: a `RunConfig`.
+        model: that is trained.
+        schedule: step, from 0 -> learning rate.
+    """
+
+    def __init__(self, run, model, schedule):
+        self._run, self._model, self._schedule = run, model, schedule
+        self._unread = []
+
+    def note(self, step: int, results: dict):
+        """Keeps what `TrainStep` returned for `step`, from 1."""
+        self._unread.append((step, results))
+
+    def check(self):
+        """Reads the steps that were noted since the last call.
+
+        Raises:
+            ValueError: the numbers of one were not finite.
+        """
+        steps, self._unread = self._unread, []
+        for step, results in steps:
+            if int(results["broken"]) != _FINE:
+                raise ValueError(self._message(step, results))
+
+    def _message(self, step, results):
+        precision, rate = self._model.dtype_policy.name, float(self._schedule(step - 1))
+        return (
+            "Training must have a finite loss and finite gradients. Received "
+            f"{_what_broke(results, self._model.trainable_variables)} in step {step} of {self._run.num_train_steps}, "
+            f"with a learning rate of {rate:.3g} and precision {precision}{_cause_and_remedy(step, precision)}"
+        )
+
+
+def _what_broke(results, variables):
+    loss, place = float(results["loss"]), int(results["broken"])
+    if place >= 0:
+        return f"a loss of {loss:.4g} whose gradient for {variables[place].path} is not finite"
+    together = " whose gradients are together too large for float32" if np.isfinite(loss) else ""
+    return f"a loss of {loss:.4g}{together}"
+
+
+def _cause_and_remedy(step, precision):
+    """Returns the end of a sentence on a step that broke: whether the rate can be the cause, and what to do."""
+    narrow = "pass `precision=mixed_bfloat16` or `precision=float32`, whose numbers reach 1e38 where float16's end at "
+    remedies = [f"{narrow}65,504"] if "float16" in precision and "bfloat16" not in precision else []
+    if step == 1:
+        remedies.append("look for labels that are too large a number to be squared, and at the initial weights")
+        return f", before any weight had moved, so that the learning rate is not the cause; {', or '.join(remedies)}."
+    remedies.append("lower `learning_rate`, let it rise over more steps, or look at the data")
+    return f"; {', or '.join(remedies)}."
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,7 +151,7 @@ class Guard:
 
         Args:
             loss: float32 [], of all replicas.
-            finite: bool [], whether the gradients are.
+            finite: bool [], whether the loss and the gradients are; see `first_broken`.
         """
         mean, config = self.mean_loss, self.config
         bound = tf.maximum(mean * config.factor, mean + config.margin)
@@ -125,8 +209,8 @@ class Rollback:
         bad = int(state.step.guard.skipped_in_a_row.numpy())
         checkpoints.protect = set([*_good(step - bad, checkpoints, run), *([] if bad else [step])][-2:])
 
-    def go_back(self, step: int, state, checkpoints, run) -> int:
-        """Brings `state` back to a checkpoint, and returns its step.
+    def go_back(self, step: int, results: dict, state, checkpoints, run) -> int:
+        """Brings `state` back to a checkpoint after `step`, which returned `results`; returns the checkpoint's step.
 
         Raises:
             ValueError: the run has gone back `at_most` times, or there is no checkpoint.
@@ -137,7 +221,7 @@ class Rollback:
         )
         whole = [s for s in _good(step - bad, checkpoints, run) if checkpoints.latest(up_to=s)[0] == s]
         if rollbacks >= self.at_most or not whole:
-            raise ValueError(_lost(step, bad, rollbacks, checkpoints.directory))
+            raise ValueError(_lost(step, bad, rollbacks, checkpoints.directory, results, state.model))
         back = whole[-2] if whole[-1] == returned_to and len(whole) > 1 else whole[-1]
         prefix = checkpoints.prefix(back)
         state.restore(checkpoints.restore(prefix), prefix)
@@ -168,9 +252,11 @@ def _good(before, checkpoints, run):
     return [s for s in checkpoints.steps() if s <= before and (s == 0 or run.saves_at(s))]
 
 
-def _lost(step, bad, rollbacks, directory):
+def _lost(step, bad, rollbacks, directory, results, model):
+    precision = model.dtype_policy.name
     return (
         f"A run must find its way back to a steady loss. Received {bad} steps in a row, up to step {step}, whose loss "
-        f"was NaN, infinite or far above its mean, after going back {rollbacks} times to a checkpoint in {directory}; "
-        "lower `learning_rate`, raise `num_warmup_steps`, or look at the data."
+        f"was NaN, infinite or far above its mean, after going back {rollbacks} times to a checkpoint in {directory}: "
+        f"the last had {_what_broke(results, model.trainable_variables)}, in precision {precision}"
+        f"{_cause_and_remedy(step, precision)}"
     )

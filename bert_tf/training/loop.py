@@ -11,7 +11,7 @@ from absl import logging
 
 from bert_tf.checkpoints.store import Store
 from bert_tf.training import cluster, distribution
-from bert_tf.training.guard import Rollback
+from bert_tf.training.guard import FiniteSteps, Rollback
 from bert_tf.training.interruption import Interruption, Stopped
 from bert_tf.training.layer_rates import LayerRates
 from bert_tf.training.optimizers import AdamConfig, make_optimizer
@@ -76,6 +76,11 @@ class RunConfig:
     def __post_init__(self):
         assert self.rollback is None or self.step.guard, "rollback needs a guard"
 
+    @property
+    def report_steps(self) -> int:
+        """Returns how many steps lie between two at which the numbers of the steps are read: some fifty times a run."""
+        return max(1, min(100, self.num_train_steps // 50))
+
     def saves_at(self, step: int) -> bool:
         """Says whether a checkpoint is written after `step`."""
         return step % self.save_checkpoints_steps == 0 or step == self.num_train_steps
@@ -115,6 +120,8 @@ def fit(task, run: RunConfig, batches: Callable, actions: Iterable[Callable] = (
 
     To be called in the scope of a strategy. Of several workers the chief alone writes checkpoints; all must see them.
     After SIGTERM or Ctrl-C the running step is finished, its checkpoint saved, and `interruption.Stopped` raised.
+    Without `run.rollback` a step whose loss or gradients are not finite ends the run: it is found at the first step of
+    the process, every `run.report_steps` and before every checkpoint, so that none is written after it.
 
     Args:
         task: see `tasks/task.py`.
@@ -126,6 +133,9 @@ def fit(task, run: RunConfig, batches: Callable, actions: Iterable[Callable] = (
             found good: before it, nothing is written. Called again where the run goes back.
         actions: each is called as action(step, results, state) after every step: `actions.py` has them. One of them,
             or on_begin, may end the run before its time, by `state.ended_at`.
+
+    Raises:
+        ValueError: something that is given does not fit, or the loss or gradients of a step were not finite.
     """
     distribution.check_batch_size(run.train_batch_size, run.step.accumulation, "`train_batch_size`")
     checkpoints = Store(run.output_dir, keep=run.keep_checkpoints)
@@ -205,9 +215,12 @@ def _steps(state, run, start, batches, checkpoints, actions, interruption):
     """Makes the steps after `start`. Returns the step to go on from where the run went back, else None."""
     last_step = saved = start
     make = functools.partial(_compile, state.step)
+    finite = None if run.rollback else FiniteSteps(run, state.model, run_schedule(run))
 
     def save(after=None):
         nonlocal saved
+        if finite:
+            finite.check()
         with state.watch.pause(after):
             if run.rollback:
                 run.rollback.protect(last_step, state, checkpoints, run)
@@ -222,9 +235,13 @@ def _steps(state, run, start, batches, checkpoints, actions, interruption):
             with interruption.held():
                 results, last_step = make(batch), step
                 make = state.step
+                if finite:
+                    finite.note(step, results)
+                    if step == start + 1 or step % run.report_steps == 0:
+                        finite.check()
                 back = run.rollback is not None and run.rollback.is_due(state)
                 if back:
-                    last_step = saved = run.rollback.go_back(step, state, checkpoints, run)
+                    last_step = saved = run.rollback.go_back(step, results, state, checkpoints, run)
                 elif run.saves_at(step):
                     save(after=results["loss"])
             interruption.check()

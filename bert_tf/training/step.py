@@ -7,7 +7,7 @@ import tensorflow as tf
 from bert_tf.modeling.graph_forms import ROW_PACKING, graph_forms
 from bert_tf.modeling.layers import seed_scope
 from bert_tf.training import distribution
-from bert_tf.training.guard import Guard, GuardConfig
+from bert_tf.training.guard import Guard, GuardConfig, first_broken
 
 _FIRST_LOSS_SCALE = 2.0**15
 _STEPS_TO_GROW = 2000  # after so many finite steps the loss scale doubles (Micikevicius et al. 2018, section 3.2)
@@ -57,7 +57,7 @@ class TrainStep:
     Calling it with a batch (a dict of tensors [B, ...], for all replicas together) returns float32 scalars: `loss`, its
     parts by their names where the task has some, `gradient_norm` before clipping, `skipped` (1 where nothing moved:
     gradients overflowed, or the guard found the step bad), and with a guard `skipped_in_a_row` (its count); and int32
-    scalars: `examples` and `tokens` of the batch, padding not counted.
+    scalars: `examples` and `tokens` of the batch, padding not counted, and `broken`, what `guard.first_broken` gives.
     """
 
     def __init__(self, task, model, optimizer, config: StepConfig, average=None):
@@ -109,17 +109,19 @@ class TrainStep:
         denominators = over_replicas(self.task.denominators(batch))
         losses, gradients = over_replicas(self._accumulate(batch, denominators, context))
         gradients = self.optimizer.moving(gradients, self.model.trainable_variables)
-        norm = tf.linalg.global_norm(gradients)
+        squares = tf.stack([tf.nn.l2_loss(g) for g in gradients])
+        norm = tf.sqrt(2 * tf.reduce_sum(squares))  # tf.linalg.global_norm, to the bit
         if self.config.clip_norm:
             shrink = self.config.clip_norm / tf.maximum(norm, self.config.clip_norm)
             gradients = [g * shrink for g in gradients]
-        return losses | {"gradient_norm": norm} | self._move(gradients, losses["loss"], norm)
+        broken = first_broken(losses["loss"], squares, norm, self.loss_scale > 1)
+        return losses | {"gradient_norm": norm, "broken": broken} | self._move(gradients, losses["loss"], norm, broken)
 
-    def _move(self, gradients, loss, norm):
+    def _move(self, gradients, loss, norm, broken):
         """Applies the gradients, unless the step is to be skipped, and returns what the results say of that."""
         finite, bad = tf.math.is_finite(norm), tf.constant(False)
-        if self.guard:  # gradients that a smaller scale would make finite are not bad yet
-            bad = self.guard.is_bad(loss, finite | (self.loss_scale > 1))
+        if self.guard:
+            bad = self.guard.is_bad(loss, broken == -1)
         moved = finite & ~bad
         can_skip = self.guard or self.config.scale_loss
         # Left alone, TensorFlow counts the step and decays the weights before it has the gradients, for they need none.

@@ -11,7 +11,8 @@ from absl import logging
 from bert_tf.checkpoints.store import Store
 from bert_tf.progress import clock
 from bert_tf.training.batching import Batching
-from bert_tf.training.loop import RunConfig, first_state
+from bert_tf.training.guard import FiniteSteps
+from bert_tf.training.loop import RunConfig, first_state, run_schedule
 from bert_tf.training.memory import StepShape, estimate
 from bert_tf.training.will_it_fit import available_memory, describe
 
@@ -68,7 +69,7 @@ def try_training(task, run: RunConfig, examples, batching: Batching, precision: 
         precision, rematerialize: as in `StepShape`.
 
     Raises:
-        ValueError: as `loop.fit`, before its first step.
+        ValueError: as `loop.fit`.
     """
     state, start = first_state(task, run, Store(run.output_dir, keep=run.keep_checkpoints))
     rows, widths = batching.sizes(examples, run)
@@ -88,7 +89,8 @@ def try_training(task, run: RunConfig, examples, batching: Batching, precision: 
     )
     if start >= run.num_train_steps or estimate(step).peak > available_memory():
         return Trial(step, start, run.num_train_steps)
-    warm_up, seconds = _time(state.step, batching.training(examples, run)(start))
+    finite = FiniteSteps(run, state.model, run_schedule(run))
+    warm_up, seconds = _time(state.step, enumerate(batching.training(examples, run)(start), start + 1), finite)
     tokens = (rows * widths)[start:]
     made = tokens[_WARM_UP : _WARM_UP + len(seconds)]
     # The median, lest a step count in which a program was compiled for another width.
@@ -96,18 +98,26 @@ def try_training(task, run: RunConfig, examples, batching: Batching, precision: 
     return Trial(step, start, run.num_train_steps, warm_up, len(seconds), float(expected))
 
 
-def _time(step, batches):
-    """Returns the seconds of the first steps together, and of each of those after them."""
+def _time(step, numbered, finite):
+    """Returns the seconds of the first steps together, and of each of those after them.
+
+    Args:
+        step: a `TrainStep`.
+        numbered: pairs (number of a step, its batch).
+        finite: a `FiniteSteps`, which ends a trial whose run would end there.
+    """
     logging.info("Trying %d steps, or as many as %.0f seconds allow.", _STEPS, _SECONDS)
-    batches, seconds = iter(batches), []
-    begin = time.perf_counter()
-    for batch in itertools.islice(batches, _WARM_UP):
-        float(step(batch)["loss"])
-    warm_up = time.perf_counter() - begin
-    for batch in itertools.islice(batches, _STEPS):
+    numbered, seconds = iter(numbered), []
+
+    def make(number, batch):
         begin = time.perf_counter()
-        float(step(batch)["loss"])
-        seconds.append(time.perf_counter() - begin)
+        finite.note(number, step(batch))
+        finite.check()  # waits for the device
+        return time.perf_counter() - begin
+
+    warm_up = sum(itertools.starmap(make, itertools.islice(numbered, _WARM_UP)))
+    for number, batch in itertools.islice(numbered, _STEPS):
+        seconds.append(make(number, batch))
         if sum(seconds) > _SECONDS:
             break
     return warm_up, seconds

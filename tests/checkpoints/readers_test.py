@@ -169,3 +169,31 @@ def test_minilm_has_no_unknown_name(minilm):
     assert (checkpoint.unknown, checkpoint.left_out) == ([], ["embeddings.position_ids"])
     assert len(checkpoint.names) == 5 + 16 * 6 + 2
     assert checkpoint.get("bert/encoder/layer_5/intermediate/dense/kernel").shape == (384, 1536)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, ml_dtypes.bfloat16])
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_the_first_weight_that_is_not_finite_is_named_with_its_place(tmp_path, weights, dtype, value):
+    tensors = {name: array.astype(dtype) for name, array in fakes.to_hugging_face(weights).items()}
+    name = "bert.encoder.layer.1.attention.self.query.weight"
+    tensors[name][2, 1] = value
+    tensors[name][3, 3] = np.nan
+    checkpoint = open_checkpoint(fakes.save_hugging_face(tmp_path / "hf", tensors))
+    shape, ours = tensors[name].shape, "bert/encoder/layer_1/attention/self/query/kernel"
+    count = rf"Received {value} in {name} at \[1, 2\], one of 2 in its {shape[0] * shape[1]} numbers"
+    for read in (checkpoint.get, checkpoint.stored):
+        with pytest.raises(ValueError, match=f"must be finite numbers. {count}.*take an earlier checkpoint"):
+            read(ours)
+    assert np.isfinite(checkpoint.get("bert/encoder/layer_0/attention/self/query/kernel")).all()
+
+
+def test_adapters_that_are_not_finite_are_named(tmp_path, weights):
+    kernel = "bert/encoder/layer_0/attention/self/query/kernel"
+    size = weights[kernel].shape[0]
+    a, b = np.zeros((size, 2), np.float32), np.full((2, size), np.inf, np.float32)
+    arrays = weights | {f"{kernel[:-7]}/lora_A": a, f"{kernel[:-7]}/lora_B": b}
+    tf1.write(str(tmp_path / "model.ckpt-1"), arrays)
+    lora = {"rank": 2, "alpha": 2, "targets": ["query"]}
+    (tmp_path / "bert_config.json").write_text(json.dumps({"lora": lora}), encoding="utf-8")
+    with pytest.raises(ValueError, match="Received inf in bert/encoder/layer_0/attention/self/query/lora_B at"):
+        open_checkpoint(tmp_path).get(kernel)

@@ -11,7 +11,7 @@ from bert_tf.checkpoints.store import Store
 from bert_tf.checkpoints.tf1 import read
 from bert_tf.data import dataset
 from bert_tf.tasks.classification.task import ClassificationTask
-from bert_tf.training.guard import Guard, GuardConfig, Rollback, order_seed
+from bert_tf.training.guard import Guard, GuardConfig, Rollback, first_broken, order_seed
 from bert_tf.training.loop import RunConfig, fit
 from bert_tf.training.optimizers import OPTIMIZERS
 from bert_tf.training.schedule import WarmupLinearDecay
@@ -36,12 +36,12 @@ def _batch(times):
     return batch | {"times": tf.fill([8], float(times))}
 
 
-def _make(config, optimizer="adamw"):
+def _make(config, optimizer="adamw", task=SCALED):
     keras.utils.set_random_seed(0)
-    model = SCALED.build_model()
+    model = task.build_model()
     optimizer = OPTIMIZERS[optimizer](WarmupLinearDecay(1e-3, 40))
     optimizer.build(model.trainable_variables)
-    return TrainStep(SCALED, model, optimizer, config)
+    return TrainStep(task, model, optimizer, config)
 
 
 def _all(step):
@@ -91,6 +91,97 @@ def test_without_a_guard_every_step_is_made():
     assert "skipped_in_a_row" not in results and float(results["skipped"]) == 0
     assert set(step.variables()) == {"loss_scale", "finite_steps"}
     assert any(np.isnan(value).any() for value in _all(step).values())
+
+
+@pytest.mark.parametrize("loss, squares, can_mend, broken", [
+    (1.0, [1.0, 2.0, 3.0], False, -1),
+    (1.0, [1.0, np.inf, np.nan], False, 1),
+    (1.0, [1.0, np.inf, np.nan], True, -1),  # the loss scale may be too large
+    (1.0, [3e38, 3e38, 0.0], False, -2),  # the norm alone is infinite
+    (np.nan, [np.nan] * 3, False, -2), (np.inf, [1.0] * 3, True, -2)])  # fmt: skip
+def test_what_of_a_step_is_not_finite(loss, squares, can_mend, broken):
+    squares = tf.constant(squares)
+    norm = tf.sqrt(2 * tf.reduce_sum(squares))
+    assert int(first_broken(tf.constant(loss), squares, norm, tf.constant(can_mend))) == broken
+
+
+@pytest.mark.parametrize("accumulation", [1, 2])
+@pytest.mark.parametrize("use_xla", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_a_step_says_what_of_its_numbers_is_not_finite(accumulation, use_xla):
+    def made(times):
+        step = _make(StepConfig(accumulation=accumulation, use_xla=use_xla))
+        results = step(_batch(times))
+        return step.model.trainable_variables, float(results["loss"]), int(results["broken"])
+
+    assert made(1)[2] == -1
+    assert made(np.inf)[1:] == (np.inf, -2)
+    variables, loss, place = made(1e30)  # whose square float32 does not hold
+    assert np.isfinite(loss) and variables[place].path == "bert/embeddings/word_embeddings"
+
+
+def _run_without_rollback(folder, save_every=4, **changes):
+    return RunConfig(os.fspath(folder), 8, 200, 2, 1e-3, save_checkpoints_steps=save_every, **changes)
+
+
+def _fit_until_bad(run, bad, task=SCALED):
+    """Returns the steps that the actions saw, and the message with which the run ended; `bad` are its NaN steps."""
+    keras.utils.set_random_seed(0)
+    seen = []
+
+    def batches(start):
+        order = dataset.training_order(EXAMPLES.lengths, 8, run.num_train_steps, 3)
+        for step, batch in enumerate(dataset.batches(EXAMPLES, order[start:], 16, by_length=False), start + 1):
+            yield batch | {"times": tf.fill([8], np.nan if step in bad else 1.0)}
+
+    with pytest.raises(ValueError) as error:
+        fit(task, run, batches, [lambda step, results, state: seen.append(step)])
+    return seen, str(error.value)
+
+
+def test_without_rollback_the_first_bad_step_ends_the_run_and_no_checkpoint_has_it(tmp_path):
+    run = _run_without_rollback(tmp_path)
+    assert run.report_steps == 4
+    seen, message = _fit_until_bad(run, {6})  # a single one: later losses are NaN for what it left in the weights
+    assert seen == [1, 2, 3, 4, 5, 6, 7]
+    assert "a loss of nan in step 6 of 200, with a learning rate of 0.000975 and precision float32; lower " in message
+    store = Store(os.fspath(tmp_path))
+    assert store.steps() == [4]
+    saved = read(store.prefix(4))
+    assert all(np.isfinite(value).all() for name, value in saved.items() if name != "training/settings")
+
+
+def test_a_checkpoint_out_of_turn_looks_first(tmp_path):
+    seen, message = _fit_until_bad(_run_without_rollback(tmp_path, save_every=3), {2})
+    assert seen == [1, 2] and " in step 2 of 200" in message and Store(os.fspath(tmp_path)).steps() == []
+
+
+def test_where_the_first_step_is_bad_the_rate_is_not_blamed(tmp_path):
+    seen, message = _fit_until_bad(_run_without_rollback(tmp_path), range(1, 9))
+    assert seen == [] and "in step 1 of 200" in message and "lower `learning_rate`" not in message
+    assert "before any weight had moved, so that the learning rate is not the cause" in message
+
+
+def test_in_float16_an_overflow_goes_on_and_a_loss_that_is_none_ends_the_run(tmp_path):
+    keras.config.set_dtype_policy("mixed_float16")
+    try:
+        run = _run_without_rollback(tmp_path, step=StepConfig(scale_loss=True))
+        seen, message = _fit_until_bad(run, {6}, Overflowing(tiny.config(), 2))
+    finally:
+        keras.config.set_dtype_policy("float32")
+    assert seen == [1, 2, 3, 4, 5, 6, 7] and "a loss of nan in step 6 of 200" in message
+    assert "precision mixed_float16; pass `precision=mixed_bfloat16` or `precision=float32`" in message
+    assert float(read(os.fspath(tmp_path / "model.ckpt-4"))["training/loss_scale"]) == 2.0**11
+
+
+class Overflowing(Scaled):
+    """A task whose gradients overflow at the first loss scales, 2 ** 15 to 2 ** 12, though its loss does not."""
+
+    def loss(self, outputs, batch, denominators):
+        @tf.custom_gradient
+        def steep(values):
+            return values, lambda up: tf.where(up >= 2.0**12, np.inf, up)
+
+        return steep(super().loss(outputs, batch, denominators))
 
 
 def test_what_leaps():
@@ -213,7 +304,8 @@ def test_a_checkpoint_that_did_not_help_is_given_up_for_the_one_before(tmp_path)
 
 def test_a_run_that_does_not_recover_ends_with_a_message(tmp_path):
     with pytest.raises(ValueError, match=r"Received 3 steps in a row, up to step 6, whose loss was NaN, .* after going "
-                       r"back 2 times to a checkpoint in .*; lower `learning_rate`, "):  # fmt: skip
+                       r"back 2 times to a checkpoint in .*: the last had a loss of nan, in precision float32; lower "
+                       r"`learning_rate`, "):  # fmt: skip
         _fit(_run(tmp_path), {n: range(4, 17) for n in range(3)})
 
 
