@@ -1,6 +1,7 @@
-"""JSON in files: read as text is, or, of a model from anywhere, within limits."""
+"""JSON: read from files as text is, or, of a model from anywhere, within limits; written as every reader takes it."""
 
 import json
+import math
 import os
 
 from bert_tf.files import read_text
@@ -8,6 +9,30 @@ from bert_tf.files import read_text
 _LARGEST_OBJECT = 8 * 2**20  # bytes of an object or list: the index of 50,000 weights has 5 MB
 _DEEPEST = 50  # levels of it
 _MOST_CONTAINERS = 1_000_000  # lists and objects, for which Python takes twenty times their text
+
+
+def json_text(value, **options) -> str:
+    """Returns a value as JSON, in which null stands for a number that is not finite.
+
+    Python's own writer puts a bare NaN or Infinity there, which is no JSON: `jq` and every strict reader refuse the
+    whole file.
+
+    Args:
+        value: of lists, tuples, dicts, texts, numbers, true, false and None.
+        options: of `json.dumps`.
+    """
+    try:
+        return json.dumps(value, allow_nan=False, **options)
+    except ValueError:  # json looks for such numbers faster than we could
+        return json.dumps(_with_nulls(value), allow_nan=False, **options)
+
+
+def _with_nulls(value):
+    if isinstance(value, dict):
+        return {key: _with_nulls(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_with_nulls(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def read_json(path: str | os.PathLike, kind: str = "JSON"):

@@ -1,5 +1,10 @@
 """Promises of bert_tf.json_files: what is read from anywhere is within limits."""
 
+import ast
+import json
+import pathlib
+
+import numpy as np
 import pytest
 
 from bert_tf import json_files
@@ -30,3 +35,30 @@ def test_no_object_where_it_should_be(tmp_path):
     for path, words in ((tmp_path, "a directory"), (tmp_path / "none", "no file")):
         with pytest.raises(ValueError, match=f"must be a list of parts. Received: {words}; copy it again."):
             json_files.read_object(path, "a list of parts", "copy it again")
+
+
+def test_what_is_written_is_json_and_null_stands_for_what_is_no_number():
+    value = {"a": float("nan"), "b": [1.5, float("inf"), (float("-inf"), "NaN")], "c": {"d": np.float64("nan"), "e": 2}}
+    text = json_files.json_text(value, indent=1)
+    assert json.loads(text, parse_constant=pytest.fail) == {"a": None, "b": [1.5, None, [None, "NaN"]],
+                                                            "c": {"d": None, "e": 2}}  # fmt: skip
+    assert json_files.json_text({"ö": 0.1}, ensure_ascii=False) == '{"ö": 0.1}'
+    with pytest.raises(TypeError):
+        json_files.json_text({"a": object()})
+
+
+# Rooms that write answers, scores and other numbers that a model or a run gave.
+_WRITE_NUMBERS = ("analysis", "comparison", "glue", "jobs", "label_errors", "probing", "programs", "tasks", "tuning")
+# What they write otherwise are names, paths and settings, or the words of a program to its parent.
+_NO_NUMBERS = {"tasks/registry.py", "jobs/work_folder.py", "jobs/table.py", "programs/doctor.py"}
+
+
+def test_no_writer_of_numbers_goes_past_it():
+    package = pathlib.Path(json_files.__file__).parent
+    past = set()
+    for room in _WRITE_NUMBERS:
+        for path in (package / room).rglob("*.py"):
+            calls = [node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Call)]
+            if any(ast.unparse(call.func) in ("json.dump", "json.dumps") for call in calls):
+                past.add(path.relative_to(package).as_posix())
+    assert past == _NO_NUMBERS

@@ -2,7 +2,6 @@
 
 import collections
 import dataclasses
-import json
 import os
 import pathlib
 import statistics
@@ -11,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from bert_tf.data import glue
 from bert_tf.files import write_text
 from bert_tf.glue.runs import Point, Result, Run, best
+from bert_tf.json_files import json_text
 from bert_tf.progress import clock
 from bert_tf.report import ACCENT, FILL, Page
 
@@ -103,7 +103,7 @@ def write(
     """
     folder, missing = pathlib.Path(output_dir), missing or {}
     contents = as_json(output_dir, results, missing, compared)
-    write_text(folder / "results.json", json.dumps(contents, indent=2) + "\n")
+    write_text(folder / "results.json", json_text(contents, indent=2) + "\n")
     write_text(folder / "results.tsv", as_table(results))
     write_text(folder / "report.html", page(results, missing, made_with or {}, compared, f"GLUE: {folder.name}"))
 

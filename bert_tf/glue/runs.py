@@ -12,6 +12,7 @@ from bert_tf import child_runs
 from bert_tf.data import glue
 from bert_tf.evaluation.results import read_results
 from bert_tf.files import write_text
+from bert_tf.json_files import json_text
 
 FINISHED_FILE = "finished.json"  # written when a run has ended well: what it was, and how long it took
 _GRID_FILE = "grid.json"
@@ -181,7 +182,7 @@ def all_finished(output_dir: str | os.PathLike) -> list[Result]:
 def mark_finished(folder: pathlib.Path, run: Run, seconds: float, table: dict | None = None):
     """Notes that the run ended well; `table` is as of `Result`."""
     values = {**dataclasses.asdict(run), "seconds": round(seconds, 1)} | ({"table": table} if table else {})
-    text = json.dumps(values, indent=2)
+    text = json_text(values, indent=2)
     write_text(folder / FINISHED_FILE, text + "\n")
 
 

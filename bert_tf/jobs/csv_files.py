@@ -1,14 +1,13 @@
-"""Answers as .csv with a header, for spreadsheets: what is no single value is JSON in its cell."""
+"""Answers as .csv with a header, for spreadsheets: what is no single value is JSON in its cell, NaN an empty cell."""
 
 import csv
 import itertools
 import json
 
-import numpy as np
-
 from bert_tf.data.rows import FIELD_LIMIT
 from bert_tf.files import atomic_open
-from bert_tf.jobs.formats import plain
+from bert_tf.jobs.formats import numbers_of, plain
+from bert_tf.json_files import json_text
 
 
 class Csv:
@@ -33,10 +32,11 @@ class Csv:
     def numbers(self, path, name):
         csv.field_size_limit(FIELD_LIMIT)
         with open(path, encoding="utf-8", newline="") as file:
-            return np.array([json.loads(row[name]) for row in csv.DictReader(file)])
+            return numbers_of(json.loads(row[name] or "null") for row in csv.DictReader(file))
 
 
 def _cell(value):
     if isinstance(value, str):
         return value
-    return "" if value is None else json.dumps(value, ensure_ascii=False)
+    text = json_text(value, ensure_ascii=False)
+    return "" if text == "null" else text

@@ -2,14 +2,16 @@
 
 import itertools
 import json
+import math
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from bert_tf.data.ragged import Ragged
 from bert_tf.files import atomic_open
+from bert_tf.json_files import json_text
 from bert_tf.serving import answers
 
 
@@ -40,13 +42,13 @@ class Format(Protocol):
 
 
 class Jsonl:
-    """An object a line."""
+    """An object a line; null stands for a number that is not finite."""
 
     def write(self, path, columns):
         lists = {name: plain(values) for name, values in columns.items()}
         with atomic_open(path) as file:
             for row in zip(*lists.values(), strict=True):
-                file.write(json.dumps(dict(zip(lists, row, strict=True)), ensure_ascii=False, default=str) + "\n")
+                file.write(json_text(dict(zip(lists, row, strict=True)), ensure_ascii=False, default=str) + "\n")
 
     def join(self, path, slices):
         with atomic_open(path, "wb") as target:
@@ -56,7 +58,12 @@ class Jsonl:
 
     def numbers(self, path, name):
         with open(path, encoding="utf-8") as file:
-            return np.array([json.loads(line)[name] for line in file])
+            return numbers_of(json.loads(line)[name] for line in file)
+
+
+def numbers_of(values: Iterable) -> np.ndarray:
+    """Returns numbers as they were read from a text, [n]; None, which stands for one that is not finite, is NaN."""
+    return np.array([math.nan if value is None else value for value in values])
 
 
 def plain(values) -> list:

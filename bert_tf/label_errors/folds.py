@@ -1,12 +1,12 @@
 """A training file in k parts, each of which models trained on the others answer: which part a row is in, and files."""
 
-import json
 import pathlib
 
 import numpy as np
 
 from bert_tf.data.tables import Examples
 from bert_tf.files import atomic_open, read_text
+from bert_tf.json_files import json_text
 
 TRAIN_FILE, HELD_OUT_FILE, ANSWERS_FILE = "train.jsonl", "held_out.jsonl", "held_out.npy"
 
@@ -54,7 +54,7 @@ def write_fold(folder: pathlib.Path, examples: Examples, is_held_out: np.ndarray
         with atomic_open(folder / name) as file:
             for i in np.flatnonzero(chosen):
                 row = dict(zip(columns(examples), texts_of(examples, i), strict=True)) | {"label": examples.labels[i]}
-                file.write(json.dumps(row, ensure_ascii=False) + "\n")
+                file.write(json_text(row, ensure_ascii=False) + "\n")
 
 
 def columns(examples: Examples) -> tuple[str, ...]:

@@ -14,10 +14,10 @@ A model that chooses is asked with a context and its choices:
 Without texts it reads them from standard input, one example per line, with tabs between its texts.
 """
 
-import json
 import sys
 
 from bert_tf.flags.serving import ASK
+from bert_tf.json_files import json_text
 from bert_tf.programs.connection import tls_of
 
 FLAGS = ASK
@@ -42,7 +42,7 @@ def main(settings, texts):
             for batch in chunks(items, _BATCH):
                 for item, answer in zip(batch, client.ask(to_inputs(batch, names)), strict=True):
                     line = dict(zip(names, item, strict=True)) | answer
-                    print(json.dumps(line, ensure_ascii=False), flush=True)
+                    print(json_text(line, ensure_ascii=False), flush=True)
     except BrokenPipeError:  # the reader of our lines has seen enough
         sys.stderr.close()
         sys.exit(1)

@@ -6,9 +6,9 @@ Files are named as for the program that trains on them: --task says which. All f
 """
 
 import dataclasses
-import json
 import re
 
+from bert_tf.json_files import json_text
 from bert_tf.programs import run_classifier, run_embedder, run_multiple_choice, run_squad, run_tagger
 from bert_tf.settings import Flag, Settings
 
@@ -78,7 +78,7 @@ def main(settings):
     from bert_tf.programs.program import in_flags
 
     overview = look_at_files(settings.task, of_program(settings))
-    text = json.dumps(overview.to_dict(), ensure_ascii=False, indent=2) if settings.json else str(overview)
+    text = json_text(overview.to_dict(), ensure_ascii=False, indent=2) if settings.json else str(overview)
     print(in_flags(text, settings.to_dict()))
     refuse_warnings(overview.findings, settings)
 

@@ -6,11 +6,11 @@ Texts come as arguments, from --input_file or from standard input, one per line.
 as a SavedModel that answers the same way.
 """
 
-import json
 
 from absl import logging
 
 from bert_tf.flags.model import FILL_MASK
+from bert_tf.json_files import json_text
 
 FLAGS = FILL_MASK
 TAKES_TEXTS = True
@@ -32,4 +32,4 @@ def main(settings, texts):
         return
     mask = filler.reader.mask
     for answer in filler(read_texts(texts, settings.input_file, mask)):
-        print(json.dumps(answer, ensure_ascii=False) if settings.json else as_text(answer, mask), flush=True)
+        print(json_text(answer, ensure_ascii=False) if settings.json else as_text(answer, mask), flush=True)

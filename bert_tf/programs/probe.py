@@ -9,12 +9,12 @@ Writes probe.json and probe.html, with --heads heads.json and heads.html, into -
 docs/probe.md.
 """
 
-import json
 import os
 
 from absl import logging
 
 from bert_tf.flags.probing import PROBE
+from bert_tf.json_files import json_text
 
 FLAGS = PROBE
 
@@ -36,7 +36,7 @@ def main(settings):
     bert = load(settings.model)
     os.makedirs(settings.output_dir, exist_ok=True)
     name, found, lines, page = (_heads if settings.heads else _probes)(settings, bert, train, test)
-    for ending, text in (("json", json.dumps(found, indent=2, ensure_ascii=False) + "\n"), ("html", page)):
+    for ending, text in (("json", json_text(found, indent=2, ensure_ascii=False) + "\n"), ("html", page)):
         write_text(os.path.join(settings.output_dir, f"{name}.{ending}"), text)
     for line in lines:
         print(line)

@@ -6,9 +6,9 @@
 Messages about the files go to standard error.
 """
 
-import json
 
 from bert_tf.flags.squad import SCORER
+from bert_tf.json_files import json_text
 
 FLAGS = SCORER
 
@@ -26,4 +26,4 @@ def main(settings):
     predictions = squad_files.read_predictions(settings.predictions_file)
     null_odds = squad_files.read_null_odds(settings.null_odds_file) if settings.null_odds_file else None
     scores = squad_scores.score(golds, predictions, null_odds, settings.null_score_diff_threshold)
-    print(json.dumps(scores, indent=2))
+    print(json_text(scores, indent=2))

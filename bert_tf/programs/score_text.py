@@ -6,12 +6,12 @@
 A model that learned left to right gives the log-likelihood. All flags: --help; docs/score_text.md.
 """
 
-import json
 
 from absl import logging
 
 from bert_tf.flags.jobs import JOB
 from bert_tf.flags.scoring import SCORE_TEXT
+from bert_tf.json_files import json_text
 
 FLAGS = SCORE_TEXT
 TAKES_TEXTS = True
@@ -46,7 +46,7 @@ def _print_scores(settings, texts):
     lists = {name: plain(values) for name, values in table.items()}
     for row in zip(*lists.values(), strict=True):
         answer = dict(zip(lists, row, strict=True))
-        print(json.dumps(answer, ensure_ascii=False) if settings.json else _as_text(answer, scorer.measure), flush=True)
+        print(json_text(answer, ensure_ascii=False) if settings.json else _as_text(answer, scorer.measure), flush=True)
     total, pieces = sum(score.total for score in scores), sum(len(score.pieces) for score in scores)
     _tell(scorer.measure, perplexity(total, pieces), pieces, len(texts))
 

@@ -6,9 +6,9 @@
 All flags: --help; docs/embed.md.
 """
 
-import json
 
 from bert_tf.flags.embedding import SEARCH
+from bert_tf.json_files import json_text
 
 FLAGS = SEARCH
 TAKES_TEXTS = True
@@ -24,7 +24,7 @@ def main(settings, texts):
         found = [{"id": int(row), "score": float(str(score)), "text": index.text(row)}
                  for score, row in zip(scores, rows, strict=True)]  # fmt: skip
         if settings.json:
-            print(json.dumps({"query": query, "results": found}, ensure_ascii=False), flush=True)
+            print(json_text({"query": query, "results": found}, ensure_ascii=False), flush=True)
             continue
         print(query)
         for each in found:

@@ -1,12 +1,12 @@
 """What a load test found: throughput, latencies and errors as numbers, as lines and as a page."""
 
-import json
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from bert_tf.json_files import json_text
 from bert_tf.report import Page
 from bert_tf.serving.load_generator import OK, Sample
 
@@ -72,7 +72,7 @@ def lines(name: str, summary: dict[str, Any]) -> list[str]:
 def to_json(settings: dict[str, Any], runs: dict[str, Sequence[Sample]], rows: int) -> str:
     """Returns the file of all numbers: what was asked for, and `summarize` of each run by its name."""
     found = {name: summarize(samples, rows) for name, samples in runs.items()}
-    return json.dumps({"settings": settings, "runs": found}, indent=2, ensure_ascii=False) + "\n"
+    return json_text({"settings": settings, "runs": found}, indent=2, ensure_ascii=False) + "\n"
 
 
 def to_page(settings: dict[str, Any], runs: dict[str, Sequence[Sample]], rows: int) -> str:

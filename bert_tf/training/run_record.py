@@ -7,7 +7,6 @@ import datetime
 import functools
 import hashlib
 import importlib.metadata
-import json
 import os
 import pathlib
 import platform
@@ -21,7 +20,7 @@ import tensorflow as tf
 import bert_tf
 from bert_tf.config import EncoderConfig
 from bert_tf.files import write_text
-from bert_tf.json_files import read_object
+from bert_tf.json_files import json_text, read_object
 from bert_tf.settings import Settings
 
 RUN_FILE = "run.json"
@@ -80,7 +79,7 @@ class RunRecord:
         now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
         record = {"time": now, "step": step, "from": origin, **self._known, **self._hashes}
         record |= {"versions": versions(), "git": commit(), "machine": _machine()}
-        write_text(os.path.join(output_dir, RUN_FILE), json.dumps(record, indent=2, default=str) + "\n")
+        write_text(os.path.join(output_dir, RUN_FILE), json_text(record, indent=2, default=str) + "\n")
 
     @functools.cached_property
     def _hashes(self):

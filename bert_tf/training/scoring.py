@@ -48,6 +48,9 @@ class Scorer:
 
         The first is what `Trainable.collected` gives, an array [n, ...] or a dict of them. The second is what
         `Trainable.example_losses` gives, sums and weights, float32 [n] each; None where the batches have no targets.
+
+        Raises:
+            ValueError: an output is NaN or infinite; -inf is none, for it stands for what cannot be chosen.
         """
         parts, real = [], []
         for batch in scoring.batches():
@@ -56,6 +59,7 @@ class Scorer:
         merged = tf.nest.map_structure(lambda *arrays: _joined(arrays), *parts)
         places = _places(np.concatenate(real), scoring.order)
         merged = tf.nest.map_structure(lambda array: array[places], merged)
+        _check_finite(merged["outputs"])
         return merged["outputs"], merged.get("losses")
 
     def scores(self, scoring: Scoring) -> dict[str, float]:
@@ -74,6 +78,19 @@ class Scorer:
             losses = self.task.example_losses(outputs, batch)
             results |= {} if losses is None else {"losses": losses}
         return results
+
+
+def _check_finite(outputs):
+    """Raises ValueError where there are no answers in outputs: softmax or a maximum would make some of NaN."""
+    for array in tf.nest.flatten(outputs):
+        if not np.issubdtype(array.dtype, np.floating) or (array < np.inf).all():  # of NaN nothing holds
+            continue
+        rows = np.flatnonzero(~(array < np.inf).reshape(len(array), -1).all(1))
+        raise ValueError(
+            f"The model's outputs must be finite numbers. Received NaN or infinity for {len(rows):,} of {len(array):,} "
+            f"rows, the first of them row {rows[0]}, from 0: its weights are finite, but numbers within it grow too "
+            "large; pass `precision=float32`, or train again with a lower `learning_rate`."
+        )
 
 
 def _is_real(batch):

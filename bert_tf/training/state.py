@@ -9,6 +9,7 @@ import tensorflow as tf
 from absl import logging
 
 from bert_tf.checkpoints import convert, heads, names, shapes, store
+from bert_tf.checkpoints.formats import check_finite
 from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.lora import is_adapter
 from bert_tf.progress import Stopwatch
@@ -72,7 +73,7 @@ class TrainingState:
         """Assigns what `tensors` saved; where that is the end of the run, `ended_at` says so.
 
         Raises:
-            ValueError: the run had other settings, or another model.
+            ValueError: the run had other settings, or another model, or a number of it is not finite.
         """
         then = json.loads(saved[_SETTINGS]) if _SETTINGS in saved else None
         if then != self.settings:
@@ -86,6 +87,8 @@ class TrainingState:
             )
         if extra := sorted(saved.keys() - here.keys() - beside):
             raise ValueError(f"{path} must hold the state of this run's model and no more. Received also {extra[:10]}.")
+        for name in here:
+            check_finite(saved[name], name, path)
         for name, variable in here.items():
             variable.assign(saved[name])
         if _ENDED in saved:

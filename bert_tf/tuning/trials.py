@@ -11,6 +11,7 @@ from bert_tf.child_runs import drop_checkpoints
 from bert_tf.evaluation.metrics import higher_is_better
 from bert_tf.evaluation.results import RESULTS_FILE, read_results
 from bert_tf.files import read_text, write_text
+from bert_tf.json_files import json_text
 
 FINISHED_FILE = "finished.json"  # written when a trial has ended well
 
@@ -135,7 +136,7 @@ class Folder:
     def mark_finished(self, trial: Trial, stage: int, seconds: float):
         """Notes that a trial ended well."""
         values = {"trial": trial.number, "stage": stage, "values": dict(trial.values), "seconds": round(seconds, 1)}
-        write_text(self.of(trial, stage) / FINISHED_FILE, json.dumps(values, indent=2) + "\n")
+        write_text(self.of(trial, stage) / FINISHED_FILE, json_text(values, indent=2) + "\n")
 
     def ranked(self, results: Iterable[Result]) -> list[Result]:
         """Returns results from the best to the worst; of equal ones the first comes first, and NaN comes last."""

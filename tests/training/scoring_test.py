@@ -108,3 +108,14 @@ def test_a_task_without_losses_of_examples_has_them_among_its_metrics():
     scorer, scoring = _scorer(knows_losses=False), _scoring(_batch(0, 1, label_ids=[1, 0]))
     assert scorer.outputs(scoring)[1] is None
     assert scorer.scores(scoring) == {"sum": 5}
+
+
+def test_outputs_that_are_no_numbers_are_refused_by_row():
+    def scorer(value):
+        return Scorer(_Task(), lambda features, training: tf.where(features["input_ids"] == 8, value, 0.5))
+
+    for value in (np.nan, np.inf):
+        with pytest.raises(ValueError, match="must be finite .* for 1 of 5 rows, the first of them row 2, from 0"):
+            scorer(value).outputs(_scoring(_batch(*range(5))))
+    outputs, _ = scorer(-np.inf).outputs(_scoring(_batch(*range(5))))  # what cannot be chosen, as a span of no piece
+    assert outputs["all"][2].tolist() == [0.5, -np.inf, 0.5]

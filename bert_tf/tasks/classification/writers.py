@@ -1,6 +1,5 @@
 """A classifier's answers as files: for programs, for people, and for leaderboards."""
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 
@@ -9,6 +8,7 @@ import numpy as np
 from bert_tf.data.glue_tasks import LEADERBOARD_HEADER
 from bert_tf.data.tables import Examples
 from bert_tf.files import atomic_open
+from bert_tf.json_files import json_text
 
 
 def write_predictions(
@@ -41,7 +41,7 @@ def write_predictions(
             texts = {"text": examples.text_a[i]} if second is None else {"text_a": examples.text_a[i], "text_b": second}
             besides = {name: values[i] for name, values in (more or {}).items()}
             line = {"id": examples.ids[i], **texts, **_served(row, labels), **besides}
-            file.write(json.dumps(line, ensure_ascii=False) + "\n")
+            file.write(json_text(line, ensure_ascii=False) + "\n")
 
 
 def write_leaderboard(

@@ -1,12 +1,12 @@
 """Vectors, or the cosines of pairs, as a file."""
 
-import json
 import os
 
 import numpy as np
 
 from bert_tf.evaluation.retrieval import cosines
 from bert_tf.files import atomic_open
+from bert_tf.json_files import json_text
 from bert_tf.tasks.embedding.data import TextGroups
 
 FILE = "predictions.jsonl"
@@ -26,4 +26,4 @@ def write_predictions(directory: str, groups: TextGroups, vectors: np.ndarray):
         for name, *texts, answer in zip(groups.ids, *groups.texts, answers, strict=True):
             key = "embedding" if answer.ndim else "cosine"
             line = {"id": name, **dict(zip(names, texts, strict=True)), key: answer.tolist()}
-            file.write(json.dumps(line, ensure_ascii=False) + "\n")
+            file.write(json_text(line, ensure_ascii=False) + "\n")

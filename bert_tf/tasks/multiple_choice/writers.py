@@ -1,12 +1,12 @@
 """The answers to questions with choices, as files."""
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from bert_tf.files import atomic_open
+from bert_tf.json_files import json_text
 from bert_tf.tasks.multiple_choice.files import ChoiceExamples
 
 TABLE_FILE, ANSWERS_FILE = "test_results.tsv", "predictions.jsonl"
@@ -36,4 +36,4 @@ def write_predictions(
             # str gives a float32 as many digits as it needs; tolist alone would show those of its double.
             line["probabilities"] = row.astype(str).astype(np.float64).tolist()
             line |= {field: values[n] for field, values in (more or {}).items()}
-            file.write(json.dumps(line, ensure_ascii=False) + "\n")
+            file.write(json_text(line, ensure_ascii=False) + "\n")

@@ -6,7 +6,6 @@ collected  what is kept of each of the w rows of `rows.question_rows`; k spans a
     null_start_logit, null_end_logit    float32 [w], at [CLS]: no answer
 """
 
-import json
 import os
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -14,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bert_tf.files import atomic_open
+from bert_tf.json_files import json_text
 from bert_tf.tasks.squad.files import SquadExamples
 from bert_tf.tasks.squad.rows import QuestionOrigin
 
@@ -143,7 +143,7 @@ def write_predictions(
         contents[NULL_ODDS_FILE] = [each.null_odds for each in answers]
     for name, values in contents.items():
         with atomic_open(os.path.join(directory, name)) as file:
-            file.write(json.dumps(dict(zip(examples.ids, values, strict=True)), indent=4) + "\n")
+            file.write(json_text(dict(zip(examples.ids, values, strict=True)), indent=4) + "\n")
 
 
 def _distinct(context, spans, n_best_size):

@@ -1,10 +1,10 @@
 """A tagger's answers as files: columns for conlleval, and JSON with the places of entities in the text."""
 
-import json
 from collections.abc import Iterable, Sequence
 
 from bert_tf.evaluation.entities import entities, tags_of
 from bert_tf.files import atomic_open
+from bert_tf.json_files import json_text
 from bert_tf.tasks.tagging.columns import TaggedExamples, text_of, write_columns
 
 EVAL_FILE, COLUMNS_FILE, ENTITIES_FILE = "eval_predictions.txt", "predictions.txt", "predictions.jsonl"
@@ -39,7 +39,7 @@ def write_entities(path: str, examples: TaggedExamples, answers: Iterable[list[d
     with atomic_open(path) as file:
         for name, words, each in zip(examples.ids, examples.words, answers, strict=True):
             line = {"id": name, "text": text_of(words)[0], "entities": each}
-            file.write(json.dumps(line, ensure_ascii=False) + "\n")
+            file.write(json_text(line, ensure_ascii=False) + "\n")
 
 
 def _in_one(word):
