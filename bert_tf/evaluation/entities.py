@@ -72,6 +72,20 @@ def entities(tags: Sequence[str]) -> list[Entity]:
     return chunks
 
 
+def entities_around(tags: Sequence[str | None]) -> list[Entity]:
+    """Returns the entities of one sentence in which words without a tag, None, are passed over.
+
+    Such a word belongs to the entity that begins before it and goes on behind it, and to none otherwise.
+
+    Raises:
+        ValueError: an unknown tag.
+    """
+    tagged = [i for i, tag in enumerate(tags) if tag is not None]
+    return [
+        Entity(kind, tagged[first], tagged[last]) for kind, first, last in entities([tags[i] for i in tagged])
+    ]
+
+
 def score(golds: Sequence[Sequence[str]], predictions: Sequence[Sequence[str]]) -> dict[str, float]:
     """Scores predicted tags as conlleval.pl does: an entity is right if type, first and last word are.
 

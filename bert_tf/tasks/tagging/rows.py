@@ -48,6 +48,17 @@ class SentenceOrigin:
         return sentences
 
 
+    def whole_words(self) -> Words:
+        """Returns the words as the file has them: of one that holds white space the first part speaks, as in `take`."""
+        words = self.words
+        whole = np.stack([words.of_text, self.tokens])
+        begins = np.append(True, (whole[:, 1:] != whole[:, :-1]).any(0))[: len(self.tokens)]
+        first = np.flatnonzero(begins)
+        last = np.append(first[1:], len(begins))[: len(first)] - 1
+        of_words = Words(words.texts, *(part[first] for part in words[1:]))
+        return of_words._replace(limits=words.limits[last], inner_limits=words.inner_limits[last])
+
+
 def sentence_rows(
     tokenizer, examples: TaggedExamples, labels: Sequence[str], max_seq_length: int, stride: int, with_tags: bool
 ) -> Tokenized:

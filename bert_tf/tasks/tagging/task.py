@@ -206,7 +206,7 @@ class TaggingTask(FineTuned):
 
     def decode(self, outcome):
         """Returns the tags of each sentence's words, and its entities."""
-        words, outputs = outcome.rows.origin.words, outcome.outputs
+        words, outputs = outcome.rows.origin.whole_words(), outcome.outputs
         answers = []
         bounds = np.searchsorted(words.of_text, np.arange(0, len(outcome.examples) + _SENTENCES, _SENTENCES))
         for part, (first, limit) in enumerate(zip(bounds[:-1], bounds[1:], strict=True)):
@@ -246,9 +246,13 @@ class TaggingTask(FineTuned):
         return entities_in(best, origin, self.labels)
 
     def _tags(self, outputs, origin):
-        """Returns the tags of each sentence's words, an entity beginning with B- even where the model said I-."""
-        tags = origin.take(np.array(self.labels, object)[outputs["tag"]], "O")
-        return [entities.tags_of(entities.entities(each), len(each), "iob2") for each in tags]
+        """Returns the tags of each sentence's words, an entity beginning with B- even where the model said I-.
+
+        A word of which the tokenizer leaves nothing, such as a zero-width space, ends no entity that goes on behind it,
+        as it ends none in a text that is served.
+        """
+        tags = origin.take(np.array(self.labels, object)[outputs["tag"]], None)
+        return [entities.tags_of(entities.entities_around(each), len(each), "iob2") for each in tags]
 
     def _as_dicts(self, outputs, words):
         columns = {name: values.numpy() for name, values in entities_in(outputs, words, self.labels).items()}

@@ -11,6 +11,7 @@ from bert_tf.evaluation import entities
 from bert_tf.tasks.tagging.columns import TaggedExamples, text_of
 from bert_tf.tasks.tagging.rows import sentence_rows
 from bert_tf.tasks.tagging.task import TaggingTask, label_list
+from bert_tf.tasks.task import Outcome
 from bert_tf.tokenization.wordpiece import Tokenizer
 from bert_tf.training.batching import Batching
 from bert_tf.training.job import Job
@@ -66,6 +67,43 @@ def test_each_word_has_its_tag_once_however_many_windows_there_are(tokenizer):
 def test_a_word_with_white_space_inside_is_tagged_by_its_first_part(tokenizer):
     rows = sentence_rows(tokenizer, examples([[("good film", "B-QUAL"), ("a\u00a0story", "O")]]), LABELS, 16, 4, True)
     assert rows.pieces["tag_ids"].tolist() == [-1, 1, -1, 4, -1, -1]
+
+
+def _decoded(tokenizer, words, given):
+    """Returns the tags that predictions.txt has of one sentence, and predictions.jsonl's entities.
+
+    `given` are the tags that the model gives to the words, and to the parts of words, of which pieces are left.
+    """
+    task, sentence = _task(), examples([[(word, "O") for word in words]])
+    rows = sentence_rows(tokenizer, sentence, LABELS, 16, 4, False)
+    outputs = {"tag": np.full((len(rows), 16), LABELS.index("O")), "probability": np.full((len(rows), 16), 0.75, "f4")}
+    places = rows.origin.words
+    assert len(places.rows) == len(given)
+    outputs["tag"][places.rows, places.columns] = [LABELS.index(tag) for tag in given]
+    (tags,), (found,) = task.decode(Outcome("test", sentence, rows, outputs, None))
+    return tags, [(each["text"], each["type"], each["start"]) for each in found]
+
+
+def test_a_word_without_pieces_goes_on_with_the_entity_around_it(tokenizer):
+    begin, inner, out, none = "B-QUAL", "I-QUAL", "O", "\u200b"
+    assert _decoded(tokenizer, ["good", none, "film", "is"], [begin, inner, out]) == (
+        [begin, inner, inner, out], [(f"good {none} film", "QUAL", 0)],
+    )  # fmt: skip
+    assert _decoded(tokenizer, [none, "good", none, none, "film"], [inner, inner]) == (
+        [out, begin, inner, inner, inner], [(f"good {none} {none} film", "QUAL", 2)],
+    )  # fmt: skip
+    # At an edge of an entity it is outside, and between two it is of neither.
+    assert _decoded(tokenizer, ["good", none, "film", none], [begin, begin]) == (
+        [begin, out, begin, out], [("good", "QUAL", 0), ("film", "QUAL", 7)],
+    )  # fmt: skip
+    assert _decoded(tokenizer, ["is", none, "film"], [out, inner]) == ([out, out, begin], [("film", "QUAL", 5)])
+
+
+def test_of_a_word_with_white_space_inside_both_files_tell_the_whole(tokenizer):
+    words = ["a", "good\u00a0film story", "is"]
+    assert _decoded(tokenizer, words, ["O", "B-QUAL", "O", "B-FLAW", "O"]) == (
+        ["O", "B-QUAL", "O"], [("good\u00a0film story", "QUAL", 2)],
+    )  # fmt: skip
 
 
 def test_a_tag_that_training_never_saw_is_refused(tokenizer):
