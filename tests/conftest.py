@@ -39,3 +39,12 @@ def shared_data() -> pathlib.Path:
     if not folder.is_dir():
         pytest.skip(f"needs the data sets in {folder}, which are not part of the checkout")
     return folder
+
+
+@pytest.fixture(scope="session")
+def shared_cases() -> pathlib.Path:
+    """The folder with small inputs that failed elsewhere, beside the checkout."""
+    folder = ROOT.parent / "shared" / "cases"
+    if not folder.is_dir():
+        pytest.skip(f"needs the inputs in {folder}, which are not part of the checkout")
+    return folder

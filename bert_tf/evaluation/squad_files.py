@@ -1,10 +1,147 @@
-"""What SQuAD's scorer reads: the answers that people gave, predictions, and the odds of no answer."""
+"""Files in SQuAD's format, as training, checking and scoring all read them; and predictions, and the odds of no answer.
+
+    {"data": [{"paragraphs": [{"context": ..., "qas": [{"id": ..., "question": ..., "answers": [{"text": ...,
+        "answer_start": ...}], "is_impossible": true or false}]}]}]}
+
+An id may be a whole number, which stands for its digits. A question that `is_impossible` may do without `answers`.
+"""
 
 import math
 import os
-from typing import NamedTuple
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
+from bert_tf.files import brief
 from bert_tf.json_files import read_json
+
+_SURROGATES = re.compile("[\ud800-\udfff]")  # half an emoji, as in "\\ud83d": legal JSON but no Unicode text
+_KINDS = {list: "a list", str: "a text", int: "a whole number", bool: "true or false"}
+_LEVELS = ("data", "paragraphs", "qas")
+
+
+class Question(NamedTuple):
+    """One question as the file has it.
+
+    Attributes:
+        path: of the file.
+        id: different from those of all others.
+        place: (article, paragraph, question), from 0.
+        paragraph, question: the objects of the file.
+    """
+
+    path: str
+    id: str
+    place: tuple[int, int, int]
+    paragraph: dict[str, Any]
+    question: dict[str, Any]
+
+    @property
+    def at(self) -> str:
+        """File, place and id, with which every error about it begins."""
+        return where(self.path, self.place, self.id)
+
+    @property
+    def context(self) -> str:
+        """The text of the paragraph.
+
+        Raises:
+            ValueError: there is none.
+        """
+        return field(self.paragraph, "context", str, _at(self.path, *self.place[:2]))
+
+    @property
+    def is_impossible(self) -> bool:
+        """Whether the file says that the context does not hold the answer (SQuAD 2.0).
+
+        Raises:
+            ValueError: it says neither true nor false.
+        """
+        return field(self.question, "is_impossible", bool, self.at) if "is_impossible" in self.question else False
+
+    @property
+    def answers(self) -> list[Any]:
+        """The answers that people gave, objects of the file; where it is_impossible none need be there.
+
+        Raises:
+            ValueError: there is no list of them.
+        """
+        if self.is_impossible and "answers" not in self.question:
+            return []
+        return field(self.question, "answers", list, self.at)
+
+    @property
+    def gold_texts(self) -> list[str]:
+        """The texts of `answers`.
+
+        Raises:
+            ValueError: there is no list of answers with texts.
+        """
+        return [field(answer, "text", str, f"{self.at}, answers[{i}]") for i, answer in enumerate(self.answers)]
+
+    @property
+    def is_of_version_2(self) -> bool:
+        """Whether it shows that the file is of SQuAD 2.0: it has no answer, or is marked with is_impossible."""
+        return "is_impossible" in self.question or not self.answers
+
+
+def iterate_questions(path: str | os.PathLike) -> Iterator[Question]:
+    """Yields the questions of a file in SQuAD's format, 1.1 or 2.0; ".gz" is unpacked.
+
+    Raises:
+        ValueError: not the format, two questions of one id, or no question.
+    """
+    path = os.fspath(path)
+    places = {}  # of the ids
+    for a, article in enumerate(field(read_json(path, "JSON in SQuAD's format"), "data", list, path)):
+        for p, paragraph in enumerate(field(article, "paragraphs", list, _at(path, a))):
+            for q, question in enumerate(field(paragraph, "qas", list, _at(path, a, p))):
+                place = a, p, q
+                name = _id(question, _at(path, *place))
+                if name in places:
+                    raise ValueError(
+                        f"{where(path, place, name)}: every question must have an id of its own. Received the id of "
+                        f"{_at('', *places[name])} again; change one of them, or take it out."
+                    )
+                places[name] = place
+                yield Question(path, name, place, paragraph, question)
+    if not places:
+        raise ValueError(f"{path} must hold questions. Received a file with none; name another.")
+
+
+def where(path: str, place: tuple[int, int, int], name: str) -> str:
+    """Returns file, place and id of a question, with which every error about it begins."""
+    return f"{_at(path, *place)} (id {name!r})"
+
+
+def field(value: Any, key: str, kind: type, at: str) -> Any:
+    """Returns value[key], which must be of `kind`; lone surrogates, which no UTF-8 holds, become U+FFFD.
+
+    Raises:
+        ValueError: value is no object, or has no such field; the message begins with `at`.
+    """
+    item = value.get(key) if isinstance(value, dict) else None
+    if type(item) is kind:  # not isinstance: True is an int
+        return _SURROGATES.sub("\ufffd", item) if kind is str else item
+    if not isinstance(value, dict):
+        received = brief(value)
+    else:
+        received = f"{key!r}: {brief(item)}" if key in value else f"the keys {brief(sorted(value))}"
+    raise ValueError(
+        f"{at}: there must be an object in SQuAD's format, in which {key!r} is {_KINDS[kind]}. Received {received}; "
+        "correct the file, or name another."
+    )
+
+
+def _id(question, at):
+    is_number = isinstance(question, dict) and type(question.get("id")) is int
+    return str(question["id"]) if is_number else field(question, "id", str, at)
+
+
+def _at(path, *indexes):
+    """Returns "file: data[0].paragraphs[1].qas[2]"."""
+    parts = ".".join(f"{name}[{index}]" for name, index in zip(_LEVELS, indexes, strict=False))
+    return f"{path}: {parts}" if path else parts
 
 
 class Golds(NamedTuple):
@@ -27,28 +164,11 @@ def read_golds(path: str | os.PathLike) -> Golds:
     Raises:
         ValueError: not the format, two questions of one id, or no question.
     """
-    path = os.fspath(path)
     texts, version_2 = {}, False
-    try:
-        for article in read_json(path)["data"]:
-            for question in (each for paragraph in article["paragraphs"] for each in paragraph["qas"]):
-                name, answers = question["id"], [answer["text"] for answer in question["answers"]]
-                if name in texts or not all(isinstance(text, str) for text in (name, *answers)):
-                    raise ValueError(
-                        f"{path}: every question must have an id of its own and texts as answers. Received the id "
-                        f"{name!r} {'again' if name in texts else f'with the answers {answers}'}; correct the file."
-                    )
-                texts[name] = answers
-                version_2 = version_2 or not answers or "is_impossible" in question
-    except (KeyError, TypeError) as error:
-        after = f"after the question {list(texts)[-1]!r}" if texts else "before the first question"
-        raise ValueError(
-            f"{path} must be in SQuAD's format: data, paragraphs, qas, each with id and answers. "
-            f"Received one with a fault ({type(error).__name__}: {error}) {after}; correct the file, or name another."
-        ) from error
-    if not texts:
-        raise ValueError(f"{path} must hold questions. Received a file with none; name another.")
-    return Golds(texts, version_2, path)
+    for question in iterate_questions(path):
+        texts[question.id] = question.gold_texts
+        version_2 = version_2 or question.is_of_version_2
+    return Golds(texts, version_2, os.fspath(path))
 
 
 def read_predictions(path: str | os.PathLike) -> dict[str, str]:

@@ -129,16 +129,29 @@ def test_the_file_tells_which_version_it_is(tmp_path, questions, more, version_2
     assert golds.texts == dict(questions) and golds.version_2 is version_2
 
 
+def test_what_is_impossible_may_do_without_answers_and_an_id_may_be_a_number(tmp_path):
+    content = squad_json([(7, ["x"]), ("b", [])], is_impossible=True)
+    paragraph = content["data"][0]["paragraphs"][0]
+    paragraph["qas"][0]["is_impossible"] = False
+    del paragraph["qas"][1]["answers"]
+    golds = squad_files.read_golds(write(tmp_path / "dev.json", content))
+    assert golds.texts == {"7": ["x"], "b": []} and golds.version_2
+    paragraph["qas"][1]["is_impossible"] = False
+    with pytest.raises(ValueError, match=r"\(id 'b'\): .*'answers' is a list\. Received the keys"):
+        squad_files.read_golds(write(tmp_path / "dev.json", content))
+
+
 @pytest.mark.parametrize(
     "content, message",
     [
-        ("{", r"dev\.json must be JSON\. Received '\{', which does not parse \(.*\); name another file\.$"),
-        ({"dat": []}, r"must be in SQuAD's format: .* \(KeyError: 'data'\) before the first question; correct"),
-        ({"data": {"a": 1}}, r"must be in SQuAD's format"),
+        ("{", r"dev\.json must be JSON in SQuAD's format\. Received '\{', which does not parse \(.*\); name another"),
+        ({"dat": []}, r"dev\.json: there must be .* 'data' is a list\. Received the keys \['dat'\]; correct the file"),
+        ({"data": {"a": 1}}, r"in SQuAD's format, in which 'data' is a list\. Received 'data': \{'a': 1\}"),
         ({"data": []}, r"dev\.json must hold questions\. Received a file with none"),
-        (squad_json([("a", ["x"]), ("a", ["y"])]), r"must have an id of its own .* Received the id 'a' again; correct"),
-        (squad_json([("a", ["x"]), ("b", [7])]), r"Received the id 'b' with the answers \[7\]; correct"),
-        (squad_json([("a", ["x"]), (["b"], [])]), r"\(TypeError: .*\) after the question 'a'; correct"),
+        (squad_json([("a", ["x"]), ("a", ["y"])]), r"qas\[1\] \(id 'a'\): .* the id of data\[0\].*qas\[0\] again"),
+        (squad_json([("7", ["x"]), (7, ["y"])]), r"qas\[1\] \(id '7'\): every question must have an id of its own"),
+        (squad_json([("a", ["x"]), ("b", [7])]), r"\(id 'b'\), answers\[0\]: .*'text' is a text\. Received 'text': 7"),
+        (squad_json([("a", ["x"]), (["b"], [])]), r"qas\[1\]: .*'id' is a text\. Received 'id': \['b'\]; correct"),
     ],
 )
 def test_what_is_no_file_of_squad_s(tmp_path, content, message):

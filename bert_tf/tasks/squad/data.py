@@ -9,7 +9,7 @@ from absl import logging
 from bert_tf.analysis.judged import Shown
 from bert_tf.analysis.questions import Questions
 from bert_tf.data.checks.samples import Sample
-from bert_tf.evaluation import squad_files, squad_scores
+from bert_tf.evaluation import squad_scores
 from bert_tf.settings import Settings
 from bert_tf.tasks.squad.answers import Answers
 from bert_tf.tasks.squad.files import SquadExamples, read_squad
@@ -65,9 +65,8 @@ def score(examples: SquadExamples, answers: list[Answers], threshold: float | No
         answers: one to each.
         threshold: no answer is predicted where the odds are greater; None: SQuAD 1.1.
     """
-    try:
-        golds = squad_files.read_golds(examples.path)
-    except ValueError:  # it was read as questions, so it is answers that are missing
+    golds = examples.golds
+    if golds is None:
         logging.info("Not scored: not every question of %s comes with answers.", examples.path)
         return {}
     if not any(golds.texts.values()):
@@ -79,7 +78,7 @@ def score(examples: SquadExamples, answers: list[Answers], threshold: float | No
 
 def judged(examples: SquadExamples, answers: list[Answers], threshold: float | None) -> Questions:
     """Returns questions with what people and the model answered; arguments as of `score`, which found answers."""
-    golds = squad_files.read_golds(examples.path)
+    golds = examples.golds
     given = [each.text(threshold) for each in answers]
     scores = squad_scores.of_questions(golds, dict(zip(examples.ids, given, strict=True)))
     lengths = np.array([len(context.split()) for context in examples.contexts])

@@ -7,6 +7,7 @@ import pathlib
 
 import pytest
 
+from bert_tf.evaluation.squad_files import Golds
 from bert_tf.tasks.squad.files import read_squad
 
 
@@ -49,6 +50,22 @@ def test_version_2_and_gzip(tmp_path):
     assert examples.is_impossible == [False, True] and examples.answers == [[("Ada", 0)], []]
 
 
+def test_what_is_impossible_needs_no_answers_and_an_id_may_be_a_number(tmp_path):
+    impossible = {"id": "b", "question": "Whom?", "is_impossible": True}
+    path = squad_file(tmp_path, [question(7, is_impossible=False), impossible])
+    examples = read_squad(path, with_answers=True)
+    assert examples.ids == ["7", "b"] and examples.is_impossible == [False, True]
+    assert examples.golds == Golds({"7": ["Ada"], "b": []}, True, str(path))
+    assert read_squad(path, with_answers=False).golds == examples.golds
+
+
+def test_what_is_scored_by_is_what_was_read(tmp_path):
+    path = squad_file(tmp_path, [question("a", answers=[("met", 4), ("Ada", 8)])])
+    assert read_squad(path, with_answers=False).golds == Golds({"a": ["met", "Ada"]}, False, str(path))
+    path = squad_file(tmp_path, [question("a"), {"id": "b", "question": "Who?"}])
+    assert read_squad(path, with_answers=False).golds is None
+
+
 def test_a_file_to_predict_needs_no_answers_and_they_are_not_looked_at(tmp_path):
     bare = {"id": "a", "question": "Who?"}
     wrong = question("b", answers=[("Bob", 99)])
@@ -86,7 +103,7 @@ AT = r"^.*squad\.json: data\[0\]\.paragraphs\[0\]\.qas\[0\] \(id 'q'\)"
          r"'p'\): every question must have an id of its own\. Received the id of data\[0\]\.paragraphs\[0\]\.qas\[0\] "
          r"again; change one"),
         ([{"id": "q", "question": "Who?"}], AT + r".*'answers' is a list\. Received the keys \['id', 'question'\]"),
-        ([{"id": 7, "question": "Who?"}], r"qas\[0\]: there must be .*'id' is a text\. Received 'id': 7; correct"),
+        ([{"id": 7.5, "question": "Who?"}], r"qas\[0\]: there must be .*'id' is a text\. Received 'id': 7\.5; correct"),
         ([["q"]], r"qas\[0\]: there must be an object .*Received 'q'; correct the file"),
         ([[]], r"squad\.json must hold questions\. Received a file with none"),
     ],
@@ -102,7 +119,7 @@ def test_a_wrong_question_is_named_with_its_place_and_the_remedy(tmp_path, quest
         ("id\ttext\n", r"squad\.json must be JSON in SQuAD's format\. Received 'id\\ttext\\n', which does not parse"),
         ("[1]", r"squad\.json: there must be an object .*'data' is a list\. Received \[1\]; correct"),
         ('{"data": [{}]}', r"squad\.json: data\[0\]: .*'paragraphs' is a list\. Received the keys \[\]"),
-        ('{"data": [{"paragraphs": [{"qas": []}]}]}', r"data\[0\]\.paragraphs\[0\]: .*'context' is a text"),
+        ('{"data": [{"paragraphs": [{"qas": [{"id": "q"}]}]}]}', r"data\[0\]\.paragraphs\[0\]: .*'context' is a text"),
     ],
 )
 @pytest.mark.parametrize("with_answers", [True, False])
