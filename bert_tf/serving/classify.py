@@ -5,10 +5,12 @@ releases of today, this one does not insist on the signature's method name.
 """
 
 import numpy as np
+import tensorflow as tf
+from tensorflow.core.framework import types_pb2
 from tensorflow_serving.apis import classification_pb2, regression_pb2
 
 from bert_tf.serving.call import INTERNAL, Call
-from bert_tf.serving.errors import failed_precondition, invalid
+from bert_tf.serving.errors import invalid
 from bert_tf.serving.predict import DEFAULT_SIGNATURE, run, set_spec
 
 
@@ -60,7 +62,7 @@ def check_classification(signature) -> list[str]:
     _check_input(signature, "classification")
     keys = [key for key in ("classes", "scores") if key in signature.outputs]
     if not keys:
-        raise failed_precondition(
+        raise invalid(
             'Expected classification signature outputs to contain at least one of "classes" or "scores". '
             f"Signature was: {signature.definition}"
         )
@@ -74,7 +76,7 @@ def check_regression(signature):
         raise invalid("Expected one output Tensor.")
     _check_input(signature, "regression")
     if "outputs" not in signature.outputs:
-        raise failed_precondition(f"No regression outputs found in SignatureDef: {signature.definition}")
+        raise invalid(f"No regression outputs found in SignatureDef: {signature.definition}")
 
 
 def read_examples(request_input, limits) -> np.ndarray:
@@ -104,10 +106,12 @@ def fill_classes(result: classification_pb2.ClassificationResult, outputs: dict[
     """
     for key, array in outputs.items():
         _check_classes(key, array, batch)
-    width = next(iter(outputs.values())).shape[1]
+    widths = [outputs[key].shape[1] for key in ("classes", "scores") if key in outputs]
+    if len(set(widths)) > 1:
+        raise invalid(f"Tensors class and score should match in dim_size(1). Got {widths[0]} vs. {widths[1]}")
     for i in range(batch):
         row = result.classifications.add()
-        for j in range(width):
+        for j in range(widths[0]):
             item = row.classes.add()
             if "classes" in outputs:
                 item.label = outputs["classes"][i, j].decode("utf-8", "replace")
@@ -142,7 +146,7 @@ def _check_one_input(signature):
 
 def _check_input(signature, kind):
     if "inputs" not in signature.inputs:
-        raise failed_precondition(f"No {kind} inputs found in SignatureDef: {signature.definition}")
+        raise invalid(f"No {kind} inputs found in SignatureDef: {signature.definition}")
 
 
 def _run(version, signature, examples, keys, call, api):
@@ -155,7 +159,7 @@ def _check_classes(key, array, batch):
         raise invalid(f"Expected Tensor shape: [batch_size num_classes] but got {_shape(array)}")
     wanted, good = ("DT_STRING", array.dtype == object) if key == "classes" else ("DT_FLOAT", array.dtype == np.float32)
     if not good:
-        raise invalid(f"Expected {key} Tensor of {wanted}. Got: {array.dtype}")
+        raise invalid(f"Expected {key} Tensor of {wanted}. Got: {_type_of(array)}")
     if len(array) != batch:
         raise invalid(f"Expected {key} output batch size of {batch}. Got: {len(array)}")
 
@@ -167,8 +171,12 @@ def _check_values(array, batch):
     if len(array) != batch:
         raise invalid(f"Input batch size did not match output batch size: {batch} vs. {len(array)}")
     if array.dtype != np.float32:
-        raise invalid(f"Expected output Tensor of DT_FLOAT.  Got: {array.dtype}")
+        raise invalid(f"Expected output Tensor of DT_FLOAT.  Got: {_type_of(array)}")
 
 
 def _shape(array):
     return f"[{','.join(map(str, array.shape))}]"
+
+
+def _type_of(array):
+    return types_pb2.DataType.Name(tf.as_dtype(array.dtype).as_datatype_enum)

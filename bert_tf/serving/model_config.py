@@ -7,9 +7,9 @@ import time
 
 import grpc
 from absl import logging
-from google.protobuf import text_format
 from tensorflow_serving.config import model_server_config_pb2
 
+from bert_tf.serving import text_configs
 from bert_tf.serving.errors import ServingError, failed_precondition, invalid
 from bert_tf.serving.policies import ALL, LATEST, Policy
 
@@ -66,12 +66,10 @@ def read_file(path: str) -> list[ModelConfig]:
         ValueError: it cannot be read, or is no config of models that can be served.
     """
     try:
-        with open(path, encoding="utf-8") as file:
-            config = text_format.Parse(file.read(), model_server_config_pb2.ModelServerConfig())
-        return read_configs(config)
+        return read_configs(text_configs.parse(path, model_server_config_pb2.ModelServerConfig))
     except ServingError as error:
         reason = error.message
-    except (OSError, UnicodeDecodeError, text_format.ParseError) as error:
+    except (OSError, ValueError) as error:
         reason = str(error)
     raise ValueError(
         "`model_config_file` must be a ModelServerConfig in protocol buffers' text format, with a name, an absolute "

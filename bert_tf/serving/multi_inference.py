@@ -26,8 +26,8 @@ def multi_inference(
     """Answers each task of a request with the given version, in the order of the tasks.
 
     Raises:
-        ServingError: a task names another model, a signature twice, one that the model has not or that has another
-            input, or a method other than Classify and Regress; or the examples are wrong.
+        ServingError: a task names another model, a signature twice, one that the model has not, or a method other
+            than Classify and Regress; or the examples are wrong.
     """
     tasks = _tasks(version, request)
     examples = classify.read_examples(request.input, call.limits)
@@ -49,7 +49,6 @@ def multi_inference(
 def _tasks(version, request):
     """Returns {signature name: signature} of the tasks, all of which fit together."""
     found: dict[str, Signature] = {}
-    feeds = set()
     for task in request.tasks:
         spec = task.model_spec
         if not spec.name:
@@ -63,9 +62,6 @@ def _tasks(version, request):
             raise invalid(f"Requested signature not found in model graph: {name}")
         found[name] = version.model.signatures[name]
         _check(found[name], task.method_name)
-        feeds.add(found[name].inputs["inputs"].tensor)
-        if len(feeds) > 1:
-            raise invalid("Input tensor must be the same for all Signatures.")
     return found
 
 
@@ -79,8 +75,14 @@ def _check(signature, method):
 
 
 def _run(version, signatures, examples, call):
-    """Returns {tensor name: array} of all outputs, each computed once."""
-    endpoints = {endpoint.tensor: endpoint for each in signatures for endpoint in each.outputs.values()}
-    together = Signature(signatures[0].inputs, endpoints, {}, signatures[0].definition)
-    outputs = run(version, together, {"inputs": examples}, (), call, "MultiInference")
-    return {name: np.asarray(array) for name, array in outputs.items()}
+    """Returns {tensor name: array} of all outputs, each computed once; every input tensor is fed the same examples.
+
+    Signatures that `tf.saved_model.save` wrote have an input tensor each, also where they take the same.
+    """
+    inputs, outputs = (
+        {endpoint.tensor: endpoint for each in signatures for endpoint in getattr(each, side).values()}
+        for side in ("inputs", "outputs")
+    )
+    together = Signature(inputs, outputs, {}, signatures[0].definition)
+    arrays = run(version, together, dict.fromkeys(inputs, examples), (), call, "MultiInference")
+    return {name: np.asarray(array) for name, array in arrays.items()}

@@ -1,4 +1,4 @@
-"""Three of TensorFlow Serving's configuration files in text format, which its Python package does not bring along.
+"""TensorFlow Serving's configuration files in text format, and the messages its Python package does not bring along.
 
 Field names and numbers are those of `config/ssl_config.proto`, `config/monitoring_config.proto` and
 `servables/tensorflow/session_bundle_config.proto`.
@@ -32,7 +32,7 @@ _MESSAGES = {
         (8, "enable_large_batch_splitting", "Bool"),
     ),
 }
-_CLASSES = message_classes("bert_tf.serving.config", _MESSAGES)
+_CLASSES = message_classes("tensorflow.serving", _MESSAGES)
 
 
 def read(path: str, message: str, flag: str):
@@ -47,9 +47,23 @@ def read(path: str, message: str, flag: str):
         ValueError: the file cannot be read, or is no such message.
     """
     try:
-        with open(path, encoding="utf-8") as file:
-            return text_format.Parse(file.read(), _CLASSES[message]())
-    except (OSError, UnicodeDecodeError, text_format.ParseError) as error:
+        return parse(path, _CLASSES[message])
+    except (OSError, ValueError) as error:
         raise ValueError(
             f"`{flag}` must be a file with the text form of the message {message}. Received: {path}: {error}."
         ) from error
+
+
+def parse(path: str, kind: type):
+    """Returns the message of class `kind` that the text file `path` holds.
+
+    Raises:
+        OSError: the file cannot be read.
+        ValueError: it is no such message; protocol buffers' own words, by which log watchers know a bad file.
+    """
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    try:
+        return text_format.Parse(text, kind())
+    except text_format.ParseError as error:
+        raise ValueError(f"Error parsing text-format {kind.DESCRIPTOR.full_name}: {error}") from error

@@ -139,7 +139,8 @@ OTHERS = {
     "regress three outputs": (
         "Regress", _examples(_VALUES, "", "x"), Code.INVALID_ARGUMENT, "Expected one output Tensor.",
     ),
-    "regress another input": ("Regress", _examples(_VALUES, "echo", "x"), Code.FAILED_PRECONDITION, "..."),
+    "regress another input": ("Regress", _examples(_VALUES, "echo", "x"), Code.INVALID_ARGUMENT, "..."),
+    "classify another input": ("Classify", _examples(_CLASSES, "echo", "x"), Code.INVALID_ARGUMENT, "..."),
     "inference of another kind": ("MultiInference", _inference("foo"), Code.UNIMPLEMENTED, "..."),
     "metadata without spec": ("GetModelMetadata", _about(_METADATA), Code.INVALID_ARGUMENT, "Missing ModelSpec"),
     "metadata of nothing": (

@@ -127,7 +127,8 @@ def test_a_config_that_cannot_be_served(tmp_path, case):
 
 def test_a_file_that_is_no_config(tmp_path):
     (tmp_path / "models.config").write_text("models { }")
-    with pytest.raises(ValueError, match="`model_config_file` must be a ModelServerConfig .* Received: "):
+    words = "Error parsing text-format tensorflow.serving.ModelServerConfig: 1:1 : "
+    with pytest.raises(ValueError, match=f"`model_config_file` must be a ModelServerConfig .* Received: .*: {words}"):
         read_file(str(tmp_path / "models.config"))
 
 

@@ -5,8 +5,10 @@ import pytest
 import tensorflow as tf
 from tensorflow_serving.apis import inference_pb2, prediction_log_pb2, prediction_service_pb2_grpc
 
+from bert_tf.serving.batching_parameters import Batching
 from bert_tf.serving.errors import ServingError
 from bert_tf.serving.multi_inference import CLASSIFY, REGRESS, multi_inference
+from bert_tf.serving.server import serve
 from bert_tf.serving.versions import ServedModel
 from tests.serving.models import example
 
@@ -25,7 +27,7 @@ def write(folder):
             "kind": build.build_signature_def({"inputs": info(read)}, {"scores": info(rows)}, CLASSIFY),
             "score": build.build_signature_def({"inputs": info(read)}, {"outputs": info(size)}, REGRESS),
             "other": build.build_signature_def(
-                {"inputs": info(other)}, {"outputs": info(tf.cast(tf.strings.length(other), tf.float32))}, REGRESS
+                {"inputs": info(other)}, {"outputs": info(0.5 + tf.cast(tf.strings.length(other), tf.float32))}, REGRESS
             ),
         }
         builder = tf.compat.v1.saved_model.builder.SavedModelBuilder(str(folder))
@@ -82,6 +84,34 @@ def test_all_tasks_are_answered_from_one_run(version, monkeypatch):
     assert len(runs) == 1
 
 
+def test_each_input_tensor_is_fed_the_same_examples(version):
+    answer = multi_inference(version, request(("other", REGRESS), ("kind", CLASSIFY)))
+    sizes = [example(text).ByteSize() for text in ("fine", "longer")]
+    other, kind = answer.results
+    assert [row.value for row in other.regression_result.regressions] == [size + 0.5 for size in sizes]
+    assert [row.classes[1].score for row in kind.classification_result.classifications] == [-size for size in sizes]
+    assert [each.model_spec.signature_name for each in answer.results] == ["other", "kind"]
+
+
+def test_a_model_of_saved_model_save_answers_all_its_signatures_in_batches_too(film_path):
+    tasks = ("regress", REGRESS, "film"), ("classify", CLASSIFY, "film")
+    with (
+        serve(str(film_path), "film", poll_seconds=0, batching=Batching()) as server,
+        grpc.insecure_channel(f"localhost:{server.port}") as channel,
+    ):
+        stub = prediction_service_pb2_grpc.PredictionServiceStub(channel)
+        answer = stub.MultiInference(request(*tasks, texts=("fine", "x")))
+        with pytest.raises(grpc.RpcError) as caught:
+            stub.MultiInference(request(*tasks, ("classify", REGRESS, "film")))
+    values, classes = answer.results
+    assert [row.value for row in values.regression_result.regressions] == [0.75, 0.25]
+    rows = classes.classification_result.classifications
+    found = [[(each.label, each.score) for each in row.classes] for row in rows]
+    assert found == [[("bad", 0.25), ("good", 0.75)], [("bad", 0.75), ("good", 0.25)]]
+    assert [each.model_spec.version.value for each in answer.results] == [3, 3]
+    assert caught.value.details() == "Duplicate evaluation of signature: classify"
+
+
 REFUSED = {
     "method": (request(("kind", "foo")), "UNIMPLEMENTED", "Unsupported signature method_name: foo"),
     "two models": (
@@ -90,18 +120,16 @@ REFUSED = {
         "All ModelSpecs in a MultiInferenceRequest must access the same model name.",
     ),
     "no model": (request(("kind", CLASSIFY, "")), "INVALID_ARGUMENT", "Found ModelSpec with an empty model name."),
+    "no model in the second": (
+        request(("kind", CLASSIFY), ("score", REGRESS, "")),
+        "INVALID_ARGUMENT",
+        "Found ModelSpec with an empty model name.",
+    ),
     "twice": (
         request(("kind", CLASSIFY), ("kind", CLASSIFY)), "INVALID_ARGUMENT", "Duplicate evaluation of signature: kind"
     ),
     "unknown": (request(("no", CLASSIFY)), "INVALID_ARGUMENT", "Requested signature not found in model graph: no"),
-    "two inputs": (
-        request(("kind", CLASSIFY), ("other", REGRESS)),
-        "INVALID_ARGUMENT",
-        "Input tensor must be the same for all Signatures.",
-    ),
-    "not of that kind": (
-        request(("score", CLASSIFY)), "FAILED_PRECONDITION", "Expected classification signature outputs"
-    ),
+    "not of that kind": (request(("score", CLASSIFY)), "INVALID_ARGUMENT", "Expected classification signature outputs"),
     "no examples": (request(("kind", CLASSIFY), texts=()), "INVALID_ARGUMENT", "Input is empty."),
 }  # fmt: skip
 
