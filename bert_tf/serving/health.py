@@ -18,9 +18,10 @@ def ready(catalog) -> dict[str, bool]:
 
 
 def readiness(catalog) -> tuple[bool, bytes]:
-    """Returns (whether every model can be asked, JSON that says which)."""
+    """Returns (whether there are models and each can be asked, JSON that says which)."""
     models = ready(catalog)
-    return all(models.values()), json.dumps({"ready": all(models.values()), "models": models}).encode()
+    good = _all_ready(models)
+    return good, json.dumps({"ready": good, "models": models}).encode()
 
 
 class Health(health.HealthServicer):
@@ -59,10 +60,14 @@ class Health(health.HealthServicer):
     def _refresh(self):
         models = ready(self._catalog)
         for name in self._services:
-            self.set(name, _status(all(models.values())))
+            self.set(name, _status(_all_ready(models)))
         for name in models.keys() | self._models:
             self.set(name, _status(models[name]) if name in models else _Status.SERVICE_UNKNOWN)
         self._models = set(models)
+
+
+def _all_ready(models):
+    return bool(models) and all(models.values())  # a server without any model answers nobody
 
 
 def _status(good):

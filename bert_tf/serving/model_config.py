@@ -4,6 +4,7 @@ import dataclasses
 import os
 import re
 import time
+from collections.abc import Sequence
 
 import grpc
 from absl import logging
@@ -34,14 +35,19 @@ class ModelConfig:
     labels: dict[str, int] = dataclasses.field(default_factory=dict)
 
 
-def read_configs(config: model_server_config_pb2.ModelServerConfig) -> list[ModelConfig]:
-    """Returns what a ModelServerConfig lists, in its order.
+def read_configs(config: model_server_config_pb2.ModelServerConfig) -> list[ModelConfig] | None:
+    """Returns the models that a ModelServerConfig lists, in its order; None where it sets nothing at all.
+
+    `model_config_list {}` lists no models. Where nothing is set, as in an empty file, TensorFlow Serving takes no action,
+    and so must the caller.
 
     Raises:
         ServingError: it is none of models that can be served, in TensorFlow Serving's words where it has some.
     """
     if config.WhichOneof("config") == "custom_model_config":
         raise invalid("ModelServer does not yet support custom model config.")
+    if config.WhichOneof("config") is None:
+        return None
     found: dict[str, ModelConfig] = {}
     for item in config.model_config_list.config:
         if not item.name:
@@ -59,8 +65,8 @@ def read_configs(config: model_server_config_pb2.ModelServerConfig) -> list[Mode
     return list(found.values())
 
 
-def read_file(path: str) -> list[ModelConfig]:
-    """Returns what the text file `path`, a ModelServerConfig, lists.
+def read_file(path: str) -> list[ModelConfig] | None:
+    """Returns the models that the text file `path`, a ModelServerConfig, lists; None where it sets nothing.
 
     Raises:
         ValueError: it cannot be read, or is no config of models that can be served.
@@ -100,29 +106,35 @@ class ConfigFile:
     """A config file that is looked at again and again.
 
     Args:
-        catalog: which has the models of the file already.
+        catalog: whose models it lists.
         path: of the file.
+        applied: what it said when the catalog got its models.
         retry_seconds: after which a file that could not be applied is tried again although it says the same.
     """
 
-    def __init__(self, catalog, path: str, retry_seconds: float = 60.0):
+    def __init__(self, catalog, path: str, applied: Sequence[ModelConfig], retry_seconds: float = 60.0):
         self._catalog, self._path, self._retry_seconds = catalog, path, retry_seconds
-        self._applied = read_file(path)
+        self._applied = list(applied)
         self._complaint = ""
         self._failed, self._again = None, 0.0
 
     def poll(self):
-        """Applies the file if it says something else; where that fails, says once why, and nothing changes."""
+        """Applies the file if it says something else; where that fails, says once why, and nothing changes.
+
+        A file that sets nothing, as it is while an editor writes it, changes nothing either.
+        """
+        complaint = ""
         try:
             configs = read_file(self._path)
-            if configs == self._failed and time.monotonic() < self._again:
+            if configs is None:
+                complaint = "it sets nothing. To unload all models, write `model_config_list {}`"
+            elif configs == self._failed and time.monotonic() < self._again:
                 return
-            if configs != self._applied:
+            elif configs != self._applied:
                 self._failed, self._again = configs, time.monotonic() + self._retry_seconds
                 self._catalog.apply(configs)
                 self._applied, self._failed = configs, None
                 logging.info("Applied %s: %s.", self._path, ", ".join(each.name for each in configs) or "no model")
-            complaint = ""
         except (ValueError, ServingError) as error:
             complaint = str(error)
         if complaint and complaint != self._complaint:

@@ -45,7 +45,10 @@ def serve(model_base_path: str | None = None, model_name: str = "default", **opt
             f"Received: {model_base_path!r} and {options.model_config_file!r}."
         )
     if options.model_config_file is not None:
-        return Server(read_file(options.model_config_file), options)
+        configs = read_file(options.model_config_file)
+        if configs is None:
+            logging.warning("%s sets nothing: no model is served.", options.model_config_file)
+        return Server(configs or [], options)
     if not os.path.isdir(model_base_path):
         raise ValueError(
             "`model_base_path` must be a directory with a numbered folder for each version. "
@@ -85,7 +88,8 @@ class Server:
         self._poller = threading.Thread(target=self._poll, name="poll", daemon=True)
         self._poller.start()
         if options.model_config_file and options.model_config_poll_seconds:
-            file = ConfigFile(catalog, options.model_config_file, options.load_retry_interval_micros / 1e6)
+            retry_seconds = options.load_retry_interval_micros / 1e6
+            file = ConfigFile(catalog, options.model_config_file, configs, retry_seconds)
             threading.Thread(target=self._poll_config, args=[file], name="config", daemon=True).start()
 
     def stop(self, grace: float | None = None) -> bool:
@@ -139,16 +143,17 @@ class Server:
             ) from error
 
     def _poll_config(self, file):
-        while not self._stopping.wait(self._options.model_config_poll_seconds):
-            file.poll()
+        self._repeat(self._options.model_config_poll_seconds, file.poll, "Looking for a new config")
 
     def _poll(self):
-        seconds = self._options.poll_seconds
+        self._repeat(self._options.poll_seconds, self._catalog.poll, "Looking for new versions")
+
+    def _repeat(self, seconds, poll, what):
         while seconds and not self._stopping.wait(seconds):
             try:
-                self._catalog.poll()
+                poll()
             except Exception:  # a disk that comes and goes must not end the polling
-                logging.exception("Looking for new versions failed; it goes on in %g s.", seconds)
+                logging.exception("%s failed; it goes on in %g s.", what, seconds)
 
 
 def _seconds_until(end):

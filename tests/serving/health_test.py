@@ -89,6 +89,8 @@ def test_health_follows_the_models():
     assert [ask(name) for name in ("", "s", "a", "b")] == [Status.NOT_SERVING] * 3 + [Status.SERVING]
     models.all = {"a": "AVAILABLE"}
     assert [ask(name) for name in ("", "s", "a", "b")] == [Status.SERVING] * 3 + [Status.SERVICE_UNKNOWN]
+    models.all = {}
+    assert [ask(name) for name in ("", "s", "b")] == [Status.NOT_SERVING] * 2 + [Status.SERVICE_UNKNOWN]
     health.stop()
     assert ask("") == Status.NOT_SERVING
 

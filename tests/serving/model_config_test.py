@@ -23,6 +23,7 @@ from bert_tf.serving.predict import run
 from bert_tf.serving.server import serve
 from bert_tf.serving.versions import Loading, State
 from tests.serving.models import export, truncate, variables
+from tests.serving.server_process import wait_for
 
 
 @pytest.fixture(scope="module")
@@ -231,8 +232,8 @@ def test_a_version_that_fails_is_tried_again_as_often_as_it_was_told(folders, tm
 def test_the_file_is_applied_when_it_changes_and_a_bad_one_is_reported_once(catalog, folders, tmp_path, log):
     path = tmp_path / "models.config"
     path.write_text(models(entry("films", folders / "films")))
-    catalog.apply(read_file(str(path)))
-    file = ConfigFile(catalog, str(path))
+    catalog.apply(applied := read_file(str(path)))
+    file = ConfigFile(catalog, str(path), applied)
     file.poll()
     assert not any("Applied" in line for line in log)
     path.write_text(models(entry("films", "films")))
@@ -248,11 +249,54 @@ def test_the_file_is_applied_when_it_changes_and_a_bad_one_is_reported_once(cata
     assert catalog.names() == ["others"]
 
 
+def test_a_file_that_sets_nothing_or_cannot_be_read_changes_nothing(catalog, folders, tmp_path, log):
+    path = tmp_path / "models.config"
+    path.write_text(models(entry("others", folders / "others")))
+    catalog.apply(applied := read_file(str(path)))
+    file = ConfigFile(catalog, str(path), applied)
+    for content in (b"", b"  # not yet\n", b"model_config_list {", b"\xff"):
+        path.write_bytes(content)
+        file.poll(), file.poll()
+        assert ask(catalog, "others") == (3, 0.75)
+    path.unlink()
+    file.poll()
+    assert ask(catalog, "others") == (3, 0.75)
+    complaints = [line for line in log if "was not applied, the models stay as they were" in line]
+    assert len(complaints) == 4 and "it sets nothing" in complaints[0] and "No such file" in complaints[3]
+    path.write_text("model_config_list {}")
+    file.poll()
+    assert catalog.names() == []
+
+
+def test_a_file_that_changed_while_its_models_were_loaded_is_applied(catalog, folders, tmp_path):
+    path = tmp_path / "models.config"
+    path.write_text(models(entry("films", folders / "films")))
+    catalog.apply(applied := read_file(str(path)))
+    path.write_text(models(entry("others", folders / "others")))
+    ConfigFile(catalog, str(path), applied).poll()
+    assert catalog.names() == ["others"]
+
+
+def test_a_server_of_an_empty_file_starts_not_ready_and_polling_outlives_any_fault(folders, tmp_path, monkeypatch, log):
+    path = tmp_path / "models.config"
+    path.write_text("")
+    with serve(model_config_file=str(path), model_config_poll_seconds=0.02, poll_seconds=0) as server:
+        ready = f"http://localhost:{server.rest_port}/readyz"
+        assert ask_rest(ready) == (503, {"ready": False, "models": {}})
+        with monkeypatch.context() as patch:
+            patch.setattr(Catalog, "apply", lambda *args: 1 / 0)
+            path.write_text(models(entry("others", folders / "others")))
+            wait_for(lambda: any("Looking for a new config failed" in line for line in log), 20)
+        path.write_text(models(entry("films", folders / "films")))
+        wait_for(lambda: ask_rest(ready)[0] == 200, 60)
+        assert ask_rest(ready) == (200, {"ready": True, "models": {"films": True}})
+
+
 def test_a_model_that_cannot_be_loaded_is_not_tried_at_each_look(catalog, folders, tmp_path, log):
     path = tmp_path / "models.config"
     path.write_text(models(entry("films", folders / "films")))
-    catalog.apply(read_file(str(path)))
-    waiting, eager = (ConfigFile(catalog, str(path), seconds) for seconds in (1e6, 0.0))
+    catalog.apply(applied := read_file(str(path)))
+    waiting, eager = (ConfigFile(catalog, str(path), applied, seconds) for seconds in (1e6, 0.0))
     (tmp_path / "broken" / "1").mkdir(parents=True)
     (tmp_path / "broken" / "1" / "saved_model.pb").write_bytes(b"junk")
     path.write_text(models(entry("films", folders / "films"), entry("broken", tmp_path / "broken")))
