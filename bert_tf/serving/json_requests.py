@@ -4,33 +4,48 @@ The rules and words are those of TensorFlow Serving's `json_tensor.cc`.
 """
 
 import json
+import math
+import re
 
 import numpy as np
 import tensorflow as tf
 
 from bert_tf.serving import json_scan
 from bert_tf.serving.errors import ServingError, invalid
-from bert_tf.serving.json_values import encode, from_base64, is_base64, kind, quoted, to_array
+from bert_tf.serving.json_values import as_double, encode, from_base64, is_base64, kind, quoted, to_array, too_big
 from bert_tf.serving.limits import LIMITS, Limits
+from bert_tf.serving.predict import wrong_count
+
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_SPACE = re.compile(r"[ \t\n\r]*")
+_MAY_BE_TOO_BIG = re.compile(rb"[eE]\+?[0-9]{3}|[0-9]{300}")  # for a double
+
+
+class RepeatedKeys(dict):
+    """A JSON object that has a key more than once; as a mapping it has the first value of each.
+
+    Attributes:
+        pairs: [(key, value)] of all its members.
+    """
+
+    def __init__(self, pairs):
+        super().__init__()
+        for key, value in pairs:
+            self.setdefault(key, value)
+        self.pairs = pairs
 
 
 def parse(body: bytes, limits: Limits = LIMITS) -> dict:
-    """Returns the JSON object of a request body.
+    """Returns the JSON object of a request body, with which the body may end or not; of equal keys the first counts.
 
     Raises:
         ServingError: it is none, or its `signature_name` is no string, or there is too much of it.
     """
+    body = body.removeprefix(_BYTE_ORDER_MARK)
     if not body:
         raise invalid("JSON Parse error: The document is empty")
     json_scan.check(body, limits)
-    try:
-        document = json.loads(body.decode("utf-8"))  # given bytes, json would guess among encodings
-    except json.JSONDecodeError as error:
-        raise invalid(f"JSON Parse error: {error.msg} at offset: {error.pos}") from error
-    except UnicodeDecodeError as error:
-        raise invalid(f"JSON Parse error: Invalid encoding in string. at offset: {error.start}") from error
-    except ValueError as error:  # an integer of more digits than Python converts
-        raise invalid("JSON Parse error: Number too big to be stored in double.") from error
+    document = _first_value(body)
     if not isinstance(document, dict):
         raise invalid(f"JSON Value: {quoted(document)} Is not object")
     if not isinstance(document.get("signature_name", ""), str):
@@ -50,7 +65,10 @@ def predict_inputs(document: dict, signature, limits: Limits = LIMITS) -> tuple[
     if "instances" in document:
         _check_instances(document)
         limits.check_rows(len(document["instances"]))
-        return _rows(document["instances"], dtypes, limits), True
+        arrays = _rows(document["instances"], dtypes, limits)
+        if len(arrays) < len(dtypes):
+            raise wrong_count(arrays, dtypes)
+        return arrays, True
     if "inputs" not in document:
         raise invalid("Missing 'inputs' or 'instances' key")
     return _columns(document["inputs"], dtypes, limits), False
@@ -86,7 +104,7 @@ def _check_instances(document):
             "keys to exist "
         )
     if not isinstance(document["instances"], list):
-        raise invalid(f"JSON Value: {quoted(document)} Excepting 'instances' to be an list/array")  # sic
+        raise invalid(f"JSON Value: {quoted(document)} Expecting 'instances' to be an list/array")
     if not document["instances"]:
         raise invalid(f"JSON Value: {quoted(document)} No values in 'instances' array")
 
@@ -109,7 +127,7 @@ def _columns(value, dtypes, limits):
 
 
 def _rows(instances, dtypes, limits):
-    """Stacks the rows of each input; a row is an object with all inputs, or the value of the only one."""
+    """Stacks the rows of each input; a row is an object with all inputs, or the value of the first one."""
     if not isinstance(instances[0], dict) and len(dtypes) > 1:
         raise invalid(
             "instances is a plain list, but expecting list of objects as multiple input tensors required as per "
@@ -127,13 +145,16 @@ def _rows(instances, dtypes, limits):
                 _add(columns, alias, value, dtypes, limits)
             except ServingError as error:
                 key = f" key: {alias}" if by_name else ""
-                message = f"Failed to process element: {i}{key} of 'instances' list. Error: INVALID_ARGUMENT: "
+                message = f"Failed to process element: {i}{key} of 'instances' list. Error: {error.code.name}: "
                 raise invalid(message + error.message) from error
         if by_name and set(row) != set(dtypes):
             raise invalid(
                 f"Failed to process element: {i} of 'instances' list. JSON object: {quoted(row)} keys must be equal "
                 f"to: {','.join(dtypes)}"
             )
+        if by_name and isinstance(row, RepeatedKeys):
+            raise invalid(f"tensor parsing error: {_repeated(row)}")
+    columns = {alias: column for alias, column in columns.items() if column}
     for alias, column in columns.items():
         if dtypes[alias] == tf.string:
             limits.check_texts([len(text) for array in column for text in array.ravel()])
@@ -161,7 +182,8 @@ def _is_object(value):
 def _fill_example(value, example):
     if not isinstance(value, dict):
         raise invalid(f"Example must be JSON object but got JSON {kind(value)}")
-    for name, content in value.items():
+    members = dict(value.pairs) if isinstance(value, RepeatedKeys) else value  # of equal features the last counts
+    for name, content in members.items():
         feature = example.features.feature[name]
         for item in content if isinstance(content, list) else [content]:
             _add_to_feature(item, name, feature)
@@ -169,10 +191,10 @@ def _fill_example(value, example):
 
 def _add_to_feature(value, name, feature):
     """Appends a JSON scalar to a Feature, whose values must all be of one kind."""
-    if isinstance(value, (bool, int)):
+    if isinstance(value, int) and -(2**63) <= value < 2**64:
         field, value = "int64_list", int(value)
-    elif isinstance(value, float):
-        field = "float_list"
+    elif isinstance(value, (int, float)):
+        field, value = "float_list", as_double(value)
     elif isinstance(value, str) or is_base64(value):
         field, value = "bytes_list", encode(value) if isinstance(value, str) else from_base64(value)
     else:
@@ -180,6 +202,46 @@ def _add_to_feature(value, name, feature):
     before = feature.WhichOneof("kind")
     if before not in (None, field):
         raise invalid(f"Unexpected element type in feature: {name} expecting type: {before.removesuffix('_list')}")
-    if field == "int64_list" and not -(2**63) <= value < 2**63:
-        raise invalid(f"Feature: {name} has uint64 element. Only int64 is supported.")
+    if field == "int64_list" and value >= 2**63:
+        raise invalid(f"Feature: {name} has uint64_t element. Only int64_t is supported.")
     getattr(feature, field).value.append(value)
+
+
+def _first_value(body):
+    """Returns the JSON value that a body begins with. TensorFlow Serving does not look at what comes behind it."""
+    wrong = None
+    try:
+        text = body.decode("utf-8")  # given bytes, json would guess among encodings
+    except UnicodeDecodeError as error:
+        wrong, text = error, body[: error.start].decode("utf-8")
+    decoder = _CAREFUL if _MAY_BE_TOO_BIG.search(body) else _DECODER
+    try:
+        return decoder.raw_decode(text, _SPACE.match(text).end())[0]
+    except json.JSONDecodeError as error:
+        if wrong:
+            raise invalid(f"JSON Parse error: Invalid encoding in string. at offset: {wrong.start}") from wrong
+        raise invalid(f"JSON Parse error: {error.msg} at offset: {error.pos}") from error
+    except ValueError as error:  # an integer of more digits than Python converts
+        raise too_big() from error
+
+
+def _object(pairs):
+    found = dict(pairs)
+    return found if len(found) == len(pairs) else RepeatedKeys(pairs)
+
+
+def _finite(text):
+    number = float(text)
+    if math.isinf(number):
+        raise too_big()
+    return number
+
+
+def _repeated(row):
+    """Returns the first key that comes twice."""
+    names = [name for name, _ in row.pairs]
+    return next(name for i, name in enumerate(names) if name in names[:i])
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_object)
+_CAREFUL = json.JSONDecoder(object_pairs_hook=_object, parse_float=_finite)  # json itself reads 1e999 as infinity

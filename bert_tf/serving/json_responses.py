@@ -23,8 +23,10 @@ def predictions(outputs: dict[str, np.ndarray], signature, row: bool) -> str:
             only, its name is left out.
 
     Raises:
-        ServingError: the row form is wanted, and the outputs have no common batch dimension.
+        ServingError: there are no outputs, or the row form is wanted and they have no common batch dimension.
     """
+    if not outputs:
+        raise invalid("Cannot convert empty tensor map to JSON")
     if row:
         return _body("predictions", _rows(outputs, signature))
     values = {alias: _value(array, alias, signature) for alias, array in outputs.items()}

@@ -9,12 +9,13 @@ from collections.abc import Iterator
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.serving.errors import invalid
+from bert_tf.serving.errors import ServingError, invalid, unimplemented
 from bert_tf.serving.limits import LIMITS, Limits
 from bert_tf.serving.tensors import type_name
 
-_LONGEST = 1024  # characters of a value that an error quotes
-_INDENTED = json.JSONEncoder(indent=4, ensure_ascii=False)
+_QUOTED = 256  # characters after which a quoted value goes no further
+_INDENT = "    "
+_LONGEST = 1024  # characters of a string in it, which TensorFlow Serving never cuts
 _FLOATS = (tf.float32, tf.float64)
 _NARROW = (tf.int16, tf.int8, tf.uint8)  # TensorFlow Serving takes any int32 for them and so do we
 
@@ -41,7 +42,8 @@ def to_array(value, dtype: tf.DType, limits: Limits = LIMITS) -> np.ndarray:
 
 def is_base64(value) -> bool:
     """Whether a JSON value is {"b64": "..."}, the way to write bytes that are not UTF-8."""
-    return isinstance(value, dict) and len(value) == 1 and isinstance(value.get("b64"), str)
+    members = getattr(value, "pairs", value)  # of an object that has a key twice
+    return isinstance(value, dict) and len(members) == 1 and isinstance(value.get("b64"), str)
 
 
 def from_base64(value) -> bytes:
@@ -65,13 +67,30 @@ def encode(text: str) -> bytes:
 
 
 def quoted(value) -> str:
-    """Returns a JSON value for an error message: indented as RapidJSON does, and not longer than a message may be."""
+    """Returns a JSON value for an error message, as RapidJSON writes it, and the beginning of a long one."""
     text = ""
-    for part in _INDENTED.iterencode(value):
-        text += part[:_LONGEST]
-        if len(text) >= _LONGEST:  # the rest of a value of megabytes is not written only to be cut off
+    for token in _tokens(value):
+        if len(text) >= _QUOTED:
             break
+        text += token
     return text[:_LONGEST]
+
+
+def as_double(value: int | float) -> float:
+    """Returns a JSON number as a float.
+
+    Raises:
+        ServingError: it is an integer beyond what a float holds.
+    """
+    try:
+        return float(value)
+    except OverflowError as error:
+        raise too_big() from error
+
+
+def too_big() -> ServingError:
+    """Returns the error of a number beyond what a float holds."""
+    return invalid("JSON Parse error: Number too big to be stored in double.")
 
 
 def kind(value) -> str:
@@ -79,6 +98,27 @@ def kind(value) -> str:
     if isinstance(value, bool):
         return str(value)
     return {type(None): "Null", dict: "Object", list: "Array", str: "String"}.get(type(value), "Number")
+
+
+def _tokens(value, level=0, before="") -> Iterator[str]:
+    """Yields the text of a JSON value: members of objects on lines of their own, lists on one."""
+    if isinstance(value, dict):
+        yield before + "{"
+        for i, (key, item) in enumerate(value.items()):
+            yield f"{',' if i else ''}\n{_INDENT * (level + 1)}{_plain(key)}"
+            yield from _tokens(item, level + 1, ": ")
+        yield f"\n{_INDENT * level}}}" if value else "}"
+    elif isinstance(value, list):
+        yield before + "["
+        for i, item in enumerate(value):
+            yield from _tokens(item, level + 1, ", " if i else "")
+        yield "]"
+    else:
+        yield before + _plain(value)
+
+
+def _plain(value):
+    return json.dumps(value[:_LONGEST] if isinstance(value, str) else value, ensure_ascii=False)
 
 
 def _shape(value):
@@ -135,19 +175,15 @@ def _scalar(value, dtype):
 
 def _fits_integer(value, dtype):
     if dtype not in (tf.int32, tf.int64, tf.uint32, tf.uint64, *_NARROW):
-        raise invalid(f"Conversion of JSON Value: {quoted(value)} to type: {type_name(dtype.as_datatype_enum)}")
+        raise unimplemented(f"Conversion of JSON Value: {quoted(value)} to type: {type_name(dtype.as_datatype_enum)}")
     limits = np.iinfo(np.int32 if dtype in _NARROW else dtype.as_numpy_dtype)
     return isinstance(value, int) and limits.min <= value <= limits.max
 
 
 def _decimal(value, dtype):
-    """Integers must fit the mantissa and decimals the range; NaN and the infinities pass."""
-    limits = np.finfo(dtype.as_numpy_dtype)
-    if isinstance(value, int):
-        fits = abs(value) < 2 ** (limits.nmant + 1)
-    else:
-        fits = not math.isfinite(value) or abs(value) <= limits.max
-    if not fits:
+    """Returns the nearest number. What would only become infinite is refused; an infinity itself passes."""
+    number = as_double(value)
+    if math.isfinite(number) and abs(number) > float(np.finfo(dtype.as_numpy_dtype).max):
         target = type_name(dtype.as_datatype_enum)
         raise invalid(f"Cannot convert JSON value: {quoted(value)} to {target} without loss of precision.")
-    return float(value)
+    return number

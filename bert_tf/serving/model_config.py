@@ -38,8 +38,8 @@ class ModelConfig:
 def read_configs(config: model_server_config_pb2.ModelServerConfig) -> list[ModelConfig] | None:
     """Returns the models that a ModelServerConfig lists, in its order; None where it sets nothing at all.
 
-    `model_config_list {}` lists no models. Where nothing is set, as in an empty file, TensorFlow Serving takes no action,
-    and so must the caller.
+    `model_config_list {}` lists no models. Where nothing is set, as in an empty file, TensorFlow Serving takes no
+    action, and so must the caller.
 
     Raises:
         ServingError: it is none of models that can be served, in TensorFlow Serving's words where it has some.

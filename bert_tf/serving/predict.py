@@ -5,14 +5,14 @@ The checks, their order and their words are those of TensorFlow Serving's `predi
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from tensorflow_serving.apis import predict_pb2
 
 from bert_tf.serving import metrics
 from bert_tf.serving.call import INTERNAL, Call
-from bert_tf.serving.errors import failed_precondition, invalid
+from bert_tf.serving.errors import ServingError, failed_precondition, invalid
 from bert_tf.serving.tensors import fill_proto, to_array, type_name
 
 DEFAULT_SIGNATURE = "serving_default"
@@ -53,6 +53,16 @@ def run(
     return outputs
 
 
+def wrong_count(given: Iterable[str], wanted: Iterable[str]) -> ServingError:
+    """Returns the error of a request that has more or fewer inputs, by alias, than the signature."""
+    given, wanted = set(given), set(wanted)
+    return invalid(
+        f"input size does not match signature: {len(given)}!={len(wanted)} "
+        f"len({{{_listed(given)}}}) != len({{{_listed(wanted)}}}). Sent extra: {{{_listed(given - wanted)}}}. "
+        f"Missing but required: {{{_listed(wanted - given)}}}."
+    )
+
+
 def set_spec(spec, version, signature_name: str):
     """Writes into a response's ModelSpec what has answered."""
     spec.name = version.name
@@ -80,11 +90,7 @@ def _inputs(signature, protos, limits):
 def _check_count(signature, protos):
     given, wanted = set(protos), set(signature.inputs)
     if len(given) > len(wanted) or (len(given) < len(wanted) and not signature.defaults):
-        raise invalid(
-            f"input size does not match signature: {len(given)}!={len(wanted)} "
-            f"len({{{_listed(given)}}}) != len({{{_listed(wanted)}}}). Sent extra: {{{_listed(given - wanted)}}}. "
-            f"Missing but required: {{{_listed(wanted - given)}}}."
-        )
+        raise wrong_count(given, wanted)
 
 
 def _given_or_default(signature, protos, alias):
