@@ -159,7 +159,8 @@ class GrpcServer:
         def answer(requests, context):
             data = self._receive(requests, context)
             try:
-                if len(self._answering) >= self._options.grpc_max_threads:
+                # A status is told, and a config taken, also while as much is computed as may be.
+                if method.counts and len(self._answering) >= self._options.grpc_max_threads:
                     raise unavailable("The server answers as many requests as it can; try again later")
                 self._answering[context] = time.monotonic()
                 try:

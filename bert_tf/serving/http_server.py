@@ -54,9 +54,12 @@ class Page:
 class RestServer:
     """Hands each request to `answer(method, path, body, call) -> (status, JSON)`, at most one to a thread.
 
+    What is asked by GET, the status of a model and the like, has a thread of its own, since probes ask while all others
+    compute.
+
     Attributes:
         port: where it listens.
-        running: requests that have a thread.
+        running: predictions that have a thread.
     """
 
     def __init__(self, answer: Callable, pages: dict[str, Callable[[], Page]], options: Options):
@@ -75,6 +78,7 @@ class RestServer:
         self.port = self._socket.getsockname()[1]
         self._tls: ssl.SSLContext | None = options.tls and options.tls.context()
         self._pool = futures.ThreadPoolExecutor(options.rest_api_num_threads, "rest")
+        self._status_pool = futures.ThreadPoolExecutor(1, "rest status")  # a GET computes nothing: it never waits
         self.running = 0
         self._held = 0  # bytes of bodies in memory
         self._busy: dict[web_protocol.RequestHandler, int] = {}  # connections with a request in progress
@@ -94,7 +98,8 @@ class RestServer:
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join()
         self._socket.close()
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        for pool in (self._pool, self._status_pool):
+            pool.shutdown(wait=False, cancel_futures=True)
 
     def _run(self):
         asyncio.set_event_loop(self._loop)
@@ -187,13 +192,14 @@ class RestServer:
 
         try:
             body = await read_body(request, self._options.limits, deadline - time.monotonic(), hold)
-            if self.running >= self._options.rest_api_num_threads:
+            predicts = request.method != "GET"
+            if predicts and self.running >= self._options.rest_api_num_threads:
                 raise HttpError(503, "The server answers as many requests as it can; try again later")
             call = Call(deadline, lambda: self._over or request.transport is None, self._options.limits, "REST")
             work = functools.partial(self._work, request.method, path, body, encoding_of(request), call)
-            self.running += 1
-            future = self._loop.run_in_executor(self._pool, work)
-            future.add_done_callback(self._count_down)
+            future = self._loop.run_in_executor(self._pool if predicts else self._status_pool, work)
+            self.running += predicts
+            future.add_done_callback(functools.partial(self._count_down, predicts))
             await asyncio.wait({future}, timeout=deadline - time.monotonic() + _LATE_SECONDS)
             if not future.done():
                 return self._reply(504, json_responses.error("The server did not answer in time").encode(), _JSON)
@@ -204,7 +210,7 @@ class RestServer:
 
     def _work(self, method, path, body, encoding, call):
         """Runs in a thread of the pool."""
-        if encoding == "gzip":
+        if encoding == "gzip" and method != "GET":  # whose body nobody reads
             try:
                 with reading(_GROWTH * len(body), call.seconds_left):
                     body = unpack(body, encoding, call.limits)
@@ -212,8 +218,8 @@ class RestServer:
                 raise HttpError(error.http_status, error.message) from error
         return self._answer(method, path, body, call)
 
-    def _count_down(self, future):
-        self.running -= 1
+    def _count_down(self, predicts, future):
+        self.running -= predicts
         if not future.cancelled():
             future.exception()  # an answer that came too late may have failed, and nobody asks
 

@@ -41,7 +41,7 @@ _RUNTIME_LATENCY = _histogram(
     "runtime_latency", "Microseconds in the graph.", ["model_name", "API", "runtime"], _LATENCY
 )
 _WARMUP_LATENCY = _histogram(
-    "model_warmup_latency", "Microseconds of a version's warm-up.", ["model_name", "status"], _LATENCY
+    "model_warmup_latency", "Microseconds of a version's warm-up.", ["model_path", "status"], _LATENCY
 )
 _QUEUING_LATENCY = _histogram(
     "batching_session:queuing_latency", "Microseconds in the queue.", ["model_name"], _powers(100, 1.2, 52)
@@ -52,17 +52,19 @@ _QUEUE = Gauge(":bert_tf:serving:queue_length", "Requests that wait now.", ["mod
 
 
 def observe_request(model: str, api: str, entrypoint: str, status: str, seconds: float):
-    """Counts one request.
+    """Counts one request, and how long it took where it succeeded: refusals are fast, and would hide what answers take.
 
     Args:
         model: its name, "" where no such model is served.
-        api: "Predict", "Classify", "Regress" or "MultiInference".
+        api: "Predict", "Classify", "Regress" or "MultiInference" of gRPC; of REST "predict", "classify" or "regress",
+            and "" of what only asks about a model.
         entrypoint: "GRPC" or "REST".
         status: name of its canonical code, "OK" or "INVALID_ARGUMENT" and the like.
         seconds: from its arrival to its answer.
     """
     _REQUESTS.labels(model, status).inc()
-    _REQUEST_LATENCY.labels(model, api, entrypoint).observe(seconds * _MICROSECONDS)
+    if status == "OK":
+        _REQUEST_LATENCY.labels(model, api, entrypoint).observe(seconds * _MICROSECONDS)
 
 
 @contextlib.contextmanager
@@ -85,9 +87,9 @@ def observe_runtime(model: str, api: str, runtime: str, seconds: float):
     _RUNTIME_LATENCY.labels(model, api, runtime).observe(seconds * _MICROSECONDS)
 
 
-def observe_warmup(model: str, status: str, seconds: float):
-    """Counts one version's warm-up; `status` as in `observe_request`."""
-    _WARMUP_LATENCY.labels(model, status).observe(seconds * _MICROSECONDS)
+def observe_warmup(path: str, status: str, seconds: float):
+    """Counts the warm-up of the version in the folder `path`; `status` as in `observe_request`."""
+    _WARMUP_LATENCY.labels(path, status).observe(seconds * _MICROSECONDS)
 
 
 def observe_queuing(model: str, seconds: float):

@@ -42,18 +42,28 @@ def answer(catalog, method: str, path: str, body: bytes, call: Call = INTERNAL) 
     if not re.match("/v1/", path, re.I):
         return 404, ""
     try:
-        spec, what = _target(method, path)
-        if what in _DESCRIPTION:
-            if not spec.name:
-                raise invalid("Missing model name in request.")
-            return 200, _DESCRIPTION[what](catalog, spec)
-        with metrics.request(catalog, spec.name, what.capitalize(), call.entrypoint):
-            return 200, _PREDICTION[what](catalog, spec, body, call)
+        return 200, _counted(catalog, method, path, body, call)
     except ServingError as error:
         failure = error
     except Exception as error:
         failure = from_fault(error, f"{method} {path}")
     return failure.http_status, json_responses.error(failure.json_message)
+
+
+def _counted(catalog, method, path, body, call):
+    """Returns the JSON of an answer; every request counts, also those about a model, as TensorFlow Serving's do."""
+    try:
+        spec, what = _target(method, path)
+    except ServingError as error:
+        metrics.observe_request("", "", call.entrypoint, error.code.name, 0)
+        raise
+    if what in _DESCRIPTION:
+        with metrics.request(catalog, spec.name, "", call.entrypoint):
+            if not spec.name:
+                raise invalid("Missing model name in request.")
+            return _DESCRIPTION[what](catalog, spec)
+    with metrics.request(catalog, spec.name, what, call.entrypoint):
+        return _PREDICTION[what](catalog, spec, body, call)
 
 
 def _target(method, path):

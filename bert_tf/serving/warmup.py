@@ -5,11 +5,13 @@ signature, also for those that no request is there for.
 """
 
 import os
+import time
 
 import tensorflow as tf
 from absl import logging
 from tensorflow_serving.apis import prediction_log_pb2
 
+from bert_tf.serving import metrics
 from bert_tf.serving.classify import classify, regress
 from bert_tf.serving.errors import invalid
 from bert_tf.serving.multi_inference import multi_inference
@@ -47,7 +49,7 @@ def replay(version, folder: str) -> int:
     path = os.path.join(folder, FILE)
     if not os.path.exists(path):
         return 0
-    count = 0
+    started, count = time.monotonic(), 0
     for count, record in enumerate(tf.data.TFRecordDataset(path), start=1):
         if count > _MOST:
             raise invalid(f"Number of warmup records exceeds the maximum ({_MOST}) at {path}")
@@ -57,4 +59,5 @@ def replay(version, folder: str) -> int:
             _HANDLERS[kind](version, getattr(log, kind).request)
         else:
             logging.warning("%s: record %d, a %s, is none that this server warms up with.", path, count, kind)
+    metrics.observe_warmup(folder, "OK", time.monotonic() - started)
     return count

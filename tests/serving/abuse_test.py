@@ -8,7 +8,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from tensorflow.core.framework import tensor_pb2
-from tensorflow_serving.apis import classification_pb2, input_pb2, predict_pb2
+from tensorflow_serving.apis import (
+    classification_pb2,
+    get_model_status_pb2,
+    input_pb2,
+    model_service_pb2_grpc,
+    predict_pb2,
+)
 
 from bert_tf.serving import grpc_service, wire_scan
 from bert_tf.serving.errors import ServingError
@@ -170,6 +176,9 @@ def test_more_requests_than_threads_are_refused(film_path, monkeypatch):
                 waiting.append(call.future(data))
                 assert entered.acquire(timeout=60)
             check(call, data, Code.UNAVAILABLE, "The server answers as many requests as it can; try again later")
+            asked = get_model_status_pb2.GetModelStatusRequest(model_spec={"name": "film"})
+            status = model_service_pb2_grpc.ModelServiceStub(channel).GetModelStatus(asked, timeout=60)
+            assert [each.version for each in status.model_version_status] == [3]
             leave.set()
             assert [one.result().outputs["label"].string_val[0] for one in waiting] == [b"good", b"good"]
 

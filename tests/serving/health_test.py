@@ -134,11 +134,32 @@ def test_requests_are_counted_by_model_status_and_face(watched):
     assert grown(before, name, model_name="film", status="FAILED_PRECONDITION") == 1
     assert grown(before, name, model_name="", status="NOT_FOUND") == 1
     latency = ":tensorflow:serving:request_latency_count"
-    for entrypoint, count in (("REST", 1), ("GRPC", 2)):
-        assert grown(before, latency, model_name="film", API="Predict", entrypoint=entrypoint) == count
+    for api, entrypoint in (("predict", "REST"), ("Predict", "GRPC")):  # of the refused one none
+        assert grown(before, latency, model_name="film", API=api, entrypoint=entrypoint) == 1
+    unknown = (latency, frozenset({"model_name": "", "API": "Predict", "entrypoint": "GRPC"}.items()))
+    assert samples().get(unknown) == before.get(unknown)
     status, text = get(watched, metrics.PATH)
     assert status == 200 and f'{name}{{model_name="film",status="OK"}}' in text
     assert "any name" not in text
+
+
+def test_rest_counts_what_asks_about_a_model_and_what_is_malformed(watched):
+    before = samples()
+    for path in ("/v1/models/film", "/v1/models/film/metadata", "/v1/models/film:predict"):
+        get(watched, path)
+    name = ":tensorflow:serving:request_"
+    assert grown(before, f"{name}count", model_name="film", status="OK") == 2
+    assert grown(before, f"{name}count", model_name="", status="INVALID_ARGUMENT") == 1
+    assert grown(before, f"{name}latency_count", model_name="film", API="", entrypoint="REST") == 2
+
+
+def test_a_warm_up_is_measured_under_its_folder(film_path):
+    before = samples()
+    with serve(str(film_path), "again", poll_seconds=0):
+        pass
+    labels = {"model_path": str(film_path / "3"), "status": "OK"}
+    assert grown(before, ":tensorflow:serving:model_warmup_latency_count", **labels) == 1
+    assert grown(before, ":tensorflow:serving:model_warmup_latency_sum", **labels) > 0
 
 
 def test_the_page_is_where_the_file_says(tmp_path, film):

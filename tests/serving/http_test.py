@@ -226,6 +226,8 @@ def test_more_requests_than_threads_are_refused(film_path, monkeypatch):
         status, headers, reply = send(server, post("Content-Length: 23"))
         assert (status, headers["retry-after"]) == (503, "1") and "try again later" in json.loads(reply)["error"]
         assert send(server, GET.format("/healthz").encode())[0] == 200
+        for path in (MODEL, f"{MODEL}/metadata", f"{MODEL}/versions/3"):
+            assert send(server, GET.format(path).encode())[0] == 200
         leave.set()
         assert [connection.getresponse().status for connection in waiting] == [200, 200]
         for connection in waiting:

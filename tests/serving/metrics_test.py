@@ -39,7 +39,7 @@ def test_the_batcher_s_figures():
     metrics.set_queue_length("m", 7)
     serving = ":tensorflow:serving:"
     assert grown(before, f"{serving}runtime_latency_sum", model_name="m", API="Predict", runtime="TF1") == 1000
-    assert grown(before, f"{serving}model_warmup_latency_sum", model_name="m", status="OK") == 1000
+    assert grown(before, f"{serving}model_warmup_latency_sum", model_path="m", status="OK") == 1000
     assert grown(before, f"{serving}batching_session:queuing_latency_count", model_name="m") == 1
     assert grown(before, f"{serving}batching_session:processed_batch_size_sum", model_name="m") == 5
     assert grown(before, f"{serving}batching_session:padding_size_sum", model_name="m") == 100
