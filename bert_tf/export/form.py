@@ -7,6 +7,8 @@ from typing import Any
 from bert_tf import names
 from bert_tf.processor import has_onednn
 
+_FILES = "saved_model.pb", "model.tflite"  # of a version for servers, and for LiteRT
+
 
 @dataclasses.dataclass(frozen=True)
 class Form:
@@ -75,6 +77,28 @@ class Form:
                 "`export_for=litert` must come with a model that reads an example in one row, by an encoder alone. "
                 f"Received one for {task.name}, {received}; leave it out."
             )
+
+    def check_folder(self, export_dir: str | os.PathLike):
+        """Raises ValueError where the next version cannot be written below `export_dir`, as far as that is seen before.
+
+        A version inside a version would be found by nobody; a server takes what lies beside its versions for one, too.
+        """
+        export_dir = os.path.abspath(export_dir)
+        what = next((file for file in _FILES if os.path.exists(os.path.join(export_dir, file))), None)
+        what = f"is a version itself, with a {what}" if what else "is a file" if os.path.isfile(export_dir) else None
+        if what:
+            raise ValueError(
+                "`export_dir` must be a model's own folder, in which each version has a numbered one. Received "
+                f"{export_dir}, which {what}; name the folder above, {os.path.dirname(export_dir)}."
+            )
+        mine, other = reversed(_FILES) if self.export_for == "litert" else _FILES
+        for version in os.listdir(export_dir) if os.access(export_dir, os.R_OK) else ():
+            if version.isdecimal() and os.path.exists(os.path.join(export_dir, version, other)):
+                raise ValueError(
+                    f"`export_dir` must hold versions of one kind, a {_FILES[0]} each for servers or a {_FILES[1]} for "
+                    f"LiteRT. Received {export_dir} for a {mine}, whose version {version} has a {other}; name another "
+                    "folder."
+                )
 
     @property
     def has_int8_products(self) -> bool:

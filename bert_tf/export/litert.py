@@ -35,16 +35,6 @@ def lengths(max_seq_length: int) -> dict[str, int]:
     return {_WHOLE: max_seq_length} | shorter
 
 
-def check_folder(export_dir: str, versions: list[int]):
-    """Raises ValueError where a version is a SavedModel: a server would take the next one for one, too."""
-    for number in versions:
-        if os.path.exists(os.path.join(export_dir, str(number), "saved_model.pb")):
-            raise ValueError(
-                "What is exported for litert must have a folder of its own, for servers cannot load it. Received "
-                f"{export_dir}, whose version {number} is a SavedModel; name another `export_dir`."
-            )
-
-
 def write_model(directory: str, served) -> Mapping[str, object]:
     """Writes `served` to `directory`/model.tflite and returns {name: SignatureDef} of its signatures.
 

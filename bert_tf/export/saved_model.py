@@ -42,16 +42,16 @@ def export(
         facts: about its training, for the card.
 
     Raises:
-        ValueError: the directory cannot be written, or the disk is full; nothing new is left there.
+        ValueError: the directory is itself a version or has versions of another kind, it cannot be written, or the disk
+            is full; nothing new is left there.
     """
     export_dir = os.path.abspath(os.fspath(export_dir))
     for_servers = served.form.export_for != "litert"
+    served.form.check_folder(export_dir)
     aside = None
     try:
         os.makedirs(export_dir, exist_ok=True)
         _tell_of_leftovers(export_dir)
-        if not for_servers:
-            litert.check_folder(export_dir, versions(export_dir))
         # TensorFlow Serving takes only names that are numbers for versions: it does not see this one.
         aside = tempfile.mkdtemp(prefix=_ASIDE, dir=export_dir)
         write = _write_version if for_servers else _write_for_litert

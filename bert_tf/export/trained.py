@@ -44,8 +44,10 @@ def export_trained(
 
     Raises:
         ValueError: no trained model is there, it cannot be explained so, there are no such examples, or the export
-            cannot be written.
+            cannot be written to that folder.
     """
+    export_dir = export_dir or os.path.join(directory, form.folder)
+    form.check_folder(export_dir)  # before the long work
     description = load_description([directory])
     trained = trained or task_of(directory, description)
     task = type(trained.task)(description.config, **trained.task.to_dict())  # one that was trained may have adapters
@@ -65,7 +67,7 @@ def export_trained(
         in_int8 = in_form(lambda features: model(features, training=False), form, ranges)
         in_int8 = litert.computed_by_litert(served) if form.export_for == "litert" else in_int8
         facts = dataclasses.replace(facts, int8_scores=score(in_int8))
-    path = export(served, export_dir or os.path.join(directory, form.folder), trained.task.to_dict(), facts)
+    path = export(served, export_dir, trained.task.to_dict(), facts)
     logging.info("Exported %s as %s", report.path, path)
     return path
 

@@ -26,6 +26,8 @@ def main(settings, texts):
         raise ValueError("--export_dir must come without texts. Received both; ask in a run of its own.")
     tokenizing = settings.vocab_file, settings.do_lower_case, settings.max_seq_length
     form = Form.of(settings) if exports else DEFAULT
+    if exports:
+        form.check_folder(settings.export_dir)  # before the model is read
     filler = Filler(settings.model, settings.top_k, *tokenizing, form.variable_dtype)
     if exports:
         logging.info("Exported %s as %s", settings.model, filler.export(settings.export_dir, form))

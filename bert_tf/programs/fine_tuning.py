@@ -297,5 +297,6 @@ def _with_prefix(prefix, scores):
 def _check_export(settings, form, trained):
     if settings.do_export:
         form.check(trained.task)
+        form.check_folder(settings.export_dir or os.path.join(settings.output_dir, form.folder))
         check_explanations(form.explanations, trained.task, form.dtype)
     check_calibration(settings, trained)

@@ -196,9 +196,31 @@ def test_a_row_of_any_length_has_a_graph_that_is_not_twice_as_long():
 def test_a_servers_folder_is_left_alone(tmp_path):
     write_trained(tmp_path, "embedding")
     export_trained(str(tmp_path))
-    with pytest.raises(ValueError, match=r"must have a folder of its own.* whose version 1 is a SavedModel; name anot"):
+    with pytest.raises(ValueError, match=r"for a model.tflite, whose version 1 has a saved_model.pb; name another fol"):
         export_trained(str(tmp_path), str(tmp_path / "export"), LITERT)
     assert "2" not in os.listdir(tmp_path / "export")
+
+
+def test_a_version_is_not_written_into_a_version_nor_beside_one_of_another_kind(tmp_path):
+    for folder, file in (("served/7", "saved_model.pb"), ("phones/7", "model.tflite")):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / file).write_bytes(b"")
+    for form, mine, other in ((Form(), "served", "phones"), (LITERT, "phones", "served")):
+        form.check_folder(tmp_path / mine)
+        form.check_folder(tmp_path / "new")
+        with pytest.raises(ValueError, match=f"{mine}/7, which is a version itself.*; name the folder above, "):
+            form.check_folder(tmp_path / mine / "7")
+        with pytest.raises(ValueError, match="must hold versions of one kind, .* whose version 7 has a"):
+            form.check_folder(tmp_path / other)
+    with pytest.raises(ValueError, match="saved_model.pb, which is a file"):
+        Form().check_folder(tmp_path / "served" / "7" / "saved_model.pb")
+
+
+def test_the_folder_is_checked_before_the_model_is_read(tmp_path):
+    (tmp_path / "7").mkdir()
+    (tmp_path / "7" / "saved_model.pb").write_bytes(b"")
+    with pytest.raises(ValueError, match="`export_dir` must be a model's own folder, .* name the folder above"):
+        export_trained(str(tmp_path / "no model here"), str(tmp_path / "7"))
 
 
 _VISIT = """
