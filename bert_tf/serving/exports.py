@@ -4,9 +4,7 @@ import os
 
 from absl import logging
 
-from bert_tf.serving.version_folders import find_versions
-
-SAVED_MODEL = "saved_model.pb"
+from bert_tf.serving.version_folders import SAVED_MODEL, find_versions
 
 
 def find_export(model: str) -> str:

@@ -22,6 +22,7 @@ from bert_tf.serving.model_config import ConfigFile, ModelConfig, read_file
 from bert_tf.serving.options import Options
 from bert_tf.serving.page import pages
 from bert_tf.serving.rest_api import answer
+from bert_tf.serving.version_folders import explain_no_versions, find_versions
 from bert_tf.serving.versions import Loading
 
 
@@ -35,8 +36,9 @@ def serve(model_base_path: str | None = None, model_name: str = "default", **opt
         options: fields of `Options`.
 
     Raises:
-        ValueError: `model_base_path` is no directory, the config cannot be served, or a port cannot be had. A version
-            that cannot be loaded is no error: it is logged, and the server waits for a better one.
+        ValueError: `model_base_path` is no directory or holds something else than versions, the name is empty, the
+            config cannot be served, or a port cannot be had. An empty directory and a version that cannot be loaded are
+            no errors: they are logged, and the server waits for a better one.
     """
     options = Options(**options)
     if (model_base_path is None) == (options.model_config_file is None):
@@ -49,12 +51,23 @@ def serve(model_base_path: str | None = None, model_name: str = "default", **opt
         if configs is None:
             logging.warning("%s sets nothing: no model is served.", options.model_config_file)
         return Server(configs or [], options)
-    if not os.path.isdir(model_base_path):
-        raise ValueError(
-            "`model_base_path` must be a directory with a numbered folder for each version. "
-            f"Received: {model_base_path!r}."
-        )
+    if not model_name:
+        raise ValueError("`model_name` must be the model's name in requests. Received ''; leave it out for default.")
+    _check_base_path(model_base_path)
     return Server([ModelConfig(model_name, os.path.abspath(model_base_path))], options)
+
+
+def _check_base_path(path):
+    if not os.path.isdir(path):
+        raise ValueError(
+            f"`model_base_path` must be a directory with a numbered folder for each version. Received: {path!r}."
+        )
+    what = "" if find_versions(path) else explain_no_versions(path)
+    if what:
+        raise ValueError(
+            "`model_base_path` must be a model's own folder, in which each version has a numbered one. "
+            f"Received {path}, {what}."
+        )
 
 
 class Server:

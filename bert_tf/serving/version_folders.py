@@ -5,7 +5,9 @@ import re
 
 from absl import logging
 
+SAVED_MODEL = "saved_model.pb"
 _LARGEST = 2**63 - 1
+_NOT_EXPORTED = ("task.json", "bert_config.json", "config.json", "modules.json")  # of models to train or to convert
 
 
 def find_versions(base_path: str) -> dict[int, str]:
@@ -29,6 +31,26 @@ def find_versions(base_path: str) -> dict[int, str]:
     return folders
 
 
+def explain_no_versions(base_path: str) -> str:
+    """Returns what a folder without versions is and how to serve it, to end a sentence that names it; "" for neither.
+
+    It may be a version itself, a folder of models such as a program's output_dir, or a model that was not exported.
+    """
+    path = os.path.abspath(base_path)
+    if os.path.isfile(os.path.join(path, SAVED_MODEL)):
+        above, name = os.path.split(path)
+        remedy = f"name the folder above, {above}" if name.isdecimal() else f"move what it holds to {path}/1"
+        return f"which is a version itself, with a {SAVED_MODEL}; {remedy}"
+    names = sorted(os.listdir(path)) if os.access(path, os.R_OK) else []
+    models = [os.path.join(path, name) for name in names if _has_version(os.path.join(path, name))]
+    if models:
+        return f"in which models have a folder each; name one of them, {' or '.join(models[:3])}"
+    if any(name in _NOT_EXPORTED for name in names):
+        command = f"bert-tf export --model={path} --export_dir={os.path.join(path, 'export')}"
+        return f"which is a model that was not exported; export it with {command}"
+    return ""
+
+
 def fingerprint(folder: str) -> frozenset:
     """Returns what changes whenever a file under `folder` appears, vanishes, grows, or is written or replaced."""
     prints = set()
@@ -42,3 +64,9 @@ def fingerprint(folder: str) -> frozenset:
                 continue
             prints.add((path, stat.st_size, stat.st_mtime_ns, stat.st_ino))
     return frozenset(prints)
+
+
+def _has_version(folder):
+    if not os.path.isdir(folder) or not os.access(folder, os.R_OK):
+        return False
+    return any(os.path.isfile(os.path.join(version, SAVED_MODEL)) for version in find_versions(folder).values())

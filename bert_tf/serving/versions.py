@@ -15,9 +15,10 @@ from bert_tf.serving.errors import ServingError, not_found
 from bert_tf.serving.policies import LATEST, Policy
 from bert_tf.serving.saved_model import SavedModel
 from bert_tf.serving.signatures import Signature
-from bert_tf.serving.version_folders import find_versions, fingerprint
+from bert_tf.serving.version_folders import explain_no_versions, find_versions, fingerprint
 
 _UNKNOWN, _NOT_FOUND = 2, 5  # canonical code numbers
+_FORGOTTEN = "Did you forget to name your leaf directory as a number (eg. '/1/')?"
 
 # (signature, {input alias: array}, output aliases, call) -> {output alias: array}; raises ServingError
 Compute = Callable[[Signature, dict[str, np.ndarray], Sequence[str], Call], dict[str, np.ndarray]]
@@ -190,18 +191,24 @@ class ServedModel:
         """Returns {version: folder}, and says once what is wrong where there is none, or not all that are wanted."""
         try:
             folders = find_versions(self.base_path)
-            complaint = "" if folders else f"there is no numbered folder in {self.base_path}"
+            complaint = self._find_missing(policy, folders)
         except OSError as error:
-            folders, complaint = {}, str(error)
-        missing = list(policy.missing(folders))
-        if folders and missing:
-            complaint = f"there is no folder for {', '.join(map(str, missing))} in {self.base_path}"
+            folders, complaint = {}, f"No version of {self.name} was found: {error}."
         if complaint and complaint != self._complaint:
-            what = "Some versions" if folders else "No version"
-            found = "were not found" if folders else "was found"
-            logging.warning("%s of %s %s: %s. %s", what, self.name, found, complaint, self._stays())
+            logging.warning("%s %s", complaint, self._stays())
         self._complaint = complaint
         return folders
+
+    def _find_missing(self, policy, folders):
+        """Returns sentences about the versions that are not there, in TensorFlow Serving's words where it has some."""
+        if not folders:
+            complaint = f"No versions of servable {self.name} found under base path {self.base_path}"
+            what = explain_no_versions(self.base_path)
+            return f"{complaint}, {what}." if what else f"{complaint}. {_FORGOTTEN}"
+        missing = ", ".join(map(str, policy.missing(folders)))
+        if missing:
+            return f"Some versions of {self.name} were not found: {self.base_path} has no folder for {missing}."
+        return ""
 
     def _load(self, number, folder):
         """Loads, warms and serves a version; returns whether that went well."""

@@ -60,6 +60,17 @@ def test_a_base_path_must_be_there(tmp_path):
         serve(str(tmp_path / "no"), "film")
 
 
+def test_a_base_path_with_something_else_than_versions_is_refused(film_path, tmp_path):
+    message = rf"Received {film_path}/3, which is a version itself, .*; name the folder above, {film_path}\.$"
+    with pytest.raises(ValueError, match=f"`model_base_path` must be a model's own folder, .* {message}"):
+        serve(str(film_path / "3"), "film")
+    (tmp_path / "films").symlink_to(film_path)
+    with pytest.raises(ValueError, match=f"in which models have a folder each; name one of them, {tmp_path}/films\\.$"):
+        serve(str(tmp_path), "film")
+    with pytest.raises(ValueError, match="`model_name` must be the model's name in requests. Received ''; leave it out"):
+        serve(str(film_path), "")
+
+
 def test_rest_can_be_left_out(film_path):
     with serve(str(film_path), "film", rest_api_port=None, poll_seconds=0) as server:
         assert server.rest_port is None

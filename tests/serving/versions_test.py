@@ -19,7 +19,7 @@ from bert_tf.serving.errors import ServingError
 from bert_tf.serving.predict import run
 from bert_tf.serving.saved_model import SavedModel
 from bert_tf.serving.server import serve
-from bert_tf.serving.version_folders import find_versions
+from bert_tf.serving.version_folders import explain_no_versions, find_versions
 from bert_tf.serving.versions import ServedModel, State
 from tests.serving.models import expected, export, truncate, variables, write_warmup
 
@@ -78,8 +78,38 @@ def test_a_version_that_is_deleted_gives_way_to_an_older_one_but_not_to_none(mod
         model.poll()
     assert ask(model) == (3, 0.75)
     assert [line for line in log if "No version" in line] == [
-        f"No version of film was found: there is no numbered folder in {base}. Version 3 stays."
+        f"No versions of servable film found under base path {base}. Did you forget to name your leaf directory as a "
+        "number (eg. '/1/')? Version 3 stays."
     ]
+
+
+def test_a_base_path_that_is_something_else_is_explained_once(film_path, log):
+    model = ServedModel("film", str(film_path / "3"))
+    for _ in range(2):
+        model.poll()
+    model.close()
+    assert [line for line in log if "No version" in line] == [
+        f"No versions of servable film found under base path {film_path / '3'}, which is a version itself, with a "
+        f"saved_model.pb; name the folder above, {film_path}. Nothing of film is served."
+    ]
+
+
+def test_what_folders_without_versions_are(film_path, tmp_path):
+    assert explain_no_versions(str(tmp_path)) == ""
+    for name in ("export", "other"):
+        (tmp_path / name / "20").mkdir(parents=True)
+    (tmp_path / "task.json").write_text("{}")
+    assert explain_no_versions(str(tmp_path)) == (
+        f"which is a model that was not exported; export it with bert-tf export --model={tmp_path} "
+        f"--export_dir={tmp_path / 'export'}"
+    )
+    (tmp_path / "export" / "20" / "saved_model.pb").write_bytes(b"")
+    found = f"in which models have a folder each; name one of them, {tmp_path / 'export'}"
+    assert explain_no_versions(str(tmp_path)) == found
+    (tmp_path / "other" / "20" / "saved_model.pb").write_bytes(b"")
+    assert explain_no_versions(str(tmp_path)) == f"{found} or {tmp_path / 'other'}"
+    (tmp_path / "saved_model.pb").write_bytes(b"")
+    assert explain_no_versions(str(tmp_path)).endswith(f"with a saved_model.pb; move what it holds to {tmp_path}/1")
 
 
 def _without_graph(folder):
