@@ -95,7 +95,7 @@ MAY_IMPORT = {
 }  # fmt: skip
 FINER = {
     ("jobs", "serving"): {
-        f"bert_tf.serving.{name}" for name in ("answers", "errors", "exports", "version_folders")
+        f"bert_tf.serving.{name}" for name in ("answers", "client_requests", "errors", "exports", "version_folders")
     },
     ("hub", "data"): {"bert_tf.data.features"},
     ("hub", "export"): {"bert_tf.export.quiet"},

@@ -23,8 +23,10 @@ JOB = (
 PREDICT = (
     Flag("model", None, "An exported model: its folder of numbered versions, of which the newest answers, or one "
          "version's folder.", required=True),  # fmt: skip
-    *with_attributes(JOB, "text_column", default=None, help="Columns of a table, by name or by number from 0, for the "
-                     "model's inputs in alphabetical order; default: those with the inputs' names."),  # fmt: skip
+    *with_attributes(JOB, "text_column", default=None, help="Columns of a table, by name or by number from 0. One with "
+                     "an input's name is for that input, the others are for the other inputs in the order in which "
+                     "`ask` takes them; INPUT=COLUMN for each says it outright. Default: those with the inputs' "
+                     "names."),  # fmt: skip
     Flag("id_column", None, "Column of each row's name, by name or by number from 0; default: rows are numbered from "
          "0."),  # fmt: skip
     Flag("keep_columns", [], "Columns of the table that are written beside the answers, by name or by number from 0, "

@@ -87,6 +87,8 @@ LOAD_TEST = (
     *_CONNECTION,
     Flag("input_file", None, "Texts, an example a line, with tabs where the model takes several; also packed (.gz).",
          required=True),  # fmt: skip
+    Flag("inputs", [], "Names of the texts that a line has, in their order. Default: the order in which people give "
+         "them, where that is known.", "list"),  # fmt: skip
     Flag("signature", "", "Which signature is asked; default: serving_default."),
     Flag("rest", False, "Ask over REST; --server is then the host and port of that.", "bool"),
     Flag("callers", None, "How many callers ask, each as soon as it has its answer; default 8 where there is no "

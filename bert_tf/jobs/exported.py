@@ -3,8 +3,10 @@
 import dataclasses
 import hashlib
 import os
+from collections.abc import Sequence
 from typing import Any
 
+from bert_tf.serving.client_requests import is_order_known, order_of
 from bert_tf.serving.exports import SAVED_MODEL, find_export
 from bert_tf.serving.version_folders import fingerprint
 
@@ -33,7 +35,7 @@ class ExportedModel:
     Attributes:
         path: the folder of one version.
         signature: its name.
-        inputs: in alphabetical order.
+        inputs: in the order in which `ask` takes them; in alphabetical order where that is not known.
         batch_size: rows that are answered at a time.
     """
 
@@ -77,6 +79,46 @@ def find_model(model: str, signature: str = "serving_default", batch_size: int =
     return ExportedModel(path, signature, _inputs(path, signature, definitions[signature]), batch_size)
 
 
+def match_columns(inputs: Sequence[str], columns: Sequence[str]) -> dict[str, str]:
+    """Returns {input: its column}, in the order of `inputs`.
+
+    A column that bears the name of an input belongs to it. The others belong to the other inputs in the order in which
+    `ask` takes those. `INPUT=COLUMN` for each of them says it outright.
+
+    Args:
+        inputs: names of a signature's inputs.
+        columns: of a table, by name or index; as many as there are inputs, in any order.
+
+    Raises:
+        ValueError: there are more or fewer columns than inputs, or it cannot be known which column is for which input.
+    """
+    names = ", ".join(inputs)
+    if len(columns) != len(inputs):
+        raise ValueError(
+            f"`text_column` must name a column for each of the model's inputs: {names}. Received: {','.join(columns)}."
+        )
+    outright = [column.partition("=") for column in columns]
+    if all(equals and name in inputs for name, equals, _ in outright):
+        found = {name: column for name, _, column in outright}
+    else:
+        found = {column: column for column in columns if column in inputs}
+        others = [column for column in columns if column not in inputs]
+        left = [name for name in order_of(inputs) if name not in found]
+        if len(left) > 1 and not is_order_known(inputs):
+            example = ",".join(f"{name}={column}" for name, column in zip(left, others, strict=False))
+            raise ValueError(
+                f"`text_column` must say which column is for which of the model's inputs, {names}, which have no order "
+                f"that is known. Received: {','.join(columns)}; write INPUT=COLUMN for each, such as {example}."
+            )
+        found |= dict(zip(left, others, strict=False))
+    if len(found) < len(inputs):
+        raise ValueError(
+            f"`text_column` must name a different column for each of the model's inputs: {names}. Received: "
+            f"{','.join(columns)}; name each input's column once."
+        )
+    return {name: found[name] for name in inputs}
+
+
 def _signatures(path):
     """Returns {name: SignatureDef}, but for those of TensorFlow's own."""
     from google.protobuf.message import DecodeError
@@ -103,7 +145,8 @@ def _inputs(path, name, definition):
             "another one."
         )
     inputs = []
-    for alias, info in sorted(definition.inputs.items()):
+    for alias in order_of(definition.inputs):
+        info = definition.inputs[alias]
         dims = [dim.size for dim in info.tensor_shape.dim]
         if info.dtype != tf.string.as_datatype_enum or len(dims) > 2 or not (dims or info.tensor_shape.unknown_rank):
             raise ValueError(

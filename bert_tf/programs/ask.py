@@ -32,12 +32,14 @@ def main(settings, texts):
     from bert_tf.serving.client import Client
     from bert_tf.serving.client_items import read_choices, read_items
     from bert_tf.serving.client_questions import chunks, to_inputs
-    from bert_tf.serving.client_requests import CHOICES, PAIR
+    from bert_tf.serving.client_requests import CHOICES, PAIR, check_order
 
     names = _input_names(settings, {"pair": PAIR, "choices": CHOICES})
     try:
         with Client(settings.server, settings.model_name, settings.timeout, tls=tls_of(settings)) as client:
-            names = names or client.text_inputs()
+            if not names:
+                names = client.text_inputs()
+                check_order(names)
             items = read_choices(texts) if names == CHOICES else read_items(texts, names)
             for batch in chunks(items, _BATCH):
                 for item, answer in zip(batch, client.ask(to_inputs(batch, names)), strict=True):

@@ -79,7 +79,7 @@ def _read_batches(settings):
     from bert_tf.serving.client_questions import to_inputs
     from bert_tf.serving.client_requests import CHOICES
 
-    names = _input_names(settings)
+    names = _input_names(settings, _asked_names(settings))
     items = read_file(settings.input_file, names, names == CHOICES)
     order = np.random.default_rng(settings.seed).permutation(max(len(items), settings.batch_size)) % len(items)
     size = settings.batch_size
@@ -87,7 +87,21 @@ def _read_batches(settings):
     return [to_inputs([items[i] for i in chunk], names) for chunk in chosen]
 
 
-def _input_names(settings):
+def _input_names(settings, names):
+    """Returns the order in which the texts of a line come: --inputs, or that of people for the model's `names`."""
+    from bert_tf.serving.client_requests import check_order
+
+    if not settings.inputs:
+        check_order(names)
+        return names
+    if sorted(settings.inputs) != sorted(names):
+        raise ValueError(
+            f"--inputs must be the model's: {', '.join(names)}. Received: {','.join(settings.inputs)}; name these."
+        )
+    return tuple(settings.inputs)
+
+
+def _asked_names(settings):
     from bert_tf.serving.client import Client
     from bert_tf.serving.load_calls import inputs_over_rest
 

@@ -17,19 +17,14 @@ FLAGS = PREDICT
 
 def main(settings):
     """Writes the answers."""
-    from bert_tf.jobs.exported import find_model
+    from bert_tf.jobs.exported import find_model, match_columns
 
     standard_logging.getLogger("tensorflow").setLevel(standard_logging.ERROR)  # it tells of files that it reads
     model = find_model(settings.model, settings.signature, settings.batch_size)
-    columns = settings.text_column or [each.name for each in model.inputs]
-    if len(columns) != len(model.inputs):
-        raise ValueError(
-            f"--text_column must name a column for each of the model's inputs: "
-            f"{', '.join(each.name for each in model.inputs)}. Received: {','.join(columns)}."
-        )
-    pairs = dict(zip((each.name for each in model.inputs), columns, strict=True))
+    names = [each.name for each in model.inputs]
+    pairs = match_columns(names, settings.text_column or names)
     if settings.text_column:
         logging.info("Columns: %s.", ", ".join(f"{column} is {name}" for name, column in pairs.items()))
     lists = tuple(pairs[each.name] for each in model.inputs if each.several)
     more = {"id_column": settings.id_column, "keep_columns": tuple(settings.keep_columns)}
-    run_job(settings, model, text_columns=columns, list_columns=lists, **more)
+    run_job(settings, model, text_columns=tuple(pairs.values()), list_columns=lists, **more)

@@ -34,8 +34,8 @@ class Client(BaseClient):
         It reads no further ahead than the questions in flight.
 
         Args:
-            items: texts; where an example has several, tuples of them in the order of the signature's `text_inputs`,
-                or dictionaries by name.
+            items: texts; where an example has several, dictionaries by name, or tuples in the order of the signature's
+                `text_inputs` where people give these names in an order.
             in_flight: questions at a time.
             batch_size: examples of a question. A server that makes batches is best asked one by one.
             typed: as `ask`.

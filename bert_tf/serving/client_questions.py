@@ -16,7 +16,7 @@ from bert_tf.serving.answers import CLASSES, rows
 from bert_tf.serving.client_channel import Retry
 from bert_tf.serving.client_errors import WRONG, explain, find_fault
 from bert_tf.serving.client_items import even
-from bert_tf.serving.client_requests import DEFAULT, PAIR, Rpc, Target
+from bert_tf.serving.client_requests import DEFAULT, PAIR, Rpc, Target, is_order_known
 from bert_tf.serving.client_results import typed as typed_result
 
 Question = Generator[Rpc | float, Any, Any]
@@ -95,6 +95,11 @@ class Questions:
         return outputs[_EMBEDDING]
 
     def ask_items(self, items, names, typed) -> Question:
+        if not is_order_known(names) and not all(isinstance(item, Mapping) for item in items):
+            raise ValueError(
+                f"An item must be a dictionary with the texts {', '.join(names)}, for the inputs of model "
+                f"{self._target.name!r} have no order that is known. Received texts without names; name them."
+            )
         return (yield from self.ask(to_inputs(items, names), typed))
 
     def width(self) -> Question:

@@ -109,6 +109,22 @@ def order_of(inputs: Iterable[str]) -> tuple[str, ...]:
     return next((order for order in _ORDERS if set(order) == names), tuple(sorted(names)))
 
 
+def is_order_known(inputs: Iterable[str]) -> bool:
+    """Returns whether texts without names can be given to these inputs: there is one, or people have an order."""
+    names = set(inputs)
+    return len(names) < 2 or any(set(order) == names for order in _ORDERS)
+
+
+def check_order(inputs: Sequence[str]):
+    """Raises ValueError where texts without names cannot be given to these inputs, since their order is not known."""
+    if not is_order_known(inputs):
+        raise ValueError(
+            f"`inputs` must say in which order the texts of an example come, for this model's are "
+            f"{', '.join(inputs)}, which have no order that is known. Received none; name them, such as "
+            f"`inputs={','.join(inputs)}`."
+        )
+
+
 def predict_request(target: Target, inputs: Mapping[str, Any], signature: str = "", outputs: Sequence[str] = ()):
     """Returns the PredictRequest for `inputs`, {name: array or nested lists}.
 

@@ -42,6 +42,14 @@ class Other(tf.Module):
             "score": tf.cast(places, tf.float32) / 10, "entity_count": words.row_lengths(),
         }  # fmt: skip
 
+    @tf.function(input_signature=[_strings("context"), _strings("question")])
+    def question(self, context, question):
+        return {"asked": question + "|" + context}
+
+    @tf.function(input_signature=[_strings("claim"), _strings("source")])
+    def claim(self, claim, source):
+        return {"asked": claim + "|" + source}
+
     @tf.function(input_signature=[_strings("text")])
     def together(self, text):
         return {"all": tf.strings.reduce_join(text)[None]}
@@ -56,7 +64,7 @@ def home(tmp_path_factory):
     (folder / "film" / "13").mkdir()
     other = Other()
     signatures = {"serving_default": other.choose}
-    signatures |= {name: getattr(other, name) for name in ("words", "entities", "together")}
+    signatures |= {name: getattr(other, name) for name in ("words", "entities", "question", "claim", "together")}
     tf.saved_model.save(other, str(folder / "other"), signatures)
     (folder / "texts.txt").write_text("a good film\n\nfine\nlong and dull and bad\n", encoding="utf-8")
     rows = [("n0", "x", ["a", "bbb"]), ("n1", "y", ["c", "dd", "e"]), ("n2", "", ["gg", "f"])]
@@ -100,6 +108,23 @@ def test_columns_are_found_by_the_inputs_names_or_in_their_order(home, predict):
     assert [row["label"] for row in by_name] == ["bad", "bad"]
     rows, log = predict("pairs.tsv", model=home / "film", signature="pair", text_column="left,2")
     assert [row["label"] for row in rows] == ["good", "bad"] and "Columns: left is text_a, 2 is text_b." in log
+
+
+def test_columns_that_bear_the_inputs_names_are_not_swapped(home, predict):
+    (home / "asked.jsonl").write_text('{"question": "q", "context": "c"}\n')
+    flags = {"model": home / "other", "signature": "question"}
+    for columns in ("question,context", "context,question", "question=question,context=context"):
+        rows, log = predict("asked.jsonl", **flags, text_column=columns)
+        assert [row["asked"] for row in rows] == ["q|c"], columns
+        assert "Columns: question is question, context is context." in log
+    (home / "pairs.csv").write_text("a,b\nq,c\n")
+    rows, log = predict("pairs.csv", **flags, text_column="a,b")  # as `ask` takes them
+    assert [row["asked"] for row in rows] == ["q|c"] and "Columns: a is question, b is context." in log
+    flags["signature"] = "claim"
+    rows, log = predict("pairs.csv", **flags, text_column="a,b")
+    assert not rows and "--text_column must say which column is for which of the model's inputs, claim, source" in log
+    rows, log = predict("pairs.csv", **flags, text_column="source=a,claim=b")
+    assert [row["asked"] for row in rows] == ["c|q"]
 
 
 def test_columns_of_the_table_are_kept(home, predict):
@@ -152,7 +177,7 @@ def test_what_is_refused(home, predict):
         ("texts.txt", {"model": film, "signature": "pair"}, "--input_file must be a .tsv, .csv, .jsonl or .parquet"),
         ("texts.txt", {"model": other, "signature": "together"}, "for 4 texts the output 'all' of shape [1]"),
         ("choices.jsonl", {"model": film}, "choices.jsonl:1: there must be a column 'text' (--text_column)"),
-        ("choices.jsonl", {"model": other, "text_column": "context"}, "for each of the model's inputs: choices, c"),
+        ("choices.jsonl", {"model": other, "text_column": "context"}, "the model's inputs: context, choices"),
         ("choices.jsonl", {"model": other, "text_column": "context,name"}, "jsonl:1: the texts must be a list"),
         ("broken.jsonl", {"model": other}, "for 1 rows from '1' on: "),
     ]:

@@ -45,6 +45,24 @@ class Alike(tf.Module):
         return {"score": tf.cast(tf.strings.length(text_a) - tf.strings.length(text_b), tf.float32) / 10}
 
 
+class Named(tf.Module):
+    """Has inputs that nobody gives in an order that is known."""
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name) for name in ("claim", "source")])
+    def join(self, claim, source):
+        return {"joined": claim + "|" + source}
+
+
+@pytest.fixture(scope="module")
+def named(tmp_path_factory):
+    """A server of it, under the name "named"."""
+    base = tmp_path_factory.mktemp("named")
+    module = Named()
+    tf.saved_model.save(module, str(base / "1"), {"serving_default": module.join})
+    with serve(str(base), "named", poll_seconds=0) as server:
+        yield server
+
+
 @pytest.fixture(scope="module")
 def alike(tmp_path_factory):
     """A server of it, under the name "alike"."""
@@ -88,6 +106,25 @@ def test_the_program_asks_questions(squad):
     _check(printed)
     lines = "".join("\t".join(item.values()) + "\n" for item in ITEMS)
     assert run(squad, *flags, text=lines).stdout == done.stdout
+
+
+def test_texts_without_names_need_inputs_whose_order_is_known(named, tmp_path):
+    done = run(named, "--model_name=named", "s", "c")
+    message = "--inputs must say in which order the texts of an example come, for this model's are claim, source"
+    assert done.returncode == 1 and message in done.stderr and not done.stdout
+    done = run(named, "--model_name=named", "--inputs=source,claim", "s", "c")
+    assert json.loads(done.stdout) == {"source": "s", "claim": "c", "joined": "c|s"}
+    with Client(f"localhost:{named.port}", "named") as client:
+        assert [row["joined"] for row in client.stream([{"source": "s", "claim": "c"}])] == ["c|s"]
+        with pytest.raises(ValueError, match="must be a dictionary with the texts claim, source"):
+            list(client.stream([("s", "c")]))
+    texts = tmp_path / "texts.txt"
+    texts.write_text("s\tc\n")
+    flags = ("--model_name=named", f"--input_file={texts}", "--callers=1", "--seconds=0.1", "--warm_up_seconds=0")
+    assert message in run(named, *flags, program="load_test").stderr
+    assert run(named, *flags, "--inputs=source,claim", program="load_test").stdout.startswith("1 caller: ")
+    wrong = "--inputs must be the model's: claim, source. Received: a,b; name these."
+    assert wrong in run(named, *flags, "--inputs=a,b", program="load_test").stderr
 
 
 def test_a_value(alike):

@@ -193,8 +193,8 @@ def test_left_out_repetitions_are_filled_in():
     assert wire.to_array(item.value).tolist() == [0, 0, 0]
 
 
-def run(film, *arguments, text=""):
-    command = [sys.executable, "-m", "bert_tf", "ask", f"--server=localhost:{film.port}", *arguments]
+def run(film, *arguments, text="", program="ask"):
+    command = [sys.executable, "-m", "bert_tf", program, f"--server=localhost:{film.port}", *arguments]
     return subprocess.run(command, input=text, capture_output=True, text=True, timeout=60)
 
 
