@@ -2,7 +2,9 @@
 
 Northcutt, Jiang and Chuang 2021 (JAIR 70). A class j has a threshold t_j, the mean probability of j over the examples
 labelled j: a model is sure of some classes more easily than of others. An example labelled i counts as a j where its
-probability of j is over t_j, and further over it than that of any other class. No TensorFlow.
+probability of j is at least t_j, and the highest of those that reach their thresholds. It must also be higher than that
+of i, whether or not i reaches its own: of a class with few examples models are never sure, so that its threshold is
+next to nothing, and by the threshold alone a large part of the other examples would count as it. No TensorFlow.
 """
 
 import dataclasses
@@ -16,19 +18,19 @@ class Suspicion:
 
     Attributes:
         thresholds: float [L], t_j.
-        likely: int [n], the class that each example is most likely of, by how far probabilities are over thresholds.
-        margin: float [n]: how much further the label's own probability is over its threshold than that of the best
-            other class; under 0 the label is suspect, the more so the lower.
-        joint: int [L, L], how many examples labelled i count as a j; those that count as no class are left out.
         is_error: bool [n], whether the example counts as another class than that of its label.
+        likely: int [n], the class that such an example counts as; for the others their label.
+        margin: float [n]: how much more probable the label is than the most probable other class that reaches its
+            threshold; under 0 the label is suspect, the more so the lower.
+        joint: int [L, L], how many examples labelled i count as a j; those that count as no class are left out.
         estimate: how many labels are wrong, by the joint scaled to the examples of each label.
     """
 
     thresholds: np.ndarray
+    is_error: np.ndarray
     likely: np.ndarray
     margin: np.ndarray
     joint: np.ndarray
-    is_error: np.ndarray
     estimate: float
 
     @property
@@ -57,14 +59,16 @@ def suspect(probabilities: np.ndarray, labels: np.ndarray) -> Suspicion:
     if not np.isfinite(probabilities).all():
         raise ValueError("Probabilities must be numbers. Received others; the training has gone astray.")
     thresholds = np.array([probabilities[labels == j, j].mean() for j in range(width)])
-    over = probabilities - thresholds
-    own = over[np.arange(n), labels]
-    others = over.copy()
-    others[np.arange(n), labels] = -np.inf
-    likely, counts = over.argmax(1), over.max(1) >= 0
+    reached = np.where(probabilities >= thresholds, probabilities, 0)
+    places = np.arange(n)
+    own, counts_as_own = probabilities[places, labels], reached[places, labels] > 0
+    reached[places, labels] = 0
+    margin = own - reached.max(1)
+    is_error = margin < 0
+    likely = np.where(is_error, reached.argmax(1), labels)
+    counts = is_error | counts_as_own
     joint = np.bincount(labels[counts] * width + likely[counts], minlength=width**2).reshape(width, width)
-    is_error = counts & (likely != labels)
     counted = joint.sum(1)
     right = np.divide(joint.diagonal(), counted, out=np.ones(width), where=counted > 0)
     estimate = float((np.bincount(labels, minlength=width) * (1 - right)).sum())
-    return Suspicion(thresholds, likely, own - others.max(1), joint, is_error, estimate)
+    return Suspicion(thresholds, is_error, likely, margin, joint, estimate)

@@ -42,9 +42,9 @@ class Findings:
 
     @property
     def suspects(self) -> np.ndarray:
-        """int [m], the examples whose label is not the likeliest, the likeliest error first."""
+        """int [m], the examples that count as another class than that of their label, the likeliest error first."""
         order = self.suspicion.order
-        return order[self.suspicion.margin[order] < 0]
+        return order[self.suspicion.is_error[order]]
 
     @functools.cached_property
     def _members(self):
@@ -74,8 +74,8 @@ class Findings:
 def write(directory: str, findings: Findings):
     """Writes three tables and the page.
 
-        label_errors.tsv      rank, line, label, likely_label, probability, likely_probability, is_error,
-                              near_duplicates, text: the examples whose label is not the likeliest
+        label_errors.tsv      rank, line, label, likely_label, probability, likely_probability, near_duplicates, text:
+                              the examples that count as another class than that of their label
         near_duplicates.tsv   group, line, label, same_label, text
         held_out.tsv          line, label, and the probability of each label, of every example
 
@@ -83,7 +83,7 @@ def write(directory: str, findings: Findings):
         OSError: one cannot be written; it is as it was before.
     """
     tables = {
-        ERRORS_FILE: (("rank", "line", "label", "likely_label", "probability", "likely_probability", "is_error",
+        ERRORS_FILE: (("rank", "line", "label", "likely_label", "probability", "likely_probability",
                        "near_duplicates", "text"), _error_rows(findings)),
         DUPLICATES_FILE: (("group", "line", "label", "same_label", "text"), _duplicate_rows(findings)),
         PROBABILITIES_FILE: (("line", "label", *findings.labels), _probability_rows(findings)),
@@ -103,9 +103,9 @@ def summary(findings: Findings) -> list[str]:
     return [
         f"{findings.examples.path}: models that had not seen an example gave it its label for {percent(agree)} of "
         f"{n:,}.",
-        f"{len(findings.suspects):,} have another likeliest label; for {int(suspicion.is_error.sum()):,} of them the "
-        f"models are as sure as they usually are of that label. By that count {suspicion.estimate:,.0f} labels "
-        "are wrong; the weaker the models, the more of these errors are their own.",
+        f"Of {len(findings.suspects):,} another label is more probable than theirs, and no less so than it usually is "
+        f"of the examples that have it. By that count {suspicion.estimate:,.0f} labels are wrong; the weaker the "
+        "models, the more of these errors are their own.",
         f"{sum(map(len, duplicates)):,} examples are near-duplicates of others, in {len(duplicates):,} groups, of "
         f"which {both:,} have more than one label.",
     ]
@@ -162,9 +162,8 @@ def _error_rows(findings):
     for rank, i in enumerate(findings.suspects, 1):
         given, likely = findings.given[i], findings.suspicion.likely[i]
         others = ",".join(str(examples.lines[k]) for k in findings.others(i))
-        yes = "yes" if findings.suspicion.is_error[i] else "no"
         yield (rank, examples.lines[i], findings.labels[given], findings.labels[likely], f"{p[i, given]:.6f}",
-               f"{p[i, likely]:.6f}", yes, others, findings.text(i))  # fmt: skip
+               f"{p[i, likely]:.6f}", others, findings.text(i))  # fmt: skip
 
 
 def _duplicate_rows(findings):

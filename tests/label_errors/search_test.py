@@ -117,7 +117,7 @@ def test_what_is_written(tmp_path):
     listing.write(str(tmp_path), findings)
     header, *errors = [line.split("\t") for line in (tmp_path / "label_errors.tsv").read_text().splitlines()]
     assert header[:4] == ["rank", "line", "label", "likely_label"] and {row[1] for row in errors} >= {"2", "3"}
-    assert errors[0][0] == "1" and errors[0][6] == "yes"
+    assert errors[0][0] == "1" and [len(row) for row in errors] == [8] * len(errors)
     header, *pairs = [line.split("\t") for line in (tmp_path / "near_duplicates.tsv").read_text().splitlines()]
     assert [row[1:4] for row in pairs[:2]] == [["42", "good", "no"], ["43", "bad", "no"]]
     assert len((tmp_path / "held_out.tsv").read_text().splitlines()) == 43
@@ -140,7 +140,7 @@ def test_the_program_on_a_frozen_encoder(tmp_path, capsys, caplog, monkeypatch):
     assert _run(tmp_path, *flags) == 0
     assert "the page: " in capsys.readouterr().out
     lines = [row.split("\t")[1] for row in pathlib.Path(tmp_path, "out", "label_errors.tsv").read_text().splitlines()]
-    assert {"2", "3"} <= set(lines[1:13])
+    assert {"2", "3"} <= set(lines[1:]) and len(lines) < 7
     assert _run(tmp_path, *flags, "--learning_rate=1e-3") == 1
     assert "--learning_rate must come with --fine_tune" in caplog.text
     assert _run(tmp_path, *flags, "--features=last", "--fine_tune") == 1
