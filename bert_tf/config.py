@@ -24,7 +24,7 @@ _FROM_ZERO = ("type_vocab_size", "first_position", "task_type_vocab_size")
 # The fields that bert_config.json did not know at first.
 _NEW = ("has_pooler", "first_position", "embedding_size", "num_hidden_groups", "task_type_vocab_size", "classifier_act",
         "is_decoder", "model_type", "tie_word_embeddings", "pruned_heads", "lora", "norm_first",
-        "classifier_pooling")  # fmt: skip
+        "classifier_pooling", "maps_embeddings")  # fmt: skip
 _GOOGLE_DEFAULTS = {"type_vocab_size": 16}  # what modeling.py assumes when the key is absent; every release says 2
 
 
@@ -69,6 +69,8 @@ class EncoderConfig:
         classifier_pooling: what stands for a whole text, and is given to the pooler: "cls", the first token (with
             `is_decoder` the last), or "mean", the mean of all that are not padding, as ModernBERT's configuration has
             it (Warner et al. 2024, arXiv 2412.13663): better where no sentence objective has taught the first token.
+        maps_embeddings: whether a linear map leads from the embeddings to H although both are H wide, as Transformers'
+            ALBERT has it. Where the widths differ there is a map in any case, and this is False.
         extra: keys that this class does not know, kept as they came; and of the fields from has_pooler on those that
             the file says although they are BERT's, so that it is written as it was.
     """
@@ -98,6 +100,7 @@ class EncoderConfig:
     lora: Lora | None = None
     norm_first: bool = False
     classifier_pooling: str = "cls"
+    maps_embeddings: bool = False
     extra: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self):
@@ -118,6 +121,8 @@ class EncoderConfig:
                 f"num_hidden_groups must be at most num_hidden_layers. Received: {self.num_hidden_groups} and "
                 f"{self.num_hidden_layers}."
             )
+        if self.embedding_width != self.hidden_size:  # it holds anyway: equal configurations say it alike
+            object.__setattr__(self, "maps_embeddings", False)
         extra = {k: v for k, v in self.extra.items() if k not in _SETTINGS or getattr(self, k) == _SETTINGS[k]}
         for name, switch in families.family(self.model_type).switches.items():  # or `from_dict` would leave it out
             extra |= {switch: True} if getattr(self, name) != _SETTINGS[name] else {}
@@ -139,6 +144,11 @@ class EncoderConfig:
     def embedding_width(self) -> int:
         """The width of the embeddings, H unless `embedding_size` says otherwise."""
         return self.embedding_size or self.hidden_size
+
+    @property
+    def has_embedding_map(self) -> bool:
+        """Whether a linear map leads from the embeddings to the blocks."""
+        return self.maps_embeddings or self.embedding_width != self.hidden_size
 
     @property
     def num_blocks(self) -> int:

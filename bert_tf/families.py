@@ -91,8 +91,10 @@ class Family:
         keys: what its config.json calls the fields of `EncoderConfig`, where it has names of its own: theirs -> ours.
         defaults: our field -> value that its config.json means where it says nothing.
         switches: our field -> the key of its config.json that must be true, or else the field has BERT's value.
-        fixed: our field, or other key -> the only value that the family has. Where positions start is here, too:
-            `first_position`.
+        fixed: our field, or other key -> the only value that the family has.
+        pad_before_positions: the padding's id where its config.json gives no `pad_token_id`: positions begin behind
+            that id (`first_position`), which is the row of the position table that padding has. None: they begin at 0,
+            whatever the padding's id is.
         sizes: name of a release -> its fields of `EncoderConfig`.
         classes: how the names of its classes begin in Transformers: BertModel.
         keras_hub: what KerasHub has of it; None: nothing that holds its weights.
@@ -109,6 +111,7 @@ class Family:
     defaults: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     switches: Mapping[str, str] = dataclasses.field(default_factory=dict)
     fixed: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    pad_before_positions: int | None = None
     sizes: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
     classes: str = "Bert"
     keras_hub: KerasHub | None = None
@@ -144,7 +147,27 @@ class Family:
                 raise ValueError(
                     f"{name} must be {value!r}, or be left out, for this model_type. Received: {brief(ours[name])}."
                 )
+        if self.pad_before_positions is not None:
+            self._place_positions(ours)
         return {**self.defaults, **ours}
+
+    def _place_positions(self, ours):
+        """Sets first_position, which follows from the padding's id.
+
+        In Transformers the padding's row of the position table is pad_token_id, and tokens are counted from the next
+        one on (huggingface/transformers#15292).
+        """
+        pad = ours.get("pad_token_id", self.pad_before_positions)
+        if not isinstance(pad, int) or isinstance(pad, bool) or pad < 0:
+            raise ValueError(
+                "pad_token_id must be an integer from 0 up for this model_type, whose positions begin behind it. "
+                f"Received: {brief(pad)}."
+            )
+        if ours.setdefault("first_position", pad + 1) != pad + 1:
+            raise ValueError(
+                "first_position must be pad_token_id + 1, or be left out, for this model_type. Received: "
+                f"{brief(ours['first_position'])} with pad_token_id {pad}."
+            )
 
     def write(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Returns our fields and other keys in the names of the family's config.json; `read` of it gives them back.
@@ -159,12 +182,13 @@ class Family:
 
     @property
     def _implied(self):
-        """Fields that its config.json has no key for: `fixed` ones, without those that a file may repeat."""
-        return [name for name in self.fixed if name in _OURS_ALONE]
+        """Fields that its config.json has no key for, without those that a file may repeat."""
+        placed = [] if self.pad_before_positions is None else ["first_position"]
+        return [name for name in (*self.fixed, *placed) if name in _OURS_ALONE]
 
 
 # Fields of `EncoderConfig` that are no keys of Transformers' in any family.
-_OURS_ALONE = ("first_position", "classifier_act", "has_pooler", "norm_first")
+_OURS_ALONE = ("first_position", "classifier_act", "has_pooler", "norm_first", "maps_embeddings")
 
 
 # Liu et al. 2019. One segment, and positions that start behind those of padding.
@@ -177,7 +201,8 @@ _ROBERTA = Family(
         *(("<s>",), ("</s>", "</s>"), ("</s>",)), second_segment=0, pad="<pad>", unknown="<unk>", mask="<mask>"
     ),
     defaults={"has_pooler": False},
-    fixed={"first_position": 2, "classifier_act": "tanh"},
+    fixed={"classifier_act": "tanh"},
+    pad_before_positions=1,
     sizes=sizes.ROBERTA,
 )
 
@@ -233,7 +258,7 @@ FAMILIES: dict[str, Family] = {  # the key is Hugging Face's `model_type`
         template=Template(pad="<pad>", unknown="<unk>"),
         tokenizing={"do_lower_case": True, "keep_accents": False, "straight_quotes": True, "split_digit_comma": True},
         defaults={"embedding_size": 128, "num_hidden_groups": 1},
-        fixed={"inner_group_num": 1},
+        fixed={"inner_group_num": 1, "maps_embeddings": True},
         sizes=sizes.ALBERT,
     ),
     "roberta": _ROBERTA,

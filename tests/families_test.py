@@ -183,3 +183,36 @@ def test_templates():
     with pytest.raises(ValueError, match=message):
         template.check(2)
     template_for(EncoderConfig.from_dict(DISTILBERT)).check(2)
+
+
+def _roberta(**changes):
+    return {"model_type": "roberta", "vocab_size": 9, "max_position_embeddings": 40, **changes}
+
+
+def test_positions_begin_behind_the_padding():
+    """transformers#15292: the padding's row of the table is `pad_token_id`, the first token's is the next one."""
+    for model_type in ("roberta", "roberta-prelayernorm", "xlm-roberta"):
+        config = EncoderConfig.from_dict(_roberta(model_type=model_type, pad_token_id=3))
+        assert (config.first_position, config.max_length) == (4, 36)
+        assert EncoderConfig.from_dict(config.to_dict()) == config
+    assert EncoderConfig.from_dict(_roberta()).first_position == 2
+    assert EncoderConfig.from_dict(_roberta(pad_token_id=0)).first_position == 1
+    assert EncoderConfig.from_dict({"model_type": "bert", "vocab_size": 9, "pad_token_id": 3}).first_position == 0
+    for wrong in (None, True, -1, "1"):
+        with pytest.raises(ValueError, match="pad_token_id must be an integer from 0 up for this model_type"):
+            EncoderConfig.from_dict(_roberta(pad_token_id=wrong))
+    with pytest.raises(ValueError, match=r"first_position must be pad_token_id \+ 1.* Received: 2 with pad_token_id 3"):
+        EncoderConfig.from_dict(_roberta(pad_token_id=3, first_position=2))
+
+
+def test_albert_maps_its_embeddings_whatever_their_width():
+    def read(model_type, width):
+        return EncoderConfig.from_dict(
+            {"model_type": model_type, "vocab_size": 9, "hidden_size": 12, "embedding_size": width}
+        )
+
+    for model_type, width, maps, said in (("albert", 12, True, True), ("albert", 8, True, False),
+                                          ("electra", 12, False, False), ("electra", 8, True, False)):  # fmt: skip
+        config = read(model_type, width)
+        assert (config.has_embedding_map, config.maps_embeddings) == (maps, said)
+        assert EncoderConfig.from_dict(config.to_dict()) == config

@@ -120,9 +120,22 @@ def _difference(checkpoint, here, missing, left_over, excused):
     both = len(here) - len(missing)
     return (
         f"The model and the checkpoint {checkpoint.path} ({checkpoint.format}) must have the same weights, except "
-        f"those that an `excuse` pattern names. Received: {both} in both, and\n"
+        f"heads that may start fresh or stay unused. Received: {both} in both, and\n"
         f"  {len(missing)} in the model but missing in the checkpoint:{lines(missing)}\n"
         f"  {len(left_over)} in the checkpoint but left over:{lines(left_over)}"
+        f"{_remedy([name for name in left_over if not excused(name)], missing)}"
+    )
+
+
+def _remedy(left_over, missing):
+    """Returns what a user can do: what is left over can be left out of a copy, what is missing cannot be made up."""
+    if not left_over:
+        return "\nGive the configuration that belongs to these weights, or weights that are whole."
+    pattern = re.escape(left_over[0])
+    of_missing = " if what is missing may be missing" if missing else ""
+    return (
+        f"\n`bert-tf convert --leave_out={pattern}` and so on, with a pattern for each weight that is left over, makes "
+        f"a copy without them{of_missing}."
     )
 
 

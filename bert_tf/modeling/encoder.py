@@ -68,7 +68,7 @@ class Encoder(keras.Model):
             **numbers,
         )
         self.projection = None
-        if c.embedding_width != c.hidden_size:
+        if c.has_embedding_map:
             self.projection = Linear(c.hidden_size, "linear", name="embedding_hidden_mapping_in", **numbers)
         self.blocks = [
             TransformerBlock(

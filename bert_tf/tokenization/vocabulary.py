@@ -11,7 +11,7 @@ from typing import Any
 
 from absl import logging
 
-from bert_tf.files import brief, write_text
+from bert_tf.files import brief, read_text, write_text
 from bert_tf.json_files import read_object
 from bert_tf.names import CLS, PAD, SEP, UNKNOWN
 
@@ -110,8 +110,7 @@ class Vocabulary:
                 f"A vocabulary must have at most {_LARGEST:,} bytes. Received {path} of {os.path.getsize(path):,}: is "
                 "it one, with a piece a line?"
             )
-        with open(path, "rb") as file:  # bytes: a text file would take U+2028 and "\r" for line ends
-            text = file.read().decode("utf-8", "ignore").rstrip()
+        text = read_text(path).rstrip()  # which keeps U+2028 and "\r", and drops a byte-order mark
         if text.count("\n") >= _MOST_PIECES:
             raise ValueError(
                 f"A vocabulary must have at most {_MOST_PIECES:,} pieces. Received {path} of "

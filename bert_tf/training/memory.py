@@ -102,7 +102,7 @@ def encoder_parameters(config: EncoderConfig) -> int:
     tables = c.vocab_size + c.max_position_embeddings + c.type_vocab_size + c.task_type_vocab_size
     attention = 4 * _linear(H, H) + 2 * H
     feed_forward = _linear(H, c.intermediate_size) + _linear(c.intermediate_size, H) + 2 * H
-    projection = _linear(E, H) if E != H else 0
+    projection = _linear(E, H) if c.has_embedding_map else 0
     pooler = _linear(H, H) if c.has_pooler else 0
     final_norm = 2 * H if c.norm_first else 0
     return (tables + 2) * E + projection + c.num_blocks * (attention + feed_forward) + final_norm + pooler

@@ -108,6 +108,31 @@ def test_the_name_of_a_part_is_peeled_off(outer):
     }
 
 
+def test_a_module_of_tensorflow_hub():
+    """As run_classifier_with_tfhub.py saves it: the encoder is a part, the head and the step are not."""
+    names_there = ["module/bert/embeddings/word_embeddings", "module/bert/pooler/dense/bias", "output_bias"]
+    names_there += ["module/cls/predictions/output_bias", "module/bert/pooler/dense/bias/adam_m", "global_step"]
+    found = TF1.sort(names_there)
+    assert found.known == {
+        "bert/embeddings/word_embeddings": "module/bert/embeddings/word_embeddings",
+        "bert/pooler/dense/bias": "module/bert/pooler/dense/bias",
+        "classifier/output_bias": "output_bias",
+        "cls/predictions/output_bias": "module/cls/predictions/output_bias",
+    }
+    assert (found.left_out, found.unknown) == (["global_step", "module/bert/pooler/dense/bias/adam_m"], [])
+    two = ["queries/bert/embeddings/word_embeddings", "passages/bert/embeddings/word_embeddings"]
+    assert TF1.sort(two).unknown == sorted(two)
+
+
+@pytest.mark.parametrize("family", [name for name in NAME_MAPS if name != "distilbert"])  # which has no segments
+def test_buffers_are_no_weights(family):
+    prefix = NAME_MAPS[family].prefix
+    for front in (prefix, ""):
+        buffers = [f"{front}embeddings.position_ids", f"{front}embeddings.token_type_ids"]
+        found = NAME_MAPS[family].sort(buffers)
+        assert (found.known, found.left_out, found.unknown) == ({}, buffers, [])
+
+
 def test_what_lies_beside_the_part():
     words, beside = "embeddings.word_embeddings.weight", ["cls.predictions.bias", "norm.bias"]
     found = BERT.sort([f"model.bert.{words}", *(f"model.{name}" for name in beside)])

@@ -161,6 +161,29 @@ def test_padding_that_transformers_would_count_from(tmp_path):
         writers.write(tmp_path, "huggingface", model)
 
 
+def test_positions_that_transformers_would_count_from_zero(tmp_path):
+    config = dataclasses.replace(models.config("bert"), first_position=2)
+    model = dataclasses.replace(models.model("bert", "encoder"), config=config)
+    for form, message in (
+        ("huggingface", "must have positions that start at 0 in this model_type. Received first_position=2"),
+        ("tf1", "Received: first_position=2"),
+        ("keras_hub", "Received first_position"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            writers.write(tmp_path, form, model)
+
+
+def test_a_map_behind_embeddings_as_wide_as_the_layers(tmp_path):
+    """Transformers' ALBERT has one at any width, its ELECTRA only where the widths differ."""
+    for model_type, has_map in (("albert", False), ("electra", True)):
+        config = dataclasses.replace(models.config(model_type), embedding_size=12, maps_embeddings=has_map)
+        assert config.hidden_size == 12 and config.has_embedding_map is has_map
+        model = models.model(model_type, "encoder")
+        model = dataclasses.replace(model, config=config, arrays=models.arrays(config, "encoder"))
+        with pytest.raises(ValueError, match=f"Received maps_embeddings={has_map} with model_type='{model_type}'"):
+            writers.write(tmp_path, "huggingface", model)
+
+
 def test_norms_first_in_a_family_whose_classes_have_them_last(tmp_path):
     config = dataclasses.replace(models.config("bert-odd"), norm_first=True, hidden_act="gelu_tanh")
     arrays = models.arrays(config, "encoder")

@@ -75,6 +75,8 @@ CASES = {
     "prelayernorm": ("RobertaPreLayerNormForMaskedLM", _ROBERTA),
     "prelayernorm-classifier": ("RobertaPreLayerNormForSequenceClassification", {**_SMALL, **_ROBERTA}),
     "prelayernorm-pooler": ("RobertaPreLayerNormModel", {**_ROBERTA, **_ONE}),
+    "roberta-padding-of-id-3": ("RobertaForMaskedLM", {**_SMALL, **_ROBERTA, "pad_token_id": 3}),
+    "albert-square": ("AlbertForMaskedLM", {**_SMALL, "embedding_size": 10}),
 }
 WHOLE = ("prelayernorm",)
 _DISTILBERT = {"hidden_size": "dim", "num_hidden_layers": "n_layers", "num_attention_heads": "n_heads",

@@ -34,6 +34,22 @@ def test_line_ends_and_blanks_are_no_part_of_a_piece(tmp_path):
     assert Tokenizer(path / "vocab.txt").vocab == [*PIECES[:4], "", "x\u2028y", "a"]
 
 
+def test_a_byte_order_mark_is_no_part_of_a_piece(tmp_path):
+    path = directory(tmp_path, vocab="\ufeff" + "\n".join(PIECES) + "\n")
+    tokenizer = Tokenizer(path / "vocab.txt")
+    assert tokenizer.vocab == PIECES and tokenizer.pad_id == 0
+
+
+def test_ids_are_the_numbers_of_lines(shared_cases):
+    """Files as people have them: other ends of lines, blank lines, a byte-order mark, pieces that are white space."""
+    folder = shared_cases / "vocab_variants"
+    paths = [path for path in folder.glob("*.txt") if path.name not in ("cr.txt", "tabcount.txt", "dups.txt")]
+    ids = {path.name: Tokenizer(path).tokenize(["the seaside hill!"])[0].numpy().tolist() for path in paths}
+    moved = ("blank_mid.txt", "ideosp.txt", "u0085.txt", "u2028.txt")  # a line more before "sea"
+    assert ids == {name: [5, 7, 8, 9, 10] if name in moved else [5, 6, 7, 8, 9] for name in ids}
+    assert len(ids) == 11
+
+
 def test_saved_and_read_again(tmp_path):
     first = Tokenizer([*PIECES, "x\u2028y", "中"], do_lower_case=False)
     first.save(tmp_path / "out")

@@ -27,7 +27,7 @@ NAMES = NameMap(
         *head("cls/squad", "qa_outputs"),
         *head("classifier", "classifier"),
     ),
-    left_out=("albert.embeddings.position_ids",),
+    left_out=("albert.embeddings.position_ids", "albert.embeddings.token_type_ids"),
     twins=(
         output_layer("predictions.decoder.weight"),
         Twin("predictions.decoder.bias", "cls/predictions/output_bias", "cls/predictions/output_bias"),

@@ -17,7 +17,7 @@ NAMES = NameMap(
         *head("cls/squad", "qa_outputs"),
         *head("classifier", "classifier"),
     ),
-    left_out=("bert.embeddings.position_ids",),  # the buffer 0, 1, 2, ... that old versions saved
+    left_out=("bert.embeddings.position_ids", "bert.embeddings.token_type_ids"),  # buffers that old versions saved
     twins=(
         output_layer("cls.predictions.decoder.weight"),
         Twin("cls.predictions.decoder.bias", "cls/predictions/output_bias", "cls/predictions/output_bias"),

@@ -27,7 +27,7 @@ NAMES = NameMap(
         *head("cls/squad", "qa_outputs"),
         *classifier_of_two_layers("classifier"),
     ),
-    left_out=("electra.embeddings.position_ids",),
+    left_out=("electra.embeddings.position_ids", "electra.embeddings.token_type_ids"),
     twins=(output_layer("generator_lm_head.weight"),),
     prefix="electra.",  # ElectraModel saves without it
     without_prefix=("embeddings.", "embeddings_project.", "encoder."),

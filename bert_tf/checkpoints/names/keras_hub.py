@@ -59,6 +59,7 @@ BERT = NameMap(
         *_head("layers/dense"),
     ),
     left_out=_LEFT_OUT,
+    separator="",
 )
 
 _TABLES = "layers/token_and_position_embedding"
@@ -73,4 +74,5 @@ DISTILBERT = NameMap(
         *_head("layers/dense_1"),
     ),
     left_out=_LEFT_OUT,
+    separator="",
 )

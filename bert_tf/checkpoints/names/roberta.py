@@ -21,7 +21,7 @@ NAMES = NameMap(
         *head("cls/squad", "qa_outputs"),
         *classifier_of_two_layers("classifier"),
     ),
-    left_out=("roberta.embeddings.position_ids",),
+    left_out=("roberta.embeddings.position_ids", "roberta.embeddings.token_type_ids"),
     twins=(
         output_layer("lm_head.decoder.weight"),
         Twin("lm_head.decoder.bias", "cls/predictions/output_bias", "cls/predictions/output_bias"),

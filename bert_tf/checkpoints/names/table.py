@@ -123,6 +123,7 @@ class NameMap:
         prefix: of the encoder's names; some files leave it out, or have another, which is peeled off: see `sort`.
         without_prefix: how such names begin then.
         old_spellings: (old, new): parts of names as old files, or some classes, have them.
+        separator: what stands between the parts of a name; "": no file has the encoder as a part of another model.
     """
 
     rows: tuple[Row, ...]
@@ -131,6 +132,7 @@ class NameMap:
     prefix: str = ""
     without_prefix: tuple[str, ...] = ()
     old_spellings: tuple[tuple[str, str], ...] = ()
+    separator: str = "."
 
     def renamed(self, old: str, new: str) -> "NameMap":
         """Returns the map of a family that differs in the encoder's name alone: prefix `new` in place of `old`."""
@@ -190,7 +192,7 @@ class NameMap:
     def sort(self, names: Iterable[str], foreign: Iterable[str] = ()) -> Sorted:
         """Sorts a file's names by what the table says about them.
 
-        A model that holds the encoder as one of its parts, such as "backbone.", "module.bert." or "model.bert.", puts
+        A model that holds the encoder as one of its parts, such as "backbone.", "module.bert." or TF1's "module/", puts
         this before the encoder's names; what it is, the name of the word embeddings tells, if the file has one encoder.
 
         Args:
@@ -232,12 +234,13 @@ class NameMap:
 
     def _outer(self, names, foreign):
         """Returns what to take off the names' front, and what to put there."""
-        words = self.from_ours(WORDS) if self.prefix else ""
-        bare = words.removeprefix(self.prefix)
-        fronts = [name.removesuffix(bare) for name in names if bare and f".{name}".endswith(f".{bare}")]
+        if not self.separator:
+            return "", ""
+        bare, dot = self.from_ours(WORDS).removeprefix(self.prefix), self.separator
+        fronts = [name.removesuffix(bare) for name in names if f"{dot}{name}".endswith(f"{dot}{bare}")]
         if len(fronts) != 1 or fronts[0] in ("", self.prefix):
             return "", ""
-        if f".{fronts[0]}".endswith(f".{self.prefix}"):
+        if f"{dot}{fronts[0]}".endswith(f"{dot}{self.prefix}"):
             return fronts[0].removesuffix(self.prefix), ""
         return ("", "") if fronts[0].endswith(foreign) else (fronts[0], self.prefix)
 

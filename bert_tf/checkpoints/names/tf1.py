@@ -73,4 +73,5 @@ NAMES = NameMap(
     # The optimizer's moments and the step, as Google writes them; training/ is where our own runs keep the rest of
     # their state (random seeds, position in the data).
     left_out=("{any}/adam_m", "{any}/adam_v", "global_step", "training/{any}"),
+    separator="/",  # a module of TensorFlow Hub, once it was fine-tuned, has all its names under "module/"
 )

@@ -69,13 +69,7 @@ def check(model: Model):
             "A model for Transformers must read a whole text off its first token. Received classifier_pooling="
             f"{model.config.classifier_pooling!r} with {' and '.join(architecture.heads)}; take the format bert_tf."
         )
-    norm_first = families.family(model.config.model_type).fixed.get("norm_first", False)
-    if model.config.norm_first != norm_first:
-        raise ValueError(
-            "A model for Transformers must have its norms where the class of its model_type has them. Received "
-            f"norm_first={model.config.norm_first} with model_type={model.config.model_type!r}; take the format "
-            "bert_tf."
-        )
+    _check_layers(model.config)
     for path in model.arrays:
         if architecture.holds(path, model.arrays):
             name_map.from_ours(path, model.arrays)
@@ -85,9 +79,40 @@ def check(model: Model):
             f"The masked-LM head of this model_type must compute with {act} in Transformers. Received hidden_act="
             f"{model.config.hidden_act!r}; take another format."
         )
-    # Where positions do not start at 0, Transformers counts them from the padding's id on, and leaves that id out.
-    first, pad = model.config.first_position, model.tokenizer.pad_id
-    if first and pad != first - 1:
+    _check_positions(model.config, model.tokenizer)
+
+
+def _check_layers(config):
+    """Raises ValueError where the class of the family has other layers: norms elsewhere, a map more or less."""
+    fixed = families.family(config.model_type).fixed
+    norm_first = fixed.get("norm_first", False)
+    if config.norm_first != norm_first:
+        raise ValueError(
+            "A model for Transformers must have its norms where the class of its model_type has them. Received "
+            f"norm_first={config.norm_first} with model_type={config.model_type!r}; take the format bert_tf."
+        )
+    has_map = config.embedding_width != config.hidden_size or fixed.get("maps_embeddings", False)
+    if config.has_embedding_map != has_map:
+        raise ValueError(
+            "A model for Transformers must have a map behind its embeddings where the class of its model_type has one. "
+            f"Received maps_embeddings={config.maps_embeddings} with model_type={config.model_type!r} and embeddings "
+            f"as wide as the layers, {config.hidden_size}; take the format bert_tf."
+        )
+
+
+def _check_positions(config, tokenizer):
+    """Raises ValueError where Transformers would begin to count positions elsewhere.
+
+    Some families count them from the padding's id on, which `config.json` says, and leave that id out; others from 0.
+    """
+    first, pad = config.first_position, tokenizer.pad_id
+    if families.family(config.model_type).pad_before_positions is None:
+        if first:
+            raise ValueError(
+                "A model for Transformers must have positions that start at 0 in this model_type. Received "
+                f"first_position={first} with model_type={config.model_type!r}; take the format bert_tf."
+            )
+    elif pad != first - 1:
         raise ValueError(
             f"The padding's id must be {first - 1} in a model whose positions start at {first}. Received a tokenizer "
             f"that pads with {pad}; take the model's own."

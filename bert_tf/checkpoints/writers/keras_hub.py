@@ -62,7 +62,7 @@ def check(model: Model) -> str | None:
     other = {name: getattr(config, name) for name, value in family.implied.items() if getattr(config, name) != value}
     lacks = [] if not config.has_pooler or "bert/pooler/dense/kernel" in model.arrays else ["no pooler"]
     lacks += [] if config.type_vocab_size or not family.has_segments else ["no segments"]
-    lacks += [name for name in ("is_decoder", "norm_first") if getattr(config, name)]
+    lacks += [name for name in ("is_decoder", "norm_first", "first_position") if getattr(config, name)]
     lacks += [] if config.classifier_pooling == "cls" else [f"classifier_pooling={config.classifier_pooling}"]
     lacks += [] if model.tokenizer.mask_id is not None else ["a vocabulary without [MASK]"]
     if other or lacks:
