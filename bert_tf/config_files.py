@@ -114,6 +114,16 @@ def is_decoder_in(directory: str | os.PathLike) -> bool:
     return path is not None and read(path).get("is_decoder") is True
 
 
+def tokenizer_class_in(directory: str | os.PathLike) -> tuple[Any, str | None]:
+    """Returns what the configuration in a directory calls the tokenizer's class, and its path; None where it does not.
+
+    Raises:
+        ValueError: the file holds no JSON object.
+    """
+    path = _file_in(directory)
+    return (None, None) if path is None else (read(path).get("tokenizer_class"), path)
+
+
 def _file_in(directory):
     """Returns the first of CONFIG_FILES in a directory, or None."""
     paths = (os.path.join(os.fspath(directory), name) for name in CONFIG_FILES)

@@ -15,6 +15,7 @@ from bert_tf.tokenization import vocabulary as vocabularies
 from bert_tf.tokenization.base import BaseTokenizer, Pieces
 from bert_tf.tokenization.bpe import BytePairs, byte_symbols
 from bert_tf.tokenization.hugging_face import WHOLE_FILE
+from bert_tf.tokenization.settings import check_tokenizer_config, with_special_tokens
 
 VOCAB_FILE, MERGES_FILE = "vocab.json", "merges.txt"
 _LARGEST = 16 * 2**20  # bytes of a file: 300,000 pieces and their merges
@@ -93,6 +94,7 @@ class ByteBpeTokenizer(BaseTokenizer):
         """
         directory, family = os.fspath(path), family or cls.family_of(path)
         config_path, config = os.path.join(directory, vocabularies.CONFIG_FILE), vocabularies.read_config(directory)
+        check_tokenizer_config(config_path, config, cls.KIND)
         if vocabularies.case_setting(config_path, config, do_lower_case, False):
             raise ValueError(
                 "`do_lower_case` must be false for a model with byte-level BPE, whose vocabulary tells letter case "
@@ -111,7 +113,8 @@ class ByteBpeTokenizer(BaseTokenizer):
                 f"{config_path} or {vocab_file}: add_prefix_space must be true or false. Received: "
                 f"{brief(settings['add_prefix_space'])}; {_REMEDY}."
             )
-        return cls(vocab, merges, template or family.template, vocab_file=vocab_file, **settings)
+        template = with_special_tokens(directory, config, cls.KIND, family, template)
+        return cls(vocab, merges, template, vocab_file=vocab_file, **settings)
 
     @property
     def written_pieces(self) -> list[str]:

@@ -18,7 +18,9 @@ from bert_tf.tokenization.base import BaseTokenizer, Pieces
 from bert_tf.tokenization.bpe import shifted
 from bert_tf.tokenization.hugging_face import WHOLE_FILE, tokenizer_json
 from bert_tf.tokenization.normalization import MARKER, Normalizer
+from bert_tf.tokenization.settings import check_tokenizer_config, with_special_tokens
 
+_CLASS = "AlbertTokenizer"  # what Transformers calls a tokenizer of all families but those whose row says otherwise
 _PENALTY = 100.0  # what keeps "9," from being one piece, as in Hugging Face's tokenizers for ALBERT
 
 
@@ -49,7 +51,7 @@ class UnigramTokenizer(BaseTokenizer):
         split_digit_comma: bool = False,
         front: Sequence[str] = (),
         behind: Sequence[str] = (),
-        tokenizer_class: str = "AlbertTokenizer",
+        tokenizer_class: str = _CLASS,
     ):
         """Reads a SentencePiece model.
 
@@ -121,6 +123,8 @@ class UnigramTokenizer(BaseTokenizer):
         directory, family = os.fspath(path), family or cls.family_of(path)
         config_path, config = os.path.join(directory, vocabularies.CONFIG_FILE), vocabularies.read_config(directory)
         settings = dict(family.tokenizing_by(cls.KIND))
+        own_class = settings.get("tokenizer_class", _CLASS) if settings else None
+        check_tokenizer_config(config_path, config, cls.KIND, own_class)
         usual = settings.get("do_lower_case", False)
         settings["do_lower_case"] = vocabularies.case_setting(config_path, config, do_lower_case, usual)
         settings["keep_accents"] = config.get("keep_accents", settings.get("keep_accents", True))
@@ -130,7 +134,8 @@ class UnigramTokenizer(BaseTokenizer):
                     f"{config_path}: {key} must be {' or '.join(json.dumps(v) for v in values if v is not None)}. "
                     f"Received: {json.dumps(config.get(key))}; such text is read in no other way here."
                 )
-        return cls(vocab_file or cls.file_in(directory), template or family.template, **settings)
+        template = with_special_tokens(directory, config, cls.KIND, family, template)
+        return cls(vocab_file or cls.file_in(directory), template, **settings)
 
     @property
     def written_pieces(self) -> list[str]:

@@ -14,6 +14,7 @@ from absl import logging
 from bert_tf.files import brief, read_text, write_text
 from bert_tf.json_files import read_object
 from bert_tf.names import CLS, PAD, SEP, UNKNOWN
+from bert_tf.tokenization.settings import check_tokenizer_config
 
 _LARGEST, _MOST_PIECES = 32 * 2**20, 1_000_000  # bytes of a file; the largest vocabularies have half a million pieces
 _LONGEST = 256  # bytes of a piece, without ##, that FastWordpieceTokenizer takes
@@ -170,6 +171,7 @@ def resolve_case_and_accents(directory: str, do_lower_case: bool | None) -> tupl
     chosen = case_setting(path, config, do_lower_case, True)
     strip = config.get("strip_accents")
     _refuse_foreign_settings(path, config, chosen)
+    check_tokenizer_config(path, config, "wordpiece")
     check_case(directory, chosen)
     return chosen, chosen and strip is not False
 

@@ -11,6 +11,7 @@ from bert_tf.families import Family, Template
 from bert_tf.names import CLS, MASK, PAD, SEP, UNKNOWN
 from bert_tf.tokenization import vocabulary as vocabularies
 from bert_tf.tokenization.base import BaseTokenizer
+from bert_tf.tokenization.settings import with_special_tokens
 from bert_tf.tokenization.vocabulary import LONGEST_WORD, Vocabulary, check_case
 from bert_tf.tokenization.words import Words, WordSplitter
 
@@ -97,9 +98,10 @@ class Tokenizer(BaseTokenizer):
         """
         directory = os.fspath(path)
         lower, strip_accents = vocabularies.resolve_case_and_accents(directory, do_lower_case)
-        template = template or (family or cls.family_of(directory)).template
+        config = vocabularies.read_config(directory)
+        template = with_special_tokens(directory, config, cls.KIND, family or cls.family_of(directory), template)
         tokenizer = cls(vocab_file or cls.file_in(directory), lower, template, strip_accents)
-        if do_lower_case is None and "do_lower_case" not in vocabularies.read_config(directory):
+        if do_lower_case is None and "do_lower_case" not in config:
             vocabularies.warn_of_capitals(tokenizer.vocab, tokenizer.vocab_file)
         return tokenizer
 
@@ -118,6 +120,8 @@ class Tokenizer(BaseTokenizer):
         os.makedirs(directory, exist_ok=True)
         self._vocabulary.save(os.path.join(directory, vocabularies.VOCAB_FILE))
         settings = vocabularies.case_settings(self.do_lower_case, self.strip_accents)
+        if self.template.pieces(2) != Template().pieces(2):
+            settings |= {name: self.special_tokens[name] for name in ("cls_token", "sep_token")}
         vocabularies.write_config(directory, "BertTokenizer", settings)
 
     def _ids_and_offsets(self, texts):
