@@ -10,11 +10,12 @@ import tensorflow as tf
 
 from bert_tf.inspect.words import Word, words_of
 from bert_tf.modeling.encoder import Encoder
+from bert_tf.modeling.model_inputs import named_inputs
 from bert_tf.tokenization.packing import pack
 
 Texts = str | Sequence[str] | Sequence[tuple[str, str]] | Mapping[str, Any]
 
-_INPUTS = ("input_ids", "segment_ids")
+_INPUTS = ("input_ids", "segment_ids", "input_mask")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -116,8 +117,9 @@ def _given(config, features, pairs):
             "`texts` must be a dict with `input_ids` for an encoder alone, which has no tokenizer. Received: "
             f"{type(features).__name__}; give the model as `bert_tf.load` gave it, or as (encoder, tokenizer)."
         )
-    ids, segments = (np.asarray(features.get(name, np.zeros_like(features["input_ids"])), np.int32) for name in _INPUTS)
-    masks = np.asarray(features.get("input_mask", np.ones_like(ids))) > 0
+    given = {name: np.asarray(values) for name, values in named_inputs(features, _INPUTS).items()}
+    ids = given["input_ids"]
+    segments, masks = given.get("segment_ids", np.zeros_like(ids)), given.get("input_mask", np.ones_like(ids)) > 0
     rows = []
     for row, segment, mask in zip(ids, segments, masks, strict=True):
         none = np.zeros(mask.sum(), np.int32)

@@ -6,13 +6,14 @@ import tensorflow as tf
 from bert_tf.config import EncoderConfig
 from bert_tf.modeling.encoder import Encoder
 from bert_tf.modeling.layers import Linear
+from bert_tf.modeling.model_inputs import ENCODER_FEATURES, NamedInputsModel, encoder_inputs
 from bert_tf.modeling.pretraining_heads import MaskedLMHead
 
 _OF_ATTENTION = ("queries", "keys", "values")
 
 
 @keras.saving.register_keras_serializable("bert_tf")
-class DistillationModel(keras.Model):
+class DistillationModel(NamedInputsModel):
     """`Encoder`, and where it is asked for `MaskedLMHead`, with the outputs that distillation compares.
 
     What the outputs do not depend on has nothing to learn and is frozen: the pooler, and where nothing is shown of the
@@ -30,6 +31,8 @@ class DistillationModel(keras.Model):
     Outputs: a dict of some of `mlm_logits` float32 [B, M, V]; `hidden`, the last layer's states, [B, S, H], or
     [B, S, width]; `queries`, `keys`, `values` [B, S, A D], heads side by side; but for the first in the compute dtype.
     """
+
+    TAKES = (*ENCODER_FEATURES, "masked_lm_positions")
 
     def __init__(self, config, shown, layer=None, width=None, rematerialize=False, trainable=True, **kwargs):
         super().__init__(**kwargs)
@@ -78,7 +81,7 @@ class DistillationModel(keras.Model):
         return found
 
     def call(self, inputs, training=None):
-        outputs = self.encoder(inputs, training=training)
+        outputs = self.encoder(encoder_inputs(inputs), training=training)
         x, found = outputs["sequence_output"], {}
         if self.masked_lm:
             table = tf.cast(self.encoder.embeddings.word_embeddings, x.dtype)  # once a step, for both passes

@@ -16,11 +16,12 @@ from bert_tf.modeling.flat_rows import flatten, with_positions
 from bert_tf.modeling.graph_forms import FLAT_ROWS, ROW_PACKING, is_wanted
 from bert_tf.modeling.int8_ranges import note_mask
 from bert_tf.modeling.layers import LayerNorm, Linear, current_seed, seed_scope
+from bert_tf.modeling.model_inputs import NamedInputsModel
 from bert_tf.modeling.pooling import pool
 
 
 @keras.saving.register_keras_serializable("bert_tf")
-class Encoder(keras.Model):
+class Encoder(NamedInputsModel):
     """BERT's encoder as a Keras model.
 
     Args:
@@ -28,9 +29,10 @@ class Encoder(keras.Model):
         rematerialize: compute each block's activations again in the backward pass instead of keeping them.
         embeddings: another encoder's, built, whose weights this one shares; None: its own. No configuration holds them.
 
-    Inputs: a dict of int32 [B, S]: `input_ids`; `input_mask` (1 = token, 0 = padding; absent: all ones); `segment_ids`
-    (absent: zeros); `sentence_ids` for packed rows (1, 2, ... for each sentence in the row, 0 = padding; absent: one
-    sentence a row): then positions start again with each sentence and attention stays inside it.
+    Inputs: a dict of integers [B, S]: `input_ids`; `input_mask` (1 = token, 0 = padding; absent: all ones);
+    `segment_ids` (absent: zeros); `sentence_ids` for packed rows (1, 2, ... for each sentence in the row, 0 = padding;
+    absent: one sentence a row): then positions start again with each sentence and attention stays inside it. Other
+    names, such as Hugging Face's `attention_mask`, are refused: see `model_inputs.named_inputs`.
 
     A call may give two things more. `head_mask`, a list with float [A] for each layer, the lowest first: what the
     probabilities of that layer's heads are multiplied by, so that 0 turns a head off. `input_vectors`, float [B, S, E]:
@@ -115,7 +117,8 @@ class Encoder(keras.Model):
 
     def call(self, inputs, training=None, return_attention_probs=False, head_mask=None, input_vectors=None):
         training = training and self.trainable
-        inputs = {name: values for name, values in inputs.items() if values is not None}
+        self._check_head_mask(head_mask)
+        inputs = dict(inputs)
         if "input_mask" not in inputs:
             inputs["input_mask"] = tf.ones_like(inputs["input_ids"])
         mask = inputs["input_mask"]
@@ -146,6 +149,14 @@ class Encoder(keras.Model):
         outputs = {"sequence_output": rows.batch(x), "pooled_output": self.pooled(self._whole(x, rows, mask))}
         outputs |= {"embedding_output": embedded, "encoder_outputs": layers}
         return outputs | ({"attention_probs": probs} if return_attention_probs else {})
+
+    def _check_head_mask(self, head_mask):
+        layers = self.config.num_hidden_layers
+        if head_mask is not None and len(head_mask) != layers:
+            raise ValueError(
+                f"`head_mask` must be a list with the heads of each of {layers} layers. Received: {len(head_mask)}; "
+                "give one for every layer, ones where all heads stay."
+            )
 
     def _whole(self, x, rows, mask):
         """Returns what stands for each text, float [B, H], of what the rows have."""

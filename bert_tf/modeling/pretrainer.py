@@ -5,11 +5,12 @@ import tensorflow as tf
 
 from bert_tf.config import EncoderConfig
 from bert_tf.modeling.encoder import Encoder
+from bert_tf.modeling.model_inputs import ENCODER_FEATURES, NamedInputsModel, encoder_inputs
 from bert_tf.modeling.pretraining_heads import MaskedLMHead, NextSentenceHead
 
 
 @keras.saving.register_keras_serializable("bert_tf")
-class Pretrainer(keras.Model):
+class Pretrainer(NamedInputsModel):
     """`Encoder`, `MaskedLMHead`, mostly tied to its word embeddings, and, unless it is left out, `NextSentenceHead`.
 
     Args:
@@ -23,6 +24,8 @@ class Pretrainer(keras.Model):
     Outputs: a dict of `mlm_logits` float32 [B, M, V] and, with next_sentence, `nsp_logits` float32 [B, K, 2], where K
     is 1 unless rows are packed.
     """
+
+    TAKES = (*ENCODER_FEATURES, "masked_lm_positions", "next_sentence_positions")
 
     def __init__(self, config, next_sentence=True, rematerialize=False, trainable=True, **kwargs):
         super().__init__(**kwargs)
@@ -48,7 +51,7 @@ class Pretrainer(keras.Model):
                 self.seq_relationship.build((None, self.config.hidden_size))
 
     def call(self, inputs, training=None):
-        outputs = self.encoder(inputs, training=training)
+        outputs = self.encoder(encoder_inputs(inputs), training=training)
         x = outputs["sequence_output"]
         table = tf.cast(self.encoder.embeddings.word_embeddings, x.dtype)  # once a step, for both passes
         logits = {"mlm_logits": self.masked_lm(x, table, inputs["masked_lm_positions"], training=training)}

@@ -11,6 +11,7 @@ import tensorflow as tf
 from bert_tf.config import EncoderConfig
 from bert_tf.modeling.encoder import Encoder
 from bert_tf.modeling.layers import current_seed, seed_scope
+from bert_tf.modeling.model_inputs import ENCODER_FEATURES, NamedInputsModel, encoder_inputs
 from bert_tf.modeling.pretraining_heads import MaskedLMHead, ReplacedTokenHead
 from bert_tf.modeling.replacements import sampled_ids, with_ids_at
 
@@ -18,7 +19,7 @@ _APART = 1 << 30  # added to the seed, so that the shared embeddings drop other 
 
 
 @keras.saving.register_keras_serializable("bert_tf")
-class ReplacedTokenPretrainer(keras.Model):
+class ReplacedTokenPretrainer(NamedInputsModel):
     """The discriminator, `Encoder` and `ReplacedTokenHead`, and beside it the generator, `Encoder` and `MaskedLMHead`.
 
     The generator reads the discriminator's embeddings, LayerNorm included, as in google-research/electra; a linear map
@@ -37,6 +38,8 @@ class ReplacedTokenPretrainer(keras.Model):
     the discriminator takes a piece for a replacement; and `replaced` float32 [B, S], 1 where it is one, that is,
     where the generator drew another piece than was there.
     """
+
+    TAKES = (*ENCODER_FEATURES, "masked_lm_positions", "masked_lm_weights", "sampling_draws", "unmasked_ids")
 
     def __init__(self, config, generator, rematerialize=False, trainable=True, **kwargs):
         super().__init__(autocast=False, **kwargs)  # Keras would round the draws, and 1 would come out
@@ -68,7 +71,7 @@ class ReplacedTokenPretrainer(keras.Model):
         places = inputs["masked_lm_positions"], inputs["masked_lm_weights"]
         unmasked = inputs["unmasked_ids"]
         ids = with_ids_at(*places, sampled_ids(logits, inputs["sampling_draws"]), unmasked)
-        x = self.encoder({**inputs, "input_ids": ids}, training=training)["sequence_output"]
+        x = self.encoder(encoder_inputs({**inputs, "input_ids": ids}), training=training)["sequence_output"]
         return {
             "mlm_logits": logits,
             "replaced_logits": self.replaced_tokens(x, training=training),
@@ -79,7 +82,7 @@ class ReplacedTokenPretrainer(keras.Model):
         """Returns the generator's scores at the masked places, float32 [B, M, V]."""
         apart = seed_scope(current_seed() + tf.constant([0, _APART])) if training else contextlib.nullcontext()
         with apart:
-            x = self.generator(inputs, training=training)["sequence_output"]
+            x = self.generator(encoder_inputs(inputs), training=training)["sequence_output"]
         table = tf.cast(self.encoder.embeddings.word_embeddings, x.dtype)
         return self.masked_lm(x, table, inputs["masked_lm_positions"], training=training)
 

@@ -12,6 +12,7 @@ from bert_tf.corpus.packing import pack
 from bert_tf.data.features import fake_batch
 from bert_tf.modeling.encoder import Encoder
 from bert_tf.modeling.layers import seed_scope
+from bert_tf.modeling.model_inputs import encoder_inputs
 from bert_tf.modeling.pretrainer import Pretrainer
 from tests import tiny
 from tests.checkpoints import fakes
@@ -60,7 +61,7 @@ def test_harness(tmp_path):
 
 def test_outputs_are_the_heads_of_the_encoder():
     model, batch = _pretrainer(), _batch()
-    outputs, encoded = model(batch), model.encoder(batch)
+    outputs, encoded = model(batch), model.encoder(encoder_inputs(batch))
     assert {name: (y.shape, y.dtype.name) for name, y in outputs.items()} == {
         "mlm_logits": ((4, 3, 30), "float32"),
         "nsp_logits": ((4, 1, 2), "float32"),
@@ -125,7 +126,7 @@ def test_packed_rows_have_the_logits_of_their_examples(causal):
     rows = pack(examples, max_predictions=6, max_sentences=3)
     assert rows["input_ids"].shape == (2, 10)
     model = _pretrainer(is_decoder=causal)
-    alone, packed = model(examples), model(rows)
+    alone, packed = (model({name: each[name] for name in model.TAKES if name in each}) for each in (examples, rows))
     shown = [("mlm_logits", "masked_lm_ids", "masked_lm_weights")]
     if not causal:  # left to right there is no sentence objective
         shown.append(("nsp_logits", "next_sentence_labels", "next_sentence_weights"))
@@ -191,7 +192,7 @@ def test_half_precision(precision):
     half.set_weights(true.get_weights())
     batch = fake_batch(INPUTS, vocab_size=config.vocab_size)
     assert {v.dtype for v in half.variables} == {"float32"}
-    assert half.encoder(batch)["sequence_output"].dtype == precision.removeprefix("mixed_")
+    assert half.encoder(encoder_inputs(batch))["sequence_output"].dtype == precision.removeprefix("mixed_")
     for name, logits in half(batch).items():
         assert logits.dtype == tf.float32
         assert relative_error(logits, true(batch)[name]) < 0.05

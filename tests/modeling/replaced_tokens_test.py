@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from bert_tf.data.features import fake_batch
 from bert_tf.modeling.layers import seed_scope
+from bert_tf.modeling.model_inputs import encoder_inputs
 from bert_tf.modeling.replaced_tokens import ReplacedTokenPretrainer
 from tests.harness import check_layer, randomize
 from tests.modeling import encoder_test
@@ -82,7 +83,8 @@ def test_the_discriminator_sees_what_the_generator_drew():
     zeros["unmasked_ids"] = np.where(places & (np.arange(4) < 2)[:, None], 0, batch["unmasked_ids"])
     outputs = model(zeros)
     assert not outputs["replaced"].numpy()[:2].any()
-    x = model.encoder({**zeros, "input_ids": np.where(places, 0, zeros["unmasked_ids"])})["sequence_output"]
+    replaced = encoder_inputs(zeros | {"input_ids": np.where(places, 0, zeros["unmasked_ids"])})
+    x = model.encoder(replaced)["sequence_output"]
     np.testing.assert_allclose(outputs["replaced_logits"], model.replaced_tokens(x), rtol=1e-5, atol=1e-5)
 
 
