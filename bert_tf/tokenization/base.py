@@ -1,7 +1,7 @@
 """What all tokenizers have in common: special pieces, rows, and the two functions from text to ids."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import tensorflow as tf
@@ -9,6 +9,11 @@ import tensorflow as tf
 from bert_tf import config_files, families
 from bert_tf.families import Family, Template
 from bert_tf.tokenization import packing
+from bert_tf.tokenization.added_token_files import read_added_tokens
+from bert_tf.tokenization.added_tokens import AddedToken, ordered
+from bert_tf.tokenization.matching import AddedTokenMatcher, Normalized
+
+_ADDED = "added_tokens"  # the argument of constructors, and its key in `settings`
 
 
 class Pieces(NamedTuple):
@@ -22,26 +27,42 @@ class Pieces(NamedTuple):
         return self.ids.get(piece)
 
 
+class _Extended(NamedTuple):
+    """A vocabulary with added tokens behind it: all `pieces`, the vocabulary, and content -> id of what is behind."""
+
+    pieces: list[str]
+    own: Any
+    behind: Mapping[str, int]
+
+    def id_of(self, piece: str) -> int | None:
+        """Returns the id of a piece, None if there is none."""
+        number = self.own.id_of(piece)
+        return self.behind.get(piece) if number is None else number
+
+
 class BaseTokenizer(tf.Module):
     """Text to the ids of pieces and on to the rows that a model reads; eager, in tf.data and in a SavedModel alike.
 
-    A subclass reads its files, and turns texts into ids and offsets in `_ids_and_offsets`. Special tokens that are
-    written in a text stay text.
+    A subclass reads its files, and turns texts into ids and offsets in `_ids_and_offsets`. Special tokens of the
+    template that are written in a text stay text; added tokens are found in it, before anything else looks at it.
 
     Attributes:
         KIND: the name by which the rows of `families.FAMILIES` say it.
         FILES: names under which `from_directory` looks for the vocabulary, the best first.
-        vocab: list of str, the pieces in the order of their ids.
+        vocab: list of str, the pieces in the order of their ids, added tokens behind the vocabulary's file too.
         vocab_size: how many.
         vocab_file: the file's path, None when the vocabulary did not come from a file.
         do_lower_case: whether text is lowercased.
         pad_id, unk_id, mask_id: ids of the special pieces; mask_id may be None.
         mask: the piece that stands for a blank.
         template: what stands around the texts of a row, a `families.Template`.
+        added_tokens: the `AddedToken`s in the order of their ids; all but special tokens of the template are matched.
     """
 
     KIND: ClassVar[str]
     FILES: ClassVar[tuple[str, ...]]
+    # (first, last) of characters around which the normalizer puts spaces, for Hugging Face's tokenizers.
+    _APART: ClassVar[tuple[tuple[int, int], ...]] = ()
 
     def __init__(self, vocabulary, vocab_file, template: Template | None, special: tuple[str, str, str]):
         """Takes what the subclass has read.
@@ -56,7 +77,8 @@ class BaseTokenizer(tf.Module):
             ValueError: a piece of the template, that of padding or that of unknown text is missing.
         """
         super().__init__()
-        self._vocabulary = vocabulary
+        self._vocabulary = self._all = vocabulary
+        self.added_tokens, self._matcher = (), None
         self.vocab_file = None if vocab_file is None else os.fspath(vocab_file)
         self.template = Template() if template is None else template
         self.mask = special[2]
@@ -83,11 +105,11 @@ class BaseTokenizer(tf.Module):
 
     @property
     def vocab(self) -> list[str]:
-        return self._vocabulary.pieces
+        return self._all.pieces
 
     @property
     def vocab_size(self) -> int:
-        return len(self._vocabulary.pieces)
+        return len(self._all.pieces)
 
     @property
     def written_pieces(self) -> list[str]:
@@ -110,7 +132,44 @@ class BaseTokenizer(tf.Module):
     @classmethod
     def from_saved(cls, directory: str, template: Template, settings: Mapping[str, Any]) -> "BaseTokenizer":
         """Makes the same tokenizer again from what `save` wrote, and its `template` and `settings`."""
-        return cls(cls.file_in(directory), template=template, **settings)
+        return cls(cls.file_in(directory), template=template, **cls._arguments(settings))
+
+    @staticmethod
+    def _arguments(settings: Mapping[str, Any]) -> dict[str, Any]:
+        """Returns `settings`, which JSON has brought, as the constructor takes them."""
+        added = [AddedToken(**each) for each in settings.get(_ADDED, ())]
+        return {**settings, _ADDED: added} if added else dict(settings)
+
+    def _with_added(self, settings: Mapping[str, Any]) -> dict[str, Any]:
+        """Returns `settings` with the added tokens, where there are any."""
+        return {**settings, _ADDED: [token.to_json() for token in self.added_tokens]} if self.added_tokens else settings
+
+    def _take_added_tokens(self, tokens: Sequence[AddedToken]):
+        """Takes added tokens, which are matched from now on: a subclass calls it once, when it can normalize text.
+
+        Raises:
+            ValueError: a token does not go with the vocabulary.
+        """
+        if not tokens:
+            return
+        own = self._vocabulary
+        self.added_tokens = ordered(tokens, own.pieces, own.id_of)
+        behind = {token.content: token.id for token in self.added_tokens if token.id >= len(own.pieces)}
+        self._all = _Extended([*own.pieces, *behind], own, behind)
+        self.mask_id = self._all.id_of(self.mask)
+        matched = [token for token in self.added_tokens if token.content not in self._special()]
+        if matched:
+            normalize = self._normalized if type(self)._normalized is not BaseTokenizer._normalized else None
+            self._matcher = AddedTokenMatcher(matched, normalize, self._APART)
+
+    def _take_added_tokens_of(self, directory: str):
+        """Takes the added tokens that the files of a directory name."""
+        own = self._vocabulary
+        self._take_added_tokens(read_added_tokens(directory, own.pieces, own.id_of, self._special()))
+
+    def _special(self) -> set[str]:
+        """The special tokens of the model's rows, which are not matched in text."""
+        return {*self.template.pieces(2), self._all.pieces[self.pad_id], self._all.pieces[self.unk_id], self.mask}
 
     def save(self, directory: str | os.PathLike):
         """Writes the files that `from_directory` reads, under the names that Hugging Face gives them."""
@@ -152,7 +211,7 @@ class BaseTokenizer(tf.Module):
             words.
         """
         with tf.device("CPU:0"):
-            return self._by_words(_strings(texts))
+            return self._between_added_tokens(self._by_words, _strings(texts))
 
     def pack(self, ids_a, ids_b=None, max_seq_length: int = 128) -> dict[str, tf.RaggedTensor]:
         """Joins ids of one or two texts a row with the template's special pieces; see `packing.pack`.
@@ -168,7 +227,7 @@ class BaseTokenizer(tf.Module):
             ValueError: max_seq_length has no room for the special tokens, or the model has no segment for a second
                 text.
         """
-        return packing.pack(ids_a, ids_b, max_seq_length, self.template, self._vocabulary.id_of)
+        return packing.pack(ids_a, ids_b, max_seq_length, self.template, self._all.id_of)
 
     def pad(self, packed: Mapping[str, tf.RaggedTensor], seq_length: int | None = None) -> dict[str, tf.Tensor]:
         """Returns "input_ids", "input_mask" and "segment_ids", int32 [n, seq_length]; see `packing.pad`.
@@ -197,7 +256,14 @@ class BaseTokenizer(tf.Module):
 
     def _on_cpu(self, texts):
         with tf.device("CPU:0"):  # a GPU has no string ops and would copy the rest to and fro
-            return self._ids_and_offsets(texts)
+            return self._between_added_tokens(self._ids_and_offsets, texts)
+
+    def _between_added_tokens(self, tokenize, texts):
+        """Returns what `tokenize` makes of what lies between the added tokens of texts, and these in their places."""
+        if self._matcher is None:
+            return tokenize(texts)
+        sections = self._matcher(texts)
+        return sections.joined(*tokenize(sections.strings()))
 
     def _ids_and_offsets(self, texts):
         """The one way from texts to ids, starts, limits; a graph that does not use offsets does not compute them."""
@@ -205,6 +271,11 @@ class BaseTokenizer(tf.Module):
 
     def _by_words(self, texts):
         return self._ids_and_offsets(texts)
+
+    def _normalized(self, texts) -> Normalized:
+        """Returns texts (strings [n]) as they are when words and tokens are looked up; a tokenizer without a normalizer
+        does not have this."""
+        raise NotImplementedError
 
 
 def _strings(texts):

@@ -12,6 +12,7 @@ from bert_tf.families import Family, Template
 from bert_tf.files import brief, read_text, write_text
 from bert_tf.json_files import read_object
 from bert_tf.tokenization import vocabulary as vocabularies
+from bert_tf.tokenization.added_tokens import AddedToken, settings_of, write_file
 from bert_tf.tokenization.base import BaseTokenizer, Pieces
 from bert_tf.tokenization.bpe import BytePairs, byte_symbols
 from bert_tf.tokenization.hugging_face import WHOLE_FILE
@@ -45,6 +46,7 @@ class ByteBpeTokenizer(BaseTokenizer):
         template: Template,
         add_prefix_space: bool = False,
         vocab_file: str | os.PathLike | None = None,
+        added_tokens: Sequence[AddedToken] = (),
     ):
         """Takes a vocabulary and its merges.
 
@@ -54,9 +56,11 @@ class ByteBpeTokenizer(BaseTokenizer):
             template: the family's.
             add_prefix_space: see above.
             vocab_file: where they came from.
+            added_tokens: what is found in a text before it is split; behind the vocabulary, or in it with the same ids.
 
         Raises:
-            ValueError: an id, a byte, a special piece or what a merge makes is missing.
+            ValueError: an id, a byte, a special piece or what a merge makes is missing, or an added token does not go
+                with the vocabulary.
         """
         source = vocab_file or "The vocabulary"
         super().__init__(
@@ -69,6 +73,7 @@ class ByteBpeTokenizer(BaseTokenizer):
             self._pairs = BytePairs(vocab, merges)
         except ValueError as error:
             raise ValueError(f"{source}: {error}") from error
+        self._take_added_tokens(added_tokens)
 
     @classmethod
     def from_directory(
@@ -114,12 +119,14 @@ class ByteBpeTokenizer(BaseTokenizer):
                 f"{brief(settings['add_prefix_space'])}; {_REMEDY}."
             )
         template = with_special_tokens(directory, config, cls.KIND, family, template)
-        return cls(vocab, merges, template, vocab_file=vocab_file, **settings)
+        tokenizer = cls(vocab, merges, template, vocab_file=vocab_file, **settings)
+        tokenizer._take_added_tokens_of(os.path.dirname(vocab_file))
+        return tokenizer
 
     @property
     def written_pieces(self) -> list[str]:
         byte_of = {symbol: byte for byte, symbol in enumerate(byte_symbols())}
-        special = {*self.template.pieces(2), self.template.pad, self.template.unknown, self.template.mask}
+        special = self._special() | {token.content for token in self.added_tokens}
 
         def written(piece):
             if piece in special or not byte_of.keys() >= set(piece):
@@ -130,24 +137,26 @@ class ByteBpeTokenizer(BaseTokenizer):
 
     @property
     def settings(self) -> dict[str, bool]:
-        return {"add_prefix_space": self.add_prefix_space}
+        return self._with_added({"add_prefix_space": self.add_prefix_space})
 
     @classmethod
     def from_saved(cls, directory, template, settings):
         path = cls.file_in(directory)
         vocab, merges, _ = _read_pair(path)
-        return cls(vocab, merges, template, vocab_file=path, **settings)
+        return cls(vocab, merges, template, vocab_file=path, **cls._arguments(settings))
 
     def save(self, directory: str | os.PathLike):
-        """Writes `vocab.json`, `merges.txt`, `tokenizer_config.json`, as Hugging Face's RobertaTokenizer reads them."""
+        """Writes `vocab.json`, `merges.txt`, `tokenizer_config.json` and `added_tokens.json`, as Hugging Face's
+        RobertaTokenizer reads them."""
         directory = os.fspath(directory)
         os.makedirs(directory, exist_ok=True)
-        ids = {piece: i for i, piece in enumerate(self.vocab)}
+        ids = {piece: i for i, piece in enumerate(self._vocabulary.pieces)}
         write_text(os.path.join(directory, VOCAB_FILE), json.dumps(ids, ensure_ascii=False) + "\n")
         lines = [f"{_HEAD}: 0.2", *(" ".join(merge) for merge in self._merges)]
         write_text(os.path.join(directory, MERGES_FILE), "".join(f"{line}\n" for line in lines))
         settings = {"add_prefix_space": self.add_prefix_space, **self.special_tokens}
-        vocabularies.write_config(directory, "RobertaTokenizer", settings)
+        vocabularies.write_config(directory, "RobertaTokenizer", settings | settings_of(self.added_tokens))
+        write_file(directory, self.added_tokens)
 
     def _ids_and_offsets(self, texts):
         if not self.add_prefix_space:

@@ -26,7 +26,7 @@ NOTHING = 1 << 30  # in CharacterTable.deltas: no character in this place
 
 _CODE_POINTS = 0x110000
 # The blocks that google-research/bert calls Chinese characters; later extensions of Unicode are not among them.
-_CJK = (
+CJK = (
     (0x3400, 0x4DBF), (0x4E00, 0x9FFF), (0xF900, 0xFAFF), (0x20000, 0x2A6DF), (0x2A700, 0x2B73F), (0x2B740, 0x2B81F),
     (0x2B820, 0x2CEAF), (0x2F800, 0x2FA1F),
 )  # fmt: skip
@@ -67,7 +67,7 @@ def character_table(decompose: bool = True) -> CharacterTable:
         form = unicodedata.normalize("NFD", char.lower()) if decompose else char.lower()
         if form != char:
             deltas[code, : len(form)] = [ord(c) - code for c in form]
-    for first, last in _CJK:
+    for first, last in CJK:
         flags[first : last + 1] |= ISOLATED
     return _paged(flags, deltas)
 

@@ -14,9 +14,11 @@ from bert_tf.families import Family, Template
 from bert_tf.files import atomic_open, write_text
 from bert_tf.tokenization import sentencepiece_model as models
 from bert_tf.tokenization import vocabulary as vocabularies
+from bert_tf.tokenization.added_tokens import AddedToken, settings_of, write_file
 from bert_tf.tokenization.base import BaseTokenizer, Pieces
 from bert_tf.tokenization.bpe import shifted
 from bert_tf.tokenization.hugging_face import WHOLE_FILE, tokenizer_json
+from bert_tf.tokenization.matching import Normalized
 from bert_tf.tokenization.normalization import MARKER, Normalizer
 from bert_tf.tokenization.settings import check_tokenizer_config, with_special_tokens
 
@@ -52,6 +54,7 @@ class UnigramTokenizer(BaseTokenizer):
         front: Sequence[str] = (),
         behind: Sequence[str] = (),
         tokenizer_class: str = _CLASS,
+        added_tokens: Sequence[AddedToken] = (),
     ):
         """Reads a SentencePiece model.
 
@@ -65,9 +68,11 @@ class UnigramTokenizer(BaseTokenizer):
             front: pieces that take the places of the control pieces with which the model begins; () leaves them.
             behind: pieces behind the model's.
             tokenizer_class: Hugging Face's name of all that.
+            added_tokens: what is found in a text before it is split; behind the vocabulary, or in it with the same ids.
 
         Raises:
-            ValueError: it is no unigram model, or a special piece is missing.
+            ValueError: it is no unigram model, a special piece is missing, or an added token does not go with the
+                vocabulary.
         """
         model, self._data = models.read_model(vocab_file)
         if split_digit_comma:
@@ -97,6 +102,7 @@ class UnigramTokenizer(BaseTokenizer):
                     f"{self.vocab_file} must be a SentencePiece model that tensorflow-text takes. Received: "
                     f"{error.message:.300}; is the file whole?"
                 ) from error
+        self._take_added_tokens(added_tokens)
 
     @classmethod
     def from_directory(
@@ -135,20 +141,23 @@ class UnigramTokenizer(BaseTokenizer):
                     f"Received: {json.dumps(config.get(key))}; such text is read in no other way here."
                 )
         template = with_special_tokens(directory, config, cls.KIND, family, template)
-        return cls(vocab_file or cls.file_in(directory), template, **settings)
+        tokenizer = cls(vocab_file or cls.file_in(directory), template, **settings)
+        tokenizer._take_added_tokens_of(os.path.dirname(vocab_file) if vocab_file else directory)
+        return tokenizer
 
     @property
     def written_pieces(self) -> list[str]:
-        return [piece.replace(MARKER, " ") for piece in self.vocab]
+        added = {token.content for token in self.added_tokens}
+        return [piece if piece in added else piece.replace(MARKER, " ") for piece in self.vocab]
 
     @property
     def settings(self) -> dict[str, Any]:
         named = {name: getattr(self, name) for name in ("do_lower_case", "keep_accents", "straight_quotes")}
-        return named | {"tokenizer_class": self._tokenizer_class} | self._more
+        return self._with_added(named | {"tokenizer_class": self._tokenizer_class} | self._more)
 
     def save(self, directory: str | os.PathLike):
-        """Writes the SentencePiece model, `tokenizer.json`, which says the same to Hugging Face's tokenizers, and
-        `tokenizer_config.json`."""
+        """Writes the SentencePiece model, `tokenizer.json`, which says the same to Hugging Face's tokenizers,
+        `tokenizer_config.json` and `added_tokens.json`."""
         directory = os.fspath(directory)
         os.makedirs(directory, exist_ok=True)
         name = os.path.basename(self.vocab_file)
@@ -156,7 +165,13 @@ class UnigramTokenizer(BaseTokenizer):
             file.write(self._data)
         write_text(os.path.join(directory, WHOLE_FILE), json.dumps(self._whole(), ensure_ascii=False) + "\n")
         settings = {"do_lower_case": self.do_lower_case, "keep_accents": self.keep_accents}
-        vocabularies.write_config(directory, self._tokenizer_class, settings | self.special_tokens)
+        settings |= self.special_tokens | settings_of(self.added_tokens)
+        vocabularies.write_config(directory, self._tokenizer_class, settings)
+        write_file(directory, self.added_tokens)
+
+    def _normalized(self, texts):
+        stream, _, splits = self._normalizer(texts)
+        return Normalized.of(*stream, splits)
 
     def _ids_and_offsets(self, texts):
         stream, white, splits = self._normalizer(texts)

@@ -1,7 +1,7 @@
 """Google's BERT tokenizer in graph ops: equal, id for id, to FullTokenizer of google-research/bert, tokenization.py."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
 import tensorflow as tf
@@ -9,7 +9,9 @@ import tensorflow_text as tf_text
 
 from bert_tf.families import Family, Template
 from bert_tf.names import CLS, MASK, PAD, SEP, UNKNOWN
+from bert_tf.tokenization import characters
 from bert_tf.tokenization import vocabulary as vocabularies
+from bert_tf.tokenization.added_tokens import AddedToken, settings_of, write_file
 from bert_tf.tokenization.base import BaseTokenizer
 from bert_tf.tokenization.settings import with_special_tokens
 from bert_tf.tokenization.vocabulary import LONGEST_WORD, Vocabulary, check_case
@@ -38,6 +40,7 @@ class Tokenizer(BaseTokenizer):
 
     KIND: ClassVar = "wordpiece"
     FILES: ClassVar = (vocabularies.VOCAB_FILE,)
+    _APART: ClassVar = characters.CJK
 
     def __init__(
         self,
@@ -45,6 +48,7 @@ class Tokenizer(BaseTokenizer):
         do_lower_case: bool = True,
         template: Template | None = None,
         strip_accents: bool | None = None,
+        added_tokens: Sequence[AddedToken] = (),
     ):
         """Reads the vocabulary.
 
@@ -53,10 +57,12 @@ class Tokenizer(BaseTokenizer):
             do_lower_case: False for cased models.
             template: None: BERT's.
             strip_accents: None: as do_lower_case. Some models of other languages only lowercase.
+            added_tokens: what is found in a text before it is split; behind the vocabulary, or in it with the same ids.
 
         Raises:
             ValueError: no file, no BERT vocabulary (one of [PAD], [UNK], [CLS], [SEP] is missing), one without a piece
-                of the template, or accents are to go from text that is not lowercased.
+                of the template, accents are to go from text that is not lowercased, or an added token does not go with
+                the vocabulary.
         """
         vocabulary = Vocabulary.read(vocab)
         path = vocab if isinstance(vocab, (str, os.PathLike)) else None
@@ -73,6 +79,7 @@ class Tokenizer(BaseTokenizer):
                 token_out_type=tf.int32,
                 no_pretokenization=True,
             )
+        self._take_added_tokens(added_tokens)
 
     @classmethod
     def from_directory(
@@ -103,6 +110,7 @@ class Tokenizer(BaseTokenizer):
         tokenizer = cls(vocab_file or cls.file_in(directory), lower, template, strip_accents)
         if do_lower_case is None and "do_lower_case" not in config:
             vocabularies.warn_of_capitals(tokenizer.vocab, tokenizer.vocab_file)
+        tokenizer._take_added_tokens_of(os.path.dirname(vocab_file) if vocab_file else directory)
         return tokenizer
 
     @property
@@ -112,17 +120,19 @@ class Tokenizer(BaseTokenizer):
 
     @property
     def settings(self) -> dict[str, bool]:
-        return {"do_lower_case": self.do_lower_case, "strip_accents": self.strip_accents}
+        return self._with_added({"do_lower_case": self.do_lower_case, "strip_accents": self.strip_accents})
 
     def save(self, directory: str | os.PathLike):
-        """Writes `vocab.txt` and `tokenizer_config.json`, which `from_directory` reads."""
+        """Writes `vocab.txt`, `tokenizer_config.json` and `added_tokens.json`, which `from_directory` reads."""
         directory = os.fspath(directory)
         os.makedirs(directory, exist_ok=True)
         self._vocabulary.save(os.path.join(directory, vocabularies.VOCAB_FILE))
         settings = vocabularies.case_settings(self.do_lower_case, self.strip_accents)
+        settings |= settings_of(self.added_tokens)
         if self.template.pieces(2) != Template().pieces(2):
             settings |= {name: self.special_tokens[name] for name in ("cls_token", "sep_token")}
         vocabularies.write_config(directory, "BertTokenizer", settings)
+        write_file(directory, self.added_tokens)
 
     def _ids_and_offsets(self, texts):
         words, ids, starts, limits = self._pieces_of_words(texts)
@@ -136,6 +146,9 @@ class Tokenizer(BaseTokenizer):
         words, ids, starts, limits = self._pieces_of_words(texts)
         rows = tf.RaggedTensor.from_value_rowids(ids, words.rows, nrows=tf.size(texts, tf.int64), validate=False)
         return rows, rows.with_flat_values(starts), rows.with_flat_values(limits)
+
+    def _normalized(self, texts):
+        return self._splitter.normalized(texts)
 
     def _pieces_of_words(self, texts):
         """Returns the words, ids [words, (pieces)], and int32 [pieces] twice: where pieces begin and end."""

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from bert_tf.tokenization import characters as ch
+from bert_tf.tokenization.matching import Normalized
 
 _CAPITAL_SIGMA, _FINAL_SIGMA = 0x3A3, 0x3C2
 
@@ -65,6 +66,16 @@ class WordSplitter(tf.Module):
 
     def __call__(self, texts: tf.Tensor) -> Words:
         """Splits texts (string [n], UTF-8; bytes that are none are dropped) into words."""
+        return _words(*self._stream(texts))
+
+    def normalized(self, texts: tf.Tensor) -> Normalized:
+        """Returns texts before they are split; all white space is blanks."""
+        stream, splits = self._stream(texts)
+        chars = tf.where(stream.flags & ch.SPACE != 0, ord(" "), stream.chars)
+        return Normalized.of(chars, stream.starts, stream.limits, splits)
+
+    def _stream(self, texts):
+        """Returns the characters of texts, cleaned, lowercased and stripped, and where texts begin as they came."""
         # The line feed is a space: no word, no sigma's neighbourhood and no run of marks reaches into the next text.
         decoded = tf.strings.unicode_decode(tf.strings.join([texts, "\n"]), "UTF-8", errors="ignore")
         chars, at = decoded.flat_values, tf.range(tf.size(decoded.flat_values))
@@ -74,7 +85,7 @@ class WordSplitter(tf.Module):
             stream = self._lowered(_with_final_sigma(stream))
         if self._strip_accents:
             stream = _strip_marks(_in_canonical_order(stream))
-        return _words(stream, decoded.row_splits)
+        return stream, decoded.row_splits
 
     def _places(self, chars):
         return tf.gather(self._pages, chars // ch.PAGE) * ch.PAGE + chars % ch.PAGE

@@ -1,0 +1,297 @@
+"""Added tokens are found in texts in the graph, as huggingface/tokenizers finds them (added_vocabulary.rs).
+
+Those that are not `normalized` are found first, in the text as it came, the others in what lies between, in normalized
+text. Of several that fit, the first counts, and of those that begin in one place the longest.
+"""
+
+import functools
+import unicodedata
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.files import brief
+from bert_tf.tokenization.added_tokens import AddedToken
+from bert_tf.tokenization.bpe import WHITE
+
+_CODE_POINTS = 0x110000
+_MARK = b"\xff"  # stands around what was found: no text holds this byte, which is none of UTF-8
+_END = 0  # stands for the end of a text where it was normalized
+_JOINERS = (0x200C, 0x200D)
+# Symbols that Unicode counts to the letters (Other_Alphabetic).
+_LETTER_SYMBOLS = ((0x24B6, 0x24E9), (0x1F130, 0x1F149), (0x1F150, 0x1F169), (0x1F170, 0x1F189))
+
+
+class Normalized(NamedTuple):
+    """Sections as a tokenizer normalizes them.
+
+    Attributes:
+        chars: RaggedTensor int32 [s, (characters)], code points.
+        starts, limits: int32 [all characters], where the origin of a character begins and ends in its section.
+    """
+
+    chars: tf.RaggedTensor
+    starts: tf.Tensor
+    limits: tf.Tensor
+
+    @classmethod
+    def of(cls, chars, starts, limits, splits) -> "Normalized":
+        """Takes the characters of all texts in one row, each text closed by a line feed, which stands for its end.
+
+        Args:
+            chars: int32 [characters].
+            starts, limits: int32 [characters], where in the row of all texts as they came the origin of each lies.
+            splits: int64 [n + 1], where texts begin in that row, their line feeds counted.
+        """
+        row = tf.searchsorted(splits, tf.cast(starts, tf.int64), "right", tf.int64) - 1
+        first, end = (tf.cast(tf.gather(splits, row + by), tf.int32) for by in (0, 1))
+        chars = tf.where(limits == end, _END, chars)
+        nrows = tf.size(splits, tf.int64) - 1
+        ragged = tf.RaggedTensor.from_value_rowids(chars, row, nrows, validate=False)
+        return cls(ragged, starts - first, tf.minimum(limits, end - 1) - first)
+
+
+class Sections(NamedTuple):
+    """What lies between the added tokens of n texts, one section after the other; [E1] has the id 7 here.
+
+        text         a [E1] b
+        sections     "a ", " b"
+        tokens       7, -1
+        starts       2, 0
+        limits       6, 0
+
+    Attributes:
+        chars: RaggedTensor int32 [s, (characters)], code points.
+        origins: int32 [s], where in its text each section begins.
+        tokens: int32 [s], the id of the added token behind each; -1: none, for there the text ends.
+        starts, limits: int32 [s], where in the text this token lies.
+        splits: int64 [n + 1], the sections of each text.
+    """
+
+    chars: tf.RaggedTensor
+    origins: tf.Tensor
+    tokens: tf.Tensor
+    starts: tf.Tensor
+    limits: tf.Tensor
+    splits: tf.Tensor
+
+    @classmethod
+    def whole(cls, texts) -> "Sections":
+        """Returns texts (strings [n], UTF-8; bytes that are none are dropped) as one section each."""
+        chars = tf.strings.unicode_decode(texts, "UTF-8", errors="ignore")
+        nothing = tf.zeros(tf.shape(texts), tf.int32)
+        splits = tf.range(tf.size(texts, tf.int64) + 1)
+        return cls(chars, nothing, nothing - 1, nothing, nothing, splits)
+
+    def strings(self) -> tf.Tensor:
+        """Returns the sections as strings [s]."""
+        return tf.strings.unicode_encode(self.chars, "UTF-8")
+
+    def joined(self, ids, starts, limits) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
+        """Returns ids, starts and limits of the texts, the added tokens among them, from those of the sections.
+
+        Args:
+            ids, starts, limits: RaggedTensors int32 [s, (tokens)], or [s, (words), (tokens)]: then an added token is a
+                word.
+        """
+        of = ids.value_rowids() if ids.ragged_rank == 1 else tf.gather(ids.value_rowids(), ids.values.value_rowids())
+        origins = tf.gather(self.origins, of)
+        inner = ids, *(each.with_flat_values(each.flat_values + origins) for each in (starts, limits))
+        between = self.tokens, self.starts, self.limits
+        return tuple(self._with_tokens(*each) for each in zip(inner, between, strict=True))
+
+    def _with_tokens(self, values, behind):
+        there = self.tokens >= 0
+        behind = tf.boolean_mask(behind, there)
+        if values.ragged_rank == 2:
+            behind = tf.RaggedTensor.from_uniform_row_length(behind, 1)
+        one_or_none = tf.RaggedTensor.from_row_lengths(behind, tf.cast(there, tf.int64), validate=False)
+        joined = tf.concat([values, one_or_none], axis=1)
+        return tf.RaggedTensor.from_row_splits(
+            joined.values, tf.gather(joined.row_splits, self.splits), validate=False
+        )
+
+
+class AddedTokenMatcher(tf.Module):
+    """Texts to sections and the added tokens between them.
+
+    Args:
+        tokens: those to be found.
+        normalize: strings [s] -> `Normalized`; None: normalized text is the text as it came.
+        apart: (first, last) of code points that are no word characters in normalized text, for spaces are put around.
+
+    Raises:
+        ValueError: nothing is left of a token after normalization.
+    """
+
+    def __init__(
+        self,
+        tokens: Sequence[AddedToken],
+        normalize: Callable[[tf.Tensor], Normalized] | None,
+        apart: Sequence[tuple[int, int]] = (),
+    ):
+        super().__init__()
+        self._normalize = normalize
+        raw = [token for token in tokens if not token.normalized]
+        rest = [token for token in tokens if token.normalized]
+        contents = [token.content for token in rest]
+        if normalize and rest:
+            contents = _normalized_contents(rest, normalize)
+        self._in_text = _Finder(raw, [token.content for token in raw]) if raw else None
+        self._in_normalized = _Finder(rest, contents, apart) if rest else None
+
+    def __call__(self, texts) -> Sections:
+        """Returns the `Sections` of texts, strings [n]."""
+        sections = Sections.whole(texts)
+        if self._in_text:
+            sections = self._in_text(sections, _as_it_is(sections.chars))
+        if self._in_normalized:
+            normalized = self._normalize(sections.strings()) if self._normalize else _as_it_is(sections.chars)
+            sections = self._in_normalized(sections, normalized)
+        return sections
+
+
+def _as_it_is(chars):
+    length = chars.row_lengths()
+    at = tf.cast(tf.ragged.range(length).flat_values, tf.int32)
+    return Normalized(chars, at, at + 1)
+
+
+def _normalized_contents(tokens, normalize):
+    """Returns what is left of each token's content, which is what normalized text is searched for."""
+    with tf.init_scope(), tf.device("CPU:0"):
+        chars = normalize(tf.constant([token.content for token in tokens])).chars.to_list()
+    contents = ["".join(chr(code) for code in codes if code != _END) for codes in chars]
+    for token, content in zip(tokens, contents, strict=True):
+        if not content:
+            raise ValueError(
+                "An added token that is matched in normalized text must keep a character there. Received "
+                f"{brief(token.content)} with the id {token.id}, of which the tokenizer's normalizer leaves nothing; "
+                "take it out, or make it one with normalized=false."
+            )
+    return contents
+
+
+class _Finder(tf.Module):
+    """Finds the contents of tokens and cuts sections there."""
+
+    def __init__(self, tokens, contents, apart=()):
+        super().__init__()
+        first = {content: i for i, content in reversed(list(enumerate(contents)))}  # the lower id counts
+        # Of alternatives RE2 takes the first that fits, not the longest.
+        longest_first = sorted(first, key=len, reverse=True)
+        self._pattern = "|".join(map(_literal, longest_first))
+        single = [token.single_word for token in tokens]
+        with tf.init_scope(), tf.device("CPU:0"):
+            rows = tf.lookup.KeyValueTensorInitializer(list(first), list(first.values()), tf.string, tf.int32)
+            self._numbers = tf.lookup.StaticHashTable(rows, -1)
+            self._ids = tf.constant([token.id for token in tokens], tf.int32)
+            self._lstrip = tf.constant([token.lstrip for token in tokens])
+            self._rstrip = tf.constant([token.rstrip for token in tokens])
+            self._white = tf.constant(WHITE)
+            self._single = tf.constant(single) if any(single) else None
+            self._words = tf.constant(_word_characters(tuple(apart))) if any(single) else None
+
+    def __call__(self, sections: Sections, text: Normalized) -> Sections:
+        """Cuts sections where tokens are found in their normalized `text`."""
+        row, number, first, limit = self._found(text.chars)
+        row_first, row_limit = (tf.gather(each, row) for each in (text.chars.row_starts(), text.chars.row_limits()))
+        solid = tf.where(tf.reduce_all(text.chars.flat_values[:, None] != self._white, 1))[:, 0]
+        before, behind = _solid_around(solid, first, limit)
+        cut_first = tf.where(tf.gather(self._lstrip, number), tf.maximum(before, row_first), first)
+        cut_limit = tf.where(tf.gather(self._rstrip, number), tf.minimum(behind, row_limit), limit)
+        inside = _solid_around(solid, limit, first)  # a token is where its text is, without white space
+        start = tf.minimum(inside[1], limit)
+        inside = start, tf.maximum(inside[0], start)
+        places = [_origins(text, *span) for span in ((cut_first, cut_limit), inside)]
+        nrows = text.chars.nrows(tf.int64)
+        matches = [tf.gather(self._ids, number), *places[0], *places[1]]
+        return _cut(sections, *(tf.RaggedTensor.from_value_rowids(x, row, nrows, validate=False) for x in matches))
+
+    def _found(self, chars):
+        """Returns section, number of the token, and where it begins and ends, int64 [matches], of all characters."""
+        marked = tf.strings.regex_replace(
+            tf.strings.unicode_encode(chars, "UTF-8"), self._pattern, _MARK + rb"\0" + _MARK
+        )
+        parts = tf.strings.split(marked, _MARK)  # by turns text and token
+        lengths = tf.strings.length(parts.flat_values, "UTF8_CHAR")
+        limits = tf.cumsum(tf.cast(lengths, tf.int64))
+        place = tf.ragged.range(parts.row_lengths())
+        at = tf.where(place.flat_values % 2 == 1)[:, 0]
+        number, limit = self._numbers.lookup(tf.gather(parts.flat_values, at)), tf.gather(limits, at)
+        first, row = limit - tf.gather(tf.cast(lengths, tf.int64), at), tf.gather(parts.value_rowids(), at)
+        if self._single is None:
+            return row, number, first, limit
+        word = tf.gather(self._words, chars.flat_values)
+        word = tf.concat([[False], word, [False]], 0)
+        joined = tf.gather(word, first) & (first > tf.gather(chars.row_starts(), row))
+        joined |= tf.gather(word, limit + 1) & (limit < tf.gather(chars.row_limits(), row))
+        kept = tf.where(~(joined & tf.gather(self._single, number)))[:, 0]
+        return tuple(tf.gather(each, kept) for each in (row, number, first, limit))
+
+
+def _literal(content):
+    """Returns the regular expression of RE2 that matches a text alone."""
+    return "".join(c if c.isascii() and c.isalnum() else f"\\x{{{ord(c):x}}}" for c in content)
+
+
+@functools.cache
+def _word_characters(apart) -> np.ndarray:
+    r"""bool [code points]: what \w is in Unicode, but for what stands `apart`."""
+    word = np.zeros(_CODE_POINTS, bool)
+    for code in range(_CODE_POINTS):
+        category = unicodedata.category(chr(code))
+        word[code] = category[0] in "LM" or category in ("Nd", "Nl", "Pc")
+    word[list(_JOINERS)] = True
+    for first, last in _LETTER_SYMBOLS:
+        word[first : last + 1] = True
+    for first, last in apart:
+        word[first : last + 1] = False
+    return word
+
+
+def _solid_around(solid, first, limit):
+    """Returns how far the white space reaches that ends at `first`, and that which begins at `limit`: int64 [m] twice.
+
+    `solid` says where the characters are that are no white space.
+    """
+    ends = tf.concat([[-1], solid, [tf.constant(np.iinfo(np.int64).max)]], 0)
+    before = tf.gather(ends, tf.searchsorted(solid, first, "left", tf.int64)) + 1
+    return before, tf.gather(ends, tf.searchsorted(solid, limit, "left", tf.int64) + 1)
+
+
+def _origins(text, first, limit):
+    """Returns where characters from `first` to `limit` came from in their sections: int32 [matches] twice."""
+    starts, limits = (tf.concat([each, [0]], 0) for each in (text.starts, text.limits))  # there may be none
+    start = tf.gather(starts, tf.minimum(first, tf.size(text.starts, tf.int64)))
+    end = tf.gather(limits, tf.maximum(limit - 1, 0))
+    return tf.where(first < limit, start, end), end
+
+
+def _cut(sections, tokens, cut_starts, cut_limits, starts, limits):
+    """Returns sections that are cut where tokens were found: RaggedTensors int32 [s, (matches)], within sections."""
+    chars = sections.chars
+    lengths, origins = tf.cast(chars.row_lengths(), tf.int32), sections.origins[:, None]
+    nothing = tf.zeros_like(lengths)[:, None]
+    begins = tf.concat([nothing, cut_limits], axis=1)
+    ends = tf.concat([cut_starts, lengths[:, None]], axis=1)
+    of, begin = begins.value_rowids(), begins.flat_values
+    first = tf.gather(chars.row_starts(), of) + tf.cast(begin, tf.int64)
+    count = tf.maximum(ends.flat_values - begin, 0)  # white space that both neighbours take is the first one's
+    at = tf.ragged.range(first, first + tf.cast(count, tf.int64))
+    made = at.with_flat_values(tf.gather(chars.flat_values, at.flat_values))
+
+    def behind(values, old, by=None):
+        values = values if by is None else values + by
+        return tf.concat([values, old[:, None]], axis=1).flat_values
+
+    return Sections(
+        made,
+        tf.gather(sections.origins, of) + begin,
+        behind(tokens, sections.tokens),
+        behind(starts, sections.starts, origins),
+        behind(limits, sections.limits, origins),
+        tf.gather(begins.row_splits, sections.splits),
+    )
