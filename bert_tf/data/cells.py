@@ -4,7 +4,10 @@ import dataclasses
 import math
 import numbers
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
+
+_EXACT = 2.0**53  # beyond it floats have no ones
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,6 +44,12 @@ def number(low: float = -math.inf, high: float = math.inf) -> Cell:
     return Cell(f"the score must be a number{scale}", lambda value: _number(value, low, high))
 
 
+def is_whole(value: Any) -> bool:
+    """Returns whether a value is a number without a fraction that is written with one, such as 1.0."""
+    return isinstance(value, numbers.Real | Decimal) and not isinstance(value, int) and abs(value) < _EXACT \
+        and value == int(value)  # fmt: skip
+
+
 def without_surrogates(text: str) -> str:
     """Returns a text without half emojis, such as "\\ud83d": legal JSON but no Unicode; they go as invalid bytes do."""
     return text.encode("utf-8", "ignore").decode("utf-8")
@@ -51,11 +60,16 @@ def _text(value):
 
 
 def _name(value):
-    """Returns a label or id as text (1 -> "1", 1.0 -> "1.0", True -> "true"), or None for what names nothing."""
+    """Returns a label or id as text (1 -> "1", 1.0 -> "1", True -> "true"), or None for what names nothing.
+
+    Numbers that are equal are one name. A text stays as it is: "1.0" and "1" that are no numbers in the file are two.
+    """
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, numbers.Number):
-        return str(value) if value == value else None  # NaN, as tables write what is missing
+        if value != value:  # NaN, as tables write what is missing
+            return None
+        return str(int(value) if is_whole(value) else value)
     one_line = isinstance(value, str) and not {"\n", "\r"} & set(value)  # labels.txt holds one a line
     return value if one_line and value.strip() else None
 

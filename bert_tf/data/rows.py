@@ -5,6 +5,7 @@ import dataclasses
 import itertools
 import json
 import os
+import shlex
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -126,7 +127,7 @@ def iterate_lines(path: str) -> Iterator[tuple[int, list[str]]]:
     Raises:
         ValueError: as `files.read_text`.
     """
-    for number, line in enumerate(files.read_lines(path), 1):
+    for number, line in enumerate(_lines(path), 1):
         yield number, [without_end(line)]
 
 
@@ -159,9 +160,33 @@ def without_end(line: str) -> str:
     return line.removesuffix("\n").removesuffix("\r")
 
 
+def _lines(path):
+    """Yields the lines of a file, each with its end.
+
+    Not those of str.splitlines(), which also breaks at U+2028, U+0085 and vertical tabs: they are ordinary text here.
+
+    Raises:
+        ValueError: as `files.read_lines`, or nothing but carriage returns ends the lines.
+    """
+    for number, line in enumerate(files.read_lines(path), 1):
+        if number == 1 and not line.endswith("\n") and "\r" in line.removesuffix("\r"):
+            raise bare_returns(path, number, line)
+        yield line
+
+
+def bare_returns(path: str, number: int, line: str) -> ValueError:
+    """Returns the error of line `number`, in which a carriage return stands for the end of a line, as on old Macs."""
+    stem, extension = os.path.splitext(path.removesuffix(".gz"))
+    read = f"gzip -dc {shlex.quote(path)} | tr" if path.endswith(".gz") else f"tr < {shlex.quote(path)}"
+    before, _, _ = line.partition("\r")
+    return ValueError(
+        f"{where(path, number)}: lines must end in line feeds (LF), or in CR LF. Received a bare carriage return (CR) "
+        f"behind {excerpt(before)}; convert the file: {read} '\\r' '\\n' > {shlex.quote(f'{stem}-lf{extension}')}."
+    )
+
+
 def _read_tsv(path, wanted, header, skip_short):
-    # Not str.splitlines(): it also breaks at U+2028, U+0085 and vertical tabs, which are ordinary text here.
-    lines = map(without_end, files.read_lines(path))
+    lines = map(without_end, _lines(path))
     rows = ((number, line.split("\t") if line else []) for number, line in enumerate(lines, 1))
     return _select(path, rows, wanted, header, "tabs", skip_short)
 
@@ -172,12 +197,15 @@ def _read_csv(path, wanted, header, skip_short):
 
 def _csv_rows(path):
     csv.field_size_limit(FIELD_LIMIT)
-    reader, start = csv.reader(files.read_lines(path), strict=True), 1
+    reader, start = csv.reader(_lines(path), strict=True), 1
     try:
         for row in reader:
             yield start, row
             start = reader.line_num + 1  # a quoted field may hold line feeds: a row can be longer than a line
     except csv.Error as error:
+        if "new-line character" in str(error):
+            number = reader.line_num
+            raise bare_returns(path, number, next(itertools.islice(_lines(path), number - 1, None))) from error
         raise ValueError(
             f"{path}:{start}: the row that begins here must be CSV as in RFC 4180. "
             f"Received: {error}; put the field in double quotes and double the quotes inside, or name the file .tsv."
@@ -186,7 +214,7 @@ def _csv_rows(path):
 
 def _read_jsonl(path, wanted, header, skip_short):
     """Reads one object a line; the settings say nothing here, since every object names its columns."""
-    lines = ((number, line.strip(" \t\r\n")) for number, line in enumerate(files.read_lines(path), 1))
+    lines = ((number, line.strip(" \t\r\n")) for number, line in enumerate(_lines(path), 1))
     broken = 0
     for number, line in _without_blank_end(lines):
         row = parse_object(where(path, number), line)

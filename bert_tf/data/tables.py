@@ -6,8 +6,10 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
+from absl import logging
+
 from bert_tf.counts import number_of, word_for
-from bert_tf.data.cells import NAME, TEXT, Cell
+from bert_tf.data.cells import NAME, TEXT, Cell, is_whole
 from bert_tf.data.rows import Column, excerpt, read_rows, where
 
 _MOST = 100  # lines that an error names
@@ -240,14 +242,19 @@ def _check_values(path, rows, kinds, label_place):
     Returns:
         each column as a list, the lines, and {line: label}.
     """
-    good, lines, bad = [], [], {}
+    good, lines, bad, shortened = [], [], {}, {}
     for line, values in rows:
         kept = _kept(kinds, values)
+        if label_place is not None and isinstance(kept[label_place], str) and is_whole(values[label_place]):
+            shortened.setdefault(kept[label_place], values[label_place])
         if label_place is not None and kept[label_place] is None:
             bad[line] = values[label_place]
             continue
         good.append(_checked(path, line, kinds, values, kept))
         lines.append(line)
+    if shortened:
+        name, value = next(iter(shortened.items()))
+        logging.info("%s: a label that is a whole number is named without its fraction: %s is %r.", path, value, name)
     return list(map(list, zip(*good, strict=True))), lines, bad
 
 

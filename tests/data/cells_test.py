@@ -1,5 +1,8 @@
 """Promises of bert_tf.data.cells: what a cell of several names or of a number says, and which ones say nothing."""
 
+from decimal import Decimal
+
+import numpy as np
 import pytest
 
 from bert_tf.data import cells
@@ -9,7 +12,7 @@ from bert_tf.data import cells
     "value, names",
     [("a", ("a",)), ("b, a ,b", ("b", "a")), ("", ()), ("  ", ()), ([], ()), (["a, b", "c"], ("a, b", "c")),
      ([1, True], ("1", "true")), (3, ("3",)), (",", None), ("a\nb", None), (None, None), ([""], None), ([["a"]], None),
-     (float("nan"), None)],
+     (float("nan"), None), ([1.0, 1, "1", "1.0", 2.5], ("1", "1.0", "2.5"))],
 )  # fmt: skip
 def test_a_cell_of_several_names(value, names):
     assert cells.several(",").read(value) == names
@@ -24,6 +27,16 @@ def test_a_cell_of_several_names(value, names):
 def test_a_cell_of_a_number(value, number):
     assert cells.number(0, 5).read(value) == number
     assert cells.number().read("-1e9") == -1e9 and cells.number().read("-inf") is None
+
+
+@pytest.mark.parametrize(
+    "value, name",
+    [(1, "1"), (1.0, "1"), (-0.0, "0"), (Decimal("3.00"), "3"), (1e15, "1000000000000000"), (0.5, "0.5"),
+     (True, "true"), (1e300, "1e+300"), (float("inf"), "inf"), ("1.0", "1.0"), (" 1", " 1"), (np.float32(2), "2"),
+     ("a\rb", None)],
+)  # fmt: skip
+def test_numbers_that_are_equal_are_one_name_and_texts_stay(value, name):
+    assert cells.NAME.read(value) == name
 
 
 def test_a_separator_must_be_something():

@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -101,6 +102,27 @@ def test_csv_quoting_and_fields_of_any_length(tmp_path):
     assert (got.text_a, got.labels, got.lines) == (['a "b", c\r\nd', long], ["1", "0"], [2, 4])
 
 
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.jsonl", "a b.csv.gz"])
+def test_bare_carriage_returns_are_named_with_the_command_that_converts_them(tmp_path, name):
+    rows = {"csv": ("text,label", "a,x"), "tsv": ("text\tlabel", "a\tx"), "jso": ('{"text": 1}', '{"text": 2}')}
+    first, second = rows[name.split(".")[1][:3]]
+    path = write(tmp_path, name, f"{first}\r{second}\r")
+    stem, extension = re.escape(str(path).removesuffix(".gz").rsplit(".", 1)[0]), name.split(".")[1]
+    packed = name.endswith(".gz")
+    command = rf"gzip -dc '{stem}\.csv\.gz' \| tr" if packed else rf"tr < {stem}\.{extension}"
+    quote = "'" if packed else ""
+    with pytest.raises(ValueError, match=r":1: lines must end in line feeds \(LF\), or in CR LF\. Received a bare "
+                       rf"carriage return \(CR\) behind {re.escape(repr(first))}; convert the file: {command} '\\r' "
+                       rf"'\\n' > {quote}{stem}-lf\.{extension}{quote}\.$"):  # fmt: skip
+        read_table(path, label_column="label")
+
+
+def test_a_bare_carriage_return_later_in_a_csv_is_named_with_its_line(tmp_path):
+    path = write(tmp_path, "a.csv", 'text,label\n"quoted \r and\nfed",x\na\rb,x\n')
+    with pytest.raises(ValueError, match=r"a\.csv:4: lines must end .* bare carriage .* behind 'a'; convert"):
+        read_table(path, label_column="label")
+
+
 def test_a_quoted_newline_does_not_shift_the_line_of_an_error(tmp_path):
     path = write(tmp_path, "a.csv", 'text,label\n"one\ntwo\nthree",1\nfour\n')
     with pytest.raises(
@@ -109,15 +131,17 @@ def test_a_quoted_newline_does_not_shift_the_line_of_an_error(tmp_path):
         read_table(path, label_column="label")
 
 
-def test_numbers_become_their_text(tmp_path):
+def test_numbers_become_their_text_and_equal_ones_are_one(tmp_path, caplog):
     lines = "".join(f'{{"text": "a", "label": {label}}}\n' for label in ("1", "0.5", "1.0", "true", '"x"'))
-    got = read_table(write(tmp_path, "a.jsonl", lines), label_column="label")
-    assert got.labels == ["1", "0.5", "1.0", "true", "x"]
+    with caplog.at_level("INFO", logger="absl"):
+        got = read_table(write(tmp_path, "a.jsonl", lines), label_column="label")
+    assert got.labels == ["1", "0.5", "1", "true", "x"]
+    assert "a.jsonl: a label that is a whole number is named without its fraction: 1.0 is '1'." in caplog.text
 
 
 @pytest.mark.parametrize(
     "kind, values, names",
-    [("float32", [0.1, 1.0], ["0.1", "1.0"]), ("int8", [1, 0], ["1", "0"]), ("bool", [1, 0], ["true", "false"])],
+    [("float32", [0.1, 1.0], ["0.1", "1"]), ("int8", [1, 0], ["1", "0"]), ("bool", [1, 0], ["true", "false"])],
 )
 def test_parquet_labels(tmp_path, kind, values, names):
     pa = pytest.importorskip("pyarrow")

@@ -9,7 +9,7 @@ from absl import logging
 
 from bert_tf import files
 from bert_tf.data.cells import NAME
-from bert_tf.data.rows import Column, excerpt, read_rows, where
+from bert_tf.data.rows import Column, bare_returns, excerpt, read_rows, where
 from bert_tf.evaluation.entities import SCHEMES, entities, find_fault, find_scheme, split_tag, tags_of
 
 _DOCUMENT = "-DOCSTART-"
@@ -133,8 +133,11 @@ def _is_jsonl(path):
 def _read_column_file(path, text_column, tag_column):
     examples = TaggedExamples([], [], None if tag_column is None else [], None, path, [])
     first, inside = None, False
+    text = files.read_text(path)
+    if "\r" in text and "\n" not in text:
+        raise bare_returns(path, 1, text)
     # Not str.splitlines(): it also breaks at U+2028 and U+0085, which are ordinary text here.
-    for number, line in enumerate(files.read_text(path).split("\n"), 1):
+    for number, line in enumerate(text.split("\n"), 1):
         cells = _CELL.findall(line.removesuffix("\r"))
         if not cells or cells[0] == _DOCUMENT:
             inside = False
