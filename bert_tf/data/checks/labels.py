@@ -33,7 +33,9 @@ def of_training(sample: Sample) -> Iterator[Finding]:
     """Yields what is wrong with the labels of a file to learn from."""
     counts = count_labels(sample)
     yield from _spellings(sample, counts)
-    if len(counts) > len(sample) / 2 and len(sample) >= _FEW_ROWS:
+    if sample.labels is not None and len(counts) < 2:
+        yield from _too_few(sample, counts)
+    elif len(counts) > len(sample) / 2 and len(sample) >= _FEW_ROWS:
         yield _too_many(sample, counts)
     else:
         yield from _rare(sample, counts)
@@ -91,11 +93,29 @@ def _spellings(sample, counts):
         "label_spellings",
         sample.path,
         len(rarer),
-        f"{len(counts)} {sample.label}s, but only {len(groups)} if spaces and letter case are ignored: {alike}"
+        f"{len(counts)} {sample.label}s, but only {len(groups)} if spaces and letter case are ignored"
+        f"{' and 1.0 is 1' if any(map(is_number, rarer)) else ''}: {alike}"
         + (", ..." if len(several) > _SHOWN else ""),
         "give each one spelling",
         _places(sample, rarer),
     )
+
+
+def _too_few(sample, counts):
+    """Yields what training cannot tell apart: no label at all, or a single one that every example has."""
+    if not counts:
+        what, remedy = f"no {sample.label} in {number_of(len(sample), 'example')}", "add examples that have one"
+        yield Finding("no_labels", sample.path, len(sample), f"{what}, of which nothing is learned",
+                      f"check where the {sample.label}s are, or {remedy}")  # fmt: skip
+    elif isinstance(sample.labels[0], str):
+        yield Finding(
+            "one_label",
+            sample.path,
+            len(sample),
+            f"{sample.label} {excerpt(next(iter(counts)), 40)} in all {len(sample):,} examples, with which training "
+            "does not start",
+            "check `label_column`, or add examples of another",
+        )
 
 
 def _too_many(sample, counts):
@@ -138,4 +158,5 @@ def _listed(counts):
 
 
 def _plain(name):
-    return "".join(unicodedata.normalize("NFKC", name).casefold().split())
+    plain = "".join(unicodedata.normalize("NFKC", name).casefold().split())
+    return plain.rstrip("0").rstrip(".") if "." in plain and is_number(plain) else plain

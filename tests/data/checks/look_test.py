@@ -1,11 +1,13 @@
 """Each trap in a file that has it, and in none that has not."""
 
+import dataclasses
 import gzip
 import os
 
 import pytest
 
 from bert_tf.data import cells, tables
+from bert_tf.data.checks import labels
 from bert_tf.data.checks.look import look
 from bert_tf.data.checks.samples import Sample, Table
 
@@ -81,6 +83,24 @@ def test_nearly_as_many_labels_as_rows(tmp_path):
     assert str(found).endswith("check `label_column`, or say `problem_type=regression` if they are scores.")
     named = [(text, f"n{number}") for text, number in rows]
     assert str(*kinds(sample(write(tmp_path / "b.tsv", [HEADER, *named]))).values()).endswith("check `label_column`.")
+
+
+def test_one_label_for_all_and_no_label_at_all(tmp_path):
+    rows = [HEADER, *((text, "card") for text, _ in ROWS)]
+    (found,) = kinds(sample(write(tmp_path / "a.tsv", rows))).values()
+    assert (found.kind, found.count, found.is_warning) == ("one_label", 40, True)
+    assert "label 'card' in all 40 examples, with which training does not start" in str(found)
+    texts = {"text": [text for text, _ in ROWS]}
+    several = Sample(str(tmp_path / "a.tsv"), str, texts, labels=[()] * 40, table=None)
+    assert [each.kind for each in labels.of_training(several)] == ["no_labels"]
+    assert not list(labels.of_training(dataclasses.replace(several, labels=[("a",)] * 40)))  # of several: yes or no
+
+
+def test_labels_that_differ_in_a_fraction_of_nothing(tmp_path):
+    rows = [HEADER, *((text, ("1", "2", "1.0", "2.5")[i % 4]) for i, (text, _) in enumerate(ROWS))]
+    (found,) = kinds(sample(write(tmp_path / "a.tsv", rows))).values()
+    assert (found.kind, found.count) == ("label_spellings", 1)
+    assert "4 labels, but only 3 if spaces and letter case are ignored and 1.0 is 1: '1' 10 and '1.0' 10" in str(found)
 
 
 def test_labels_with_hardly_an_example(tmp_path):
