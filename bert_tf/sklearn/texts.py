@@ -45,7 +45,8 @@ def as_labels(labels, texts: list[str]) -> tuple[np.ndarray, np.ndarray]:
         texts: the n texts.
 
     Raises:
-        ValueError: there are more or fewer labels than texts, they are numbers on a scale, or all are the same.
+        ValueError: there are more or fewer labels than texts, they are numbers on a scale, one is no single line, or
+            all are the same.
     """
     if labels is None:
         raise ValueError("`y` must be a label for each text: requires y to be passed, but the target y is None.")
@@ -54,6 +55,12 @@ def as_labels(labels, texts: list[str]) -> tuple[np.ndarray, np.ndarray]:
     assert_all_finite(labels, input_name="y")
     check_classification_targets(labels)
     classes, places = np.unique(labels, return_inverse=True)
+    if broken := [i for i, name in enumerate(classes.tolist()) if isinstance(name, str) and {"\n", "\r"} & set(name)]:
+        place = int(np.flatnonzero(places == broken[0])[0])
+        raise ValueError(
+            f"`y` must be labels of one line of text each, as they are kept one a line. Received "
+            f"{str(classes[broken[0]])!r:.80} for text {place}; write it without line breaks."
+        )
     if len(classes) < 2:
         raise ValueError(
             f"`y` must have two classes to tell apart. Received one class, {classes[0]!r}, for all {len(texts)} texts; "

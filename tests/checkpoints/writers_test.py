@@ -11,6 +11,7 @@ from bert_tf.checkpoints.names import TF1
 from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.checkpoints.tf1 import read
 from bert_tf.checkpoints.writers.architectures import architecture_of
+from bert_tf.checkpoints.writers.description import write_labels
 from bert_tf.config import EncoderConfig
 from bert_tf.model_files import read_labels
 from tests.conversion import models
@@ -62,6 +63,15 @@ def test_round_trips_through_every_format(case, tmp_path):
             assert {name for name, _ in changed} <= {"initializer_range"}, (kind, form)
             assert read_labels(folder, config) == model.labels
             model = dataclasses.replace(model, config=config, arrays=arrays)
+
+
+@pytest.mark.parametrize("name", ["two\nlines", "a return\r"])
+def test_a_label_that_could_not_be_read_again_is_not_written(tmp_path, name):
+    with pytest.raises(ValueError, match="The name of a label must be one line of text. Received"):
+        write_labels(str(tmp_path), ["a", name])
+    assert not list(tmp_path.iterdir())
+    write_labels(str(tmp_path), ["a", "b, c \u2028 d"])
+    assert read_labels(str(tmp_path), None) == ["a", "b, c \u2028 d"]
 
 
 def test_what_the_formats_are_tried_with():

@@ -17,8 +17,16 @@ def write_json(path: str, values):
 
 
 def write_labels(directory: str, labels: list[str] | None):
-    """Writes labels.txt, if there are labels."""
+    """Writes labels.txt, if there are labels.
+
+    Raises:
+        ValueError: the file, which has one a line, could not be read again.
+    """
     if labels is not None:
+        if broken := [label for label in labels if {"\n", "\r"} & set(label)]:
+            raise ValueError(
+                f"The name of a label must be one line of text. Received {broken[0]!r}; write it without line breaks."
+            )
         write_text(os.path.join(directory, LABELS_FILE), "".join(f"{label}\n" for label in labels))
 
 
