@@ -83,13 +83,20 @@ class Form:
 
         A version inside a version would be found by nobody; a server takes what lies beside its versions for one, too.
         """
-        export_dir = os.path.abspath(export_dir)
-        what = next((file for file in _FILES if os.path.exists(os.path.join(export_dir, file))), None)
-        what = f"is a version itself, with a {what}" if what else "is a file" if os.path.isfile(export_dir) else None
-        if what:
+        there = export_dir = os.path.abspath(export_dir)
+        while not os.path.lexists(there):
+            there = os.path.dirname(there)
+        if not os.path.isdir(there) or not os.access(there, os.W_OK | os.X_OK):
+            why = "may not be written" if os.path.isdir(there) else "is no folder"
+            raise ValueError(
+                f"`export_dir` must be a folder that can be made and written. Received {export_dir}, where {there} "
+                f"{why}; name another."
+            )
+        if file := next((file for file in _FILES if os.path.exists(os.path.join(export_dir, file))), None):
             raise ValueError(
                 "`export_dir` must be a model's own folder, in which each version has a numbered one. Received "
-                f"{export_dir}, which {what}; name the folder above, {os.path.dirname(export_dir)}."
+                f"{export_dir}, which is a version itself, with a {file}; name the folder above, "
+                f"{os.path.dirname(export_dir)}."
             )
         mine, other = reversed(_FILES) if self.export_for == "litert" else _FILES
         for version in os.listdir(export_dir) if os.access(export_dir, os.R_OK) else ():

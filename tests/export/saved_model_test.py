@@ -14,7 +14,7 @@ from tensorflow.core.protobuf import saved_model_pb2
 
 import bert_tf
 from bert_tf.checkpoints import tf1
-from bert_tf.export.form import Form
+from bert_tf.export.form import DEFAULT, Form
 from bert_tf.export.saved_model import export, versions
 from bert_tf.export.served import ServedModel
 from bert_tf.export.trained import export_trained
@@ -200,3 +200,11 @@ def test_a_directory_without_a_task_is_refused(tmp_path):
     (tmp_path / "task.json").write_text(json.dumps({"task": "poetry"}), encoding="utf-8")
     with pytest.raises(ValueError, match=r"task\.json must describe a task, one of \['classification', "):
         read_task(str(tmp_path), tiny.config())
+
+
+def test_a_target_that_cannot_be_is_named_before_the_long_work(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ValueError, match=r"`export_dir` must be a folder .* Received .*file/a/b, where .*file is no"):
+        DEFAULT.check_folder(tmp_path / "file" / "a" / "b")
+    DEFAULT.check_folder(tmp_path / "new" / "a")
+    assert not (tmp_path / "new").exists()
