@@ -4,7 +4,7 @@ import os
 
 from absl import logging
 
-from bert_tf.serving.version_folders import SAVED_MODEL, find_versions
+from bert_tf.serving.version_folders import SAVED_MODEL, explain_no_versions, find_versions
 
 
 def find_export(model: str) -> str:
@@ -18,10 +18,13 @@ def find_export(model: str) -> str:
     versions = find_versions(model) if os.path.isdir(model) else {}
     whole = {number: path for number, path in versions.items() if os.path.isfile(os.path.join(path, SAVED_MODEL))}
     if not whole:
-        what = "a folder without either" if os.path.isdir(model) else "no folder"
+        is_folder = os.path.isdir(model)
+        found = "a folder without either" if is_folder else "no folder"
+        what = explain_no_versions(model) if is_folder else ""
+        what = what or f"which is {found}; `bert-tf export` makes one of a trained model"
         raise ValueError(
             f"`model` must be a folder with {SAVED_MODEL}, or with numbered folders that hold one, as an export makes "
-            f"it. Received {model}, which is {what}; `bert-tf export` makes one of a trained model."
+            f"it. Received {model}, {what}."
         )
     if len(whole) > 1:
         logging.info("Version %d of %s is meant, the newest of %d.", max(whole), model, len(whole))

@@ -46,8 +46,7 @@ def explain_no_versions(base_path: str) -> str:
     if models:
         return f"in which models have a folder each; name one of them, {' or '.join(models[:3])}"
     if any(name in _NOT_EXPORTED for name in names):
-        command = f"bert-tf export --model={path} --export_dir={os.path.join(path, 'export')}"
-        return f"which is a model that was not exported; export it with {command}"
+        return "which is a model that was not exported; `bert-tf export` makes of it what can be served"
     return ""
 
 

@@ -67,7 +67,7 @@ def test_a_base_path_with_something_else_than_versions_is_refused(film_path, tmp
     (tmp_path / "films").symlink_to(film_path)
     with pytest.raises(ValueError, match=f"in which models have a folder each; name one of them, {tmp_path}/films\\.$"):
         serve(str(tmp_path), "film")
-    with pytest.raises(ValueError, match="`model_name` must be the model's name in requests. Received ''; leave it out"):
+    with pytest.raises(ValueError, match="`model_name` must be the model's name in requests. Received ''; leave"):
         serve(str(film_path), "")
 
 
