@@ -11,7 +11,7 @@ from absl import logging
 from tensorflow_serving.config import model_server_config_pb2
 
 from bert_tf.serving import text_configs
-from bert_tf.serving.errors import ServingError, failed_precondition, invalid
+from bert_tf.serving.errors import ServingError, invalid
 from bert_tf.serving.policies import ALL, LATEST, Policy
 
 _PLATFORM = "tensorflow"
@@ -76,7 +76,7 @@ def read_file(path: str) -> list[ModelConfig] | None:
     except ServingError as error:
         reason = error.message
     except (OSError, ValueError) as error:
-        reason = str(error)
+        reason = str(error).rstrip(".")
     raise ValueError(
         "`model_config_file` must be a ModelServerConfig in protocol buffers' text format, with a name, an absolute "
         f'base_path and model_platform: "tensorflow" for each model. Received: {path}: {reason}.'
@@ -143,12 +143,15 @@ class ConfigFile:
 
 
 def _check_platform(item):
+    both = "ModelServerConfig::model_type (deprecated) {} ModelServerConfig::model_platform, model name is " + item.name
     if item.model_type and item.model_platform:
-        raise invalid("Illegal setting both model_type(deprecated) and model_platform.")
+        raise invalid(f"Illegal setting both {both.format('and')}")
     if not item.model_type and not item.model_platform:
-        raise invalid("Illegal setting neither model_type(deprecated) nor model_platform.")
-    if item.model_type != model_server_config_pb2.TENSORFLOW and item.model_platform != _PLATFORM:
-        raise failed_precondition(f"PlatformConfigMap has no entry for platform {item.model_platform or 'other'}")
+        raise invalid(f"Illegal setting neither {both.format('nor')}")
+    if item.model_type not in (0, model_server_config_pb2.TENSORFLOW):
+        raise invalid(f"ModelServerConfig::model_type choice {item.model_type} not supported.")
+    if item.model_platform not in ("", _PLATFORM):
+        raise invalid(f"Model {item.name} requests unsupported platform {item.model_platform}")
 
 
 def _policy(item):

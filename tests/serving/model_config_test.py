@@ -101,15 +101,20 @@ BAD = {
     "relative": (entry("a", "films"), "Expected model a to have an absolute path or URI; got base_path\\(\\)=films"),
     "twice": (entry("a", "/a") + entry("a", "/b"), "Illegal to list model a multiple times in config list"),
     "no platform": (
-        'config { name: "a" base_path: "/a" }', "Illegal setting neither model_type\\(deprecated\\) nor model_platform."
+        'config { name: "a" base_path: "/a" }',
+        r"Illegal setting neither ModelServerConfig::model_type \(deprecated\) nor ModelServerConfig::model_platform, "
+        "model name is a",
     ),
     "two platforms": (
         entry("a", "/a", "model_type: TENSORFLOW"),
-        "Illegal setting both model_type\\(deprecated\\) and model_platform.",
+        r"Illegal setting both ModelServerConfig::model_type \(deprecated\) and ModelServerConfig::model_platform, "
+        "model name is a",
+    ),
+    "other type": (
+        'config { name: "a" base_path: "/a" model_type: OTHER }', "ModelServerConfig::model_type choice 2 not supported"
     ),
     "other platform": (
-        'config { name: "a" base_path: "/a" model_platform: "torch" }',
-        "PlatformConfigMap has no entry for platform torch",
+        'config { name: "a" base_path: "/a" model_platform: "torch" }', "Model a requests unsupported platform torch"
     ),
     "no name": (entry("", "/a"), "a model without a name"),
     "no versions": (entry("a", "/a", "model_version_policy { specific {} }"), "policy of model a lists no versions"),
