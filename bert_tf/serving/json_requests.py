@@ -4,7 +4,6 @@ The rules and words are those of TensorFlow Serving's `json_tensor.cc`.
 """
 
 import json
-import math
 import re
 
 import numpy as np
@@ -12,13 +11,22 @@ import tensorflow as tf
 
 from bert_tf.serving import json_scan
 from bert_tf.serving.errors import ServingError, invalid
-from bert_tf.serving.json_values import as_double, encode, from_base64, is_base64, kind, quoted, to_array, too_big
+from bert_tf.serving.json_values import (
+    Constant,
+    as_double,
+    encode,
+    from_base64,
+    is_base64,
+    kind,
+    quoted,
+    to_array,
+    too_big,
+)
 from bert_tf.serving.limits import LIMITS, Limits
 from bert_tf.serving.predict import wrong_count
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _SPACE = re.compile(r"[ \t\n\r]*")
-_MAY_BE_TOO_BIG = re.compile(rb"[eE]\+?[0-9]{3}|[0-9]{300}")  # for a double
 
 
 class RepeatedKeys(dict):
@@ -214,9 +222,8 @@ def _first_value(body):
         text = body.decode("utf-8")  # given bytes, json would guess among encodings
     except UnicodeDecodeError as error:
         wrong, text = error, body[: error.start].decode("utf-8")
-    decoder = _CAREFUL if _MAY_BE_TOO_BIG.search(body) else _DECODER
     try:
-        return decoder.raw_decode(text, _SPACE.match(text).end())[0]
+        return _DECODER.raw_decode(text, _SPACE.match(text).end())[0]
     except json.JSONDecodeError as error:
         if wrong:
             raise invalid(f"JSON Parse error: Invalid encoding in string. at offset: {wrong.start}") from wrong
@@ -230,18 +237,10 @@ def _object(pairs):
     return found if len(found) == len(pairs) else RepeatedKeys(pairs)
 
 
-def _finite(text):
-    number = float(text)
-    if math.isinf(number):
-        raise too_big()
-    return number
-
-
 def _repeated(row):
     """Returns the first key that comes twice."""
     names = [name for name, _ in row.pairs]
     return next(name for i, name in enumerate(names) if name in names[:i])
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=_object)
-_CAREFUL = json.JSONDecoder(object_pairs_hook=_object, parse_float=_finite)  # json itself reads 1e999 as infinity
+_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_constant=Constant)

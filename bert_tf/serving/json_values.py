@@ -4,7 +4,7 @@ import base64
 import binascii
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import tensorflow as tf
@@ -17,7 +17,12 @@ _QUOTED = 256  # characters after which a quoted value goes no further
 _INDENT = "    "
 _LONGEST = 1024  # characters of a string in it, which TensorFlow Serving never cuts
 _FLOATS = (tf.float32, tf.float64)
+_INTEGERS = (tf.int32, tf.int64, tf.uint32, tf.uint64, tf.int16, tf.int8, tf.uint8)
 _NARROW = (tf.int16, tf.int8, tf.uint8)  # TensorFlow Serving takes any int32 for them and so do we
+
+
+class Constant(float):
+    """NaN or an infinity that a JSON text names: 1e999 is read as an infinity too, and is none."""
 
 
 def to_array(value, dtype: tf.DType, limits: Limits = LIMITS) -> np.ndarray:
@@ -29,7 +34,7 @@ def to_array(value, dtype: tf.DType, limits: Limits = LIMITS) -> np.ndarray:
     shape = _shape(value)
     if math.prod(shape) > limits.max_tensor_elements:
         raise invalid(f"A tensor may have {limits.max_tensor_elements} elements and one has {math.prod(shape)}")
-    values = [_scalar(leaf, dtype) for leaf in _leaves(value, shape, 0)]
+    values = list(map(_reader(dtype), _leaves(value, shape, 0)))
     if dtype == tf.string:
         limits.check_texts(list(map(len, values)))
         array = np.empty(len(values), object)
@@ -80,12 +85,15 @@ def as_double(value: int | float) -> float:
     """Returns a JSON number as a float.
 
     Raises:
-        ServingError: it is an integer beyond what a float holds.
+        ServingError: it is beyond what a float holds.
     """
     try:
-        return float(value)
+        number = float(value)
     except OverflowError as error:
         raise too_big() from error
+    if math.isinf(number) and not isinstance(value, Constant):
+        raise too_big()
+    return number
 
 
 def too_big() -> ServingError:
@@ -97,7 +105,9 @@ def kind(value) -> str:
     """Returns RapidJSON's word for the type of a JSON value."""
     if isinstance(value, bool):
         return str(value)
-    return {type(None): "Null", dict: "Object", list: "Array", str: "String"}.get(type(value), "Number")
+    if isinstance(value, dict):
+        return "Object"
+    return {type(None): "Null", list: "Array", str: "String"}.get(type(value), "Number")
 
 
 def _tokens(value, level=0, before="") -> Iterator[str]:
@@ -152,38 +162,62 @@ def _leaves(value, shape, level) -> Iterator:
         yield from _leaves(item, shape, level + 1)
 
 
-def _scalar(value, dtype):
-    """Returns a JSON scalar as Python value that fits `dtype`."""
+def _reader(dtype) -> Callable:
+    """Returns what makes of a JSON scalar the Python value of an element of `dtype`; made once, called for each."""
     if dtype == tf.string:
-        if isinstance(value, dict):
-            return from_base64(value)
-        fits = isinstance(value, str)
-    elif dtype == tf.bool:
-        fits = isinstance(value, bool)
-    else:
-        fits = isinstance(value, (int, float)) and not isinstance(value, bool)
-        fits = fits and (dtype in _FLOATS or _fits_integer(value, dtype))
-    if not fits:
-        raise invalid(
-            f"JSON Value: {quoted(value)} Type: {kind(value)} is not of expected type: "
-            f"{type_name(dtype.as_datatype_enum)}"
-        )
+        return _read_text
     if dtype in _FLOATS:
-        return _decimal(value, dtype)
-    return encode(value) if dtype == tf.string else value
+        return _float_reader(dtype)
+    if dtype in _INTEGERS:
+        limits = np.iinfo(np.int32 if dtype in _NARROW else dtype.as_numpy_dtype)
+        return _plain_reader(int, dtype, int(limits.min), int(limits.max))
+    if dtype == tf.bool:
+        return _plain_reader(bool, dtype, False, True)
+    return _refuser(dtype)
 
 
-def _fits_integer(value, dtype):
-    if dtype not in (tf.int32, tf.int64, tf.uint32, tf.uint64, *_NARROW):
+def _read_text(value):
+    if isinstance(value, str):
+        return encode(value)
+    if isinstance(value, dict):
+        return from_base64(value)
+    raise _wrong_type(value, tf.string)
+
+
+def _plain_reader(kind_of_value, dtype, least, most):
+    def read(value):
+        if type(value) is not kind_of_value or not least <= value <= most:  # a bool is an int to isinstance
+            raise _wrong_type(value, dtype)
+        return value
+
+    return read
+
+
+def _float_reader(dtype):
+    largest = float(np.finfo(dtype.as_numpy_dtype).max)
+
+    def read(value):
+        if not isinstance(value, (int, float)) or isinstance(value, bool):
+            raise _wrong_type(value, dtype)
+        number = as_double(value)
+        if abs(number) > largest and not math.isinf(number):  # it would only become infinite
+            target = type_name(dtype.as_datatype_enum)
+            raise invalid(f"Cannot convert JSON value: {quoted(value)} to {target} without loss of precision.")
+        return number
+
+    return read
+
+
+def _refuser(dtype):
+    def read(value):
+        if isinstance(value, dict):
+            raise _wrong_type(value, dtype)
         raise unimplemented(f"Conversion of JSON Value: {quoted(value)} to type: {type_name(dtype.as_datatype_enum)}")
-    limits = np.iinfo(np.int32 if dtype in _NARROW else dtype.as_numpy_dtype)
-    return isinstance(value, int) and limits.min <= value <= limits.max
+
+    return read
 
 
-def _decimal(value, dtype):
-    """Returns the nearest number. What would only become infinite is refused; an infinity itself passes."""
-    number = as_double(value)
-    if math.isfinite(number) and abs(number) > float(np.finfo(dtype.as_numpy_dtype).max):
-        target = type_name(dtype.as_datatype_enum)
-        raise invalid(f"Cannot convert JSON value: {quoted(value)} to {target} without loss of precision.")
-    return number
+def _wrong_type(value, dtype):
+    return invalid(
+        f"JSON Value: {quoted(value)} Type: {kind(value)} is not of expected type: {type_name(dtype.as_datatype_enum)}"
+    )

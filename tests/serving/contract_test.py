@@ -279,7 +279,7 @@ REST = {
         f"{MODEL}:predict", b'{"instances": [{"text": "x", "text": "y"}]}', 400, "tensor parsing error: text"
     ),
     "too big": (
-        f"{MODEL}:predict", b'{"instances": ["x"], "more": 1e999}', 400,
+        f"{MODEL}:predict", b'{"signature_name": "numbers", "inputs": {"x": [[1e999, 1, 1]], "scale": [1]}}', 400,
         "JSON Parse error: Number too big to be stored in double.",
     ),
     "uint64": (

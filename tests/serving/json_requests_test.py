@@ -49,6 +49,8 @@ def test_of_equal_keys_the_first_counts_but_of_features_the_last():
         predict_inputs(parse(b'{"instances": [{"x": 1, "x": 2}]}'), signature(x=tf.int32))
     with pytest.raises(ServingError, match="does not have named input: b64"):
         predict_inputs(parse(b'{"instances": [{"b64": "YQ==", "b64": "YQ=="}]}'), signature(text=tf.string))
+    with pytest.raises(ServingError, match="Type: Object is not of expected type: int32"):
+        predict_inputs(parse(b'{"inputs": [{"a": 1, "a": 2}]}'), signature(x=tf.int32))
     found = input_pb2.Input()
     fill_examples(parse(b'{"examples": [{"a": 1, "a": 2}, {"a": 3}], "examples": []}'), found)
     features = [each.features.feature["a"].int64_list.value for each in found.example_list.examples]
@@ -60,7 +62,8 @@ def test_numbers_are_rounded_to_the_type_of_the_input():
         16777216.0, 16777220.0, float(np.float32(-1e30)), float(np.float32(0.1))
     ]  # fmt: skip
     assert to_array([2**53 + 1, 10**300], tf.float64).tolist() == [2.0**53, 1e300]
-    assert np.isposinf(to_array([float("inf")], tf.float32)).all()
+    arrays, _ = predict_inputs(parse(b'{"inputs": [Infinity, -Infinity, NaN]}'), signature(x=tf.float32))
+    np.testing.assert_array_equal(arrays["x"], np.array([np.inf, -np.inf, np.nan], np.float32))
     for value in (1e39, -(10**39)):
         with pytest.raises(ServingError, match="^Cannot convert JSON value: -?1.* to float without loss of precision"):
             to_array([value], tf.float32)
