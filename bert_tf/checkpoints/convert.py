@@ -134,8 +134,8 @@ def _remedy(left_over, missing):
     pattern = re.escape(left_over[0])
     of_missing = " if what is missing may be missing" if missing else ""
     return (
-        f"\nbert-tf convert with `leave_out={pattern}` and so on, a pattern for each weight that is left over, makes a copy "
-        f"without them{of_missing}."
+        f"\nbert-tf convert with `leave_out={pattern}` and so on, a pattern for each weight that is left over, makes a "
+        f"copy without them{of_missing}."
     )
 
 

@@ -50,6 +50,11 @@ def is_whole(value: Any) -> bool:
         and value == int(value)  # fmt: skip
 
 
+def is_missing(value: Any) -> bool:
+    """Returns whether a cell holds null, or NaN, as tables write what is missing."""
+    return value is None or value != value
+
+
 def without_surrogates(text: str) -> str:
     """Returns a text without half emojis, such as "\\ud83d": legal JSON but no Unicode; they go as invalid bytes do."""
     return text.encode("utf-8", "ignore").decode("utf-8")

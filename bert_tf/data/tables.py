@@ -1,7 +1,6 @@
 """Labelled text from .tsv, .csv, .jsonl and .parquet files, with the line of every example kept for error messages."""
 
 import dataclasses
-import itertools
 import os
 from collections.abc import Sequence
 from typing import Any
@@ -9,10 +8,10 @@ from typing import Any
 from absl import logging
 
 from bert_tf.counts import number_of, word_for
-from bert_tf.data.cells import NAME, TEXT, Cell, is_whole
+from bert_tf.data.cells import NAME, TEXT, Cell, is_missing, is_whole
 from bert_tf.data.rows import Column, excerpt, read_rows, where
 
-_MOST = 100  # lines that an error names
+MOST = 99  # lines that a message names, beside the first
 
 
 @dataclasses.dataclass
@@ -28,6 +27,7 @@ class Examples:
         path: the file.
         lines: 1-based line on which each example begins; in a Parquet file the 1-based row.
         bad_labels: line -> label of each row that was left out, since its label is none.
+        bad_texts: line -> what stands in place of a text, such as None, of each row that was left out for that.
     """
 
     ids: list[str]
@@ -37,6 +37,7 @@ class Examples:
     path: str
     lines: list[int]
     bad_labels: dict[int, Any] = dataclasses.field(default_factory=dict)
+    bad_texts: dict[int, Any] = dataclasses.field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -57,14 +58,14 @@ def read_table(
     remedy: str | None = None,
     only: tuple[str | int, str] | None = None,
     skip_short: bool = False,
-    skip_bad_labels: bool = False,
+    skip_bad_rows: bool = False,
 ) -> Examples:
     """Reads one file of examples; its extension tells the format.
 
     .tsv: a tab ends a column, a line feed ends a row, quotes are ordinary characters (google-research/bert's
     `_read_tsv`). .csv: RFC 4180. .jsonl: one object a line, columns are its keys. .parquet: columns by name or index.
-    The first three may be packed (.tsv.gz). Blank lines at the end do not count; elsewhere they are errors, since
-    skipping them would shift the predictions against the lines. Columns beyond those asked for are ignored.
+    The first three may be packed (.tsv.gz). Blank lines at the end do not count; elsewhere they are errors, for without
+    them predictions would be shifted against the lines. Columns beyond those asked for are ignored.
 
     Args:
         path: the file.
@@ -77,11 +78,11 @@ def read_table(
         only: a column and a value: the rows that do not have it there are none of the examples.
         skip_short: leave rows out that have too few columns, where they are a few in a thousand, and count them in
             the log.
-        skip_bad_labels: leave rows out whose label is empty or of another kind, and keep them as `bad_labels`, where
-            there are other rows.
+        skip_bad_rows: leave rows out whose label or text is missing or of another kind, and keep them as `bad_labels`
+            and `bad_texts`, where there are other rows.
 
     Raises:
-        ValueError: the file cannot be read as said; the message names file, line, what must hold and what to do.
+        ValueError: the file cannot be read as said; the message names file, lines, what must hold and what to do.
     """
     if len(text_columns) not in (1, 2):
         raise ValueError(f"`text_column` must name one or two columns. Received: {tuple(text_columns)}.")
@@ -91,9 +92,9 @@ def read_table(
     kinds = [(Column(column, name, remedy), kind) for column, name, kind in asked if column is not None]
     rows = _read(path, [column for column, _ in kinds], only, remedy, header, skip_short)
     label_place = len(text_columns) if label_column is not None else None
-    columns, lines, bad_labels = _check_values(path, rows, kinds, label_place)
-    if bad_labels and not (skip_bad_labels and lines):
-        raise _bad_labels(path, bad_labels, *kinds[label_place])
+    columns, lines, bad_texts, bad_labels = _check_values(path, rows, kinds, len(text_columns), label_place)
+    if not (skip_bad_rows and lines):
+        _refuse_bad(path, kinds, bad_texts, bad_labels, label_place)
     examples = Examples(
         ids=columns.pop() if id_column is not None else [str(i) for i in range(len(lines))],
         labels=columns.pop() if label_column is not None else None,
@@ -102,6 +103,7 @@ def read_table(
         path=path,
         lines=lines,
         bad_labels=bad_labels,
+        bad_texts={line: next(iter(values.values())) for line, values in bad_texts.items()},
     )
     check_ids(examples)
     return examples
@@ -227,48 +229,105 @@ def _advice(column):
 
 def is_empty(value: Any) -> bool:
     """Returns whether a cell holds nothing: spaces, null, or NaN, as tables write what is missing."""
-    return value is None or value != value or (isinstance(value, str) and not value.strip())
+    return is_missing(value) or (isinstance(value, str) and not value.strip())
 
 
-def _check_values(path, rows, kinds, label_place):
-    """Returns what is kept of the rows whose label is one, and line -> label of the others.
+def refuse_missing(path: str, rows: Sequence[tuple[int, Sequence[Any]]], columns: Sequence[Column]):
+    """Raises ValueError, naming all of them, where rows have null in place of a text, or in a list of texts.
+
+    Args:
+        path: the file.
+        rows: lines and values.
+        columns: of the values' first ones, those that hold texts.
+    """
+    texts = [Cell("a text must not be missing", lambda value: None if _lacks(value) else value)] * len(columns)
+    kinds = list(zip(columns, texts, strict=True))
+    kept = [(line, values, _kept(kinds, values[: len(kinds)])) for line, values in rows]
+    if bad := {line: _bad_of(values, each) for line, values, each in kept if None in each}:
+        raise _bad_text(path, bad, kinds)
+
+
+def _lacks(value):
+    return is_missing(value) or (isinstance(value, list) and None in value)
+
+
+def _bad_of(values, kept):
+    """Returns {place: value} of the values of which nothing is kept."""
+    return {place: value for place, (value, each) in enumerate(zip(values, kept, strict=False)) if each is None}
+
+
+def _check_values(path, rows, kinds, texts, label_place):
+    """Returns what is kept of the rows whose texts and label are such.
 
     Args:
         path: the file.
         rows: lines and values.
         kinds: a `Column` and a `Cell` of each value.
+        texts: how many of the values, the first ones, are texts.
         label_place: which of the values is the label; None: none.
 
     Returns:
-        each column as a list, the lines, and {line: label}.
+        each column as a list; the lines; {line: {place: value}} of texts that are none; {line: label} of the labels.
     """
-    good, lines, bad, shortened = [], [], {}, {}
+    good, lines, bad_texts, bad_labels, shortened = [], [], {}, {}, {}
     for line, values in rows:
         kept = _kept(kinds, values)
+        if None in kept[:texts]:
+            bad_texts[line] = _bad_of(values[:texts], kept)
+            continue
         if label_place is not None and isinstance(kept[label_place], str) and is_whole(values[label_place]):
             shortened.setdefault(kept[label_place], values[label_place])
         if label_place is not None and kept[label_place] is None:
-            bad[line] = values[label_place]
+            bad_labels[line] = values[label_place]
             continue
         good.append(_checked(path, line, kinds, values, kept))
         lines.append(line)
     if shortened:
         name, value = next(iter(shortened.items()))
         logging.info("%s: a label that is a whole number is named without its fraction: %s is %r.", path, value, name)
-    return list(map(list, zip(*good, strict=True))), lines, bad
+    return list(map(list, zip(*good, strict=True))), lines, bad_texts, bad_labels
 
 
-def _bad_labels(path, bad, column, kind):
+def _refuse_bad(path, kinds, bad_texts, bad_labels, label_place):
+    """Raises ValueError where there are such, as `_check_values` returns them."""
+    if bad_texts:
+        raise _bad_text(path, bad_texts, kinds)
+    if bad_labels:
+        raise _bad_label(path, bad_labels, *kinds[label_place])
+
+
+def _bad_text(path, bad, kinds):
+    """Returns the error of all rows without a text; bad: line -> {place: value}."""
+    place, value = next(iter(next(iter(bad.values())).items()))
+    column, kind = kinds[place]
+    remedy = f"correct {word_for(len(bad), 'this line', 'these lines')}"
+    if _lacks(value):
+        remedy = f"fill {word_for(len(bad), 'it in, or take the row', 'them in, or take the rows')} out"
+    return _bad_rows(path, list(bad), kind.must, value, column, remedy)
+
+
+def _bad_label(path, bad, column, kind):
     """Returns the error of all rows whose label is empty or of another kind; bad: line -> label."""
-    line, value = next(iter(bad.items()))
-    must, more = kind.must, ""
+    value, must = next(iter(bad.values())), kind.must
     if is_empty(value) and kind.read("") is None:  # else an empty field stands for no labels
         must = "every example must have a label, and here the label is empty"
-    if len(bad) > 1:
+    correct = f"correct {word_for(len(bad), 'this line', 'these lines')}"
+    return _bad_rows(path, list(bad), must, value, column, correct)
+
+
+def _bad_rows(path, lines, must, value, column, remedy):
+    """Returns the error of rows at `lines`, in the first of which stands `value`."""
+    more, advice = "", f", or {_advice(column)}" if column.parameter else ""
+    if len(lines) > 1:
         noun = "row" if path.lower().endswith(".parquet") else "line"
-        others = ", ".join(map(str, itertools.islice(bad, 1, _MOST))) + (", ..." if len(bad) > _MOST else "")
-        more = f", and {number_of(len(bad) - 1, f'more such {noun}')}: {others}"
+        more = f", and {number_of(len(lines) - 1, f'more such {noun}')}: {shown_lines(lines[1:])}"
     return ValueError(
-        f"{where(path, line)}: {must}. Received: {excerpt(value)} in column {column.name!r}{more}; correct "
-        f"{word_for(len(bad), 'this line', 'these lines')}, or {_advice(column)}."
+        f"{where(path, lines[0])}: {must}. Received: {excerpt(value)} in column {column.name!r}{more}; "
+        f"{remedy}{advice}."
     )
+
+
+def shown_lines(lines: Sequence[int], count: int | None = None) -> str:
+    """Returns "3, 5, 8", of which the first 99 are shown; count: how many there are where `lines` lacks some."""
+    shown = ", ".join(map(str, lines[:MOST]))
+    return shown + (", ..." if max(count or 0, len(lines)) > len(lines[:MOST]) else "")

@@ -11,7 +11,9 @@ from bert_tf.json_files import json_text
 
 
 class Csv:
-    """RFC 4180 with line feeds; each part has the header."""
+    """RFC 4180 with line feeds; each part has the header. Null is an empty cell."""
+
+    holds_null = True
 
     def write(self, path, columns):
         cells = [[_cell(value) for value in plain(values)] for values in columns.values()]

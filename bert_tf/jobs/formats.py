@@ -1,5 +1,6 @@
 """The formats of answers: how a part is written, and how slices of parts become one file."""
 
+import dataclasses
 import itertools
 import json
 import math
@@ -28,21 +29,42 @@ class Slice(NamedTuple):
     last: int
 
 
+@dataclasses.dataclass(frozen=True)
+class Partial:
+    """A column in which some rows have no answer.
+
+    Attributes:
+        values: a value for each row.
+        missing: bool [rows]: whose value does not count.
+    """
+
+    values: np.ndarray | list | Ragged
+    missing: np.ndarray
+
+
 class Format(Protocol):
-    """One format; objects can be pickled."""
+    """One format; objects can be pickled.
+
+    Attributes:
+        holds_null: whether it can write a `Partial`.
+    """
+
+    holds_null: bool
 
     def write(self, path: str, columns: Mapping[str, Any]):
-        """Writes the columns of a part, as `table_job.Columns`: all of them, or nothing and OSError."""
+        """Writes the columns of a part, `table_job.Columns` or `Partial`: all of them, or nothing and OSError."""
 
     def join(self, path: str, slices: list[Slice]):
         """Writes the rows of all slices to one file, holding a part at a time."""
 
     def numbers(self, path: str, name: str) -> np.ndarray:
-        """Returns a column of numbers of a file that `join` wrote, [rows]."""
+        """Returns the numbers in a column of a file that `join` wrote; null is NaN."""
 
 
 class Jsonl:
     """An object a line; null stands for a number that is not finite."""
+
+    holds_null = True
 
     def write(self, path, columns):
         lists = {name: plain(values) for name, values in columns.items()}
@@ -62,12 +84,14 @@ class Jsonl:
 
 
 def numbers_of(values: Iterable) -> np.ndarray:
-    """Returns numbers as they were read from a text, [n]; None, which stands for one that is not finite, is NaN."""
+    """Returns numbers as they were read from a text, float [n]; None is NaN."""
     return np.array([math.nan if value is None else value for value in values])
 
 
 def plain(values) -> list:
     """Returns the values of a column as JSON has them; a float32 with the digits that it has, not its double's."""
+    if isinstance(values, Partial):
+        return [None if lacks else value for value, lacks in zip(plain(values.values), values.missing, strict=True)]
     if isinstance(values, Ragged):
         flat, splits = plain(values.flat), values.splits.tolist()
         return [flat[first:last] for first, last in itertools.pairwise(splits)]

@@ -14,6 +14,8 @@ _SPLITS = "_splits"
 class Npz:
     """One uncompressed archive. A `Ragged` column "x" is "x" and "x_splits"."""
 
+    holds_null = False
+
     def write(self, path, columns):
         arrays = {}
         for name, values in columns.items():

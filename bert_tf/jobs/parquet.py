@@ -4,10 +4,13 @@ import numpy as np
 
 from bert_tf.data.ragged import Ragged
 from bert_tf.files import atomic_open
+from bert_tf.jobs.formats import Partial
 
 
 class Parquet:
     """One file that pyarrow, pandas, DuckDB and Spark read."""
+
+    holds_null = True
 
     def write(self, path, columns):
         import pyarrow as pa
@@ -38,6 +41,9 @@ def _array(values):
     """Returns a column as Arrow has it; the dimensions of an array after the first are lists."""
     import pyarrow as pa
 
+    if isinstance(values, Partial):
+        places = pa.array(np.arange(len(values.missing)), mask=values.missing)
+        return _array(values.values).take(places)
     if isinstance(values, Ragged):
         return pa.ListArray.from_arrays(pa.array(values.splits, pa.int32()), _array(values.flat))
     if not isinstance(values, np.ndarray):

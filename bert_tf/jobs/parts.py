@@ -5,10 +5,13 @@ import os
 import re
 from typing import Any
 
+import numpy as np
+
 from bert_tf.data.ragged import Ragged
-from bert_tf.jobs.formats import Format
+from bert_tf.jobs.formats import Format, Partial
 from bert_tf.jobs.table import Rows
 
+_NAMES = ("id", "linex_index")  # columns that say which row it is, also where it has no answer
 _NAME = re.compile(r"part-(\d{8})")
 
 
@@ -45,6 +48,10 @@ class PartWriter:
         for name, values in columns.items():
             found = len(values.lengths) if isinstance(values, Ragged) else len(values)
             assert found == len(rows.ids), (name, found, len(rows.ids))
+        if rows.missing:
+            missing = np.array(rows.missing)
+            answers = columns.keys() - {*_NAMES, *rows.kept}
+            columns |= {name: Partial(columns[name], missing) for name in answers}
         self.form.write(self.path(number), columns)
         return len(rows.ids)
 

@@ -16,7 +16,9 @@ import numpy as np
 from absl import logging
 
 from bert_tf import shards
+from bert_tf.counts import number_of, word_for
 from bert_tf.data.ragged import Ragged
+from bert_tf.data.tables import shown_lines
 from bert_tf.jobs import joining
 from bert_tf.jobs.formats import format_of
 from bert_tf.jobs.parts import PartWriter
@@ -92,10 +94,12 @@ def run(job: TableJob, runner: str | None = None, beam_options: str = "") -> lis
     """
     outputs, form = shards.output_files([job.output_file], job.num_shards), format_of(job.output_file)
     table = Table(job.input_file, job.text_columns, job.list_columns, job.id_column, job.header, job.keep_columns)
-    count, digest = table.summary()
+    found = table.summary()
+    count = found.count
+    _tell_of_missing(table, found, form)
     if len(outputs) > count:
         raise ValueError(f"`num_shards` must be {count} at most, the number of rows. Received: {job.num_shards}.")
-    inputs = {"rows": count, "sha256": digest} | ({"kept": list(job.keep_columns)} if job.keep_columns else {})
+    inputs = {"rows": count, "sha256": found.digest} | ({"kept": list(job.keep_columns)} if job.keep_columns else {})
     manifest = {"input_file": inputs, "rows_per_part": job.rows_per_part, "answers": dict(job.maker.identity)}
     os.makedirs(os.path.dirname(os.path.realpath(job.output_file)), exist_ok=True)
     with WorkFolder(job.output_file, manifest, job.overwrite) as folder:
@@ -106,7 +110,25 @@ def run(job: TableJob, runner: str | None = None, beam_options: str = "") -> lis
             _write_parts(job, writer, table, count)
         joining.join(writer, count, job.rows_per_part, outputs)
     shards.warn_of_others([job.output_file], outputs)
+    if found.missing:
+        logging.warning("%d of %s answered with null, for lack of a text.", found.missing, number_of(count, "row"))
     return outputs
+
+
+def _tell_of_missing(table, found, form):
+    """Logs which rows have no text; raises ValueError where the format cannot say so."""
+    if not found.missing:
+        return
+    noun = "row" if table.path.lower().endswith(".parquet") else "line"
+    where = f"in {noun}{word_for(found.missing, '', 's')} {shown_lines(found.lines, found.missing)}"
+    if not form.holds_null:
+        raise ValueError(
+            f"{table.path}: every row must have a text where the answers are arrays, which hold no null. Received "
+            f"{number_of(found.missing, 'row')} of {found.count:,} without, {where}; fill the texts in, take "
+            "the rows out, or name `output_file` .jsonl, .parquet or .csv."
+        )
+    logging.warning("%s: %d of %s without a text (null), %s; answered with null.",
+                    *(table.path, found.missing, number_of(found.count, "row"), where))  # fmt: skip
 
 
 def _pipeline():

@@ -52,6 +52,8 @@ def _print_scores(settings, texts):
 
 
 def _write_scores(settings):
+    import numpy as np
+
     from bert_tf.inference.score_maker import NUMBER, ScoreMaker
     from bert_tf.inference.text_scorer import perplexity
     from bert_tf.jobs.formats import format_of
@@ -65,10 +67,10 @@ def _write_scores(settings):
     )
     measure = maker.measure
     form, written = format_of(settings.output_file), run_job(settings, maker)
-    total = sum(form.numbers(path, measure).sum(dtype="float64") for path in written)
-    counts = [form.numbers(path, NUMBER) for path in written]
-    pieces = sum(int(count.sum()) for count in counts)
-    _tell(measure, perplexity(total, pieces), pieces, sum(map(len, counts)))
+    scores, counts = (np.concatenate([form.numbers(path, name) for path in written]) for name in (measure, NUMBER))
+    has_text = ~np.isnan(counts)  # of rows without one both are null; a score alone is null where it is not finite
+    tokens = int(counts[has_text].sum())
+    _tell(measure, perplexity(scores[has_text].sum(dtype="float64"), tokens), tokens, int(has_text.sum()))
 
 
 def _as_text(answer, measure):

@@ -55,8 +55,8 @@ def test_both_lists_are_printed_whole_and_nothing_is_assigned(tmp_path, weights)
         "    bert/pooler/dense/kernel\n    bert/pooler/dense/bias\n    classifier/output_weights (excused)\n"
         "  3 in the checkpoint but left over:\n"
         "    cls/seq_relationship/output_bias\n    cls/seq_relationship/output_weights\n    lm_head.bias\n"
-        "bert-tf convert with `leave_out=cls/seq_relationship/output_bias` and so on, a pattern for each weight that is "
-        "left over, makes a copy without them if what is missing may be missing."
+        "bert-tf convert with `leave_out=cls/seq_relationship/output_bias` and so on, a pattern for each weight that "
+        "is left over, makes a copy without them if what is missing may be missing."
     )
     assert _loaded(variables) == {}
 

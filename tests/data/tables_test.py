@@ -204,7 +204,11 @@ BAD = {  # name, content, arguments of read_table, the message after the directo
     "no key": ("a.jsonl", '{"text": "x"}\n{"txt": "y"}\n', {}, r"a\.jsonl:2: there must be a column 'text'.*\['txt'\]; "
                r"choose one with `text_column`\."),
     "null text": ("a.jsonl", '{"text": null}\n', {}, r"a\.jsonl:1: the text must be a string\. Received: None in "
-                  r"column 'text'; correct this line, or check `text_column`"),
+                  r"column 'text'; fill it in, or take the row out, or check `text_column`"),
+    "three null texts": ("a.jsonl", '{"text": null}\n{"text": "x"}\n{"text": NaN}\n{"text": null}\n', {},
+                         r"a\.jsonl:1: .* Received: None in column 'text', and 2 more such lines: 3, 4; fill them in,"),
+    "a null second text": ("a.jsonl", '{"a": "x", "b": "y"}\n{"a": "x", "b": null}\n', {"text_columns": ("a", "b")},
+                           r"a\.jsonl:2: the text must be a string\. Received: None in column 'b'; fill it in"),
     "number as text": ("a.jsonl", '{"text": 1}\n', {}, r"a\.jsonl:1: the text must be a string\. Received: 1"),
     "null label": ("a.jsonl", '{"text": "x", "label": null}\n', LABELLED, r"a\.jsonl:1: every example must "
                    r"have a label, and here the label is empty\. Received: None in column 'label'.*`label_column`"),
@@ -327,9 +331,27 @@ def test_a_few_broken_rows_are_left_out_where_a_file_is_known_for_them(tmp_path,
 
 def test_rows_without_a_label_can_be_left_out(tmp_path):
     path = write(tmp_path, "a.tsv", "text\tlabel\nx\t1\ny\t\nz\tgood\nu\t0\n")
-    got = read_table(path, label_column="label", label=cells.number(), skip_bad_labels=True)
+    got = read_table(path, label_column="label", label=cells.number(), skip_bad_rows=True)
     assert (got.text_a, got.labels, got.lines, got.ids) == (["x", "u"], [1.0, 0.0], [2, 5], ["0", "1"])
     assert got.bad_labels == {3: "", 4: "good"}
     none = write(tmp_path, "b.tsv", "text\tlabel\nx\tgood\n")
     with pytest.raises(ValueError, match=r"b\.tsv:2: the score must be a number"):
-        read_table(none, label_column="label", label=cells.number(), skip_bad_labels=True)
+        read_table(none, label_column="label", label=cells.number(), skip_bad_rows=True)
+
+
+def test_rows_without_a_text_can_be_left_out(tmp_path):
+    rows = [("x", "1"), (None, "0"), ("y", "?"), (3, "0"), (None, "?"), ("z", "0")]
+    lines = [json.dumps({"text": text, "label": label}) for text, label in rows]
+    path = write(tmp_path, "a.jsonl", "\n".join(lines))
+    got = read_table(path, label_column="label", label=cells.number(), skip_bad_rows=True)
+    assert (got.text_a, got.labels, got.lines, got.ids) == (["x", "z"], [1.0, 0.0], [1, 6], ["0", "1"])
+    assert (got.bad_texts, got.bad_labels) == ({2: None, 4: 3, 5: None}, {3: "?"})
+    none = write(tmp_path, "b.jsonl", '{"text": null, "label": 1}')
+    with pytest.raises(ValueError, match=r"b\.jsonl:1: the text must be a string"):
+        read_table(none, label_column="label", skip_bad_rows=True)
+
+
+def test_of_many_rows_without_a_text_the_first_hundred_are_named(tmp_path):
+    path = write(tmp_path, "a.jsonl", '{"text": "x"}\n' + '{"text": null}\n' * 150)
+    with pytest.raises(ValueError, match=r"a\.jsonl:2: .*, and 149 more such lines: 3, 4, .*, 100, 101, \.\.\.; fill"):
+        read_table(path)

@@ -140,6 +140,20 @@ def test_columns_of_the_table_are_kept(home, predict):
     assert [row["3"] for row in rows] == ["x", "y"]
 
 
+def test_a_row_without_a_text_is_answered_with_null(home, predict):
+    texts = ["a good film", None, "fine"]
+    (home / "gaps.jsonl").write_text("\n".join(json.dumps({"text": text, "n": n}) for n, text in enumerate(texts)))
+    rows, log = predict("gaps.jsonl", model=home / "film", keep_columns="n")
+    assert [row["label"] for row in rows] == ["good", None, "good"]
+    assert rows[1] == {"id": "1", "n": 1, "label": None, "probabilities": None, "labels": None}
+    assert "gaps.jsonl: 1 of 3 rows without a text (null), in line 2; answered with null." in log
+    assert "1 of 3 rows answered with null, for lack of a text." in log
+    lists = [{"context": "x", "choices": ["a", "bbb"]}, {"context": "y", "choices": ["a", None]}]
+    (home / "gaps.jsonl").write_text("\n".join(map(json.dumps, lists)))
+    rows, _ = predict("gaps.jsonl", model=home / "other")
+    assert [row["choice"] for row in rows] == [1, None]
+
+
 def test_lists_of_unequal_lengths(home, predict):
     rows, _ = predict("choices.jsonl", model=home / "other", id_column="name")
     assert rows == [

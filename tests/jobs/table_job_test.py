@@ -1,6 +1,7 @@
 """Promises of a job over a table: the same bytes however it is run, each row once, and nothing half-made."""
 
 import csv
+import dataclasses
 import json
 import os
 import pathlib
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 from pyarrow import parquet
 
+from bert_tf.jobs.formats import Partial, Slice, format_of
 from bert_tf.jobs.table import Rows
 from bert_tf.jobs.table_job import TableJob, run
 from tests.conftest import ROOT
@@ -101,6 +103,50 @@ def test_the_same_bytes_from_processes_and_from_beam(home):
         made[how] = [pathlib.Path(path).read_bytes() for path in paths]
     assert made["here"] == made["workers"] == made["beam"]
     assert sorted(parts_answered(home)) == sorted([0, 5, 10, 15, 20] * 3)
+
+
+def _with_gaps(home, name, **more):
+    """Returns a job on the same texts, of which rows 2, 5 to 9 (a whole part) and 22 are null."""
+    rows = [{"text": None if n in _GAPS else text} for n, text in enumerate(TEXTS)]
+    (home / "in.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    return dataclasses.replace(job(home, name, arrays=False, **more), input_file=str(home / "in.jsonl"))
+
+
+_GAPS = (2, *range(5, 10), 22)
+_READERS = {
+    "out.jsonl": lambda path: list(map(json.loads, path.read_text("utf-8").splitlines())),
+    "out.parquet": lambda path: parquet.read_table(path).to_pylist(),
+    "out.csv": lambda path: list(csv.DictReader(path.read_text("utf-8").splitlines())),
+}
+
+
+@pytest.mark.parametrize("name", _READERS)
+def test_a_row_without_a_text_is_answered_with_null(home, name, caplog):
+    run(_with_gaps(home, name))
+    rows, none = _READERS[name](home / name), "" if name == "out.csv" else None
+    assert [row["id"] for row in rows] == list(ALL.ids)
+    expected = answers(ALL, arrays=False)
+    for n, row in enumerate(rows):
+        values = [value for key, value in row.items() if key != "id"]
+        assert len(values) == 6 and all((value == none) == (n in _GAPS) for value in values), row
+        assert n in _GAPS or row["label"] == expected["label"][n]
+    assert "in.jsonl: 7 of 23 rows without a text (null), in lines 3, 6, 7, 8, 9, 10, 23; answered" in caplog.text
+    assert "7 of 23 rows answered with null, for lack of a text." in caplog.messages[-1]
+
+
+def test_arrays_hold_no_null(home):
+    with pytest.raises(ValueError, match="hold no null. Received 7 rows of 23 without, in lines 3, 6, .*; fill"):
+        run(_with_gaps(home, "out.npz"))
+    assert sorted(os.listdir(home)) == ["in.jsonl", "in.txt"]
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.parquet", "a.csv"])
+def test_numbers_of_a_column_have_nan_for_null(tmp_path, name):
+    form, part, path = format_of(name), str(tmp_path / "part"), str(tmp_path / name)
+    missing = np.array([False, True, False])
+    form.write(part, {"id": ["a", "b", "c"], "n": Partial(np.array([1.5, 0, 2], np.float32), missing)})
+    form.join(path, [Slice(part, 0, 3)])
+    np.testing.assert_array_equal(form.numbers(path, "n"), [1.5, np.nan, 2])
 
 
 _KILLED = """

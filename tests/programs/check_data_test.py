@@ -20,6 +20,8 @@ CASES = {
     "clean": [*TABLE, *MODEL],
     "bad": [*BAD, *MODEL],
     "no labels": ["--train_file=HOME/no_labels.tsv"],
+    "no texts": ["--train_file=HOME/no_texts.jsonl"],
+    "no third texts": ["--task=embedding", "--train_file=HOME/no_pairs.jsonl", "--text_column=a,b,c"],
     "no scores": ["--train_file=HOME/no_labels.tsv", "--problem_type=regression"],
     "pairs without scores": ["--task=embedding", "--loss=cosine", "--train_file=HOME/no_scores.tsv"],
     "strict": [*BAD, "--strict_data"],
@@ -80,6 +82,11 @@ def home(tmp_path_factory):
     tiny.write_tsv(folder / "bad.tsv", _bad_rows())
     tiny.write_tsv(folder / "other.tsv", [*_bad_rows()[:4], ("good people", "yse")])
     tiny.write_tsv(folder / "no_labels.tsv", [("a film", ""), *tiny.texts(40), ("a story", " "), ("", "yes")])
+    texts = [(None, "no"), *tiny.texts(40), (float("nan"), "yes"), (7, "no"), (None, "")]
+    tiny.write_jsonl(folder / "no_texts.jsonl", texts, ("text", "label"))
+    pairs = [(f"the {word}", f"a {word}", f"no {n}") for n, word in enumerate(tiny.FILL)]
+    pairs[1], pairs[3] = (*pairs[1][:2], None), (None, *pairs[3][1:])
+    tiny.write_jsonl(folder / "no_pairs.jsonl", pairs, ("a", "b", "c"))
     tiny.write_tsv(folder / "no_scores.tsv", [("a", "b", "1"), ("c", "d", "")], "text_a\ttext_b\tlabel")
     pairs = [(text, "the film", "a story") for text, _ in tiny.texts(20)]
     tiny.write_tsv(folder / "pairs.tsv", [*pairs, pairs[0], pairs[1], ("music", " ", "")], "text_a\ttext_b\tnote")
@@ -191,6 +198,17 @@ def test_rows_without_a_label_are_found_all_at_once(results):
     assert _kinds(log) == {("empty_labels", True), ("bad_labels", True)}
     assert "1 of 43 rows (2.3 %) has a label that cannot be read, such as 'yes', with which" in log
     assert _kinds(results["pairs without scores"]["log"]) == {("empty_labels", True)}
+
+
+def test_rows_without_a_text_are_found_all_at_once(results):
+    log = results["no texts"]["log"]
+    assert _kinds(log) == {("missing_texts", True), ("bad_texts", True)}
+    assert "no_texts.jsonl (train): 40 examples" in log
+    assert "3 of 44 rows (6.8 %) have no text, with which training does not start (line 1, line 42, line 44);" in log
+    assert "1 of 44 rows (2.3 %) has a text that cannot be read, such as 7, with which" in log
+    log = results["no third texts"]["log"]
+    assert _kinds(log) == {("missing_texts", True)}
+    assert re.search(r"2 of \d+ rows \(\d+ %\) have no text, with .* \(line 2, line 4\); fill them in", log)
 
 
 @pytest.mark.parametrize("name, message", [

@@ -1,32 +1,18 @@
 """Labels that are probably a mistake: two spellings of one, one for every row, some with hardly an example."""
 
 import collections
-import functools
 import unicodedata
 from collections.abc import Iterator
 
 from bert_tf.counts import number_of, word_for
-from bert_tf.data.checks.findings import Finding, places_of, share
+from bert_tf.data.checks.findings import Finding
 from bert_tf.data.checks.samples import Sample
-from bert_tf.data.rows import excerpt, where
-from bert_tf.data.tables import is_empty
+from bert_tf.data.rows import excerpt
 
 UNKNOWN = "unknown_labels"  # with which a file cannot be laid out
 _RARE = 2  # examples, at most, of a rare label
 _FEW_ROWS = 10  # fewer say nothing of how many labels there should be
 _SHOWN = 6  # labels
-
-
-def unreadable(sample: Sample) -> Iterator[Finding]:
-    """Yields the rows that could not be examples, since their label is empty or of another kind."""
-    empty = {line: label for line, label in sample.bad_labels.items() if is_empty(label)}
-    if empty:
-        row = word_for(len(empty), "it in, or take the row out", "them in, or take the rows out")
-        yield _left_out(sample, "empty_labels", empty, "an empty label", f"fill {row}")
-    if bad := {line: label for line, label in sample.bad_labels.items() if line not in empty}:
-        what = f"a label that cannot be read, such as {excerpt(next(iter(bad.values())))}"
-        them = word_for(len(bad), "it", "them")
-        yield _left_out(sample, "bad_labels", bad, what, f"correct {them}, or check `label_column`")
 
 
 def of_training(sample: Sample) -> Iterator[Finding]:
@@ -72,12 +58,6 @@ def count_labels(sample: Sample) -> dict[str, int]:
 def is_number(name: str) -> bool:
     """Says whether a cell holds a number, written without an exponent."""
     return name.strip().lstrip("+-").replace(".", "", 1).isdecimal()
-
-
-def _left_out(sample, kind, lines, what, remedy):
-    rows = share(len(lines), len(sample) + len(sample.bad_labels), "rows", ("has", "have"))
-    places = places_of(sample.path, functools.partial(where, sample.path), lines)
-    return Finding(kind, sample.path, len(lines), f"{rows} {what}, with which training does not start", remedy, places)
 
 
 def _spellings(sample, counts):

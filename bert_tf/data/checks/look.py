@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from bert_tf.data.checks import labels, lengths, raw, texts
 from bert_tf.data.checks.findings import Finding
+from bert_tf.data.checks.left_out import left_out
 from bert_tf.data.checks.samples import Sample
 from bert_tf.data.cut import Cut
 
@@ -19,7 +20,7 @@ def look(samples: Mapping[str, Sample]) -> list[Finding]:
     found, train = [], samples.get("train")
     for split, sample in samples.items():
         found += raw.as_it_lies(sample)
-        found += labels.unreadable(sample)
+        found += left_out(sample)
         found += texts.empty(sample)
         if split == "train":
             found += labels.of_training(sample)

@@ -37,6 +37,7 @@ class Sample:
         table: how it was read, where that was by flags; None: the format leaves no choice.
         optional: names of the texts that an example need not have.
         bad_labels: line -> label of each row that is no example, since its label is empty or cannot be read.
+        bad_texts: line -> what stands in place of a text, such as None, of each row that is no example for that.
         fewest_words: examples whose texts have fewer words recur by nature, and are not compared.
     """
 
@@ -50,6 +51,7 @@ class Sample:
     table: Table | None = None
     optional: Collection[str] = ()
     bad_labels: Mapping[int, Any] = dataclasses.field(default_factory=dict)
+    bad_texts: Mapping[int, Any] = dataclasses.field(default_factory=dict)
     fewest_words: int = 0
 
     def __len__(self) -> int:

@@ -52,8 +52,8 @@ def samples(data: ClassificationData) -> dict[str, Sample]:
         if targets is not None and source.has_several_labels:
             targets = list(map(frozenset, targets))
         labels = examples.labels if source.has_labels else None
-        bad = examples.bad_labels
-        return Sample(examples.path, examples.where, dict(texts), targets, labels, table=table, bad_labels=bad)
+        bad = {"bad_labels": examples.bad_labels, "bad_texts": examples.bad_texts}
+        return Sample(examples.path, examples.where, dict(texts), targets, labels, table=table, **bad)
 
     return {split: sample(examples) for split, examples in data.examples.items()}
 
@@ -72,7 +72,7 @@ def _source(settings, trained):
         header=settings.header,
         text_columns=settings.text_column,
         label_column=settings.label_column,
-        skip_bad_labels=settings.get("skip_bad_labels", False),
+        skip_bad_rows=settings.get("skip_bad_rows", False),
     )
     if trained and (source.problem, source.text_inputs) != (was, trained.text_inputs):
         raise ValueError(

@@ -24,7 +24,7 @@ class Source:
         problem: "single_label", "multi_label" or "regression".
         separator: what stands between the labels of an example with several.
         header, text_columns, label_column: of the files, as `tables.read_table` takes them.
-        skip_bad_labels: likewise.
+        skip_bad_rows: likewise.
     """
 
     task: glue.GlueTask | None = None
@@ -36,7 +36,7 @@ class Source:
     header: bool = True
     text_columns: tuple = ("text",)
     label_column: str | int | None = "label"
-    skip_bad_labels: bool = False
+    skip_bad_rows: bool = False
 
     @property
     def metrics(self) -> tuple[str, ...] | None:
@@ -88,7 +88,7 @@ class Source:
             text_columns=self.text_columns,
             label_column=None if kind == "test" else self.label_column,
             label=label,
-            skip_bad_labels=self.skip_bad_labels,
+            skip_bad_rows=self.skip_bad_rows,
         )
 
     def labels(self, texts: dict[str, Examples], trained: list[str] | None = None) -> list[str] | None:
@@ -131,7 +131,7 @@ def make_source(
         files: "train", "dev" and "test" -> path or None.
         problem: None: the task's, or "single_label".
         language: None: English.
-        columns: `separator`, `header`, `text_columns`, `label_column` and `skip_bad_labels` of `Source`, of files.
+        columns: `separator`, `header`, `text_columns`, `label_column` and `skip_bad_rows` of `Source`, of files.
 
     Raises:
         ValueError: an unknown task, or flags that contradict each other.

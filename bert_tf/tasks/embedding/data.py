@@ -21,7 +21,7 @@ class TextGroups:
         scores: float of each pair, 1 for the same meaning; None where they are not read.
         path: the file.
         lines: 1-based line on which each begins.
-        bad_labels: as in `tables.Examples`.
+        bad_labels, bad_texts: as in `tables.Examples`.
     """
 
     ids: list[str]
@@ -30,6 +30,7 @@ class TextGroups:
     path: str
     lines: list[int]
     bad_labels: dict[int, Any] = dataclasses.field(default_factory=dict)
+    bad_texts: dict[int, Any] = dataclasses.field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -70,7 +71,7 @@ def samples(data: EmbeddingData, settings: Settings) -> dict[str, Sample]:
         names = ("text_a", "text_b", "text_c")
         texts = dict(zip(names, groups.texts, strict=False))
         return Sample(groups.path, groups.where, texts, groups.scores, target="score", table=table,
-                      bad_labels=groups.bad_labels)  # fmt: skip
+                      bad_labels=groups.bad_labels, bad_texts=groups.bad_texts)  # fmt: skip
 
     return {split: sample(groups) for split, groups in data.examples.items()}
 
@@ -113,7 +114,8 @@ def _read_glue(settings, split, with_scores):
 
 def _read_file(settings, split, with_scores):
     action = ACTIONS[split]
-    path, columns, header = settings.get(f"{action}_file"), settings.text_column, {"header": settings.header}
+    path, columns, more = settings.get(f"{action}_file"), settings.text_column, {"header": settings.header}
+    more["skip_bad_rows"] = settings.get("skip_bad_rows", False)
     if not path:
         raise ValueError(
             f"`do_{action}` must have texts. Received no `{action}_file`, and no `task_name` with `data_dir`."
@@ -121,20 +123,35 @@ def _read_file(settings, split, with_scores):
     highest, labels = settings.highest_score or 1.0, {}
     if with_scores:
         labels = {"label_column": settings.label_column, "label": cells.number(-highest, highest)}
-        labels["skip_bad_labels"] = settings.get("skip_bad_labels", False)
         labels["remedy"] = "check `label_column`, which holds the scores, `text_column` and `highest_score`"
-    table = tables.read_table(path, text_columns=columns[:2], **header, **labels)
+    table = tables.read_table(path, text_columns=columns[:2], **more, **labels)
     texts = [texts for texts in (table.text_a, table.text_b) if texts is not None]
     if len(columns) == 3:
-        third = tables.read_table(path, text_columns=columns[2:], **header)
-        every = zip(third.text_a, third.lines, strict=True)
-        texts.append([text for text, line in every if line not in table.bad_labels])
+        table, texts = _in_both(table, texts, tables.read_table(path, text_columns=columns[2:], **more))
     return _groups(table, texts, highest if with_scores else None)
+
+
+def _in_both(table, texts, third):
+    """Returns the rows of `table` that the third column has a text of too, and their texts.
+
+    Args:
+        table: of the first two columns.
+        texts: of these two.
+        third: `Examples` of the third column.
+    """
+    third_of = dict(zip(third.lines, third.text_a, strict=True))
+    kept = [i for i, line in enumerate(table.lines) if line in third_of]
+    lists = {name: [getattr(table, name)[i] for i in kept] for name in ("ids", "lines")}
+    labels = table.labels and [table.labels[i] for i in kept]
+    bad_texts = dict(sorted({**third.bad_texts, **table.bad_texts}.items()))
+    texts = [[text[i] for i in kept] for text in texts] + [[third_of[line] for line in lists["lines"]]]
+    return dataclasses.replace(table, **lists, labels=labels, bad_texts=bad_texts), texts
 
 
 def _groups(table, texts, highest):
     scores = None if highest is None else [score / highest for score in table.labels]
-    return TextGroups(table.ids, tuple(texts), scores, table.path, table.lines, table.bad_labels)
+    bad = {"bad_labels": table.bad_labels, "bad_texts": table.bad_texts}
+    return TextGroups(table.ids, tuple(texts), scores, table.path, table.lines, **bad)
 
 
 def _check_binary(groups, loss):

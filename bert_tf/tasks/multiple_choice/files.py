@@ -6,7 +6,7 @@ import os
 from bert_tf.data.cells import NAME, TEXT, without_surrogates
 from bert_tf.data.column_names import names_in
 from bert_tf.data.rows import Column, excerpt, read_rows, where
-from bert_tf.data.tables import check_ids
+from bert_tf.data.tables import check_ids, refuse_missing
 
 _LISTS = (".jsonl", ".parquet")  # the formats in which a value can be a list
 _OWN = (
@@ -65,12 +65,13 @@ def read_choices(path: str | os.PathLike, with_labels: bool) -> ChoiceExamples:
     in_lists = path.lower().removesuffix(".gz").endswith(_LISTS)
     names = names_in(path)
     wanted, take = _of_lists(names) if in_lists else _of_swag(names)
-    has_id = in_lists and "id" in names
+    has_id, texts = in_lists and "id" in names, list(wanted)
     wanted += [_column("label", "the number of the right choice, from 0", wanted)] if with_labels else []
     wanted += [_column("id", "a name for each question", wanted)] if has_id else []
     rows = read_rows(path, wanted, header=True)
     if not rows:
         raise ValueError(f"{path} must hold at least one question. Received a file with none; check the path.")
+    refuse_missing(path, rows, texts)
     examples = ChoiceExamples([], [], [], [] if with_labels else None, path, [line for line, _ in rows])
     for i, (line, values) in enumerate(rows):
         at = where(path, line)

@@ -10,6 +10,7 @@ from absl import logging
 from bert_tf import files
 from bert_tf.data.cells import NAME
 from bert_tf.data.rows import Column, bare_returns, excerpt, read_rows, where
+from bert_tf.data.tables import refuse_missing
 from bert_tf.evaluation.entities import SCHEMES, entities, find_fault, find_scheme, split_tag, tags_of
 
 _DOCUMENT = "-DOCSTART-"
@@ -193,6 +194,7 @@ def _read_jsonl(path, with_tags):
         remedy = "write them there, or read only words (no `tag_column`)"
         columns.append(Column("tags", meaning="a tag for each word", remedy=remedy))
     rows = read_rows(path, columns, header=False)
+    refuse_missing(path, rows, columns[:1])
     ids, lines = _read_ids(path, len(rows)), [line for line, _ in rows]
     examples = TaggedExamples(ids, [], [] if with_tags else None, None, path, lines)
     for line, (tokens, *rest) in rows:

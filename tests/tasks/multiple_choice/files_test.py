@@ -78,7 +78,7 @@ WRONG = {  # case -> name of the file, what it holds, what the message says
     "without text": ("a.jsonl", GOOD + _line(choices=["b", "c", " \u00a0"]),
                      r"a\.jsonl:2: every choice must have text\. Received ' \\xa0' as choice 2 of \['b', 'c'"),
     "a number": ("a.jsonl", _line(choices=["b", 3]), r"every choice must have text\. Received 3 as choice 1"),
-    "no context": ("a.jsonl", _line(context=None), r"a\.jsonl:1: 'context' must be a text\. Received: None"),
+    "no context": ("a.jsonl", _line(context=None), r"a\.jsonl:1: a text must not be missing\. Received: None in"),
     "out of range": ("a.jsonl", GOOD + _line(label=2), r"a\.jsonl:2: the label must be the number of the right one "
                      r"of 2 choices, from 0 to 1\. Received: 2; correct this line"),
     "negative": ("a.jsonl", _line(label=-1), r"from 0 to 1\. Received: -1"),
@@ -112,3 +112,12 @@ def test_no_file(tmp_path):
     for name in ("a.csv", "a.jsonl", "a.parquet"):
         with pytest.raises(ValueError, match="must be a file. Received"):
             read_choices(tmp_path / name, True)
+
+
+def test_rows_without_a_text_are_named_together(tmp_path):
+    rows = [("x", ["a", "b"]), (None, ["a", "b"]), ("y", None), ("z", ["a", None])]
+    path = tmp_path / "a.jsonl"
+    path.write_text("\n".join(json.dumps(dict(zip(("context", "choices"), row, strict=True))) for row in rows))
+    message = r"a\.jsonl:2: a text must not be missing\. Received: None in column .context., and 2 more .*: 3, 4;"
+    with pytest.raises(ValueError, match=message):
+        read_choices(path, with_labels=False)

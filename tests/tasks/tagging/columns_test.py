@@ -190,6 +190,14 @@ BAD = {
 }  # fmt: skip
 
 
+def test_sentences_that_are_missing_are_named_together(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"tokens": null}\n{"tokens": ["a"]}\n{"tokens": ["b", null]}\n')
+    message = r"a\.jsonl:1: a text must not be missing\. Received: None in column 'tokens', and 1 more such line: 3;"
+    with pytest.raises(ValueError, match=message):
+        read_columns(path, tag_column=None)
+
+
 @pytest.mark.parametrize("case", BAD)
 def test_bad_files_end_with_file_line_and_remedy(tmp_path, case):
     name, text, options, message = BAD[case]
