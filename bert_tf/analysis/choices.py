@@ -1,7 +1,6 @@
 """One answer out of several to each example: classes, or the choices that a question has."""
 
 import dataclasses
-import os
 from collections.abc import Sequence
 from typing import ClassVar
 
@@ -50,10 +49,9 @@ class Choices(Judged):
         given = np.unique(self.given)
         if len(given) != 1 or len(np.unique(self.gold)) < 2:
             return ""
-        return (
-            f"All {len(self.gold):,} answers on {os.path.basename(self.examples.path)} are the {self.label_noun} "
-            f"'{self.labels[given[0]]}', and always answering so has an accuracy of {np.mean(self.gold == given):.3f}: "
-            "the model has learned nothing; train longer, or try another learning rate."
+        return self.learned_nothing(
+            f"the {self.label_noun} '{self.labels[given[0]]}', and always answering so has an accuracy of "
+            f"{np.mean(self.gold == given):.3f}"
         )
 
     @property

@@ -54,6 +54,17 @@ class Judged(abc.ABC):
         """What must be known before any score is believed, one sentence; "": nothing."""
         return ""
 
+    def learned_nothing(self, answers: str) -> str:
+        """Returns the warning of a model that gives every example the same answer.
+
+        Args:
+            answers: what all of them are.
+        """
+        return (
+            f"All {len(self.examples):,} answers on {os.path.basename(self.examples.path)} are {answers}: the model "
+            "has learned nothing; train longer, or try another learning rate."
+        )
+
     @property
     @abc.abstractmethod
     def badness(self) -> np.ndarray:

@@ -35,6 +35,13 @@ class Marks(Judged):
         return self.probabilities > 0.5
 
     @property
+    def warning(self):
+        if not len(self.gold) or (self.given != self.given[0]).any() or (self.gold == self.gold[0]).all():
+            return ""
+        labels = self.separator.join(self._names(self.given[0]))
+        return self.learned_nothing(f"'{labels}'" if labels else "none of the labels")
+
+    @property
     def confidence(self) -> np.ndarray:
         """float [n, L], how probable each answer is."""
         return np.maximum(self.probabilities, 1 - self.probabilities)

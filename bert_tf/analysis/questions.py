@@ -35,6 +35,14 @@ class Questions(Judged):
     threshold: float | None = None
 
     @property
+    def warning(self):
+        given, gold = set(self.given), {tuple(texts) for texts in self.gold}
+        if len(given) != 1 or len(gold) < 2:
+            return ""
+        answer = given.pop()
+        return self.learned_nothing(f"'{answer}'" if answer else "that there is none")
+
+    @property
     def badness(self):
         wrong = self.exact < 1
         return np.where(wrong, self.confidence * (1 - self.f1), -self.confidence)

@@ -33,6 +33,11 @@ class Taggings(Judged):
     chances: Sequence[Sequence[float]]
 
     @property
+    def warning(self):
+        gold, given = ({tag for tags in side for tag in tags} for side in (self.gold, self.given))
+        return self.learned_nothing(f"the tag '{given.pop()}'") if len(given) == 1 < len(gold) else ""
+
+    @property
     def badness(self):
         """The surest wrong tag's probability; without one, less than 0: the least sure tag's."""
         return np.array([

@@ -34,6 +34,11 @@ class Values(Judged):
         return share_below(self.given) - share_below(self.gold)
 
     @property
+    def warning(self):
+        is_one = np.isfinite(self.given).all() and len(np.unique(self.given)) == 1 < len(np.unique(self.gold))
+        return self.learned_nothing(f"{self.given[0]:.5g}") if is_one else ""
+
+    @property
     def badness(self):
         return np.abs(self.errors)
 

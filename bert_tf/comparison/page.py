@@ -23,8 +23,10 @@ def lines(compared: Sequence[Compared], first: str, second: str, most: int) -> I
     for each in compared:
         yield ""
         yield f"{each.file}, {each.count:,} examples"
+        yield from (f"  {sentence}" for sentence in _of_nothing(each))
         for name, score in each.scores.items():
-            yield f"  {name}: {_shown(score)}; {_meaning(score)}"
+            test = f" ({_interval(score)}); {_meaning(score)}" if _is_tested(each) else "; not compared"
+            yield f"  {name}: {_sides(score)}: {_difference(score)}{test}"
         yield f"  {_counts(each)}"
         for heading, changes in _directions(each):
             yield f"  {heading}: {len(changes):,}"
@@ -39,10 +41,12 @@ def page(compared: Sequence[Compared], first: str, second: str, most: int) -> st
     document = Page("Two runs")
     document.table("Runs", [("A", first), ("B", second)])
     for each in compared:
-        rows = [(name, f"{100 * score.b:.2f}", f"{100 * score.a:.2f}", _difference(score), _range(score),
-                 f"{score.p_value:.4f}", _meaning(score)) for name, score in each.scores.items()]  # fmt: skip
+        rows = [(name, f"{100 * score.b:.2f}", f"{100 * score.a:.2f}", _difference(score), *_test(each, score))
+                for name, score in each.scores.items()]  # fmt: skip
         columns = ("score", "A", "B", "B less A", "95 % interval", "p", "which means")
         document.table(f"{each.file}, {each.count:,} examples", rows, columns)
+        for sentence in _of_nothing(each):
+            document.text(sentence)
         document.text(_counts(each))
         for heading, changes in _directions(each):
             shown = [(each.id, each.gold, each.before, each.after, each.text) for each in changes[:most]]
@@ -56,8 +60,23 @@ def page(compared: Sequence[Compared], first: str, second: str, most: int) -> st
     return document.html()
 
 
-def _shown(score):
-    return f"{_sides(score)}: {_difference(score)} ({_interval(score)})"
+def _is_tested(each):
+    return each.one_answers == (None, None)
+
+
+def _of_nothing(each):
+    """Yields a sentence for each run that has learned nothing."""
+    for name, answer in zip("AB", each.one_answers, strict=True):
+        if answer is not None:
+            what = repr(answer) if answer else "nothing"
+            yield f"{name} answers {what} to all {each.count:,} examples: it has learned nothing."
+
+
+def _test(each, score):
+    """Returns interval, p and what they mean, where the runs are compared."""
+    if not _is_tested(each):
+        return "", "", "not compared: a run has learned nothing"
+    return _range(score), f"{score.p_value:.4f}", _meaning(score)
 
 
 def _sides(score):

@@ -10,6 +10,7 @@ import numpy as np
 from bert_tf.comparison.kinds import Answers, Kind, kind_of
 from bert_tf.comparison.tables import Table, read_tables, told
 from bert_tf.evaluation.bootstrap import Comparison
+from bert_tf.evaluation.one_answer import only_answer
 
 
 class Change(NamedTuple):
@@ -39,6 +40,8 @@ class Compared:
         scores: {metric: what the bootstrap says}, a being the second run and b the first.
         better, worse: what the second run made better and worse, what changed most first.
         both_right, both_wrong: how many examples; None where answers are better or worse by degrees.
+        one_answers: of the first and the second run the answer that it gives to all examples, None where it gives
+            several: a run of one answer has learned nothing, and no test says more of it.
     """
 
     file: str
@@ -48,6 +51,7 @@ class Compared:
     worse: Sequence[Change]
     both_right: int | None
     both_wrong: int | None
+    one_answers: tuple[str | None, str | None] = (None, None)
 
 
 def compare(first: str, second: str, samples: int = 10_000, seed: int = 0) -> list[Compared]:
@@ -97,7 +101,8 @@ def _compare(first: Table, second: Table, samples, seed) -> Compared:
     better, worse = _changes(kind, first, second, before, after)
     right = [each.goodness == 1 for each in (before, after)] if before.is_right_or_wrong else None
     counts = (None, None) if right is None else (int((right[0] & right[1]).sum()), int((~right[0] & ~right[1]).sum()))
-    return Compared(first.path.name, len(before.goodness), scores, better, worse, *counts)
+    one_answers = only_answer(first.columns), only_answer(second.columns)
+    return Compared(first.path.name, len(before.goodness), scores, better, worse, *counts, one_answers)
 
 
 def _with_labels(first, second):

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from bert_tf.evaluation import bootstrap
+from bert_tf.evaluation.one_answer import only_answer_in
 from bert_tf.evaluation.results import read_results
 from bert_tf.files import read_text
 from bert_tf.glue import runs as glue_runs
@@ -56,13 +57,47 @@ class Compared:
         return {**about, **sides, **dataclasses.asdict(self.comparison)}
 
 
+@dataclasses.dataclass(frozen=True)
+class LeftOut:
+    """What was not compared, for too few runs have learned anything.
+
+    Attributes:
+        what: would have been compared.
+        here, there: of the two sides, how many runs give one answer to all examples, and how many runs there are.
+    """
+
+    what: str
+    here: tuple[int, int]
+    there: tuple[int, int]
+
+    def __str__(self):
+        return ": ".join(self.row()[::2])
+
+    def row(self) -> tuple[str, str, str]:
+        """Returns what the page shows: a name, no difference, and why."""
+        counts = [f"{nothing} of {runs} {side}" for side, (nothing, runs) in self._sides().items()]
+        why = f"not compared, for models that give one answer to all examples have learned nothing: {', '.join(counts)}"
+        return self.what, "", why
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns JSON values."""
+        counts = {side: dict(zip(("runs_of_one_answer", "runs"), count, strict=True))
+                  for side, count in self._sides().items()}  # fmt: skip
+        return {"test": None, "what": self.what, **counts}
+
+    def _sides(self):
+        return {"here": self.here, "there": self.there}
+
+
 def is_run(path: str | os.PathLike) -> bool:
     """Returns whether a folder is that of one scored run, and not one with many below it."""
     return any(pathlib.Path(path).glob(f"{_ANSWERS}*.tsv"))
 
 
-def compare(here: str | os.PathLike, there: str | os.PathLike) -> list[Compared]:
+def compare(here: str | os.PathLike, there: str | os.PathLike) -> list[Compared | LeftOut]:
     """Compares all metrics of the best runs of the tasks that both folders have; a folder may also be one run.
+
+    A task of which a side's best run gives one answer to all examples is a `LeftOut`.
 
     Raises:
         ValueError: a folder holds no run, they have no task in common, or their dev examples are not the same.
@@ -112,6 +147,10 @@ def _compare_runs(what, here, there):
                 f"Runs that are compared must give one label, or a score, to each example. Received {folder}, which "
                 "gives several; compare their eval_results.txt over several seeds instead."
             )
+    nothing = [int(only_answer_in(folder) is not None) for folder in (here, there)]
+    if any(nothing):
+        yield LeftOut(f"{what}, best run against best run", *((count, 1) for count in nothing))
+        return
     for key in common:
         metric, _, file = key.removeprefix("eval_").partition("_")
         name = f"{_ANSWERS}_{file}.tsv" if file else f"{_ANSWERS}.tsv"

@@ -85,9 +85,11 @@ class Grid:
             return
         seconds = time.monotonic() - start
         glue_runs.mark_finished(folder, run, seconds, table and table.to_dict())
-        scores = glue_runs.finished(folder).scores
-        shown = ", ".join(f"{name.removeprefix('eval_')} {100 * value:.2f}" for name, value in scores.items())
+        result = glue_runs.finished(folder)
+        shown = ", ".join(f"{name.removeprefix('eval_')} {100 * value:.2f}" for name, value in result.scores.items())
         logging.info("    %s, in %s", shown, clock(seconds))
+        if result.one_answer is not None:
+            logging.warning("    It answers %r to all dev examples: it has learned nothing.", result.one_answer)
         if not self.keep_all:
             glue_runs.drop_models(self.output_dir, run.task)
 

@@ -7,6 +7,7 @@ import pathlib
 import statistics
 from collections.abc import Iterable, Sequence
 
+from bert_tf.counts import number_of
 from bert_tf.data import glue
 from bert_tf.files import write_text
 from bert_tf.glue.runs import Point, Result, Run, best
@@ -42,6 +43,7 @@ class Row:
         score: of the task's one number (`Result.score`).
         metrics: of each metric and file, by the names in eval_results.txt.
         values: the scores one by one.
+        learned: those of the runs that give more than one answer.
     """
 
     task: str
@@ -49,6 +51,12 @@ class Row:
     score: Spread
     metrics: dict[str, Spread]
     values: tuple[float, ...]
+    learned: tuple[float, ...]
+
+    @property
+    def one_answers(self) -> int:
+        """How many runs give one answer to all examples."""
+        return len(self.values) - len(self.learned)
 
 
 def summary(results: Iterable[Result]) -> dict[str, list[Row]]:
@@ -60,13 +68,17 @@ def summary(results: Iterable[Result]) -> dict[str, list[Row]]:
     for (task, settings), group in groups.items():
         values = tuple(result.score for result in group)
         metrics = {name: Spread.of([result.scores[name] for result in group]) for name in group[0].scores}
-        rows[task].append(Row(task, settings, Spread.of(values), metrics, values))
+        learned = tuple(result.score for result in group if result.one_answer is None)
+        rows[task].append(Row(task, settings, Spread.of(values), metrics, values, learned))
     return dict(rows)
 
 
 def best_setting(rows: Sequence[Row]) -> Row:
-    """Returns the row with the highest mean, of equal ones the first."""
-    return max(rows, key=lambda row: row.score.mean)
+    """Returns the row with the highest mean, of equal ones the first; one of runs that all learned nothing comes last.
+
+    The mean is that of all runs: those that learned nothing are part of what a setting gives.
+    """
+    return max(rows, key=lambda row: (bool(row.learned), row.score.mean))
 
 
 def glue_average(rows: dict[str, list[Row]]) -> tuple[float, list[str], list[str]] | None:
@@ -114,7 +126,8 @@ def as_json(output_dir, results, missing=None, compared=()) -> dict:
     average = glue_average(rows)
     return {
         "runs": [
-            {**dataclasses.asdict(r.run), "folder": os.path.relpath(r.folder, output_dir), "score": r.score, **r.scores}
+            {**dataclasses.asdict(r.run), "folder": os.path.relpath(r.folder, output_dir), "score": r.score, **r.scores,
+             "one_answer": r.one_answer}
             for r in results
         ],
         "settings": [
@@ -123,6 +136,7 @@ def as_json(output_dir, results, missing=None, compared=()) -> dict:
                 "settings": dataclasses.asdict(row.settings),
                 "score": dataclasses.asdict(row.score),
                 "metrics": {name: dataclasses.asdict(spread) for name, spread in row.metrics.items()},
+                "runs_of_one_answer": row.one_answers,
                 "best_mean_of_task": row is best_setting(rows[row.task]),
             }
             for group in rows.values()
@@ -136,14 +150,17 @@ def as_json(output_dir, results, missing=None, compared=()) -> dict:
 
 
 def as_table(results: Sequence[Result]) -> str:
-    """Returns results.tsv: a line for each run; metrics that its task does not have are empty."""
+    """Returns results.tsv: a line for each run; metrics that its task does not have are empty.
+
+    `one_answer` holds the answer of a run that gives the same one to all examples.
+    """
     metrics = list(dict.fromkeys(name for result in results for name in result.scores))
     settings = [field.name for field in dataclasses.fields(Point)]
-    lines = [["task", *settings, "seed", "score", *metrics]]
+    lines = [["task", *settings, "seed", "score", *metrics, "one_answer"]]
     for r in results:
         point = [f"{value:g}" for value in dataclasses.astuple(r.run.settings)]
         scores = [str(r.scores[name]) if name in r.scores else "" for name in metrics]
-        lines.append([r.run.task, *point, str(r.run.seed), str(r.score), *scores])
+        lines.append([r.run.task, *point, str(r.run.seed), str(r.score), *scores, r.one_answer or ""])
     return "".join("\t".join(line) + "\n" for line in lines)
 
 
@@ -152,7 +169,8 @@ def page(results, missing, made_with, compared, title) -> str:
     document, rows = Page(title), summary(results)
     document.text(
         "Scores on dev, times 100. A task's score is the mean of its metrics and files; ± is the standard deviation "
-        "over seeds. What was chosen on dev is better there than elsewhere."
+        "over seeds. What was chosen on dev is better there than elsewhere. A run that gives one answer to all "
+        "examples has learned nothing: it counts in the means, and is left out of comparisons."
     )
     document.table("So far", _overview(results, missing, rows))
     if compared:
@@ -160,7 +178,9 @@ def page(results, missing, made_with, compared, title) -> str:
     chosen = best(results)
     for task, group in rows.items():
         document.table(task, [_setting(row, best_setting(group)) for row in group])
-        document.text(f"Best run: {chosen[task].run.settings}, seed {chosen[task].run.seed}.")
+        document.text(f"Best run: {_named(chosen[task])}.")
+        if none := [result for result in results if result.run.task == task and result.one_answer is not None]:
+            document.text(f"Learned nothing, by giving one answer to all dev examples: {'; '.join(map(_told, none))}.")
         if len(group) > 1 or len(group[0].values) > 1:
             document.figure(f"{task}: a dot for each seed", _strips(group), height=1 + 0.25 * len(group))
     if missing:
@@ -174,16 +194,24 @@ def _overview(results, missing, rows):
     lines = [("runs", f"{len(results)} of {len(results) + len(missing)}", f"{clock(seconds)} of computing")]
     for task, group in rows.items():
         row = best_setting(group)
-        lines.append((task, str(row.score), f"{row.settings}; {_seeds(row.score.seeds)}"))
+        lines.append((task, str(row.score), f"{row.settings}; {_seeds(row)}"))
     if average := glue_average(rows):
         mean, here, missing_tasks = average
         without = f", without {', '.join(missing_tasks)}" if missing_tasks else ""
-        lines.append((f"average of {len(here)}", f"{100 * mean:.2f}", f"of GLUE's tasks, at their best means{without}"))
+        remark = f"of GLUE's tasks, at their best means{without}{_of_nothing(rows, here)}"
+        lines.append((f"average of {len(here)}", f"{100 * mean:.2f}", remark))
     return lines
 
 
+def _of_nothing(rows, tasks):
+    """Returns of which of these tasks the best setting has runs that learned nothing, "" for none."""
+    counts = {task: best_setting(rows[task]).one_answers for task in tasks}
+    shown = ", ".join(f"{count} of {task}" for task, count in counts.items() if count)
+    return f"; with runs that learned nothing: {shown}" if shown else ""
+
+
 def _setting(row, chosen):
-    remarks = [f"best {100 * row.score.best:.2f}", _seeds(row.score.seeds)]
+    remarks = [f"best {100 * row.score.best:.2f}", _seeds(row)]
     if len(row.metrics) > 1:
         remarks += [f"{name.removeprefix('eval_')} {spread}" for name, spread in row.metrics.items()]
     if row is chosen:
@@ -191,8 +219,18 @@ def _setting(row, chosen):
     return row.settings, row.score, "; ".join(remarks)
 
 
-def _seeds(count):
-    return f"{count} seed{'s' if count > 1 else ''}"
+def _seeds(row):
+    """Returns how many seeds there are, and how many of them learned nothing."""
+    nothing = f", {row.one_answers} of which learned nothing (one answer to all)" if row.one_answers else ""
+    return number_of(row.score.seeds, "seed") + nothing
+
+
+def _named(result):
+    return f"{result.run.settings}, seed {result.run.seed}"
+
+
+def _told(result):
+    return f"{_named(result)} (always {result.one_answer!r})"
 
 
 def _strips(group):

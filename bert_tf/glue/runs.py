@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from bert_tf import child_runs
 from bert_tf.data import glue
+from bert_tf.evaluation.one_answer import only_answer_in
 from bert_tf.evaluation.results import read_results
 from bert_tf.files import write_text
 from bert_tf.json_files import json_text
@@ -68,6 +69,7 @@ class Result:
         scores: official metrics on every dev file, as eval_results.txt names them, from -1.0 to 1.0.
         seconds: that it took.
         table: what a table of the user's own was (`tables.Table.to_dict`); None: it is a task of GLUE.
+        one_answer: what the model answers to every dev example, so that it has learned nothing; None: it does not.
     """
 
     run: Run
@@ -75,6 +77,7 @@ class Result:
     scores: dict[str, float]
     seconds: float
     table: dict | None = None
+    one_answer: str | None = None
 
     @property
     def score(self) -> float:
@@ -164,7 +167,7 @@ def finished(folder: str | os.PathLike) -> Result | None:
     values = json.loads(note.read_text(encoding="utf-8"))
     run, table = Run(values["task"], Point(**values["settings"]), values["seed"]), values.get("table")
     metrics = table["metrics"] if table else glue.TASKS[run.task].metrics
-    return Result(run, folder, official(scores, metrics), values["seconds"], table)
+    return Result(run, folder, official(scores, metrics), values["seconds"], table, only_answer_in(folder))
 
 
 def all_finished(output_dir: str | os.PathLike) -> list[Result]:
@@ -193,13 +196,20 @@ def official(scores: dict[str, float], metrics: Iterable[str]) -> dict[str, floa
 
 
 def best(results: Iterable[Result]) -> dict[str, Result]:
-    """Returns the best run on dev of each task; of equal ones the first."""
+    """Returns the best run on dev of each task; of equal ones the first.
+
+    A run that gives one answer to all examples is the best only where all do.
+    """
     winners = {}
     for result in results:
         before = winners.get(result.run.task)
-        if before is None or result.score > before.score:
+        if before is None or _rank(result) > _rank(before):
             winners[result.run.task] = result
     return winners
+
+
+def _rank(result):
+    return result.one_answer is None, result.score
 
 
 def drop_models(output_dir: str | os.PathLike, task: str):

@@ -19,7 +19,7 @@ from bert_tf.programs.int8_scores import check_scores, check_tolerance
 from bert_tf.programs.models import describe_model, task_paths
 from bert_tf.programs.program import in_flags
 from bert_tf.programs.saving import check_formats, save_formats
-from bert_tf.programs.showing import check_showing, show_answers, show_scored
+from bert_tf.programs.showing import check_showing, show_answers, show_scored, warn_of_teacher
 from bert_tf.settings import Settings
 from bert_tf.surgery import adapters
 from bert_tf.tasks.registry import TASKS, find_task, save_task
@@ -56,6 +56,7 @@ def run_task(kind: type[FineTuned], settings: Settings):
     check_showing(settings)
     check_tolerance(settings)
     check_teacher(settings)
+    warn_of_teacher(settings)
     strategy, use_xla = prepare_devices(settings)
     model = with_adapters(describe_model(settings), settings)
     before = find_task(task_paths(settings), model.config, kind)

@@ -7,6 +7,8 @@ from absl import logging
 
 from bert_tf.analysis.judged import write_table
 from bert_tf.analysis.page import scored
+from bert_tf.evaluation.one_answer import only_answer_in
+from bert_tf.model_files import directory_of
 from bert_tf.report import Page
 from bert_tf.settings import Settings
 from bert_tf.tasks.task import FineTuned, Outcome
@@ -20,6 +22,15 @@ def check_showing(settings: Settings):
             f"`sort_predictions` must come with `do_eval`. Received `sort_predictions={settings.sort_predictions}` "
             "without it; add it, or leave this out."
         )
+
+
+def warn_of_teacher(settings: Settings):
+    """Warns where `teacher`, by the answers that it gave when it was scored, has learned nothing to teach."""
+    path = settings.get("teacher")
+    answer = only_answer_in(directory_of(path)) if path else None
+    if answer is not None:
+        logging.warning("The teacher %s answered %r to all examples that it was scored on: it has learned nothing.",
+                        path, answer)  # fmt: skip
 
 
 def show_scored(

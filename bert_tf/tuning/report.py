@@ -37,16 +37,19 @@ def write(
 
 
 def as_table(results: Sequence[Result]) -> str:
-    """Returns trials.tsv: a line for each finished trial and stage, its values and all its scores."""
+    """Returns trials.tsv: a line for each finished trial and stage, its values and all its scores.
+
+    `one_answer` holds the answer of a trial that gives the same one to all examples.
+    """
     names = list(dict.fromkeys(name for result in results for name, _ in result.trial.values))
     scores = list(dict.fromkeys(name for result in results for name in result.scores))
-    lines = [["trial", "stage", *names, *scores, "seconds"]]
+    lines = [["trial", "stage", *names, *scores, "one_answer", "seconds"]]
     for result in results:
         values = dict(result.trial.values)
         numbers = [str(result.scores.get(name, "")) for name in scores]
         lines.append([
             str(result.trial.number), str(result.stage), *(values.get(name, "") for name in names), *numbers,
-            f"{result.seconds:g}",
+            result.one_answer or "", f"{result.seconds:g}",
         ])  # fmt: skip
     return "".join("\t".join(line) + "\n" for line in lines)
 
@@ -94,20 +97,25 @@ def _overview(folder, trials, results, failed, best):
         lines.append(("in the last stage", str(len(last)), f"of {folder.stages.trials(len(trials), count)}"))
     if failed:
         lines.append(("failed", str(len(failed)), "the same command makes them again"))
+    if nothing := sum(result.one_answer is not None for result in results):
+        lines.append(("learned nothing", str(nothing), "one answer to all examples; left out of the mean scores below"))
     if best:
-        lines.append(("best", f"{best.score:.5g}", str(best.trial)))
+        alone = "" if best.is_of_use else ", which has learned nothing, and no other has"
+        lines.append(("best", f"{best.score:.5g}", f"{best.trial}{alone}"))
     return lines
 
 
 def _line(result, best, equal):
     rank = "; the best" if result == best else "; as good as the best" if result in equal else ""
     remarks = clock(result.seconds) + rank
+    if result.one_answer is not None:
+        remarks += f"; learned nothing: it answers {result.one_answer!r} to all examples"
     return f"trial {result.trial.number}", f"{result.score:.5g}", result.trial.shown(), remarks
 
 
 def _by_flag(folder, results):
     """Returns a row for each value that several trials of the first stage had, or could have had."""
-    first = [result for result in results if result.stage == 1 and not math.isnan(result.score)]
+    first = [result for result in results if result.stage == 1 and result.is_of_use]
     groups = {}
     for result in first:
         for pair in result.trial.values:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 
 from bert_tf.child_runs import drop_checkpoints
 from bert_tf.evaluation.metrics import higher_is_better
+from bert_tf.evaluation.one_answer import only_answer_in
 from bert_tf.evaluation.results import RESULTS_FILE, read_results
 from bert_tf.files import read_text, write_text
 from bert_tf.json_files import json_text
@@ -47,6 +48,7 @@ class Result:
         score: by which it is judged; it may be NaN.
         scores: all that eval_results.txt says.
         seconds: that it took, since it was last started.
+        one_answer: what its model answers to every example, so that it has learned nothing; None: it does not.
     """
 
     trial: Trial
@@ -55,6 +57,12 @@ class Result:
     score: float
     scores: dict[str, float]
     seconds: float
+    one_answer: str | None = None
+
+    @property
+    def is_of_use(self) -> bool:
+        """Whether its score says something: it is a number, and the model gives more than one answer."""
+        return self.one_answer is None and not math.isnan(self.score)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -125,7 +133,7 @@ class Folder:
                 f"{', '.join(sorted(scores))}; name one of them."
             )
         seconds = json.loads(read_text(note))["seconds"]
-        return Result(trial, stage, folder, scores[self.metric], scores, seconds)
+        return Result(trial, stage, folder, scores[self.metric], scores, seconds, only_answer_in(folder))
 
     def results(self, trials: Iterable[Trial]) -> list[Result]:
         """Returns what trials came to, in all stages that they have been through: by stage, then as they come."""
@@ -139,9 +147,17 @@ class Folder:
         write_text(self.of(trial, stage) / FINISHED_FILE, json_text(values, indent=2) + "\n")
 
     def ranked(self, results: Iterable[Result]) -> list[Result]:
-        """Returns results from the best to the worst; of equal ones the first comes first, and NaN comes last."""
+        """Returns results from the best to the worst; of equal ones the first comes first.
+
+        Behind them come those whose model gives one answer to all examples, whatever they score, and NaN comes last.
+        """
         sign = -1 if self.higher else 1
-        return sorted(results, key=lambda r: (math.isnan(r.score), 0.0 if math.isnan(r.score) else sign * r.score))
+
+        def place(result):
+            is_none = math.isnan(result.score)
+            return is_none, result.one_answer is not None, 0.0 if is_none else sign * result.score
+
+        return sorted(results, key=place)
 
     def best(self, results: Iterable[Result]) -> Result | None:
         """Returns the best of those that came furthest; None: there is none whose score is a number."""
@@ -153,7 +169,8 @@ class Folder:
         """Returns the results beside the best one that have its score at its stage: it is named for coming first."""
         results = list(results)
         best = self.best(results)
-        return [r for r in results if best and r != best and (r.stage, r.score) == (best.stage, best.score)]
+        equal = [r for r in results if best and r != best and (r.stage, r.score) == (best.stage, best.score)]
+        return [r for r in equal if r.is_of_use == best.is_of_use]
 
     def drop_models(self, results: Iterable[Result], keep: Result | None):
         """Removes the checkpoints of finished trials but for one."""

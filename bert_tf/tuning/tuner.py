@@ -80,8 +80,10 @@ class Tuner:
             return
         seconds = time.monotonic() - start
         self.folder.mark_finished(trial, stage, seconds)
-        score = self.folder.result(trial, stage).score
-        logging.info("    %s = %.5g, in %s", self.folder.metric, score, clock(seconds))
+        result = self.folder.result(trial, stage)
+        logging.info("    %s = %.5g, in %s", self.folder.metric, result.score, clock(seconds))
+        if result.one_answer is not None:
+            logging.warning("    It answers %r to all examples: it has learned nothing.", result.one_answer)
         results = self.folder.results(self.trials)
         if not self.keep_all:
             self.folder.drop_models(results, self.folder.best(results))

@@ -43,6 +43,34 @@ def test_numbers_that_are_none_are_no_error():
     assert "no numbers" in page.html
 
 
+_NOTHING = ": the model has learned nothing; train longer, or try another learning rate."
+
+
+def test_models_that_give_one_answer_to_all_are_warned_of():
+    one, numbers = shown(["a", "b"]), np.array([1.0, 3.0])
+    marks = {"gold": np.array([[1, 0], [0, 1]], bool), "labels": ["x", "y"]}
+    tags = {"words": [["a"], ["b"]], "chances": [[0.9], [0.9]], "gold": [["O"], ["B-X"]]}
+    asked = {"confidence": np.ones(2), "exact": np.zeros(2), "f1": np.zeros(2), "gold": [["a"], []]}
+    for judged, answers in (
+        (Values(examples=one, gold=numbers, given=np.full(2, 2.5)), "2.5"),
+        (Marks(examples=one, probabilities=np.array([[0.9, 0.6]] * 2), **marks), "'x,y'"),
+        (Marks(examples=one, probabilities=np.zeros([2, 2]), **marks), "none of the labels"),
+        (Taggings(examples=one, given=[["O"], ["O"]], **tags), "the tag 'O'"),
+        (Questions(examples=one, given=["", ""], **asked), "that there is none"),
+        (Questions(examples=one, given=["a", "a"], **asked), "'a'"),
+    ):
+        assert judged.warning == f"All 2 answers on {one.path.split('/')[-1]} are {answers}{_NOTHING}"
+    for judged in (
+        Values(examples=one, gold=numbers, given=numbers[::-1]),
+        Values(examples=one, gold=np.ones(2), given=np.ones(2)),
+        Values(examples=one, gold=numbers, given=np.full(2, np.nan)),
+        Marks(examples=one, probabilities=np.array([[0.9, 0.1], [0.1, 0.1]]), **marks),
+        Taggings(examples=one, given=[["O"], ["B-Y"]], **tags),
+        Questions(examples=one, given=["a", ""], **asked),
+    ):
+        assert judged.warning == ""
+
+
 def test_places():
     page = Sections(Places(examples=shown(["a", "b"]), places=np.array([1, 7])))
     assert page.tables["Places"][0][1] == ["among the first 1", "50.0 %"]

@@ -208,14 +208,27 @@ def test_a_broken_table_names_the_line(tmp_path):
 
 
 def test_the_text_and_the_page(tmp_path):
-    one, other = classified(tmp_path / "one", "bbbb"), classified(tmp_path / "other", "aabb")
+    one, other = classified(tmp_path / "one", "bbab"), classified(tmp_path / "other", "aabb")
     found = compare(one, other, samples=200)
     text = list(lines(found, one, other, most=1))
     assert text[:2] == [f"A: {one}", f"B: {other}"]
-    assert any(line.startswith("  accuracy: A 50.00, B 100.00: +50.00 (95 % interval +") for line in text)
-    assert "    0\tb -> a\ttext 0" in text and "    and 1 more" in text
+    assert any(line.startswith("  accuracy: A 25.00, B 100.00: +75.00 (95 % interval +") for line in text)
+    assert "    0\tb -> a\ttext 0" in text and "    and 2 more" in text
     html = page(found, one, other, most=10)
-    assert "Wrong in A, right in B: 2" in html and "text 1" in html
+    assert "Wrong in A, right in B: 3" in html and "text 1" in html
+
+
+def test_a_run_that_learned_nothing_is_named_and_not_tested(tmp_path):
+    one, other = classified(tmp_path / "one", "bbbb"), classified(tmp_path / "other", "aabb")
+    found = compare(one, other, samples=50)
+    assert found[0].one_answers == ("b", None)
+    text = list(lines(found, one, other, most=1))
+    assert "  A answers 'b' to all 4 examples: it has learned nothing." in text
+    assert "  accuracy: A 50.00, B 100.00: +50.00; not compared" in text and not any("p = " in line for line in text)
+    html = page(found, one, other, most=1)
+    assert "A answers &#x27;b&#x27; to all 4 examples" in html and "not compared: a run has learned nothing" in html
+    both = compare(one, classified(tmp_path / "third", "aaaa"), samples=50)
+    assert both[0].one_answers == ("b", "a")
 
 
 def test_the_program(tmp_path, capsys, monkeypatch):

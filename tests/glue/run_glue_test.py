@@ -204,9 +204,9 @@ def test_the_files(grid):
     glue_report.write(grid, results, missing, {"flags": "--precision=<b>"})
     header, *lines = ((line.split("\t")) for line in (grid / "results.tsv").read_text().splitlines())
     assert header[:6] == ["task", "train_batch_size", "learning_rate", "num_train_epochs", "seed", "score"]
-    assert header[6:] == ["eval_matthews", "eval_accuracy", "eval_f1"]
-    assert lines[0] == ["cola", "16", "5e-05", "2", "1", "0.5", "0.5", "", ""] and len(lines) == 5
-    assert lines[-1][6:] == ["", "0.8", "0.9"]
+    assert header[6:] == ["eval_matthews", "eval_accuracy", "eval_f1", "one_answer"]
+    assert lines[0] == ["cola", "16", "5e-05", "2", "1", "0.5", "0.5", "", "", ""] and len(lines) == 5
+    assert lines[-1][6:] == ["", "0.8", "0.9", ""]
     told = json.loads((grid / "results.json").read_text())
     assert told["best_runs"]["cola"] == f"cola/{ONE.folder}/seed-2"
     assert [row["best_mean_of_task"] for row in told["settings"]] == [True, False, True]

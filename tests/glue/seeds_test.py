@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from bert_tf.glue import comparison as glue_compare
 from bert_tf.glue import report as glue_report
 from bert_tf.glue import runs as glue_runs
 from bert_tf.glue.runs import Run
@@ -35,6 +36,59 @@ def test_seeds_of_the_best_settings(tmp_path):
     (told,) = json.loads((here / "results.json").read_text())["compared"]
     assert told["test"] == "permutation" and told["here"]["scores"] == [0.5, 0.52, 0.51]
     assert told["p_value"] == pytest.approx(0.1)
+
+
+_LEARNED, _NOTHING = [("1", "1"), ("0", "1"), ("0", "0")], [("1", "1"), ("0", "1"), ("0", "1")]
+
+
+def _marked(folder, **scores):
+    """Makes runs on tasks: {task: (score, whether it learned something) of each seed}."""
+    for task, runs in scores.items():
+        for seed, (score, learned) in enumerate(runs, 1):
+            finish(folder, Run(task, ONE, seed), accuracy=score, answers=_LEARNED if learned else _NOTHING)
+    return folder
+
+
+def test_runs_that_learned_nothing_are_marked_and_not_compared(tmp_path):
+    nothing, other = (0.5, False), (0.5, False)
+    here = _marked(tmp_path / "here", rte=[*[nothing] * 2, (0.58, True), *[nothing] * 3], wnli=[(0.56, False)] * 2,
+                   qnli=[(0.9, False), (0.8, True), (0.7, True)])  # fmt: skip
+    there = _marked(tmp_path / "there", rte=[other, (0.6, True), (0.7, True)], wnli=[(0.56, False)] * 2,
+                    qnli=[(0.7, True), (0.6, True)])  # fmt: skip
+    qnli, rte, wnli = compare_seeds(here, there)
+    assert str(rte) == (
+        "rte, seeds against seeds: not compared, for models that give one answer to all examples have learned nothing: "
+        "5 of 6 here, 1 of 3 there"
+    )
+    assert wnli.to_dict() == {"test": None, "what": "wnli, seeds against seeds",
+                              "here": {"runs_of_one_answer": 2, "runs": 2},
+                              "there": {"runs_of_one_answer": 2, "runs": 2}}  # fmt: skip
+    assert qnli.comparison.difference == pytest.approx(0.1)  # of 0.8 and 0.7 against 0.7 and 0.6
+    assert str(qnli).startswith("qnli, 2 seeds against 2: +10.00, p = ") and "75.00 ± 7.07 here" in str(qnli)
+    assert str(qnli).endswith("; left out, for giving one answer to all: 1 here, 0 there")
+
+    best = glue_runs.best(glue_runs.all_finished(here))
+    assert (best["qnli"].run.seed, best["rte"].run.seed, best["wnli"].run.seed) == (2, 3, 1)
+    rows = glue_report.summary(glue_runs.all_finished(here))
+    assert (rows["rte"][0].one_answers, rows["rte"][0].learned) == (5, (0.58,))
+    compared = list(glue_compare.compare(here, there))
+    told = [each.row()[0] for each in compared if isinstance(each, glue_compare.LeftOut)]
+    assert told == ["wnli, best run against best run"] and len(compared) == 3
+
+    glue_report.write(here, glue_runs.all_finished(here), compared=[rte])
+    page, table = (here / "report.html").read_text(), (here / "results.tsv").read_text().splitlines()
+    assert page.count("6 seeds, 5 of which learned nothing (one answer to all)") == 2  # so far, and of the task
+    assert f"{ONE}, seed 1 (always &#x27;1&#x27;);" in page and "5 of rte" in page and "5 of 6 here" in page
+    assert [line.split("\t")[-1] for line in table if line.startswith("rte")] == ["1", "1", "", "1", "1", "1"]
+    results = json.loads((here / "results.json").read_text())
+    assert [row["runs_of_one_answer"] for row in results["settings"]] == [1, 5, 2]
+
+
+def test_a_setting_of_which_all_runs_learned_nothing_is_the_best_only_alone(tmp_path):
+    _marked(tmp_path, rte=[(0.9, False)] * 2)
+    finish(tmp_path, Run("rte", OTHER, 1), accuracy=0.6, answers=_LEARNED)
+    (rows,) = glue_report.summary(glue_runs.all_finished(tmp_path)).values()
+    assert glue_report.best_setting(rows).settings == OTHER and glue_report.best_setting(rows[:1]) is rows[0]
 
 
 def test_one_run_is_no_set_of_seeds(tmp_path):

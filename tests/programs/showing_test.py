@@ -5,7 +5,7 @@ import types
 import numpy as np
 import pytest
 
-from bert_tf.programs.showing import check_showing, show_answers, show_scored
+from bert_tf.programs.showing import check_showing, show_answers, show_scored, warn_of_teacher
 from bert_tf.settings import Settings
 from bert_tf.tasks.task import Outcome
 from tests.analysis.support import choices
@@ -46,3 +46,12 @@ def test_a_model_that_always_gives_one_answer_is_warned_of_in_the_log(tmp_path, 
     show_answers(task, outcome, {"accuracy": 0.5}, job, settings)
     warnings = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
     assert warnings == [judged.warning] * 2 and judged.warning.startswith("All 2 answers on dev.tsv are the label 'no'")
+
+
+def test_a_teacher_that_learned_nothing_is_warned_of(tmp_path, caplog):
+    warn_of_teacher(Settings({}))
+    warn_of_teacher(Settings({"teacher": str(tmp_path)}))
+    assert not caplog.records
+    (tmp_path / "eval_predictions.tsv").write_text("id\tlabel\tprediction\n0\tno\tyes\n1\tyes\tyes\n")
+    warn_of_teacher(Settings({"teacher": str(tmp_path / "model.ckpt-10")}))
+    assert f"{tmp_path}/model.ckpt-10 answered 'yes' to all examples that it was scored on" in caplog.text

@@ -21,7 +21,7 @@ class Children:
     """Stands for the processes that make trials: notes their flags, and writes what a trial of that number scores."""
 
     def __init__(self, monkeypatch, scores, metric="accuracy"):
-        self.flags, self.scores, self.metric = [], scores, metric
+        self.flags, self.scores, self.metric, self.of_one_answer = [], scores, metric, ()
         monkeypatch.setattr(child_runs, "execute", self._execute)
         monkeypatch.setattr(report, "write", lambda *_: None)  # drawing takes longer than all else; see the last test
 
@@ -34,6 +34,9 @@ class Children:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "model.ckpt-10.index").write_text("")
         write_results(str(folder), {self.metric: self.scores[number], "loss": 0.5}, 10)
+        answers = "yes yes" if number in self.of_one_answer else "no yes"
+        rows = [f"{i}\t{gold}\t{given}" for i, (gold, given) in enumerate(zip("01", answers.split(), strict=True))]
+        (folder / "eval_predictions.tsv").write_text("\n".join(["id\tlabel\tprediction", *rows, ""]))
         return True
 
     @property
@@ -109,6 +112,33 @@ def test_trials_that_score_as_the_best_does_are_named(tmp_path, monkeypatch):
     assert page.count("; as good as the best") == 1
 
 
+def test_trials_that_learned_nothing_are_marked_and_come_last(tmp_path, monkeypatch, caplog):
+    write = report.write
+    children, tuner = Children(monkeypatch, {1: 0.68, 2: 0.62, 3: 0.66, 4: 0.68}), _tuner(tmp_path, Stages(2, 2))
+    children.of_one_answer = (1, 4)
+    tuner.run()
+    assert children.made[4:] == ["stage-2/trial-3", "stage-2/trial-2"] and tuner.best().trial.number == 3
+    assert caplog.text.count("It answers 'yes' to all examples: it has learned nothing.") == 2
+    monkeypatch.setattr(report, "write", write)
+    tuner.report()
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert page.count("; learned nothing: it answers &#x27;yes&#x27; to all examples") == 2
+    assert "one answer to all examples; left out of the mean scores below" in page
+    assert "mean of 1; best 0.66" in page and "best 0.68" not in page
+    table = [line.split("\t") for line in (tmp_path / "out" / "trials.tsv").read_text().splitlines()]
+    assert [line[-2] for line in table] == ["one_answer", "yes", "", "", "yes", "", ""]
+
+
+def test_where_no_trial_learned_anything_the_best_is_said_to_have_learned_nothing(tmp_path, monkeypatch):
+    write, children = report.write, Children(monkeypatch, SCORES)
+    children.of_one_answer, tuner = (1, 2, 3, 4), _tuner(tmp_path)
+    tuner.run()
+    assert tuner.best().trial.number == 2
+    monkeypatch.setattr(report, "write", write)
+    tuner.report()
+    assert "which has learned nothing, and no other has" in (tmp_path / "out" / "report.html").read_text()
+
+
 def test_only_the_last_stage_knows_of_ties(tmp_path, monkeypatch):
     Children(monkeypatch, dict.fromkeys(range(1, 5), 0.5))
     tuner = _tuner(tmp_path, Stages(2, 4))
@@ -151,7 +181,7 @@ def test_the_table_and_the_page(tmp_path, monkeypatch):
     tuner.report()
     table = [line.split("\t") for line in (tmp_path / "out" / "trials.tsv").read_text().splitlines()]
     assert table[0] == ["trial", "stage", "learning_rate", "train_batch_size", "eval_accuracy", "eval_loss",
-                        "global_step", "seconds"]  # fmt: skip
+                        "global_step", "one_answer", "seconds"]  # fmt: skip
     assert [line[:5] for line in table[1:3]] == [["1", "1", "1e-5", "8", "0.5"], ["2", "1", "1e-5", "16", "0.7"]]
     page = (tmp_path / "out" / "report.html").read_text()
     command = html.escape(tuner.command(tuner.best()))
