@@ -5,7 +5,8 @@ from bert_tf.settings import Flag
 SERVE = (
     Flag("model_base_path", None, "Folder with a numbered folder for each version of one model."),
     Flag("model_name", "default", "Name of the model in requests."),
-    Flag("port", 8500, "For gRPC; 0 takes any free one and says which.", "integer", low=0, high=65535),
+    Flag("port", 8500, "For gRPC; 0 takes any free one and says which, with --grpc_socket_path none.", "integer",
+         low=0, high=65535),  # fmt: skip
     Flag("rest_api_port", 8501, "For REST; 0 takes any free one and says which.", "integer", low=0, high=65535),
     Flag("host", "127.0.0.1", "Address to listen on: this machine only, unless you say 0.0.0.0 (there is no "
          "password)."),  # fmt: skip
@@ -50,7 +51,8 @@ MODELS = (
     Flag("allow_version_labels_for_unavailable_models", False, "Whether a new label may point to a version that is "
          "not loaded.", "bool"),  # fmt: skip
     Flag("max_num_load_retries", 5, "How often a version that cannot be loaded is tried again.", "integer", low=0),
-    Flag("load_retry_interval_micros", 60000000, "Microseconds before it is tried again.", "integer", low=0),
+    Flag("load_retry_interval_micros", 60000000, "Microseconds before it is tried again; negative: at the next check.",
+         "integer"),  # fmt: skip
 )
 
 BATCHING = (
@@ -68,7 +70,7 @@ _TLS = (
 )
 
 _CONNECTION = (
-    Flag("server", "localhost:8500", "host:port of the server, for gRPC."),
+    Flag("server", "localhost:8500", "host:port of the server, for gRPC; unix:PATH where it listens on a socket."),
     Flag("model_name", "default", "Which of its models."),
     Flag("timeout", 10.0, "Seconds after which a request gives up.", "float", low=0),
     *_TLS,

@@ -14,29 +14,22 @@ import threading
 
 from absl import logging
 
+from bert_tf.flags.model_server import MODEL_SERVER
 from bert_tf.flags.serving import BATCHING, LIMITS, MODELS, SERVE
+from bert_tf.programs import model_server
 
-FLAGS = SERVE + LIMITS + MODELS + BATCHING
+FLAGS = SERVE + LIMITS + MODELS + BATCHING + MODEL_SERVER
 
 
 def main(settings):
     """Serves until SIGTERM or Ctrl-C, and finishes the requests in progress."""
-    for kind in ("intra", "inter"):  # of all sessions of a process; read when the first is made
-        if threads := getattr(settings, f"tensorflow_{kind}_op_parallelism"):
-            os.environ[f"TF_NUM_{kind.upper()}OP_THREADS"] = str(threads)
-    from bert_tf.serving.server import serve
-
-    standard_logging.getLogger("tensorflow").setLevel(standard_logging.ERROR)  # else a few lines for each version
+    if settings.version:
+        print(model_server.version_lines())
+        return
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda number, frame: stop.set())
-    host = settings.host
-    server = serve(settings.model_base_path, settings.model_name, **_options(settings), **_models(settings))
-    rest = f"{'https' if settings.ssl_config_file else 'http'}://{host}:{server.rest_port}"
-    model = "" if settings.model_config_file else f"/{settings.model_name}"
-    logging.info("gRPC on %s:%d, REST on %s/v1/models%s", host, server.port, rest, model)
-    if settings.ui:
-        logging.info("A page to try the models on: %s/", rest)
+    server = start(settings)
     stop.wait()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.SIG_DFL)  # whoever cannot wait asks twice
@@ -48,15 +41,46 @@ def main(settings):
         os._exit(0)  # the threads that still compute would hold up the exit
 
 
+def start(settings):
+    """Returns a running `server.Server` of what the flags ask for, and says where it listens.
+
+    Raises:
+        ValueError: they ask for what cannot be served.
+    """
+    model_server.check(settings)
+    for kind, number in model_server.threads(settings).items():  # of all sessions; read when the first is made
+        if number:
+            os.environ[f"TF_NUM_{kind.upper()}OP_THREADS"] = str(number)
+    from bert_tf.serving.server import serve
+
+    standard_logging.getLogger("tensorflow").setLevel(standard_logging.ERROR)  # else a few lines for each version
+    base_path = None if settings.model_config_file else settings.model_base_path or None
+    server = serve(base_path, settings.model_name, **_options(settings), **_models(settings))
+    rest = f"{'https' if settings.ssl_config_file else 'http'}://{settings.host}:{server.rest_port}"
+    model = "" if settings.model_config_file else f"/{settings.model_name}"
+    socket = f"unix:{settings.grpc_socket_path}"
+    if server.port is not None and settings.grpc_socket_path:
+        logging.info("gRPC on %s", socket)
+    grpc = socket if server.port is None else f"{settings.host}:{server.port}"
+    logging.info("gRPC on %s, REST on %s/v1/models%s", grpc, rest, model)
+    if settings.ui:
+        logging.info("A page to try the models on: %s/", rest)
+    return server
+
+
 def _options(settings):
     """Returns the fields of `Options` that flags set."""
     from bert_tf.serving import metrics
+    from bert_tf.serving.channel_arguments import read_arguments
     from bert_tf.serving.limits import Limits
     from bert_tf.serving.tls import read_tls
 
     monitoring, ssl = settings.monitoring_config_file, settings.ssl_config_file
     return {
-        "port": settings.port,
+        "port": settings.port or (None if settings.grpc_socket_path else 0),
+        "grpc_socket_path": settings.grpc_socket_path or None,
+        "grpc_channel_arguments": read_arguments(settings.grpc_channel_arguments or ""),
+        "enable_serialization_as_tensor_content": settings.enable_serialization_as_tensor_content,
         "rest_api_port": settings.rest_api_port,
         "host": settings.host,
         "ui": settings.ui,
@@ -75,27 +99,18 @@ def _options(settings):
 
 
 def _models(settings):
-    """Returns the fields of `Options` that say what is served and in which batches.
+    """Returns the fields of `Options` that say what is served, how it is run and in which batches.
 
     Raises:
-        ValueError: a file of parameters is given for batches that nobody asked for, or cannot be used.
+        ValueError: a file cannot be read or used.
     """
-    from bert_tf.serving.batching_parameters import Batching, read_parameters
-
-    file, batching = settings.batching_parameters_file, None
-    if file and not settings.enable_batching:
-        raise ValueError(
-            "`batching_parameters_file` must come with `enable_batching`. Received: "
-            f"{file} without it; give both or neither."
-        )
-    if settings.enable_batching:
-        tokens = settings.max_batch_tokens
-        batching = read_parameters(file, max_batch_tokens=tokens) if file else Batching(max_batch_tokens=tokens)
     return {
-        "model_config_file": settings.model_config_file,
+        "model_config_file": settings.model_config_file or None,
         "model_config_poll_seconds": settings.model_config_file_poll_wait_seconds,
         "allow_version_labels_for_unavailable_models": settings.allow_version_labels_for_unavailable_models,
         "max_num_load_retries": settings.max_num_load_retries,
         "load_retry_interval_micros": settings.load_retry_interval_micros,
-        "batching": batching,
+        "num_load_threads": settings.num_load_threads,
+        "num_unload_threads": settings.num_unload_threads,
+        **model_server.bundle_and_batching(settings),
     }

@@ -1,5 +1,6 @@
 """Requests of many callers computed together: a queue that knows lengths, and the threads that empty it."""
 
+import contextlib
 import functools
 import threading
 import time
@@ -55,10 +56,12 @@ class Batcher:
 
     Args:
         parameters: how large a batch, a queue and their number may be.
+        turns: bounds how many batches are computed at a time, with those of other batchers; None: nothing does.
     """
 
-    def __init__(self, parameters: Batching):
+    def __init__(self, parameters: Batching, turns: threading.Semaphore | None = None):
         self.parameters = parameters
+        self._turns = turns or contextlib.nullcontext()
         self._queue = LengthQueue(parameters.max_batch_size, parameters.max_batch_tokens)
         self._changed = threading.Condition()
         self._waiting: dict[str, int] = {}  # requests in the queue, by model
@@ -145,12 +148,19 @@ class Batcher:
                     self._changed.wait(self._seconds_to_wait())
                 if self._closed:
                     return self._refuse_all()
-                group, rows = self._queue.take()
-                rows = self._begin(group, rows)
-                self._changed.notify()  # of a large request, the other threads may take the rest
-            if rows:
-                self._run(group, rows)
-            del rows  # else what it was asked, and its model, would stay in memory until the next batch
+            with self._turns:
+                self._run_next()
+
+    def _run_next(self):
+        """Computes a batch, where another thread has not been faster."""
+        with self._changed:
+            if self._closed or not self._is_ready():
+                return
+            group, rows = self._queue.take()
+            rows = self._begin(group, rows)
+            self._changed.notify()  # of a large request, the other threads may take the rest
+        if rows:
+            self._run(group, rows)
 
     def _is_ready(self):
         """Whether a batch may begin: it is full, or its oldest row has waited long enough."""

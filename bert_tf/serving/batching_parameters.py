@@ -50,10 +50,19 @@ def read_parameters(path: str, **defaults) -> Batching:
     Raises:
         ValueError: it cannot be read, or asks for what would give wrong answers.
     """
-    message = text_configs.read(path, "BatchingParameters", "batching_parameters_file")
+    flag = "batching_parameters_file"
+    return read_batching(text_configs.read(path, "BatchingParameters", flag), path, flag, **defaults)
+
+
+def read_batching(message, path: str, flag: str, **defaults) -> Batching:
+    """Returns what a BatchingParameters says that stands in the file `path`, which the setting `flag` names.
+
+    Raises:
+        ValueError: it asks for what would give wrong answers, or for batches of no size.
+    """
     if message.pad_variable_length_inputs:
         raise ValueError(
-            f"`batching_parameters_file` must not pad inputs: the padding would be the first id, with a mask of 1. "
+            f"`{flag}` must not pad inputs: the padding would be the first id, with a mask of 1. "
             f"Received: pad_variable_length_inputs in {path}; remove it, rows of one length are put together anyway."
         )
     if message.allowed_batch_sizes:

@@ -23,12 +23,14 @@ class Call:
         is_gone: whether the caller has left already.
         limits: what a request may cost.
         entrypoint: "GRPC" or "REST", as TensorFlow Serving's metrics have it.
+        tensor_content: whether Predict's tensors are sent as raw bytes and not as lists of values.
     """
 
     deadline: float | None = None
     is_gone: Callable[[], bool] = _stays
     limits: Limits = Limits()
     entrypoint: str = "GRPC"
+    tensor_content: bool = False
 
     @property
     def seconds_left(self) -> float | None:

@@ -86,8 +86,7 @@ class Catalog:
     def poll(self):
         """Looks for new versions of every model."""
         with self._changes:
-            for model in self._served.models.values():
-                model.poll()
+            self._for_each(ServedModel.poll, self._served.models.values())
 
     def apply(self, configs: Sequence[ModelConfig], must_load: bool = True):
         """Makes the models those of `configs`, all at once, or changes nothing.
@@ -106,7 +105,8 @@ class Catalog:
             before = self._served.models
             models = {config.name: self._find_or_make(config) for config in configs}
             try:
-                wanted = {config.name: models[config.name].load(config.policy) for config in configs}
+                loaded = self._for_each(lambda config: models[config.name].load(config.policy), configs)
+                wanted = {config.name: versions for config, versions in zip(configs, loaded, strict=True)}
                 failed = [each.name for each in configs if must_load and not self._is_there(each, models, wanted)]
                 if failed:
                     raise unavailable(f"Some models did not become available: {{{', '.join(failed)}}}")
@@ -137,6 +137,11 @@ class Catalog:
             except ServingError:
                 if served is self._served:
                     raise  # otherwise it was unloaded after we looked, and what has come in its place answers
+
+    def _for_each(self, function, items):
+        """Returns what `function` returns for each, computed side by side where there are threads for it."""
+        pool = self._loading.load_pool
+        return list(pool.map(function, items) if pool else map(function, items))
 
     def _find_or_make(self, config):
         model = self._served.models.get(config.name)

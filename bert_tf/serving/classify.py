@@ -1,7 +1,7 @@
 """Classify and Regress: tf.Example in, classes with scores or one number out.
 
-The checks, their order and their words are those of TensorFlow Serving's `classifier.cc` and `regressor.cc`. Like its
-releases of today, this one does not insist on the signature's method name.
+The checks, their order and their words are those of TensorFlow Serving's `classifier.cc` and `regressor.cc`. Like
+there, the signature's method name matters only where the server was told so.
 """
 
 import numpy as np
@@ -12,6 +12,7 @@ from tensorflow_serving.apis import classification_pb2, regression_pb2
 from bert_tf.serving.call import INTERNAL, Call
 from bert_tf.serving.errors import invalid
 from bert_tf.serving.predict import DEFAULT_SIGNATURE, run, set_spec
+from bert_tf.serving.signatures import CLASSIFY, REGRESS
 
 
 def classify(
@@ -56,6 +57,7 @@ def check_classification(signature) -> list[str]:
     Raises:
         ServingError: it is none of classification.
     """
+    _check_method(signature, CLASSIFY, "classification")
     _check_one_input(signature)
     if len(signature.outputs) not in (1, 2):
         raise invalid(f"Expected one or two output Tensors, found {len(signature.outputs)}")
@@ -71,6 +73,7 @@ def check_classification(signature) -> list[str]:
 
 def check_regression(signature):
     """Raises ServingError for a signature that is none of regression."""
+    _check_method(signature, REGRESS, "regression")
     _check_one_input(signature)
     if len(signature.outputs) != 1:
         raise invalid("Expected one output Tensor.")
@@ -137,6 +140,12 @@ def _signature(version, request):
     if signature is None:
         raise invalid(f"No signature was found with the name: {name}")
     return name, signature
+
+
+def _check_method(signature, method, kind):
+    if not signature.has_method(method):
+        was = signature.definition.method_name
+        raise invalid(f"Expected {kind} signature method_name to be {method}. Was: {was}")
 
 
 def _check_one_input(signature):

@@ -28,6 +28,7 @@ from tensorflow_serving.apis import (
 
 from bert_tf.serving import metrics, wire_scan
 from bert_tf.serving.call import Call
+from bert_tf.serving.channel_arguments import bind_port, bind_socket, channel_options
 from bert_tf.serving.classify import classify, regress
 from bert_tf.serving.describe import model_metadata, model_status, require_spec
 from bert_tf.serving.errors import ServingError, from_fault, invalid, unavailable
@@ -106,14 +107,14 @@ class GrpcServer:
     """Answers every method of METHODS.
 
     Attributes:
-        port: where it listens.
+        port: where it listens; None: on a Unix socket alone.
     """
 
     def __init__(self, catalog, options: Options):
         """Takes its port; nobody is answered before `start`.
 
         Raises:
-            ValueError: the address cannot be had.
+            ValueError: an address cannot be had.
         """
         self._catalog, self._options = catalog, options
         self._answering = {}  # calls whose request has come: when it did
@@ -122,7 +123,7 @@ class GrpcServer:
         # Calls whose request is on its way hold a thread too: gRPC's own pool must be larger than the callers are many.
         self._server = grpc.server(
             futures.ThreadPoolExecutor(_OPEN_CALLS, "grpc"),
-            options=_channel_options(options.limits),
+            options=channel_options(options.limits, options.grpc_channel_arguments),
             maximum_concurrent_rpcs=_OPEN_CALLS,
         )
         for service, methods in METHODS.items():
@@ -134,7 +135,11 @@ class GrpcServer:
         if options.reflection:
             offered = [*METHODS, reflection.SERVICE_NAME, *([self._health.service] if self._health else [])]
             reflection.enable_server_reflection(offered, self._server)
-        self.port = _bind(self._server, f"{options.host}:{options.port}", options.tls)
+        self.port = None
+        if options.port is not None:
+            self.port = bind_port(self._server, f"{options.host}:{options.port}", options.tls)
+        if options.grpc_socket_path is not None:
+            bind_socket(self._server, options.grpc_socket_path, options.tls)
 
     @property
     def running(self) -> int:
@@ -185,7 +190,8 @@ class GrpcServer:
     def _answer(self, name, method, data, context):
         left = context.time_remaining()
         deadline = None if left is None else time.monotonic() + left
-        call = Call(deadline, lambda: not context.is_active(), self._options.limits)
+        content = self._options.enable_serialization_as_tensor_content
+        call = Call(deadline, lambda: not context.is_active(), self._options.limits, tensor_content=content)
         call.check()
         with reading(len(data), call.seconds_left):
             wire_scan.check(data, method.request.DESCRIPTOR, call.limits)
@@ -215,27 +221,3 @@ def _parse(kind, data):
         return kind.FromString(data)
     except DecodeError as error:
         raise invalid(f"The message is no {kind.DESCRIPTOR.name}") from error
-
-
-def _channel_options(limits):
-    return (
-        ("grpc.max_receive_message_length", limits.max_message_bytes),
-        ("grpc.max_send_message_length", -1),
-        ("grpc.so_reuseport", 0),  # else a second server would start on the same port and take half of the requests
-        ("grpc.keepalive_time_ms", 60_000),  # callers whose machine has vanished are found out
-        ("grpc.keepalive_timeout_ms", 20_000),
-        ("grpc.http2.min_recv_ping_interval_without_data_ms", 10_000),
-        ("grpc.keepalive_permit_without_calls", 1),
-    )
-
-
-def _bind(server, address, tls):
-    try:
-        if tls:
-            return server.add_secure_port(address, tls.grpc_credentials())
-        return server.add_insecure_port(address)
-    except RuntimeError as error:
-        raise ValueError(
-            f"The gRPC port must be free and its address this machine's. Received {address}, which cannot be bound; "
-            "choose another `port`, or 0 for any."
-        ) from error

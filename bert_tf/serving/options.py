@@ -1,8 +1,10 @@
 """How a server listens and what it allows: the settings of `server.Server`."""
 
 import dataclasses
+from collections.abc import Mapping
 
 from bert_tf.serving.batching_parameters import Batching
+from bert_tf.serving.bundle import DEFAULT, Bundle
 from bert_tf.serving.limits import Limits
 from bert_tf.serving.tls import Tls
 
@@ -14,7 +16,9 @@ class Options:
     """Settings of a server, whatever it serves.
 
     Attributes:
-        port: for gRPC; 0 takes any free one.
+        port: for gRPC; 0 takes any free one, None has none, but only `grpc_socket_path`.
+        grpc_socket_path: Unix socket for gRPC; None: there is none.
+        grpc_channel_arguments: {key: number or text} for gRPC's server, such as "grpc.max_connection_age_ms".
         rest_api_port: for REST; 0 takes any free one, None has no REST.
         host: address to listen on; "0.0.0.0" for all of this machine's.
         ui: whether REST's port has a page to try the models on.
@@ -29,15 +33,21 @@ class Options:
         reflection: whether gRPC tells its services and their messages.
         metrics_path: where Prometheus finds its page on the REST port; None: nowhere.
         tls: of both faces; None: no encryption.
+        enable_serialization_as_tensor_content: whether Predict's tensors are sent as raw bytes.
         model_config_file: lists the models; None: there is the one that `serve` was given.
         model_config_poll_seconds: between two looks at that file; 0 looks only once.
         allow_version_labels_for_unavailable_models: whether a new label may point to a version that is not loaded.
         batching: how requests are put together; None: each is computed for itself.
         max_num_load_retries: how often a version that cannot be loaded is tried again.
         load_retry_interval_micros: how long after it has failed.
+        num_load_threads: models that are loaded at a time; 0 and 1: one after the other.
+        num_unload_threads: threads that free versions; 0: the last request of a version does it.
+        bundle: how versions are loaded and run.
     """
 
-    port: int = 0
+    port: int | None = 0
+    grpc_socket_path: str | None = None
+    grpc_channel_arguments: Mapping[str, int | str] = dataclasses.field(default_factory=dict)
     rest_api_port: int | None = 0
     host: str = HOST
     ui: bool = False
@@ -52,9 +62,13 @@ class Options:
     reflection: bool = False
     metrics_path: str | None = None
     tls: Tls | None = None
+    enable_serialization_as_tensor_content: bool = False
     model_config_file: str | None = None
     model_config_poll_seconds: float = 0.0
     allow_version_labels_for_unavailable_models: bool = False
     batching: Batching | None = None
     max_num_load_retries: int = 5
     load_retry_interval_micros: int = 60_000_000
+    num_load_threads: int = 0
+    num_unload_threads: int = 0
+    bundle: Bundle = DEFAULT

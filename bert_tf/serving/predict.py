@@ -7,13 +7,15 @@ The checks, their order and their words are those of TensorFlow Serving's `predi
 import time
 from collections.abc import Iterable, Sequence
 
+import grpc
 import numpy as np
 from tensorflow_serving.apis import predict_pb2
 
 from bert_tf.serving import metrics
 from bert_tf.serving.call import INTERNAL, Call
 from bert_tf.serving.errors import ServingError, failed_precondition, invalid
-from bert_tf.serving.tensors import fill_proto, to_array, type_name
+from bert_tf.serving.signatures import CLASSIFY, PREDICT, REGRESS
+from bert_tf.serving.tensors import fill_content, fill_proto, to_array, type_name
 
 DEFAULT_SIGNATURE = "serving_default"
 
@@ -28,12 +30,14 @@ def predict(version, request: predict_pb2.PredictRequest, call: Call = INTERNAL)
     signature = version.model.signatures.get(name)
     if signature is None:
         raise failed_precondition(f'Serving signature key "{name}" not found.')
+    check_method(signature)
     inputs = _inputs(signature, request.inputs, call.limits)
     aliases = _aliases(signature, request.output_filter)
+    fill = fill_content if call.tensor_content else fill_proto
     response = predict_pb2.PredictResponse()
     set_spec(response.model_spec, version, name)
     for alias, array in run(version, signature, inputs, aliases, call).items():
-        fill_proto(response.outputs[alias], array, signature.outputs[alias].dtype)
+        fill(response.outputs[alias], array, signature.outputs[alias].dtype)
     return response
 
 
@@ -61,6 +65,17 @@ def wrong_count(given: Iterable[str], wanted: Iterable[str]) -> ServingError:
         f"len({{{_listed(given)}}}) != len({{{_listed(wanted)}}}). Sent extra: {{{_listed(given - wanted)}}}. "
         f"Missing but required: {{{_listed(wanted - given)}}}."
     )
+
+
+def check_method(signature):
+    """Raises ServingError where a signature is made for another method, and the server was told to mind that."""
+    methods = (PREDICT, CLASSIFY, REGRESS)
+    if not signature.has_method(*methods):
+        raise ServingError(
+            grpc.StatusCode.INTERNAL,
+            f"Expected prediction signature method_name to be one of {{{', '.join(methods)}}}. "
+            f"Was: {signature.definition.method_name}",
+        )
 
 
 def set_spec(spec, version, signature_name: str):

@@ -21,7 +21,7 @@ from bert_tf.serving.classify import classify, regress
 from bert_tf.serving.describe import model_metadata, model_status
 from bert_tf.serving.errors import ServingError, from_fault, invalid
 from bert_tf.serving.limits import reading
-from bert_tf.serving.predict import DEFAULT_SIGNATURE, run
+from bert_tf.serving.predict import DEFAULT_SIGNATURE, check_method, run
 
 _DIGITS = 19  # of the largest version
 _VERSION = r"(?:(?:/versions/(\d+))|(?:/labels/([^/:]+)))?"
@@ -108,6 +108,7 @@ def _predict(catalog, spec, body, call):
             signature = version.model.signatures.get(name)
             if signature is None:
                 raise invalid(f'Serving signature name: "{name}" not found in signature def')
+            check_method(signature)
             if not signature.inputs:
                 raise invalid(f"Failed to get input map for signature: {spec.signature_name or 'DEFAULT'}")
             inputs, row = json_requests.predict_inputs(document, signature, call.limits)

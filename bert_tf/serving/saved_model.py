@@ -14,6 +14,7 @@ from tensorflow.python.framework import ops
 from tensorflow.python.saved_model import loader_impl
 
 from bert_tf.names import SIDE_BY_SIDE
+from bert_tf.serving.bundle import DEFAULT, Bundle
 from bert_tf.serving.errors import from_number, invalid
 from bert_tf.serving.signatures import read_signature
 
@@ -56,8 +57,8 @@ class SavedModel:
             call takes seconds.
     """
 
-    def __init__(self, path: str):
-        """Loads the meta graph tagged "serve" from `path`.
+    def __init__(self, path: str, bundle: Bundle = DEFAULT):
+        """Loads the meta graph with the tags of `bundle` from `path`.
 
         Raises:
             ServingError: the graph cannot be made or its weights cannot be read.
@@ -66,13 +67,13 @@ class SavedModel:
         # tf.saved_model.load would trace every function anew and keep the weights in the one eager context; its TF1
         # sister warns of its age and fails over a missing vocabulary before it can be named.
         loader = loader_impl.SavedModelLoader(path)
-        meta_graph = loader.get_meta_graph_def_from_tags(["serve"])
+        meta_graph = loader.get_meta_graph_def_from_tags(bundle.tags)
         _check_assets(path, meta_graph)
         graph = tf.Graph()
-        self._session = tf.compat.v1.Session(graph=graph)
+        self._session = tf.compat.v1.Session(graph=graph, config=_config(bundle))
         try:
             with graph.as_default():
-                loader.load(self._session, ["serve"])
+                loader.load(self._session, bundle.tags)
         except tf.errors.OpError as error:
             self._session.close()
             raise _in_short(error) from error
@@ -80,7 +81,8 @@ class SavedModel:
             self._session.close()
             raise
         self._has_parts = SIDE_BY_SIDE in meta_graph.collection_def
-        self.signatures = {name: read_signature(each) for name, each in meta_graph.signature_def.items()}
+        definitions, checks = meta_graph.signature_def.items(), bundle.check_method_names
+        self.signatures = {name: read_signature(each, checks) for name, each in definitions}
         self.prepare = functools.lru_cache(maxsize=_PREPARED)(self._prepare)
 
     def run(self, feeds: dict[str, np.ndarray], fetches: Sequence[str]) -> list[np.ndarray]:
@@ -134,6 +136,10 @@ class SavedModel:
         # `Session.run` parses feeds and fetches at each call, and casts feeds silently where the runtime would refuse;
         # a callable of its own for each choice of threads would hold the graph and its constants twice.
         return self._session._call_tf_sessionrun(threads, feeds, outputs, [], None)
+
+
+def _config(bundle):
+    return config_pb2.ConfigProto.FromString(bundle.session_config)
 
 
 def _in_short(error):

@@ -8,16 +8,17 @@ import os
 import threading
 import time
 from collections.abc import Sequence
+from concurrent import futures
 
 from absl import logging
 
 from bert_tf.serving import metrics
-from bert_tf.serving.batching import Batcher
 from bert_tf.serving.catalog import Catalog
 from bert_tf.serving.errors import ServingError
 from bert_tf.serving.grpc_service import GrpcServer
 from bert_tf.serving.health import readiness
 from bert_tf.serving.http_server import Page, RestServer
+from bert_tf.serving.model_batching import ModelBatching
 from bert_tf.serving.model_config import ConfigFile, ModelConfig, read_file
 from bert_tf.serving.options import Options
 from bert_tf.serving.page import pages
@@ -74,15 +75,21 @@ class Server:
     """A running server; a context manager that stops at its end.
 
     Attributes:
-        port: of gRPC.
+        port: of gRPC, None where it has a Unix socket alone.
         rest_port: of REST, None without.
     """
 
     def __init__(self, configs: Sequence[ModelConfig], options: Options):
         self._options = options
-        self._batcher = Batcher(options.batching) if options.batching else None
+        own = options.bundle.enable_per_model_batching_parameters
+        self._batching = ModelBatching(options.batching, own) if options.batching else None
+        loads, unloads = options.num_load_threads, options.num_unload_threads
+        self._load_pool = futures.ThreadPoolExecutor(loads, "load") if loads else None
         loading = Loading(
-            self._batcher.batch if self._batcher else None,
+            options.bundle,
+            self._batching.batcher_of if self._batching else None,
+            self._load_pool,
+            threading.Semaphore(unloads) if unloads else None,
             options.max_num_load_retries,
             options.load_retry_interval_micros,
         )
@@ -121,8 +128,7 @@ class Server:
         if self._poller.is_alive():  # a version is being loaded, and nobody can hurry it
             return False
         self._catalog.close()
-        if self._batcher:
-            self._batcher.close()
+        self._close_threads()
         return not (self._grpc.running or self._rest and self._rest.running)
 
     def __enter__(self):
@@ -148,12 +154,17 @@ class Server:
             self._catalog.apply(configs, must_load=False)
         except ServingError as error:
             self._grpc.stop(0)
-            if self._batcher:
-                self._batcher.close()
+            self._close_threads()
             raise ValueError(
                 "`model_config_file` must give labels to versions that can be loaded, unless "
                 f"`allow_version_labels_for_unavailable_models` is set. Received: {error.message}."
             ) from error
+
+    def _close_threads(self):
+        if self._load_pool:
+            self._load_pool.shutdown()
+        if self._batching:
+            self._batching.close()
 
     def _poll_config(self, file):
         self._repeat(self._options.model_config_poll_seconds, file.poll, "Looking for a new config")

@@ -7,6 +7,8 @@ import tensorflow as tf
 from tensorflow.core.framework import tensor_pb2
 from tensorflow.core.protobuf import meta_graph_pb2
 
+PREDICT, CLASSIFY, REGRESS = (f"tensorflow/serving/{name}" for name in ("predict", "classify", "regress"))
+
 
 @dataclasses.dataclass(frozen=True)
 class Endpoint:
@@ -42,12 +44,18 @@ class Signature:
         outputs: {alias: endpoint}.
         defaults: {input alias: TensorProto} for inputs that a request may leave out.
         definition: the SignatureDef itself.
+        checks_method: whether it can only be asked for by the method whose name it bears.
     """
 
     inputs: dict[str, Endpoint]
     outputs: dict[str, Endpoint]
     defaults: dict[str, tensor_pb2.TensorProto]
     definition: meta_graph_pb2.SignatureDef
+    checks_method: bool = False
+
+    def has_method(self, *names: str) -> bool:
+        """Whether one of these methods, such as `PREDICT`, may ask for it."""
+        return not self.checks_method or self.definition.method_name in names
 
     @functools.cached_property
     def key(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -59,10 +67,10 @@ class Signature:
         return tuple(sorted(feeds)), tuple(sorted(fetches))
 
 
-def read_signature(definition: meta_graph_pb2.SignatureDef) -> Signature:
+def read_signature(definition: meta_graph_pb2.SignatureDef, checks_method: bool = False) -> Signature:
     """Returns the Signature of a SignatureDef."""
     inputs, outputs = (_endpoints(side) for side in (definition.inputs, definition.outputs))
-    return Signature(inputs, outputs, dict(definition.defaults), definition)
+    return Signature(inputs, outputs, dict(definition.defaults), definition, checks_method)
 
 
 def _endpoints(infos):

@@ -64,9 +64,32 @@ def fill_proto(proto: tensor_pb2.TensorProto, array: np.ndarray, dtype: tf.DType
     getattr(proto, _FIELDS[dtype]).extend(array.ravel().tolist())
 
 
+def fill_content(proto: tensor_pb2.TensorProto, array: np.ndarray, dtype: tf.DType):
+    """Writes an array into an empty TensorProto, as raw bytes in `tensor_content`.
+
+    Strings stand there as TensorFlow writes them: the length of each as a varint, then all of them.
+    """
+    array = np.asarray(array)
+    proto.dtype = dtype.as_datatype_enum
+    for size in array.shape:
+        proto.tensor_shape.dim.add(size=size)
+    if dtype == tf.string:
+        texts = array.ravel().tolist()
+        proto.tensor_content = b"".join([*(_varint(len(text)) for text in texts), *texts])
+    else:
+        proto.tensor_content = np.ascontiguousarray(array).tobytes()
+
+
 def type_name(datatype: int) -> str:
     """Returns the runtime's word for a DataType number: "float", "int64", "string"."""
     return types_pb2.DataType.Name(datatype).removeprefix("DT_").lower()
+
+
+def _varint(number):
+    groups = [number & 0x7F]
+    while number := number >> 7:
+        groups.append(number & 0x7F)
+    return bytes([*(group | 0x80 for group in groups[:-1]), groups[-1]])
 
 
 def _check(proto, alias, limits):

@@ -5,19 +5,12 @@ Field names and numbers are those of `config/ssl_config.proto`, `config/monitori
 """
 
 from google.protobuf import text_format
+from google.protobuf.message import Message
 
 from bert_tf.serving.message_tables import message_classes
 
 # message: rows of (number, name, type), where "*" marks what is repeated.
-_MESSAGES = {
-    "SSLConfig": (
-        (1, "server_key", "string"),
-        (2, "server_cert", "string"),
-        (3, "custom_ca", "string"),
-        (4, "client_verify", "bool"),
-    ),
-    "PrometheusConfig": ((1, "enable", "bool"), (2, "path", "string")),
-    "MonitoringConfig": ((1, "prometheus_config", "PrometheusConfig"),),
+BATCHING = {
     "Int64": ((1, "value", "int64"),),
     "String": ((1, "value", "string"),),
     "Bool": ((1, "value", "bool"),),
@@ -32,25 +25,39 @@ _MESSAGES = {
         (8, "enable_large_batch_splitting", "Bool"),
     ),
 }
+_MESSAGES = {
+    "SSLConfig": (
+        (1, "server_key", "string"),
+        (2, "server_cert", "string"),
+        (3, "custom_ca", "string"),
+        (4, "client_verify", "bool"),
+    ),
+    "PrometheusConfig": ((1, "enable", "bool"), (2, "path", "string")),
+    "MonitoringConfig": ((1, "prometheus_config", "PrometheusConfig"),),
+    **BATCHING,
+}
 _CLASSES = message_classes("tensorflow.serving", _MESSAGES)
 
 
-def read(path: str, message: str, flag: str):
+def read(path: str, message: str | type[Message], flag: str):
     """Returns the message in the text file `path`.
 
     Args:
         path: the file.
-        message: "SSLConfig", "MonitoringConfig" or "BatchingParameters".
+        message: "SSLConfig", "MonitoringConfig" or "BatchingParameters", or the class of another.
         flag: which setting names the file, for errors.
 
     Raises:
         ValueError: the file cannot be read, or is no such message.
     """
+    kind = _CLASSES[message] if isinstance(message, str) else message
     try:
-        return parse(path, _CLASSES[message])
+        return parse(path, kind)
     except (OSError, ValueError) as error:
+        reason = str(error).removesuffix(".")
         raise ValueError(
-            f"`{flag}` must be a file with the text form of the message {message}. Received: {path}: {error}."
+            f"`{flag}` must be a file with the text form of the message {kind.DESCRIPTOR.name}. Received: {path}: "
+            f"{reason}."
         ) from error
 
 
@@ -64,6 +71,6 @@ def parse(path: str, kind: type):
     with open(path, encoding="utf-8") as file:
         text = file.read()
     try:
-        return text_format.Parse(text, kind())
+        return text_format.Parse(text, kind(), descriptor_pool=kind.DESCRIPTOR.file.pool)
     except text_format.ParseError as error:
         raise ValueError(f"Error parsing text-format {kind.DESCRIPTOR.full_name}: {error}") from error

@@ -2,21 +2,26 @@
 
 import contextlib
 import dataclasses
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent import futures
 
 import numpy as np
 from absl import logging
 
 from bert_tf.serving import warmup
+from bert_tf.serving.batching import Batcher
+from bert_tf.serving.bundle import DEFAULT, Bundle
 from bert_tf.serving.call import Call
-from bert_tf.serving.errors import ServingError, not_found
+from bert_tf.serving.errors import ServingError, failed_precondition, not_found
 from bert_tf.serving.policies import LATEST, Policy
 from bert_tf.serving.saved_model import SavedModel
 from bert_tf.serving.signatures import Signature
 from bert_tf.serving.version_folders import explain_no_versions, find_versions, fingerprint
 
+_TFLITE = "model.tflite"
 _UNKNOWN, _NOT_FOUND = 2, 5  # canonical code numbers
 _FORGOTTEN = "Did you forget to name your leaf directory as a number (eg. '/1/')?"
 
@@ -46,6 +51,7 @@ class Version:
         number: of the version.
         model: what runs.
         compute: runs it, for itself or in a batch with others.
+        batcher: of this version alone, closed with it; None: it has none.
         running: requests in it now.
         retired: whether it serves no new requests.
     """
@@ -54,6 +60,7 @@ class Version:
     number: int
     model: SavedModel
     compute: Compute
+    batcher: Batcher | None = None
     running: int = 0
     retired: bool = False
 
@@ -93,12 +100,19 @@ class Loading:
     """How versions are loaded.
 
     Attributes:
-        batch: (model name, compute) -> compute that does the same in batches; None: each request by itself.
+        bundle: what is loaded of a version, and how it is warmed and run.
+        batcher_of: folder of a version -> (its batcher, or None where each request is computed by itself; whether it is
+            this version's alone); None: no version has one.
+        load_pool: in which the models are loaded side by side; None: they are loaded one after the other.
+        unload_turns: of the threads that free versions; None: the last to use a version does it.
         max_num_load_retries: how often a version that cannot be loaded is tried again.
         load_retry_interval_micros: how long after it has failed.
     """
 
-    batch: Callable[[str, Compute], Compute] | None = None
+    bundle: Bundle = DEFAULT
+    batcher_of: Callable[[str], tuple[Batcher | None, bool]] | None = None
+    load_pool: futures.Executor | None = None
+    unload_turns: threading.Semaphore | None = None
     max_num_load_retries: int = 5
     load_retry_interval_micros: int = 60_000_000
 
@@ -218,15 +232,11 @@ class ServedModel:
         started = time.monotonic()
         self._set_state(number, State("LOADING"))
         try:
-            model = SavedModel(folder)
-            version = Version(self.name, number, model, direct(model))
-            requests = self._warm(version, folder)
+            version, requests = self._make(number, folder)
         except Exception as error:  # whatever is wrong with one version, the server and the others live on
             self._refuse(number, files, error)
             return False
         self._refused.pop(number, None)
-        if self._loading.batch:
-            version.compute = self._loading.batch(self.name, version.compute)
         with self._lock:
             self._serving[number] = version
             self._states[number] = State("AVAILABLE")
@@ -235,15 +245,31 @@ class ServedModel:
         logging.info("Serving version %d of %s from %s: %.1f s, %s.", number, self.name, folder, seconds, warmed)
         return True
 
-    @staticmethod
-    def _warm(version, folder):
+    def _make(self, number, folder):
+        """Returns (version, how many warm-up requests it has answered)."""
+        bundle = self._loading.bundle
+        if bundle.prefer_tflite_model and os.path.exists(os.path.join(folder, _TFLITE)):
+            raise failed_precondition(f"{_TFLITE} is preferred, and only TensorFlow's own models can be served here")
+        model = SavedModel(folder, bundle)
+        version = Version(self.name, number, model, direct(model))
         try:
-            requests = warmup.replay(version, folder)
-            warmup.prepare(version)
-            return requests
+            requests = self._warm(version, folder)
+            if self._loading.batcher_of:
+                batcher, own = self._loading.batcher_of(folder)
+                version.batcher = batcher if own else None
+                version.compute = batcher.batch(self.name, version.compute) if batcher else version.compute
         except BaseException:
-            version.model.close()
+            model.close()
             raise
+        return version, requests
+
+    def _warm(self, version, folder):
+        bundle = self._loading.bundle
+        if not bundle.enable_model_warmup:
+            return 0
+        requests = warmup.replay(version, folder, bundle.num_request_iterations)
+        warmup.prepare(version)
+        return requests
 
     def _may_try(self, number, files):
         refusal = self._refused.get(number)
@@ -271,6 +297,18 @@ class ServedModel:
             self._unload(version)
 
     def _unload(self, version):
+        if self._loading.unload_turns is None:
+            self._free(version)
+        else:
+            threading.Thread(target=self._free_in_turn, args=[version], name="unload").start()
+
+    def _free_in_turn(self, version):
+        with self._loading.unload_turns:
+            self._free(version)
+
+    def _free(self, version):
+        if version.batcher:
+            version.batcher.close()
         version.model.close()
         self._set_state(version.number, State("END"))
 

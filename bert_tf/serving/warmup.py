@@ -39,8 +39,13 @@ def prepare(version):
             logging.warning("Signature %s of version %d cannot be run: %s", name, version.number, reason)
 
 
-def replay(version, folder: str) -> int:
+def replay(version, folder: str, iterations: int = 1) -> int:
     """Runs the requests in `folder`'s warm-up file, TFRecords of PredictionLog; returns how many there were.
+
+    Args:
+        version: whose model runs them.
+        folder: of the version.
+        iterations: how often each is run.
 
     Raises:
         ServingError: one of them fails, or there are more than TensorFlow Serving takes.
@@ -56,7 +61,8 @@ def replay(version, folder: str) -> int:
         log = prediction_log_pb2.PredictionLog.FromString(record.numpy())
         kind = log.WhichOneof("log_type")
         if kind in _HANDLERS:
-            _HANDLERS[kind](version, getattr(log, kind).request)
+            for _ in range(iterations):
+                _HANDLERS[kind](version, getattr(log, kind).request)
         else:
             logging.warning("%s: record %d, a %s, is none that this server warms up with.", path, count, kind)
     metrics.observe_warmup(folder, "OK", time.monotonic() - started)

@@ -1,5 +1,7 @@
 """Tensors as messages, and back to numpy, without TensorFlow."""
 
+import itertools
+
 import numpy as np
 
 # number in DataType: (numpy type, field of the values)
@@ -50,6 +52,8 @@ def to_array(tensor) -> np.ndarray:
         raise ValueError(f"An answer must be of a type that numpy knows. Received DataType {tensor.dtype}.")
     dtype, field = _DTYPES[tensor.dtype]
     shape = [dim.size for dim in tensor.tensor_shape.dim]
+    if tensor.tensor_content and tensor.dtype == _STRING:
+        return _texts(tensor.tensor_content, int(np.prod(shape))).reshape(shape)
     if tensor.tensor_content:
         return np.frombuffer(tensor.tensor_content, np.dtype(dtype).newbyteorder("<")).astype(dtype).reshape(shape)
     values = np.array(getattr(tensor, field), np.uint16 if dtype is np.float16 else dtype)
@@ -59,6 +63,20 @@ def to_array(tensor) -> np.ndarray:
     if missing > 0:  # a sender may leave out repetitions of the last value, and zeros altogether
         values = np.pad(values, (0, missing), "edge") if values.size else np.full(shape, _zero(dtype), dtype)
     return values.reshape(shape)
+
+
+def _texts(content, count):
+    """Returns the strings of raw content, object array [count]: the length of each as a varint, then all of them."""
+    ends, place = [0], 0
+    for _ in range(count):
+        size = shift = 0
+        while content[place] & 0x80:
+            size, shift, place = size | (content[place] & 0x7F) << shift, shift + 7, place + 1
+        ends.append(ends[-1] + (size | content[place] << shift))
+        place += 1
+    texts = np.empty(count, object)
+    texts[:] = [content[place + start : place + end] for start, end in itertools.pairwise(ends)]
+    return texts
 
 
 def _zero(dtype):

@@ -197,10 +197,10 @@ def test_others_answer_while_a_model_is_loaded(catalog, folders, monkeypatch):
     catalog.apply([ModelConfig("others", str(folders / "others"))])
     entered, go_on, load = threading.Event(), threading.Event(), versions.SavedModel
 
-    def slow(folder):
+    def slow(folder, bundle):
         entered.set()
         assert go_on.wait(20)
-        return load(folder)
+        return load(folder, bundle)
 
     monkeypatch.setattr(versions, "SavedModel", slow)
     both = [ModelConfig("others", str(folders / "others")), ModelConfig("films", str(folders / "films"))]
