@@ -1,0 +1,320 @@
+"""The cases of TensorFlow Serving's end-to-end test of its server (tensorflow_model_server_test.py), asked of ours.
+
+Not here: TensorFlow Lite, the profiler, and models of files that only its repository has.
+"""
+
+import json
+import types
+import urllib.request
+
+import grpc
+import pytest
+import tensorflow as tf
+from tensorflow_serving.apis import (
+    classification_pb2,
+    get_model_metadata_pb2,
+    get_model_status_pb2,
+    inference_pb2,
+    model_service_pb2_grpc,
+    predict_pb2,
+    prediction_service_pb2_grpc,
+    regression_pb2,
+)
+
+from bert_tf.serving.batching_parameters import read_parameters
+from bert_tf.serving.channel_arguments import read_arguments
+from bert_tf.serving.server import serve
+from tests.serving import halves
+from tests.serving.server_process import wait_for
+
+_VERSION = 123
+_SECONDS = 20
+_ONE_EXAMPLE = tf.train.Example(
+    features=tf.train.Features(feature={"x": tf.train.Feature(float_list=tf.train.FloatList(value=[2.0]))})
+)
+
+
+def _config(**base_paths):
+    entries = (
+        f'config {{ name: "{name}", base_path: "{path}", model_platform: "tensorflow" }}'
+        for name, path in base_paths.items()
+    )
+    return f"model_config_list: {{ {' '.join(entries)} }}"
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    """{name: base path with version 123}: half_plus_two of TensorFlow 1 and 2, half_plus_three."""
+    base = tmp_path_factory.mktemp("halves")
+    halves.save_with_session(base / "half_plus_two" / f"{_VERSION:08}", 2.0)
+    halves.save(base / "half_plus_two_tf2" / f"{_VERSION:08}", 2.0)
+    halves.save(base / "half_plus_three" / str(_VERSION), 3.0)
+    return {path.name: path for path in base.iterdir()}
+
+
+@pytest.fixture(scope="module")
+def server(folders, tmp_path_factory):
+    """One server of all models, on a port and a Unix socket, with batches, figures and arguments of the channel."""
+    folder = tmp_path_factory.mktemp("server")
+    (folder / "models.config").write_text(_config(**folders))
+    (folder / "batching.txt").write_text(
+        "max_batch_size { value: 128 } batch_timeout_micros { value: 0 } max_enqueued_batches { value: 1000000 } "
+        "num_batch_threads { value: 8 }"
+    )
+    options = {
+        "model_config_file": str(folder / "models.config"),
+        "grpc_socket_path": str(folder / "grpc.sock"),
+        "grpc_channel_arguments": read_arguments(
+            "grpc.max_connection_age_ms=2000,grpc.lb_policy_name=grpclb,grpc.so_reuseaddr=1"
+        ),
+        "batching": read_parameters(str(folder / "batching.txt")),
+        "metrics_path": "/monitoring/prometheus/metrics",
+        "poll_seconds": 0,
+    }
+    with serve(**options) as running:
+        yield types.SimpleNamespace(
+            address=f"localhost:{running.port}", rest=running.rest_port, socket=f"unix:{folder / 'grpc.sock'}"
+        )
+
+
+@pytest.fixture(scope="module")
+def prediction(server):
+    with grpc.insecure_channel(server.address) as channel:
+        yield prediction_service_pb2_grpc.PredictionServiceStub(channel)
+
+
+@pytest.fixture(scope="module")
+def rest(server):
+    """rest(path, body=None) -> the answer's text."""
+
+    def ask(path, body=None):
+        data = None if body is None else json.dumps(body).encode()
+        with urllib.request.urlopen(f"http://localhost:{server.rest}{path}", data, timeout=_SECONDS) as response:
+            return response.read().decode()
+
+    return ask
+
+
+def _request(kind, model, signature):
+    request = kind()
+    request.model_spec.name, request.model_spec.signature_name = model, signature
+    return request
+
+
+def _predict(stub, model="half_plus_two", signature="serving_default", x=(2.0,), outputs=()):
+    """Returns (y, the ModelSpec that answered)."""
+    request = _request(predict_pb2.PredictRequest, model, signature)
+    request.inputs["x"].CopyFrom(tf.make_tensor_proto(list(x), tf.float32))
+    request.output_filter.extend(outputs)
+    response = stub.Predict(request, _SECONDS)
+    y = response.outputs["y"]
+    assert y.dtype == tf.float32.as_datatype_enum and not y.tensor_content
+    return list(y.float_val), (response.model_spec.name, response.model_spec.signature_name, _version(response))
+
+
+def _version(response):
+    return response.model_spec.version.value
+
+
+def test_the_status_of_a_model(server):
+    request = get_model_status_pb2.GetModelStatusRequest()
+    request.model_spec.name = "half_plus_two"
+    with grpc.insecure_channel(server.address) as channel:
+        states = model_service_pb2_grpc.ModelServiceStub(channel).GetModelStatus(request, _SECONDS).model_version_status
+    assert [(state.version, state.state, state.status.error_code) for state in states] == [(_VERSION, 30, 0)]
+
+
+def test_the_metadata_of_a_model(prediction):
+    request = get_model_metadata_pb2.GetModelMetadataRequest(metadata_field=["signature_def"])
+    request.model_spec.name = "half_plus_two"
+    response = prediction.GetModelMetadata(request, _SECONDS)
+    assert (response.model_spec.name, _version(response)) == ("half_plus_two", _VERSION)
+    assert list(response.metadata) == ["signature_def"]
+    found = get_model_metadata_pb2.SignatureDefMap()
+    assert response.metadata["signature_def"].Unpack(found)
+    assert {"serving_default", "regress_x_to_y", "classify_x_to_y"} == set(found.signature_def)
+
+
+@pytest.mark.parametrize("model", ["half_plus_two", "half_plus_two_tf2"])
+def test_classify(prediction, model):
+    request = _request(classification_pb2.ClassificationRequest, model, "classify_x_to_y")
+    request.input.example_list.examples.append(_ONE_EXAMPLE)
+    response = prediction.Classify(request, _SECONDS)
+    assert [[each.score for each in row.classes] for row in response.result.classifications] == [[3.0]]
+    assert (response.model_spec.signature_name, _version(response)) == ("classify_x_to_y", _VERSION)
+
+
+@pytest.mark.parametrize("model", ["half_plus_two", "half_plus_two_tf2"])
+def test_regress(prediction, model):
+    request = _request(regression_pb2.RegressionRequest, model, "regress_x_to_y")
+    request.input.example_list.examples.append(_ONE_EXAMPLE)
+    response = prediction.Regress(request, _SECONDS)
+    assert [each.value for each in response.result.regressions] == [3.0]
+    assert (response.model_spec.signature_name, _version(response)) == ("regress_x_to_y", _VERSION)
+
+
+@pytest.mark.parametrize("model", ["half_plus_two", "half_plus_two_tf2"])
+def test_multi_inference(prediction, model):
+    """Each signature of the model that `tf.saved_model.save` wrote has a placeholder of its own."""
+    request = inference_pb2.MultiInferenceRequest()
+    for method in ("regress", "classify"):
+        task = request.tasks.add(method_name=f"tensorflow/serving/{method}")
+        task.model_spec.name, task.model_spec.signature_name = model, f"{method}_x_to_y"
+    request.input.example_list.examples.append(_ONE_EXAMPLE)
+    first, second = prediction.MultiInference(request, _SECONDS).results
+    assert [each.value for each in first.regression_result.regressions] == [3.0]
+    assert [each.score for each in second.classification_result.classifications[0].classes] == [3.0]
+    assert (first.model_spec.signature_name, second.model_spec.signature_name) == ("regress_x_to_y", "classify_x_to_y")
+    assert _version(first) == _version(second) == _VERSION
+
+
+@pytest.mark.parametrize("outputs", [["y"], []])
+@pytest.mark.parametrize(("model", "y"), [("half_plus_two", 3.0), ("half_plus_two_tf2", 3.0), ("half_plus_three", 4.0)])
+def test_predict(prediction, model, y, outputs):
+    assert _predict(prediction, model, outputs=outputs) == ([y], (model, "serving_default", _VERSION))
+
+
+def test_predict_over_a_unix_socket(server):
+    with grpc.insecure_channel(server.socket) as channel:
+        stub = prediction_service_pb2_grpc.PredictionServiceStub(channel)
+        assert _predict(stub) == ([3.0], ("half_plus_two", "serving_default", _VERSION))
+
+
+def test_a_missing_model_is_named_as_the_harness_expects_it(prediction):
+    """By this word their test knows that a server is up."""
+    with pytest.raises(grpc.RpcError) as raised:
+        _predict(prediction, "intentionally_missing_model")
+    assert raised.value.code() == grpc.StatusCode.NOT_FOUND and "Servable" in raised.value.details()
+
+
+@pytest.mark.parametrize(
+    ("method", "body", "expected"),
+    [
+        ("classify", {"signature_name": "classify_x_to_y", "examples": [{"x": 2.0}]}, {"results": [[["", 3.0]]]}),
+        ("regress", {"signature_name": "regress_x_to_y", "examples": [{"x": 2.0}]}, {"results": [3.0]}),
+        ("predict", {"instances": [2.0, 3.0, 4.0]}, {"predictions": [3.0, 3.5, 4.0]}),
+        ("predict", {"inputs": [2.0, 3.0, 4.0]}, {"outputs": [3.0, 3.5, 4.0]}),
+    ],
+)
+def test_rest(rest, method, body, expected):
+    assert json.loads(rest(f"/v1/models/half_plus_two_tf2:{method}", body)) == expected
+
+
+def test_rest_tells_the_status(rest):
+    state = {"version": "123", "state": "AVAILABLE", "status": {"error_code": "OK", "error_message": ""}}
+    assert json.loads(rest("/v1/models/half_plus_two")) == {"model_version_status": [state]}
+
+
+def test_rest_tells_the_metadata(rest):
+    answer = json.loads(rest("/v1/models/half_plus_three/metadata"))
+    assert answer["model_spec"] == {"name": "half_plus_three", "signature_name": "", "version": "123"}
+    signatures = answer["metadata"]["signature_def"]["signature_def"]
+    default = signatures["serving_default"]
+    shape = {"dim": [{"size": "-1", "name": ""}], "unknown_rank": False}
+    assert default["inputs"]["x"]["dtype"] == "DT_FLOAT" and default["inputs"]["x"]["tensor_shape"] == shape
+    assert default["method_name"] == "tensorflow/serving/predict" and default["defaults"] == {}
+    assert list(signatures["classify_x_to_y"]["outputs"]) == ["scores"]
+
+
+def test_the_figures_have_types(rest):
+    assert "# TYPE" in rest("/monitoring/prometheus/metrics")
+
+
+def test_a_model_of_several_signatures_that_ignores_its_input(tmp_path):
+    """Outputs that do not depend on `x`, and a signature by another name than the default."""
+    root, any_shape = tf.Module(), [tf.TensorSpec(None, tf.float32, "x")]
+    root.one = tf.function(lambda x: {"y": tf.constant([1.0])}, any_shape)
+    root.two = tf.function(lambda x: {"y": tf.constant([2.0])}, any_shape)
+    tf.saved_model.save(root, str(tmp_path / "00000123"), {"serving_default": root.one, "custom": root.two})
+    with serve(str(tmp_path), poll_seconds=0) as server, grpc.insecure_channel(f"localhost:{server.port}") as channel:
+        stub = prediction_service_pb2_grpc.PredictionServiceStub(channel)
+        assert _predict(stub, "default", "custom") == ([2.0], ("default", "custom", _VERSION))
+        assert _predict(stub, "default") == ([1.0], ("default", "serving_default", _VERSION))
+
+
+def test_a_concrete_function_of_variables(tmp_path):
+    root = tf.train.Checkpoint(v1=tf.Variable(3.0), v2=tf.Variable(2.0))
+    root.f = tf.function(lambda x: {"y": root.v1 * root.v2 * x})
+    concrete = root.f.get_concrete_function(tf.TensorSpec(None, tf.float32))
+    tf.saved_model.save(root, str(tmp_path / "00000123"), concrete)
+    with serve(str(tmp_path), poll_seconds=0) as server, grpc.insecure_channel(f"localhost:{server.port}") as channel:
+        assert _predict(prediction_service_pb2_grpc.PredictionServiceStub(channel), "default")[0] == [12.0]
+
+
+def test_a_config_that_is_polled(folders, tmp_path):
+    file = tmp_path / "models.config"
+    file.write_text(_config(half_plus_two=folders["half_plus_two"]))
+    with (
+        serve(model_config_file=str(file), poll_seconds=0, model_config_poll_seconds=0.1) as server,
+        grpc.insecure_channel(f"localhost:{server.port}") as channel,
+    ):
+        stub = prediction_service_pb2_grpc.PredictionServiceStub(channel)
+        assert _predict(stub)[0] == [3.0]
+        file.write_text(_config(half_plus_three=folders["half_plus_three"]))
+
+        def exchanged():
+            try:
+                return _predict(stub, "half_plus_three")[0]
+            except grpc.RpcError:
+                return None
+
+        assert wait_for(exchanged, _SECONDS) == [4.0]
+
+
+def test_a_config_that_is_not_polled(folders, tmp_path):
+    file = tmp_path / "models.config"
+    file.write_text(_config(half_plus_two=folders["half_plus_two"]))
+    with (
+        serve(model_config_file=str(file), poll_seconds=0) as server,
+        grpc.insecure_channel(f"localhost:{server.port}") as channel,
+    ):
+        file.write_text(_config(half_plus_three=folders["half_plus_three"]))
+        stub = prediction_service_pb2_grpc.PredictionServiceStub(channel)
+        assert _predict(stub)[0] == [3.0]
+
+
+def test_labels_and_policies_of_versions(folders, tmp_path):
+    halves.save(tmp_path / "halves" / "1", 1.0)
+    halves.save(tmp_path / "halves" / "2", 2.0)
+    policy = "model_version_policy { specific { versions: 1 versions: 2 } }"
+    labels = 'version_labels { key: "stable" value: 1 } version_labels { key: "canary" value: 2 }'
+    text = _config(half=tmp_path / "halves").replace(', model_platform', f" {policy} {labels} model_platform")
+    (tmp_path / "models.config").write_text(text)
+    with (
+        serve(model_config_file=str(tmp_path / "models.config"), poll_seconds=0, num_load_threads=2) as server,
+        grpc.insecure_channel(f"localhost:{server.port}") as channel,
+    ):
+        stub = prediction_service_pb2_grpc.PredictionServiceStub(channel)
+        for choice, y in (({"label": "stable"}, 2.0), ({"label": "canary"}, 3.0), ({"number": 1}, 2.0), ({}, 3.0)):
+            request = _request(predict_pb2.PredictRequest, "half", "")
+            request.inputs["x"].CopyFrom(tf.make_tensor_proto([2.0]))
+            if "label" in choice:
+                request.model_spec.version_label = choice["label"]
+            if "number" in choice:
+                request.model_spec.version.value = choice["number"]
+            assert list(stub.Predict(request, _SECONDS).outputs["y"].float_val) == [y], choice
+
+
+def test_a_model_that_cannot_be_loaded(tmp_path):
+    """Theirs has a SavedModel without its weights: the server is up, says what is wrong, and has no such model."""
+    halves.save(tmp_path / "halves" / "1", 2.0)
+    for file in (tmp_path / "halves" / "1" / "variables").iterdir():
+        file.unlink()
+    with (
+        serve(str(tmp_path / "halves"), poll_seconds=0) as server,
+        grpc.insecure_channel(f"localhost:{server.port}") as channel,
+    ):
+        with pytest.raises(grpc.RpcError) as raised:
+            _predict(prediction_service_pb2_grpc.PredictionServiceStub(channel), "default")
+        assert raised.value.code() == grpc.StatusCode.NOT_FOUND
+        request = get_model_status_pb2.GetModelStatusRequest()
+        request.model_spec.name = "default"
+        states = model_service_pb2_grpc.ModelServiceStub(channel).GetModelStatus(request, _SECONDS).model_version_status
+        assert [(state.version, state.state) for state in states] == [(1, 50)] and states[0].status.error_code
+
+
+def test_a_config_that_is_none(tmp_path):
+    file = tmp_path / "bad.config"
+    file.write_text("improperly formatted file")
+    with pytest.raises(ValueError, match=r"Error parsing text-format tensorflow\.serving\.ModelServerConfig"):
+        serve(model_config_file=str(file))
