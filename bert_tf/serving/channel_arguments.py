@@ -1,12 +1,16 @@
 """How a gRPC server listens: the arguments of its channel, and its addresses."""
 
+import contextlib
 import os
 import socket
 import stat
 
+from absl import logging
+
 from bert_tf.serving.limits import Limits
 
 _INT32 = range(-(2**31), 2**31)
+_LONGEST = 107  # bytes of the path of a Unix socket
 
 
 def read_arguments(text: str) -> dict[str, int | str]:
@@ -56,24 +60,39 @@ def bind_port(server, address: str, tls) -> int:
         ) from error
 
 
-def bind_socket(server, path: str, tls):
-    """Has `server` listen on the Unix socket `path`; a file that a server left behind there is replaced.
+class UnixSocket:
+    """A path in the file system at which a server listens.
 
-    Raises:
-        ValueError: something else is there, another server listens, or no socket can be made there.
+    The socket is made beside the path and moved there: so a server that is started while another still listens takes
+    its path over in one instant, and the other, when it stops, does not remove what is not its own any more.
     """
-    if _is_in_use(path):  # gRPC would take the path from a server that listens, and nobody would notice
-        raise ValueError(
-            f"`grpc_socket_path` must be a path where no server listens. Received {path}, where one does; stop it or "
-            "choose another path."
-        )
-    try:
-        _bind(server, f"unix:{path}", tls)
-    except RuntimeError as error:
-        raise ValueError(
-            "`grpc_socket_path` must be a path of at most 107 bytes, in a folder that can be written, with no other "
-            f"file there. Received {path}, where no socket can be made; choose another path."
-        ) from error
+
+    def __init__(self, server, path: str, tls):
+        """Has `server` listen at `path`.
+
+        Raises:
+            ValueError: something else is there, or no socket can be made there.
+        """
+        self._path = os.path.abspath(path)
+        beside = os.path.join(os.path.dirname(path), f".{os.getpid()}")  # short, as that has a bound too
+        if len(os.fsencode(path)) > _LONGEST:  # it could be moved there, and nobody could connect
+            raise _unfit(path, "which is longer")
+        if os.path.lexists(path) and not _is_socket(path):
+            raise _unfit(path, "which is no socket")
+        if _answers(path):
+            logging.warning("Took %s from a server that listens there; it gets no new connections.", path)
+        try:
+            _bind(server, f"unix:{beside}", tls)
+            os.replace(beside, path)
+        except (RuntimeError, OSError) as error:
+            raise _unfit(path, "where none can be made") from error
+        self._inode = os.stat(self._path).st_ino
+
+    def remove(self):
+        """Removes the path where it still leads to this server."""
+        with contextlib.suppress(OSError):
+            if os.stat(self._path).st_ino == self._inode:
+                os.remove(self._path)
 
 
 def _bind(server, address, tls):
@@ -82,10 +101,20 @@ def _bind(server, address, tls):
     return server.add_insecure_port(address)
 
 
-def _is_in_use(path):
+def _unfit(path, why):
+    return ValueError(
+        f"`grpc_socket_path` must be a path of at most {_LONGEST} bytes, in a folder that can be written, with no file there. "
+        f"Received {path}, {why}; choose another path."
+    )
+
+
+def _is_socket(path):
+    return stat.S_ISSOCK(os.lstat(path).st_mode)
+
+
+def _answers(path):
+    """Whether a server listens at a path."""
     try:
-        if not stat.S_ISSOCK(os.stat(path).st_mode):
-            return False
         with socket.socket(socket.AF_UNIX) as probe:
             probe.settimeout(5)
             probe.connect(path)

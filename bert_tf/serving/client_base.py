@@ -35,7 +35,7 @@ class BaseClient:
     """A connection to one model of one server.
 
     Args:
-        server: "host:port" of its gRPC face.
+        server: "host:port" of its gRPC face, or "unix:PATH" where it listens on a socket.
         model_name: the model.
         timeout: seconds after which a question gives up, repetitions included.
         version: of the model; by default the newest.

@@ -105,7 +105,7 @@ OPTIONS: list[tuple[str, Any]] = [
 
 
 def open_channel(server: str, tls: Tls | None = None, kind=grpc):
-    """Returns a channel to "host:port".
+    """Returns a channel to "host:port" or "unix:PATH".
 
     Args:
         server: the address.

@@ -104,7 +104,13 @@ def difference(expected: Outputs, got: Outputs, tolerance: float) -> tuple[float
 
 
 def _of_predict(response):
-    return {name: tf.make_ndarray(proto) for name, proto in response.outputs.items()}
+    return {name: _array(proto) for name, proto in response.outputs.items()}
+
+
+def _array(proto):
+    if proto.dtype == tf.string.as_datatype_enum and proto.tensor_content:  # which make_ndarray cannot read
+        return np.array(tf.io.parse_tensor(proto.SerializeToString(), tf.string).numpy(), object)
+    return tf.make_ndarray(proto)
 
 
 def _of_classify(response):

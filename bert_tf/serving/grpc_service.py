@@ -28,7 +28,7 @@ from tensorflow_serving.apis import (
 
 from bert_tf.serving import metrics, wire_scan
 from bert_tf.serving.call import Call
-from bert_tf.serving.channel_arguments import bind_port, bind_socket, channel_options
+from bert_tf.serving.channel_arguments import UnixSocket, bind_port, channel_options
 from bert_tf.serving.classify import classify, regress
 from bert_tf.serving.describe import model_metadata, model_status, require_spec
 from bert_tf.serving.errors import ServingError, from_fault, invalid, unavailable
@@ -138,8 +138,8 @@ class GrpcServer:
         self.port = None
         if options.port is not None:
             self.port = bind_port(self._server, f"{options.host}:{options.port}", options.tls)
-        if options.grpc_socket_path is not None:
-            bind_socket(self._server, options.grpc_socket_path, options.tls)
+        path = options.grpc_socket_path
+        self._socket = None if path is None else UnixSocket(self._server, path, options.tls)
 
     @property
     def running(self) -> int:
@@ -157,7 +157,10 @@ class GrpcServer:
         self._stopping.set()
         if self._health:
             self._health.stop()
-        return self._server.stop(grace)
+        ended = self._server.stop(grace)
+        if self._socket:
+            self._socket.remove()
+        return ended
 
     def _handler(self, name, method):
         # As a stream of one request, the call is ours before its request is there: one that never comes can be ended.

@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import stat
 
 import grpc
 import numpy as np
@@ -12,6 +13,7 @@ from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
 from bert_tf.serving.channel_arguments import channel_options, read_arguments
 from bert_tf.serving.client import Client
 from bert_tf.serving.client_async import AsyncClient
+from bert_tf.serving.golden import outputs_of
 from bert_tf.serving.limits import Limits
 from bert_tf.serving.server import serve
 from bert_tf.serving.tensors import fill_content
@@ -110,6 +112,9 @@ def test_raw_tensors_are_read_by_tensorflow_and_by_our_client(values, dtype):
     fill_content(proto, tensor.numpy(), dtype)
     assert proto.tensor_content
     assert tf.reduce_all(tf.equal(tf.io.parse_tensor(proto.SerializeToString(), dtype), tensor))
+    response = predict_pb2.PredictResponse(outputs={"y": proto})
+    golden = outputs_of("predict", response)["y"]
+    assert golden.shape == tensor.shape and golden.tolist() == tensor.numpy().tolist()
     if dtype != tf.bfloat16:  # which numpy does not know
         read = to_array(proto)
         assert read.shape == tuple(tensor.shape) and read.tolist() == tensor.numpy().tolist()
@@ -127,10 +132,28 @@ def test_a_socket_that_a_server_left_behind_is_replaced(film_path, tmp_path):
     assert not path.exists()
 
 
+def test_a_server_that_is_started_beside_another_takes_its_path(film_path, tmp_path, log):
+    """As the C++ server does, and their end-to-end test expects; but the old one must not remove the new one's."""
+    path = tmp_path / "grpc.sock"
+    options = {"poll_seconds": 0, "port": None, "grpc_socket_path": str(path)}
+    old = serve(str(film_path), "old", **options)
+    with Client(f"unix:{path}", "old") as early:
+        early.classify(["fine"])
+        with serve(str(film_path), "new", **options):
+            assert stat.S_ISSOCK(path.stat().st_mode)
+            assert any(line.startswith(f"Took {path} from a server that listens there") for line in log)
+            assert early.classify(["fine"])[0]["label"] == "good"  # over the connection that it has
+            old.stop()
+            with Client(f"unix:{path}", "new") as client:
+                assert client.classify(["fine"])[0]["label"] == "good"
+            assert [each.name for each in tmp_path.iterdir()] == ["grpc.sock"]
+    assert not path.exists()
+
+
 def test_paths_that_cannot_be_sockets(film_path, tmp_path):
     file = tmp_path / "file"
     file.write_text("mine")
     for path in (file, tmp_path / ("x" * 120), tmp_path / "none" / "grpc.sock"):
         with pytest.raises(ValueError, match=f"`grpc_socket_path` must be a path of at most 107 bytes.*{path}"):
             serve(str(film_path), "film", port=None, grpc_socket_path=str(path))
-    assert file.read_text() == "mine"
+    assert file.read_text() == "mine" and list(tmp_path.iterdir()) == [file]

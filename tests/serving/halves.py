@@ -1,6 +1,10 @@
-"""Half plus two: the small models that TensorFlow Serving's own end-to-end test asks, made here."""
+"""Half plus two: the small models that TensorFlow Serving's own end-to-end test asks, made here.
+
+As a program it writes the model of Keras in the folder that it is given, made on two virtual CPU devices.
+"""
 
 import pathlib
+import sys
 
 import tensorflow as tf
 
@@ -64,3 +68,22 @@ def save_with_session(folder: pathlib.Path, addend: float, tags=("serve",)):
         builder = v1.saved_model.builder.SavedModelBuilder(str(folder))
         builder.add_meta_graph_and_variables(session, list(tags), signatures)
         builder.save()
+
+
+def save_keras(folder: pathlib.Path, devices=()):
+    """Writes the version in `folder`: a Keras model [n, 1] -> [n, 1] that changes nothing, made on `devices`."""
+    strategy = tf.distribute.MirroredStrategy(devices) if devices else tf.distribute.get_strategy()
+    with strategy.scope():
+        model = tf.keras.Sequential([
+            tf.keras.layers.Input((1,), name="x"),
+            tf.keras.layers.Dense(1, kernel_initializer="ones", bias_initializer="zeros"),
+            tf.keras.layers.Lambda(lambda x: x, name="y"),
+        ])  # fmt: skip
+    # Of what tf.saved_model.save makes of a model of Keras 3, TensorFlow's sessions do not restore the weights.
+    model.export(str(folder), verbose=False)
+
+
+if __name__ == "__main__":
+    cpu = tf.config.list_physical_devices("CPU")[0]
+    tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
+    save_keras(pathlib.Path(sys.argv[1]), ["/cpu:0", "/cpu:1"])

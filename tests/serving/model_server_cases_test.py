@@ -4,6 +4,8 @@ Not here: TensorFlow Lite, the profiler, and models of files that only its repos
 """
 
 import json
+import subprocess
+import sys
 import types
 import urllib.request
 
@@ -23,7 +25,9 @@ from tensorflow_serving.apis import (
 
 from bert_tf.serving.batching_parameters import read_parameters
 from bert_tf.serving.channel_arguments import read_arguments
+from bert_tf.serving.client import Client
 from bert_tf.serving.server import serve
+from tests.conftest import ROOT
 from tests.serving import halves
 from tests.serving.server_process import wait_for
 
@@ -239,6 +243,26 @@ def test_a_concrete_function_of_variables(tmp_path):
     tf.saved_model.save(root, str(tmp_path / "00000123"), concrete)
     with serve(str(tmp_path), poll_seconds=0) as server, grpc.insecure_channel(f"localhost:{server.port}") as channel:
         assert _predict(prediction_service_pb2_grpc.PredictionServiceStub(channel), "default")[0] == [12.0]
+
+
+def _ask_keras(base_path):
+    """Returns the answer to [[2.0]]; Keras chose the names of what goes in and out."""
+    with serve(str(base_path), poll_seconds=0) as server, Client(f"localhost:{server.port}") as client:
+        (name,) = client.signatures()["serving_default"].inputs
+        (output,) = client.predict({name: [[2.0]]}).values()
+        return output.tolist()
+
+
+def test_a_model_of_keras(tmp_path):
+    halves.save_keras(tmp_path / "00000123")
+    assert _ask_keras(tmp_path) == [[2.0]]
+
+
+@pytest.mark.slow
+def test_a_model_of_keras_from_two_devices(tmp_path):
+    command = [sys.executable, "-m", "tests.serving.halves", str(tmp_path / "00000123")]
+    subprocess.run(command, cwd=ROOT, check=True, timeout=300)
+    assert _ask_keras(tmp_path) == [[2.0]]
 
 
 def test_a_config_that_is_polled(folders, tmp_path):
