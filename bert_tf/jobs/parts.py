@@ -6,7 +6,9 @@ import re
 from typing import Any
 
 import numpy as np
+from absl import logging
 
+from bert_tf.counts import number_of
 from bert_tf.data.ragged import Ragged
 from bert_tf.jobs.formats import Format, Partial
 from bert_tf.jobs.table import Rows
@@ -44,7 +46,9 @@ class PartWriter:
 
     def write(self, number: int, rows: Rows) -> int:
         """Answers for the rows of a part, writes what came, and returns how many there are."""
-        columns = _beside(rows.kept, self._answer(rows))
+        answers = self._answer(rows)
+        _warn_of_not_finite(number, answers)
+        columns = _beside(rows.kept, answers)
         for name, values in columns.items():
             found = len(values.lengths) if isinstance(values, Ragged) else len(values)
             assert found == len(rows.ids), (name, found, len(rows.ids))
@@ -54,6 +58,17 @@ class PartWriter:
             columns |= {name: Partial(columns[name], missing) for name in answers}
         self.form.write(self.path(number), columns)
         return len(rows.ids)
+
+
+def _warn_of_not_finite(number, answers):
+    """Says how many numbers of a part are none, which files of text have no word for."""
+    for name, values in answers.items():
+        array = values.flat if isinstance(values, Ragged) else values
+        if isinstance(array, np.ndarray) and array.dtype.kind == "f" and not (finite := np.isfinite(array)).all():
+            logging.warning(
+                "Part %d: %s of %s of %r are NaN or infinite; is the precision that the model computes in too narrow?",
+                *(number, f"{np.count_nonzero(~finite):,}", number_of(array.size, "number"), name),
+            )
 
 
 def _beside(kept, answers):

@@ -153,8 +153,9 @@ class ScoreCheckpoints:
 class KeepBest(ScoreCheckpoints):
     """Notes the best of the checkpoints that it scores, which is then kept from deletion.
 
-    A score that is no number is never the best. With `patience` it ends the run, by `state.ended_at`: as a function of
-    the step and of the best one that is noted on the disk, so that a run that has ended so has ended for good.
+    A score that is NaN or infinite is never the best. With `patience` it ends the run, by `state.ended_at`: as a
+    function of the step and of the best one that is noted on the disk, so that a run that has ended so has ended for
+    good.
 
     Args:
         score, run, checkpoints, history: as of `ScoreCheckpoints`.
@@ -182,7 +183,7 @@ class KeepBest(ScoreCheckpoints):
     def take(self, step, scores, state):
         value, best = scores[self.metric], self.checkpoints.best()
         better = best is None or (value > best.value if self.higher else value < best.value)
-        better = better and not math.isnan(value)
+        better = better and math.isfinite(value)
         cluster.by_chief(self._note, step, value, better)  # all must call it, though one may find it noted already
         logging.info("step %d  eval_%s = %.5f%s", step, self.metric, value, "  (best so far)" if better else "")
         self._end_if_due(step, state)

@@ -7,6 +7,8 @@ import pytest
 
 from bert_tf.data.ragged import Ragged
 from bert_tf.jobs.formats import Slice, format_of
+from bert_tf.jobs.parts import PartWriter
+from bert_tf.jobs.table import Rows
 
 COLUMNS = {
     "id": ["a", "b", "c"],
@@ -21,6 +23,16 @@ def _written(tmp_path, name):
     form.write(str(tmp_path / f"part_{name}"), COLUMNS)
     form.join(str(tmp_path / name), [Slice(str(tmp_path / f"part_{name}"), 0, 3)])
     return (tmp_path / name).read_text(encoding="utf-8"), form.numbers(str(tmp_path / name), "score")
+
+
+def test_a_part_that_has_them_is_warned_of(tmp_path, caplog):
+    writer = PartWriter(lambda: lambda rows: COLUMNS, format_of("a.jsonl"), str(tmp_path)).ready()
+    with caplog.at_level("WARNING", logger="absl"):
+        assert writer.write(3, Rows(["a", "b", "c"], [], {})) == 3
+    told = [record.getMessage() for record in caplog.records]
+    assert [text.split(" are NaN")[0] for text in told] == [
+        "Part 3: 2 of 3 numbers of 'score'", "Part 3: 2 of 6 numbers of 'vector'", "Part 3: 1 of 3 numbers of 'parts'"
+    ]  # fmt: skip
 
 
 def test_in_json_null_stands_for_them(tmp_path):

@@ -116,7 +116,7 @@ def test_of_a_loss_less_is_better(tmp_path, monkeypatch):
 @pytest.mark.slow
 def test_scores_that_are_no_numbers_are_never_better(tmp_path, monkeypatch):
     nan = float("nan")
-    job, left = _train(monkeypatch, tmp_path, (nan, 0.5, nan, nan, 0.6))
+    job, left = _train(monkeypatch, tmp_path, (float("inf"), 0.5, nan, nan, 0.6))
     assert job.global_step == 4 and left == [0.6]
 
 
