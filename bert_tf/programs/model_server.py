@@ -38,6 +38,8 @@ def check(settings):
         if getattr(settings, flag.name) != flag.default:
             reason = flag.help.removeprefix("No effect here: ")
             logging.warning("--%s has no effect here: %s", flag.name, reason)
+    if settings.enable_per_model_batching_parameters and not settings.enable_batching:
+        logging.warning("--enable_per_model_batching_parameters has no effect here without --enable_batching.")
     if settings.model_config_file and (given := _given(settings, ("model_base_path", "model_name"))):
         logging.warning("%s has no effect here: --model_config_file lists the models.", given)
     if settings.platform_config_file and (given := _given(settings, IN_PLATFORM_CONFIG)):

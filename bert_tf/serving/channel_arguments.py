@@ -64,29 +64,33 @@ class UnixSocket:
     """A path in the file system at which a server listens.
 
     The socket is made beside the path and moved there: so a server that is started while another still listens takes
-    its path over in one instant, and the other, when it stops, does not remove what is not its own any more.
+    its path over in one instant, once it can answer, and the other, when it stops, does not remove what is not its own
+    any more.
     """
 
     def __init__(self, server, path: str, tls):
-        """Has `server` listen at `path`.
+        """Has `server` listen on a socket; nobody finds it before `take`.
 
         Raises:
-            ValueError: something else is there, or no socket can be made there.
+            ValueError: no socket can be made at `path`, or something else is there.
         """
-        self._path = os.path.abspath(path)
-        beside = os.path.join(os.path.dirname(path), f".{os.getpid()}")  # short, as that has a bound too
+        # Short, as that has a bound too.
+        self._path, self._beside = path, os.path.join(os.path.dirname(path), f".{os.getpid()}")
         if len(os.fsencode(path)) > _LONGEST:  # it could be moved there, and nobody could connect
             raise _unfit(path, "which is longer")
         if os.path.lexists(path) and not _is_socket(path):
             raise _unfit(path, "which is no socket")
-        if _answers(path):
-            logging.warning("Took %s from a server that listens there; it gets no new connections.", path)
         try:
-            _bind(server, f"unix:{beside}", tls)
-            os.replace(beside, path)
-        except (RuntimeError, OSError) as error:
+            _bind(server, f"unix:{self._beside}", tls)
+        except RuntimeError as error:
             raise _unfit(path, "where none can be made") from error
-        self._inode = os.stat(self._path).st_ino
+        self._inode = os.stat(self._beside).st_ino
+
+    def take(self):
+        """Moves the socket to its path, from where callers reach it."""
+        if _answers(self._path):
+            logging.warning("Took %s from a server that listens there; it gets no new connections.", self._path)
+        os.replace(self._beside, self._path)
 
     def remove(self):
         """Removes the path where it still leads to this server."""
@@ -103,8 +107,8 @@ def _bind(server, address, tls):
 
 def _unfit(path, why):
     return ValueError(
-        f"`grpc_socket_path` must be a path of at most {_LONGEST} bytes, in a folder that can be written, with no file there. "
-        f"Received {path}, {why}; choose another path."
+        f"`grpc_socket_path` must be a path of at most {_LONGEST} bytes, in a folder that can be written, with no file "
+        f"there. Received {path}, {why}; choose another path."
     )
 
 

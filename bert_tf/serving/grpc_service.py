@@ -148,6 +148,8 @@ class GrpcServer:
 
     def start(self):
         self._server.start()
+        if self._socket:
+            self._socket.take()
         threading.Thread(target=self._hang_up, name="silent calls", daemon=True).start()
         if self._health:
             self._health.start()

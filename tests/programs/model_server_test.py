@@ -154,6 +154,8 @@ def test_threads(words, expected):
          "--model_base_path, --model_name has no effect here: --model_config_file lists the models."),
         ("--platform_config_file=p.txt --enable_batching --saved_model_tags=tpu",
          "--enable_batching, --saved_model_tags has no effect here: --platform_config_file takes its place."),
+        ("--enable_per_model_batching_parameters",
+         "--enable_per_model_batching_parameters has no effect here without --enable_batching."),
         ("--tensorflow_session_parallelism=4 --tensorflow_intra_op_parallelism=2",
          "--tensorflow_session_parallelism has no effect here: --tensorflow_intra_op_parallelism takes its place."),
     ],

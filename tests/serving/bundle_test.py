@@ -15,10 +15,12 @@ from bert_tf.serving import versions, warmup
 from bert_tf.serving.batching import Batcher
 from bert_tf.serving.batching_parameters import Batching
 from bert_tf.serving.bundle import DEFAULT, Bundle, read_platform, session_config
+from bert_tf.serving.catalog import Catalog
 from bert_tf.serving.classify import classify, regress
 from bert_tf.serving.errors import ServingError
 from bert_tf.serving.model_batching import ModelBatching
 from bert_tf.serving.predict import predict
+from bert_tf.serving.rest_api import answer
 from bert_tf.serving.server import serve
 from bert_tf.serving.versions import Loading, ServedModel
 from tests.serving import halves, models
@@ -126,6 +128,8 @@ def test_predict_refuses_a_signature_of_another_method(half):
     with pytest.raises(ServingError, match=r"method_name to be one of \{.*/predict, .*\}\. Was: mine") as raised:
         _y(model)
     assert raised.value.code == grpc.StatusCode.INTERNAL
+    status, text = answer(Catalog([model]), "POST", "/v1/models/half:predict", b'{"instances": [2.0]}')
+    assert status == 500 and "Was: mine" in text
     model.close()
 
 
