@@ -108,6 +108,17 @@ def set_queue_length(model: str, requests: int):
     _QUEUE.labels(model).set(requests)
 
 
+def count_of(path: str) -> int:
+    """Returns what a counter, or the count of a histogram, has come to over all labels; 0 where there is none.
+
+    Args:
+        path: TensorFlow's name of it, such as "/tensorflow/serving/request_count".
+    """
+    name = path.replace("/", ":")
+    samples = [sample for metric in _REGISTRY.collect() if metric.name == name for sample in metric.samples]
+    return int(sum(sample.value for sample in samples if sample.name in (f"{name}_total", f"{name}_count")))
+
+
 def read_path(file: str) -> str | None:
     """Returns the path of the page that the MonitoringConfig in the text file `file` wants; None: no page.
 

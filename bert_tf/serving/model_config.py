@@ -10,7 +10,7 @@ import grpc
 from absl import logging
 from tensorflow_serving.config import model_server_config_pb2
 
-from bert_tf.serving import text_configs
+from bert_tf.serving import metrics, text_configs
 from bert_tf.serving.errors import ServingError, invalid
 from bert_tf.serving.policies import ALL, LATEST, Policy
 
@@ -96,8 +96,11 @@ def reload(catalog, request):
             "ServerModelConfig type not supported by HandleReloadConfigRequest. Only ModelConfigList is currently "
             "supported"
         )
+    before = {name: metrics.count_of(name) for name in request.metric_names}
     catalog.apply(read_configs(request.config))
     response = model_management_pb2.ReloadConfigResponse()
+    for name, count in before.items():
+        response.metric.add(name=name, int64_value_increase=metrics.count_of(name) - count)
     response.status.error_code = grpc.StatusCode.OK.value[0]
     return response
 

@@ -317,7 +317,12 @@ def test_a_model_that_cannot_be_loaded_is_not_tried_at_each_look(catalog, folder
 def test_a_request_to_reload(catalog, folders):
     catalog.apply([ModelConfig("films", str(folders / "films"))])
     request = model_management_pb2.ReloadConfigRequest(config=config(models(entry("others", folders / "others"))))
-    assert reload(catalog, request).status.error_code == 0
+    request.metric_names.extend(["/tensorflow/serving/model_warmup_latency", "/tensorflow/none"])
+    response = reload(catalog, request)
+    assert response.status.error_code == 0
+    assert {each.name: each.int64_value_increase for each in response.metric} == {
+        "/tensorflow/serving/model_warmup_latency": 1, "/tensorflow/none": 0
+    }  # fmt: skip
     assert catalog.names() == ["others"]
     with refused("INVALID_ARGUMENT", "Only ModelConfigList is currently supported"):
         reload(catalog, model_management_pb2.ReloadConfigRequest())
