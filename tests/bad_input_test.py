@@ -49,6 +49,8 @@ def home(tmp_path_factory):
     tiny.write_tsv(folder / "train.tsv", rows)
     tiny.write_tsv(folder / "ask.tsv", [(text,) for text, _ in tiny.texts(1500, 3)], "text")
     tiny.write_tsv(folder / "stranger.tsv", [*tiny.texts(3), ("good film", "perhaps")])
+    (folder / "served" / "7").mkdir(parents=True)
+    (folder / "served" / "7" / "saved_model.pb").write_bytes(b"")
     (folder / "empty.tsv").write_text("")
     tiny.write_tsv(folder / "header.tsv", [])
     tiny.write_tsv(folder / "same.tsv", [(text, "1") for text, _ in tiny.texts(32)])
@@ -124,6 +126,10 @@ BAD = {
     "an explanation of what is no one row's answer": (
         [*TRAIN, "--long_text=window", "--do_export", "--export_explanations=attributions"],
         r"--export_explanations=attributions must come with a model whose answer is of one row\. Received one that",
+    ),
+    "an export into a version": (
+        [*TRAIN, "--do_export", "--export_dir=HOME/served/7"],
+        r"--export_dir must be a model's own folder, .*served/7, which is a version itself, .*; name the folder above",
     ),
     "an explanation in bfloat16": (
         [*TRAIN, "--do_export", "--export_explanations=attention,attributions", "--export_dtype=bfloat16"],
