@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from bert_tf import config_files, families
+from bert_tf import config_files, config_keys, families
 from bert_tf.files import brief, write_text
 from bert_tf.lora import Lora
 
@@ -176,6 +176,7 @@ class EncoderConfig:
             ValueError: a key is missing, has the wrong type or a value that the model does not know, or there is no row
                 for its `model_type` in `families.FAMILIES`.
         """
+        config_keys.check_keys(values)
         values = _translate(dict(values))
         if "vocab_size" not in values:
             raise ValueError(f"A BERT configuration must give vocab_size. Received the keys: {brief(sorted(values))}.")
@@ -193,9 +194,13 @@ class EncoderConfig:
         path = config_files.find(os.fspath(path))
         values = config_files.read(path)
         try:
-            return cls.from_dict(values)
+            config = cls.from_dict(values)
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from error
+        row = families.family(config.model_type)
+        known = {f.name for f in dataclasses.fields(cls)}
+        config_keys.say_unknown(path, values, known.union(row.keys, row.switches.values(), row.fixed))
+        return config
 
 
 # The new fields with BERT's values.
@@ -285,12 +290,4 @@ def _translate(values):
     if act == "gelu" and not hugging_face:
         act = "gelu_tanh"
     values["hidden_act"] = _HUGGING_FACE_ACTIVATIONS.get(act, act)
-    positions = values.get("position_embedding_type", "absolute")
-    if positions != "absolute":
-        raise ValueError(f'position_embedding_type must be "absolute". Received: {brief(positions)}.')
-    if values.get("add_cross_attention"):
-        raise ValueError(
-            "add_cross_attention must be false, for the encoder attends to its own text only. Received: "
-            f"{brief(values['add_cross_attention'])}; take a model without cross-attention."
-        )
     return values if hugging_face else {**_GOOGLE_DEFAULTS, **values}

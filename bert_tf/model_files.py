@@ -24,6 +24,8 @@ from bert_tf.tokenization.kinds import read_tokenizer, tokenizer_in
 _HEAD = "classifier/output_weights"
 _TRANSFORM = "classifier/dense/kernel"  # a head without it is one for every piece
 _LABEL_KEYS = ("id2label", "label2id")  # of Hugging Face's configurations
+_WITH_LABELS = ("ForSequenceClassification", "ForTokenClassification")  # how the names of Transformers' classes end
+_MOST_LABELS = 1_000_000
 _EXCUSED = (*heads.others(("classifier/.*",)), heads.POOLER)
 
 
@@ -234,12 +236,30 @@ def check_vocabulary(tokenizer: BaseTokenizer, config: EncoderConfig):
 
 
 def read_labels(directory: str, config: EncoderConfig) -> list[str] | None:
-    """Returns a fine-tuned model's label names: from labels.txt, or Hugging Face's `id2label`; None without both."""
+    """Returns a fine-tuned model's label names: from labels.txt, or as Transformers has them; None: there are none.
+
+    Transformers' are `id2label`; without it `num_labels` of them, 2 where a classifier's file does not say how many,
+    are called LABEL_0, LABEL_1 and so on.
+
+    Raises:
+        ValueError: `id2label` or `num_labels` is not as it must be.
+    """
     path = os.path.join(directory, LABELS_FILE)
     if os.path.exists(path):
         return read_text(path).removesuffix("\n").split("\n")
-    names = config.extra.get("id2label")
-    return _labels_in(names, directory) if names else None
+    if names := config.extra.get("id2label"):
+        return _labels_in(names, directory)
+    is_theirs = not os.path.exists(os.path.join(directory, CONFIG_FILES[0]))  # our file would have labels.txt beside it
+    classes = config.extra.get("architectures")
+    if not is_theirs or not any(str(name).endswith(_WITH_LABELS) for name in classes or ()):
+        return None
+    number = config.extra.get("num_labels", 2)
+    if not isinstance(number, int) or isinstance(number, bool) or not 0 < number <= _MOST_LABELS:
+        raise ValueError(
+            f"num_labels of the configuration in {directory} must be an integer from 1 to {_MOST_LABELS:,}. Received: "
+            f"{brief(number)}; correct it."
+        )
+    return [f"LABEL_{n}" for n in range(number)]
 
 
 def _labels_in(names, directory):

@@ -130,7 +130,8 @@ def test_it_is_frozen():
         ({"initializer_range": "0.02"}, "initializer_range must be a positive number. Received: '0.02'."),
         (
             {"position_embedding_type": "relative_key"},
-            "position_embedding_type must be \"absolute\". Received: 'relative_key'.",
+            'position_embedding_type must be "absolute" or absent, for here the position of a token is a row of a '
+            "table. Received: 'relative_key'; take another model.",
         ),
     ],
 )

@@ -148,7 +148,7 @@ def test_distilbert_s_file_both_ways(tmp_path):
         ({"sinusoidal_pos_embds": True}, "sinusoidal_pos_embds must be False, or be left out, for this model_type."),
         ({"hidden_size": 7}, "hidden_size must be said once. Received 768 and 7"),
         ({"dim": "768"}, "hidden_size must be a positive integer. Received: '768'."),
-        ({"add_cross_attention": True}, "add_cross_attention must be false, for the encoder attends to its own text"),
+        ({"add_cross_attention": True}, "add_cross_attention must be false or absent, for here the encoder attends"),
     ],
 )
 def test_what_a_family_does_not_have_is_refused(change, message):

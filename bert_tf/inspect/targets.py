@@ -11,6 +11,8 @@ from bert_tf.config_files import task_in
 from bert_tf.inspect.heads import with_weights
 from bert_tf.inspect.rows import Row, name_of
 from bert_tf.modeling.heads import QuestionAnsweringHead
+from bert_tf.tasks.classification.problems import PROBLEMS
+from bert_tf.tasks.others import problem_of
 from bert_tf.tasks.registry import read_task
 from bert_tf.tasks.squad.spans import best_spans
 from bert_tf.tasks.task import TrainedTask
@@ -196,7 +198,13 @@ def head_of(model: Any) -> OfText | OfSpans:
         return OfSpans(_span_head(model), getattr(task, "max_answer_length", _LONGEST))
     if _is_of_pieces(model, task):
         return OfPieces(head, model.labels)
-    return OfText(head, model.labels, getattr(task, "answers", None))
+    return OfText(head, model.labels, task.answers if task else _answers_of_others(model))
+
+
+def _answers_of_others(model):
+    """Returns what makes answers of a classifier's logits, as the files of others say; None: they do not."""
+    problem = problem_of(model.config, model.labels)
+    return problem and PROBLEMS[problem].answers
 
 
 def trained_of(model: Any) -> TrainedTask | None:

@@ -61,8 +61,7 @@ def run_task(kind: type[FineTuned], settings: Settings):
     model = with_adapters(describe_model(settings), settings)
     before = find_task(task_paths(settings), model.config, kind)
     trained = None if settings.do_train else before
-    if trained:
-        settings = kind.adopted(settings, trained)
+    settings = _adopted(kind, settings, trained, model)
     model.check_length(settings.max_seq_length)
     data = kind.read_data(settings, _kinds(settings), trained)
     checks = DataChecks(kind, data, settings)
@@ -100,6 +99,13 @@ def run_task(kind: type[FineTuned], settings: Settings):
         run.export(form)
     if settings.do_train and is_chief(strategy):
         tell_next_of_task(settings, job.global_step)
+
+
+def _adopted(kind, settings, trained, model):
+    """Returns the settings with those of a model that is not trained now: as task.json says, or as others say it."""
+    if trained:
+        return kind.adopted(settings, trained)
+    return settings if settings.do_train else kind.adopted_from_others(settings, model)
 
 
 @dataclasses.dataclass

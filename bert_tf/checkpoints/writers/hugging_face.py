@@ -147,6 +147,8 @@ def config_values(model: Model, architecture: Architecture) -> dict:
     values["pad_token_id"] = model.tokenizer.pad_id
     for key in ("id2label", "label2id", "num_labels", HEAD_CLASS):
         values.pop(key, None)
+    if architecture.ending != "ForSequenceClassification":  # no other class reads it
+        values.pop("problem_type", None)
     if "classifier" in architecture.heads and architecture.ending != "ForMultipleChoice":
         values |= _labels(model)
     return dict(sorted(values.items()))

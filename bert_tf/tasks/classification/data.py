@@ -66,7 +66,7 @@ def _source(settings, trained):
         settings.task_name,
         settings.data_dir,
         {"train": settings.train_file, "dev": settings.eval_file, "test": settings.predict_file},
-        problem=was if was and not settings.task_name else problem,
+        problem=problem if settings.task_name else was or settings.problem_type,
         language=settings.xnli_language,
         separator=settings.label_separator,
         header=settings.header,

@@ -27,6 +27,7 @@ from bert_tf.tasks.classification.examples import targets as targets_of
 from bert_tf.tasks.classification.problems import PROBLEMS, check_options
 from bert_tf.tasks.classification.source import leaderboard
 from bert_tf.tasks.labels import class_weights
+from bert_tf.tasks.others import problem_of, said_problem
 from bert_tf.tasks.texts import at_least_one, single_rows
 
 
@@ -107,6 +108,16 @@ class ClassificationTask(Abstaining):
             self.head, self.uses_pooler = recurrent.HEAD, False
 
     @classmethod
+    def adopted_from_others(cls, settings, model):
+        said, given = said_problem(model.config), settings.where_given("problem_type")
+        if said and given not in (None, said):
+            raise ValueError(
+                f"`problem_type` must be the trained model's, {said}. Received: {given}; leave it out, or train the "
+                "model anew with `do_train`."
+            )
+        return settings.adopt({"problem_type": problem_of(model.config, model.labels)})
+
+    @classmethod
     def read_data(cls, settings, kinds, trained):
         return readers.read_data(settings, kinds, trained)
 
@@ -116,6 +127,8 @@ class ClassificationTask(Abstaining):
 
     @classmethod
     def create(cls, model, data, settings, before, use_xla=False):
+        if before is None and not settings.do_train:
+            _check_problem(model, data.source)
         labels = data.source.labels(data.examples, model.labels)
         options = {"metric_names": data.source.metrics, "rematerialize": settings.rematerialize}
         options |= {"every_window": use_xla}
@@ -281,3 +294,13 @@ class ClassificationTask(Abstaining):
             name, scale = wanted
             chosen = self.problem.choose(answers, self.outputs)
             writers.write_leaderboard(directory, name, examples.ids, chosen, scale)
+
+
+def _check_problem(model, source):
+    """Raises ValueError where a GLUE task asks a model that others trained for other answers than it gives."""
+    problem = problem_of(model.config, model.labels)
+    if source.task and problem not in (None, source.problem):
+        raise ValueError(
+            f"The trained model must be one for {source.problem}, as `task_name={source.task.name}` is. Received one "
+            f"for {problem}, as its configuration says; name another model."
+        )

@@ -17,6 +17,7 @@ from bert_tf.modeling.recurrent import BiLSTMHead, bilstm_on_top
 from bert_tf.settings import Settings
 from bert_tf.tasks import recurrent
 from bert_tf.tasks.labels import class_weights, cross_entropy
+from bert_tf.tasks.others import tags_of_others
 from bert_tf.tasks.soft_targets import divergence
 from bert_tf.tasks.tagging import options, writers
 from bert_tf.tasks.tagging.columns import TaggedExamples, read_columns
@@ -49,7 +50,7 @@ class TaggingTask(FineTuned):
 
     Args:
         config: of the encoder.
-        labels: the tags, in IOB2: "B-PER", "I-PER", ..., "O".
+        labels: the tags, in IOB2: "B-PER", "I-PER", ..., "O"; those of a model that others trained in any scheme.
         scheme: of the tags in predictions.txt, "iob1", "iob2" or "bioes": that of the training file.
         doc_stride: word pieces from the start of one window of a long text to that of the next.
         class_weights, label_smoothing: as in `ClassificationTask`, for each word.
@@ -107,11 +108,9 @@ class TaggingTask(FineTuned):
     def create(cls, model, data, settings, before, use_xla=False):
         if before and not settings.do_train:
             return cls(model.config, **before.task.to_dict(), rematerialize=settings.rematerialize)
+        stride = settings.doc_stride or max(1, settings.max_seq_length // 2)
         if "train" not in data.examples:
-            raise ValueError(
-                "`do_eval` and `do_predict` must have a trained model. Received one that was not trained to tag; train "
-                "it first, with `do_train`."
-            )
+            return cls._of_others(model, stride, settings.rematerialize)
         check_frozen(settings)
         train = data.examples["train"]
         labels = label_list(train.tags)
@@ -120,13 +119,25 @@ class TaggingTask(FineTuned):
             model.config,
             labels,
             train.scheme,
-            settings.doc_stride or max(1, settings.max_seq_length // 2),
+            stride,
             class_weights(settings.class_weights, labels, label_ids, all_occur=False),
             settings.label_smoothing,
             settings.rematerialize,
             settings.features,
             recurrent.lstm_units(settings),
         )
+
+    @classmethod
+    def _of_others(cls, model, stride, rematerialize):
+        """Returns the task of a tagger that others trained."""
+        tags = tags_of_others(model.config, model.labels)
+        if tags is None:
+            raise ValueError(
+                "`do_eval` and `do_predict` must have a trained model. Received one that was not trained to tag: it "
+                "has no task.json, and its configuration names no class ForTokenClassification; train it first, with "
+                "`do_train`."
+            )
+        return cls(model.config, *tags, stride, rematerialize=rematerialize)
 
     def to_dict(self):
         options = {"class_weights": None, "label_smoothing": 0.0}
