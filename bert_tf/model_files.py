@@ -259,7 +259,7 @@ def read_labels(directory: str, config: EncoderConfig) -> list[str] | None:
             f"num_labels of the configuration in {directory} must be an integer from 1 to {_MOST_LABELS:,}. Received: "
             f"{brief(number)}; correct it."
         )
-    return [f"LABEL_{n}" for n in range(number)]
+    return [f"LABEL_{n}" for n in range(number)] if number > 1 else None  # of a single one nobody asks the name
 
 
 def _labels_in(names, directory):

@@ -25,8 +25,8 @@ def test_every_key_is_in_one_table():
         ({"quantization_config": {"bits": 4}}, "quantization_config must be null or absent, for here weights are "),
         ({"cross_attention_hidden_size": 8}, "cross_attention_hidden_size must be null or absent"),
         ({"architectures": ["ElectraForMultipleChoice"], "summary_type": "mean"},
-         "summary_type must be \"first\" or absent, for here the first token stands for a text. Received: 'mean'"),
-        ({"architectures": ["ElectraForMultipleChoice"], "summary_use_proj": False}, "summary_use_proj must be true or"),
+         "summary_type must be \"first\" or absent, for here the first token stands"),
+        ({"architectures": ["ElectraForMultipleChoice"], "summary_use_proj": False}, "summary_use_proj must be true"),
     ],
 )  # fmt: skip
 def test_what_is_computed_otherwise_is_refused_by_name(said, message):

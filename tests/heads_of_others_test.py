@@ -31,7 +31,7 @@ def _config(ending="ForSequenceClassification", **said):
         (None, ["LABEL_0"], "regression"),
         (None, ["a", "b"], "single_label"),
         ("multi_label_classification", ["a"], "multi_label"),
-        ("regression", None, None),
+        ("regression", None, "regression"),
     ],
 )
 def test_the_problem_that_a_configuration_names(said, labels, problem):
@@ -68,6 +68,8 @@ def test_names_of_labels(tmp_path):
     assert read_labels(tmp_path, _config("ForTokenClassification", num_labels=3)) == ["LABEL_0", "LABEL_1", "LABEL_2"]
     assert read_labels(tmp_path, _config(num_labels=3, id2label={"0": "a", "1": "b"})) == ["a", "b"]
     assert read_labels(tmp_path, _config("Model")) is None and read_labels(tmp_path, EncoderConfig(9)) is None
+    assert read_labels(tmp_path, _config(num_labels=1)) is None
+    assert problem_of(_config(num_labels=1), None) == "regression"
     for wrong in (0, "3", True):
         with pytest.raises(ValueError, match="num_labels .* must be an integer from 1 to "):
             read_labels(tmp_path, _config(num_labels=wrong))
@@ -101,7 +103,7 @@ def test_classifiers_of_others_answer_as_their_configuration_says(tmp_path):
     several, of_several = _folder(tmp_path / "several", "text", problem_type="multi_label_classification")
     one, of_one = _folder(tmp_path / "one", "text")
     value, of_value = _folder(tmp_path / "value", "regression", problem_type="regression")
-    unsaid, of_unsaid = _folder(tmp_path / "unsaid", "regression")
+    unsaid, of_unsaid = _folder(tmp_path / "unsaid", "regression", id2label={"0": "LABEL_0"})
     file = tmp_path / "ask.tsv"
     file.write_text(f"text\n{TEXT}\n", encoding="utf-8")
     answers = _ask("run_classifier", file, [(several,), (one,), (value,), (unsaid,),

@@ -38,7 +38,7 @@ def problem_of(config: EncoderConfig, labels: Sequence[str] | None) -> str | Non
 
     Args:
         config: with the keys of its file.
-        labels: the names of the outputs; None: it has no head of which they are known.
+        labels: the names of the outputs, or None.
 
     Returns:
         "single_label", "multi_label" or "regression"; None: no class of Transformers for this is named.
@@ -46,10 +46,11 @@ def problem_of(config: EncoderConfig, labels: Sequence[str] | None) -> str | Non
     Raises:
         ValueError: `problem_type` is not known, or a value has several outputs.
     """
-    if labels is None or not is_for(config, _OF_TEXTS):
+    number = config.extra.get("num_labels", 2) if labels is None else len(labels)
+    if not is_for(config, _OF_TEXTS):
         return None
-    problem = said_problem(config) or ("regression" if len(labels) == 1 else "single_label")
-    if len(labels) > 1 and not PROBLEMS[problem].has_labels:
+    problem = said_problem(config) or ("regression" if number == 1 else "single_label")
+    if labels and len(labels) > 1 and not PROBLEMS[problem].has_labels:
         raise ValueError(
             f"A model with problem_type {problem} must have one output. Received {len(labels)}: {brief(labels)}; take "
             "another model."
