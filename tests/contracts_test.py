@@ -21,7 +21,7 @@ PACKAGE = ROOT / "bert_tf"
 LEAVES = {"bert_tf", "child_programs", "child_runs", "config", "config_files", "config_keys", "counts", "families",
           "files", "folder_lock", "greetings", "imports", "json_files", "keras_hub_names", "keras_names", "lora",
           "memory_limits", "names", "processor", "progress", "releases", "report", "sentence_files", "settings",
-          "shards", "sizes", "workers"}  # fmt: skip
+          "shards", "sizes", "text_lists", "workers"}  # fmt: skip
 # Room (a folder, or a module beside the folders) -> what it may import of us, besides its own modules and LEAVES.
 MAY_IMPORT = {
     "__main__": {"programs"},
@@ -51,6 +51,7 @@ MAY_IMPORT = {
     "settings": set(),
     "shards": set(),
     "sizes": set(),
+    "text_lists": set(),
     "workers": {"greetings"},
     "flags": set(),
     "text": set(),
@@ -269,6 +270,7 @@ LIGHT = {
     "bert_tf": ("tensorflow", "keras", "numpy"),
     "bert_tf.config": ("tensorflow", "keras", "numpy"),
     "bert_tf.families": ("tensorflow", "keras", "numpy"),
+    "bert_tf.text_lists": ("tensorflow", "keras", "numpy"),
     "bert_tf.checkpoints.names": ("tensorflow", "keras", "numpy"),
     "bert_tf.checkpoints.heads": ("tensorflow", "keras", "numpy"),
     "bert_tf.evaluation.squad_scores": ("tensorflow", "keras", "numpy"),

@@ -8,6 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.modeling.pooling import Layers, Pooling, check_layers, check_pooling, joined, pool
+from bert_tf.text_lists import text_list
 from bert_tf.tokenization.packing import pack
 
 Texts = Sequence[str] | Sequence[tuple[str, str]]
@@ -81,9 +82,9 @@ class Extractor:
         """Returns a vector for each text, or for each pair of texts, float32 [n, D].
 
         Raises:
-            ValueError: what is given is no list of texts or of pairs.
+            ValueError: what is given is no texts or pairs; see `text_lists.text_list`.
         """
-        check_texts(texts)
+        texts = text_list(texts, pairs=True)
         parts = [self._vectors(texts[start : start + _CHUNK]) for start in range(0, len(texts), _CHUNK)]
         return np.concatenate(parts) if parts else np.zeros([0, self.width], np.float32)
 
@@ -94,7 +95,7 @@ class Extractor:
 
     def pieces(self, texts: Texts) -> Iterator[PieceFeatures]:
         """Yields the features of the pieces of each text, or of each pair of texts, in order; raises as `__call__`."""
-        check_texts(texts)
+        texts = text_list(texts, pairs=True)
         for start in range(0, len(texts), _PIECES_CHUNK):
             yield from self._pieces(texts[start : start + _PIECES_CHUNK])
 
@@ -159,30 +160,9 @@ class Extractor:
             start += len(chosen)
 
 
-def check_texts(texts):
-    """Raises ValueError where one text stands in place of several, or something among them is not like the first."""
-    if isinstance(texts, str | bytes):
-        raise ValueError(f"`texts` must be texts, such as a list. Received one, {texts[:60]!r}; put it into brackets.")
-    kinds = {_kind(text) for text in texts}
-    if len(kinds) > 1 or None in kinds:
-        odd = next(n for n, text in enumerate(texts) if _kind(text) is None or _kind(text) != _kind(texts[0]))
-        raise ValueError(
-            "`texts` must be all texts, or all pairs of two texts. Received "
-            f"{type(texts[odd]).__name__} in place {odd}: {str(texts[odd])[:60]!r}; correct it."
-        )
-
-
-def _kind(text):
-    """Returns how many texts a row has, 1 or 2; None for what is neither."""
-    if isinstance(text, str | bytes):
-        return 1
-    pair = isinstance(text, tuple | list) and len(text) == 2 and all(isinstance(each, str | bytes) for each in text)
-    return 2 if pair else None
-
-
 def _columns(texts):
     """Returns the texts in one list, or the first and the second ones of pairs in two."""
-    return [list(texts)] if _kind(texts[0]) == 1 else [list(each) for each in zip(*texts, strict=True)]
+    return [texts] if isinstance(texts[0], str) else [list(each) for each in zip(*texts, strict=True)]
 
 
 def _traced(function):

@@ -14,6 +14,7 @@ from bert_tf.files import read_text
 from bert_tf.inference.masked_lm import longest_row, open_masked_lm, warn_of_unknown, with_weights
 from bert_tf.model_files import directory_of
 from bert_tf.tasks.fill_mask import FillMaskTask
+from bert_tf.text_lists import text_list
 from bert_tf.tokenization.mask_reader import MaskReader
 
 _BATCH = 32
@@ -63,7 +64,8 @@ class Filler:
         Raises:
             ValueError: a [MASK] lies beyond max_seq_length.
         """
-        rows = self.reader.pack(self.reader.tokenize(list(texts)), max_seq_length=self.max_seq_length)
+        texts = text_list(texts)
+        rows = self.reader.pack(self.reader.tokenize(texts), max_seq_length=self.max_seq_length)
         self._check(texts, rows["input_ids"])
         fill = tf.function(lambda f: self.task.fill(self.model(f, training=False)), reduce_retracing=True)
         for start in range(0, len(texts), _BATCH):

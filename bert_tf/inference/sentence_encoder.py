@@ -14,10 +14,11 @@ from bert_tf.checkpoints.formats import OPENERS, check_finite
 from bert_tf.checkpoints.locate import locate
 from bert_tf.config import EncoderConfig
 from bert_tf.config_files import task_in
-from bert_tf.extraction.extractor import Extractor, check_texts
+from bert_tf.extraction.extractor import Extractor
 from bert_tf.model_files import directory_of, load
 from bert_tf.sentence_files import Dense, Recipe, read_recipe
 from bert_tf.tasks.registry import read_task
+from bert_tf.text_lists import text_list
 
 _ACTIVATIONS = {"Tanh": tf.tanh, "ReLU": tf.nn.relu, "GELU": functools.partial(tf.nn.gelu, approximate=False),
                 "Sigmoid": tf.sigmoid, "Identity": tf.identity}  # fmt: skip
@@ -93,7 +94,11 @@ class SentenceEncoder:
         )
 
     def __call__(self, texts: Sequence[str]) -> np.ndarray:
-        """Returns a vector for each text, float32 [n, D]."""
+        """Returns a vector for each text, float32 [n, D].
+
+        Raises:
+            ValueError: what is given is no texts; see `text_lists.text_list`.
+        """
         return self._extractor(self._prepared(texts))
 
     @property
@@ -102,8 +107,7 @@ class SentenceEncoder:
         return self._extractor.width
 
     def _prepared(self, texts):
-        check_texts(texts)
-        texts = [self.prompt + text for text in texts]
+        texts = [self.prompt + text for text in text_list(texts)]
         return [text.lower() for text in texts] if self._lower else texts
 
 

@@ -9,9 +9,9 @@ import tensorflow as tf
 from absl import logging
 
 from bert_tf.data.features import ENCODER_INPUTS
-from bert_tf.extraction.extractor import check_texts
 from bert_tf.inference.masked_lm import longest_row, open_masked_lm, warn_of_unknown, with_weights
 from bert_tf.tasks.fill_mask import FillMaskTask
+from bert_tf.text_lists import text_list
 
 PSEUDO, PLAIN = "pseudo_log_likelihood", "log_likelihood"
 
@@ -84,14 +84,12 @@ class TextScorer:
         Raises:
             ValueError: what is given is no list of texts.
         """
-        check_texts(texts)
-        if len(texts) and not isinstance(texts[0], str | bytes):
-            raise ValueError(f"`texts` must be single texts. Received pairs, {texts[0]!r:.60} first; join them.")
+        texts = text_list(texts)
         chunks = [texts[start : start + _CHUNK] for start in range(0, len(texts), _CHUNK)]
         return [score for chunk in chunks for score in self._scores(chunk)]
 
     def _scores(self, texts):
-        tokenized = self.tokenizer.tokenize(list(texts))
+        tokenized = self.tokenizer.tokenize(texts)
         rows = self.tokenizer.pack(tokenized, max_seq_length=self.max_seq_length)
         ids, splits = rows["input_ids"].flat_values.numpy(), rows["input_ids"].row_splits.numpy()
         lengths = np.diff(splits)

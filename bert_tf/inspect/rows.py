@@ -11,6 +11,7 @@ import tensorflow as tf
 from bert_tf.inspect.words import Word, words_of
 from bert_tf.modeling.encoder import Encoder
 from bert_tf.modeling.model_inputs import named_inputs
+from bert_tf.text_lists import text_list
 from bert_tf.tokenization.packing import pack
 
 Texts = str | Sequence[str] | Sequence[tuple[str, str]] | Mapping[str, Any]
@@ -131,22 +132,16 @@ def _given(config, features, pairs):
 def _columns(texts, pairs):
     """Returns one or two lists of texts."""
     texts, pairs = ([each] if isinstance(each, str) else each for each in (texts, pairs))
-    if isinstance(texts, Mapping):
-        raise ValueError("`texts` must be texts for a model with a tokenizer. Received a dict; give the texts.")
-    texts = list(texts)
-    if pairs is None and texts and not isinstance(texts[0], str):
-        wrong = next((each for each in texts if not isinstance(each, tuple | list) or len(each) != 2), None)
-        columns = [] if wrong is not None else [list(column) for column in zip(*texts, strict=True)]
-    else:
-        wrong, columns = None, [texts, *([] if pairs is None else [list(pairs)])]
-    odd = [each for column in columns for each in column if not isinstance(each, str)]
-    if wrong is not None or odd or len({*map(len, columns)}) != 1:
-        received = wrong if wrong is not None else odd[0] if odd else f"{len(texts)} texts and {len(columns[-1])} pairs"
+    first = text_list(texts, pairs=pairs is None)
+    if pairs is None:
+        paired = first and isinstance(first[0], tuple)
+        return [list(column) for column in zip(*first, strict=True)] if paired else [first]
+    second = text_list(pairs, "pairs")
+    if len(first) != len(second):
         raise ValueError(
-            "`texts` must be texts, or pairs of two texts, and `pairs`, where it is given, a second text for each. "
-            f"Received: {str(received)[:60]!r}; correct it."
+            f"`pairs` must have a second text for each of `texts`. Received {len(second)} for {len(first)}; correct it."
         )
-    return columns
+    return [first, second]
 
 
 def _rows(tokenizer, columns, config, masks):

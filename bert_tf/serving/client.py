@@ -11,6 +11,7 @@ import numpy as np
 from bert_tf.serving import client_stream
 from bert_tf.serving.client_base import BaseClient, read_end
 from bert_tf.serving.client_questions import chunks
+from bert_tf.text_lists import refuse_no_list, text_list
 
 
 class Client(BaseClient):
@@ -44,7 +45,7 @@ class Client(BaseClient):
         Raises:
             ValueError, ConnectionError, TimeoutError: as `ask`.
         """
-        client_stream.check_list("items", items)
+        refuse_no_list(items, "items")
         client_stream.check(in_flight, batch_size, errors)
         names = self.text_inputs()
         parts = chunks(items, batch_size)
@@ -65,6 +66,7 @@ class Client(BaseClient):
             ValueError, ConnectionError, TimeoutError: as `predict`; also where the model makes no vectors.
         """
         client_stream.check(in_flight, batch_size, "raise")
+        texts = text_list(texts)
         order = client_stream.by_length(texts)
         parts = chunks(order, batch_size)
         questions = ((len(part), self._questions.vectors([texts[i] for i in part])) for part in parts)

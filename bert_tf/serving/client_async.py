@@ -10,6 +10,7 @@ import numpy as np
 
 from bert_tf.serving import client_stream
 from bert_tf.serving.client_base import BaseClient, read_end
+from bert_tf.text_lists import refuse_no_list, text_list
 
 
 class AsyncClient(BaseClient):
@@ -30,7 +31,8 @@ class AsyncClient(BaseClient):
         errors: str = "raise",
     ) -> AsyncIterator[Any]:
         """Yields as `Client.stream` does, from the same arguments; `items` may also come asynchronously."""
-        client_stream.check_list("items", items)
+        if not isinstance(items, AsyncIterable):
+            refuse_no_list(items, "items")
         client_stream.check(in_flight, batch_size, errors)
         names = await self.text_inputs()
 
@@ -46,6 +48,7 @@ class AsyncClient(BaseClient):
     ) -> np.ndarray:
         """Returns what `Client.encode` does, from the same arguments."""
         client_stream.check(in_flight, batch_size, "raise")
+        texts = text_list(texts)
         order = client_stream.by_length(texts)
 
         async def questions():

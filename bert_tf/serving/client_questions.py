@@ -18,6 +18,7 @@ from bert_tf.serving.client_errors import WRONG, explain, find_fault
 from bert_tf.serving.client_items import even
 from bert_tf.serving.client_requests import DEFAULT, PAIR, Rpc, Target, is_order_known
 from bert_tf.serving.client_results import typed as typed_result
+from bert_tf.text_lists import present_list, text_list
 
 Question = Generator[Rpc | float, Any, Any]
 _EMBEDDING = "embedding"  # the output of a model that makes vectors
@@ -57,9 +58,10 @@ class Questions:
                 f"Inputs must be a dictionary {{name: texts}}. Received {type(inputs).__name__}; `classify`, `encode` "
                 "and `stream` take texts alone."
             )
-        lengths = {name: len(texts) for name, texts in inputs.items() if not isinstance(texts, (str, bytes))}
-        if len(lengths) < len(inputs) or len(set(lengths.values())) != 1:
-            given = ", ".join(f"{name}: {lengths.get(name, 'one text')}" for name in inputs) or "none"
+        inputs = {name: present_list(values, name) for name, values in inputs.items()}
+        lengths = {name: len(values) for name, values in inputs.items()}
+        if len(set(lengths.values())) != 1:
+            given = ", ".join(f"{name}: {length}" for name, length in lengths.items()) or "none"
             raise ValueError(f"Inputs must be lists of equally many texts. Received {given}.")
         n = next(iter(lengths.values()))
         if not n:
@@ -69,11 +71,11 @@ class Questions:
         return [typed_result(row) for row in found] if typed else found
 
     def classify(self, texts, second_texts, typed) -> Question:
-        if any(isinstance(each, (str, bytes)) for each in (texts, second_texts)):
-            raise ValueError("Texts must be a list. Received one text; put it into a list.")
+        texts = text_list(texts)
+        second_texts = second_texts if second_texts is None else text_list(second_texts, "second_texts")
         if second_texts is not None and len(texts) != len(second_texts):
             raise ValueError(f"Texts must come in pairs. Received {len(texts)} first, {len(second_texts)} second ones.")
-        if not len(texts):
+        if not texts:
             return []
         parts = {"text": texts} if second_texts is None else dict(zip(PAIR, (texts, second_texts), strict=True))
         outputs = yield from self.predict(parts)

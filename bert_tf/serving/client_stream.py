@@ -34,12 +34,7 @@ def is_done(progress: Progress) -> bool:
 
 
 def by_length(texts: Sequence[str]) -> list[int]:
-    """Returns the places of texts from the longest down: a batch of one length has little padding.
-
-    Raises:
-        ValueError: it is one text.
-    """
-    check_list("texts", texts)
+    """Returns the places of texts from the longest down: a batch of one length has little padding."""
     return sorted(range(len(texts)), key=lambda i: -len(texts[i]))
 
 
@@ -48,9 +43,3 @@ def in_order(vectors: Sequence[np.ndarray], places: Sequence[int]) -> np.ndarray
     found = np.empty([len(places), *np.shape(vectors[0])], np.float32)
     found[places] = vectors
     return found
-
-
-def check_list(name: str, texts: Any):
-    """Raises ValueError for one text in place of several, whose letters would else be taken for texts."""
-    if isinstance(texts, str | bytes):
-        raise ValueError(f"`{name}` must be a list. Received one text: {texts!r:.100}; put it into a list.")

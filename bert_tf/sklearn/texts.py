@@ -1,4 +1,4 @@
-"""What the estimators take for texts and for labels: lists, one-dimensional arrays, and what is like them."""
+"""What the estimators take for texts and for labels: lists, one-dimensional arrays, Series."""
 
 from collections.abc import Iterable
 
@@ -7,6 +7,7 @@ from sklearn.utils import assert_all_finite, check_consistent_length, column_or_
 from sklearn.utils.multiclass import check_classification_targets
 
 from bert_tf.data.tables import Examples
+from bert_tf.text_lists import text_list
 
 
 def as_texts(texts: Iterable[str]) -> list[str]:
@@ -15,20 +16,10 @@ def as_texts(texts: Iterable[str]) -> list[str]:
     Raises:
         ValueError: there is none, something is no string, or it is one text, or a table of them.
     """
-    if isinstance(texts, str | bytes) or not hasattr(texts, "__iter__"):
-        raise ValueError(f"`X` must be texts, such as a list. Received: {texts!r:.80}; put one text into brackets.")
-    shape = np.shape(texts) if hasattr(texts, "__array__") else (0,)
-    if len(shape) != 1:
-        raise ValueError(
-            f"`X` must be texts in one dimension. Received an array of shape {shape}; choose one column of it."
-        )
-    texts = list(texts)
+    texts = text_list(texts, "X")
     if not texts:
         raise ValueError("`X` must hold a text at least. Received none, 0 sample(s); check where they come from.")
-    for place, text in enumerate(texts):
-        if not isinstance(text, str):
-            raise ValueError(f"`X` must be texts. Received {text!r:.80} in place {place}; make a string of it.")
-    return [str(text) for text in texts]  # numpy's own strings become Python's
+    return texts
 
 
 def as_examples(texts: list[str], labels: list[str] | None = None) -> Examples:

@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from bert_tf import config_files, families
 from bert_tf.families import Family, Template
+from bert_tf.text_lists import text_list
 from bert_tf.tokenization import packing
 from bert_tf.tokenization.added_token_files import read_added_tokens
 from bert_tf.tokenization.added_tokens import AddedToken, ordered
@@ -179,7 +180,8 @@ class BaseTokenizer(tf.Module):
         """Returns the ids of the pieces of each text, without special tokens.
 
         Args:
-            texts: strings [n], UTF-8; bytes that are no UTF-8 are dropped, as google-research/bert does.
+            texts: strings [n], UTF-8, a tensor or what `text_lists.text_list` takes; bytes that are no UTF-8 are
+                dropped, as google-research/bert does.
 
         Returns:
             RaggedTensor of int32 [n, (pieces)].
@@ -242,7 +244,17 @@ class BaseTokenizer(tf.Module):
         return packing.pad(packed, seq_length, self.pad_id)
 
     def __call__(self, text_a, text_b=None, max_seq_length: int = 128) -> dict[str, tf.Tensor]:
-        """Returns the model's inputs for texts (strings [n]) or pairs of them: three int32 [n, max_seq_length]."""
+        """Returns the model's inputs for texts (strings [n]) or pairs of them: three int32 [n, max_seq_length].
+
+        Raises:
+            ValueError: what is given is no texts, see `text_lists.text_list`; there are more of `text_a` or `text_b`.
+        """
+        text_a, text_b = _strings(text_a, "text_a"), None if text_b is None else _strings(text_b, "text_b")
+        if text_b is not None and not text_a.shape.is_compatible_with(text_b.shape):
+            raise ValueError(
+                f"`text_b` must have a second text for each of `text_a`. Received {text_b.shape[0]} for "
+                f"{text_a.shape[0]}; correct it."
+            )
         ids_b = None if text_b is None else self.tokenize(text_b)
         return self.pad(self.pack(self.tokenize(text_a), ids_b, max_seq_length), max_seq_length)
 
@@ -278,8 +290,13 @@ class BaseTokenizer(tf.Module):
         raise NotImplementedError
 
 
-def _strings(texts):
-    texts = tf.convert_to_tensor(texts, tf.string)
-    if texts.shape.rank not in (None, 1):
-        raise ValueError(f"The texts must be strings [n]. Received the shape {texts.shape}; put one text into a list.")
+def _strings(texts, parameter="texts"):
+    """Returns texts as a tensor; in a graph they are one."""
+    if not tf.is_tensor(texts):
+        return tf.constant(text_list(texts, parameter), tf.string)
+    if isinstance(texts, tf.RaggedTensor) or texts.dtype != tf.string or texts.shape.rank not in (None, 1):
+        raise ValueError(
+            f"`{parameter}` must be strings [n]. Received {texts.dtype.name} of the shape {texts.shape}; put one text "
+            "into a list."
+        )
     return texts

@@ -8,6 +8,7 @@ import bert_tf
 from bert_tf.modeling.pooling import LayerSum, pool
 from bert_tf.names import LAYERS, POOLINGS
 from tests import tiny
+from tests.fake_pandas import DataFrame, Series
 
 TEXTS = ["good film", "", "the  Film is dull , cold and empty .", "a story", "great people and music to see"]
 
@@ -113,6 +114,15 @@ def test_a_learned_sum_begins_as_the_mean():
     np.testing.assert_allclose(summed(layers), 2 * layers[1], atol=1e-5)
 
 
+@pytest.mark.parametrize(
+    "given",
+    [Series(TEXTS, [4, 2, 0, 1, 3]), iter(TEXTS), [text.encode() for text in TEXTS]],
+    ids=["Series", "iter", "bytes"],
+)
+def test_features_follow_the_order_and_not_an_index(bert, given):
+    np.testing.assert_array_equal(bert.features(given), bert.features(TEXTS))
+
+
 def test_pairs_are_one_row(bert):
     pair = ("good film", "the  people see")
     features = bert.features([pair, ("a", "b " * 40)], pooling=None)[0]
@@ -128,10 +138,11 @@ def test_pairs_are_one_row(bert):
 @pytest.mark.parametrize(
     ("texts", "message"),
     [
-        ("film", "`texts` must be texts, such as a list. Received one, 'film'"),
-        (["film", None], "all texts, or all pairs of two texts. Received NoneType in place 1"),
-        (["film", ("a", "b")], "Received tuple in place 1"),
-        ([("a", "b"), ("a", "b", "c")], "Received tuple in place 1"),
+        ("film", "`texts` must be texts, such as a list. Received one text, 'film'"),
+        (DataFrame({"text": TEXTS, "label": TEXTS}), "Received a DataFrame of text, label; choose one of them"),
+        (["film", None], "with none missing. Received None in position 1; leave them out"),
+        (["film", ("a", "b")], "all texts, or all pairs of two texts. Received tuple in position 1"),
+        ([("a", "b"), ("a", "b", "c")], "Received tuple in position 1"),
     ],
 )
 def test_what_is_no_list_of_texts(bert, texts, message):

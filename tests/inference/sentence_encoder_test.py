@@ -13,6 +13,7 @@ from bert_tf.inference.sentence_encoder import Options, SentenceEncoder, identit
 from bert_tf.programs import embed
 from bert_tf.settings import Settings
 from tests import processes, tiny
+from tests.fake_pandas import DataFrame, Series
 from tests.sentence_folders import PLAIN, write
 
 TEXTS = ["good film", "the Film is dull , cold and empty .", "music"]
@@ -45,6 +46,10 @@ def test_the_mean_without_further_words(plain, bert):
     encoder = SentenceEncoder(plain)
     np.testing.assert_allclose(encoder(TEXTS), bert.features(TEXTS), atol=1e-6)
     assert encoder.width == 32 and encoder(TEXTS).dtype == np.float32 and encoder([]).shape == (0, 32)
+    for given in (iter(TEXTS), Series(TEXTS, [2, 0, 1])):
+        np.testing.assert_array_equal(encoder(given), encoder(TEXTS))
+    with pytest.raises(ValueError, match="Received a DataFrame of text; choose one of them"):
+        encoder(DataFrame({"text": TEXTS}))
 
 
 @pytest.mark.slow

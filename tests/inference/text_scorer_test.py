@@ -83,7 +83,7 @@ def test_what_is_cut_off_is_said(path, caplog):
 
 
 def test_pairs_are_refused(scorer):
-    with pytest.raises(ValueError, match=r"`texts` must be single texts\. Received pairs, \('a', 'b'\) first;"):
+    with pytest.raises(ValueError, match="`texts` must be texts, each a string. Received tuple in position 0"):
         scorer([("a", "b")])
 
 

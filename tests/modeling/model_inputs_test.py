@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf import inspect
 from bert_tf.data.features import fake_batch
 from bert_tf.modeling.distillation import DistillationModel
 from bert_tf.modeling.encoder import Encoder
@@ -119,12 +118,6 @@ def test_pretraining_models_refuse_what_they_do_not_read(make):
     del batch["input_mask"]
     with pytest.raises(ValueError, match="`attention_mask`, which is called `input_mask` here"):
         model(batch | {"attention_mask": np.ones((4, 16))})
-
-
-def test_inspect_refuses_what_it_does_not_read(encoder):
-    with pytest.raises(ValueError, match="`attention_mask`, which is called `input_mask` here"):
-        inspect.attention(encoder, {"input_ids": IDS, "attention_mask": MASK})
-    assert [len(row) for row in inspect.attention(encoder, {"input_ids": IDS, "input_mask": MASK})] == [4, 3]
 
 
 def test_encoder_inputs_of_a_batch():

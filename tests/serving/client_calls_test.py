@@ -11,6 +11,7 @@ import pytest
 
 from bert_tf.serving import AsyncClient, Client, Retry, Tls
 from bert_tf.serving.client_results import Embedding
+from tests.fake_pandas import DataFrame, Series
 from tests.serving.fake_server import FakeServer, failure
 
 Code = grpc.StatusCode
@@ -209,6 +210,10 @@ def test_one_text_in_place_of_several(server):
         for ask in (client.classify, client.encode, client.stream, lambda text: client.ask({"text": text})):
             with pytest.raises(ValueError, match="one text"):
                 list(ask("abc"))
+            with pytest.raises(ValueError, match="Received a DataFrame of text, label; choose one of them"):
+                list(ask(DataFrame({"text": ["a"], "label": [0]})))
+        with pytest.raises(ValueError, match="Received None in position 1"):
+            client.ask({"text": ["a", None]})
         with pytest.raises(ValueError, match="Inputs must be a dictionary .* Received list"):
             client.ask(["abc"])
 
@@ -219,8 +224,10 @@ def test_vectors(server, connect):
     assert vectors.dtype == np.float32 and vectors.shape == (5, 2)
     assert vectors[:, 0].tolist() == [5, 1, 9, 0, 3]
     assert vectors[:, 1].tolist() == [1, 2, 1, 3, 2]  # texts of about one length were asked together
+    for given in (Series(texts, [4, 2, 0, 1, 3]), iter(texts), np.array(texts)):  # a sorted frame's labels
+        assert connect().encode(given)[:, 0].tolist() == [5, 1, 9, 0, 3]
     assert connect().encode([]).shape == (0, 2)
-    with pytest.raises(ValueError, match="`texts` must be a list. Received one text"):
+    with pytest.raises(ValueError, match="`texts` must be texts, such as a list. Received one text, "):
         connect().encode("abc")
     with pytest.raises(ValueError, match="must classify: give label, probabilities, labels"):
         connect().classify(["a"])

@@ -12,6 +12,7 @@ from sklearn.pipeline import make_pipeline
 
 import bert_tf
 from tests import tiny
+from tests.fake_pandas import Series
 
 TEXTS, LABELS = (list(column) for column in zip(*tiny.texts(48, names=("bad", "good")), strict=True))
 
@@ -27,6 +28,7 @@ def test_it_gives_what_features_gives(folder):
     expected = bert_tf.load(folder).features(TEXTS, layers=[-1, 0], pooling="max", max_seq_length=8)
     assert vectors.dtype == np.float32 and vectors.shape == (48, 64)
     np.testing.assert_array_equal(vectors, expected)
+    np.testing.assert_array_equal(embedder.transform(Series(TEXTS, range(48)[::-1])), expected)
     assert embedder.get_feature_names_out()[-1] == "bertembedder63"
     again = pickle.loads(pickle.dumps(embedder))
     np.testing.assert_array_equal(again.transform(TEXTS), vectors)
@@ -51,9 +53,9 @@ def test_a_search_over_a_pipeline(folder):
 @pytest.mark.parametrize(
     ("options", "texts", "message"),
     [
-        ({}, "one text", "`X` must be texts, .*Received: 'one text'; put one text into brackets"),
+        ({}, "one text", "`X` must be texts, .*Received one text, 'one text'; put it into brackets"),
         ({}, [], "`X` must hold a text at least"),
-        ({}, ["film", 3], "`X` must be texts. Received 3 in place 1"),
+        ({}, ["film", 3], "`X` must be texts, each a string. Received int in position 1: '3'"),
         ({}, np.array([["a", "b"]]), r"in one dimension. Received an array of shape \(1, 2\)"),
         ({"layers": "top"}, ["film"], "`layers` must be one of"),
         ({"precision": "half"}, ["film"], "`precision` must be one of float32, .*Received: 'half'"),

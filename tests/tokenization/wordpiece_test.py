@@ -6,6 +6,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.tokenization.wordpiece import Tokenizer
+from tests.fake_pandas import Series
 from tests.tokenization import material
 from tests.tokenization.reference import Reference, is_chinese
 
@@ -102,5 +103,17 @@ def test_the_same_in_tf_data_and_in_a_saved_model(pair, tmp_path):
 
 
 def test_one_text_that_is_not_in_a_list_is_refused(pair):
-    with pytest.raises(ValueError, match=r"strings \[n\].*Received the shape \(\); put one text into a list"):
+    with pytest.raises(ValueError, match="`texts` must be texts, such as a list. Received one text, 'a text'"):
         pair[0].tokenize("a text")
+    with pytest.raises(ValueError, match=r"strings \[n\].*Received string of the shape \(\); put one text into a list"):
+        pair[0].tokenize(tf.constant("a text"))
+    with pytest.raises(ValueError, match="`text_b` must have a second text for each of `text_a`. Received 1 for 2"):
+        pair[0](["a", "b"], ["c"])
+    with pytest.raises(ValueError, match="`text_b` must be texts, with none missing. Received None in position 0"):
+        pair[0](["a"], [None])
+
+
+def test_texts_of_any_kind_are_read_in_their_order(pair):
+    expected = pair[0].tokenize(["a b", "c"]).to_list()
+    for given in (Series(["a b", "c"], [1, 0]), iter(["a b", "c"]), [b"a b", b"c"], tf.constant(["a b", "c"])):
+        assert pair[0].tokenize(given).to_list() == expected
