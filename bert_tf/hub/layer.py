@@ -67,6 +67,9 @@ class HubLayer(keras.layers.Layer):
         self._made = variables.made(self.name, described)
         self._files = self._loaded = self._function = None
         self.built = True
+        # As `add_weight` would: Keras has noted which ones can be trained, and a model around this asks each of them.
+        for variable in self._made:
+            variable.trainable = variable.trainable and trainable
 
     def _take(self, files, with_values):
         self._loaded = variables.load(files.folder, self._described, self._made, with_values)

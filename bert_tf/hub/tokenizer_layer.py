@@ -6,11 +6,13 @@ import os
 import tempfile
 
 import keras
+import tensorflow as tf
 
 from bert_tf.data.features import ENCODER_INPUTS
 from bert_tf.families import Template
 from bert_tf.hub import sources
 from bert_tf.model_files import load_description
+from bert_tf.text_lists import text_list
 from bert_tf.tokenization.base import BaseTokenizer
 from bert_tf.tokenization.kinds import TOKENIZERS
 
@@ -25,8 +27,8 @@ class TokenizerLayer(keras.layers.Layer):
 
     `model.save` writes the vocabulary into the .keras file.
 
-    Input: strings [n]; or two of them, in a list or tuple, for pairs of texts. Output: a dict of `input_ids`,
-    `input_mask` and `segment_ids`, int32 [n, S], where S is the longest row of the batch.
+    Input: strings [n], or what `text_lists.text_list` takes; or two tensors, in a list or tuple, for pairs.
+    Output: a dict of `input_ids`, `input_mask` and `segment_ids`, int32 [n, S], where S is the longest row of the batch.
 
     Args:
         tokenizer: a `BaseTokenizer`, such as `bert_tf.load(path).tokenizer`; or the directory of a model.
@@ -34,8 +36,8 @@ class TokenizerLayer(keras.layers.Layer):
         fixed_length: whether S is max_seq_length.
 
     Raises:
-        ValueError: the directory holds no model; in a call: max_seq_length has no room for the special tokens, or the
-            model knows no pairs.
+        ValueError: the directory holds no model; in a call: what is given is no strings [n], once or twice;
+            max_seq_length has no room for the special tokens, or the model knows no pairs.
     """
 
     def __init__(
@@ -64,20 +66,21 @@ class TokenizerLayer(keras.layers.Layer):
         self.supports_jit = False  # XLA knows no strings
         self.built = True
 
+    def __call__(self, texts, *args, **kwargs):
+        return super().__call__(_columns(texts), *args, **kwargs)
+
     def call(self, texts):
         if self.tokenizer is None:
             raise ValueError(
                 f"The layer {self.name!r} must have its vocabulary, which lies in the .keras file of its model. "
                 "Received a call without; load that file, or make the layer from a tokenizer."
             )
-        texts = texts if isinstance(texts, (list, tuple)) else [texts]
         ids = [self.tokenizer.tokenize(each) for each in texts]
         packed = self.tokenizer.pack(*ids, max_seq_length=self.max_seq_length)
         return self.tokenizer.pad(packed, self.max_seq_length if self.fixed_length else None)
 
     def compute_output_spec(self, texts):
-        first = texts[0] if isinstance(texts, (list, tuple)) else texts
-        shape = (first.shape[0], self.max_seq_length if self.fixed_length else None)
+        shape = (texts[0].shape[0], self.max_seq_length if self.fixed_length else None)
         return {name: keras.KerasTensor(shape, "int32") for name in ENCODER_INPUTS}
 
     def get_config(self):
@@ -123,6 +126,30 @@ class TokenizerLayer(keras.layers.Layer):
         kind = TOKENIZERS[self._said["kind"]]
         self.tokenizer = kind.from_saved(self._files.folder, Template(**fields), self._said["settings"])
         sources.remember(_key(self._said), self.tokenizer)
+
+
+def _columns(texts):
+    """Returns one tensor of texts, or the two of pairs, in a list."""
+    columns = [texts] if _is_tensor(texts) else texts
+    if not isinstance(columns, list | tuple) or not any(map(_is_tensor, columns)):
+        columns = [tf.constant(text_list(texts), tf.string)]
+    columns = [each if _is_tensor(each) else tf.constant(text_list(each), tf.string) for each in columns]
+    if len(columns) > 2:
+        raise ValueError(
+            f"`texts` must be strings [n], or two of them for pairs. Received {len(columns)}; join those that make one "
+            "text, as with keras.ops or tf.strings.join."
+        )
+    for each in columns:
+        if keras.backend.standardize_dtype(each.dtype) != "string" or len(each.shape) != 1:
+            raise ValueError(
+                f"`texts` must be strings [n]. Received {keras.backend.standardize_dtype(each.dtype)} of the shape "
+                f'{tuple(each.shape)}; make the input with keras.Input((), dtype="string").'
+            )
+    return columns
+
+
+def _is_tensor(texts):
+    return tf.is_tensor(texts) or isinstance(texts, keras.KerasTensor)
 
 
 def _saved(tokenizer, folder):

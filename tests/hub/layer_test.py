@@ -70,6 +70,48 @@ def test_variables_are_kerass_own(folder):
     assert not np.any(layer({"input_word_ids": tf.constant(IDS)})["pooled_output"])
 
 
+def _frozen(folder):
+    """Yields a layer for each way to freeze one."""
+    yield HubLayer(folder)
+    yield HubLayer(folder, trainable=False)
+    layer = HubLayer(folder, trainable=True)
+    layer.trainable = False
+    yield layer
+    yield HubLayer.from_config(layer.get_config())
+
+
+def test_a_model_around_a_frozen_layer_does_not_train_it(folder):
+    for layer in _frozen(folder):
+        model = _model(layer)
+        assert [variable.path for variable in model.trainable_variables] == ["head/kernel", "head/bias"]
+        _train_a_step(model, layer, moves=False)
+
+
+@pytest.mark.parametrize("trainable", [False, True])
+def test_a_copy_is_frozen_as_its_model_was(folder, tmp_path, trainable):
+    model = _model(HubLayer(folder, trainable=trainable, name="hub"))
+    model.save(tmp_path / "model.keras")
+    for copy in (keras.models.load_model(tmp_path / "model.keras"), keras.models.clone_model(model)):
+        assert len(copy.trainable_variables) == 2 + trainable
+        _train_a_step(copy, copy.get_layer("hub"), moves=trainable)
+
+
+def test_a_frozen_layer_can_be_trained_later(folder):
+    layer = HubLayer(folder)
+    model = _model(layer)
+    layer.trainable = True
+    assert [variable.path.split("/", 1)[1] for variable in layer.trainable_variables] == ["word_embeddings/embeddings"]
+    _train_a_step(model, layer, moves=True)
+
+
+def _train_a_step(model, layer, moves):
+    before = layer.get_weights()
+    model.compile(keras.optimizers.SGD(0.1), "mse", jit_compile=False)
+    model.fit(IDS, np.full([2, 1], 9.0, np.float32), verbose=0)
+    moved = [not np.array_equal(a, b) for a, b in zip(layer.get_weights(), before, strict=True)]
+    assert moved == [moves, False, False, False]
+
+
 def test_regularization_losses_count_while_it_is_trained(folder):
     table = HubLayer(folder).variables[0].numpy()
     layer = HubLayer(folder, trainable=True)

@@ -35,10 +35,29 @@ def test_rows(tokenizer):
     pair = fixed((tf.constant(TEXTS), tf.constant(TEXTS[::-1])))
     for name, value in tokenizer(TEXTS, TEXTS[::-1], 16).items():
         np.testing.assert_array_equal(pair[name], value)
+    for given in (TEXTS, TEXTS.tolist(), iter(TEXTS)):
+        np.testing.assert_array_equal(fixed(given)["input_ids"], fixed(tf.constant(TEXTS))["input_ids"])
     symbols = fixed(keras.Input((), dtype="string"))
     assert {name: (symbol.shape, symbol.dtype) for name, symbol in symbols.items()} == dict.fromkeys(
         ("input_ids", "input_mask", "segment_ids"), ((None, 16), "int32")
     )
+
+
+@pytest.mark.parametrize(
+    ("texts", "told"),
+    [
+        ([tf.constant(["a"])] * 3, "two of them for pairs. Received 3; join those that make one text"),
+        ([keras.Input((), dtype="string") for _ in range(3)], "two of them for pairs. Received 3"),
+        (keras.Input((1,), dtype="string"), r"strings \[n\]. Received string of the shape \(None, 1\); make the input"),
+        (keras.Input(()), r"Received float32 of the shape \(None,\)"),
+        ("film", "Received one text, 'film'; put it into brackets"),
+        ([("film", "good")], "Received tuple in position 0"),
+        ({"text": ["a"]}, r"Received a dict of text; choose one of them"),
+    ],
+)
+def test_what_are_no_texts(tokenizer, texts, told):
+    with pytest.raises(ValueError, match=told):
+        TokenizerLayer(tokenizer)(texts)
 
 
 @pytest.mark.slow
