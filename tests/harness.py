@@ -36,6 +36,8 @@ def check_layer(
     model = keras.Model(tree.flatten(symbolic_inputs), tree.flatten(symbolic))
     _check_saving(model, inputs, eager, tmp_path / "layer.keras")
     _check_half(layer, init_kwargs, inputs, eager, half_dtype, half_tolerance)
+    _check_pure_half(layer, init_kwargs, inputs, eager, half_dtype)
+    _check_frozen(layer, init_kwargs, inputs)
     _check_fit(model, layer, inputs, eager, unmoved)
     return layer
 
@@ -102,6 +104,33 @@ def _check_half(layer, init_kwargs, inputs, eager, dtype, tolerance):
     for ours, true in zip(tree.flatten(half(*inputs)), tree.flatten(eager), strict=True):
         assert ours.dtype.name == dtype
         assert relative_error(ours, true) < tolerance
+
+
+def _check_pure_half(layer, init_kwargs, inputs, eager, dtype):
+    """Weights in 16 bits too: they lose digits, and nothing mixes with float32 by mistake, eagerly or in a graph."""
+    for policy in ("bfloat16", "float16"):
+        half = type(layer)(**init_kwargs, dtype=policy)
+        half(*inputs)
+        assert {v.dtype for v in half.variables} <= {policy}
+        half.set_weights(layer.get_weights())
+        for call in (half, tf.function(half)):
+            for ours, true in zip(tree.flatten(call(*inputs)), tree.flatten(eager), strict=True):
+                assert ours.dtype.name == (policy if dtype == "bfloat16" else dtype)
+                assert relative_error(ours, true) < 0.1
+
+
+def _check_frozen(layer, init_kwargs, inputs):
+    """A model around a frozen layer trains none of it, however it was frozen, and whatever was copied."""
+    frozen = type(layer)(**init_kwargs, trainable=False)
+    later = type(layer)(**init_kwargs)
+    later.trainable = False
+    unbuilt = type(layer).from_config(json.loads(json.dumps(later.get_config())))
+    for each in (frozen, later, unbuilt):
+        symbols = tree.map_structure(_symbol, inputs)
+        model = keras.Model(tree.flatten(symbols), tree.flatten(each(*symbols)))
+        assert [v.path for v in model.trainable_variables] == []
+    frozen.trainable = True
+    assert len(frozen.trainable_variables) == len(layer.trainable_variables)
 
 
 def _check_fit(model, layer, inputs, eager, unmoved):

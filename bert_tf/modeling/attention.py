@@ -81,7 +81,7 @@ class SelfAttention(keras.layers.Layer):
         self.epsilon = epsilon
         self.attention_dropout = Dropout(attention_dropout, name="attention_dropout", dtype=self.dtype_policy)
         self.hidden_dropout = Dropout(hidden_dropout, name="hidden_dropout", dtype=self.dtype_policy)
-        self.norm = LayerNorm(epsilon, name="LayerNorm", dtype=self.dtype_policy)
+        self.norm = LayerNorm(epsilon, name="LayerNorm", dtype=self.dtype_policy, trainable=self.trainable)
 
     def build(self, input_shape):
         H = input_shape[-1]

@@ -59,9 +59,10 @@ class TransformerBlock(keras.layers.Layer):
             norm_first,
             name="attention",
             dtype=self.dtype_policy,
+            trainable=self.trainable,
         )
         self.dropout = Dropout(hidden_dropout, name="dropout", dtype=self.dtype_policy)
-        self.norm = LayerNorm(epsilon, name="LayerNorm", dtype=self.dtype_policy)
+        self.norm = LayerNorm(epsilon, name="LayerNorm", dtype=self.dtype_policy, trainable=self.trainable)
 
     def build(self, input_shape):
         def linear(units, activation, shape):

@@ -48,7 +48,7 @@ class Embeddings(keras.layers.Layer):
         self.epsilon = epsilon
         self.first_position = first_position
         self.task_type_vocab_size = task_type_vocab_size
-        self.norm = LayerNorm(epsilon, name="LayerNorm", dtype=self.dtype_policy)
+        self.norm = LayerNorm(epsilon, name="LayerNorm", dtype=self.dtype_policy, trainable=self.trainable)
         self.dropout = Dropout(dropout, name="dropout", dtype=self.dtype_policy)
 
     def build(self, input_shape=None):

@@ -109,6 +109,16 @@ class Encoder(NamedInputsModel):
         if self.config.lora:
             self._freeze_all_but_adapters()
 
+    @property
+    def trainable(self):
+        return self._trainable
+
+    @trainable.setter
+    def trainable(self, value):
+        keras.Model.trainable.fset(self, value)
+        if value and self.built and self.config.lora:  # what adapters stand for stays frozen, whoever unfreezes a model
+            self._freeze_all_but_adapters()
+
     def _freeze_all_but_adapters(self):
         """The pooler stays free: many checkpoints lack it, and a frozen one of random weights would do harm."""
         for part in filter(None, (self.embeddings, self.projection, *self.blocks, self.norm)):

@@ -111,7 +111,7 @@ def layer_norm(x, gamma, beta, epsilon, dtype):
     """Normalizes the last axis in float32 and returns `dtype`."""
     if is_wanted(LAYER_NORM_KERNEL):
         return _layer_norm_for_grappler(x, gamma, beta, epsilon, dtype)
-    x = tf.cast(x, tf.float32)
+    x, gamma, beta = (tf.cast(each, tf.float32) for each in (x, gamma, beta))  # weights too: a pure policy halves them
     x -= tf.reduce_mean(x, -1, keepdims=True)
     variance = tf.reduce_mean(x * x, -1, keepdims=True)
     return tf.cast(x * tf.math.rsqrt(variance + epsilon) * gamma + beta, dtype)

@@ -70,7 +70,7 @@ class MaskedLMHead(keras.layers.Layer):
         rows = self.norm(self.dense(rows, training=training))
         table = word_embeddings if self.tied else self.output_weights
         logits = tf.matmul(rows, tf.cast(table, rows.dtype), transpose_b=True)  # [B * M, V]
-        logits = tf.nn.bias_add(tf.cast(logits, tf.float32), self.output_bias)
+        logits = tf.nn.bias_add(tf.cast(logits, tf.float32), tf.cast(self.output_bias, tf.float32))
         return tf.reshape(logits, tf.concat([tf.shape(masked_lm_positions), [self.vocab_size]], 0))
 
     def compute_output_spec(self, sequence_output, word_embeddings, masked_lm_positions, training=None):
@@ -110,7 +110,8 @@ class NextSentenceHead(keras.layers.Layer):
 
     def call(self, pooled_output):
         weights = tf.cast(self.output_weights, pooled_output.dtype)
-        return tf.cast(tf.einsum("...h,lh->...l", pooled_output, weights), tf.float32) + self.output_bias
+        logits = tf.cast(tf.einsum("...h,lh->...l", pooled_output, weights), tf.float32)
+        return logits + tf.cast(self.output_bias, tf.float32)
 
     def compute_output_spec(self, pooled_output):
         return keras.KerasTensor((*pooled_output.shape[:-1], 2), "float32")
@@ -147,7 +148,7 @@ class ReplacedTokenHead(keras.layers.Layer):
     def call(self, sequence_output, training=None):
         x = self.dense(sequence_output, training=training)
         weights = tf.cast(self.output_weights[0], x.dtype)
-        return tf.cast(tf.linalg.matvec(x, weights), tf.float32) + self.output_bias
+        return tf.cast(tf.linalg.matvec(x, weights), tf.float32) + tf.cast(self.output_bias, tf.float32)
 
     def compute_output_spec(self, sequence_output, training=None):
         return keras.KerasTensor(sequence_output.shape[:-1], "float32")

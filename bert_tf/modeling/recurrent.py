@@ -117,7 +117,7 @@ class BiLSTMHead(keras.layers.Layer):
         self.num_labels, self.units, self.is_weighted = num_labels, units, is_weighted
         self.dropout_rate, self.initializer_range = dropout, initializer_range
         self.num_layers, self.of_row = num_layers, of_row
-        numbers = {"dtype": self.dtype_policy}
+        numbers = {"dtype": self.dtype_policy, "trainable": self.trainable}
         self.layer_sum = LayerSum(name="layer_sum", **numbers) if is_weighted else None
         self.dropouts = [Dropout(dropout, name=f"dropout_{n}", **numbers) for n in range(num_layers)]
         self.lstms = [BiLSTM(units, name=f"lstm_{n}", **numbers) for n in range(num_layers)]

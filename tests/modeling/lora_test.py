@@ -62,6 +62,10 @@ def test_new_adapters_do_nothing_and_alone_can_be_trained():
     again.set_weights(encoder.get_weights())
     np.testing.assert_array_equal(again(IDS)["pooled_output"], encoder(IDS)["pooled_output"])
     assert {v.path for v in again.trainable_variables} == free
+    again.trainable = False
+    assert not again.trainable_variables
+    again.trainable = True
+    assert {v.path for v in again.trainable_variables} == free, "the weights that adapters stand for stay frozen"
 
 
 def test_probabilities_of_layers_with_fewer_heads():
