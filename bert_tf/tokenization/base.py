@@ -113,6 +113,11 @@ class BaseTokenizer(tf.Module):
         return len(self._all.pieces)
 
     @property
+    def file_size(self) -> int:
+        """How many pieces the vocabulary's own file has; added tokens may stand behind them."""
+        return len(self._vocabulary.pieces)
+
+    @property
     def written_pieces(self) -> list[str]:
         """The pieces as a reader would write them; `vocab` has them as the vocabulary's file does."""
         return self.vocab
@@ -213,7 +218,12 @@ class BaseTokenizer(tf.Module):
             words.
         """
         with tf.device("CPU:0"):
-            return self._between_added_tokens(self._by_words, _strings(texts))
+            return self._around_added_tokens(self._by_words, _strings(texts))
+
+    def between_added_tokens(self, texts) -> tf.Tensor:
+        """Returns what lies between the added tokens of texts (strings [n]): strings [s], in the order of the texts."""
+        texts = _strings(texts)
+        return texts if self._matcher is None else self._matcher(texts).strings()
 
     def pack(self, ids_a, ids_b=None, max_seq_length: int = 128) -> dict[str, tf.RaggedTensor]:
         """Joins ids of one or two texts a row with the template's special pieces; see `packing.pack`.
@@ -268,9 +278,9 @@ class BaseTokenizer(tf.Module):
 
     def _on_cpu(self, texts):
         with tf.device("CPU:0"):  # a GPU has no string ops and would copy the rest to and fro
-            return self._between_added_tokens(self._ids_and_offsets, texts)
+            return self._around_added_tokens(self._ids_and_offsets, texts)
 
-    def _between_added_tokens(self, tokenize, texts):
+    def _around_added_tokens(self, tokenize, texts):
         """Returns what `tokenize` makes of what lies between the added tokens of texts, and these in their places."""
         if self._matcher is None:
             return tokenize(texts)

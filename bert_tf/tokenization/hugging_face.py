@@ -44,7 +44,8 @@ def _normalizers(tokenizer, character_map):
     steps = steps + ([] if tokenizer.keep_accents else [{"type": "NFKD"}, {"type": "StripAccents"}])
     steps = steps + ([{"type": "Lowercase"}] if tokenizer.do_lower_case else [])
     blob = base64.b64encode(character_map).decode()
-    return steps + ([{"type": "Precompiled", "precompiled_charsmap": blob}] if character_map else [])
+    steps = steps + ([{"type": "Precompiled", "precompiled_charsmap": blob}] if character_map else [])
+    return [*steps, {"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": " "}]
 
 
 def _post_processor(template, ids):

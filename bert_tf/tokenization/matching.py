@@ -52,6 +52,11 @@ class Normalized(NamedTuple):
         ragged = tf.RaggedTensor.from_value_rowids(chars, row, nrows, validate=False)
         return cls(ragged, starts - first, tf.minimum(limits, end - 1) - first)
 
+    def keep(self, kept) -> "Normalized":
+        """Returns the characters for which `kept`, bool [all characters], is true."""
+        chars = tf.ragged.boolean_mask(self.chars, self.chars.with_flat_values(kept))
+        return Normalized(chars, tf.boolean_mask(self.starts, kept), tf.boolean_mask(self.limits, kept))
+
 
 class Sections(NamedTuple):
     """What lies between the added tokens of n texts, one section after the other; [E1] has the id 7 here.
@@ -96,22 +101,39 @@ class Sections(NamedTuple):
             ids, starts, limits: RaggedTensors int32 [s, (tokens)], or [s, (words), (tokens)]: then an added token is a
                 word.
         """
-        of = ids.value_rowids() if ids.ragged_rank == 1 else tf.gather(ids.value_rowids(), ids.values.value_rowids())
+        has_words = ids.ragged_rank == 2
+        splits = tf.gather(ids.values.row_splits, ids.row_splits) if has_words else ids.row_splits
+        found = tf.where(self.tokens >= 0)[:, 0]
+        of, places, new_splits = _between(splits, found)
         origins = tf.gather(self.origins, of)
-        inner = ids, *(each.with_flat_values(each.flat_values + origins) for each in (starts, limits))
-        between = self.tokens, self.starts, self.limits
-        return tuple(self._with_tokens(*each) for each in zip(inner, between, strict=True))
+        flat = [ids.flat_values, starts.flat_values + origins, limits.flat_values + origins]
+        behind = (tf.gather(each, found) for each in (self.tokens, self.starts, self.limits))
+        flat = [_stitched(places, list(each)) for each in zip(flat, behind, strict=True)]
+        if has_words:
+            _, places, new_splits = _between(ids.row_splits, found)
+            lengths = _stitched(places, [ids.values.row_lengths(), tf.ones_like(found)])
+            flat = [tf.RaggedTensor.from_row_lengths(each, lengths, validate=False) for each in flat]
+        of_texts = tf.gather(new_splits, self.splits)
+        return tuple(tf.RaggedTensor.from_row_splits(each, of_texts, validate=False) for each in flat)
 
-    def _with_tokens(self, values, behind):
-        there = self.tokens >= 0
-        behind = tf.boolean_mask(behind, there)
-        if values.ragged_rank == 2:
-            behind = tf.RaggedTensor.from_uniform_row_length(behind, 1)
-        one_or_none = tf.RaggedTensor.from_row_lengths(behind, tf.cast(there, tf.int64), validate=False)
-        joined = tf.concat([values, one_or_none], axis=1)
-        return tf.RaggedTensor.from_row_splits(
-            joined.values, tf.gather(joined.row_splits, self.splits), validate=False
-        )
+
+def _stitched(places, values):
+    """Returns several vectors as one, each value in its place."""
+    return tf.dynamic_stitch([tf.cast(each, tf.int32) for each in places], values)
+
+
+def _between(splits, found):
+    """Says how the values of sections and one value behind each of the sections `found` stand in one row.
+
+    Returns:
+        int64 [values], the section of each value; two int64 vectors, the places of the values and of those behind
+        sections; int64 [s + 1], where sections with what is behind them begin.
+    """
+    at = tf.range(splits[-1])
+    of = tf.searchsorted(splits, at, "right", tf.int64) - 1
+    before = tf.searchsorted(found, tf.range(tf.size(splits, tf.int64)), "left", tf.int64)
+    behind = tf.gather(splits, found + 1) + tf.range(tf.size(found, tf.int64))
+    return of, [at + tf.gather(before, of), behind], splits + before
 
 
 class AddedTokenMatcher(tf.Module):
@@ -154,8 +176,8 @@ class AddedTokenMatcher(tf.Module):
 
 
 def _as_it_is(chars):
-    length = chars.row_lengths()
-    at = tf.cast(tf.ragged.range(length).flat_values, tf.int32)
+    at = tf.range(tf.size(chars.flat_values, tf.int64)) - tf.gather(chars.row_starts(), chars.value_rowids())
+    at = tf.cast(at, tf.int32)
     return Normalized(chars, at, at + 1)
 
 
@@ -206,9 +228,7 @@ class _Finder(tf.Module):
         start = tf.minimum(inside[1], limit)
         inside = start, tf.maximum(inside[0], start)
         places = [_origins(text, *span) for span in ((cut_first, cut_limit), inside)]
-        nrows = text.chars.nrows(tf.int64)
-        matches = [tf.gather(self._ids, number), *places[0], *places[1]]
-        return _cut(sections, *(tf.RaggedTensor.from_value_rowids(x, row, nrows, validate=False) for x in matches))
+        return _cut(sections, row, tf.gather(self._ids, number), *places[0], *places[1])
 
     def _found(self, chars):
         """Returns section, number of the token, and where it begins and ends, int64 [matches], of all characters."""
@@ -218,10 +238,11 @@ class _Finder(tf.Module):
         parts = tf.strings.split(marked, _MARK)  # by turns text and token
         lengths = tf.strings.length(parts.flat_values, "UTF8_CHAR")
         limits = tf.cumsum(tf.cast(lengths, tf.int64))
-        place = tf.ragged.range(parts.row_lengths())
-        at = tf.where(place.flat_values % 2 == 1)[:, 0]
+        rows = parts.value_rowids()
+        place = tf.range(tf.size(rows, tf.int64)) - tf.gather(parts.row_starts(), rows)
+        at = tf.where(place % 2 == 1)[:, 0]
         number, limit = self._numbers.lookup(tf.gather(parts.flat_values, at)), tf.gather(limits, at)
-        first, row = limit - tf.gather(tf.cast(lengths, tf.int64), at), tf.gather(parts.value_rowids(), at)
+        first, row = limit - tf.gather(tf.cast(lengths, tf.int64), at), tf.gather(rows, at)
         if self._single is None:
             return row, number, first, limit
         word = tf.gather(self._words, chars.flat_values)
@@ -270,28 +291,31 @@ def _origins(text, first, limit):
     return tf.where(first < limit, start, end), end
 
 
-def _cut(sections, tokens, cut_starts, cut_limits, starts, limits):
-    """Returns sections that are cut where tokens were found: RaggedTensors int32 [s, (matches)], within sections."""
-    chars = sections.chars
-    lengths, origins = tf.cast(chars.row_lengths(), tf.int32), sections.origins[:, None]
-    nothing = tf.zeros_like(lengths)[:, None]
-    begins = tf.concat([nothing, cut_limits], axis=1)
-    ends = tf.concat([cut_starts, lengths[:, None]], axis=1)
-    of, begin = begins.value_rowids(), begins.flat_values
-    first = tf.gather(chars.row_starts(), of) + tf.cast(begin, tf.int64)
-    count = tf.maximum(ends.flat_values - begin, 0)  # white space that both neighbours take is the first one's
-    at = tf.ragged.range(first, first + tf.cast(count, tf.int64))
-    made = at.with_flat_values(tf.gather(chars.flat_values, at.flat_values))
+def _cut(sections, row, tokens, cut_starts, cut_limits, starts, limits):
+    """Returns sections that are cut where tokens were found, each in the section `row`: int32 [matches]."""
+    chars, nrows = sections.chars, tf.size(sections.tokens, tf.int64)
+    # Of the new sections one ends before each match, and one where each old section does.
+    splits = tf.searchsorted(row, tf.range(nrows + 1), "left", tf.int64)
+    before = row + tf.range(tf.size(row, tf.int64))
+    last, first = tf.range(nrows) + splits[1:], tf.range(nrows) + splits[:-1]
 
-    def behind(values, old, by=None):
-        values = values if by is None else values + by
-        return tf.concat([values, old[:, None]], axis=1).flat_values
+    def ends(of_matches, of_old):
+        return _stitched([before, last], [of_matches, of_old])
 
+    of = ends(row, tf.range(nrows))
+    begin = _stitched([before + 1, first], [cut_limits, tf.zeros_like(sections.tokens)])
+    end = ends(cut_starts, tf.cast(chars.row_lengths(), tf.int32))
+    start = tf.gather(chars.row_starts(), of) + tf.cast(begin, tf.int64)
+    count = tf.cast(tf.maximum(end - begin, 0), tf.int64)  # white space that both neighbours take is the first one's
+    section = tf.repeat(tf.range(tf.size(count)), count)
+    at = tf.range(tf.size(section, tf.int64)) + tf.gather(start - tf.cumsum(count, exclusive=True), section)
+    made = tf.RaggedTensor.from_row_lengths(tf.gather(chars.flat_values, at), count, validate=False)
+    origins = tf.gather(sections.origins, row)
     return Sections(
         made,
         tf.gather(sections.origins, of) + begin,
-        behind(tokens, sections.tokens),
-        behind(starts, sections.starts, origins),
-        behind(limits, sections.limits, origins),
-        tf.gather(begins.row_splits, sections.splits),
+        ends(tokens, sections.tokens),
+        ends(starts + origins, sections.starts),
+        ends(limits + origins, sections.limits),
+        tf.gather(splits + tf.range(nrows + 1), sections.splits),
     )

@@ -171,7 +171,9 @@ class UnigramTokenizer(BaseTokenizer):
 
     def _normalized(self, texts):
         stream, _, splits = self._normalizer(texts)
-        return Normalized.of(*stream, splits)
+        made = Normalized.of(*stream, splits)
+        blank = made.chars.flat_values == ord(" ")
+        return made.keep(~(blank & shifted(blank, 1)))  # which splits words alike, and is what tokens are looked up in
 
     def _ids_and_offsets(self, texts):
         stream, white, splits = self._normalizer(texts)

@@ -1,0 +1,230 @@
+"""Added tokens in texts: every flag, for every kind of tokenizer, against Hugging Face's; and all entries of ours."""
+
+import functools
+import json
+import pathlib
+import unicodedata
+
+import pytest
+import tensorflow as tf
+
+from bert_tf import families
+from bert_tf.tokenization.added_tokens import AddedToken
+from bert_tf.tokenization.byte_bpe import ByteBpeTokenizer
+from bert_tf.tokenization.mask_reader import MaskReader
+from bert_tf.tokenization.unigram import UnigramTokenizer
+from bert_tf.tokenization.wordpiece import Tokenizer
+
+GOLDENS = pathlib.Path(__file__).parents[1] / "goldens" / "tokenizers"
+TRACED = ("test_tf_data_finds_them", "test_a_saved_model_finds_them", "test_without_added_tokens_nothing_is_looked_for")
+NAMES = ("wordpiece", "wordpiece_cased", "byte_bpe", "byte_bpe_with_space", "unigram", "unigram_in_front")
+
+
+@pytest.fixture(autouse=True)
+def _eagerly(request):
+    """Tracing a graph for each tokenizer would be most of the time."""
+    tf.config.run_functions_eagerly(request.node.originalname not in TRACED)
+    yield
+    tf.config.run_functions_eagerly(False)
+
+
+@functools.cache
+def golden():
+    return json.loads((GOLDENS / "added_tokens.json").read_text(encoding="utf-8"))
+
+
+def with_tokens(tokenizer, tokens=None, **changes):
+    """Returns the tokenizer with added tokens, those of the golden unless others are given."""
+    tokens = golden()["tokens"] if tokens is None else tokens
+    added = [AddedToken(id=tokenizer.vocab_size + n, **token) for n, token in enumerate(tokens)]
+    if isinstance(tokenizer, ByteBpeTokenizer):
+        vocab = {piece: n for n, piece in enumerate(tokenizer.vocab)}
+        options = {"vocab_file": tokenizer.vocab_file, "added_tokens": added} | tokenizer.settings | changes
+        return ByteBpeTokenizer(vocab, tokenizer._merges, tokenizer.template, **options)
+    source = tokenizer.vocab_file if isinstance(tokenizer, UnigramTokenizer) else tokenizer.vocab
+    return type(tokenizer)(source, template=tokenizer.template, added_tokens=added, **tokenizer.settings)
+
+
+@functools.cache
+def make(name):
+    if name.startswith("wordpiece"):
+        return with_tokens(Tokenizer(golden()["words"], do_lower_case=name == "wordpiece"))
+    if name.startswith("byte_bpe"):
+        plain = ByteBpeTokenizer.from_directory(GOLDENS / "byte_bpe")
+        return with_tokens(plain, add_prefix_space=name.endswith("with_space"))
+    family = families.family("xlm-roberta") if name.endswith("in_front") else None
+    return with_tokens(UnigramTokenizer.from_directory(GOLDENS / "unigram", family=family))
+
+
+def words(*more, **options):
+    """Returns a WordPiece tokenizer with these added tokens: each a content, or the fields of one."""
+    tokens = [{"content": each} if isinstance(each, str) else each for each in more]
+    return with_tokens(Tokenizer(golden()["words"], **options), tokens)
+
+
+def read(tokenizer, text):
+    """Returns the pieces of a text, and the parts of it that they came from."""
+    ids, starts, limits = (each.to_list()[0] for each in tokenizer.tokenize_with_offsets([text]))
+    return [tokenizer.vocab[i] for i in ids], [text[a:b] for a, b in zip(starts, limits, strict=True)]
+
+
+def bare(text, start, limit):
+    """Returns a span without white space at its ends; all empty ones are alike."""
+    inner = text[start:limit].strip()
+    start += len(text[start:limit]) - len(text[start:limit].lstrip())
+    return (start, start + len(inner)) if inner else None
+
+
+def folded(text):
+    """Returns what normalizers leave of a text, as far as the golden's tokens are concerned."""
+    chars = (char for char in unicodedata.normalize("NFD", text) if unicodedata.category(char) not in ("Mn", "Cf"))
+    return " ".join("".join(chars).lower().split())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_ids_and_offsets_are_those_of_the_rust_tokenizers(name):
+    tokenizer, texts = make(name), golden()["texts"]
+    ids, starts, limits = (each.to_list() for each in tokenizer.tokenize_with_offsets(texts))
+    rows = zip(texts, ids, starts, limits, golden()[name], strict=True)
+    added, seen = {token.id: token for token in tokenizer.added_tokens}, set()
+    for text, own, first, last, (theirs, offsets) in rows:
+        assert own == theirs, text
+        ours = list(zip(first, last, strict=True))
+        for number, (start, limit) in zip(own, ours, strict=True):
+            if number in added:
+                token = added[number]
+                content, there = token.content.strip(), text[start:limit]
+                assert (folded(there) == folded(content) if token.normalized else there == content), text
+        if name == "byte_bpe":  # theirs slip elsewhere: with spaces that were put in, and where accents went
+            spans = zip(offsets[::2], offsets[1::2], strict=True)
+            assert [bare(text, *span) for span in ours] == [bare(text, *span) for span in spans], text
+        seen |= {*own}
+    assert seen >= added.keys()
+
+
+def test_a_token_is_found_where_its_rows_were_trained():
+    tokenizer = words("[E1]", {"content": "covidology", "normalized": True})
+    plain = Tokenizer(golden()["words"])
+    assert read(plain, "[E1] covidology")[0] == ["[", "e", "##1", "]", "co", "##vid", "##ology"]
+    assert read(tokenizer, "[E1] covidology") == (["[E1]", "covidology"], ["[E1]", "covidology"])
+    assert tokenizer.tokenize(["[E1] covidology"]).to_list() == [[plain.vocab_size, plain.vocab_size + 1]]
+    assert tokenizer.vocab[plain.vocab_size :] == ["[E1]", "covidology"] == tokenizer.written_pieces[plain.vocab_size :]
+    assert tokenizer.vocab_size == plain.vocab_size + 2
+
+
+def test_each_flag():
+    found = read(words("<>"), "a <> b")
+    assert found == (["a", "<>", "b"], ["a", "<>", "b"])
+    one = words({"content": "<>", "single_word": True})
+    assert read(one, "a<> <>b <>, <>")[0] == ["a", "<", ">", "<", ">", "b", "<>", ",", "<>"]
+    lower = words({"content": "Caf\u00e9", "normalized": True})
+    assert read(lower, "CAFE\u0301a cafe") == (["Caf\u00e9", "a", "Caf\u00e9"], ["CAFE\u0301", "a", "cafe"])
+    assert read(words("Caf\u00e9"), "CAF\u00c9 Caf\u00e9")[0] == ["[UNK]", "Caf\u00e9"]
+    bpe = make("byte_bpe")
+    plain = [t for t in bpe.added_tokens if t.content[0] == "<" and not (t.single_word or t.normalized)]
+    strips = {(token.lstrip, token.rstrip): token.content for token in plain}
+    around = {flags: read(bpe, f"a {content} a")[0] for flags, content in strips.items()}
+    assert around == {
+        (False, False): ["a", "\u0120", strips[False, False], "\u0120a"],
+        (True, False): ["a", strips[True, False], "\u0120a"],
+        (False, True): ["a", "\u0120", strips[False, True], "a"],
+        (True, True): ["a", strips[True, True], "a"],
+    }
+
+
+def test_of_tokens_that_overlap_the_first_counts_and_then_the_longest():
+    tokenizer = words("[E1]", "[E1]x", "1]xa", {"content": "covid", "normalized": True},
+                      {"content": "covidology", "normalized": True, "single_word": True})  # fmt: skip
+    assert read(tokenizer, "[E1]xa")[0] == ["[E1]x", "a"]
+    assert read(tokenizer, "covids")[0] == ["covid", "s"]
+    # The longest was found, and is none: as in Hugging Face's tokenizers no shorter one is looked for there.
+    assert read(tokenizer, "covidologys")[0] == ["co", "##vid", "##ology", "##s"]
+
+
+def test_special_tokens_of_the_rows_stay_text():
+    tokenizer = words("[E1]")
+    assert read(tokenizer, "[CLS][E1][MASK]")[0] == ["[", "[UNK]", "]", "[E1]", "[", "[UNK]", "]"]
+    behind = Tokenizer([w for w in golden()["words"] if w != "[MASK]"], added_tokens=[AddedToken("[MASK]", 40)])
+    assert behind.mask_id == 40 and read(behind, "[MASK]")[0] == ["[", "[UNK]", "]"]
+    rows = tokenizer(["a [E1]"], ["[E1]"], 8)["input_ids"].numpy().tolist()
+    own = tokenizer.vocab.index("[E1]")
+    assert rows == [[2, 13, own, 3, own, 3, 0, 0]]
+
+
+def test_an_added_token_is_a_word():
+    tokenizer = words("[E1]")
+    own = tokenizer.vocab.index("[E1]")
+    ids, starts, limits = (each.to_list() for each in tokenizer.tokenize_by_words(["covid[E1] a", "", "[E1]"]))
+    assert ids == [[[6, 7], [own], [13]], [], [[own]]]
+    assert starts == [[[0, 2], [5], [10]], [], [[0]]] and limits == [[[2, 5], [9], [11]], [], [[4]]]
+
+
+def test_masks_are_read_between_added_tokens():
+    reader = MaskReader(words("[E1]"))
+    own = reader.vocab.index("[E1]")
+    assert reader.tokenize(["[E1][MASK] a", "[MASK][E1]"]).to_list() == [[own, 4, 13], [4, own]]
+
+
+@pytest.mark.parametrize("name", ["wordpiece", "byte_bpe_with_space", "unigram", "unigram_in_front"])
+def test_what_is_saved_is_the_same_tokenizer(name, tmp_path):
+    tokenizer = make(name)
+    tokenizer.save(tmp_path)
+    kind, settings = type(tokenizer), json.loads(json.dumps(tokenizer.settings))
+    family = families.family("xlm-roberta") if name.endswith("in_front") else None
+    for again in (
+        kind.from_directory(tmp_path, template=tokenizer.template, family=family),
+        kind.from_saved(tmp_path, tokenizer.template, settings),
+    ):
+        assert list(again.added_tokens) == list(tokenizer.added_tokens) and again.vocab == tokenizer.vocab
+        assert again.tokenize(golden()["texts"]).to_list() == tokenizer.tokenize(golden()["texts"]).to_list()
+
+
+@pytest.mark.parametrize("name", ["byte_bpe", "unigram"])
+def test_tf_data_finds_them(name):
+    tokenizer, texts = make(name), golden()["texts"]
+    batches = tf.data.Dataset.from_tensor_slices(texts).batch(64).map(tokenizer.tokenize)
+    assert [row for batch in batches for row in batch.to_list()] == [ids for ids, _ in golden()[name]]
+
+
+def test_a_saved_model_finds_them(tmp_path):
+    tokenizer, texts = make("wordpiece"), golden()["texts"][:40]
+    module = tf.Module()
+    module.tokenizer = tokenizer
+    module.read = tf.function(lambda texts: tokenizer.tokenize_with_offsets(texts)[:2],
+                              input_signature=[tf.TensorSpec([None], tf.string)], autograph=False)  # fmt: skip
+    tf.saved_model.save(module, tmp_path)
+    expected = [each.to_list() for each in tokenizer.tokenize_with_offsets(texts)[:2]]
+    assert [each.to_list() for each in tf.saved_model.load(tmp_path).read(tf.constant(texts))] == expected
+
+
+def test_without_added_tokens_nothing_is_looked_for():
+    plain, with_one = Tokenizer(golden()["words"]), words("[E1]")
+    kinds = [{op.type for op in t._tokenize.get_concrete_function().graph.get_operations()} for t in (plain, with_one)]
+    assert "StaticRegexReplace" in kinds[1] - kinds[0] and "StringSplitV2" in kinds[1] - kinds[0]
+    assert plain.settings == {"do_lower_case": True, "strip_accents": True} and list(plain.added_tokens) == []
+    assert plain.between_added_tokens(["a [E1]"]).numpy().tolist() == [b"a [E1]"]
+    assert with_one.between_added_tokens(["a [E1]b"]).numpy().tolist() == [b"a ", b"b"]
+
+
+@pytest.mark.parametrize(
+    "token, message",
+    [
+        (AddedToken("[E1]", 45), r"`added_tokens`: the id .* Received '\[E1\]' with the id 45, where 41 was expected"),
+        (AddedToken("[E1]", 7), r"with the id 7, where 41 was expected"),
+        (AddedToken("covid", -1), r"with the id -1, where 41 was expected"),
+        (AddedToken("co", 41), r"Received 'co' with the id 41, where 6 was expected"),
+        (AddedToken("", 41), "must have a text"),
+        (AddedToken("\ud800", 41), "must have a text that UTF-8 can hold"),
+        (AddedToken("\u0301", 41, normalized=True), "normalizer leaves nothing"),
+    ],
+)
+def test_a_token_that_does_not_go_with_the_vocabulary_is_refused(token, message):
+    with pytest.raises(ValueError, match=message):
+        Tokenizer(golden()["words"], added_tokens=[token])
+
+
+def test_two_tokens_of_one_text_or_one_id_are_refused():
+    with pytest.raises(ValueError, match="must have one id"):
+        Tokenizer(golden()["words"], added_tokens=[AddedToken("[E1]", 41), AddedToken("[E1]", 42)])
+    with pytest.raises(ValueError, match=r"'\[E2\]' with the id 41, where 42 was expected"):
+        Tokenizer(golden()["words"], added_tokens=[AddedToken("[E1]", 41), AddedToken("[E2]", 41)])
