@@ -59,7 +59,7 @@ def _job(settings):
     from bert_tf.corpus.job import Job
     from bert_tf.shards import output_files
     from bert_tf.text import files
-    from bert_tf.tokenization.vocabulary import resolve_case_and_accents
+    from bert_tf.tokenization.precedence import case_of_vocabulary
     from bert_tf.workers import cores
 
     paths = files.find(settings.input_file)
@@ -68,8 +68,7 @@ def _job(settings):
     vocabulary = _read_vocabulary(settings.vocab_file)
     if settings.work_dir and not os.path.isdir(settings.work_dir):
         raise ValueError(f"--work_dir must be a folder. Received {settings.work_dir}, which is none; make it first.")
-    folder = os.path.dirname(os.path.abspath(settings.vocab_file))
-    do_lower_case, strip_accents = resolve_case_and_accents(folder, settings.do_lower_case)
+    do_lower_case, strip_accents = case_of_vocabulary(settings.vocab_file, settings.do_lower_case)
     job = Job(
         paths,
         formats,

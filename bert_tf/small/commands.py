@@ -13,7 +13,7 @@ from bert_tf.data.pretraining.beside import number_of_rows
 from bert_tf.settings import Settings, command_line
 from bert_tf.small.plan import CHECKPOINTS, TRIAL_CHECKPOINTS, TRIAL_STEPS
 from bert_tf.small.recipe import Recipe, spread_layers
-from bert_tf.tokenization.vocabulary import VOCAB_FILE
+from bert_tf.tokenization.vocabulary import VOCAB_FILE, vocabulary_in
 
 WORK = "work"  # in the output directory: all that the result does not consist of
 _OF_TEXT = ("input_format", "text_column", "document_start", "language")
@@ -80,7 +80,7 @@ class Commands:
         """That of the user or the teacher, or the one that is learned."""
         settings = self.settings
         if settings.teacher:
-            return pathlib.Path(settings.teacher) / VOCAB_FILE
+            return pathlib.Path(vocabulary_in(settings.teacher))
         return pathlib.Path(settings.vocab_file) if settings.vocab_file else self.work / VOCAB_FILE
 
     def before_training(self) -> dict[str, Command]:

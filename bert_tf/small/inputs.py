@@ -10,7 +10,7 @@ from bert_tf.names import MASK
 from bert_tf.settings import Settings
 from bert_tf.small.recipe import Recipe
 from bert_tf.text import files
-from bert_tf.tokenization.vocabulary import VOCAB_FILE, Vocabulary
+from bert_tf.tokenization.vocabulary import VOCAB_FILE, Vocabulary, vocabulary_in
 
 _PATHS = ("input_file", "eval_file", "teacher", "vocab_file")
 # Whatever changes the result, but for the minutes: with more of them, a run that had too few goes on.
@@ -106,11 +106,11 @@ def _check_texts(settings):
 
 
 def _check_teacher(teacher, recipe):
-    path = pathlib.Path(teacher, VOCAB_FILE)
+    path = pathlib.Path(vocabulary_in(teacher))
     if not path.is_file():
         raise ValueError(
-            f"`teacher` must be a model's folder with {VOCAB_FILE}, by which the records are made. Received {teacher}, "
-            "where there is none; name another teacher, or train without one."
+            f"`teacher` must be a model's folder with {VOCAB_FILE} or tokenizer.json, by which the records are made. "
+            f"Received {teacher}, where there is none; name another teacher, or train without one."
         )
     _check_vocabulary(path)
     depth = depth_of(teacher)

@@ -16,7 +16,11 @@ from bert_tf.config_files import CONFIG_FILES, TASK_FILE, task_in
 from bert_tf.files import whole_directory, write_text
 from bert_tf.model_files import LABELS_FILE, directory_of, load_description, save_description
 
-_CARRIED = (*CONFIG_FILES, LABELS_FILE, TASK_FILE, "vocab.txt", "tokenizer_config.json", "checkpoint")
+_TOKENIZERS = (
+    "vocab.txt", "vocab.json", "merges.txt", "spiece.model", "sentencepiece.bpe.model", "tokenizer.model",
+    "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json",
+)  # fmt: skip
+_CARRIED = (*CONFIG_FILES, LABELS_FILE, TASK_FILE, *_TOKENIZERS, "checkpoint")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -117,6 +117,10 @@ class BaseTokenizer(tf.Module):
         """How many pieces the vocabulary's own file has; added tokens may stand behind them."""
         return len(self._vocabulary.pieces)
 
+    def id_of(self, piece: str) -> int | None:
+        """Returns the id of a piece, None if there is none."""
+        return self._all.id_of(piece)
+
     @property
     def written_pieces(self) -> list[str]:
         """The pieces as a reader would write them; `vocab` has them as the vocabulary's file does."""

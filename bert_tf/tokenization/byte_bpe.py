@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
@@ -11,18 +10,18 @@ import tensorflow as tf
 from bert_tf.families import Family, Template
 from bert_tf.files import brief, read_text, write_text
 from bert_tf.json_files import read_object
+from bert_tf.tokenization import hugging_face, precedence, tokenizer_json
 from bert_tf.tokenization import vocabulary as vocabularies
 from bert_tf.tokenization.added_tokens import AddedToken, settings_of, write_file
 from bert_tf.tokenization.base import BaseTokenizer, Pieces
 from bert_tf.tokenization.bpe import BytePairs, byte_symbols
-from bert_tf.tokenization.hugging_face import WHOLE_FILE
 from bert_tf.tokenization.settings import check_tokenizer_config, with_special_tokens
+from bert_tf.tokenization.tokenizer_json import WHOLE_FILE, check_vocab
 
 VOCAB_FILE, MERGES_FILE = "vocab.json", "merges.txt"
 _LARGEST = 16 * 2**20  # bytes of a file: 300,000 pieces and their merges
 _REMEDY = "take the files of a model with byte-level BPE"
 _HEAD = "#version"  # of merges.txt: its first line may be a comment that begins so
-_SURROGATE = re.compile("[\ud800-\udfff]")
 _NO_SPACE = r"(?s)[^ ].*"  # a text that begins with something else than a space
 
 
@@ -87,7 +86,7 @@ class ByteBpeTokenizer(BaseTokenizer):
         """Makes the tokenizer of a checkpoint's directory.
 
         Args:
-            path: directory with `vocab.json` and `merges.txt`, or `tokenizer.json`, and perhaps
+            path: directory with `tokenizer.json`, or `vocab.json` and `merges.txt`, and perhaps
                 `tokenizer_config.json`.
             do_lower_case: None or False: byte-level BPE takes text as it is.
             vocab_file: another vocab.json, beside which its merges.txt lies, or another tokenizer.json.
@@ -105,22 +104,43 @@ class ByteBpeTokenizer(BaseTokenizer):
                 "`do_lower_case` must be false for a model with byte-level BPE, whose vocabulary tells letter case "
                 "apart. Received: true; leave `do_lower_case` out."
             )
-        found, whole = cls.file_in(directory), os.path.join(directory, WHOLE_FILE)
-        found = whole if not os.path.isfile(found) and os.path.isfile(whole) else found
-        vocab_file = os.fspath(vocab_file or found)
-        read = _read_whole if os.path.basename(vocab_file) == WHOLE_FILE else _read_pair
-        vocab, merges, settings = read(vocab_file)
-        settings = {**family.tokenizing_by(cls.KIND), **settings}
-        if "add_prefix_space" in config:
-            settings["add_prefix_space"] = config["add_prefix_space"]
-        if not isinstance(settings.get("add_prefix_space", False), bool):
+        if not isinstance(config.get("add_prefix_space", False), bool):
             raise ValueError(
-                f"{config_path} or {vocab_file}: add_prefix_space must be true or false. Received: "
-                f"{brief(settings['add_prefix_space'])}; {_REMEDY}."
+                f"{config_path}: add_prefix_space must be true or false. Received: "
+                f"{brief(config['add_prefix_space'])}; {_REMEDY}."
             )
         template = with_special_tokens(directory, config, cls.KIND, family, template)
+        if file := tokenizer_json.find(directory, vocab_file):
+            return cls._of_whole(tokenizer_json.read_whole(file, cls.KIND), directory, template)
+        vocab_file = os.fspath(vocab_file or cls.file_in(directory))
+        vocab, merges = _read_pair(vocab_file)
+        settings = {**family.tokenizing_by(cls.KIND)}
+        if "add_prefix_space" in config:
+            settings["add_prefix_space"] = config["add_prefix_space"]
         tokenizer = cls(vocab, merges, template, vocab_file=vocab_file, **settings)
         tokenizer._take_added_tokens_of(os.path.dirname(vocab_file))
+        return tokenizer
+
+    @classmethod
+    def _of_whole(cls, whole, directory, template):
+        """Makes the tokenizer of a tokenizer.json."""
+        whole.check_template(template, precedence.counts_alone(vocabularies.read_config(directory)))
+        tokens = whole.vocabulary(template)
+        vocab = {token: i for i, token in enumerate(tokens) if token}
+        if len(vocab) < len(tokens):
+            raise ValueError(
+                f"{whole.path}: ids must be 0, 1, 2 and so on, each once. Received no token for "
+                f"{tokens.index('')}; is it a part of a vocabulary?"
+            )
+        merges = whole.model["merges"]
+        merges = [_checked_merge(merge, vocab, f"{whole.path}, merge {n}") for n, merge in enumerate(merges, 1)]
+        path = cls.file_in(os.path.dirname(whole.path))
+        if os.path.isfile(path):
+            beside = check_vocab(read_object(path, "a vocabulary in JSON", _REMEDY, _LARGEST), path)
+            tokens = sorted(beside, key=beside.get)
+            precedence.warn_of_vocabulary(whole.path, whole.tokens[: whole.own], path, tokens)
+        tokenizer = cls(vocab, merges, template, precedence.prefix_space(whole, directory), whole.path)
+        tokenizer._take_added_tokens_of(os.path.dirname(whole.path))
         return tokenizer
 
     @property
@@ -142,18 +162,19 @@ class ByteBpeTokenizer(BaseTokenizer):
     @classmethod
     def from_saved(cls, directory, template, settings):
         path = cls.file_in(directory)
-        vocab, merges, _ = _read_pair(path)
+        vocab, merges = _read_pair(path)
         return cls(vocab, merges, template, vocab_file=path, **cls._arguments(settings))
 
     def save(self, directory: str | os.PathLike):
-        """Writes `vocab.json`, `merges.txt`, `tokenizer_config.json` and `added_tokens.json`, as Hugging Face's
-        RobertaTokenizer reads them."""
+        """Writes `vocab.json`, `merges.txt`, `tokenizer.json`, `tokenizer_config.json` and `added_tokens.json`, as
+        Hugging Face's RobertaTokenizer reads them."""
         directory = os.fspath(directory)
         os.makedirs(directory, exist_ok=True)
         ids = {piece: i for i, piece in enumerate(self._vocabulary.pieces)}
         write_text(os.path.join(directory, VOCAB_FILE), json.dumps(ids, ensure_ascii=False) + "\n")
         lines = [f"{_HEAD}: 0.2", *(" ".join(merge) for merge in self._merges)]
         write_text(os.path.join(directory, MERGES_FILE), "".join(f"{line}\n" for line in lines))
+        hugging_face.write(directory, hugging_face.byte_bpe(self, self._merges))
         settings = {"add_prefix_space": self.add_prefix_space, **self.special_tokens}
         vocabularies.write_config(directory, "RobertaTokenizer", settings | settings_of(self.added_tokens))
         write_file(directory, self.added_tokens)
@@ -181,13 +202,13 @@ def _by_id(vocab, source):
 
 
 def _read_pair(vocab_file):
-    """Returns what vocab.json and the merges.txt beside it say, and no settings."""
+    """Returns what vocab.json and the merges.txt beside it say."""
     if not os.path.isfile(vocab_file):
         raise ValueError(
             f"A vocabulary of byte-level BPE must be {VOCAB_FILE} with {MERGES_FILE} beside it, or {WHOLE_FILE}. There "
             f"is none at {vocab_file}; correct `vocab_file`."
         )
-    vocab = _checked_vocab(read_object(vocab_file, "a vocabulary in JSON", _REMEDY, _LARGEST), vocab_file)
+    vocab = check_vocab(read_object(vocab_file, "a vocabulary in JSON", _REMEDY, _LARGEST), vocab_file)
     path = os.path.join(os.path.dirname(vocab_file), MERGES_FILE)
     if not os.path.isfile(path):
         raise ValueError(
@@ -205,50 +226,7 @@ def _read_pair(vocab_file):
         if not line or (number == 1 and line.startswith(_HEAD)):
             continue
         merges.append(_checked_merge(line, vocab, f"{path}, line {number}"))
-    return vocab, merges, {}
-
-
-def _read_whole(path):
-    """Returns what tokenizer.json says: vocabulary, merges, and settings."""
-    values = read_object(path, "a tokenizer in JSON", _REMEDY, _LARGEST)
-    model = values.get("model")
-    if not isinstance(model, dict) or model.get("type", "BPE") != "BPE" or not isinstance(model.get("merges"), list):
-        kind = model.get("type") if isinstance(model, dict) else "none"
-        raise ValueError(
-            f"{path} must hold a model of the type BPE with its merges. Received the type {brief(kind)}; "
-            f"{_REMEDY}."
-        )
-    before = values.get("pre_tokenizer")
-    if not isinstance(before, dict) or before.get("type") != "ByteLevel" or values.get("normalizer"):
-        raise ValueError(
-            f"{path}: the pre_tokenizer must be ByteLevel, and the normalizer null, as RoBERTa has them. Received: "
-            f"{brief(before)} and {brief(values.get('normalizer'))}; such text is read in no other "
-            "way here."
-        )
-    vocab = model.get("vocab")
-    added = values.get("added_tokens") or []
-    if not isinstance(added, list) or not all(isinstance(t, dict) and isinstance(t.get("content"), str) for t in added):
-        raise ValueError(
-            f"{path}: added_tokens must be a list of objects with a content and an id. Received: {brief(added)}; "
-            f"{_REMEDY}."
-        )
-    if isinstance(vocab, dict):
-        vocab = vocab | {token["content"]: token.get("id") for token in added}
-    vocab = _checked_vocab(vocab, path)
-    merges = [_checked_merge(merge, vocab, f"{path}, merge {n}") for n, merge in enumerate(model["merges"], 1)]
-    return vocab, merges, {"add_prefix_space": before.get("add_prefix_space", False)}
-
-
-def _checked_vocab(vocab, path):
-    if not isinstance(vocab, dict) or not all(type(i) is int and i >= 0 for i in vocab.values()):
-        raise ValueError(
-            f"{path} must hold a JSON object with an id from 0 up for each piece. Received: {brief(vocab)}; {_REMEDY}."
-        )
-    if broken := next((piece for piece in vocab if _SURROGATE.search(piece)), None):
-        raise ValueError(
-            f"{path}: a piece must be whole text. Received half a character in {brief(broken)}; {_REMEDY}."
-        )
-    return vocab
+    return vocab, merges
 
 
 def _checked_merge(merge, vocab, place):

@@ -1,14 +1,56 @@
-"""What Hugging Face's tokenizers must be told so that they give a model the ids that ours give it."""
+"""tokenizer.json, which tells Hugging Face's tokenizers what gives a model the ids that ours give it.
+
+`tokenizer_json.py` reads it.
+"""
 
 import base64
+import json
+import os
 from collections.abc import Sequence
 
+from bert_tf.files import write_text
 from bert_tf.tokenization.normalization import MARKER
+from bert_tf.tokenization.tokenizer_json import WHOLE_FILE
 
-WHOLE_FILE = "tokenizer.json"
+
+def write(directory: str, values: dict):
+    """Writes tokenizer.json into a directory, aside and then renamed."""
+    write_text(os.path.join(directory, WHOLE_FILE), json.dumps(values, ensure_ascii=False) + "\n")
 
 
-def tokenizer_json(tokenizer, scores: Sequence[tuple[str, float]], character_map: bytes):
+def wordpiece(tokenizer) -> dict:
+    """Returns what tokenizer.json says of a `Tokenizer`, as that of bert-base-uncased does; an id of several equal
+    pieces is the last one's."""
+    normalizer = {
+        "type": "BertNormalizer",
+        "clean_text": True,
+        "handle_chinese_chars": True,
+        "strip_accents": None if tokenizer.strip_accents == tokenizer.do_lower_case else tokenizer.strip_accents,
+        "lowercase": tokenizer.do_lower_case,
+    }
+    model = {
+        "type": "WordPiece",
+        "unk_token": tokenizer.vocab[tokenizer.unk_id],
+        "continuing_subword_prefix": "##",
+        "max_input_chars_per_word": tokenizer.max_input_chars_per_word,
+        "vocab": {piece: i for i, piece in enumerate(tokenizer.vocab[: tokenizer.file_size]) if piece},
+    }
+    decoder = {"type": "WordPiece", "prefix": "##", "cleanup": True}
+    return _whole(tokenizer, normalizer, {"type": "BertPreTokenizer"}, decoder, model)
+
+
+def byte_bpe(tokenizer, merges: Sequence[tuple[str, str]]) -> dict:
+    """Returns what tokenizer.json says of a `ByteBpeTokenizer` with these merges, as that of roberta-base does."""
+    level = {"type": "ByteLevel", "add_prefix_space": tokenizer.add_prefix_space, "trim_offsets": True}
+    model = {"type": "BPE", "dropout": None, "unk_token": None, "continuing_subword_prefix": "", "fuse_unk": False}
+    model |= {"end_of_word_suffix": "", "byte_fallback": False, "ignore_merges": False}
+    vocab = {piece: i for i, piece in enumerate(tokenizer.vocab[: tokenizer.file_size])}
+    model |= {"vocab": vocab, "merges": list(map(list, merges))}
+    level["use_regex"] = True
+    return _whole(tokenizer, None, level, level, model)
+
+
+def unigram(tokenizer, scores: Sequence[tuple[str, float]], character_map: bytes) -> dict:
     """Returns what tokenizer.json says of a unigram tokenizer, as the published ones of ALBERT and XLM-RoBERTa do.
 
     Args:
@@ -16,26 +58,39 @@ def tokenizer_json(tokenizer, scores: Sequence[tuple[str, float]], character_map
         scores: its pieces and their scores, in the order of the ids.
         character_map: `precompiled_charsmap` of the model.
     """
-    names = dict.fromkeys(tokenizer.special_tokens.values())
-    ids = {name: tokenizer.vocab.index(name) for name in names}
-    added = [
-        {"id": ids[name], "content": name, "single_word": False, "lstrip": name == tokenizer.mask, "rstrip": False}
-        | {"normalized": False, "special": True}
-        for name in sorted(names, key=ids.get)
-    ]
     metaspace = {"type": "Metaspace", "replacement": MARKER, "prepend_scheme": "always", "split": True}
+    normalizer = {"type": "Sequence", "normalizers": _normalizers(tokenizer, character_map)}
+    words = {"type": "Sequence", "pretokenizers": [{"type": "WhitespaceSplit"}, metaspace]}
+    model = {"type": "Unigram", "unk_id": tokenizer.unk_id, "vocab": [list(each) for each in scores]}
+    return _whole(tokenizer, normalizer, words, metaspace, model | {"byte_fallback": False})
+
+
+def _whole(tokenizer, normalizer, pre_tokenizer, decoder, model):
     return {
         "version": "1.0",
         "truncation": None,
         "padding": None,
-        "added_tokens": added,
-        "normalizer": {"type": "Sequence", "normalizers": _normalizers(tokenizer, character_map)},
-        "pre_tokenizer": {"type": "Sequence", "pretokenizers": [{"type": "WhitespaceSplit"}, metaspace]},
-        "post_processor": _post_processor(tokenizer.template, ids),
-        "decoder": metaspace,
-        "model": {"type": "Unigram", "unk_id": tokenizer.unk_id, "vocab": [list(each) for each in scores]}
-        | {"byte_fallback": False},
+        "added_tokens": _added_tokens(tokenizer),
+        "normalizer": normalizer,
+        "pre_tokenizer": pre_tokenizer,
+        "post_processor": _post_processor(tokenizer),
+        "decoder": decoder,
+        "model": model,
     }
+
+
+def _added_tokens(tokenizer):
+    """Returns the section `added_tokens`: special tokens, and what else the tokenizer matches in the text itself."""
+    names = dict.fromkeys(tokenizer.special_tokens.values())
+    ids = {name: tokenizer.id_of(name) for name in names}
+    lone = tokenizer.KIND != "wordpiece"  # The mask of the others takes the space before it.
+    special = [
+        {"id": ids[name], "content": name, "single_word": False, "lstrip": lone and name == tokenizer.mask}
+        | {"rstrip": False, "normalized": False, "special": True}
+        for name in names
+    ]
+    others = [token.to_json() for token in tokenizer.added_tokens if token.content not in names]
+    return sorted([*special, *others], key=lambda token: token["id"])
 
 
 def _normalizers(tokenizer, character_map):
@@ -48,7 +103,10 @@ def _normalizers(tokenizer, character_map):
     return [*steps, {"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": " "}]
 
 
-def _post_processor(template, ids):
+def _post_processor(tokenizer):
+    template = tokenizer.template
+    ids = {name: tokenizer.id_of(name) for name in dict.fromkeys(template.pieces(2))}
+
     def special(names, segment):
         return [{"SpecialToken": {"id": name, "type_id": segment}} for name in names]
 
@@ -61,7 +119,5 @@ def _post_processor(template, ids):
         "type": "TemplateProcessing",
         "single": [*head, *special(template.after, 0)],
         "pair": pair,
-        "special_tokens": {
-            name: {"id": name, "ids": [ids[name]], "tokens": [name]} for name in dict.fromkeys(template.pieces(2))
-        },
+        "special_tokens": {name: {"id": name, "ids": [i], "tokens": [name]} for name, i in ids.items()},
     }

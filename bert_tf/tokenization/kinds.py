@@ -1,9 +1,10 @@
-"""Which tokenizer a model has: its family's, unless the directory holds the files of another kind only."""
+"""Which tokenizer a model has: tokenizer.json's, else its family's, unless there are only the files of another kind."""
 
 import os
 from collections.abc import Iterable
 
 from bert_tf.families import Family, Template
+from bert_tf.tokenization import tokenizer_json
 from bert_tf.tokenization.base import BaseTokenizer
 from bert_tf.tokenization.byte_bpe import ByteBpeTokenizer
 from bert_tf.tokenization.unigram import UnigramTokenizer
@@ -19,21 +20,24 @@ def read_tokenizer(
 ) -> BaseTokenizer:
     """Makes the tokenizer of a checkpoint's directory.
 
-    The end of `vocab_file`'s name says which kind it is: .txt, .json or .model. Without it the kind is the family's own
-    if one of its files is there, else the first kind whose file is: a Korean ALBERT may come with a vocab.txt.
+    A tokenizer.json says itself of which kind it is. The end of another `vocab_file`'s name does: .txt, .json or
+    .model. Without both the kind is the family's own if one of its files is there, else the first kind whose file is: a
+    Korean ALBERT may come with a vocab.txt.
 
     Args:
         directory: where the files of the model lie.
         family: the model's row.
         template: what stands around the texts of a row.
-        do_lower_case: None: what tokenizer_config.json says, else what is usual.
+        do_lower_case: None: what the directory's files say, else what is usual.
         vocab_file: another vocabulary than the directory's.
 
     Raises:
         ValueError: as the `from_directory` of the kind.
     """
     kinds = [family.tokenizer, *(name for name in TOKENIZERS if name != family.tokenizer)]
-    if vocab_file:
+    if whole := tokenizer_json.find(directory, vocab_file):
+        name = tokenizer_json.kind_of(whole)
+    elif vocab_file:
         name = _BY_ENDING.get(os.path.splitext(os.fspath(vocab_file))[1], family.tokenizer)
     else:
         name = tokenizer_in(directory, kinds) or family.tokenizer
@@ -41,5 +45,11 @@ def read_tokenizer(
 
 
 def tokenizer_in(directory: str, kinds: Iterable[str] = TOKENIZERS) -> str | None:
-    """Returns the first of the kinds of tokenizers whose vocabulary lies in a directory; None: no vocabulary does."""
+    """Returns the kind of a directory's tokenizer.json, else the first of `kinds` whose vocabulary lies there, or None.
+
+    Raises:
+        ValueError: tokenizer.json is no tokenizer's of these kinds, or damaged.
+    """
+    if whole := tokenizer_json.find(directory):
+        return tokenizer_json.kind_of(whole)
     return next((kind for kind in kinds if os.path.isfile(TOKENIZERS[kind].file_in(directory))), None)

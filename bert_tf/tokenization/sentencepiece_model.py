@@ -3,6 +3,7 @@
 import functools
 import math
 import os
+from collections.abc import Iterable
 
 import numpy as np
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
@@ -51,22 +52,18 @@ def _model_class():
     return message_factory.GetMessageClass(pool.FindMessageTypeByName("bert_tf.Model"))
 
 
-def read_model(path: str | os.PathLike):
+def read_model(path: str | os.PathLike, data: bytes | None = None):
     """Returns the message in a file, with `pieces`, `trainer_spec` and `normalizer_spec`, and the file's bytes.
+
+    Args:
+        path: the file.
+        data: the bytes of a model that was made from what the file says, and is read in its place.
 
     Raises:
         ValueError: there is no such file, it is no SentencePiece model, or one of another kind than unigram.
     """
     path = os.fspath(path)
-    if not os.path.isfile(path):
-        raise ValueError(
-            f"A SentencePiece vocabulary must be a file, such as spiece.model. There is none at {path}; correct "
-            "`vocab_file`."
-        )
-    if os.path.getsize(path) > _LARGEST:
-        raise _refusal(path, f"{os.path.getsize(path)} bytes")
-    with open(path, "rb") as file:
-        data = file.read()
+    data = _file_bytes(path) if data is None else data
     model = _model_class()()
     try:
         if sum(1 for _ in zip(_pieces(data), range(_MOST_PIECES + 1), strict=False)) > _MOST_PIECES:
@@ -82,6 +79,33 @@ def read_model(path: str | os.PathLike):
             f"byte_fallback {spec.byte_fallback}; a model trained with it cannot be read here."
         )
     return model, data
+
+
+def _file_bytes(path):
+    if not os.path.isfile(path):
+        raise ValueError(
+            f"A SentencePiece vocabulary must be a file, such as spiece.model. There is none at {path}; correct "
+            "`vocab_file`."
+        )
+    if os.path.getsize(path) > _LARGEST:
+        raise _refusal(path, f"{os.path.getsize(path)} bytes")
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def model_bytes(pieces: Iterable[tuple[str, float, int]], character_map: bytes) -> bytes:
+    """Returns the file of a unigram model.
+
+    Args:
+        pieces: text, score and type of each.
+        character_map: its `precompiled_charsmap`.
+    """
+    model = _model_class()()
+    for text, score, kind in pieces:
+        model.pieces.add(piece=text, score=score, type=kind)
+    model.trainer_spec.model_type = UNIGRAM
+    model.normalizer_spec.precompiled_charsmap = character_map
+    return model.SerializeToString()
 
 
 def _refusal(path, why):

@@ -11,18 +11,19 @@ import tensorflow as tf
 import tensorflow_text as tf_text
 
 from bert_tf.families import Family, Template
-from bert_tf.files import atomic_open, write_text
+from bert_tf.files import atomic_open
+from bert_tf.tokenization import hugging_face, precedence, tokenizer_json
 from bert_tf.tokenization import sentencepiece_model as models
 from bert_tf.tokenization import vocabulary as vocabularies
 from bert_tf.tokenization.added_tokens import AddedToken, settings_of, write_file
 from bert_tf.tokenization.base import BaseTokenizer, Pieces
 from bert_tf.tokenization.bpe import shifted
-from bert_tf.tokenization.hugging_face import WHOLE_FILE, tokenizer_json
 from bert_tf.tokenization.matching import Normalized
 from bert_tf.tokenization.normalization import MARKER, Normalizer
 from bert_tf.tokenization.settings import check_tokenizer_config, with_special_tokens
 
 _CLASS = "AlbertTokenizer"  # what Transformers calls a tokenizer of all families but those whose row says otherwise
+_OF_CLASS = {_CLASS: "spiece.model", "XLMRobertaTokenizer": "sentencepiece.bpe.model"}
 _PENALTY = 100.0  # what keeps "9," from being one piece, as in Hugging Face's tokenizers for ALBERT
 
 
@@ -54,6 +55,7 @@ class UnigramTokenizer(BaseTokenizer):
         front: Sequence[str] = (),
         behind: Sequence[str] = (),
         tokenizer_class: str = _CLASS,
+        model_data: bytes | None = None,
         added_tokens: Sequence[AddedToken] = (),
     ):
         """Reads a SentencePiece model.
@@ -68,13 +70,14 @@ class UnigramTokenizer(BaseTokenizer):
             front: pieces that take the places of the control pieces with which the model begins; () leaves them.
             behind: pieces behind the model's.
             tokenizer_class: Hugging Face's name of all that.
+            model_data: the bytes of the model, where `vocab_file` is the tokenizer.json from which it was made.
             added_tokens: what is found in a text before it is split; behind the vocabulary, or in it with the same ids.
 
         Raises:
             ValueError: it is no unigram model, a special piece is missing, or an added token does not go with the
                 vocabulary.
         """
-        model, self._data = models.read_model(vocab_file)
+        model, self._data = models.read_model(vocab_file, model_data)
         if split_digit_comma:
             _penalize_digit_commas(model)
         first = models.first_ordinary(model) if front else 0
@@ -89,7 +92,7 @@ class UnigramTokenizer(BaseTokenizer):
         blob = model.normalizer_spec.precompiled_charsmap
         mapping = models.character_map(blob, self.vocab_file)
         self._normalizer = Normalizer(mapping, self.do_lower_case, self.keep_accents, self.straight_quotes)
-        self._whole = functools.partial(tokenizer_json, self, scores, blob)
+        self._whole = functools.partial(hugging_face.unigram, self, scores, blob)
         ids = np.arange(len(model.pieces), dtype=np.int32) + len(front) - first
         ids[:first] = self.unk_id
         with tf.init_scope(), tf.device("CPU:0"):
@@ -116,15 +119,15 @@ class UnigramTokenizer(BaseTokenizer):
         """Makes the tokenizer of a checkpoint's directory.
 
         Args:
-            path: directory with one of FILES and perhaps `tokenizer_config.json`.
-            do_lower_case: None: what `tokenizer_config.json` says, else what the family's row says.
+            path: directory with `tokenizer.json` or one of FILES, and perhaps `tokenizer_config.json`.
+            do_lower_case: None: what the files say, see `precedence`, else what the family's row says.
             vocab_file: another model than the directory's.
             template: None: the family's.
             family: None: that of the directory's configuration.
 
         Raises:
             ValueError: there is no unigram model; a letter case that contradicts the directory's; a setting in
-                `tokenizer_config.json` that is not known.
+                `tokenizer_config.json` or `tokenizer.json` that is not known.
         """
         directory, family = os.fspath(path), family or cls.family_of(path)
         config_path, config = os.path.join(directory, vocabularies.CONFIG_FILE), vocabularies.read_config(directory)
@@ -134,15 +137,55 @@ class UnigramTokenizer(BaseTokenizer):
         usual = settings.get("do_lower_case", False)
         settings["do_lower_case"] = vocabularies.case_setting(config_path, config, do_lower_case, usual)
         settings["keep_accents"] = config.get("keep_accents", settings.get("keep_accents", True))
-        for key, values in (("keep_accents", (True, False)), ("remove_space", (None, True))):
+        known = (("keep_accents", (True, False)), ("remove_space", (None, True)), ("add_prefix_space", (None, True)))
+        for key, values in known:
             if settings.get(key, config.get(key)) not in values:
                 raise ValueError(
                     f"{config_path}: {key} must be {' or '.join(json.dumps(v) for v in values if v is not None)}. "
                     f"Received: {json.dumps(config.get(key))}; such text is read in no other way here."
                 )
         template = with_special_tokens(directory, config, cls.KIND, family, template)
+        if file := tokenizer_json.find(directory, vocab_file):
+            whole = tokenizer_json.read_whole(file, cls.KIND)
+            whole.check_template(template, precedence.counts_alone(config))
+            settings |= precedence.unigram_settings(whole, directory, do_lower_case)
+            return cls._of_whole(whole, template, settings)
         tokenizer = cls(vocab_file or cls.file_in(directory), template, **settings)
         tokenizer._take_added_tokens_of(os.path.dirname(vocab_file) if vocab_file else directory)
+        return tokenizer
+
+    @classmethod
+    def _of_whole(cls, whole, template, settings):
+        """Makes the tokenizer of a tokenizer.json, and its SentencePiece model: the family's, as far as it can be."""
+        scores, unknown = whole.model["vocab"], whole.model.get("unk_id")
+        pieces = whole.vocabulary(template)
+        if type(unknown) is not int or pieces[unknown : unknown + 1] != [template.unknown]:
+            raise ValueError(
+                f"{whole.path}: model.unk_id must be the id of {template.unknown}. Received: {unknown}; take the "
+                "tokenizer.json that belongs to the model."
+            )
+        settings = {**settings, "split_digit_comma": False}  # the scores have it already, if at all
+        front, behind = (tuple(settings.get(key, ())) for key in ("front", "behind"))
+        end = whole.own - len(behind)
+        kinds = dict.fromkeys({*whole.special, *template.pieces(2), template.pad, template.mask}, models.CONTROL)
+        kinds[template.unknown] = models.UNKNOWN
+        if front and tuple(pieces[: len(front)]) == front and tuple(pieces[end : whole.own]) == behind:
+            settings["behind"] = tuple(pieces[end:])
+            control = [template.unknown, template.before[0], template.after[-1]]
+            entries = [*((piece, 0.0, kinds[piece]) for piece in control)]
+            entries += [(*scores[i], models.NORMAL) for i in range(len(front), end)]
+        else:
+            settings["front"] = settings["behind"] = ()
+            entries = [(*entry, kinds.get(entry[0], models.NORMAL)) for entry in scores]
+            entries += [(piece, 0.0, models.CONTROL) for piece in pieces[whole.own :]]
+        data = models.model_bytes(entries, whole.character_map)
+        tokenizer = cls(whole.path, template, **settings, model_data=data)
+        path = cls.file_in(os.path.dirname(whole.path))
+        if os.path.isfile(path):
+            beside = [piece.piece for piece in models.read_model(path)[0].pieces if piece.type in (0, models.NORMAL)]
+            there = {*beside}
+            precedence.warn_of_vocabulary(whole.path, [p for p in pieces[: whole.own] if p in there], path, beside)
+        tokenizer._take_added_tokens_of(os.path.dirname(whole.path))
         return tokenizer
 
     @property
@@ -160,10 +203,9 @@ class UnigramTokenizer(BaseTokenizer):
         `tokenizer_config.json` and `added_tokens.json`."""
         directory = os.fspath(directory)
         os.makedirs(directory, exist_ok=True)
-        name = os.path.basename(self.vocab_file)
-        with atomic_open(os.path.join(directory, name if name in self.FILES else self.FILES[0]), "wb") as file:
+        with atomic_open(os.path.join(directory, self._model_name), "wb") as file:
             file.write(self._data)
-        write_text(os.path.join(directory, WHOLE_FILE), json.dumps(self._whole(), ensure_ascii=False) + "\n")
+        hugging_face.write(directory, self._whole())
         settings = {"do_lower_case": self.do_lower_case, "keep_accents": self.keep_accents}
         settings |= self.special_tokens | settings_of(self.added_tokens)
         vocabularies.write_config(directory, self._tokenizer_class, settings)
@@ -174,6 +216,16 @@ class UnigramTokenizer(BaseTokenizer):
         made = Normalized.of(*stream, splits)
         blank = made.chars.flat_values == ord(" ")
         return made.keep(~(blank & shifted(blank, 1)))  # which splits words alike, and is what tokens are looked up in
+
+    @property
+    def _model_name(self):
+        """The name of the SentencePiece model when it is saved: Hugging Face's, unless its own reader would put the
+        pieces in other places."""
+        name = os.path.basename(self.vocab_file)
+        if name in self.FILES:
+            return name
+        in_place = self._tokenizer_class == "AlbertTokenizer" or self._more["front"]
+        return _OF_CLASS.get(self._tokenizer_class, self.FILES[0]) if in_place else self.FILES[-1]
 
     def _ids_and_offsets(self, texts):
         stream, white, splits = self._normalizer(texts)

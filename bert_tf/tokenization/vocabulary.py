@@ -11,14 +11,16 @@ from typing import Any
 
 from absl import logging
 
+from bert_tf.families import Template
 from bert_tf.files import brief, read_text, write_text
 from bert_tf.json_files import read_object
 from bert_tf.names import CLS, PAD, SEP, UNKNOWN
+from bert_tf.tokenization import tokenizer_json
 from bert_tf.tokenization.settings import check_tokenizer_config
 
 _LARGEST, _MOST_PIECES = 32 * 2**20, 1_000_000  # bytes of a file; the largest vocabularies have half a million pieces
 _LONGEST = 256  # bytes of a piece, without ##, that FastWordpieceTokenizer takes
-LONGEST_WORD = 200  # characters; a longer word is one [UNK] (max_input_chars_per_word)
+LONGEST_WORD = 200  # characters; google-research/bert's max_input_chars_per_word: a longer word is one [UNK]
 VOCAB_FILE, CONFIG_FILE = "vocab.txt", "tokenizer_config.json"
 _NEEDED = (PAD, UNKNOWN, CLS, SEP)
 
@@ -29,10 +31,17 @@ _CASED_NAMES = re.compile(r"(wwm_|multi_)?cased_L-.*")
 
 @dataclasses.dataclass(frozen=True)
 class Vocabulary:
-    """Pieces in the order of their ids; of equal pieces the last one's id counts, as in google-research/bert."""
+    """Pieces in the order of their ids; of equal pieces the last one's id counts, as in google-research/bert.
+
+    Attributes:
+        pieces: them; "" where an id has none.
+        source: for messages: the file's path, or "the list".
+        longest_word: characters of a word at most; a longer one is unknown.
+    """
 
     pieces: list[str]
-    source: str  # for messages: the file's path, or "the list"
+    source: str
+    longest_word: int = LONGEST_WORD
 
     def __post_init__(self):
         missing = [piece for piece in _NEEDED if piece not in self._ids]
@@ -58,7 +67,7 @@ class Vocabulary:
         """Returns the pieces with those replaced that no word can hold, so that all differ and none is empty.
 
         A word holds no space, hence neither do the replacements stand for anything; nor is a word longer than
-        LONGEST_WORD.
+        longest_word.
 
         Raises:
             ValueError: a piece which a word can hold is longer than the op that looks pieces up can take.
@@ -71,8 +80,8 @@ class Vocabulary:
     def _fits(self, i, piece):
         """Says whether a word can hold a piece."""
         bare = piece.removeprefix("##")
-        if re.search(r"[\0\s]", piece) or len(bare) > LONGEST_WORD:
-            return False
+        if re.search(r"[\0\s]", piece) or len(bare) > self.longest_word:
+            return piece == UNKNOWN  # for which the op asks, though no word holds it
         if len(bare.encode("utf-8")) > _LONGEST:
             raise ValueError(
                 f"A piece must have at most {_LONGEST} bytes, which is what tensorflow-text looks up. Received, in "
@@ -89,10 +98,12 @@ class Vocabulary:
 
     @classmethod
     def read(cls, vocab: str | os.PathLike | Iterable[str]) -> "Vocabulary":
-        """Reads a file of one piece a line (UTF-8) or takes a list; white space around pieces is not theirs.
+        """Reads a file of one piece a line (UTF-8) or a tokenizer.json, or takes a list; white space around pieces is
+        not theirs.
 
         Raises:
-            ValueError: the file is missing or a special piece is; an item of the list is no single line of text.
+            ValueError: the file is missing or a special piece is; an item of the list is no single line of text;
+                tokenizer.json is not WordPiece's, or asks for what our tokenizer does not do.
         """
         if not isinstance(vocab, (str, os.PathLike)):
             pieces = list(vocab)
@@ -103,9 +114,11 @@ class Vocabulary:
         path = os.fspath(vocab)
         if not os.path.isfile(path):
             raise ValueError(
-                f"The vocabulary must be a file, one piece a line. There is none at {path}; put it there, or "
-                "correct `vocab_file`."
+                f"The vocabulary must be a file, one piece a line, or {tokenizer_json.WHOLE_FILE}. There is none at "
+                f"{path}; put it there, or correct `vocab_file`."
             )
+        if tokenizer_json.is_whole(path):
+            return cls.of_whole(tokenizer_json.read_whole(path, "wordpiece"))
         if os.path.getsize(path) > _LARGEST:
             raise ValueError(
                 f"A vocabulary must have at most {_LARGEST:,} bytes. Received {path} of {os.path.getsize(path):,}: is "
@@ -119,6 +132,13 @@ class Vocabulary:
             )
         return cls([line.strip() for line in text.split("\n")] if text else [], path)
 
+    @classmethod
+    def of_whole(cls, whole: tokenizer_json.WholeFile, template: Template | None = None) -> "Vocabulary":
+        """Returns the vocabulary of a tokenizer.json; a token that a line of vocab.txt could not hold is left out."""
+        tokens = whole.vocabulary(template or Template())
+        pieces = [token if token == token.strip() and "\n" not in token else "" for token in tokens]
+        return cls(pieces, whole.path, whole.model.get("max_input_chars_per_word", tokenizer_json.USUAL_LONGEST_WORD))
+
     @property
     def text(self) -> str:
         """One piece a line, as its file has them."""
@@ -127,6 +147,11 @@ class Vocabulary:
     def save(self, path: str):
         """Writes `text`, aside and then renamed."""
         write_text(path, self.text)
+
+
+def vocabulary_in(directory: str | os.PathLike) -> str:
+    """Returns the path of a WordPiece model's vocabulary: its tokenizer.json, or else where its vocab.txt must be."""
+    return tokenizer_json.find(directory) or os.path.join(os.fspath(directory), VOCAB_FILE)
 
 
 def check_case(init_checkpoint: str | os.PathLike | None, do_lower_case: bool):

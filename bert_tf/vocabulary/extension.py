@@ -23,7 +23,6 @@ from bert_tf.tokenization.wordpiece import Tokenizer
 from bert_tf.vocabulary.counting import WordCounter, in_order
 from bert_tf.vocabulary.report import names, tokenize
 
-_LONGEST_WORD = 200  # characters; a longer one is [UNK] in any case
 # A row, or a number, for each piece.
 _BY_PIECE = ("bert/embeddings/word_embeddings", "cls/predictions/output_weights", "cls/predictions/output_bias")
 
@@ -55,7 +54,9 @@ class Extension:
     def tokenizer(self) -> Tokenizer:
         """Returns the tokenizer with the words."""
         old = self.old
-        return Tokenizer([*old.vocab, *self.words], old.do_lower_case, old.template, old.strip_accents)
+        pieces = [*old.vocab, *self.words]
+        settings = {"strip_accents": old.strip_accents, "max_input_chars_per_word": old.max_input_chars_per_word}
+        return Tokenizer(pieces, old.do_lower_case, old.template, **settings)
 
     def unknown(self) -> list[str]:
         """Returns those of the words that were [UNK]."""
@@ -98,10 +99,11 @@ def read_words(path: str, tokenizer: Tokenizer) -> tuple[list[str], list[str]]:
                 f"splits at blanks and punctuation before it looks for pieces: {parts}; give the parts that are new, "
                 "each on a line of its own."
             )
-        if len(words[row]) > _LONGEST_WORD:
+        if len(words[row]) > tokenizer.max_input_chars_per_word:
             raise ValueError(
-                f"{path}, line {lines[row][0]}: a word must have at most {_LONGEST_WORD} characters. Received "
-                f"{len(words[row])}: BERT takes a longer one for [UNK]; leave it out."
+                f"{path}, line {lines[row][0]}: a word must have at most "
+                f"{tokenizer.max_input_chars_per_word} characters. Received {len(words[row])}: the tokenizer takes a "
+                "longer one for [UNK]; leave it out."
             )
     words = list(dict.fromkeys(words))
     whole = _whole(tokenizer, tokenize(tokenizer, words))

@@ -28,8 +28,10 @@ def write(folder, config=None, **files):
 
 
 def whole(content, number, **flags):
-    """Returns a tokenizer.json with one added token."""
-    return {"added_tokens": [{"id": number, "content": content, **LSTRIP, **flags}]}
+    """Returns a tokenizer.json of VOCAB with one added token."""
+    model = {"type": "WordPiece", "unk_token": "[UNK]", "vocab": {piece: i for i, piece in enumerate(VOCAB)}}
+    parts = {"model": model, "normalizer": {"type": "BertNormalizer"}, "pre_tokenizer": {"type": "BertPreTokenizer"}}
+    return parts | {"added_tokens": [{"id": number, "content": content, **LSTRIP, **flags}]}
 
 
 def found(folder):
@@ -95,15 +97,15 @@ def test_where_the_decoder_is_there_added_tokens_json_does_not_count_and_that_is
     "files, message",
     [
         ({"added_tokens": {"[E1]": N + 3}}, rf"added_tokens.json: .* '\[E1\]' with the id {N + 3}, where {N} was"),
-        ({"tokenizer": whole("[E1]", 7)}, rf"tokenizer.json: the id .* with the id 7, where {N} was expected"),
-        ({"tokenizer": whole("[CLS]", 5)}, "with the id 5, where 2 was expected"),
+        ({"tokenizer": whole("[E1]", 7)}, r"tokenizer.json: the id 7 must be that of one token. Received: \['b', '\[E1\]'\]"),
+        ({"tokenizer": whole("[CLS]", 5)}, r"added_tokens\[0\].id must be 2, as in model.vocab. Received: 5"),
         ({"tokenizer": whole("[E1]", N), "added_tokens": {"[E1]": N + 1}}, rf"{N} in .*tokenizer.json and {N + 1} in"),
         ({"added_tokens": {"[E1]": N, "[E2]": N}}, rf"'\[E2\]' with the id {N}, where {N + 1} was expected"),
         ({"added_tokens": {"[E1]": "7"}}, "must hold an id from 0 up for each token. Received '7' for"),
         ({"config": {"added_tokens_decoder": ["[E1]"]}}, "must be an object with a token for each id"),
         ({"config": {"added_tokens_decoder": {"x": {"content": "[E1]"}}}}, "with the id 'x'"),
         ({"tokenizer": whole("[E1]", N, lstrip="yes")}, "true or false"),
-        ({"tokenizer": {"added_tokens": {"[E1]": N}}}, "added_tokens must be a list of objects"),
+        ({"tokenizer": whole("[E1]", N) | {"added_tokens": {"[E1]": N}}}, "added_tokens must be a list of objects"),
         ({"config": {"additional_special_tokens": "[E1]"}}, "additional_special_tokens must be a list of tokens"),
     ],
 )
@@ -117,7 +119,7 @@ def test_tokens_of_a_byte_level_tokenizer_json_are_matched(tmp_path):
     merges = (GOLDENS / "byte_bpe" / "merges.txt").read_text(encoding="utf-8").split("\n")
     model = {"type": "BPE", "vocab": vocab, "merges": [line for line in merges if line and line[0] != "#"]}
     values = {"model": model, "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False}}
-    values |= whole("<E1>", len(vocab))
+    values |= {"added_tokens": whole("<E1>", len(vocab))["added_tokens"]}
     (tmp_path / "tokenizer.json").write_text(json.dumps(values), encoding="utf-8")
     tokenizer = ByteBpeTokenizer.from_directory(tmp_path)
     assert tokenizer.vocab_size == len(vocab) + 1

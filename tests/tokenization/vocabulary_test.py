@@ -59,7 +59,8 @@ def test_saved_and_read_again(tmp_path):
         "do_lower_case": False,
         "tokenizer_class": "BertTokenizer",
     }
-    assert sorted(p.name for p in (tmp_path / "out").iterdir()) == ["tokenizer_config.json", "vocab.txt"]
+    files = sorted(path.name for path in (tmp_path / "out").iterdir())
+    assert files == ["tokenizer.json", "tokenizer_config.json", "vocab.txt"]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,392 @@
+"""tokenizer.json of Hugging Face's tokenizers: what our tokenizers need of it. What they would not follow is refused.
+
+Every section that decides ids is read: the model, the normalizer, the pre-tokenizer, the post-processor, and the ids of
+added tokens. `precedence.py` says what counts where the files beside it say something else; `hugging_face.py` writes
+the file.
+"""
+
+import base64
+import binascii
+import dataclasses
+import json
+import os
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from bert_tf.families import Template
+from bert_tf.files import brief
+from bert_tf.json_files import read_object
+
+WHOLE_FILE = "tokenizer.json"
+LARGEST = 64 * 2**20  # bytes of a file: XLM-R's, with a line for each number, has 17 MB
+USUAL_LONGEST_WORD = 100  # characters; what Transformers has for max_input_chars_per_word
+_MOST_TOKENS, _LONGEST_WORD = 1_000_000, 10_000
+_KERAS_HUBS = os.path.join("assets", "tokenizer")  # a preset of KerasHub has a file of this name, too
+_KINDS = {"WordPiece": "wordpiece", "BPE": "byte_bpe", "Unigram": "unigram"}  # their name of a model -> our KIND
+_REMEDY = "text is read in no other way here"
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_METASPACE = "\u2581"
+
+# The keys of each section. One that is not here could decide ids, so it is refused.
+_SECTIONS = frozenset(
+    ("version", "truncation", "padding", "added_tokens", "normalizer", "pre_tokenizer", "post_processor", "decoder")
+) | {"model"}
+_MODEL_KEYS = {
+    "wordpiece": ("type", "vocab", "unk_token", "continuing_subword_prefix", "max_input_chars_per_word"),
+    # Every byte is in the vocabulary, so that nothing is unknown.
+    "byte_bpe": ("type", "vocab", "merges", "unk_token", "fuse_unk", "byte_fallback", "dropout", "ignore_merges")
+    + ("continuing_subword_prefix", "end_of_word_suffix"),
+    "unigram": ("type", "vocab", "unk_id", "byte_fallback"),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class WholeFile:
+    """What tokenizer.json says.
+
+    Attributes:
+        path: the file.
+        kind: the KIND of the tokenizer of ours that follows it.
+        tokens: all tokens in the order of their ids, added ones included; "" where an id has none.
+        own: how many of them are the model's own, before the added ones.
+        special: the content of the added tokens that are special.
+        model: its section `model`.
+        said: what its other sections say, as tokenizer_config.json names it.
+        layout: what it puts around one text and around two, (token, segment) each; None: nothing.
+        character_map: of a unigram model: `precompiled_charsmap`.
+    """
+
+    path: str
+    kind: str
+    tokens: list[str]
+    own: int
+    special: frozenset[str]
+    model: Mapping[str, Any]
+    said: Mapping[str, Any]
+    layout: tuple[list, list] | None
+    character_map: bytes = b""
+
+    def vocabulary(self, template: Template) -> list[str]:
+        """Returns the model's own tokens, and the added ones up to the last special token of the template."""
+        special = {*template.pieces(2), template.pad, template.unknown, template.mask}
+        last = max((i for i, token in enumerate(self.tokens) if token in special), default=-1)
+        return self.tokens[: max(self.own, last + 1)]
+
+    def check_template(self, template: Template, alone: bool):
+        """Raises ValueError where it puts something else around texts than the model's template does.
+
+        Segments are compared where the model knows several.
+
+        Args:
+            template: of the model.
+            alone: whether the file counts alone. If not, one that puts nothing around texts leaves that to the class of
+                the model, as in Transformers 5.
+        """
+        if self.layout is None and not alone:
+            return
+        second = template.second_segment
+        segmented = bool(second) or (template.segments or 0) > 1
+        head = [*((token, 0) for token in template.before), ("$A", 0)]
+        pair = [*head, *((token, 0) for token in template.between), ("$B", second)]
+        ours = [*head, *((token, 0) for token in template.after)], pair + [(token, second) for token in template.after]
+        theirs = self.layout or ([], [])
+        if _seen(ours, segmented) != _seen(theirs, segmented):
+            received = " and ".join(map(_written, theirs)) if self.layout else "null"
+            raise ValueError(
+                f"{self.path}: post_processor must put around texts what a model of this model_type has there, "
+                f"{_written(ours[0])} and {_written(ours[1])}. Received: {received:.300}; take the tokenizer.json that "
+                "belongs to the model."
+            )
+
+
+def find(directory: str | os.PathLike, vocab_file: str | os.PathLike | None = None) -> str | None:
+    """Returns the path of the tokenizer.json that counts: `vocab_file` if it is one, else that of the directory.
+
+    Args:
+        directory: of a model.
+        vocab_file: what is to be read in place of the directory's vocabulary; None: nothing.
+
+    Returns:
+        None where `vocab_file` is another file, or where neither is there.
+    """
+    if vocab_file:
+        return os.fspath(vocab_file) if is_whole(vocab_file) else None
+    path = os.path.join(os.fspath(directory), WHOLE_FILE)
+    is_theirs = os.path.isfile(path) and not os.path.isdir(os.path.join(os.fspath(directory), _KERAS_HUBS))
+    return path if is_theirs else None
+
+
+def is_whole(path: str | os.PathLike) -> bool:
+    """Says whether a path is that of a tokenizer.json."""
+    return os.path.basename(os.fspath(path)) == WHOLE_FILE
+
+
+def kind_of(path: str | os.PathLike) -> str:
+    """Returns the KIND of the tokenizer that a tokenizer.json is for.
+
+    Raises:
+        ValueError: it is none of ours, or the file holds no tokenizer.
+    """
+    return _kind(_read(path), path)
+
+
+def read_whole(path: str | os.PathLike, kind: str) -> WholeFile:
+    """Reads tokenizer.json.
+
+    Args:
+        path: the file.
+        kind: the KIND of the tokenizer that it must be for.
+
+    Raises:
+        ValueError: it is for another kind, is damaged, or says something that this kind does not do.
+    """
+    path = os.fspath(path)
+    values = _read(path)
+    if _kind(values, path) != kind:
+        theirs = next(name for name, ours in _KINDS.items() if ours == kind)
+        raise _refusal(path, "model.type", repr(theirs), values["model"].get("type"), "take the file of such a model")
+    if others := sorted(values.keys() - _SECTIONS):
+        raise _refusal(path, "its sections", f"among {', '.join(sorted(_SECTIONS))}", others[0])
+    model = values["model"]
+    _check_keys(path, "model", model, _MODEL_KEYS[kind])
+    for section in ("truncation", "padding"):  # our own lengths come from max_seq_length
+        part = values.get(section)
+        if part is not None and (not isinstance(part, dict) or part.get("direction", "Right") != "Right"):
+            raise _refusal(path, f"{section}.direction", "'Right'", part)
+    tokens, own, special = _tokens(path, model["vocab"], values.get("added_tokens") or [])
+    said, blob = _READERS[kind](path, values)
+    layout = _layout(path, values.get("post_processor"), {token: i for i, token in enumerate(tokens) if token})
+    return WholeFile(path, kind, tokens, own, special, model, said, layout, blob)
+
+
+def _read(path):
+    return read_object(path, "a tokenizer in JSON", "take the files of one model", LARGEST)
+
+
+def _kind(values, path):
+    """Returns the kind by the type; older files have none, and are known by what their model has."""
+    model = values.get("model")
+    model = model if isinstance(model, dict) else {}
+    marks = {"continuing_subword_prefix": "WordPiece", "merges": "BPE", "unk_id": "Unigram"}
+    guess = next((marks[key] for key in ("merges", "unk_id", "continuing_subword_prefix") if key in model), None)
+    name = model.get("type", guess)
+    if not isinstance(name, str) or name not in _KINDS:
+        raise _refusal(path, "model.type", " or ".join(_KINDS), name, "take the tokenizer of a model of these kinds")
+    return _KINDS[name]
+
+
+def _refusal(path, where, must, received, remedy=_REMEDY):
+    return ValueError(f"{os.fspath(path)}: {where} must be {must}. Received: {brief(received)}; {remedy}.")
+
+
+def _check_keys(path, where, values, known):
+    if others := sorted(values.keys() - {*known}):
+        raise _refusal(path, f"the keys of {where}", f"among {', '.join(known)}", others[0])
+
+
+def _check_values(path, where, values, good):
+    """Holds values against those that are followed: key -> all that are; one that is not there is good."""
+    for key, choices in good.items():
+        if key in values and not any(type(values[key]) is type(each) and values[key] == each for each in choices):
+            wanted = " or ".join(repr(c) if isinstance(c, str) else json.dumps(c) for c in choices)
+            raise _refusal(path, f"{where}.{key}", wanted, values[key])
+
+
+def _tokens(path, vocab, added):
+    """Returns the tokens by id, how many are the model's own, and the special ones; scores are left out."""
+    if isinstance(vocab, list):
+        ids = {}
+        for i, entry in enumerate(vocab):
+            pair = entry if isinstance(entry, list) and len(entry) == 2 else (None, None)
+            if not isinstance(pair[0], str) or isinstance(pair[1], bool) or not isinstance(pair[1], (int, float)):
+                raise _refusal(path, f"model.vocab[{i}]", "a token and its score", entry)
+            if ids.setdefault(pair[0], i) != i:
+                raise _refusal(path, f"model.vocab[{i}]", "a token that no other entry has", entry)
+    else:
+        ids = dict(check_vocab(vocab, path))
+    own = max(ids.values(), default=-1) + 1
+    if not isinstance(added, list) or not all(isinstance(t, dict) and isinstance(t.get("content"), str) for t in added):
+        raise _refusal(path, "added_tokens", "a list of objects with a content and an id", added)
+    for n, token in enumerate(added):
+        content, number = token["content"], token.get("id")
+        if type(number) is not int or ids.setdefault(content, number) != number:
+            raise _refusal(path, f"added_tokens[{n}].id", f"{ids.get(content, 'a number')}, as in model.vocab", number)
+    check_vocab(ids, path)
+    size = max(ids.values(), default=-1) + 1
+    if size > _MOST_TOKENS:
+        raise _refusal(path, "ids", f"below {_MOST_TOKENS:,}", size - 1)
+    tokens: list[str | None] = [None] * size
+    for token, i in ids.items():
+        if tokens[i] is not None:
+            raise _refusal(path, f"the id {i}", "that of one token", [tokens[i], token])
+        tokens[i] = token
+    return [token or "" for token in tokens], own, frozenset(t["content"] for t in added if t.get("special"))
+
+
+def check_vocab(vocab, path) -> dict[str, int]:
+    """Returns `vocab`, which must be token -> id; it was read from `path`."""
+    if not isinstance(vocab, dict) or not all(type(i) is int and i >= 0 for i in vocab.values()):
+        raise ValueError(
+            f"{path} must hold a JSON object with an id from 0 up for each piece. Received: {brief(vocab)}; take the "
+            "files of one model."
+        )
+    if broken := next((piece for piece in vocab if _SURROGATE.search(piece)), None):
+        raise ValueError(
+            f"{path}: a piece must be whole text. Received half a character in {brief(broken)}; take the files of one "
+            "model."
+        )
+    return vocab
+
+
+def _steps(path, values, section, inside):
+    """Returns the parts of a section, which may be one or a Sequence of them, as a list of objects."""
+    part = values.get(section)
+    if part is None:
+        return []
+    steps = part.get(inside) if isinstance(part, dict) and part.get("type") == "Sequence" else [part]
+    if not isinstance(steps, list) or not all(isinstance(s, dict) and isinstance(s.get("type"), str) for s in steps):
+        raise _refusal(path, section, "an object with a type, or a Sequence of such", part)
+    return steps
+
+
+def _wordpiece(path, values):
+    """Returns what is said of BERT's own normalizer; its words and pieces must be BERT's."""
+    model = values["model"]
+    _check_values(path, "model", model, {"unk_token": ("[UNK]",), "continuing_subword_prefix": ("##",)})
+    longest = model.get("max_input_chars_per_word", USUAL_LONGEST_WORD)
+    if type(longest) is not int or not 0 < longest <= _LONGEST_WORD:
+        raise _refusal(path, "model.max_input_chars_per_word", f"a number from 1 to {_LONGEST_WORD}", longest)
+    steps = _steps(path, values, "normalizer", "normalizers")
+    if [step["type"] for step in steps] != ["BertNormalizer"]:
+        raise _refusal(path, "normalizer", "BertNormalizer", values.get("normalizer"))
+    words = _steps(path, values, "pre_tokenizer", "pretokenizers")
+    if [step["type"] for step in words] != ["BertPreTokenizer"]:
+        raise _refusal(path, "pre_tokenizer", "BertPreTokenizer", values.get("pre_tokenizer"))
+    keys = ("type", "clean_text", "handle_chinese_chars", "strip_accents", "lowercase")
+    _check_keys(path, "normalizer", steps[0], keys)
+    either = (True, False)
+    good = {"clean_text": (True,), "handle_chinese_chars": either, "lowercase": either}
+    _check_values(path, "normalizer", steps[0], good | {"strip_accents": (None, *either)})
+    said = {"do_lower_case": steps[0].get("lowercase", True), "strip_accents": steps[0].get("strip_accents")}
+    return said | {"tokenize_chinese_chars": steps[0].get("handle_chinese_chars", True)}, b""
+
+
+def _byte_bpe(path, values):
+    model = values["model"]
+    good = {"dropout": (None, 0, 0.0), "ignore_merges": (False,), "continuing_subword_prefix": (None, "")}
+    _check_values(path, "model", model, good | {"end_of_word_suffix": (None, "")})
+    if not isinstance(model.get("merges"), list):
+        raise _refusal(path, "model.merges", "a list", model.get("merges"))
+    before = _steps(path, values, "pre_tokenizer", "pretokenizers")
+    if [step["type"] for step in before] != ["ByteLevel"]:
+        raise _refusal(path, "pre_tokenizer", "ByteLevel", values.get("pre_tokenizer"))
+    if _steps(path, values, "normalizer", "normalizers"):
+        raise _refusal(path, "normalizer", "null, as RoBERTa has it", values["normalizer"])
+    _check_keys(path, "pre_tokenizer", before[0], ("type", "add_prefix_space", "trim_offsets", "use_regex"))
+    _check_values(path, "pre_tokenizer", before[0], {"use_regex": (True,), "add_prefix_space": (True, False)})
+    return {"add_prefix_space": before[0].get("add_prefix_space", True)}, b""
+
+
+_QUOTES = [{"type": "Replace", "pattern": {"String": quote}, "content": '"'} for quote in ("``", "''")]
+_SPACES = {"Regex": " {2,}"}  # Text is split at white space anyway, so it is all one how long it is.
+
+
+def _unigram(path, values):
+    """Returns the steps of ALBERT's and XLM-RoBERTa's normalizers that are there, and the character map."""
+    if values["model"].get("byte_fallback"):
+        raise _refusal(path, "model.byte_fallback", "false", True)
+    steps = _steps(path, values, "normalizer", "normalizers")
+    stripped = any(step["type"] == "Strip" and step.get("strip_right") for step in steps)
+    spaces = [" ", _METASPACE] if stripped else [" "]
+    left = [s for s in steps if s["type"] != "Strip" and not (s.get("pattern") == _SPACES and s["content"] in spaces)]
+    found, blob = {}, b""
+    for name, types in (("straight_quotes", _QUOTES), ("strip", ["NFKD", "StripAccents"]), ("lower", ["Lowercase"])):
+        begin = left[: len(types)]
+        found[name] = begin == types if name == "straight_quotes" else [step["type"] for step in begin] == types
+        left = left[len(types) :] if found[name] else left
+    if left and left[0]["type"] == "Precompiled":
+        blob, left = _character_map(path, left[0]), left[1:]
+    if left:
+        known = "Replace (of `` and '' by \"), NFKD with StripAccents, Lowercase, Precompiled"
+        raise _refusal(path, "the steps of normalizer", f"among {known}, in this order", left[0])
+    said = {"do_lower_case": found["lower"], "keep_accents": not found["strip"]}
+    said |= {"straight_quotes": found["straight_quotes"], "splits_white_space": _metaspace(path, values) or stripped}
+    return said, blob
+
+
+def _character_map(path, step):
+    try:
+        return base64.b64decode(step.get("precompiled_charsmap") or "", validate=True)
+    except (TypeError, ValueError, binascii.Error) as error:
+        raise _refusal(path, "precompiled_charsmap of normalizer", "base64", str(error)) from error
+
+
+def _metaspace(path, values):
+    """Holds the pre-tokenizer against ours; returns whether it splits at all white space before."""
+    steps = _steps(path, values, "pre_tokenizer", "pretokenizers")
+    if [step["type"] for step in steps] not in (["WhitespaceSplit", "Metaspace"], ["Metaspace"]):
+        raise _refusal(path, "pre_tokenizer", "WhitespaceSplit and Metaspace", values.get("pre_tokenizer"))
+    last = steps[-1]
+    keys = ("type", "replacement", "prepend_scheme", "split", "add_prefix_space", "str_rep")
+    _check_keys(path, "Metaspace of pre_tokenizer", last, keys)
+    good = {"replacement": (_METASPACE,), "prepend_scheme": ("always",), "split": (True,), "add_prefix_space": (True,)}
+    _check_values(path, "Metaspace of pre_tokenizer", last, good)
+    return len(steps) > 1
+
+
+_READERS = {"wordpiece": _wordpiece, "byte_bpe": _byte_bpe, "unigram": _unigram}
+
+
+def _layout(path, part, ids):
+    """Returns what is put around one text and around two: lists of (token, segment), a text as $A or $B; or None."""
+    steps = _steps(path, {"post_processor": part}, "post_processor", "processors")
+    steps = [step for step in steps if step["type"] != "ByteLevel"]  # which trims offsets
+    if not steps:
+        return None
+    kinds = {"BertProcessing": 1, "RobertaProcessing": 2, "TemplateProcessing": 0}
+    if len(steps) > 1 or steps[0]["type"] not in kinds:
+        raise _refusal(path, "post_processor", f"one of {', '.join(kinds)}", part)
+    step = steps[0]
+    if separators := kinds[step["type"]]:
+        cls, sep = (_processed(path, step, name, ids) for name in ("cls", "sep"))
+        second = 1 if separators == 1 else 0
+        pair = [(cls, 0), ("$A", 0), *[(sep, 0)] * separators, ("$B", second), (sep, second)]
+        return [(cls, 0), ("$A", 0), (sep, 0)], pair
+    return tuple(_template(path, step, name, ids) for name in ("single", "pair"))
+
+
+def _processed(path, step, name, ids):
+    """Returns the token of BertProcessing's or RobertaProcessing's [token, id]."""
+    match step.get(name):
+        case [str(token), int(number)] if ids.get(token) == number:
+            return token
+    raise _refusal(path, f"post_processor.{name}", "a token of the vocabulary and its id", step.get(name))
+
+
+def _template(path, step, name, ids):
+    """Returns one of the two rows of TemplateProcessing."""
+    row, special = [], step.get("special_tokens")
+    for place, each in enumerate(step.get(name) or []):
+        where = f"post_processor.{name}[{place}]"
+        match each:
+            case {"Sequence": {"id": ("A" | "B") as text, "type_id": int(segment)}}:
+                row.append((f"${text}", segment))
+            case {"SpecialToken": {"id": str(key), "type_id": int(segment)}}:
+                match special.get(key) if isinstance(special, dict) else None:
+                    case {"ids": [int(number)], "tokens": [str(token)]} if ids.get(token) == number:
+                        row.append((token, segment))
+                    case other:
+                        raise _refusal(path, where, "a token of the vocabulary with its id", other or each)
+            case _:
+                raise _refusal(path, where, "a Sequence or a SpecialToken", each)
+    return row
+
+
+def _seen(layout, segmented):
+    """Returns two rows as a model sees them that knows segments, or does not."""
+    return [[(name, segmented and segment) for name, segment in row] for row in layout]
+
+
+def _written(row):
+    return " ".join(name if not segment else f"{name}:{segment}" for name, segment in row)

@@ -1,0 +1,321 @@
+"""Folders with tokenizer.json and tokenizer_config.json alone, as Transformers writes them: ids and refusals."""
+
+import json
+import logging
+import os
+import pathlib
+import re
+import shutil
+
+import pytest
+
+from bert_tf import families
+from bert_tf.tokenization import tokenizer_json
+from bert_tf.tokenization.byte_bpe import ByteBpeTokenizer
+from bert_tf.tokenization.kinds import read_tokenizer, tokenizer_in
+from bert_tf.tokenization.unigram import UnigramTokenizer
+from bert_tf.tokenization.wordpiece import Tokenizer
+
+WHOLE = pathlib.Path(__file__).parents[1] / "goldens" / "tokenizers" / "whole"
+NAMES = ("5/bert", "5/bert-cased", "5/roberta", "5/albert", "5/xlm-roberta", "4/albert", "4/xlm-roberta")
+KINDS = {"bert": Tokenizer, "roberta": ByteBpeTokenizer, "albert": UnigramTokenizer, "xlm-roberta": UnigramTokenizer}
+# SentencePiece's control pieces in a text, which stay text here; Hugging Face's unigram model finds them.
+LITERALS = "<s> a </s> <mask>"
+
+
+def _read(folder, model_type, do_lower_case=None, vocab_file=None):
+    family = families.family(model_type)
+    return read_tokenizer(folder, family, family.template, do_lower_case, vocab_file)
+
+
+def _model_type(name):
+    return name.partition("/")[2].removesuffix("-cased")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Makes a copy of a golden folder with other values in its two files; None as config: without that file."""
+
+    def make(name, config=(), **sections):
+        copy = pathlib.Path(shutil.copytree(WHOLE / name, tmp_path / name.replace("/", "_"), dirs_exist_ok=True))
+        for file, changes in (("tokenizer.json", sections), ("tokenizer_config.json", config)):
+            values = json.loads((WHOLE / name / file).read_text(encoding="utf-8"))
+            for path, value in dict(changes or ()).items():
+                *parents, last = path.split("__")
+                inner = values
+                for key in parents:
+                    inner = inner[int(key) if key.isdecimal() else key]
+                last = int(last) if last.isdecimal() else last
+                if value is ...:
+                    del inner[last]
+                else:
+                    inner[last] = value
+            (copy / file).write_text(json.dumps(values), encoding="utf-8")
+        if config is None:
+            (copy / "tokenizer_config.json").unlink()
+        return copy
+
+    return make
+
+
+def _warnings(caplog):
+    return [message for message in caplog.messages if "as in Transformers" in message]
+
+
+def _pieces(tokenizer, text):
+    return [tokenizer.vocab[i] for i in tokenizer.tokenize([text]).to_list()[0]]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_ids_are_those_of_transformers_and_stay_when_saved(name, tmp_path):
+    model_type = _model_type(name)
+    tokenizer = _read(WHOLE / name, model_type)
+    assert type(tokenizer) is KINDS[model_type] and tokenizer_in(WHOLE / name) == tokenizer.KIND
+    assert tokenizer.vocab_file == str(WHOLE / name / "tokenizer.json")
+    expected = json.loads((WHOLE / name / "rows.json").read_text(encoding="utf-8"))
+    texts = expected["texts"]
+    theirs = [ids for text, ids in zip(texts, expected["ids"], strict=True) if text != LITERALS]
+    ours = tokenizer.tokenize([text for text in texts if text != LITERALS]).to_list()
+    assert len(ours) == 39 and ours == theirs
+    rows = tokenizer.pack(tokenizer.tokenize(texts[:10]), tokenizer.tokenize(texts[1:11]))
+    assert rows["input_ids"].to_list() == [ids for ids, _ in expected["pairs"]]
+    assert rows["segment_ids"].to_list() == [segments for _, segments in expected["pairs"]]
+    tokenizer.save(tmp_path)
+    assert "tokenizer.json" in os.listdir(tmp_path)
+    for again in (_read(tmp_path, model_type), type(tokenizer).from_saved(
+        str(tmp_path), tokenizer.template, json.loads(json.dumps(tokenizer.settings))
+    )):  # fmt: skip
+        assert again.vocab == tokenizer.vocab and again.settings == tokenizer.settings
+        assert again.tokenize(texts).to_list() == tokenizer.tokenize(texts).to_list()
+
+
+def test_a_model_of_sentencepiece_is_written_as_its_own_readers_expect_it(folder, tmp_path):
+    """Transformers' XLMRobertaTokenizer without tokenizer.json puts <s> <pad> </s> <unk> in place of three pieces."""
+    _read(WHOLE / "5/xlm-roberta", "xlm-roberta").save(tmp_path / "saved")
+    os.remove(tmp_path / "saved" / "tokenizer.json")
+    again = _read(tmp_path / "saved", "xlm-roberta")
+    whole = _read(WHOLE / "5/xlm-roberta", "xlm-roberta")
+    assert os.path.basename(again.vocab_file) == "sentencepiece.bpe.model" and again.vocab == whole.vocab
+    assert again.tokenize(["the sea"]).to_list() == whole.tokenize(["the sea"]).to_list()
+    # One that was learned anew has its mask elsewhere: its pieces stand where they stood.
+    scores = json.loads((WHOLE / "5/xlm-roberta/tokenizer.json").read_text(encoding="utf-8"))["model"]["vocab"]
+    moved = [*scores[:4], scores[-1], *scores[4:-1]]
+    added = [{"id": i, "content": moved[i][0], "special": True} for i in range(5)]
+    other = _read(folder("5/xlm-roberta", model__vocab=moved, added_tokens=added), "xlm-roberta")
+    assert other.vocab == [token for token, _ in moved] and other.mask_id == 4
+    assert [other.vocab[i] for i in other.tokenize(["the sea"]).to_list()[0]] == _pieces(whole, "the sea")
+    other.save(tmp_path / "other")
+    assert sorted(os.listdir(tmp_path / "other")) == ["tokenizer.json", "tokenizer.model", "tokenizer_config.json"]
+    assert _read(tmp_path / "other", "xlm-roberta").vocab == other.vocab
+
+
+def test_the_longest_word_is_the_files(folder):
+    short = _read(folder("5/bert", model__max_input_chars_per_word=3), "bert")
+    assert _pieces(short, "sea ship the caf\u00e9") == ["sea", "[UNK]", "the", "[UNK]"]
+    assert short.max_input_chars_per_word == 3
+    usual = _read(folder("5/bert", model__max_input_chars_per_word=...), "bert")
+    assert _pieces(usual, "b" * 101) == ["[UNK]"] and len(_pieces(usual, "b" * 100)) == 100
+    google = Tokenizer(usual.vocab)
+    assert google.max_input_chars_per_word == 200 and len(_pieces(google, "b" * 101)) == 101
+
+
+def test_ids_without_a_token_and_added_tokens_behind(folder):
+    vocab = json.loads((WHOLE / "5/bert/tokenizer.json").read_text(encoding="utf-8"))["model"]["vocab"]
+    size = len(vocab)
+    del vocab["ship"]
+    added = [{"id": vocab[t], "content": t, "special": True} for t in ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")]
+    copy = folder("5/bert", model__vocab=vocab, added_tokens=[*added, {"id": size, "content": "[E1]"}])
+    tokenizer = _read(copy, "bert")
+    assert tokenizer.vocab_size == size + 1 and tokenizer.vocab[size:] == ["[E1]"]
+    assert tokenizer.vocab[6] == "sea" and tokenizer.vocab[7] == "" and tokenizer.id_of("[E1]") == size
+    assert _pieces(tokenizer, "the sea ship[E1]") == ["the", "sea", "[UNK]", "[E1]"]
+
+
+NO_LOWER = {"do_lower_case": ..., "strip_accents": ..., "tokenize_chinese_chars": ...}
+CASED = ["The", "sea", "caf\u00e9"]
+LOWERED = ["the", "sea", "caf", "##e"]
+
+
+@pytest.mark.parametrize(
+    "config, lowercase, pieces, words",
+    [
+        ({"do_lower_case": False}, True, CASED, "izer.json says {\"do_lower_case\": true}, and .*r_config.json says"),
+        ({"do_lower_case": True}, False, LOWERED, "says {\"do_lower_case\": false}, .*_config.json says .* The latter"),
+        (NO_LOWER, False, LOWERED, "tokenizer_config.json, which says nothing of it and so means the default, says"),
+        (None, False, LOWERED, "tokenizer_config.json, which says nothing of it and so means the default, says"),
+        ({"tokenizer_class": "PreTrainedTokenizerFast"}, False, CASED, "_config.json says .*true.*, and .*er.json"),
+        ({"tokenizer_class": "TokenizersBackend", "do_lower_case": False}, True, LOWERED, "The latter counts"),
+        ({}, True, LOWERED, None),
+        ({**NO_LOWER, "tokenizer_class": "TokenizersBackend"}, False, CASED, None),
+    ],
+)  # fmt: skip
+def test_letter_case_is_that_of_the_file_which_transformers_follows(config, lowercase, pieces, words, folder, caplog):
+    """Transformers 4.57 and 5 give these very tokens."""
+    with caplog.at_level(logging.WARNING):
+        tokenizer = _read(folder("5/bert", config, normalizer__lowercase=lowercase), "bert")
+    assert _pieces(tokenizer, "The sea caf\u00e9") == pieces
+    found = _warnings(caplog)
+    assert len(found) == (words is not None) and all(re.search(words, message) for message in found)
+
+
+def test_a_caller_who_asks_for_a_letter_case(folder):
+    silent = folder("5/bert", NO_LOWER, normalizer__lowercase=False)
+    assert _pieces(_read(silent, "bert", False), "The sea") == ["The", "sea"]
+    alone = folder("5/bert-cased", {**NO_LOWER, "tokenizer_class": "PreTrainedTokenizerFast"})
+    with pytest.raises(ValueError, match=r"`do_lower_case` must fit .*tokenizer.json says false. Received: true"):
+        _read(alone, "bert", True)
+    albert = folder("5/albert", {"do_lower_case": ..., "keep_accents": ...})
+    with pytest.raises(ValueError, match=r"`do_lower_case` must fit .*tokenizer.json says true. Received: false"):
+        _read(albert, "albert", False)
+
+
+def test_accents_of_a_file_that_counts_alone(folder):
+    alone = {"tokenizer_class": "PreTrainedTokenizerFast"}
+    kept = _read(folder("5/bert", alone, normalizer__strip_accents=False), "bert")
+    assert _pieces(kept, "CAF\u00c9") == ["caf\u00e9"] and (kept.do_lower_case, kept.strip_accents) == (True, False)
+
+
+def test_settings_of_albert_that_contradict_each_other(folder, caplog):
+    """Transformers 5 follows tokenizer_config.json; where that is silent, 4 follows tokenizer.json."""
+    steps = json.loads((WHOLE / "5/albert/tokenizer.json").read_text(encoding="utf-8"))["normalizer"]["normalizers"]
+    cased = [step for step in steps if step["type"] != "Lowercase"]
+    lowered = _read(folder("5/albert", normalizer__normalizers=cased), "albert")
+    assert _pieces(lowered, "The") == ["\u2581the"] and "The latter counts" in caplog.text
+    caplog.clear()
+    silent = {"do_lower_case": ..., "keep_accents": ...}
+    followed = _read(folder("5/albert", silent, normalizer__normalizers=cased), "albert")
+    assert _pieces(followed, "The")[0] == "\u2581" and not followed.do_lower_case and not _warnings(caplog)
+    alone = {"tokenizer_class": "TokenizersBackend"}
+    assert not _read(folder("5/albert", alone, normalizer__normalizers=cased), "albert").do_lower_case
+
+
+def test_the_space_in_front_is_that_of_the_file_which_transformers_follows(folder, caplog):
+    silent = folder("5/roberta", {"add_prefix_space": ...}, pre_tokenizer__add_prefix_space=True)
+    assert not _read(silent, "roberta").add_prefix_space and "means the default" in caplog.text
+    alone = {"add_prefix_space": ..., "tokenizer_class": "TokenizersBackend"}
+    assert _read(folder("5/roberta", alone, pre_tokenizer__add_prefix_space=True), "roberta").add_prefix_space
+    said = _read(folder("5/roberta", {"add_prefix_space": True}), "roberta")
+    assert _pieces(said, "the") == ["\u0120the"]
+
+
+def test_a_vocabulary_beside_it_does_not_count(folder, caplog):
+    copy = folder("5/bert")
+    tokens = _read(copy, "bert").vocab
+    (copy / "vocab.txt").write_text("\n".join(tokens) + "\n", encoding="utf-8")
+    assert _read(copy, "bert").vocab == tokens and not _warnings(caplog)
+    other = [*tokens[:5], "ship", "sea", "the", *tokens[8:]]
+    (copy / "vocab.txt").write_text("\n".join(other) + "\n", encoding="utf-8")
+    assert _read(copy, "bert").vocab == tokens
+    assert "hold different vocabularies (id 5 is 'the' and 'ship'). The former counts" in caplog.text
+    assert _read(copy, "bert", vocab_file=copy / "vocab.txt").vocab == other  # as the caller says
+    model = folder("4/albert")
+    shutil.copy(WHOLE.parent / "unigram" / "spiece.model", model)
+    caplog.clear()
+    assert _read(model, "albert").vocab_file == str(model / "tokenizer.json") and not _warnings(caplog)
+    bpe = folder("5/roberta")
+    (bpe / "vocab.json").write_text('{"<s>": 0, "a": 1}', encoding="utf-8")
+    assert _read(bpe, "roberta").vocab_size == 601
+    assert "(id 1 is '<pad>' and 'a')" in caplog.text
+
+
+TEMPLATE = "post_processor must put around texts what a model of this model_type has there, "
+BERTS = r"\[CLS\] \$A \[SEP\] and \[CLS\] \$A \[SEP\] \$B:1 \[SEP\]:1. Received: "
+
+
+@pytest.mark.parametrize(
+    "name, change, words",
+    [
+        ("5/bert", {"model__type": "WordLevel"}, "type must be WordPiece or BPE or Unigram. Received: 'WordLevel'"),
+        ("5/bert", {"more": 1}, r"its sections must be among .* Received: 'more'"),
+        ("5/bert", {"model__more": 1}, r"the keys of model must be among type, vocab, .* Received: 'more'"),
+        ("5/bert", {"model__unk_token": "<unk>"}, r"model.unk_token must be '\[UNK\]'. Received: '<unk>'"),
+        ("5/bert", {"model__continuing_subword_prefix": "@@"}, "_subword_prefix must be '##'. Received: '@@'"),
+        ("5/bert", {"model__max_input_chars_per_word": 0}, "a number from 1 to 10000. Received: 0"),
+        ("5/bert", {"normalizer__clean_text": False}, "normalizer.clean_text must be true. Received: False"),
+        ("5/bert", {"normalizer": {"type": "Lowercase"}}, "normalizer must be BertNormalizer. Received: .*Lowercase"),
+        ("5/bert", {"normalizer": None}, "normalizer must be BertNormalizer. Received: None"),
+        ("5/bert", {"pre_tokenizer__type": "Whitespace"}, "must be BertPreTokenizer. Received: .*Whitespace"),
+        ("5/bert", {"truncation": {"direction": "Left"}}, "truncation.direction must be 'Right'. Received: .*'Left'"),
+        ("5/bert", {"padding": {"direction": "Left"}}, "padding.direction must be 'Right'"),
+        ("5/bert", {"post_processor__single": []}, TEMPLATE + BERTS + r" and \[CLS\] \$A \[SEP\] \$B:1"),
+        ("5/bert", {"post_processor__pair__3__Sequence__type_id": 0}, TEMPLATE + BERTS + r".* \$B \[SEP\]:1; take"),
+        ("5/bert", {"post_processor": {"type": "RobertaProcessing", "cls": ["[CLS]", 2], "sep": ["[SEP]", 3]}},
+         TEMPLATE + BERTS + r".*\$A \[SEP\] \[SEP\] \$B"),
+        ("5/bert", {"post_processor": {"type": "BertProcessing", "cls": ["[CLS]", 3], "sep": ["[SEP]", 3]}},
+         r"post_processor.cls must be a token of the vocabulary and its id. Received: \['\[CLS\]', 3\]"),
+        ("5/bert", {"added_tokens__0__id": 3}, r"added_tokens\[0\].id must be 0, as in model.vocab. Received: 3"),
+        ("5/bert", {"model__vocab__more": 7}, r"the id 7 must be that of one token. Received: \['ship', 'more'\]"),
+        ("5/bert", {"model__vocab__more": -1}, "an id from 0 up for each piece"),
+        ("5/roberta", {"model__ignore_merges": True}, "model.ignore_merges must be false. Received: True"),
+        ("5/roberta", {"model__dropout": 0.1}, "model.dropout must be null or 0 or 0.0. Received: 0.1"),
+        ("5/roberta", {"pre_tokenizer__use_regex": False}, "pre_tokenizer.use_regex must be true. Received: False"),
+        ("5/roberta", {"pre_tokenizer": {"type": "Sequence", "pretokenizers": [{"type": "Digits"}]}},
+         "pre_tokenizer must be ByteLevel. Received: .*Digits"),
+        ("5/roberta", {"normalizer": {"type": "NFC"}}, "normalizer must be null, as RoBERTa has it. Received: .*NFC"),
+        ("5/albert", {"model__byte_fallback": True}, "model.byte_fallback must be false. Received: True"),
+        ("5/albert", {"model__unk_id": 3}, "model.unk_id must be the id of <unk>. Received: 3"),
+        ("5/albert", {"model__vocab__7": ["s", "high"]}, r"model.vocab\[7\] must be a token and its score"),
+        ("5/albert", {"normalizer__normalizers__2": {"type": "NFKC"}}, "normalizer must be among .*Received: .*'NFKC'"),
+        ("5/albert", {"normalizer": {"type": "Precompiled", "precompiled_charsmap": "?"}}, "must be base64"),
+        ("5/albert", {"pre_tokenizer__pretokenizers__1__prepend_scheme": "first"},
+         "prepend_scheme must be 'always'. Received: 'first'"),
+        ("5/albert", {"pre_tokenizer__pretokenizers__0__type": "Digits"}, "must be WhitespaceSplit and Metaspace"),
+    ],
+)  # fmt: skip
+def test_what_is_not_followed_is_refused_by_name(name, change, words, folder):
+    with pytest.raises(ValueError, match=words):
+        _read(folder(name, **change), _model_type(name))
+
+
+@pytest.mark.parametrize(
+    "name, config, change, words",
+    [
+        ("5/bert", {}, {"normalizer__handle_chinese_chars": False}, "handle_chinese_chars true"),
+        ("5/bert-cased", {}, {"normalizer__strip_accents": True}, "strip_accents only with lowercase"),
+        ("5/bert", {}, {"post_processor": None}, TEMPLATE + BERTS + "null"),
+        ("4/albert", {}, {}, "Received: Metaspace alone"),
+        ("5/xlm-roberta", {"add_prefix_space": False}, {}, "add_prefix_space must be true or absent"),
+    ],
+)
+def test_what_is_refused_where_tokenizer_json_counts_alone(name, config, change, words, folder):
+    config = {"tokenizer_class": "PreTrainedTokenizerFast", **config}
+    with pytest.raises(ValueError, match=words):
+        _read(folder(name, config, **change), _model_type(name))
+
+
+def test_files_that_hold_no_tokenizer(tmp_path):
+    path = tmp_path / "tokenizer.json"
+    for text, words in (
+        ("{", "must be a tokenizer in JSON. Received: Expecting"),
+        ("[]", "a list in place of an object"),
+        ('{"model": 1}', "model.type must be WordPiece or BPE or Unigram. Received: None"),
+        ('{"model": {"unk_id": 0, "vocab": 3}}', "must hold a JSON object with an id from 0 up"),
+        ('{"model": {"merges": 0, "vocab": {}}}', "model.merges must be a list. Received: 0"),
+    ):
+        path.write_text(text, encoding="utf-8")
+        with pytest.raises(ValueError, match=words):
+            tokenizer_json.read_whole(path, tokenizer_json.kind_of(path))
+    with pytest.raises(ValueError, match="model.type must be 'BPE'. Received: 'WordPiece'; take the file of such"):
+        tokenizer_json.read_whole(WHOLE / "5/bert/tokenizer.json", "byte_bpe")
+
+
+def test_older_files_name_no_type_and_other_post_processors(folder):
+    processing = {"type": "BertProcessing", "cls": ["[CLS]", 2], "sep": ["[SEP]", 3]}
+    bert = _read(folder("5/bert", model__type=..., post_processor=processing), "bert")
+    assert _pieces(bert, "The sea") == ["the", "sea"]
+    roberta = _read(folder("5/roberta", model__type=...), "roberta")
+    assert type(roberta) is ByteBpeTokenizer
+    albert = _read(folder("5/albert", model__type=...), "albert")
+    assert type(albert) is UnigramTokenizer
+
+
+def test_segments_that_a_model_does_not_know_are_not_compared():
+    """Transformers writes BERT's tokenizer.json for DistilBERT, whose model has no segments."""
+    tokenizer = _read(WHOLE / "5/bert", "distilbert")
+    assert tokenizer.template.second_segment == 0
+
+
+def test_the_vocabulary_of_pretraining_may_be_a_tokenizer_json(folder):
+    path = folder("5/bert-cased") / "tokenizer.json"
+    tokenizer = Tokenizer(path, False)
+    assert tokenizer.max_input_chars_per_word == 100 and tokenizer.vocab[7] == "ship"
