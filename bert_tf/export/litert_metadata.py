@@ -38,10 +38,11 @@ def with_metadata(data: bytes, task, signatures: list[str], folder: str) -> tupl
         data: what the converter made.
         task: of the model.
         signatures: their names, in the order of the model's graphs.
-        folder: its files are added, such as vocab.txt and labels.txt.
+        folder: its files are added, such as vocab.txt and labels.txt; tokenizer.json, which says the same once more,
+            is left out.
     """
     model = schema.ModelT.InitFromObj(schema.Model.GetRootAsModel(data, 0))
-    files = sorted(os.listdir(folder))
+    files = sorted(name for name in os.listdir(folder) if name != "tokenizer.json")
     entry, buffer = schema.MetadataT(), schema.BufferT()
     entry.name, entry.buffer = _NAME, len(model.buffers)
     buffer.data = _metadata(model, task, signatures, files)

@@ -19,9 +19,9 @@ from bert_tf.files import brief
 from bert_tf.json_files import read_object
 
 WHOLE_FILE = "tokenizer.json"
-LARGEST = 64 * 2**20  # bytes of a file: XLM-R's, with a line for each number, has 17 MB
+_LARGEST = 32 * 2**20  # bytes of a file: XLM-R's, with a line for each number, has 17 MB
 USUAL_LONGEST_WORD = 100  # characters; what Transformers has for max_input_chars_per_word
-_MOST_TOKENS, _LONGEST_WORD = 1_000_000, 10_000
+_MOST_TOKENS, _LONGEST_WORD, _LARGEST_SCORE = 1_000_000, 10_000, 1e6
 _KERAS_HUBS = os.path.join("assets", "tokenizer")  # a preset of KerasHub has a file of this name, too
 _KINDS = {"WordPiece": "wordpiece", "BPE": "byte_bpe", "Unigram": "unigram"}  # their name of a model -> our KIND
 _REMEDY = "text is read in no other way here"
@@ -154,14 +154,14 @@ def read_whole(path: str | os.PathLike, kind: str) -> WholeFile:
         part = values.get(section)
         if part is not None and (not isinstance(part, dict) or part.get("direction", "Right") != "Right"):
             raise _refusal(path, f"{section}.direction", "'Right'", part)
-    tokens, own, special = _tokens(path, model["vocab"], values.get("added_tokens") or [])
+    tokens, own, special = _tokens(path, model.get("vocab"), values.get("added_tokens") or [])
     said, blob = _READERS[kind](path, values)
     layout = _layout(path, values.get("post_processor"), {token: i for i, token in enumerate(tokens) if token})
     return WholeFile(path, kind, tokens, own, special, model, said, layout, blob)
 
 
 def _read(path):
-    return read_object(path, "a tokenizer in JSON", "take the files of one model", LARGEST)
+    return read_object(path, "a tokenizer in JSON", "take the files of one model", _LARGEST)
 
 
 def _kind(values, path):
@@ -199,7 +199,8 @@ def _tokens(path, vocab, added):
         ids = {}
         for i, entry in enumerate(vocab):
             pair = entry if isinstance(entry, list) and len(entry) == 2 else (None, None)
-            if not isinstance(pair[0], str) or isinstance(pair[1], bool) or not isinstance(pair[1], (int, float)):
+            is_score = isinstance(pair[1], (int, float)) and abs(pair[1]) <= _LARGEST_SCORE  # NaN is not
+            if not isinstance(pair[0], str) or not is_score:
                 raise _refusal(path, f"model.vocab[{i}]", "a token and its score", entry)
             if ids.setdefault(pair[0], i) != i:
                 raise _refusal(path, f"model.vocab[{i}]", "a token that no other entry has", entry)
@@ -210,8 +211,10 @@ def _tokens(path, vocab, added):
         raise _refusal(path, "added_tokens", "a list of objects with a content and an id", added)
     for n, token in enumerate(added):
         content, number = token["content"], token.get("id")
-        if type(number) is not int or ids.setdefault(content, number) != number:
-            raise _refusal(path, f"added_tokens[{n}].id", f"{ids.get(content, 'a number')}, as in model.vocab", number)
+        if type(number) is not int or number < 0:
+            raise _refusal(path, f"added_tokens[{n}].id", "an id from 0 up", number)
+        if ids.setdefault(content, number) != number:
+            raise _refusal(path, f"added_tokens[{n}].id", f"{ids[content]}, as in model.vocab", number)
     check_vocab(ids, path)
     size = max(ids.values(), default=-1) + 1
     if size > _MOST_TOKENS:
@@ -299,7 +302,11 @@ def _unigram(path, values):
     steps = _steps(path, values, "normalizer", "normalizers")
     stripped = any(step["type"] == "Strip" and step.get("strip_right") for step in steps)
     spaces = [" ", _METASPACE] if stripped else [" "]
-    left = [s for s in steps if s["type"] != "Strip" and not (s.get("pattern") == _SPACES and s["content"] in spaces)]
+
+    def is_about_spaces(step):
+        return step["type"] == "Strip" or (step.get("pattern") == _SPACES and step.get("content") in spaces)
+
+    left = [step for step in steps if not is_about_spaces(step)]
     found, blob = {}, b""
     for name, types in (("straight_quotes", _QUOTES), ("strip", ["NFKD", "StripAccents"]), ("lower", ["Lowercase"])):
         begin = left[: len(types)]
@@ -366,8 +373,10 @@ def _processed(path, step, name, ids):
 
 def _template(path, step, name, ids):
     """Returns one of the two rows of TemplateProcessing."""
-    row, special = [], step.get("special_tokens")
-    for place, each in enumerate(step.get(name) or []):
+    row, special, given = [], step.get("special_tokens"), step.get(name) or []
+    if not isinstance(given, list):
+        raise _refusal(path, f"post_processor.{name}", "a list", given)
+    for place, each in enumerate(given):
         where = f"post_processor.{name}[{place}]"
         match each:
             case {"Sequence": {"id": ("A" | "B") as text, "type_id": int(segment)}}:

@@ -3,7 +3,9 @@
 import pytest
 
 from bert_tf.small import inputs
+from bert_tf.small.commands import Commands
 from bert_tf.small.run import pretrain
+from bert_tf.tokenization.wordpiece import Tokenizer
 from tests import tiny
 from tests.small import support
 
@@ -49,6 +51,16 @@ def test_bad_input_is_refused(folder, given, message):
     with pytest.raises(ValueError, match=message):
         pretrain(support.settings(**given | files), support.recipe("teacher" in given), children.execute)
     assert not (folder / "out").exists() and children.called == []
+
+
+def test_a_teacher_may_have_its_vocabulary_in_tokenizer_json(folder):
+    """It counts where both are there, as for the teacher itself."""
+    Tokenizer(folder / "teacher" / "vocab.txt").save(folder / "teacher")
+    (folder / "teacher" / "vocab.txt").unlink()
+    settings = support.settings(input_file=[str(folder / "text.txt")], teacher=str(folder / "teacher"))
+    inputs.check(settings, support.recipe(True))
+    commands = Commands(settings, support.recipe(True), 6)
+    assert commands.vocab_file == folder / "teacher" / "tokenizer.json"
 
 
 def test_the_working_directory_is_not_a_part_of_a_run(folder, monkeypatch):

@@ -82,8 +82,8 @@ def test_rows_are_means_and_nothing_else_changes(old, tmp_path):
 def test_the_directory_is_a_checkpoint(old, tmp_path):
     extend(old, tmp_path / "new", ["films"])
     assert sorted(os.listdir(tmp_path / "new")) == [
-        "bert_config.json", "bert_model.ckpt.data-00000-of-00001", "bert_model.ckpt.index", "tokenizer_config.json",
-        "vocab.txt",
+        "bert_config.json", "bert_model.ckpt.data-00000-of-00001", "bert_model.ckpt.index", "tokenizer.json",
+        "tokenizer_config.json", "vocab.txt",
     ]  # fmt: skip
     bert = load(tmp_path / "new")
     assert bert.config.vocab_size == bert.tokenizer.vocab_size == len(tiny.VOCAB) + 1
