@@ -21,8 +21,9 @@ from bert_tf.tokenization.unigram import UnigramTokenizer
 from bert_tf.tokenization.wordpiece import Tokenizer
 from bert_tf.vocabulary import extension as extensions
 from tests import scripts, tiny
-from tests.tokenization.tokenizer_json_test import WHOLE
+from tests.conftest import ROOT
 
+WHOLE = ROOT / "tests" / "goldens" / "tokenizers" / "whole"
 TEXTS = [" ".join([*tiny.GOOD, "Unheard", tiny.FILL[0].upper()]), f"{tiny.BAD[0]}s, {tiny.FILL[1]}."]
 EXAMPLES = tiny.texts(16)
 

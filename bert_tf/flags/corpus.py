@@ -32,7 +32,7 @@ PRETRAINING_DATA = (
     *MASKING,
     Flag("output_file", None, "Where the records go; .gz at the end: compressed. Several, with commas between them: "
          "the records are shared out.", "list", required=True),  # fmt: skip
-    Flag("vocab_file", None, "The vocabulary, one piece per line.", required=True),
+    Flag("vocab_file", None, "The vocabulary, one piece per line, or a tokenizer.json.", required=True),
     Flag("do_lower_case", None, "Lowercase the text; default: what tokenizer_config.json beside the vocabulary says, "
          "else true.", "bool"),  # fmt: skip
     Flag("max_seq_length", 128, "Pieces of a row, [CLS] and [SEP] included.", "integer", low=5),

@@ -304,7 +304,8 @@ def _unigram(path, values):
     spaces = [" ", _METASPACE] if stripped else [" "]
 
     def is_about_spaces(step):
-        return step["type"] == "Strip" or (step.get("pattern") == _SPACES and step.get("content") in spaces)
+        content = step.get("content") in spaces and step.get("pattern") == _SPACES
+        return step["type"] == "Strip" or (step["type"] == "Replace" and content)
 
     left = [step for step in steps if not is_about_spaces(step)]
     found, blob = {}, b""

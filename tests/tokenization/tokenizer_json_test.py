@@ -319,3 +319,38 @@ def test_the_vocabulary_of_pretraining_may_be_a_tokenizer_json(folder):
     path = folder("5/bert-cased") / "tokenizer.json"
     tokenizer = Tokenizer(path, False)
     assert tokenizer.max_input_chars_per_word == 100 and tokenizer.vocab[7] == "ship"
+
+
+JUNK = (None, True, -1, 10**400, float("nan"), "", "x", [], [None], {}, {"type": 3}, {"type": "Sequence"}, [[1, 2, 3]])
+
+
+def _paths(value, path=()):
+    """Yields the way to every value in JSON; of long objects and lists to the first four only."""
+    yield path
+    if isinstance(value, (dict, list)):
+        keys = list(value) if isinstance(value, dict) else list(range(len(value)))
+        for key in keys if len(keys) < 12 else keys[:4]:
+            yield from _paths(value[key], (*path, key))
+
+
+@pytest.mark.parametrize("name", ["5/bert", "5/roberta", "5/albert", "4/xlm-roberta"])
+def test_whatever_stands_in_a_place_is_read_or_refused(name, tmp_path):
+    good = (WHOLE / name / "tokenizer.json").read_text(encoding="utf-8")
+    path, kind = tmp_path / "tokenizer.json", tokenizer_json.kind_of(WHOLE / name / "tokenizer.json")
+    template = families.family(_model_type(name)).template
+    ended = {"read": 0, "refused": 0}
+    for way in list(_paths(json.loads(good)))[1:]:
+        for junk in JUNK:
+            values = json.loads(good)
+            inner = values
+            for key in way[:-1]:
+                inner = inner[key]
+            inner[way[-1]] = junk
+            path.write_text(json.dumps(values), encoding="utf-8")
+            try:
+                tokenizer_json.read_whole(path, kind).check_template(template, True)
+                ended["read"] += 1
+            except ValueError as error:
+                assert str(error).startswith(str(path))
+                ended["refused"] += 1
+    assert ended["refused"] > 500 and ended["read"] > 100  # of decoders, names and flags that make no difference here
