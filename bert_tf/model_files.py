@@ -224,9 +224,12 @@ def _left_to_right_as_trained(config, config_file, directory):
 def check_vocabulary(tokenizer: BaseTokenizer, config: EncoderConfig):
     """Raises ValueError where the vocabulary has ids for which the embedding table has no row."""
     if tokenizer.vocab_size > config.vocab_size:
+        added = [token.content for token in tokenizer.added_tokens if token.id >= config.vocab_size]
+        behind = f", among them the added tokens {', '.join(map(brief, added[:5]))}" if added else ""
         raise ValueError(
             f"The vocabulary must fit the embedding table of {config.vocab_size} rows. Received {tokenizer.vocab_size} "
-            f"pieces in {tokenizer.vocab_file}; give the `vocab_file` and the `bert_config_file` of one checkpoint."
+            f"pieces in {tokenizer.vocab_file}{behind}; give the `vocab_file` and the `bert_config_file` of one "
+            "checkpoint."
         )
     if tokenizer.vocab_size < config.vocab_size:
         logging.warning(

@@ -9,10 +9,10 @@ import numpy as np
 
 from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.checkpoints.writers import Model, Written
+from bert_tf.conversion import samples
 from bert_tf.conversion.outputs import outputs
 from bert_tf.model_files import load_description
 
-TEXT = "Unaffable as ever, Zoë paid 3.50 € for a café crème in 東京 -- didn't she?"
 _TOLERANCE = 1e-5  # of outputs, as a share of the largest
 _LONGEST = 64
 # Fields that change no output: what training starts from and drops.
@@ -31,8 +31,9 @@ class Proof:
         left_out: what was to stay behind: our paths, or the source's names where we know none.
         without_meaning: names in the source that are no weights.
         settings: field of the configuration -> (before, after), where they differ.
-        unknown: how many pieces of `TEXT` are unknown to the vocabulary: if most are, the outputs say little.
-        differences: output -> the largest difference before and after, on `TEXT`.
+        text: what the outputs are computed from; it has an added token of each kind, if there are any.
+        unknown: how many tokens of `text` are unknown to the vocabulary: if most are, the outputs say little.
+        differences: output -> the largest difference before and after, on `text`.
         hashes: file of weights -> its SHA-256.
         remarks: what a reader of the files should know.
     """
@@ -45,6 +46,7 @@ class Proof:
     left_out: tuple[str, ...]
     without_meaning: tuple[str, ...]
     settings: Mapping[str, tuple]
+    text: str
     unknown: int
     differences: Mapping[str, float]
     hashes: Mapping[str, str]
@@ -59,7 +61,7 @@ class Proof:
             _names("left out, as was asked", self.left_out),
             _names("in the source besides the weights, not needed", self.without_meaning),
             *(f"  setting     {name}: {old!r} before, {new!r} after" for name, (old, new) in self.settings.items()),
-            f"  outputs     largest differences on {TEXT!r}{unknown}:",
+            f"  outputs     largest differences on {self.text!r}{unknown}:",
             *(f"              {name} {difference:.3g}" for name, difference in self.differences.items()),
             *(f"  sha256      {digest}  {name}" for name, digest in self.hashes.items()),
             *(f"  note        {remark}" for remark in self.remarks),
@@ -88,7 +90,8 @@ def prove(directory: str, model: Model, written: Written, given_up: tuple[str, .
         ValueError: something is not what it was.
     """
     held = {path: array for path, array in model.arrays.items() if path not in written.not_held}
-    before = run(model.config, held, model.tokenizer)  # first: it says best what is wrong with the source
+    text = samples.sentence(model.tokenizer)
+    before = run(model.config, held, model.tokenizer, text)  # first: it says best what is wrong with the source
     checkpoint, description = open_checkpoint(directory), load_description([directory])
     _same_arrays(checkpoint, held)
     if lost := [name for name in model.optimizer if name not in checkpoint.left_out]:
@@ -99,20 +102,19 @@ def prove(directory: str, model: Model, written: Written, given_up: tuple[str, .
     computing = [name for name in settings if name not in (*_OF_TRAINING, *given_up)]
     if computing:
         raise _failure(f"{computing[0]} is {settings[computing[0]][1]!r} and was {settings[computing[0]][0]!r}")
+    _same_tokens(model.tokenizer, description.tokenizer)
     arrays = {path: checkpoint.get(path) for path in checkpoint.names}
-    after = run(description.config, arrays, description.tokenizer)
-    if not np.array_equal(before["input_ids"], after["input_ids"]):
-        raise _failure("its tokenizer makes other ids of a text")
+    after = run(description.config, arrays, description.tokenizer, text)
     differences = _differences(before, after, allowed=bool(given_up))
     hashes = {name: _sha256(os.path.join(directory, name)) for name in written.weights}
     unknown = int((before["input_ids"] == model.tokenizer.unk_id).sum())
-    return {"matched": len(held), "not_held": written.not_held, "settings": settings, "unknown": unknown,
+    return {"matched": len(held), "not_held": written.not_held, "settings": settings, "text": text, "unknown": unknown,
             "differences": differences, "hashes": hashes, "remarks": written.remarks}  # fmt: skip
 
 
-def run(config, arrays, tokenizer) -> dict[str, np.ndarray]:
-    """Returns what a model computes from `TEXT`, and the `input_ids`."""
-    inputs = tokenizer([TEXT], max_seq_length=min(config.max_length, _LONGEST))
+def run(config, arrays, tokenizer, text) -> dict[str, np.ndarray]:
+    """Returns what a model computes from a text, and the `input_ids`."""
+    inputs = tokenizer([text], max_seq_length=min(config.max_length, _LONGEST))
     return {"input_ids": inputs["input_ids"].numpy(), **outputs(config, arrays, inputs)}
 
 
@@ -134,6 +136,19 @@ def _same_arrays(checkpoint, held):
         there = checkpoint.stored(path)
         if there.shape != array.shape or there.tobytes() != array.astype(there.dtype).tobytes():
             raise _failure(f"{path} holds other numbers")
+
+
+def _same_tokens(tokenizer, again):
+    """Compares what two tokenizers make of texts with every kind of token that the first one has."""
+    texts = samples.texts(tokenizer)
+    before, after = (each.tokenize_with_offsets(texts) for each in (tokenizer, again))
+    for name, one, other in zip(("ids", "offsets", "offsets"), before, after, strict=True):
+        for text, theirs, ours in zip(texts, one.to_list(), other.to_list(), strict=True):
+            if theirs != ours:
+                raise _failure(f"its tokenizer makes other {name} of {text!r}")
+    for one, other in zip(tokenizer.added_tokens, again.added_tokens, strict=True):
+        if one != dataclasses.replace(other, special=one.special):
+            raise _failure(f"its added token {one.content!r} has other flags")
 
 
 def _differences(before, after, allowed):

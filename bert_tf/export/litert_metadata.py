@@ -128,7 +128,7 @@ def _file(builder, name):
 def _kind(name):
     if name == LABELS_FILE:
         return _AXIS_LABELS
-    settings = ("bert_config.json", "tokenizer_config.json")
+    settings = ("bert_config.json", "tokenizer_config.json", "added_tokens.json")
     return _DESCRIPTION if name in settings else _VOCABULARY
 
 

@@ -55,7 +55,7 @@ def _count_words(settings, tokenizer):
     from bert_tf.vocabulary import counting
 
     texts = counting.read(settings.input_file, settings.input_format, text_options(settings))
-    return counting.count(texts, tokenizer.do_lower_case)
+    return counting.count(texts, tokenizer.do_lower_case, tokenizer.between_added_tokens)
 
 
 def _tell(extension):

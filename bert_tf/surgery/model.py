@@ -81,6 +81,8 @@ def check_alike(one: Model, other: Model):
             raise _unlike(one, other, f"{field.name} {ours!r} and {theirs!r}")
     if one.tokenizer.vocab != other.tokenizer.vocab:
         raise _unlike(one, other, "two vocabularies")
+    if list(one.tokenizer.added_tokens) != list(other.tokenizer.added_tokens):
+        raise _unlike(one, other, "added tokens with other flags")
     if one.tokenizer.do_lower_case != other.tokenizer.do_lower_case:
         raise _unlike(one, other, "one tokenizer that lowercases and one that does not")
     if one.labels != other.labels:

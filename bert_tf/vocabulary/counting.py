@@ -1,7 +1,7 @@
 """Words of a text and how often each occurs, in bounded memory."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 import tensorflow as tf
@@ -27,14 +27,25 @@ class WordCounter:
         sentence    The cat, the CAT!
         counts      the 2, cat 2, "," 1, ! 1
 
+    Args:
+        do_lower_case: whether text is lowercased and loses its accents.
+        most_words: see below.
+        prepare: strings [n] -> strings, what is counted of sentences; None: all of them.
+
     Attributes:
         counts: word -> how often it occurred.
         forgotten: how many occurrences were counted and are not in `counts` any more. When there are more than
             `most_words` words, the rarer half goes; one that comes again begins at 1.
     """
 
-    def __init__(self, do_lower_case: bool, most_words: int = MOST_WORDS):
+    def __init__(
+        self,
+        do_lower_case: bool,
+        most_words: int = MOST_WORDS,
+        prepare: Callable[[tf.Tensor], tf.Tensor] | None = None,
+    ):
         self._splitter, self._most_words = WordSplitter(do_lower_case), most_words
+        self._prepare = prepare
         self.counts, self.forgotten = Counter(), 0
 
     def add(self, sentences: list[str]):
@@ -59,6 +70,8 @@ class WordCounter:
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string)], autograph=False)
     def _count(self, texts):
+        with tf.device("CPU:0"):
+            texts = texts if self._prepare is None else self._prepare(texts)
         words = tf.unique_with_counts(self._split(texts)[0], tf.int64)
         return words.y, words.count
 
@@ -105,9 +118,11 @@ def read(patterns: list[str], input_format: str | None, options: TextOptions) ->
         )
 
 
-def count(texts: Iterable[list[str]], do_lower_case: bool) -> Counter:
-    """Returns how often each word occurs in the sentences of all texts."""
-    counter = WordCounter(do_lower_case)
+def count(
+    texts: Iterable[list[str]], do_lower_case: bool, prepare: Callable[[tf.Tensor], tf.Tensor] | None = None
+) -> Counter:
+    """Returns how often each word occurs in the sentences of all texts; `prepare` as for `WordCounter`."""
+    counter = WordCounter(do_lower_case, prepare=prepare)
     for sentences in _gathered(texts):
         counter.add(sentences)
     return counter.counts

@@ -43,20 +43,21 @@ class Extension:
 
     @classmethod
     def of(cls, old: Tokenizer, words: list) -> "Extension":
-        """Raises ValueError where there is nothing to add."""
+        """Raises ValueError where there is nothing to add, or a line for an added token would change other words."""
         if not words:
             raise ValueError(
                 "There must be a word to add. Received none that is not a piece already; "
                 "look at `words_file`, or lower `min_count`."
             )
+        _check_added_tokens(old)
         return cls(old, list(words), tokenize(old, words))
 
     def tokenizer(self) -> Tokenizer:
-        """Returns the tokenizer with the words."""
+        """Returns the tokenizer with the words, whose ids come behind those of the added tokens, which stay."""
         old = self.old
         pieces = [*old.vocab, *self.words]
         settings = {"strip_accents": old.strip_accents, "max_input_chars_per_word": old.max_input_chars_per_word}
-        return Tokenizer(pieces, old.do_lower_case, old.template, **settings)
+        return Tokenizer(pieces, old.do_lower_case, old.template, **settings, added_tokens=old.added_tokens)
 
     def unknown(self) -> list[str]:
         """Returns those of the words that were [UNK]."""
@@ -77,6 +78,25 @@ def check_kind(tokenizer):
             f"Words can be added to a WordPiece vocabulary only, such as vocab.txt. Received {tokenizer.vocab_file}, "
             f"read by {type(tokenizer).__name__}; take a model with such a vocabulary."
         )
+
+
+def _check_added_tokens(tokenizer):
+    """Raises ValueError where an added token becomes a piece of words once it is a line of the vocabulary's file.
+
+    New words stand behind the added tokens, so that the file gets lines for these. Nearly all of them cannot be pieces:
+    punctuation splits them, or they are found in the text before it is split.
+    """
+    tokens = [token for token in tokenizer.added_tokens if token.id >= tokenizer.file_size]
+    found = [t for t in tokens if t.single_word or not t.normalized and tokenizer.do_lower_case]
+    words, rows = WordCounter(tokenizer.do_lower_case).split([token.content for token in found])
+    numbers = np.bincount(rows, minlength=len(found)) if found else []
+    for word, row in zip(words, rows, strict=True):
+        if numbers[row] == 1 and word == found[row].content:
+            raise ValueError(
+                "New words stand behind the added tokens, which then have lines in vocab.txt and must be no words "
+                f"there. Received the added token {word!r}, which is not matched everywhere, and would become a piece "
+                "of other words; give the new words to the model before such tokens are added."
+            )
 
 
 def read_words(path: str, tokenizer: Tokenizer) -> tuple[list[str], list[str]]:

@@ -10,9 +10,11 @@ import pytest
 from bert_tf.checkpoints import tf1
 from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.model_files import load, load_description, save_description
+from bert_tf.tokenization.added_tokens import AddedToken
 from bert_tf.tokenization.byte_bpe import ByteBpeTokenizer
 from bert_tf.tokenization.wordpiece import Tokenizer
 from bert_tf.vocabulary import extension as extensions
+from bert_tf.vocabulary.counting import count
 from bert_tf.vocabulary.extension import Extension
 from tests import processes, tiny
 from tests.conftest import ROOT
@@ -237,3 +239,42 @@ def test_other_vocabularies_than_word_pieces_are_refused():
     tokenizer = ByteBpeTokenizer.from_directory(ROOT / "tests" / "goldens" / "tokenizers" / "byte_bpe")
     with pytest.raises(ValueError, match=r"added to a WordPiece vocabulary only.*vocab.json, read by ByteBpeTokenizer"):
         extensions.check_kind(tokenizer)
+
+
+TOKENS = (
+    AddedToken("[E1]", len(tiny.VOCAB)),
+    AddedToken("filmology", len(tiny.VOCAB) + 1, normalized=True),
+    AddedToken("music", tiny.VOCAB.index("music"), single_word=True),
+)
+
+
+@pytest.fixture(scope="module")
+def with_tokens(tmp_path_factory):
+    """A folder with three added tokens: two behind vocab.txt, whose rows the table has, and one in it."""
+    folder = tiny.checkpoint(tmp_path_factory.mktemp("tokens"), vocab_size=len(tiny.VOCAB) + 2)
+    Tokenizer(list(tiny.VOCAB), added_tokens=TOKENS).save(folder)
+    return os.fspath(folder)
+
+
+def test_new_words_stand_behind_the_added_tokens_which_keep_their_rows(with_tokens, tmp_path):
+    size = len(tiny.VOCAB) + 2
+    extend(with_tokens, tmp_path / "new", ["films", "zebra"])
+    before, after = arrays(with_tokens)[TABLE], arrays(os.fspath(tmp_path / "new"))[TABLE]
+    assert before[:size].tobytes() == after[:size].tobytes() and len(after) == size + 2
+    new = load_description([os.fspath(tmp_path / "new")]).tokenizer
+    assert list(new.added_tokens) == sorted(TOKENS, key=lambda token: token.id)
+    assert new.tokenize(["[E1] films", "FILMOLOGY zebra"]).to_list() == [[size - 2, size], [size - 1, size + 1]]
+    assert new.tokenize(["e1 filmologys films"])[0].numpy().tolist()[-1] == size
+
+
+def test_words_of_added_tokens_are_no_words_of_the_text(with_tokens):
+    tokenizer = load_description([with_tokens]).tokenizer
+    texts = [["films [E1]films FILMOLOGY filmologyfilms"] * 5]
+    counts = count(texts, True, tokenizer.between_added_tokens)
+    assert counts == {"films": 15} and count(texts, True)["filmology"] == 5
+
+
+def test_an_added_token_that_would_become_a_piece_of_words_is_refused(old):
+    added = [AddedToken("filmology", len(tiny.VOCAB), normalized=True, single_word=True)]
+    with pytest.raises(ValueError, match="Received the added token 'filmology', which is not matched everywhere"):
+        Extension.of(Tokenizer(list(tiny.VOCAB), added_tokens=added), ["zebra"])

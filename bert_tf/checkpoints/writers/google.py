@@ -36,6 +36,12 @@ def write(directory: str, model: Model) -> Written:
     write_json(os.path.join(directory, "bert_config.json"), with_head_class(values, model))
     model.tokenizer.save(directory)
     write_labels(directory, model.labels)
+    if added := model.tokenizer.added_tokens:
+        remarks += (
+            f"google-research/bert's own code reads vocab.txt alone, which has no place for the {len(added)} added "
+            f"tokens such as {added[0].content!r}: it splits them. bert_tf and Transformers read them from "
+            "tokenizer_config.json.",
+        )
     return Written(tuple(f"{CHECKPOINT}.{end}" for end in ("data-00000-of-00001", "index")), (), remarks)
 
 

@@ -71,6 +71,12 @@ def check(model: Model) -> str | None:
             f"A model for KerasHub's {family.classes}Backbone must have {dict(family.implied)}, which it computes "
             f"with. Received {found}; take another format, or give a setting up with `leave_out`."
         )
+    if added := model.tokenizer.added_tokens:
+        raise ValueError(
+            "A model for KerasHub must have a vocabulary without added tokens, for its presets have no place for them "
+            f"and its tokenizer would split them. Received {len(added)}, the first {added[0].content!r}; take another "
+            "format."
+        )
     for path in model.arrays:
         name_map.from_ours(path)
     return _TASKS[architecture.ending]

@@ -17,7 +17,8 @@ class Model:
     Attributes:
         config: of the encoder.
         arrays: our path -> array, in our orientation: encoder, pooler, heads.
-        tokenizer: has `save(directory)`, `vocab`, `do_lower_case`, `special_tokens`, `pad_id` and `vocab_file`.
+        tokenizer: has `save(directory)`, `vocab`, `do_lower_case`, `special_tokens`, `added_tokens`, `pad_id` and
+            `vocab_file`.
         labels: of the classifier, in the order of its outputs; None: they have no names.
         architectures: names of classes, as `architectures.architecture_of` takes them.
         optimizer: name in a TF1 checkpoint -> array: what was saved beside the weights, and shall be written too.
