@@ -32,6 +32,7 @@ from bert_tf.data import ragged, records
 from bert_tf.data.pretraining.pieces import Pieces
 from bert_tf.text.blocks import read_blocks
 from bert_tf.text.documents import read_documents
+from bert_tf.tokenization.added_tokens import names_with
 from bert_tf.tokenization.vocabulary import Vocabulary
 
 _HASH_RANGES = 64  # in which equal sentences are looked for
@@ -107,7 +108,8 @@ class _WithTokenizer(beam.DoFn):
         from bert_tf.tokenization.wordpiece import Tokenizer
 
         job = self._job
-        self._tokenizer = Tokenizer(job.vocab_file, job.do_lower_case, strip_accents=job.strip_accents)
+        settings = {"strip_accents": job.strip_accents, "added_tokens": job.added_tokens}
+        self._tokenizer = Tokenizer(job.vocab_file, job.do_lower_case, **settings)
 
 
 class _Tokenize(_WithTokenizer):
@@ -196,7 +198,7 @@ def _number_of_units(counts, job):
 
 def _stamp(job):
     """Returns what the first record of each file is to say."""
-    pieces = Vocabulary.read(job.vocab_file).pieces
+    pieces = names_with(Vocabulary.read(job.vocab_file).pieces, job.added_tokens)
     return origin_of(pieces, job.do_lower_case, job.strips_accents, job.options).stamp()
 
 

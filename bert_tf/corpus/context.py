@@ -7,6 +7,7 @@ import shutil
 import uuid
 
 from bert_tf.corpus.options import Options
+from bert_tf.tokenization.added_tokens import AddedToken
 
 
 @dataclasses.dataclass(frozen=True)
@@ -18,6 +19,7 @@ class Context:
         vocab_file, do_lower_case: of the tokenizer.
         options: what to make.
         strip_accents: of the tokenizer; None: as do_lower_case.
+        added_tokens: of the tokenizer.
     """
 
     directory: str
@@ -25,6 +27,7 @@ class Context:
     do_lower_case: bool
     options: Options
     strip_accents: bool | None = None
+    added_tokens: tuple[AddedToken, ...] = ()
 
     def run(self, kind: str, *numbers: int) -> str:
         """Returns the folder of one run; names sort as the numbers do."""

@@ -14,6 +14,7 @@ from bert_tf.data.pretraining.beside import DESCRIPTION, VOCABULARY
 from bert_tf.data.pretraining.origin import Origin, fingerprint
 from bert_tf.progress import Countdown
 from bert_tf.shards import set_name
+from bert_tf.tokenization.added_tokens import names_with, settings_of
 from bert_tf.tokenization.vocabulary import CONFIG_FILE, VOCAB_FILE, Vocabulary, case_settings, config_text
 
 _PACKAGES = ("numpy", "tensorflow", "tensorflow-text", "sentencex")
@@ -58,16 +59,17 @@ def texts_beside(job, sizes: dict[str, int], statistics: Statistics, sources: di
         files = {os.path.basename(path): size for path, size in sizes.items() if os.path.dirname(path) == folder}
         its = os.path.join(folder, name)
         texts[os.path.join(its + VOCABULARY, VOCAB_FILE)] = vocabulary.text
-        case = case_settings(job.do_lower_case, job.strips_accents)
-        texts[os.path.join(its + VOCABULARY, CONFIG_FILE)] = config_text("BertTokenizer", case)
+        settings = case_settings(job.do_lower_case, job.strips_accents) | settings_of(job.added_tokens)
+        texts[os.path.join(its + VOCABULARY, CONFIG_FILE)] = config_text("BertTokenizer", settings)
         values = _values(job, vocabulary, statistics, sources)
         texts[its + DESCRIPTION] = json.dumps({"files": files, **values}, indent=1, ensure_ascii=False) + "\n"
     return texts
 
 
 def _values(job, vocabulary, statistics, sources):
-    origin = origin_of(vocabulary.pieces, job.do_lower_case, job.strips_accents, job.options)
-    pieces = {"file": job.vocab_file, "pieces": len(vocabulary.pieces), "sha256": origin.vocabulary}
+    names = names_with(vocabulary.pieces, job.added_tokens)
+    origin = origin_of(names, job.do_lower_case, job.strips_accents, job.options)
+    pieces = {"file": job.vocab_file, "pieces": len(names), "sha256": origin.vocabulary}
     options = dataclasses.asdict(job.options)
     text = options.pop("text")
     return {

@@ -33,7 +33,8 @@ def from_text(job: Job, batch_size: int, first_epoch: int = 0):
     """
     options = dataclasses.replace(job.options, dynamic_masking=False)
     with scratch_folder(job.work_dir or tempfile.gettempdir(), "pretraining_text") as directory:
-        context = Context(directory, job.vocab_file, job.do_lower_case, options, job.strips_accents)
+        tokenizing = options, job.strips_accents, job.added_tokens
+        context = Context(directory, job.vocab_file, job.do_lower_case, *tokenizing)
         with Workers(job.num_workers, make_stages, (context,)) as workers:
             of = unit.number_of_units(read_text(job, workers)["tokens"])
         stages = Stages(context)

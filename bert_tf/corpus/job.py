@@ -25,6 +25,7 @@ from bert_tf.data.record_features import compression_of
 from bert_tf.files import write_text
 from bert_tf.progress import Countdown
 from bert_tf.text.blocks import read_blocks
+from bert_tf.tokenization.added_tokens import AddedToken
 from bert_tf.workers import Workers
 
 _TASK_BYTES = 1 << 22  # of text, tokenized at a time
@@ -45,6 +46,7 @@ class Job:
         num_workers: processes.
         work_dir: where there is room for the runs; None: beside the first output file.
         strip_accents: of the tokenizer; None: as do_lower_case.
+        added_tokens: of the tokenizer.
     """
 
     paths: list
@@ -56,6 +58,7 @@ class Job:
     num_workers: int = 1
     work_dir: str | None = None
     strip_accents: bool | None = None
+    added_tokens: tuple[AddedToken, ...] = ()
 
     @property
     def strips_accents(self) -> bool:
@@ -78,7 +81,8 @@ def create_pretraining_data(job: Job) -> Statistics:
     place = job.work_dir or os.path.dirname(os.path.abspath(job.output_files[0]))
     with scratch_folder(place, "create_pretraining_data") as directory:
         sources = sources_of(job.paths)
-        context = Context(directory, job.vocab_file, job.do_lower_case, job.options, job.strips_accents)
+        tokenizing = job.options, job.strips_accents, job.added_tokens
+        context = Context(directory, job.vocab_file, job.do_lower_case, *tokenizing)
         with Workers(job.num_workers, make_stages, (context,)) as workers:
             counts = read_text(job, workers)
             statistics, size = _make(job, workers, counts)

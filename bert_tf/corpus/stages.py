@@ -99,5 +99,6 @@ class Stages:
             from bert_tf.tokenization.wordpiece import Tokenizer
 
             context = self.context
-            self._tokenizer = Tokenizer(context.vocab_file, context.do_lower_case, strip_accents=context.strip_accents)
+            settings = {"strip_accents": context.strip_accents, "added_tokens": context.added_tokens}
+            self._tokenizer = Tokenizer(context.vocab_file, context.do_lower_case, **settings)
         return self._tokenizer

@@ -14,7 +14,7 @@ from absl import logging
 
 from bert_tf.counts import number_of
 from bert_tf.flags.corpus import PRETRAINING_DATA
-from bert_tf.names import MASK
+from bert_tf.names import MASK, SPECIAL_PIECES
 from bert_tf.programs.texts import text_options
 
 FLAGS = PRETRAINING_DATA
@@ -59,6 +59,7 @@ def _job(settings):
     from bert_tf.corpus.job import Job
     from bert_tf.shards import output_files
     from bert_tf.text import files
+    from bert_tf.tokenization.added_token_files import read_added_tokens
     from bert_tf.tokenization.precedence import case_of_vocabulary
     from bert_tf.workers import cores
 
@@ -68,6 +69,8 @@ def _job(settings):
     vocabulary = _read_vocabulary(settings.vocab_file)
     if settings.work_dir and not os.path.isdir(settings.work_dir):
         raise ValueError(f"--work_dir must be a folder. Received {settings.work_dir}, which is none; make it first.")
+    folder = os.path.dirname(os.path.abspath(settings.vocab_file))
+    added_tokens = read_added_tokens(folder, vocabulary.pieces, vocabulary.id_of, SPECIAL_PIECES)
     do_lower_case, strip_accents = case_of_vocabulary(settings.vocab_file, settings.do_lower_case)
     job = Job(
         paths,
@@ -79,20 +82,26 @@ def _job(settings):
         settings.num_workers or cores(),
         settings.work_dir,
         strip_accents,
+        added_tokens,
     )
-    logging.info("Vocabulary: %d pieces, --do_lower_case=%s.", len(vocabulary.pieces), str(job.do_lower_case).lower())
+    logging.info(
+        "Vocabulary: %d pieces and %d added tokens, --do_lower_case=%s.",
+        *(len(vocabulary.pieces), len(added_tokens), str(job.do_lower_case).lower()),
+    )
     return job, vocabulary
 
 
 def _pieces(job, vocabulary):
     """Returns the `Pieces` of the vocabulary, with the phrases of --phrase_file, which must have some in its pieces."""
     from bert_tf.data.pretraining.pieces import Pieces
+    from bert_tf.tokenization.added_tokens import names_with
 
     if job.options.phrase_file is None:
-        return Pieces.of(vocabulary.pieces)
+        return Pieces.of(names_with(vocabulary.pieces, job.added_tokens))
     from bert_tf.tokenization.wordpiece import Tokenizer
 
-    tokenizer = Tokenizer(job.vocab_file, job.do_lower_case, strip_accents=job.strip_accents)
+    settings = {"strip_accents": job.strip_accents, "added_tokens": job.added_tokens}
+    tokenizer = Tokenizer(job.vocab_file, job.do_lower_case, **settings)
     pieces = Pieces.of_tokenizer(tokenizer, job.options.phrase_file)
     known, unknown = pieces.phrases.number, pieces.phrases.unknown
     logging.info("Phrases: %d; %d more hold pieces that the vocabulary lacks, and are left out.", known, unknown)

@@ -89,6 +89,11 @@ def ordered(
     return tokens
 
 
+def names_with(pieces: Sequence[str], tokens: Iterable[AddedToken]) -> list[str]:
+    """Returns the tokens of a vocabulary and those added tokens that stand behind it, in the order of their ids."""
+    return [*pieces, *(token.content for token in tokens if token.id >= len(pieces))]
+
+
 def _is_text(content):
     try:
         return bool(content.encode("utf-8"))

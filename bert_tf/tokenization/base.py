@@ -11,7 +11,7 @@ from bert_tf.families import Family, Template
 from bert_tf.text_lists import text_list
 from bert_tf.tokenization import packing
 from bert_tf.tokenization.added_token_files import read_added_tokens
-from bert_tf.tokenization.added_tokens import AddedToken, ordered
+from bert_tf.tokenization.added_tokens import AddedToken, names_with, ordered
 from bert_tf.tokenization.matching import AddedTokenMatcher, Normalized
 
 _ADDED = "added_tokens"  # the argument of constructors, and its key in `settings`
@@ -165,7 +165,7 @@ class BaseTokenizer(tf.Module):
         own = self._vocabulary
         self.added_tokens = ordered(tokens, own.pieces, own.id_of)
         behind = {token.content: token.id for token in self.added_tokens if token.id >= len(own.pieces)}
-        self._all = _Extended([*own.pieces, *behind], own, behind)
+        self._all = _Extended(names_with(own.pieces, self.added_tokens), own, behind)
         self.mask_id = self._all.id_of(self.mask)
         matched = [token for token in self.added_tokens if token.content not in self._special()]
         if matched:

@@ -10,8 +10,10 @@ import pytest
 import bert_tf
 from bert_tf.corpus import description
 from bert_tf.corpus import job as jobs
+from bert_tf.data.pretraining import beside, fit
 from bert_tf.data.pretraining.batches import Records
 from bert_tf.data.pretraining.origin import Origin
+from bert_tf.tokenization.added_tokens import AddedToken
 from bert_tf.tokenization.wordpiece import Tokenizer
 from tests.corpus import support
 
@@ -74,3 +76,22 @@ def test_of_many_sources_only_some_are_listed(tmp_path, monkeypatch):
     other = description.sources_of([str(path) for path in paths])
     assert one["each"] == other["each"] and len(one["each"]) == 2 and one["files"] == one["bytes"] == 3
     assert one["sha256"] != other["sha256"]
+
+
+def test_added_tokens_are_part_of_the_records_and_of_what_lies_beside(corpus, tmp_path):
+    sentences = [f"{one} [E1] {other} ." for one, other in zip(support.WORDS, support.WORDS[1:], strict=False)]
+    (tmp_path / "text.txt").write_text("\n\n".join(sentences) + "\n")
+    added = (AddedToken("[E1]", len(support.VOCAB)),)
+    job = support.job(corpus, [tmp_path / "train.tfrecord"], dupe_factor=1, dynamic_masking=True)
+    job = dataclasses.replace(job, paths=[str(tmp_path / "text.txt")], formats=["sentences"], added_tokens=added)
+    jobs.create_pretraining_data(job)
+    tokenizer = Tokenizer.from_directory(tmp_path / "train_vocabulary")
+    assert tokenizer.added_tokens == added
+    records = Records.of([str(tmp_path / "train.tfrecord")])
+    ids = next(iter(records.in_order(1)))["input_ids"].numpy()
+    assert len(support.VOCAB) in ids
+    fit.check([records], tokenizer, ("nsp",))
+    with pytest.raises(ValueError, match="must be made with the vocabulary of the model"):
+        fit.check([records], Tokenizer(support.VOCAB), ("nsp",))
+    (path, origin), *_ = records.origins.items()
+    assert beside.vocabulary_of(path, origin) == str(tmp_path / "train_vocabulary" / "vocab.txt")

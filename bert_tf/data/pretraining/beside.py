@@ -12,7 +12,10 @@ from collections.abc import Iterable
 from bert_tf.data.pretraining.origin import Origin, fingerprint
 from bert_tf.files import brief, files_below
 from bert_tf.json_files import read_object
+from bert_tf.names import SPECIAL_PIECES
 from bert_tf.shards import set_name
+from bert_tf.tokenization.added_token_files import read_added_tokens
+from bert_tf.tokenization.added_tokens import names_with
 from bert_tf.tokenization.vocabulary import VOCAB_FILE, Vocabulary
 
 DESCRIPTION, VOCABULARY = "_records.json", "_vocabulary"  # after the name that the files of one output share
@@ -87,7 +90,9 @@ def vocabulary_of(path: str, origin: Origin) -> str | None:
     own = os.path.join(set_name(path) + VOCABULARY, VOCAB_FILE)
     there = glob.glob(os.path.join(glob.escape(os.path.dirname(path)), f"*{VOCABULARY}", VOCAB_FILE))
     for candidate in sorted(there, key=lambda candidate: (candidate != own, candidate)):
-        if fingerprint(Vocabulary.read(candidate).pieces) == origin.vocabulary:
+        vocabulary = Vocabulary.read(candidate)
+        parts = os.path.dirname(candidate), vocabulary.pieces, vocabulary.id_of, SPECIAL_PIECES
+        if fingerprint(names_with(vocabulary.pieces, read_added_tokens(*parts))) == origin.vocabulary:
             return candidate
     return None
 
