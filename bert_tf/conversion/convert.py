@@ -165,7 +165,7 @@ def _write(model, target, form, choice, overwrite, source, without_meaning):
     adapted = dataclasses.replace(model, config=dataclasses.replace(model.config, **given_up))
     with whole_directory(target, overwrite) as aside:
         written = writers.write(aside, form, adapted)
-        written = dataclasses.replace(written, remarks=(*written.remarks, *_stays_behind(model, aside)))
+        written = dataclasses.replace(written, remarks=(*written.remarks, *model.remarks, *_stays_behind(model, aside)))
         found = prove(aside, model, written, tuple(given_up))
     told = {"left_out": tuple(choice.dropped), "without_meaning": without_meaning}
     return Proof(source, os.fspath(target), form, **told, **found)

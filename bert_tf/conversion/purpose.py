@@ -3,6 +3,8 @@
 import dataclasses
 import re
 
+import numpy as np
+
 from bert_tf.checkpoints import writers
 from bert_tf.checkpoints.writers.architectures import ARCHITECTURES
 from bert_tf.checkpoints.writers.description import HEAD_CLASS
@@ -11,7 +13,9 @@ from bert_tf.conversion.choice import Choice
 from bert_tf.tasks.registry import read_task
 
 # What a task makes of the head's numbers that no other program knows of; in task.json.
-_OF_TASK = ("temperature", "windows", "abstention")
+_TEMPERATURE = "temperature"
+_OF_TASK = (_TEMPERATURE, "windows", "abstention")
+_LAST_LAYER = re.compile(r"(recurrent/)?classifier/output_(weights|bias)")
 _PROBLEM_TYPES = {"single_label": "single_label_classification", "multi_label": "multi_label_classification",
                   "regression": "regression"}  # fmt: skip
 
@@ -36,6 +40,9 @@ def for_task(model: writers.Model, task, form: str, choice: Choice) -> writers.M
     """
     options = task.to_dict()
     lost = [name for name in _OF_TASK if name in options and form not in writers.WITH_TASK and not choice.drops(name)]
+    if _TEMPERATURE in lost and any(map(_LAST_LAYER.fullmatch, model.arrays)):
+        model = _divided(model, options[_TEMPERATURE])
+        lost.remove(_TEMPERATURE)
     if lost:
         raise ValueError(
             f"A model must give the same answers in the other format. Received {lost[0]} in {TASK_FILE}, which only "
@@ -46,6 +53,19 @@ def for_task(model: writers.Model, task, form: str, choice: Choice) -> writers.M
     extra = {**model.config.extra, **({"problem_type": problem} if problem else {})}
     config = dataclasses.replace(model.config, extra=extra)
     return dataclasses.replace(model, config=config, architectures=(*own, *model.architectures), recipe=task.recipe)
+
+
+def _divided(model, temperature):
+    """Returns the model whose logits are those that its temperature made: W x / T + b / T, W and b of the last layer.
+
+    That is the same whatever follows, a softmax, a sigmoid for each label or a mean over windows. What is before the
+    last layer stays as it is. 16 bits would round the quotients, so they become float32.
+    """
+    divided = {path: np.asarray(array, np.float32) / np.float32(temperature)
+               for path, array in model.arrays.items() if _LAST_LAYER.fullmatch(path)}  # fmt: skip
+    remark = f"The temperature {temperature:.6g} of {TASK_FILE} is in the weights: {' and '.join(sorted(divided))} are "
+    remark += "divided by it."
+    return dataclasses.replace(model, arrays={**model.arrays, **divided}, remarks=(*model.remarks, remark))
 
 
 def _task_of(model):

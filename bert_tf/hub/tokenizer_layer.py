@@ -28,7 +28,7 @@ class TokenizerLayer(keras.layers.Layer):
     `model.save` writes the vocabulary into the .keras file.
 
     Input: strings [n], or what `text_lists.text_list` takes; or two tensors, in a list or tuple, for pairs.
-    Output: a dict of `input_ids`, `input_mask` and `segment_ids`, int32 [n, S], where S is the length of the longest.
+    Output: a dict of `input_ids`, `input_mask` and `segment_ids`, int32 [n, S], S being the longest row of the batch.
 
     Args:
         tokenizer: a `BaseTokenizer`, such as `bert_tf.load(path).tokenizer`; or the directory of a model.

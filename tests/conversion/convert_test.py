@@ -92,8 +92,14 @@ def test_the_optimizer_comes_where_it_is_asked_for(source, tmp_path):
     convert(source, tmp_path / "weights", "bert_tf")
     convert(source, tmp_path / "all", "bert_tf", with_optimizer=True)
     proof = convert(source, tmp_path / "google", "tf1", with_optimizer=True)
-    names = {name: set(tf1.read(str(tmp_path / prefix))) for name, prefix in
-             (("weights", "weights/model.ckpt-0"), ("all", "all/model.ckpt-7"), ("google", "google/bert_model.ckpt"))}
+    names = {
+        name: set(tf1.read(str(tmp_path / prefix)))
+        for name, prefix in (
+            ("weights", "weights/model.ckpt-0"),
+            ("all", "all/model.ckpt-7"),
+            ("google", "google/bert_model.ckpt"),
+        )
+    }
     slots = {"bert/pooler/dense/kernel/adam_m", "global_step"}
     assert names["google"] - names["weights"] == slots and names["all"] - names["google"] == {"training/seed"}
     assert proof.without_meaning == ("training/seed",)
@@ -126,13 +132,47 @@ def test_task_json_says_what_a_head_is_for(tmp_path):
     assert proof.remarks == ("task.json of the source stays behind, and what it says.",)
     convert(tmp_path / "run", tmp_path / "again", "bert_tf")
     assert (tmp_path / "again" / "task.json").exists()
-    told = TASK | {"problem": "multi_label", "temperature": 2.0}
-    (tmp_path / "run" / "task.json").write_text(json.dumps(told), encoding="utf-8")
-    with pytest.raises(ValueError, match="Received temperature in task.json, .* with `leave_out=temperature`"):
+    windows = {"stride": 8, "max_windows": 2}
+    (tmp_path / "run" / "task.json").write_text(json.dumps(TASK | {"windows": windows}), encoding="utf-8")
+    with pytest.raises(ValueError, match="Received windows in task.json, .* with `leave_out=windows`"):
         convert(tmp_path / "run", tmp_path / "no", "huggingface")
-    proof = convert(tmp_path / "run", tmp_path / "yes", "huggingface", leave_out=["temperature"])
-    values = json.loads((tmp_path / "yes" / "config.json").read_text(encoding="utf-8"))
-    assert values["problem_type"] == "multi_label_classification" and proof.left_out == ("temperature",)
+
+
+@pytest.mark.parametrize(
+    ("family", "problem", "squash"),
+    [
+        ("bert", "single_label", tf.nn.softmax),
+        ("bert", "multi_label", tf.sigmoid),
+        ("roberta", "single_label", tf.nn.softmax),
+    ],
+)
+def test_a_temperature_goes_into_the_last_layer(family, problem, squash, tmp_path):
+    (tmp_path / "run").mkdir()
+    writers.write(tmp_path / "run", "bert_tf", models.model(family, "text"))
+    told = TASK | {"problem": problem, "temperature": 1.7}
+    (tmp_path / "run" / "task.json").write_text(json.dumps(told), encoding="utf-8")
+    proof = convert(tmp_path / "run", tmp_path / "hf", "huggingface")
+    assert (
+        "The temperature 1.7 of task.json is in the weights: classifier/output_bias and classifier/output_weights"
+        in (proof.remarks[0])
+    )
+    before, after = bert_tf.load(tmp_path / "run"), bert_tf.load(tmp_path / "hf")
+    logits = [
+        bert.head(bert.encoder(bert.tokenizer(["the film"], max_seq_length=16))["pooled_output"])
+        for bert in (before, after)
+    ]
+    assert np.abs(logits[0]).max() > 0.01
+    np.testing.assert_allclose(squash(logits[1]), squash(logits[0] / 1.7), atol=1e-6)
+    first, second = _arrays(tmp_path / "run"), _arrays(tmp_path / "hf")
+    moved = {path for path, array in first.items() if not np.array_equal(array, second.get(path, array))}
+    assert moved == {"classifier/output_weights", "classifier/output_bias"}, "two-layer heads: the last one alone"
+    proof = convert(tmp_path / "run", tmp_path / "as it was", "huggingface", leave_out=["temperature"])
+    assert proof.left_out == ("temperature",) and _arrays(tmp_path / "as it was")[
+        "classifier/output_bias"
+    ].tobytes() == (first["classifier/output_bias"].tobytes())
+    convert(tmp_path / "run", tmp_path / "ours", "bert_tf")
+    assert _same(tmp_path / "ours", tmp_path / "run")
+    assert json.loads((tmp_path / "ours" / "task.json").read_text(encoding="utf-8"))["temperature"] == 1.7
 
 
 def test_names_that_nobody_knows(source, tmp_path):

@@ -24,6 +24,7 @@ class Model:
         optimizer: name in a TF1 checkpoint -> array: what was saved beside the weights, and shall be written too.
         beside: the directory that the model comes from, of which some formats take files over; None: there is none.
         recipe: how the model makes a vector of a text, where it was trained to; None: that is not said.
+        remarks: what a reader of the files should know of how the arrays were made.
     """
 
     config: EncoderConfig
@@ -34,6 +35,7 @@ class Model:
     optimizer: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)
     beside: str | None = None
     recipe: Recipe | None = None
+    remarks: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
