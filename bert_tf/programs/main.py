@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 
 import bert_tf
+from bert_tf.programs.closed_output import end_quietly_when_closed
 
 PROGRAMS = (
     "demo",
@@ -52,7 +53,11 @@ def main(argv: Sequence[str] | None = None):
     Args:
         argv: the words after `bert-tf`; None: this process's.
     """
-    words = sys.argv[1:] if argv is None else list(argv)
+    with end_quietly_when_closed():
+        _start_or_list(sys.argv[1:] if argv is None else list(argv))
+
+
+def _start_or_list(words):
     if not words or words[0] in ("--help", "-h", "help"):
         print(listing())
     elif words[0] == "--version":
@@ -74,15 +79,16 @@ def start(name: str, words: Sequence[str] | None = None):
         name: one of `PROGRAMS`.
         words: its flags and arguments; None: those of this process, a script that stands for the program.
     """
-    try:
-        from bert_tf.programs import program
-    except ModuleNotFoundError as error:
-        _start_without(error.name, name, sys.argv[1:] if words is None else words)
-        return
+    with end_quietly_when_closed():
+        try:
+            from bert_tf.programs import program
+        except ModuleNotFoundError as error:
+            _start_without(error.name, name, sys.argv[1:] if words is None else words)
+            return
 
-    if words is not None:
-        sys.argv = [f"bert-tf {name}", *words]
-    program.run(importlib.import_module(f"bert_tf.programs.{name}"))
+        if words is not None:
+            sys.argv = [f"bert-tf {name}", *words]
+        program.run(importlib.import_module(f"bert_tf.programs.{name}"))
 
 
 def _start_without(package, name, words):

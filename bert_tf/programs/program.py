@@ -19,6 +19,7 @@ from absl import app, flags, logging
 
 from bert_tf.greetings import left_out
 from bert_tf.names import OF_TRAINING
+from bert_tf.programs.closed_output import is_output_closed
 from bert_tf.programs.devices import strategy_name
 from bert_tf.progress import erased, use_bars
 from bert_tf.settings import Flag, Settings
@@ -226,6 +227,8 @@ def check_actions(settings: Settings, table: Iterable[Flag]):
 
 def _tell(error, settings):
     """Logs what the user can do about an error; returns False where there is nothing to do."""
+    if isinstance(error, BrokenPipeError) and is_output_closed():
+        return False  # `main.start` ends the program, quietly
     tf = sys.modules.get("tensorflow")  # not imported here: some programs do without
     if tf and strategy_name(settings) == "multi_worker" and isinstance(error, _kinds(tf, _LOST)):
         logging.error("Error: another worker of this run has ended or cannot be reached; its own log says why.")

@@ -1,0 +1,46 @@
+"""What a program does where nobody reads its output any more, as behind `| head`: it ends, and says nothing."""
+
+import contextlib
+import io
+import os
+import select
+import sys
+
+_STATUS = 128 + 13  # what a shell gives a command that SIGPIPE ended
+
+
+def is_output_closed() -> bool:
+    """Says whether standard output is a pipe whose other end is closed."""
+    try:
+        poll, number = select.poll(), sys.stdout.fileno()
+    except (AttributeError, io.UnsupportedOperation):  # no standard output, or one in memory
+        return False
+    poll.register(number, 0)
+    return any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))
+
+
+@contextlib.contextmanager
+def end_quietly_when_closed():
+    """Ends the process with the status of SIGPIPE where a closed standard output stopped what is inside.
+
+    A BrokenPipeError of anything else, such as a connection, passes through, and so does every other error: the output
+    that could not be written before it is left out.
+    """
+    try:
+        yield
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        if not is_output_closed():
+            raise
+        _leave_out_the_rest()
+        sys.exit(_STATUS)
+    except BaseException:
+        if is_output_closed():
+            _leave_out_the_rest()
+        raise
+
+
+def _leave_out_the_rest():
+    """Python would write what is left at its end, and say that it could not."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
