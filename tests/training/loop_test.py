@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bert_tf.checkpoints.store import Store
-from bert_tf.checkpoints.tf1 import read
+from bert_tf.checkpoints.tf1 import read, write
 from bert_tf.data import dataset
 from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.training.loop import RunConfig, fit
@@ -114,6 +114,16 @@ def test_a_checkpoint_holds_google_s_names_and_the_rest_of_the_run(tmp_path):
     assert weights - {"global_step"} == {v.path.removeprefix("classifier/") for v in WHOLE.build_model().variables}
     assert {f"{name}/adam_m" for name in weights - {"global_step"}} < names
     assert _end(tmp_path, 1)["global_step"] == 1
+
+
+def test_a_run_does_not_go_on_from_numbers_that_are_not_finite(tmp_path):
+    _fit(_run(tmp_path), kill_after=4)
+    prefix = os.path.join(tmp_path, "model.ckpt-4")
+    saved = read(prefix)
+    saved["bert/pooler/dense/kernel/adam_v"][1, 2] = np.inf
+    write(prefix, saved)
+    with pytest.raises(ValueError, match=r"ckpt-4 must be .* inf in bert/pooler/dense/kernel/adam_v at \[1, 2\]"):
+        _fit(_run(tmp_path))
 
 
 def test_other_settings_are_refused_by_name(tmp_path):
