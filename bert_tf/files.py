@@ -90,6 +90,12 @@ def brief(value) -> str:
     return f"{_BRIEF.repr(value):.600}"
 
 
+def with_suffix(path: str | os.PathLike, suffix: str) -> str:
+    """Returns a path with something behind the name: eval_results.txt with "_test" is eval_results_test.txt."""
+    stem, extension = os.path.splitext(path)
+    return f"{stem}{suffix}{extension}"
+
+
 def write_text(path: str | os.PathLike, text: str):
     """Writes `text` to `path` as UTF-8: all of it, or nothing and OSError."""
     with atomic_open(path) as file:

@@ -115,7 +115,7 @@ FINER = {
     ("export", "training"): {"bert_tf.training.history"},  # what the model card says of a run
     ("training", "data"): {"bert_tf.data.dataset"},
     ("training", "modeling"): {"bert_tf.modeling.graph_forms", "bert_tf.modeling.layers"},
-    ("training", "evaluation"): {"bert_tf.evaluation.metrics"},
+    ("training", "evaluation"): {"bert_tf.evaluation.metrics", "bert_tf.evaluation.results"},
     ("tuning", "evaluation"): {f"bert_tf.evaluation.{name}" for name in ("metrics", "one_answer", "results")},
 }
 

@@ -116,7 +116,7 @@ def test_the_directory_is_a_checkpoint_that_gives_the_same_answers(whole):
 
 def test_the_directory_holds_what_the_documentation_says_and_nothing_more(whole):
     kept = [f"model.ckpt-{step}.{kind}" for step in (40, 50, 60, 70, 80) for kind in ("data-00000-of-00001", "index")]
-    others = ["bert_config.json", "checkpoint", "eval_predictions.tsv", "eval_results.txt", "export"]
+    others = ["bert_config.json", "checkpoint", "eval_files.json", "eval_predictions.tsv", "eval_results.txt", "export"]
     others += ["predictions.jsonl", "report.html", "task.json", "test_results.tsv", "tokenizer_config.json", "train"]
     others += ["history.jsonl", "labels.txt", "run.json", "tokenizer.json", "vocab.txt"]
     assert sorted(os.listdir(whole[0])) == sorted(kept + others)

@@ -63,11 +63,11 @@ def read_tables(directory: str) -> dict[str, Table]:
             f"A run to compare must be the `output_dir` of one that was scored. Received {directory}, {what}; score it "
             "with `do_eval`, or name another."
         )
-    scores, labels, separator = read_results(folder) or {}, _labels(folder), _settings(folder).get("label_separator")
+    labels, separator = _labels(folder), _settings(folder).get("label_separator")
     tables = {}
     for path in paths:
         suffix = path.stem.removeprefix(_NAME)
-        tables[suffix] = Table(path, _columns(path), _of_file(scores, suffix), labels, separator or ",")
+        tables[suffix] = Table(path, _columns(path), _scores(folder, suffix), labels, separator or ",")
     return tables
 
 
@@ -93,6 +93,12 @@ def _columns(path):
     if len(rows) < 2:
         raise ValueError(f"{path} must hold answers. Received none; score the run again, with `do_eval`.")
     return dict(zip(header, map(list, zip(*rows[1:], strict=True)), strict=True))
+
+
+def _scores(folder, suffix):
+    """Returns the scores of a file: in eval_results.txt beside others, or in a file of their own."""
+    own = read_results(folder, suffix) if suffix else None
+    return _of_file(own, "") if own else _of_file(read_results(folder) or {}, suffix)
 
 
 def _of_file(scores, suffix):

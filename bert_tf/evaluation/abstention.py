@@ -9,7 +9,7 @@ import os
 
 import numpy as np
 
-from bert_tf.files import atomic_open
+from bert_tf.files import atomic_open, with_suffix
 
 CURVE_FILE = "risk_coverage.tsv"
 _Z = 1.959964  # of the middle 95 % of a normal distribution
@@ -89,10 +89,11 @@ class Curve:
             return 0.0
         return float((self.confidence[last] + self.confidence[last + 1]) / 2)
 
-    def write(self, directory: str | os.PathLike):
-        """Writes risk_coverage.tsv: `probability`, `coverage` and `accuracy` of a thousand thresholds at most."""
+    def write(self, directory: str | os.PathLike, suffix: str = ""):
+        """Writes risk_coverage<suffix>.tsv: `probability`, `coverage` and `accuracy` of a thousand thresholds at most.
+        """
         chosen = np.unique(np.linspace(0, len(self.confidence) - 1, _POINTS).round().astype(int))
-        with atomic_open(os.path.join(directory, CURVE_FILE)) as file:
+        with atomic_open(os.path.join(directory, with_suffix(CURVE_FILE, suffix))) as file:
             file.write("probability\tcoverage\taccuracy\n")
             for row in zip(self.confidence[chosen], self.coverage[chosen], self.accuracy[chosen], strict=True):
                 file.write("\t".join(f"{value:.6f}" for value in row) + "\n")

@@ -4,18 +4,18 @@ import os
 
 from absl import logging
 
-from bert_tf.files import atomic_open, read_lines
+from bert_tf.files import atomic_open, read_lines, with_suffix
 
 RESULTS_FILE = "eval_results.txt"
 
 
-def read_results(directory: str | os.PathLike) -> dict[str, float] | None:
-    """Returns what the directory's eval_results.txt says; None: there is none.
+def read_results(directory: str | os.PathLike, suffix: str = "") -> dict[str, float] | None:
+    """Returns what the directory's eval_results.txt, or eval_results<suffix>.txt, says; None: there is none.
 
     Raises:
         ValueError: a line is not `key = number`.
     """
-    path = os.path.join(directory, RESULTS_FILE)
+    path = os.path.join(directory, with_suffix(RESULTS_FILE, suffix))
     if not os.path.exists(path):
         return None
     scores = {}
@@ -31,17 +31,22 @@ def read_results(directory: str | os.PathLike) -> dict[str, float] | None:
     return scores
 
 
-def write_results(directory: str, scores: dict[str, float], global_step: int, prefix: str = "eval_"):
+def write_results(
+    directory: str, scores: dict[str, float], global_step: int, prefix: str = "eval_", suffix: str = ""
+):
     """Writes {metric: score} as `<prefix><metric> = <score>` beside `global_step`, and logs it.
 
     google-research/bert has the prefix for the classifier and none for pretraining.
+
+    Args:
+        directory, scores, global_step, prefix: as above.
+        suffix: of the file's name, where the scores are of another file than those there.
 
     Raises:
         OSError: the file cannot be written; an older one is unchanged.
     """
     lines = {f"{prefix}{name}": value for name, value in scores.items()} | {"global_step": global_step}
-    path = os.path.join(directory, RESULTS_FILE)
-    with atomic_open(path) as file:
+    with atomic_open(os.path.join(directory, with_suffix(RESULTS_FILE, suffix))) as file:
         for name, value in sorted(lines.items()):
             logging.info("  %s = %s", name, value)
             file.write(f"{name} = {value}\n")

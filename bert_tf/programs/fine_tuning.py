@@ -33,6 +33,7 @@ from bert_tf.training.layer_rates import ALL
 from bert_tf.training.loop import RunConfig
 from bert_tf.training.output import prepare as prepare_output
 from bert_tf.training.run_record import RunRecord
+from bert_tf.training.scored_files import scored_files
 from bert_tf.training.scoring import Scorer
 from bert_tf.training.tested_rate import with_tested_rate
 from bert_tf.training.tracking import check_tracking, make_history, tracked
@@ -153,11 +154,14 @@ class FineTuning:
     def score_and_answer(self):
         """Writes eval_results.txt, the answer for each scored example, and the answers for the files to answer."""
         settings, task, scores = self.settings, self.task, {}
+        files = self._scored_files()
         if settings.do_eval:
             description, outcomes = task.to_dict(), self._outcomes("dev", settings.eval_batch_size)
-            self.scores = scores = _with_prefix("eval_", task.evaluate(outcomes, settings))
-            by_chief(task.write_scored, settings.output_dir, outcomes, settings)
-            by_chief(show_scored, task, outcomes, scores, self.job, settings)
+            asked = settings.get("fit_temperature") or settings.get("fit_abstention")
+            learner = copy.copy(task) if files.is_another and not asked else task  # what one file taught stays
+            self.scores = scores = _with_prefix("eval_", learner.evaluate(outcomes, settings))
+            by_chief(task.write_scored, settings.output_dir, outcomes, settings, files.suffix)
+            by_chief(show_scored, task, outcomes, scores, self.job, settings, files.suffix)
             if task.to_dict() != description:  # it learned something from the examples, such as a temperature
                 by_chief(save_task, settings.output_dir, self.trained)
         if settings.do_predict:
@@ -169,9 +173,16 @@ class FineTuning:
                     by_chief(show_answers, task, outcome, own, self.job, settings)
                 scores |= _with_prefix("predict_" if settings.do_eval else "eval_", own)
         if scores:
-            by_chief(write_results, settings.output_dir, scores, self.job.global_step, "")
+            by_chief(write_results, settings.output_dir, scores, self.job.global_step, "", files.suffix)
+            by_chief(files.note)
             shown = {name.removeprefix("eval_"): value for name, value in scores.items()}
-            self.job.history.concluded(self.job.global_step, shown)
+            self.job.history.concluded(self.job.global_step, {} if files.is_another else shown)
+
+    def _scored_files(self):
+        """Returns what is scored, or None: nothing is asked for that could be."""
+        kind = "dev" if self.settings.do_eval else "test" if self.settings.do_predict else None
+        paths = [self.data.examples[split].path for split in self.rows if _kind_of(split) == kind]
+        return scored_files(self.settings.output_dir, paths, self.job.global_step) if paths else None
 
     def export(self, form: Form):
         """Exports the result; in int8 only if that scores well enough, where there is a file to score on."""

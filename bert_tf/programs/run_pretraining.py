@@ -65,10 +65,13 @@ def _train_and_score(pretraining, task, run, batches, scored):
 def _score(settings, job, scoring):
     from bert_tf.evaluation.results import write_results
     from bert_tf.training.cluster import by_chief
+    from bert_tf.training.scored_files import scored_files
 
-    scores = job.scores(scoring)
-    by_chief(write_results, settings.output_dir, scores, job.global_step, "")
-    job.history.concluded(job.global_step, scores)
+    scores, paths = job.scores(scoring), settings.eval_file or settings.input_file
+    files = scored_files(settings.output_dir, paths, job.global_step)
+    by_chief(write_results, settings.output_dir, scores, job.global_step, "", files.suffix)
+    by_chief(files.note)
+    job.history.concluded(job.global_step, {} if files.is_another else scores)
 
 
 def _tell_whether_it_fits(pretraining, task):

@@ -34,7 +34,12 @@ def warn_of_teacher(settings: Settings):
 
 
 def show_scored(
-    task: FineTuned, outcomes: Sequence[Outcome], scores: Mapping[str, float], job: Job, settings: Settings
+    task: FineTuned,
+    outcomes: Sequence[Outcome],
+    scores: Mapping[str, float],
+    job: Job,
+    settings: Settings,
+    suffix: str = "",
 ):
     """Shows what `do_eval` scored: a table of answers for each file, a part of the run's page, and warnings in the log.
 
@@ -44,21 +49,23 @@ def show_scored(
         scores: {"eval_accuracy": ...} over all of them.
         job: of the task.
         settings: the flags.
+        suffix: of the names, of files other than those of eval_results.txt: `scored_files.ScoredFiles.suffix`.
 
     Raises:
         OSError: a table cannot be written.
     """
     judged = _judged(task, outcomes, settings)
     for split, each in judged.items():
-        name = f"eval_predictions{split.removeprefix('dev')}.tsv"
+        name = f"eval_predictions{suffix}{split.removeprefix('dev')}.tsv"
         write_table(os.path.join(settings.output_dir, name), each, settings.get("sort_predictions", "file"))
-    job.history.show("eval", lambda: scored(judged, scores, job.global_step))
+    salt = f"{suffix[1:]} " if suffix else ""
+    job.history.show(f"eval{suffix}", lambda: scored(judged, scores, job.global_step, salt))
     _warn(judged)
-    job.history.show("more", lambda: _more(task, outcomes, settings))
+    job.history.show(f"more{suffix}", lambda: _more(task, outcomes, settings, salt))
 
 
-def _more(task, outcomes, settings):
-    page = Page("", salt="more ")
+def _more(task, outcomes, settings, salt):
+    page = Page("", salt=f"{salt}more ")
     task.show_more(page, outcomes, settings)
     return page.fragment()
 

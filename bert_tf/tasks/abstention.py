@@ -14,6 +14,7 @@ from bert_tf.analysis import abstention as abstention_page
 from bert_tf.config_files import TASK_FILE
 from bert_tf.evaluation import abstention
 from bert_tf.evaluation.abstention import CURVE_FILE, Abstention, Curve
+from bert_tf.files import with_suffix
 from bert_tf.settings import Settings
 from bert_tf.tasks.task import FineTuned, Outcome
 
@@ -27,7 +28,7 @@ class Abstaining(FineTuned):
         abstention: which answers it is sure of; None: that was not asked.
     """
 
-    files = (CURVE_FILE,)
+    files = (with_suffix(CURVE_FILE, "*"),)
     abstention: Abstention | None = None
 
     @abc.abstractmethod
@@ -54,10 +55,10 @@ class Abstaining(FineTuned):
             scores |= self._scores(outcomes)
         return scores
 
-    def write_scored(self, directory: str, outcomes: Sequence[Outcome], settings: Settings):
+    def write_scored(self, directory: str, outcomes: Sequence[Outcome], settings: Settings, suffix: str = ""):
         """Writes how many answers are given at which threshold, where that was asked."""
         if settings.get("fit_abstention") or self.abstention:
-            Curve.of(*self.certainty(outcomes[0])).write(directory)
+            Curve.of(*self.certainty(outcomes[0])).write(directory, suffix)
 
     def show_more(self, page, outcomes, settings):
         share = settings.get("fit_abstention") or (self.abstention and self.abstention.share)

@@ -256,8 +256,11 @@ class FineTuned(Trainable, Served):
     def show_more(self, page: Page, outcomes: Sequence[Outcome], settings: Settings):
         """Adds to the page of the run what is to be seen of all scored files beside `judged`; here, nothing."""
 
-    def write_scored(self, directory: str, outcomes: Sequence[Outcome], settings: Settings):
-        """Writes, beside eval_results.txt and eval_predictions.tsv, what else there is to the scored examples."""
+    def write_scored(self, directory: str, outcomes: Sequence[Outcome], settings: Settings, suffix: str = ""):
+        """Writes, beside eval_results.txt and eval_predictions.tsv, what else there is to the scored examples.
+
+        The names of files end in `suffix` before the extension, as theirs do.
+        """
 
     @abc.abstractmethod
     def decode(self, outcome: Outcome) -> Any:

@@ -107,8 +107,9 @@ class History:
         return any(line["kind"] == "eval" and line["step"] == step for line in self._lines)
 
     def concluded(self, step: int, scores: dict):
-        """Does the same with the scores of the run's result, and draws the page."""
-        self.evaluated(step, scores)
+        """Does the same with the scores of the run's result, if there are some of its own files; draws the page."""
+        if scores:
+            self.evaluated(step, scores)
         self.write_page()
 
     def show(self, name: str, make: Callable[[], str]):

@@ -207,6 +207,18 @@ def test_a_broken_table_names_the_line(tmp_path):
         compare(one, one)
 
 
+def test_scores_of_another_file_are_those_of_its_own_results(tmp_path):
+    rows = [(i, i / 2, i / 3, f"text {i}") for i in range(4)]
+    folder = tmp_path / "one"
+    write(folder, ("id", "label", "prediction", "text"), rows, ["pearson"], suffix="_test")
+    (folder / "eval_results.txt").write_text("eval_pearson = 0.5\neval_pearson_mismatched = 0.4\n")
+    (folder / "eval_results_test.txt").write_text("eval_pearson = 0.75\nglobal_step = 3\n")
+    tables = read_tables(str(folder))
+    assert tables["_test"].scores == {"pearson": 0.75} and kind_of(tables["_test"]) is KINDS[0]
+    (folder / "eval_predictions_test.tsv").rename(folder / "eval_predictions_mismatched.tsv")
+    assert read_tables(str(folder))["_mismatched"].scores["pearson"] == 0.4
+
+
 def test_the_text_and_the_page(tmp_path):
     one, other = classified(tmp_path / "one", "bbab"), classified(tmp_path / "other", "aabb")
     found = compare(one, other, samples=200)

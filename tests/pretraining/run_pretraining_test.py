@@ -172,8 +172,8 @@ def test_it_learns(whole):
 
 def test_what_lies_in_the_directory(whole):
     kept = [f"model.ckpt-{step}.{kind}" for step in (0, 30, STEPS) for kind in ("data-00000-of-00001", "index")]
-    others = ["bert_config.json", "checkpoint", "eval", "eval_results.txt", "history.jsonl", "report.html", "run.json"]
-    others += ["tokenizer.json", "tokenizer_config.json", "train", "vocab.txt"]
+    others = ["bert_config.json", "checkpoint", "eval", "eval_files.json", "eval_results.txt", "history.jsonl"]
+    others += ["report.html", "run.json", "tokenizer.json", "tokenizer_config.json", "train", "vocab.txt"]
     assert sorted(os.listdir(whole)) == sorted([*kept, *others])
 
 
@@ -230,7 +230,7 @@ def test_scoring_alone_gives_the_scores_of_the_run(quick, whole):
 
 def test_scores_of_another_directory_s_model_go_where_there_was_none(quick, whole):
     assert quick[1]["scored elsewhere"]["status"] == 0, quick[1]["scored elsewhere"]["log"]
-    assert os.listdir(quick[0] / "new" / "scores") == ["eval_results.txt"]
+    assert sorted(os.listdir(quick[0] / "new" / "scores")) == ["eval_files.json", "eval_results.txt"]
     found, expected = results(quick[0] / "new" / "scores"), results(whole)
     assert {name: found[name] for name in KEYS - {"global_step"}} == pytest.approx(
         {name: expected[name] for name in KEYS - {"global_step"}}, rel=1e-5

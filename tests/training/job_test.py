@@ -141,11 +141,12 @@ def test_a_disk_that_is_full_after_the_last_step_does_not_end_a_run_in_an_error(
 
 
 def test_prepare_removes_the_run_s_own_files_only(tmp_path):
-    own = ("model.ckpt-3.index", "checkpoint", "eval_results.txt", "history.jsonl", "report.html", "run.json")
+    own = ("model.ckpt-3.index", "checkpoint", "eval_results.txt", "eval_results_test.txt", "eval_files.json",
+           "history.jsonl", "report.html", "run.json")  # fmt: skip
     for name in (*own, "notes.txt", "train.tsv"):
         (tmp_path / name).write_text("")
     prepare(tmp_path)
-    assert len(os.listdir(tmp_path)) == 8
+    assert len(os.listdir(tmp_path)) == 10
     prepare(tmp_path, anew=True)
     assert sorted(os.listdir(tmp_path)) == ["notes.txt", "train.tsv"]
 

@@ -10,6 +10,7 @@ import tensorflow as tf
 from bert_tf.config import EncoderConfig
 from bert_tf.data.features import ENCODER_INPUTS, keras_inputs
 from bert_tf.evaluation import entities
+from bert_tf.files import with_suffix
 from bert_tf.modeling.encoder import Encoder
 from bert_tf.modeling.heads import ClassificationHead
 from bert_tf.modeling.pooling import check_layers, chosen_layers, is_weighted
@@ -61,7 +62,7 @@ class TaggingTask(FineTuned):
 
     name = "tagging"
     flags = options.FLAGS
-    files = (writers.EVAL_FILE, writers.COLUMNS_FILE, writers.ENTITIES_FILE)
+    files = (with_suffix(writers.EVAL_FILE, "*"), writers.COLUMNS_FILE, writers.ENTITIES_FILE)
     features = ENCODER_INPUTS
     targets = ("tag_ids",)
     head = ("classifier/.*",)
@@ -209,10 +210,10 @@ class TaggingTask(FineTuned):
         origin, chances = outcome.rows.origin, outcome.outputs["probability"]
         return judged(outcome.examples, origin, self._tags(outcome.outputs, origin), origin.take(chances, 1.0))
 
-    def write_scored(self, directory, outcomes, settings):
+    def write_scored(self, directory, outcomes, settings, suffix=""):
         for outcome in outcomes:
             examples, predictions = outcome.examples, self._tags(outcome.outputs, outcome.rows.origin)
-            path = os.path.join(directory, writers.EVAL_FILE)
+            path = os.path.join(directory, with_suffix(writers.EVAL_FILE, suffix))
             writers.write_tags(path, examples, examples.tags, predictions, scheme=examples.scheme)
 
     def decode(self, outcome):

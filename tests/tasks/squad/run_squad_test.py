@@ -24,6 +24,7 @@ CASES = {
     "two": TWO,
     "later": [*ASK, "--output_dir=HOME/later"],  # what it was trained with, it remembers
     "always": [*LATER, "--version_2_with_negative=false", "--output_dir=HOME/always"],
+    "another file": ["--do_eval", "--eval_file=HOME/other2.json", "--output_dir=HOME/two"],
 }
 MORE = {  # for the slow tests
     "export": ["--init_checkpoint=HOME/one", "--do_export", "--output_dir=HOME/one"],
@@ -41,6 +42,7 @@ def home(tmp_path_factory):
     write(folder / "train2.json", questions(192, 2, answered=0.6), version_2=True)
     write(folder / "dev2.json", questions(41, 3, answered=0.6), version_2=True)
     _without_answers_where_impossible(folder / "train2.json", folder / "dev2.json")
+    write(folder / "other2.json", questions(23, 5, answered=0.3), version_2=True)
     asked = questions(20, 4, answered=0.6) + [("is it", context, "", 0) for context in STRANGE.values()]
     write(folder / "ask.json", [*asked, ("", "the film is good", "", 0)], answers=False)
     return folder
@@ -75,9 +77,9 @@ def _run(home, cases):
     return {name: result["log"] for name, result in results.items()}
 
 
-def _scores(folder):
-    return {name: float(value) for name, value in (
-        line.split(" = ") for line in (folder / "eval_results.txt").read_text().splitlines())}  # fmt: skip
+def _scores(folder, name="eval_results.txt"):
+    lines = (folder / name).read_text().splitlines()
+    return {name: float(value) for name, value in (line.split(" = ") for line in lines)}
 
 
 def _json(path):
@@ -132,6 +134,20 @@ def test_the_kept_threshold_is_used_unless_another_is_given(home, logs):
     kept = threshold["null_score_diff_threshold"]
     assert two == {n: "" if odds[n] > kept else text for n, text in always.items()} and "" in two.values()
     assert not (home / "always" / "null_odds.json").exists()
+
+
+def test_another_file_leaves_the_scores_of_the_first_and_the_threshold_that_it_gave(home, logs):
+    message = "eval_results.txt is of dev2.json: the scores of other2.json go to eval_results_other2.txt."
+    assert message in logs["another file"]
+    scores, others = (_scores(home / "two", f"eval_results{suffix}.txt") for suffix in ("", "_other2"))
+    assert (scores["eval_total"], others["eval_total"]) == (41, 23)
+    kept = _json(home / "two" / "task.json")["null_score_diff_threshold"]
+    assert kept == pytest.approx(scores["eval_best_f1_thresh"]) and kept != pytest.approx(others["eval_best_f1_thresh"])
+    rows = [line.split("\t") for line in (home / "two" / "eval_predictions_other2.tsv").read_text().splitlines()]
+    assert len(rows) == 24
+    assert sum(float(row[5]) for row in rows[1:]) == pytest.approx(23 * others["eval_f1"] / 100, 1e-3)
+    page = (home / "two" / "report.html").read_text(encoding="utf-8")
+    assert "What it does on dev2.json" in page and "What it does on other2.json" in page
 
 
 @pytest.mark.slow

@@ -20,6 +20,7 @@ ASK = ["--do_eval", "--eval_file=HOME/dev.jsonl", "--do_predict", "--predict_fil
 CASES = {
     "whole": [*TRAIN, *ASK, "--do_export", "--save_checkpoints_steps=30", "--output_dir=HOME/whole"],
     "later": ["--init_checkpoint=HOME/whole", *ASK, "--output_dir=HOME/later"],  # it remembers how it was trained
+    "another file": ["--do_eval", "--eval_file=HOME/train.txt", "--output_dir=HOME/whole"],
 }  # fmt: skip
 MORE = {  # for the slow tests
     "frozen": [*TRAIN, *ASK, "--do_export", "--features=weighted_sum_all", "--lstm_units=16", "--learning_rate=1e-2",
@@ -116,6 +117,14 @@ def test_scores_are_conllevals_of_the_columns_that_are_written(home, results):
     for name, value in entities.score(golds, predictions).items():
         assert scores[f"eval_{name}"] == pytest.approx(value), name
     assert scores["eval_f1"] > 0.7 and scores["eval_f1_QUAL"] > 0.9 and scores["global_step"] == 80
+
+
+def test_the_tags_of_another_file_have_other_names(home, results):
+    first, other = (read_columns(home / "whole" / f"eval_predictions{suffix}.txt") for suffix in ("", "_train"))
+    assert len(first.words) == len(read_columns(home / "dev.jsonl").words)
+    assert len(other.words) == len(read_columns(home / "train.txt").words) != len(first.words)
+    scores = (home / "whole" / "eval_results_train.txt").read_text()
+    assert "eval_f1 = " in scores and scores != (home / "whole" / "eval_results.txt").read_text()
 
 
 def test_the_page_and_a_table_show_what_was_tagged(home, results):

@@ -1,0 +1,114 @@
+"""On which files a model in a folder was scored, and the names that keep the scores of one from those of another.
+
+The first file's scores are in eval_results.txt, its answers in eval_predictions.tsv and so on; those of another file,
+test.tsv, in eval_results_test.txt and eval_predictions_test.tsv. To score a file again replaces what there was of it,
+and so does a later step of the training with the scores of an earlier one.
+"""
+
+import dataclasses
+import itertools
+import json
+import os
+import pathlib
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from absl import logging
+
+from bert_tf.evaluation.results import RESULTS_FILE, read_results
+from bert_tf.files import with_suffix, write_text
+from bert_tf.json_files import read_object
+from bert_tf.training.run_record import RUN_FILE, fingerprints
+
+FILES_FILE = "eval_files.json"  # {suffix of the names: [{"file", "bytes", "sha256"} ...]}
+_PREDICTIONS_FILE = "eval_predictions.tsv"
+_REMEDY = "take it away, and the scores beside it"
+_MOST_HASHED = 2**28  # bytes, as of `fingerprints`
+
+
+@dataclasses.dataclass(frozen=True)
+class ScoredFiles:
+    """The files that are scored now.
+
+    Attributes:
+        directory: of the model.
+        suffix: of the names of what is written of them, before the extension; "" or "_test".
+        files: what they are, as `fingerprints` has them.
+    """
+
+    directory: str
+    suffix: str
+    files: list[dict[str, Any]]
+
+    @property
+    def is_another(self) -> bool:
+        """Whether eval_results.txt is of another file, and stays."""
+        return bool(self.suffix)
+
+    def note(self):
+        """Writes which files these scores are of; raises OSError if it cannot."""
+        known = {**_known(self.directory), self.suffix: self.files}
+        write_text(os.path.join(self.directory, FILES_FILE), json.dumps(known, indent=2) + "\n")
+
+
+def scored_files(directory: str | os.PathLike, paths: Sequence[str | os.PathLike], step: int) -> ScoredFiles:
+    """Returns how the scores of some files are to be named; where eval_results.txt is of another, the log says so.
+
+    A file is the same where its path is, whatever has been changed in it, or its contents.
+
+    Args:
+        directory: of the model.
+        paths: the files, in the order of the splits.
+        step: of the model's training.
+
+    Raises:
+        ValueError: the note of earlier scores, or one of them, is not as it was written.
+    """
+    directory, before = os.fspath(directory), read_results(directory)
+    files = fingerprints({"": [os.path.realpath(path) for path in paths]}, _MOST_HASHED)[""]
+    if before is None or before.get("global_step", step) != step:
+        return ScoredFiles(directory, "", files)
+    known = _known(directory)
+    suffix = next((suffix for suffix, others in known.items() if _are_same(files, others)), None)
+    if suffix is None:
+        suffix = _free_suffix(pathlib.Path(directory), known, files[0]["file"])
+    if suffix:
+        logging.info("%s is of %s: the scores of %s go to %s.", RESULTS_FILE, _names(known.get("")), _names(files),
+                     with_suffix(RESULTS_FILE, suffix))  # fmt: skip
+    return ScoredFiles(directory, suffix, files)
+
+
+def _known(directory):
+    """Returns {suffix: files} of the scores that are there; of a folder without a note what its run.json says."""
+    note, run = (os.path.join(directory, name) for name in (FILES_FILE, RUN_FILE))
+    if os.path.exists(note):
+        return read_object(note, "what says which files were scored", _REMEDY)
+    data = read_object(run, "the record of a run", _REMEDY).get("data", {}) if os.path.exists(run) else {}
+    files = [each for split, several in data.items() if split.startswith("dev") for each in several]
+    return {"": files} if files else {}
+
+
+def _are_same(files, others):
+    return len(files) == len(others) and all(map(_is_same, files, others))
+
+
+def _is_same(one, other):
+    if os.path.realpath(other["file"]) == one["file"]:
+        return True
+    return "sha256" in one and one["sha256"] == other.get("sha256")
+
+
+def _free_suffix(folder, known, path):
+    """Returns a suffix with the file's name that nothing in the folder has."""
+    stem = re.sub(r"[^\w.-]+", "_", re.sub(r"(\.gz)?$", "", os.path.basename(path)).rsplit(".", 1)[0]) or "file"
+    suffixes = itertools.chain([f"_{stem}"], (f"_{stem}_{number}" for number in itertools.count(2)))
+    return next(
+        suffix
+        for suffix in suffixes
+        if suffix not in known and not (folder / with_suffix(_PREDICTIONS_FILE, suffix)).exists()
+    )
+
+
+def _names(files):
+    return ", ".join(os.path.basename(each["file"]) for each in files) if files else "a file that is not known"

@@ -1,0 +1,68 @@
+"""The scores of one file never take the place of another's."""
+
+import json
+
+import pytest
+
+from bert_tf.evaluation.results import read_results, write_results
+from bert_tf.training.scored_files import scored_files
+
+
+@pytest.fixture
+def home(tmp_path):
+    for name in ("dev.tsv", "test.tsv", "other/test.tsv", "mismatched.tsv"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(name)
+    (tmp_path / "out").mkdir()
+    return tmp_path
+
+
+def _score(home, *names, value=0.5, step=10):
+    """Scores files as a program does; returns the suffix of the names."""
+    files = scored_files(home / "out", [home / name for name in names], step)
+    write_results(str(home / "out"), {"accuracy": value}, step, suffix=files.suffix)
+    files.note()
+    return files.suffix
+
+
+def test_another_file_has_other_names(home, caplog):
+    assert _score(home, "dev.tsv", value=0.1) == ""
+    with caplog.at_level("INFO", "absl"):
+        assert _score(home, "test.tsv", value=0.2) == "_test"
+    assert "eval_results.txt is of dev.tsv: the scores of test.tsv go to eval_results_test.txt." in caplog.messages
+    assert _score(home, "other/test.tsv", value=0.3) == "_test_2"
+    scores = [read_results(home / "out", suffix)["eval_accuracy"] for suffix in ("", "_test", "_test_2")]
+    assert scores == [0.1, 0.2, 0.3]
+
+
+def test_the_same_file_is_scored_again_under_its_name(home):
+    assert _score(home, "dev.tsv") == "" and _score(home, "test.tsv") == "_test"
+    (home / "dev.tsv").write_text("a label was corrected")
+    assert _score(home, "dev.tsv", value=0.9) == ""
+    (home / "moved.tsv").write_text("test.tsv")  # the same contents elsewhere
+    assert _score(home, "moved.tsv") == "_test"
+    assert read_results(home / "out")["eval_accuracy"] == 0.9
+
+
+def test_scores_of_an_earlier_step_are_replaced(home):
+    assert _score(home, "dev.tsv", step=10) == "" and _score(home, "test.tsv", step=10) == "_test"
+    assert _score(home, "mismatched.tsv", step=20, value=0.7) == ""
+    assert read_results(home / "out") == {"eval_accuracy": 0.7, "global_step": 20}
+    assert _score(home, "test.tsv", step=20) == "_test" and _score(home, "dev.tsv", step=20) == "_dev"
+
+
+def test_files_of_several_splits_are_one(home):
+    assert _score(home, "dev.tsv", "mismatched.tsv") == ""
+    (home / "out" / "eval_predictions_mismatched.tsv").write_text("of the second split")
+    assert _score(home, "mismatched.tsv") == "_mismatched_2" and _score(home, "dev.tsv", "mismatched.tsv") == ""
+
+
+def test_a_folder_without_a_note(home):
+    write_results(str(home / "out"), {"accuracy": 0.1}, 10)
+    assert scored_files(home / "out", [home / "dev.tsv"], 10).suffix == "_dev"  # nobody knows whose scores are there
+    (home / "out" / "run.json").write_text(json.dumps({"data": {"dev": [{"file": str(home / "dev.tsv")}]}}))
+    assert scored_files(home / "out", [home / "dev.tsv"], 10).suffix == ""
+    assert scored_files(home / "out", [home / "test.tsv"], 10).suffix == "_test"
+    (home / "out" / "eval_files.json").write_text("[]")
+    with pytest.raises(ValueError, match="eval_files.json"):
+        scored_files(home / "out", [home / "dev.tsv"], 10)
