@@ -68,12 +68,17 @@ def to_array(tensor) -> np.ndarray:
 def _texts(content, count):
     """Returns the strings of raw content, object array [count]: the length of each as a varint, then all of them."""
     ends, place = [0], 0
-    for _ in range(count):
-        size = shift = 0
-        while content[place] & 0x80:
-            size, shift, place = size | (content[place] & 0x7F) << shift, shift + 7, place + 1
-        ends.append(ends[-1] + (size | content[place] << shift))
-        place += 1
+    try:
+        for _ in range(count):
+            size = shift = 0
+            while content[place] & 0x80:
+                size, shift, place = size | (content[place] & 0x7F) << shift, shift + 7, place + 1
+            ends.append(ends[-1] + (size | content[place] << shift))
+            place += 1
+    except IndexError:
+        ends.append(len(content) + 1)
+    if place + ends[-1] != len(content):
+        raise ValueError(f"An answer must hold all of its {count} strings. Received {len(content)} bytes of others.")
     texts = np.empty(count, object)
     texts[:] = [content[place + start : place + end] for start, end in itertools.pairwise(ends)]
     return texts

@@ -120,6 +120,15 @@ def test_raw_tensors_are_read_by_tensorflow_and_by_our_client(values, dtype):
         assert read.shape == tuple(tensor.shape) and read.tolist() == tensor.numpy().tolist()
 
 
+@pytest.mark.parametrize("content", [b"\1", b"\2\3abcd", b"\1\1abc", b"\x80", b"\1\1a"])
+def test_a_broken_raw_tensor_of_strings(content):
+    proto = tf.make_tensor_proto(["a", "b"])
+    proto.ClearField("string_val")
+    proto.tensor_content = content
+    with pytest.raises(ValueError, match=r"An answer must hold all of its 2 strings\. Received \d bytes"):
+        to_array(proto)
+
+
 def test_a_socket_that_a_server_left_behind_is_replaced(film_path, tmp_path):
     path = tmp_path / "grpc.sock"
     with socket.socket(socket.AF_UNIX) as old:
