@@ -10,9 +10,7 @@ from bert_tf.serving import classify
 from bert_tf.serving.call import INTERNAL, Call
 from bert_tf.serving.errors import invalid, unimplemented
 from bert_tf.serving.predict import DEFAULT_SIGNATURE, run, set_spec
-from bert_tf.serving.signatures import Signature
-
-CLASSIFY, REGRESS = "tensorflow/serving/classify", "tensorflow/serving/regress"
+from bert_tf.serving.signatures import CLASSIFY, REGRESS, Signature
 
 
 def spec_of(request: inference_pb2.MultiInferenceRequest) -> model_pb2.ModelSpec:
