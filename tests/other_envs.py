@@ -1,7 +1,7 @@
 """Environments for slow tests, with torch or an old TensorFlow: bert_tf needs neither, but is compared with them.
 
-BERT_TF_TORCH_PYTHON and BERT_TF_TORCH_TF_PYTHON name interpreters that are ready; without them an environment is made
-once at the root of the repository, which takes some minutes and a package index.
+BERT_TF_TORCH_PYTHON, BERT_TF_TORCH5_PYTHON and BERT_TF_TORCH_TF_PYTHON name interpreters that are ready; without them
+an environment is made once at the root of the repository, which takes some minutes and a package index.
 """
 
 import json
@@ -19,12 +19,19 @@ serve = tf.saved_model.load(sys.argv[1]).signatures["serving_default"]
 texts = [bytes.fromhex(text) for text in json.loads(sys.argv[2])]
 print(json.dumps([tf.__version__, serve(text=tf.constant(texts))["probabilities"].numpy().tolist()]))
 """
-TORCH = ("torch==2.13.0", "transformers==4.57.*", "numpy", "safetensors", "onnx", "onnxruntime")
+TORCH = ("torch==2.13.0", "transformers==4.57.*", "numpy", "safetensors", "onnx", "onnxruntime",
+         "sentencepiece", "protobuf")  # fmt: skip
+TORCH5 = ("torch==2.13.0", "transformers==5.*", "numpy", "safetensors", "sentencepiece")
 
 
 def torch_python() -> str:
     """Returns a Python with torch and transformers, onnx and onnxruntime, without TensorFlow."""
     return os.environ.get("BERT_TF_TORCH_PYTHON") or _environment(".venv-torch", TORCH)
+
+
+def transformers_5_python() -> str:
+    """Returns a Python with torch and Transformers 5, whose folders differ from those of 4."""
+    return os.environ.get("BERT_TF_TORCH5_PYTHON") or _environment(".venv-torch5", TORCH5)
 
 
 def sentence_transformers_python() -> str:

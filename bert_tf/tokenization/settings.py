@@ -48,29 +48,35 @@ ONLY: Mapping[str, tuple[tuple[Any, ...], str]] = {
     "padding_side": ((None, "right"), "padding stands behind a text"),
     "add_bos_token": ((None, False), "a text has the special tokens of its family and no more"),
     "add_eos_token": ((None, False), "a text has the special tokens of its family and no more"),
+    "special_tokens_pattern": ((None, "cls_sep"), "a text has the special tokens of its family and no more"),
+    "token_type_ids_pattern": ((None, "bert_style"), "the second of two texts has the segment of its family"),
+    "token_type_ids_include_special_tokens": ((None, True), "special tokens have segments, too"),
 }
 # Why they change no id -> keys.
 HARMLESS: Mapping[str, frozenset[str]] = {
     "they are of the way back from ids to text": frozenset(
-        {"clean_up_tokenization_spaces", "errors", "spaces_between_special_tokens", "decode_with_prefix_space"}
+        {"clean_up_tokenization_spaces", "decode_with_prefix_space", "errors", "spaces_between_special_tokens",
+         "clean_up_tokenization_spaces_for_bpe_even_though_it_will_corrupt_output"}
     ),
     "they move offsets and no id": frozenset({"trim_offsets"}),
     "the caller says how long a text may be, and how a batch is padded": frozenset(
         {"model_max_length", "max_len", "max_length", "padding", "truncation", "stride", "pad_to_multiple_of",
          "pad_token_type_id", "pad_to_max_length", "return_tensors", "truncation_strategy", "return_token_type_ids",
-         "return_attention_mask"}
+         "return_attention_mask", "_json_padding", "_json_truncation", "tokenizer_padding", "tokenizer_truncation"}
     ),
     "no template has these tokens but as cls_token and sep_token": frozenset({"bos_token", "eos_token"}),
+    "tokenizer.json and the vocabulary say the same, and are read": frozenset({"post_processor", "unk_id"}),
     "they name files, programs and versions": frozenset(
-        {"vocab_file", "merges_file", "tokenizer_file", "tokenizer_object", "vocab", "merges",
-         "special_tokens_map_file", "_spm_precompiled_charsmap",
-         "name_or_path", "_name_or_path", "full_tokenizer_file", "backend", "is_local",
-         "local_files_only", "from_slow", "use_fast", "fast_tokenizer_class", "slow_tokenizer_class",
-         "processor_class", "transformers_version", "model_input_names", "verbose", "device_map", "tokenizer_type",
-         "fix_mistral_regex", "gguf_file", "_commit_hash", "add_special_tokens", "_from_auto", "_processor_class"}
+        {"vocab_file", "merges_file", "tokenizer_file", "tokenizer", "tokenizer_object", "files_loaded", "vocab",
+         "merges", "special_tokens_map_file", "_spm_precompiled_charsmap", "name_or_path", "_name_or_path",
+         "full_tokenizer_file", "backend", "is_local", "local_files_only", "from_slow", "use_fast",
+         "fast_tokenizer_class", "slow_tokenizer_class", "processor_class", "transformers_version",
+         "model_input_names", "verbose", "device_map", "tokenizer_type", "fix_mistral_regex", "gguf_file",
+         "_commit_hash", "add_special_tokens", "_from_auto", "_processor_class"}
     ),
     "they are for conversations and images": frozenset(
-        {"chat_template", "response_schema", "use_default_system_prompt", "image_token", "response_template"}
+        {"chat_template", "chat_control_tokens", "response_schema", "response_template", "use_default_system_prompt",
+         "image_token"}
     ),
 }  # fmt: skip
 _WHOLE_FILE_CLASSES = ("PreTrainedTokenizerFast", "PreTrainedTokenizer", "TokenizersBackend")
