@@ -194,13 +194,19 @@ def files_below(folder: str) -> Iterator[str]:
         yield from (path for path in paths if os.path.isfile(path) or os.path.islink(path))
 
 
+def check_exists(path: str, parameter: str | None = None):
+    """Raises ValueError where nothing is at the path of a file; the message says which `parameter` named it."""
+    if not os.path.exists(path):
+        which = f"`{parameter}` must be a file. Received {path}," if parameter else f"{path} must be a file. Received"
+        raise ValueError(f"{which} a path where nothing is; check its spelling.")
+
+
 @contextlib.contextmanager
 def _opened(path):
     """Opens a file to be read as bytes, unpacked; every failure, also in the block, is the user's ValueError."""
     if os.path.isdir(path):
         raise ValueError(f"{path} must be a file. Received a directory; name one file inside it.")
-    if not os.path.exists(path):
-        raise ValueError(f"{path} must be a file. Received a path where nothing is; check its spelling.")
+    check_exists(path)
     try:
         with gzip.open(path) if _is_packed(path) else open(path, "rb") as file:
             yield file

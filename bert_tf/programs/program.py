@@ -21,6 +21,7 @@ from bert_tf.greetings import left_out
 from bert_tf.names import OF_TRAINING
 from bert_tf.programs.closed_output import is_output_closed
 from bert_tf.programs.devices import strategy_name
+from bert_tf.programs.given_files import check_files
 from bert_tf.progress import erased, use_bars
 from bert_tf.settings import Flag, Settings
 
@@ -180,6 +181,7 @@ def _run_main(program, settings, words):
         if words and not takes_texts:
             raise ValueError(f"Everything must be given as --flag=value. Received: {' '.join(words)}")
         check_actions(settings, program.FLAGS)
+        check_files(settings)
         # Several workers, and a TPU, must join before TensorFlow is used for anything.
         with left_out(warm_up=strategy_name(settings) in ("default", "mirrored")):
             program.main(settings, *([words] if takes_texts else []))

@@ -19,7 +19,7 @@ FEW = len(tiny.VOCAB) - 4  # rows of an embedding table that is too short for th
 BAD = {
     "an empty glob": (
         ["--input_file=HOME/nothing-*"],
-        r"Record files must be there\. Received '?HOME/nothing-\*'?, which matches none; make some with",
+        r"--input_file must be files, .*Received '?HOME/nothing-\*'?, which matches no file",
     ),
     "an empty glob of held-out files": (["--eval_file=HOME/nothing-*"], r"Received '?HOME/nothing-\*'?, which matche"),
     "records for another length": (
@@ -157,7 +157,7 @@ BAD = {
         ["--generator_size=0.5"],
         r"--generator_size must come with --objective=electra\. Received it with --objective=masked_lm; leave it out",
     ),
-    "no configuration": (["--bert_config_file=HOME/none.json"], r"configuration must be a file\. .*HOME/none\.json"),
+    "no configuration": (["--bert_config_file=HOME/none.json"], r"--bert_config_file must be a file\. .*HOME/none\.json"),
     "a damaged checkpoint": (
         ["--init_checkpoint=HOME/cut"],
         r"cut/bert_model\.ckpt must be a whole TF1 checkpoint, .*Copy it again, or name an older checkpoint",

@@ -42,7 +42,7 @@ BAD = {
         r"keyless\.json: data\[0\]\.paragraphs\[0\]\.qas\[0\] \(id 'q0'\): .* in which 'answers' is a list\. Received",
     ),
     "no question": (_train("empty"), r"empty\.json must hold questions\. Received a file with none"),
-    "a file that is not there": (_train("nowhere"), r"nowhere\.json must be a file\. Received a path where nothing is"),
+    "a file that is not there": (_train("nowhere"), r"--train_file must be a file\. Received .*nowhere\.json, a path"),
     "no file": ([a for a in GOOD if "_file" not in a], r"--do_train must have questions\. Received no --train_file;"),
     "SQuAD 2.0 without its flag": (
         _train("two"),
