@@ -7,6 +7,7 @@ and holds the folder's claim until it ends.
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -24,6 +25,7 @@ LOG_FILE = "log.txt"
 # A killed run loses a minute or so, and leaves one checkpoint: of hundreds of runs five each would fill the disk.
 UNLESS_GIVEN = {"save_checkpoints_steps": "200", "keep_checkpoints": "1"}
 _SAYS = 60  # seconds between two lines of a run's progress
+_ERROR = re.compile(r"\d\d:\d\d:\d\d Error: ")  # how `programs.program` begins what a user can mend
 _TAIL = 15  # lines of a failed run's log that are shown
 
 
@@ -75,6 +77,29 @@ def execute(program: str, flags: Sequence[str], folder: pathlib.Path, claim: int
     if process.returncode:
         _show_failure(process.returncode, path, start)
     return not process.returncode
+
+
+def error_told(folder: pathlib.Path, start: int = 0) -> str | None:
+    """Returns the error of its user's with which a run ended, as its log told it; None: it ended otherwise.
+
+    Args:
+        folder: the run's.
+        start: the log's bytes before it began.
+    """
+    path = folder / LOG_FILE
+    if not path.exists():
+        return None
+    lines = _tail(path, _TAIL, start)
+    begin = next((n for n in reversed(range(len(lines))) if _ERROR.match(lines[n])), None)
+    if begin is None or any(line.startswith("Traceback") for line in lines[begin:]):
+        return None
+    return _ERROR.sub("", "\n".join(lines[begin:])).replace(str(folder), "")
+
+
+def log_size(folder: pathlib.Path) -> int:
+    """Returns how many bytes a run's log has by now."""
+    path = folder / LOG_FILE
+    return path.stat().st_size if path.exists() else 0
 
 
 def _wait(process, path):

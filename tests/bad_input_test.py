@@ -92,7 +92,10 @@ BAD = {
     ),
     "an empty file": (_but("--train_file=HOME/empty.tsv"), r"empty\.tsv must hold at least one example\. Received a"),
     "a header alone": (_but("--train_file=HOME/header.tsv"), r"header\.tsv must hold at least one example\. Received"),
-    "a file that is not there": (_but("--train_file=HOME/nowhere.tsv"), r"--train_file must be a file\. Received .*nowhere\.tsv, a path"),
+    "a file that is not there": (
+        _but("--train_file=HOME/nowhere.tsv"),
+        r"--train_file must be a file\. Received .*nowhere\.tsv, a path where nothing is; check its spelling",
+    ),
     "no file at all": (TRAIN[1:], r"--do_train must have examples\. Received no --train_file, and no --task_name"),
     "too few examples": (_but("--train_batch_size=100"), r"Training must have a step at least\. Received 32 examples"),
     "a half-written checkpoint": (

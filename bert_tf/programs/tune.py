@@ -106,7 +106,7 @@ def _conclude(tuner):
             "why, and the same command makes them again."
         )
     if equal := tuner.as_good():
-        tied, metric = names([best, *equal]), tuner.folder.metric
+        tied, metric = names(result.trial for result in (best, *equal)), tuner.folder.metric
         logging.warning("Tied for the best: %s. The first is taken; %s is the same.", tied, metric)
     logging.info("The best: %s, %s = %.5g. Its model lies in %s; its command:", best.trial, tuner.folder.metric,
                  best.score, best.folder)  # fmt: skip

@@ -64,7 +64,8 @@ def page(folder, trials, results, failed, best, command) -> str:
     equal = folder.as_good(results)
     document.table("So far", _overview(folder, trials, results, failed, best))
     if equal:
-        document.text(f"Tied for the best: {names([best, *equal])}. The first is taken; {folder.metric} is the same.")
+        tied = names(result.trial for result in (best, *equal))
+        document.text(f"Tied for the best: {tied}. The first is taken; {folder.metric} is the same.")
     if best:
         document.text("The best trial's command. Asked to predict or to export as well, it does so by its model:")
         document.text(command)

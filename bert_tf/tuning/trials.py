@@ -179,9 +179,9 @@ class Folder:
                 drop_checkpoints(result.folder)
 
 
-def names(results: Iterable[Result]) -> str:
-    """Returns which trials results are of, for the reader: "trial 2, trial 4"."""
-    return ", ".join(f"trial {result.trial.number}" for result in results)
+def names(trials: Iterable[Trial]) -> str:
+    """Returns which trials there are, for the reader: "trial 2, trial 4"."""
+    return ", ".join(f"trial {trial.number}" for trial in trials)
 
 
 def numbered(points: Iterable[Mapping[str, str]]) -> list[Trial]:

@@ -13,18 +13,19 @@ from bert_tf.child_runs import UNLESS_GIVEN, name_of
 from bert_tf.progress import clock
 from bert_tf.settings import command_line
 from bert_tf.tuning import report
-from bert_tf.tuning.trials import Folder, Result, Trial
+from bert_tf.tuning.trials import Folder, Result, Trial, names
 
 # What a search sets for each trial, or leaves to the best one's command.
 OURS = (
     "output_dir", "overwrite_output_dir", "do_train", "do_eval", "do_predict", "predict_file", "do_export",
     "export_dir",
 )  # fmt: skip
+_READ = ("train_file", "eval_file", "data_dir", "init_checkpoint", "bert_config_file", "vocab_file")
 
 
 @dataclasses.dataclass
 class Tuner:
-    """Trials below one folder. What fails is told and noted in `failed`; the rest goes on.
+    """Trials below one folder. What fails is told and noted in `failed`; the rest goes on, unless all share the error.
 
     Attributes:
         program: that makes each trial, as `bert-tf` knows it.
@@ -46,12 +47,15 @@ class Tuner:
 
     def __post_init__(self):
         self.failed = []
+        self._errors = {}  # trial -> what it told, of the first ones of this command, until one ended well
+        self._one_ended_well = False
 
     def run(self):
         """Makes the trials that are not finished, stage by stage, and the page after each.
 
         Raises:
-            ValueError: trials are not scored by the metric.
+            ValueError: trials are not scored by the metric, or an error is one that all of them share: it is about a
+                file that they have alike, or the first two ended with the same words.
         """
         stages, trials = self.folder.stages, list(self.trials)
         for stage in range(1, stages.count + 1):
@@ -72,12 +76,17 @@ class Tuner:
             logging.info("%s (%d of %d)%s", trial, len(trials) - len(left) + place + 1, len(trials), more)
             self._make(trial, stage)
             self.report()
+            self._check_errors()
 
     def _make(self, trial, stage):
         start, folder = time.monotonic(), self.folder.of(trial, stage)
+        logged = child_runs.log_size(folder)
         if not child_runs.execute(self.program, self.flags(trial, stage), folder, self.claim):
             self.failed.append((trial, stage))
+            if not self._one_ended_well:
+                self._errors[trial] = child_runs.error_told(folder, logged)
             return
+        self._one_ended_well = True
         seconds = time.monotonic() - start
         self.folder.mark_finished(trial, stage, seconds)
         result = self.folder.result(trial, stage)
@@ -87,6 +96,23 @@ class Tuner:
         results = self.folder.results(self.trials)
         if not self.keep_all:
             self.folder.drop_models(results, self.folder.best(results))
+
+    def _check_errors(self):
+        """Raises ValueError where what failed shows that the trials to come would fail alike."""
+        if self._one_ended_well or not self._errors or None in self._errors.values():
+            return
+        last, told = list(self._errors.items())[-1]
+        is_same = len(self._errors) > 1 and len(set(self._errors.values())) == 1
+        if is_same or self._is_about_what_all_read(told, last):
+            raise ValueError(
+                f"Trials must be able to run. Received an error that all of them share, from {names(self._errors)}: "
+                f"{told}\nCorrect it, and give the same command again."
+            )
+
+    def _is_about_what_all_read(self, told, trial):
+        shared = [flag.partition("=")[2] for flag in self.others if name_of(flag) in _READ]
+        searched = [f"--{name}" for name, _ in trial.values]
+        return any(path and path in told for path in shared) and not any(name in told for name in searched)
 
     def flags(self, trial: Trial, stage: int) -> list[str]:
         """Returns the flags that make a trial: it is trained and scored, or goes on where it was interrupted."""

@@ -157,7 +157,7 @@ BAD = {
         ["--generator_size=0.5"],
         r"--generator_size must come with --objective=electra\. Received it with --objective=masked_lm; leave it out",
     ),
-    "no configuration": (["--bert_config_file=HOME/none.json"], r"--bert_config_file must be a file\. .*HOME/none\.json"),
+    "no configuration": (["--bert_config_file=HOME/none.json"], r"--bert_config_file must be a file\. .*HOME/none\."),
     "a damaged checkpoint": (
         ["--init_checkpoint=HOME/cut"],
         r"cut/bert_model\.ckpt must be a whole TF1 checkpoint, .*Copy it again, or name an older checkpoint",

@@ -98,6 +98,59 @@ def test_what_fails_is_told_and_made_again_and_the_rest_goes_on(tmp_path, monkey
     assert children.made[6:] == ["stage-1/trial-2", "stage-2/trial-2"] and again.best().trial.number == 2
 
 
+def _failing(monkeypatch, errors):
+    """Has trials fail, each with the log of its number, the last of them for all others; returns which were made."""
+    made = []
+
+    def execute(program, flags, folder, claim):
+        made.append(int(folder.name.removeprefix("trial-")))
+        folder.mkdir(parents=True, exist_ok=True)
+        with (folder / child_runs.LOG_FILE).open("a", encoding="utf-8") as log:
+            log.write(errors[min(made[-1], len(errors)) - 1].replace("HERE", str(folder)))
+        return False
+
+    monkeypatch.setattr(child_runs, "execute", execute)
+    monkeypatch.setattr(report, "write", lambda *_: None)
+    return made
+
+
+OF_DATA = "12:00:01 It begins.\n12:00:02 Error: train.tsv:3: a row must have a label. Received none; correct it.\n"
+
+
+@pytest.mark.parametrize(
+    ("errors", "stops_after", "told"),
+    [
+        ([OF_DATA], 1, "from trial 1: train.tsv:3: a row must have a label. Received none; correct it"),
+        (["12:00:01 Error: No room for HERE/x.\n", "12:00:09 Error: No room for HERE/x.\n"], 2,
+         "from trial 1, trial 2: No room for /x"),
+        (["12:00:01 Error: one.\n", "12:00:01 Error: another.\n", "12:00:01 Error: a third.\n"], None, None),
+        (["12:00:02 Error: train.tsv: rows are longer than --learning_rate.\n", "12:00:02 Error: b\n"], None, None),
+        (["12:00:01 Error: of old.\nTraceback (most recent call last):\n  ...\nKeyError: 1\n"], None, None),
+    ],
+)  # fmt: skip
+def test_an_error_that_all_trials_share_ends_the_search(tmp_path, monkeypatch, errors, stops_after, told):
+    made = _failing(monkeypatch, errors)
+    tuner = _tuner(tmp_path, others=("--train_file=train.tsv", "--seed=1"))
+    if stops_after is None:
+        tuner.run()
+        assert made == [1, 2, 3, 4]
+        return
+    with pytest.raises(ValueError, match="an error that all of them share, " + told):
+        tuner.run()
+    assert made == list(range(1, stops_after + 1)) and len(tuner.failed) == stops_after
+
+
+def test_after_one_has_ended_well_every_error_is_one_trial_s_own(tmp_path, monkeypatch):
+    children = Children(monkeypatch, {1: 0.5})
+    ends_well = child_runs.execute
+    made = _failing(monkeypatch, [OF_DATA])
+    fails = child_runs.execute
+    monkeypatch.setattr(child_runs, "execute", lambda *a: (fails if children.flags else ends_well)(*a))
+    tuner = _tuner(tmp_path, others=("--train_file=train.tsv",))
+    tuner.run()
+    assert made == [2, 3, 4] and tuner.best().trial.number == 1
+
+
 def test_trials_that_score_as_the_best_does_are_named(tmp_path, monkeypatch):
     write = report.write
     Children(monkeypatch, {1: 0.5, 2: 0.62, 3: 0.62, 4: math.nan})
