@@ -70,6 +70,12 @@ def test_a_label_that_could_not_be_read_again_is_not_written(tmp_path, name):
     with pytest.raises(ValueError, match="The name of a label must be one line of text. Received"):
         write_labels(str(tmp_path), ["a", name])
     assert not list(tmp_path.iterdir())
+    model = models.model("bert", "text")
+    model = dataclasses.replace(model, labels=[name, *model.labels[1:]])
+    for form in ("huggingface", "bert_tf"):
+        (tmp_path / form).mkdir()
+        with pytest.raises(ValueError, match="The name of a label must be one line of text. Received"):
+            writers.write(str(tmp_path / form), form, model)
     write_labels(str(tmp_path), ["a", "b, c \u2028 d"])
     assert read_labels(str(tmp_path), None) == ["a", "b, c \u2028 d"]
 

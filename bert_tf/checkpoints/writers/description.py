@@ -16,17 +16,18 @@ def write_json(path: str, values):
     write_text(path, json.dumps(values, indent=2, ensure_ascii=False) + "\n")
 
 
-def write_labels(directory: str, labels: list[str] | None):
-    """Writes labels.txt, if there are labels.
+def check_label_names(labels: list[str]):
+    """Raises ValueError where a label could not be read again, since labels.txt has one a line."""
+    if broken := [label for label in labels if {"\n", "\r"} & set(label)]:
+        raise ValueError(
+            f"The name of a label must be one line of text. Received {broken[0]!r}; write it without line breaks."
+        )
 
-    Raises:
-        ValueError: the file, which has one a line, could not be read again.
-    """
+
+def write_labels(directory: str, labels: list[str] | None):
+    """Writes labels.txt, if there are labels; raises as `check_label_names`."""
     if labels is not None:
-        if broken := [label for label in labels if {"\n", "\r"} & set(label)]:
-            raise ValueError(
-                f"The name of a label must be one line of text. Received {broken[0]!r}; write it without line breaks."
-            )
+        check_label_names(labels)
         write_text(os.path.join(directory, LABELS_FILE), "".join(f"{label}\n" for label in labels))
 
 

@@ -9,7 +9,7 @@ from safetensors.numpy import save_file
 from bert_tf import families
 from bert_tf.checkpoints import names
 from bert_tf.checkpoints.writers.architectures import POOLER, Architecture, architecture_of
-from bert_tf.checkpoints.writers.description import HEAD_CLASS, write_json
+from bert_tf.checkpoints.writers.description import HEAD_CLASS, check_label_names, write_json
 from bert_tf.checkpoints.writers.model import Model, Written
 from bert_tf.json_files import read_json
 
@@ -162,6 +162,7 @@ def _labels(model):
     """Returns the names of the outputs, or their number where they have none."""
     if model.labels is None:
         return {"num_labels": len(model.arrays[_CLASSIFIER])}
+    check_label_names(model.labels)
     return {"id2label": dict(enumerate(model.labels)), "label2id": {name: n for n, name in enumerate(model.labels)}}
 
 
