@@ -112,7 +112,7 @@ FINER = {
     ("export", "evaluation"): {"bert_tf.evaluation.results"},
     ("export", "inspect"): {"bert_tf.inspect.choices", "bert_tf.inspect.exported"},
     ("export", "modeling"): {"bert_tf.modeling.graph_forms", "bert_tf.modeling.int8_ranges"},
-    ("export", "training"): {"bert_tf.training.history"},  # what the model card says of a run
+    ("export", "training"): {"bert_tf.training.history", "bert_tf.training.scored_files"},  # what the model card says
     ("training", "data"): {"bert_tf.data.dataset"},
     ("training", "modeling"): {"bert_tf.modeling.graph_forms", "bert_tf.modeling.layers"},
     ("training", "evaluation"): {"bert_tf.evaluation.metrics", "bert_tf.evaluation.results"},

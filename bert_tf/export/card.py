@@ -44,7 +44,7 @@ def model_card(
         _list(f"Labels ({len(labels)})", labels[:_MOST_LABELS]),
         _table("Training", _training(facts)),
         _flags(facts.flags),
-        _scores(facts),
+        _scores(facts, served.form),
         _signatures(signatures),
         _table("Versions", _versions(facts)),
         _list("Known limits", [*_limits(served, facts)]),
@@ -111,7 +111,17 @@ def _flags(flags):
     return _section("Flags of the training", "```\n" + "\n".join(f"--{k}={v}" for k, v in flags.items()) + "\n```")
 
 
-def _scores(facts):
+def _precision(facts, form):
+    """Returns in which precision the scores were computed, and what that says of the export."""
+    if facts.scored_precision is None:
+        return "The files do not say in which precision they were computed."
+    if facts.scored_precision.removeprefix("mixed_") == form.dtype:
+        return f"They were computed in {form.dtype}, as this export computes."
+    own = "" if facts.int8_scores else " What it scores in that was not measured."
+    return f"They were computed in {facts.scored_precision}; this export is in {form.dtype}.{own}"
+
+
+def _scores(facts, form):
     if not facts.scores:
         return ""
     of_int8 = {f"{name}, in int8 as exported": value for name, value in facts.int8_scores.items()}
@@ -120,6 +130,7 @@ def _scores(facts):
     notes = [f"Of {of}." if of else "The files do not say on which examples."]
     if facts.step != facts.scored_step:
         notes.append(f"These are the scores of step {facts.scored_step}, and not of the exported weights.")
+    notes.append(_precision(facts, form))
     return f"{table}\n\n{' '.join(notes)}"
 
 

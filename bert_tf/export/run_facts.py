@@ -9,6 +9,7 @@ from absl import logging
 
 from bert_tf.evaluation.results import read_results
 from bert_tf.training.history import HISTORY_FILE, read
+from bert_tf.training.scored_files import precision_of_scores
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,6 +27,7 @@ class RunFacts:
         scores: {name: score} as eval_results.txt has them.
         scored_step: of the model that has these scores.
         scored_data: those of `data` that the scores are of.
+        scored_precision: in which the scores were computed, one of `names.PRECISIONS`.
         int8_scores: {name: score} of the same examples, as the export in int8 answers.
     """
 
@@ -39,6 +41,7 @@ class RunFacts:
     scores: dict[str, float] = dataclasses.field(default_factory=dict)
     scored_step: int | None = None
     scored_data: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
+    scored_precision: str | None = None
     int8_scores: dict[str, float] = dataclasses.field(default_factory=dict)
 
 
@@ -55,7 +58,12 @@ def read_run(directory: str, checkpoint: str) -> RunFacts:
     scores = _or_warn(read_results, directory) or {}
     lines = _or_warn(read, os.path.join(directory, HISTORY_FILE)) or []
     scored_step = scores.pop("global_step", None)
-    facts = dataclasses.replace(facts, scores=scores, scored_step=scored_step and int(scored_step))
+    facts = dataclasses.replace(
+        facts,
+        scores=scores,
+        scored_step=scored_step and int(scored_step),
+        scored_precision=_or_warn(precision_of_scores, directory) if scores else None,
+    )
     return _with_history(facts, lines)
 
 

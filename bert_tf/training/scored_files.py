@@ -14,14 +14,15 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+import keras
 from absl import logging
 
 from bert_tf.evaluation.results import RESULTS_FILE, read_results
-from bert_tf.files import with_suffix, write_text
+from bert_tf.files import brief, with_suffix, write_text
 from bert_tf.json_files import read_object
 from bert_tf.training.run_record import RUN_FILE, fingerprints
 
-FILES_FILE = "eval_files.json"  # {suffix of the names: [{"file", "bytes", "sha256"} ...]}
+FILES_FILE = "eval_files.json"  # {suffix of the names: {"precision", "files": [{"file", "bytes", "sha256"} ...]}}
 _PREDICTIONS_FILE = "eval_predictions.tsv"
 _REMEDY = "take it away, and the scores beside it"
 _MOST_HASHED = 2**28  # bytes, as of `fingerprints`
@@ -35,11 +36,13 @@ class ScoredFiles:
         directory: of the model.
         suffix: of the names of what is written of them, before the extension; "" or "_test".
         files: what they are, as `fingerprints` has them.
+        precision: in which they are scored, one of `names.PRECISIONS`.
     """
 
     directory: str
     suffix: str
     files: list[dict[str, Any]]
+    precision: str
 
     @property
     def is_another(self) -> bool:
@@ -47,8 +50,8 @@ class ScoredFiles:
         return bool(self.suffix)
 
     def note(self):
-        """Writes which files these scores are of; raises OSError if it cannot."""
-        known = {**_known(self.directory), self.suffix: self.files}
+        """Writes which files these scores are of, and in which precision; raises OSError if it cannot."""
+        known = {**_known(self.directory), self.suffix: {"precision": self.precision, "files": self.files}}
         write_text(os.path.join(self.directory, FILES_FILE), json.dumps(known, indent=2) + "\n")
 
 
@@ -66,27 +69,41 @@ def scored_files(directory: str | os.PathLike, paths: Sequence[str | os.PathLike
         ValueError: the note of earlier scores, or one of them, is not as it was written.
     """
     directory, before = os.fspath(directory), read_results(directory)
+    precision = keras.config.dtype_policy().name
     files = fingerprints({"": [os.path.realpath(path) for path in paths]}, _MOST_HASHED)[""]
     if before is None or before.get("global_step", step) != step:
-        return ScoredFiles(directory, "", files)
+        return ScoredFiles(directory, "", files, precision)
     known = _known(directory)
-    suffix = next((suffix for suffix, others in known.items() if _are_same(files, others)), None)
+    suffix = next((suffix for suffix, each in known.items() if _are_same(files, each["files"])), None)
     if suffix is None:
         suffix = _free_suffix(pathlib.Path(directory), known, files[0]["file"])
     if suffix:
-        logging.info("%s is of %s: the scores of %s go to %s.", RESULTS_FILE, _names(known.get("")), _names(files),
+        others = known.get("", {}).get("files")
+        logging.info("%s is of %s: the scores of %s go to %s.", RESULTS_FILE, _names(others), _names(files),
                      with_suffix(RESULTS_FILE, suffix))  # fmt: skip
-    return ScoredFiles(directory, suffix, files)
+    return ScoredFiles(directory, suffix, files, precision)
+
+
+def precision_of_scores(directory: str | os.PathLike) -> str | None:
+    """Returns in which precision the model was scored that eval_results.txt is of; None: nothing says so.
+
+    Raises:
+        ValueError: the note of the scores is not as it was written.
+    """
+    return _known(directory).get("", {}).get("precision")
 
 
 def _known(directory):
-    """Returns {suffix: files} of the scores that are there; of a folder without a note what its run.json says."""
+    """Returns the note of the scores that are there; of a folder without one what its run.json says of their files."""
     note, run = (os.path.join(directory, name) for name in (FILES_FILE, RUN_FILE))
     if os.path.exists(note):
-        return read_object(note, "what says which files were scored", _REMEDY)
+        known = read_object(note, "what says which files were scored", _REMEDY)
+        if all(isinstance(each, dict) and isinstance(each.get("files"), list) for each in known.values()):
+            return known
+        raise ValueError(f"{note} must say which files were scored. Received: {brief(known)}; {_REMEDY}.")
     data = read_object(run, "the record of a run", _REMEDY).get("data", {}) if os.path.exists(run) else {}
     files = [each for split, several in data.items() if split.startswith("dev") for each in several]
-    return {"": files} if files else {}
+    return {"": {"files": files}} if files else {}
 
 
 def _are_same(files, others):

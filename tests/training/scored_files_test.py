@@ -2,10 +2,11 @@
 
 import json
 
+import keras
 import pytest
 
 from bert_tf.evaluation.results import read_results, write_results
-from bert_tf.training.scored_files import scored_files
+from bert_tf.training.scored_files import precision_of_scores, scored_files
 
 
 @pytest.fixture
@@ -63,6 +64,22 @@ def test_a_folder_without_a_note(home):
     (home / "out" / "run.json").write_text(json.dumps({"data": {"dev": [{"file": str(home / "dev.tsv")}]}}))
     assert scored_files(home / "out", [home / "dev.tsv"], 10).suffix == ""
     assert scored_files(home / "out", [home / "test.tsv"], 10).suffix == "_test"
-    (home / "out" / "eval_files.json").write_text("[]")
-    with pytest.raises(ValueError, match="eval_files.json"):
-        scored_files(home / "out", [home / "dev.tsv"], 10)
+    for broken in ("[]", '{"": []}'):
+        (home / "out" / "eval_files.json").write_text(broken)
+        with pytest.raises(ValueError, match="eval_files.json"):
+            scored_files(home / "out", [home / "dev.tsv"], 10)
+
+
+def test_the_precision_of_the_scores_is_noted(home):
+    assert precision_of_scores(home / "out") is None
+    before = keras.config.dtype_policy()
+    keras.config.set_dtype_policy("mixed_bfloat16")
+    try:
+        _score(home, "dev.tsv")
+    finally:
+        keras.config.set_dtype_policy(before)
+    _score(home, "test.tsv")
+    assert precision_of_scores(home / "out") == "mixed_bfloat16"
+    note = json.loads((home / "out" / "eval_files.json").read_text())
+    assert {suffix: each["precision"] for suffix, each in note.items()} == {"": "mixed_bfloat16", "_test": "float32"}
+    assert note["_test"]["files"][0]["file"] == str((home / "test.tsv").resolve())
