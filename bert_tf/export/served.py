@@ -63,7 +63,7 @@ class ServedModel(tf.Module):
         self.num_weights = sum(each.shape.num_elements() for each in self.weight_specs)
         self.weights = [variable.value for variable in model.variables]
         self._take_constants(form)
-        self.vocab = tf.saved_model.Asset(tokenizer.vocab_file)
+        self.vocab = tf.saved_model.Asset(tokenizer.asset_file)
         # A function, which an export does not hold as it would a dict.
         self.explaining = explaining(form.explanations, task, model, tokenizer, self.text_inputs, max_seq_length)
 

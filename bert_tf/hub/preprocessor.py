@@ -1,13 +1,9 @@
 """TF Hub's preprocessor: texts to an encoder's inputs, as a SavedModel (tensorflow.org/hub, "Common SavedModel APIs for
 Text Tasks"). The names of inputs are TF Hub's here and in `encoder.py`, and nowhere else."""
 
-import tempfile
-
 import tensorflow as tf
 
 from bert_tf.tokenization.base import BaseTokenizer
-from bert_tf.tokenization.byte_bpe import ByteBpeTokenizer
-from bert_tf.tokenization.tokenizer_json import is_whole
 from bert_tf.tokenization.unigram import UnigramTokenizer
 
 INPUTS = {"input_ids": "input_word_ids", "input_mask": "input_mask", "segment_ids": "input_type_ids"}  # ours -> theirs
@@ -49,18 +45,9 @@ class Preprocessor(tf.Module):
 
 
 def add_vocabulary(module: tf.Module, tokenizer: BaseTokenizer):
-    """Gives a module the tokenizer's file, if it came from one, as an asset under TF Hub's name for its kind.
-
-    Who reads these assets expects vocab.txt or a SentencePiece model: where a tokenizer came from tokenizer.json, they
-    are written, into a folder that is there as long as the module.
-    """
-    path = tokenizer.vocab_file
-    if path and is_whole(path) and tokenizer.KIND != ByteBpeTokenizer.KIND:
-        module.vocabulary_folder = tempfile.TemporaryDirectory(prefix="bert_tf-")
-        tokenizer.save(module.vocabulary_folder.name)
-        path = tokenizer.file_in(module.vocabulary_folder.name)
-    if path:
-        setattr(module, _ASSETS.get(tokenizer.KIND, "vocab_file"), tf.saved_model.Asset(path))
+    """Gives a module the tokenizer's file, if it came from one, as an asset under TF Hub's name for its kind."""
+    if tokenizer.vocab_file:
+        setattr(module, _ASSETS.get(tokenizer.KIND, "vocab_file"), tf.saved_model.Asset(tokenizer.asset_file))
 
 
 class _Tokenize(tf.Module):

@@ -1,6 +1,8 @@
 """What all tokenizers have in common: special pieces, rows, and the two functions from text to ids."""
 
+import functools
 import os
+import tempfile
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
@@ -9,7 +11,7 @@ import tensorflow as tf
 from bert_tf import config_files, families
 from bert_tf.families import Family, Template
 from bert_tf.text_lists import text_list
-from bert_tf.tokenization import packing
+from bert_tf.tokenization import packing, tokenizer_json
 from bert_tf.tokenization.added_token_files import read_added_tokens
 from bert_tf.tokenization.added_tokens import AddedToken, names_with, ordered
 from bert_tf.tokenization.matching import AddedTokenMatcher, Normalized
@@ -107,6 +109,18 @@ class BaseTokenizer(tf.Module):
     @property
     def vocab(self) -> list[str]:
         return self._all.pieces
+
+    @functools.cached_property
+    def asset_file(self) -> str | None:
+        """The path of the vocabulary that a SavedModel takes along, one of FILES, as who reads these expects it.
+
+        Of a tokenizer that came from tokenizer.json it is written, into a folder that is there as long as the tokenizer.
+        """
+        if self.vocab_file is None or not tokenizer_json.is_whole(self.vocab_file):
+            return self.vocab_file
+        self._asset_folder = tempfile.TemporaryDirectory(prefix="bert_tf-")
+        self.save(self._asset_folder.name)
+        return self.file_in(self._asset_folder.name)
 
     @property
     def vocab_size(self) -> int:
