@@ -96,7 +96,7 @@ class ByteBpeTokenizer(BaseTokenizer):
         Raises:
             ValueError: a file is missing or is not what its name says; a setting that byte-level BPE does not have.
         """
-        directory, family = os.fspath(path), family or cls.family_of(path)
+        directory, family = precedence.settings_directory(path, vocab_file), family or cls.family_of(path)
         config_path, config = os.path.join(directory, vocabularies.CONFIG_FILE), vocabularies.read_config(directory)
         check_tokenizer_config(config_path, config, cls.KIND)
         if vocabularies.case_setting(config_path, config, do_lower_case, False):

@@ -19,6 +19,16 @@ from bert_tf.tokenization.tokenizer_json import WholeFile, is_whole, read_whole
 _OF_NO_MODEL = ("PreTrainedTokenizerFast", "TokenizersBackend")  # tokenizer_class
 
 
+def settings_directory(directory: str | os.PathLike, vocab_file: str | os.PathLike | None) -> str:
+    """Returns where the tokenizer_config.json lies that goes with the vocabulary.
+
+    A tokenizer.json that is named in place of the directory's vocabulary brings its own, if there is one beside it.
+    """
+    beside = os.path.dirname(os.fspath(vocab_file)) if vocab_file and is_whole(vocab_file) else None
+    there = beside is not None and os.path.isfile(os.path.join(beside, vocabularies.CONFIG_FILE))
+    return beside if there else os.fspath(directory)
+
+
 def counts_alone(config: Mapping[str, Any]) -> bool:
     """Says whether tokenizer.json counts whatever tokenizer_config.json, which is `config`, says of the same."""
     return config.get("tokenizer_class") in _OF_NO_MODEL

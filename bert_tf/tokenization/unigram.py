@@ -129,7 +129,7 @@ class UnigramTokenizer(BaseTokenizer):
             ValueError: there is no unigram model; a letter case that contradicts the directory's; a setting in
                 `tokenizer_config.json` or `tokenizer.json` that is not known.
         """
-        directory, family = os.fspath(path), family or cls.family_of(path)
+        directory, family = precedence.settings_directory(path, vocab_file), family or cls.family_of(path)
         config_path, config = os.path.join(directory, vocabularies.CONFIG_FILE), vocabularies.read_config(directory)
         settings = dict(family.tokenizing_by(cls.KIND))
         own_class = settings.get("tokenizer_class", _CLASS) if settings else None

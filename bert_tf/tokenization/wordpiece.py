@@ -111,9 +111,9 @@ class Tokenizer(BaseTokenizer):
             ValueError: no vocabulary; a letter case that contradicts the directory's file or name; a setting in
                 `tokenizer_config.json` or `tokenizer.json` that Google's algorithm does not have.
         """
-        directory = os.fspath(path)
+        directory, family = precedence.settings_directory(path, vocab_file), family or cls.family_of(path)
         config = vocabularies.read_config(directory)
-        template = with_special_tokens(directory, config, cls.KIND, family or cls.family_of(directory), template)
+        template = with_special_tokens(directory, config, cls.KIND, family, template)
         if file := tokenizer_json.find(directory, vocab_file):
             return cls._of_whole(tokenizer_json.read_whole(file, cls.KIND), directory, do_lower_case, template)
         lower, strip_accents = vocabularies.resolve_case_and_accents(directory, do_lower_case)

@@ -198,6 +198,14 @@ def test_the_space_in_front_is_that_of_the_file_which_transformers_follows(folde
     assert _pieces(said, "the") == ["\u0120the"]
 
 
+def test_a_tokenizer_that_is_named_brings_its_settings(folder):
+    """As one file names it, so its tokenizer_config.json comes from there, too; without one the model's own counts."""
+    model, other = folder("5/bert"), folder("5/bert-cased")
+    assert _pieces(_read(model, "bert", vocab_file=other / "tokenizer.json"), "The") == ["The"]
+    (other / "tokenizer_config.json").unlink()
+    assert _pieces(_read(model, "bert", vocab_file=other / "tokenizer.json"), "The") == ["the"]
+
+
 def test_a_vocabulary_beside_it_does_not_count(folder, caplog):
     copy = folder("5/bert")
     tokens = _read(copy, "bert").vocab
