@@ -33,27 +33,33 @@ def golden():
     return json.loads((GOLDENS / "added_tokens.json").read_text(encoding="utf-8"))
 
 
-def with_tokens(tokenizer, tokens=None, **changes):
-    """Returns the tokenizer with added tokens, those of the golden unless others are given."""
-    tokens = golden()["tokens"] if tokens is None else tokens
+def with_tokens(tokenizer, tokens):
+    """Returns a tokenizer without added tokens with these."""
     added = [AddedToken(id=tokenizer.vocab_size + n, **token) for n, token in enumerate(tokens)]
+    options = {"template": tokenizer.template, "added_tokens": added} | tokenizer.settings
     if isinstance(tokenizer, ByteBpeTokenizer):
         vocab = {piece: n for n, piece in enumerate(tokenizer.vocab)}
-        options = {"vocab_file": tokenizer.vocab_file, "added_tokens": added} | tokenizer.settings | changes
-        return ByteBpeTokenizer(vocab, tokenizer._merges, tokenizer.template, **options)
+        return ByteBpeTokenizer(vocab, tokenizer._merges, vocab_file=tokenizer.vocab_file, **options)
     source = tokenizer.vocab_file if isinstance(tokenizer, UnigramTokenizer) else tokenizer.vocab
-    return type(tokenizer)(source, template=tokenizer.template, added_tokens=added, **tokenizer.settings)
+    return type(tokenizer)(source, **options)
+
+
+def plain(name):
+    """Returns a tokenizer without added tokens."""
+    if name.startswith("wordpiece"):
+        return Tokenizer(golden()["words"], do_lower_case=name == "wordpiece")
+    if name.startswith("byte_bpe"):
+        tokenizer = ByteBpeTokenizer.from_directory(GOLDENS / "byte_bpe")
+        tokenizer.add_prefix_space = name.endswith("with_space")
+        return tokenizer
+    family = families.family("xlm-roberta") if name.endswith("in_front") else None
+    return UnigramTokenizer.from_directory(GOLDENS / "unigram", family=family)
 
 
 @functools.cache
 def make(name):
-    if name.startswith("wordpiece"):
-        return with_tokens(Tokenizer(golden()["words"], do_lower_case=name == "wordpiece"))
-    if name.startswith("byte_bpe"):
-        plain = ByteBpeTokenizer.from_directory(GOLDENS / "byte_bpe")
-        return with_tokens(plain, add_prefix_space=name.endswith("with_space"))
-    family = families.family("xlm-roberta") if name.endswith("in_front") else None
-    return with_tokens(UnigramTokenizer.from_directory(GOLDENS / "unigram", family=family))
+    """Returns a tokenizer with the golden's tokens."""
+    return with_tokens(plain(name), golden()["tokens"])
 
 
 def words(*more, **options):
@@ -104,12 +110,13 @@ def test_ids_and_offsets_are_those_of_the_rust_tokenizers(name):
 
 def test_a_token_is_found_where_its_rows_were_trained():
     tokenizer = words("[E1]", {"content": "covidology", "normalized": True})
-    plain = Tokenizer(golden()["words"])
-    assert read(plain, "[E1] covidology")[0] == ["[", "e", "##1", "]", "co", "##vid", "##ology"]
+    without = Tokenizer(golden()["words"])
+    size = without.vocab_size
+    assert read(without, "[E1] covidology")[0] == ["[", "e", "##1", "]", "co", "##vid", "##ology"]
     assert read(tokenizer, "[E1] covidology") == (["[E1]", "covidology"], ["[E1]", "covidology"])
-    assert tokenizer.tokenize(["[E1] covidology"]).to_list() == [[plain.vocab_size, plain.vocab_size + 1]]
-    assert tokenizer.vocab[plain.vocab_size :] == ["[E1]", "covidology"] == tokenizer.written_pieces[plain.vocab_size :]
-    assert tokenizer.vocab_size == plain.vocab_size + 2
+    assert tokenizer.tokenize(["[E1] covidology"]).to_list() == [[size, size + 1]]
+    assert tokenizer.vocab[size:] == ["[E1]", "covidology"] == tokenizer.written_pieces[size:]
+    assert tokenizer.vocab_size == size + 2
 
 
 def test_each_flag():
@@ -121,8 +128,8 @@ def test_each_flag():
     assert read(lower, "CAFE\u0301a cafe") == (["Caf\u00e9", "a", "Caf\u00e9"], ["CAFE\u0301", "a", "cafe"])
     assert read(words("Caf\u00e9"), "CAF\u00c9 Caf\u00e9")[0] == ["[UNK]", "Caf\u00e9"]
     bpe = make("byte_bpe")
-    plain = [t for t in bpe.added_tokens if t.content[0] == "<" and not (t.single_word or t.normalized)]
-    strips = {(token.lstrip, token.rstrip): token.content for token in plain}
+    brackets = [t for t in bpe.added_tokens if t.content[0] == "<" and not (t.single_word or t.normalized)]
+    strips = {(token.lstrip, token.rstrip): token.content for token in brackets}
     around = {flags: read(bpe, f"a {content} a")[0] for flags, content in strips.items()}
     assert around == {
         (False, False): ["a", "\u0120", strips[False, False], "\u0120a"],
@@ -198,11 +205,12 @@ def test_a_saved_model_finds_them(tmp_path):
 
 
 def test_without_added_tokens_nothing_is_looked_for():
-    plain, with_one = Tokenizer(golden()["words"]), words("[E1]")
-    kinds = [{op.type for op in t._tokenize.get_concrete_function().graph.get_operations()} for t in (plain, with_one)]
+    without, with_one = Tokenizer(golden()["words"]), words("[E1]")
+    graphs = [each._tokenize.get_concrete_function().graph for each in (without, with_one)]
+    kinds = [{op.type for op in graph.get_operations()} for graph in graphs]
     assert "StaticRegexReplace" in kinds[1] - kinds[0] and "StringSplitV2" in kinds[1] - kinds[0]
-    assert "added_tokens" not in plain.settings and list(plain.added_tokens) == []
-    assert plain.between_added_tokens(["a [E1]"]).numpy().tolist() == [b"a [E1]"]
+    assert "added_tokens" not in without.settings and list(without.added_tokens) == []
+    assert without.between_added_tokens(["a [E1]"]).numpy().tolist() == [b"a [E1]"]
     assert with_one.between_added_tokens(["a [E1]b"]).numpy().tolist() == [b"a ", b"b"]
 
 
