@@ -7,9 +7,12 @@
 """
 
 import dataclasses
+import functools
 import os
 from collections.abc import Mapping
 from typing import Any
+
+from absl import logging
 
 from bert_tf.files import brief
 from bert_tf.json_files import read_list, read_object
@@ -29,6 +32,17 @@ MODES = {"cls": "cls", "max": "max", "mean": "mean", "mean_sqrt_len_tokens": "me
 SWITCHES = {"pooling_mode_cls_token": "cls", "pooling_mode_max_tokens": "max", "pooling_mode_mean_tokens": "mean",
             "pooling_mode_mean_sqrt_len_tokens": "mean_sqrt_len", "pooling_mode_weightedmean_tokens": "weighted_mean",
             "pooling_mode_lasttoken": "last_token"}  # fmt: skip
+# Of each file, the keys that are read or change no vector, and key -> the values that say what is computed here.
+_OF_TRANSFORMER = (
+    ("max_seq_length", "do_lower_case", "transformer_task", "unpad_inputs"),
+    {"module_output_name": (None, "token_embeddings"), "processing_kwargs": (None, {}),
+     "modality_config": (None, {"text": {"method": "forward", "method_output_name": "last_hidden_state"}})},
+)  # fmt: skip
+_OF_POOLING = (("pooling_mode", *SWITCHES, "include_prompt", "embedding_dimension", "word_embedding_dimension"), {})
+_OF_PROMPTS = (
+    ("prompts", "default_prompt_name", "similarity_fn_name", "__version__"),
+    {"truncate_dim": (None,), "model_type": (None, "SentenceTransformer")},
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -138,7 +152,7 @@ def _unknown(path, kind):
 
 def _of_transformer(directory):
     path = next((p for name in TRANSFORMER_FILES if os.path.exists(p := os.path.join(directory, name))), None)
-    values = _read(path) if path else {}
+    values = _checked(path, _OF_TRANSFORMER) if path else {}
     task = _value(path, values, "transformer_task", str, "feature-extraction")
     if task != "feature-extraction":
         raise ValueError(f"{path} must describe an encoder. Received transformer_task={task!r}; name another model.")
@@ -152,7 +166,7 @@ def _of_transformer(directory):
 
 def _of_pooling(directory, folder):
     path = os.path.join(directory, folder, "config.json")
-    values = _read(path)
+    values = _checked(path, _OF_POOLING)
     modes = values.get("pooling_mode")
     if modes is None:
         theirs = {name: mode for mode, name in MODES.items()}
@@ -169,7 +183,7 @@ def _of_pooling(directory, folder):
 
 def _prompts(directory):
     path = os.path.join(directory, PROMPTS)
-    values = _read(path) if os.path.exists(path) else {}
+    values = _checked(path, _OF_PROMPTS) if os.path.exists(path) else {}
     prompts = _value(path, values, "prompts", dict, {})
     prompts = {name: prompt for name, prompt in prompts.items() if prompt is not None}
     default = _value(path, values, "default_prompt_name", str, None)
@@ -196,6 +210,25 @@ def _dense(directory, folder):
 
 
 _STEPS = {"Dense": _dense, "Normalize": lambda directory, folder: None}
+
+
+def _checked(path, keys):
+    """Returns what a file says; refuses settings that make other vectors, and names in the log what nobody knows."""
+    values, (known, computed) = _read(path), keys
+    for key, allowed in computed.items():
+        if key in values and values[key] not in allowed:
+            raise ValueError(
+                f"{key} in {path} must be absent or {brief(allowed[-1])}, which is what is computed here. Received: "
+                f"{brief(values[key])}; name another model, or take the key out to have its vectors without it."
+            )
+    if unknown := sorted(values.keys() - {*known, *computed}):
+        _say_unknown_keys(path, tuple(unknown))
+    return values
+
+
+@functools.cache
+def _say_unknown_keys(path, keys):
+    logging.warning("%s: settings that are not known here have no effect: %s.", path, ", ".join(keys)[:500])
 
 
 def _read(path):

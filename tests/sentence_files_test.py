@@ -30,6 +30,32 @@ def test_settings_of_length_case_and_prompts(tmp_path):
     )
 
 
+def test_what_sentence_transformers_5_writes(tmp_path):
+    text = {"text": {"method": "forward", "method_output_name": "last_hidden_state"}}
+    transformer = {"transformer_task": "feature-extraction", "modality_config": text}
+    prompts = {"__version__": {}, "default_prompt_name": None, "model_type": "SentenceTransformer", "prompts": {},
+               "similarity_fn_name": "cosine"}  # fmt: skip
+    pooling = {"embedding_dimension": 4, "pooling_mode": "mean", "include_prompt": True}
+    files = {"sentence_bert_config": {**transformer, "module_output_name": "token_embeddings"},
+             "config_sentence_transformers": prompts, "1_Pooling__config": pooling}  # fmt: skip
+    assert read_recipe(write(tmp_path, **files)) == Recipe()
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ({"config_sentence_transformers": {"truncate_dim": 8}}, "truncate_dim in .* must be absent .* Received: 8"),
+        ({"config_sentence_transformers": {"model_type": "SparseEncoder"}}, "model_type in .* Received: 'SparseEnc"),
+        ({"sentence_bert_config": {"module_output_name": "sentence"}}, "module_output_name in .* 'token_embeddings'"),
+        ({"sentence_bert_config": {"processing_kwargs": {"text": {}}}}, "processing_kwargs in .* must be absent"),
+        ({"sentence_bert_config": {"modality_config": {"image": {}}}}, "modality_config in .* must be absent"),
+    ],
+)
+def test_settings_that_make_other_vectors_are_refused(files, message, tmp_path):
+    with pytest.raises(ValueError, match=message):
+        read_recipe(write(tmp_path, **files))
+
+
 def test_the_length_may_be_the_tokenizers(tmp_path):
     assert read_recipe(write(tmp_path, tokenizer_config={"model_max_length": 99})).max_seq_length == 99
     assert read_recipe(write(tmp_path, tokenizer_config={"model_max_length": 1e30})).max_seq_length is None

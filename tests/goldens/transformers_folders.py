@@ -5,11 +5,11 @@
     PYTHON_WITH_TORCH tests/goldens/transformers_folders.py keys
 
 `write` makes FOLDER/CASE for each case, model and tokenizer in one folder, and beside it CASE.npz: `texts` and `pair`,
-and `ids N` and `types N` of each of them, the pair last; `input_ids`, `attention_mask`, `token_type_ids` of all as a
-batch; float32 `sequence_output`, `pooled_output`, and what the class returns, each by its name; of classifiers of texts
-`answers`, what Transformers' pipeline makes of the logits of the texts. `read` loads BACK/CASE, which another program
-wrote of such a folder, and prints, as JSON, where ids or outputs are not those of CASE.npz. `keys` prints, as JSON, the
-keys that the configurations and tokenizers of the families read.
+`ids N` and, where the tokenizer gives them, `types N` of each of them, the pair last; `input_ids`, `attention_mask`,
+`token_type_ids` of all as a batch; float32 `sequence_output`, `pooled_output`, and what the class returns, each by its
+name; of classifiers of texts `answers`, what Transformers' pipeline makes of the logits of the texts. `read` loads
+BACK/CASE, which another program wrote of such a folder, and prints, as JSON, where ids or outputs are not those of
+CASE.npz. `keys` prints, as JSON, the keys that the configurations and tokenizers of the families read.
 """
 
 import inspect
@@ -194,8 +194,8 @@ def write(folder: pathlib.Path):
         batch = _batch(tokenizer)
         found = {key: value.numpy() for key, value in batch.items()} | _outputs(model, batch)
         for n, each in enumerate(_encodings(tokenizer)):
-            types = each.get("token_type_ids", [0] * len(each["input_ids"]))
-            found |= {f"ids {n}": each["input_ids"], f"types {n}": types}
+            found[f"ids {n}"] = each["input_ids"]
+            found |= {f"types {n}": each["token_type_ids"]} if "token_type_ids" in each else {}
         found |= {"texts": TEXTS, "pair": PAIR}
         if HEADS[head][0] == "ForSequenceClassification":
             found["answers"] = _answers(model, tokenizer)
