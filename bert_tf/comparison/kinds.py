@@ -127,7 +127,13 @@ def _classes(table):
 def _sets(table):
     """Any number of labels to an example: n * L decisions between yes and no, as run_classifier scores them."""
     gold, given = table.columns["label"], table.columns["prediction"]
-    sides = [[set(cell.split(table.separator)) - {""} for cell in column] for column in (gold, given)]
+    read = {cell: table.labels_in(cell) for cell in {*gold, *given}}
+    if strange := [cell for cell, labels in read.items() if labels is None]:
+        raise ValueError(
+            f"{table.path}: an example's labels must be those of labels.txt, {', '.join(map(repr, table.labels))}. "
+            f"Received {strange[0]!r}; score the run again, with `do_eval`."
+        )
+    sides = [[read[cell] for cell in column] for column in (gold, given)]
     pairs, width = list(zip(*sides, strict=True)), len(table.labels)
     counts = [(len(a & b), len(b), len(a)) for a, b in pairs]
     decisions = np.array([[width - len(a ^ b), width] for a, b in pairs], np.float64)
@@ -136,10 +142,13 @@ def _sets(table):
 
 
 def _has_several(table):
-    """A cell that is no label of the model's is none or several of them."""
+    """The task says it; where it does not, a cell that is no label of the model's is none or several of them."""
+    if table.has_several is not None:
+        return table.has_several
     cells = {*table.columns["label"], *table.columns["prediction"]}
-    parts = {part for cell in cells for part in cell.split(table.separator) if part}
-    return bool(table.labels) and not cells <= set(table.labels) and parts <= set(table.labels)
+    return bool(table.labels) and not cells <= set(table.labels) and all(
+        table.labels_in(cell) is not None for cell in cells
+    )
 
 
 def _numbers(table):

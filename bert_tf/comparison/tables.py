@@ -1,6 +1,7 @@
 """The answers of a scored run, as the tables eval_predictions*.tsv in its folder hold them."""
 
 import dataclasses
+import itertools
 import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -14,6 +15,7 @@ from bert_tf.json_files import read_object
 
 _NAME = "eval_predictions"
 _RUN_FILE, _LABELS_FILE = "run.json", "labels.txt"
+_HAVE_SEVERAL = {"single_label": False, "multi_label": True, "regression": False}  # problems of task.json
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,6 +28,7 @@ class Table:
         scores: {metric: score} of this file, as eval_results.txt has them.
         labels: names of the model's outputs; () where they have none.
         separator: what stands between the labels of an example that has several.
+        has_several: whether an example may have several labels, as the task says it; None: it does not.
     """
 
     path: pathlib.Path
@@ -33,6 +36,24 @@ class Table:
     scores: Mapping[str, float]
     labels: tuple[str, ...] = ()
     separator: str = ","
+    has_several: bool | None = None
+
+    def labels_in(self, cell: str) -> set[str] | None:
+        """Returns the labels of an example that may have several; None where a cell holds something else.
+
+        A label's name may hold what stands between labels.
+
+        Raises:
+            ValueError: a cell can be read in two ways.
+        """
+        first, second = itertools.islice(itertools.chain(_readings(cell, self.labels, self.separator), (None, None)), 2)
+        if second is not None and set(first) != set(second):
+            raise ValueError(
+                f"{self.path}: the labels of an example must be told apart. Received {cell!r}, which may be "
+                f"{' and '.join(map(repr, first))}, or {' and '.join(map(repr, second))}; score the run again, with "
+                "another `label_separator`."
+            )
+        return None if first is None else set(first)
 
     def numbers(self, name: str) -> np.ndarray:
         """Returns a column as float64 [n]; raises ValueError where it holds something else."""
@@ -64,10 +85,11 @@ def read_tables(directory: str) -> dict[str, Table]:
             "with `do_eval`, or name another."
         )
     labels, separator = _labels(folder), _settings(folder).get("label_separator")
-    tables = {}
+    has_several, tables = _HAVE_SEVERAL.get((task_in(directory) or {}).get("problem")), {}
     for path in paths:
         suffix = path.stem.removeprefix(_NAME)
-        tables[suffix] = Table(path, _columns(path), _scores(folder, suffix), labels, separator or ",")
+        scores = _scores(folder, suffix)
+        tables[suffix] = Table(path, _columns(path), scores, labels, separator or ",", has_several)
     return tables
 
 
@@ -78,6 +100,18 @@ def told(directory: str) -> dict[str, Any]:
     """
     files = _run(pathlib.Path(directory)).get("data", {}).get("dev") or [{}]
     return {"task": (task_in(directory) or {}).get("task"), "file": files[0].get("file")}
+
+
+def _readings(cell, labels, separator):
+    """Yields the ways to read a cell as labels, each once, with the separator between."""
+    if not cell:
+        yield ()
+    for label in filter(None, labels):
+        if cell == label:
+            yield (label,)
+        elif cell.startswith(label + separator):
+            others = [other for other in labels if other != label]
+            yield from ((label, *rest) for rest in _readings(cell[len(label + separator) :], others, separator) if rest)
 
 
 def _columns(path):

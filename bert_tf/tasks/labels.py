@@ -67,16 +67,35 @@ def _balanced(labels, label_ids, all_occur):
 
 
 def _by_name(labels, pairs):
-    weights = {}
-    for pair in pairs:
-        label, colon, weight = pair.rpartition(":")
-        if not colon or label not in labels or label in weights or not _is_positive(weight):
-            raise ValueError(
-                "`class_weights` must be `balanced` or label:weight pairs with commas between them, each label once, "
-                f"each weight over 0. Received {pair!r}; the labels are {', '.join(labels)}."
-            )
-        weights[label] = float(weight)
+    weights, parts = {}, []
+    for part in pairs:
+        parts.append(part)
+        label, weight = _pair(",".join(parts), labels)
+        if label in weights:
+            raise _not_pairs(part, labels)
+        if label is not None:  # else the name may go on: a command line is split at its commas, too
+            weights[label], parts = weight, []
+    if parts:
+        raise _not_pairs(parts[0], labels)
     return tuple(weights.get(label, 1.0) for label in labels)
+
+
+def _pair(text, labels):
+    """Returns the label and the weight of label:weight; (None, None) where it is none.
+
+    Blanks at the commas of a label's name may be gone.
+    """
+    name, colon, weight = text.rpartition(":")
+    bare = {",".join(map(str.strip, label.split(","))): label for label in labels}
+    label = name if name in labels else bare.get(name)
+    return (label, float(weight)) if colon and label is not None and _is_positive(weight) else (None, None)
+
+
+def _not_pairs(received, labels):
+    return ValueError(
+        "`class_weights` must be `balanced` or label:weight pairs with commas between them, each label once, each "
+        f"weight over 0. Received {received!r}; the labels are {', '.join(map(repr, labels))}."
+    )
 
 
 def _is_positive(text):

@@ -104,6 +104,37 @@ def test_several_labels_are_scored_as_decisions(tmp_path):
     assert [change.id for change in found.better] == ["1", "2"] and found.both_right == 2
 
 
+def _several(folder, cells, labels, problem="multi_label"):
+    rows = [(i, gold, given, "0.9", f"text {i}") for i, (gold, given) in enumerate(cells)]
+    path = write(folder, LABELLED, rows, ("accuracy", "f1"), labels=labels)
+    (folder / "task.json").write_text(json.dumps({"task": "classification", "problem": problem}))
+    return path
+
+
+def test_names_of_labels_may_hold_what_stands_between_labels(tmp_path):
+    labels = ["a;b", "c", "d"]
+    one = _several(tmp_path / "one", [("a;b;c", "a;b;c"), ("c", "a;b"), ("", "d")], labels)
+    other = _several(tmp_path / "other", [("a;b;c", "a;b"), ("c", "c"), ("", "")], labels)
+    (found,) = compare(one, other, samples=50)
+    # Nine decisions: the first run is wrong in three of them, the other in one.
+    assert (found.scores["accuracy"].b, found.scores["accuracy"].a) == (pytest.approx(6 / 9), pytest.approx(8 / 9))
+    assert [change.id for change in found.better] == ["1", "2"] and [change.id for change in found.worse] == ["0"]
+
+
+def test_labels_that_cannot_be_told_apart_are_refused(tmp_path):
+    one = _several(tmp_path / "one", [("a;b", "c")], ["a", "a;b", "b", "c"])
+    with pytest.raises(ValueError, match="Received 'a;b', which may be .*; score the run again, with another `label"):
+        compare(one, one, samples=10)
+
+
+@pytest.mark.parametrize(("problem", "accuracy"), [("multi_label", 2 / 3), ("single_label", 0.5)])
+def test_the_task_says_whether_there_are_several_labels(tmp_path, problem, accuracy):
+    """Where every example happens to have one, decisions are still scored as the run scored them."""
+    one = _several(tmp_path / "one", [("a", "a"), ("b", "c")], ["a", "b", "c"], problem)
+    (found,) = compare(one, one, samples=10)
+    assert found.scores["accuracy"].a == pytest.approx(accuracy)
+
+
 def test_numbers_change_by_degrees(tmp_path):
     def rated(name, answers):
         rows = [(i, i, answer, f"text {i}") for i, answer in enumerate(answers)]

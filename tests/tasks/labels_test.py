@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from absl import flags
 
 from bert_tf.tasks.labels import class_weights
 
@@ -26,6 +27,19 @@ def test_named_weights():
     assert class_weights(["no:2.5", "x:y:3"], ["no", "x:y", "yes"], np.array([0])) == (2.5, 3.0, 1.0)
 
 
+@pytest.mark.parametrize("text", ["a, b:2,c:3", "c:3,a, b:2", "a,b:2,c:3", '"a, b:2",c:3'])
+def test_a_name_with_commas_is_found_again_behind_the_command_line(text):
+    values = flags.FlagValues()
+    flags.DEFINE_list("class_weights", None, "Weights.", flag_values=values)  # as programs define it
+    values(["program", f"--class_weights={text}"])
+    assert class_weights(values.class_weights, ["a, b", "c", "d"], np.array([0])) == (2.0, 3.0, 1.0)
+
+
+def test_a_wrong_name_is_told_and_not_what_follows_it():
+    with pytest.raises(ValueError, match="Received 'typo:2'; the labels are 'a, b', 'c'"):
+        class_weights(["typo:2", "c:1"], ["a, b", "c"], np.array([0]))
+
+
 @pytest.mark.parametrize("given", [None, []])
 def test_nothing_given_is_no_weights(given):
     assert class_weights(given, ["no", "x:y", "yes"], np.array([0])) is None
@@ -40,7 +54,7 @@ def test_without_training_there_are_none():
     [["no"], ["balanced", "no:2"], ["maybe:2"], ["no:0"], ["no:-1"], ["no:inf"], ["no:nan"], ["no:two"], ["no:1"] * 2],
 )
 def test_weights_that_are_none_are_refused(given):
-    with pytest.raises(ValueError, match="`class_weights` .* label:weight pairs .* the labels are no, yes"):
+    with pytest.raises(ValueError, match="`class_weights` .* label:weight pairs .* the labels are 'no', 'yes'"):
         class_weights(given, ["no", "yes"], np.array([0, 1]))
 
 
