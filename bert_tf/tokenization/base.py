@@ -114,7 +114,7 @@ class BaseTokenizer(tf.Module):
     def asset_file(self) -> str | None:
         """The path of the vocabulary that a SavedModel takes along, one of FILES, as who reads these expects it.
 
-        Of a tokenizer that came from tokenizer.json it is written, into a folder that is there as long as the tokenizer.
+        For a tokenizer that came from tokenizer.json it is written, into a folder that lives as long as the tokenizer.
         """
         if self.vocab_file is None or not tokenizer_json.is_whole(self.vocab_file):
             return self.vocab_file
