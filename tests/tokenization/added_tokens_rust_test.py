@@ -13,6 +13,9 @@ from tests.tokenization.rust_test import READ
 MODEL_TYPES = {"wordpiece": "bert", "byte_bpe": "roberta", "unigram": "albert", "unigram_in_front": "xlm-roberta"}
 SPECIAL = ("<s>", "</s>", "<mask>", "[CLS]")
 TAKES_SPECIAL = ("unigram_in_front",)  # with capital letters kept theirs takes such a piece of the vocabulary in a text
+# Texts that may differ elsewhere: theirs finds a special token first, although it then stays text, and so misses an
+# added token that begins with its last letter.
+OVERLAPS = 10
 ATOMS = (
     " ", " ", "  ", "\t", "\n", "\u00a0", "\u3000", ",", ".", "-", "_", "e\u0301", "CAF\u00c9", "x", "s", "\u4e2d",
     "\u6587", "\u200d", "\u0301", "\U0001f600", "word1s", "NEW york", "\u24b6", "``", "'s", "1", *SPECIAL,
@@ -45,11 +48,13 @@ def test_random_tokens_in_random_texts(name, tmp_path):
     run(torch_python(), READ, tmp_path, tmp_path / "texts.json", tmp_path / "read.json")
     expected = json.loads((tmp_path / "read.json").read_text(encoding="utf-8"))
     ids, starts, limits = (each.to_list() for each in tokenizer.tokenize_with_offsets(texts))
-    added, seen = {token.id: token for token in tokenizer.added_tokens}, set()
+    added, seen, overlaps = {token.id: token for token in tokenizer.added_tokens}, set(), 0
     for text, own, first, last, (theirs, _) in zip(texts, ids, starts, limits, expected, strict=True):
-        assert own == theirs or name in TAKES_SPECIAL and any(special in text for special in SPECIAL), text
+        assert own == theirs or any(special in text for special in SPECIAL), text
+        overlaps += own != theirs
         for number, span in zip(own, zip(first, last, strict=True), strict=True):
             if number in added:
                 assert folded(text[slice(*span)]) == folded(added[number].content), text
                 seen.add(number)
     assert len(seen) > 0.9 * len(added)
+    assert overlaps <= OVERLAPS or name in TAKES_SPECIAL
