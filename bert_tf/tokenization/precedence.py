@@ -14,6 +14,7 @@ from typing import Any
 from absl import logging
 
 from bert_tf.tokenization import vocabulary as vocabularies
+from bert_tf.tokenization.settings import check_tokenizer_config
 from bert_tf.tokenization.tokenizer_json import WholeFile, is_whole, read_whole
 
 _OF_NO_MODEL = ("PreTrainedTokenizerFast", "TokenizersBackend")  # tokenizer_class
@@ -61,6 +62,7 @@ def case_and_accents(whole: WholeFile, directory: str, do_lower_case: bool | Non
             f"{whole.path}: normalizer must have handle_chinese_chars true, and strip_accents only with lowercase. "
             f"Received: {json.dumps(dict(whole.said))}; text is read in no other way here."
         )
+    check_tokenizer_config(os.path.join(directory, vocabularies.CONFIG_FILE), config, "wordpiece")
     vocabularies.check_case(directory, lower)
     said = {key: config[key] for key in whole.said if config.get(key) is not None}
     _warn(whole, {**whole.said, "strip_accents": strip}, said, whole.path, vocabularies.CONFIG_FILE)

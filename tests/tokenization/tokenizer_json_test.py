@@ -282,6 +282,7 @@ def test_what_is_not_followed_is_refused_by_name(name, change, words, folder):
         ("5/bert-cased", {}, {"normalizer__strip_accents": True}, "strip_accents only with lowercase"),
         ("5/bert", {}, {"post_processor": None}, TEMPLATE + BERTS + "null"),
         ("4/albert", {}, {}, "Received: Metaspace alone"),
+        ("5/bert", {"truncation_side": "left"}, {}, "truncation_side must be .right. or absent"),
         ("5/xlm-roberta", {"add_prefix_space": False}, {}, "add_prefix_space must be true or absent"),
     ],
 )
