@@ -18,7 +18,7 @@ from bert_tf.model_files import LABELS_FILE, directory_of, load_description, sav
 
 _TOKENIZERS = (
     "vocab.txt", "vocab.json", "merges.txt", "spiece.model", "sentencepiece.bpe.model", "tokenizer.model",
-    "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json",
+    "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json",
 )  # fmt: skip
 _CARRIED = (*CONFIG_FILES, LABELS_FILE, TASK_FILE, *_TOKENIZERS, "checkpoint")
 

@@ -7,7 +7,10 @@ import numpy as np
 import pytest
 
 from bert_tf.modeling.encoder import Encoder
+from bert_tf.surgery import model as models
 from bert_tf.surgery import operations
+from bert_tf.tokenization.added_tokens import AddedToken
+from bert_tf.tokenization.wordpiece import Tokenizer
 from tests import tiny
 from tests.harness import randomize
 
@@ -142,3 +145,12 @@ def test_configurations():
     for wrong in ([1], {"x": [1]}, {0: 1}, {0: ["y"]}):
         with pytest.raises(ValueError, match="pruned_heads must map layers to lists of heads. Received: "):
             dataclasses.replace(CONFIG, pruned_heads=wrong)
+
+
+def test_models_with_other_added_tokens_are_not_averaged():
+    tokens = [AddedToken("[E1]", len(tiny.VOCAB), single_word=single) for single in (False, False, True)]
+    tokenizers = [Tokenizer(list(tiny.VOCAB), added_tokens=[token]) for token in tokens]
+    one, same, other = (models.Model(str(n), {}, CONFIG, each) for n, each in enumerate(tokenizers))
+    models.check_alike(one, same)
+    with pytest.raises(ValueError, match="Received 0 and 2 with added tokens with other flags"):
+        models.check_alike(one, other)
