@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import types
 
 import numpy as np
 import pytest
@@ -11,6 +12,8 @@ from bert_tf.checkpoints import writers
 from bert_tf.config import EncoderConfig
 from bert_tf.evaluation.entities import entities
 from bert_tf.model_files import read_labels
+from bert_tf.tasks.classification.source import make_source
+from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.tasks.others import problem_of, tags_of_others
 from tests.conversion import models
 from tests.scripts import run_programs
@@ -75,6 +78,14 @@ def test_names_of_labels(tmp_path):
             read_labels(tmp_path, _config(num_labels=wrong))
     (tmp_path / "bert_config.json").touch()  # one of ours, whose model has no names for its outputs
     assert read_labels(tmp_path, _config()) is None
+
+
+def test_a_glue_task_asks_a_model_for_its_own_problem_alone():
+    data = types.SimpleNamespace(source=make_source("sts-b", "glue", {}), examples={})
+    model = types.SimpleNamespace(config=_config(problem_type="multi_label_classification"), labels=["a", "b"])
+    message = "must be one for regression, as `task_name=sts-b` is. Received one for multi_label, as its configuration"
+    with pytest.raises(ValueError, match=message):
+        ClassificationTask.create(model, data, types.SimpleNamespace(do_train=False), None)
 
 
 def _folder(path, kind, **said):
