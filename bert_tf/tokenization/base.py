@@ -145,7 +145,7 @@ class BaseTokenizer(tf.Module):
         """The special pieces under Hugging Face's names for them: "cls_token" and so on."""
         first, last = self.template.before[0], self.template.after[-1]
         names = {"bos_token": first, "cls_token": first, "eos_token": last, "sep_token": last}
-        names |= {"pad_token": self.template.pad, "unk_token": self.template.unknown}
+        names |= {"pad_token": self.vocab[self.pad_id], "unk_token": self.vocab[self.unk_id]}
         return names | ({} if self.mask_id is None else {"mask_token": self.mask})
 
     @property

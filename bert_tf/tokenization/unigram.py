@@ -82,7 +82,7 @@ class UnigramTokenizer(BaseTokenizer):
             _penalize_digit_commas(model)
         first = models.first_ordinary(model) if front else 0
         scores = [(piece.piece, piece.score) for piece in model.pieces[first:]]
-        scores = [*((piece, 0.0) for piece in front), *scores, *((piece, 0.0) for piece in behind)]
+        scores = [(piece, 0.0) for piece in front] + scores + [(piece, 0.0) for piece in behind]
         pieces = [piece for piece, _ in scores]
         vocabulary = Pieces(pieces, {piece: i for i, piece in reversed(list(enumerate(pieces)))})
         super().__init__(vocabulary, vocab_file, template, (template.pad, template.unknown, template.mask))
@@ -96,15 +96,7 @@ class UnigramTokenizer(BaseTokenizer):
         ids = np.arange(len(model.pieces), dtype=np.int32) + len(front) - first
         ids[:first] = self.unk_id
         with tf.init_scope(), tf.device("CPU:0"):
-            self._ids = tf.constant(ids)
-            words = models.without_normalization(model).SerializeToString()
-            try:
-                self._words = tf_text.SentencepieceTokenizer(words, out_type=tf.int32)
-            except tf.errors.OpError as error:
-                raise ValueError(
-                    f"{self.vocab_file} must be a SentencePiece model that tensorflow-text takes. Received: "
-                    f"{error.message:.300}; is the file whole?"
-                ) from error
+            self._ids, self._words = tf.constant(ids), _word_splitter(model, self.vocab_file)
         self._take_added_tokens(added_tokens)
 
     @classmethod
@@ -248,6 +240,18 @@ class UnigramTokenizer(BaseTokenizer):
         ids, nrows = tf.gather(self._ids, ids.flat_values), tf.size(texts, tf.int64)
         rows = tf.RaggedTensor.from_value_rowids(ids, tf.gather(row, word), nrows=nrows, validate=False)
         return rows, rows.with_flat_values(starts - origin), rows.with_flat_values(limits - origin)
+
+
+def _word_splitter(model, vocab_file):
+    """Returns the op that splits a word, which is normalized already, by the model's scores."""
+    words = models.without_normalization(model).SerializeToString()
+    try:
+        return tf_text.SentencepieceTokenizer(words, out_type=tf.int32)
+    except tf.errors.OpError as error:
+        raise ValueError(
+            f"{vocab_file} must be a SentencePiece model that tensorflow-text takes. Received: {error.message:.300}; "
+            "is the file whole?"
+        ) from error
 
 
 def _to_characters(stream, words, word, starts, ends):
