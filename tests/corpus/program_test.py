@@ -7,7 +7,7 @@ def test_flags_without_effect_are_told(corpus, tmp_path):
     flags = [
         f"--input_file={corpus}/*.txt", f"--vocab_file={corpus}/vocab.txt", f"--output_file={tmp_path}/a.tfrecord",
         "--input_format=sentences", "--num_workers=1", "--dupe_factor=1", "--dynamic_masking", "--masking=span",
-        f"--phrase_file={corpus}/none", "--mask_token_prob=0.7",
+        f"--phrase_file={corpus}/vocab.txt", "--mask_token_prob=0.7",
         "--document_start=x", "--max_sentences_per_seq=3", "--beam_options=--x",
     ]  # fmt: skip
     (tmp_path / "a-00001-of-00004.tfrecord").write_bytes(b"of another run")
