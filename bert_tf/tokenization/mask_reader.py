@@ -43,6 +43,11 @@ class MaskReader(tf.Module):
         self.vocab_file, self.vocab = tokenizer.vocab_file, tokenizer.vocab
         self.unk_id, self.mask_id, self.mask = tokenizer.unk_id, tokenizer.mask_id, tokenizer.mask
 
+    @property
+    def asset_file(self) -> str | None:
+        """The tokenizer's."""
+        return self.tokenizer.asset_file
+
     def save(self, directory):
         """Writes the tokenizer's files."""
         self.tokenizer.save(directory)
