@@ -127,7 +127,9 @@ def test_the_program_over_rest(film, tmp_path):
     ],
 )
 def test_the_program_says_what_is_wrong(flags, message, tmp_path):
-    done = _run(f"--input_file={tmp_path}/texts.txt", *flags)
+    texts = tmp_path / "texts.txt"
+    texts.write_text("fine\n", encoding="utf-8")
+    done = _run(f"--input_file={texts}", *flags)
     assert done.returncode == 1 and message in done.stderr and len(done.stderr.splitlines()) == 1
 
 

@@ -167,10 +167,11 @@ def test_the_program(tmp_path):
 
 def test_where_nothing_can_be_written_the_program_says_so_before_it_reads(tmp_path):
     (tmp_path / "file").write_text("mine", encoding="utf-8")
+    (tmp_path / "none").write_text("", encoding="utf-8")
     done = program(f"--input_file={tmp_path / 'none'}", f"--output_file={tmp_path / 'file' / 'vocab.txt'}")
     assert done.returncode == 1 and "file" in done.stderr and "Traceback" not in done.stderr
     assert "none" not in done.stderr
-    assert os.listdir(tmp_path) == ["file"]
+    assert sorted(os.listdir(tmp_path)) == ["file", "none"]
 
 
 @pytest.mark.slow

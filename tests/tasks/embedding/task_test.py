@@ -21,8 +21,8 @@ from tests.tasks.embedding.support import pairs, run
 TEXTS = ["a good film", "music", "the story is dull , and cold ."]
 
 
-def scores(folder):
-    return dict(line.split(" = ") for line in (folder / "eval_results.txt").read_text().splitlines())
+def scores(folder, file="eval_results.txt"):
+    return dict(line.split(" = ") for line in (folder / file).read_text().splitlines())
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +66,8 @@ def test_it_answers_and_is_scored_as_it_was_trained(trained, tmp_path):
                    "text_a\ttext_b\tlabel")  # fmt: skip
     asked = {"output_dir": str(trained / "out"), "predict_file": str(tmp_path / "scored.tsv"), "do_predict": True}
     run(**asked, do_eval=True, eval_file=str(tmp_path / "scored.tsv"), eval_by="spearman")
-    assert scores(trained / "out").keys() == {"eval_spearman", "eval_pearson", "global_step"}
+    found = scores(trained / "out", "eval_results_scored.txt")  # a file other than that of the training
+    assert found.keys() == {"eval_spearman", "eval_pearson", "global_step"}
     lines = [json.loads(line) for line in (trained / "out" / "predictions.jsonl").read_text().splitlines()]
     vectors = SentenceEncoder(str(trained / "out"))([text for pair in pairs(9) for text in pair])
     assert [(line["text_a"], line["text_b"]) for line in lines] == pairs(9)
