@@ -6,7 +6,6 @@ Texts come as arguments, from --input_file or from standard input, one per line.
 as a SavedModel that answers the same way.
 """
 
-
 from absl import logging
 
 from bert_tf.flags.model import FILL_MASK

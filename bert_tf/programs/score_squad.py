@@ -6,7 +6,6 @@
 Messages about the files go to standard error.
 """
 
-
 from bert_tf.flags.squad import SCORER
 from bert_tf.json_files import json_text
 

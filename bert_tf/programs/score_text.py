@@ -6,7 +6,6 @@
 A model that learned left to right gives the log-likelihood. All flags: --help; docs/score_text.md.
 """
 
-
 from absl import logging
 
 from bert_tf.flags.jobs import JOB

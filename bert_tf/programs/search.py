@@ -6,7 +6,6 @@
 All flags: --help; docs/embed.md.
 """
 
-
 from bert_tf.flags.embedding import SEARCH
 from bert_tf.json_files import json_text
 

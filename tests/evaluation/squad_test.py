@@ -194,7 +194,7 @@ def test_the_program_prints_one_object_and_nothing_else_there(tmp_path):
     plain, right, bad = run(), run(f"--null_odds_file={odds}", "--null_score_diff_threshold=0"), run("--data_file=none")
     assert json.loads(plain.stdout)["exact"] == 50.0 and "best_f1" not in json.loads(plain.stdout)
     assert json.loads(right.stdout)["exact"] == 100.0 and json.loads(right.stdout)["best_f1_thresh"] == -1.0
-    assert bad.returncode == 1 and bad.stdout == "" and "Error: --data_file must be a file. Received none, " in bad.stderr
+    assert bad.returncode == 1 and bad.stdout == "" and "--data_file must be a file. Received none, " in bad.stderr
     alone = run("--null_score_diff_threshold=0")
     assert alone.returncode == 1 and "must come with --null_odds_file. Received it alone" in alone.stderr
 
