@@ -262,7 +262,12 @@ def read_labels(directory: str, config: EncoderConfig) -> list[str] | None:
             f"num_labels of the configuration in {directory} must be an integer from 1 to {_MOST_LABELS:,}. Received: "
             f"{brief(number)}; correct it."
         )
-    return [f"LABEL_{n}" for n in range(number)] if number > 1 else None  # of a single one nobody asks the name
+    return default_labels(number) if number > 1 else None  # of a single one nobody asks the name
+
+
+def default_labels(number: int) -> list[str]:
+    """Returns what Transformers calls so many labels that have no names."""
+    return [f"LABEL_{n}" for n in range(number)]
 
 
 def _labels_in(names, directory):

@@ -11,7 +11,7 @@ from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.checkpoints.writers import Model, Written
 from bert_tf.conversion import samples
 from bert_tf.conversion.outputs import outputs
-from bert_tf.model_files import load_description
+from bert_tf.model_files import default_labels, load_description
 
 _TOLERANCE = 1e-5  # of outputs, as a share of the largest
 _LONGEST = 64
@@ -96,7 +96,7 @@ def prove(directory: str, model: Model, written: Written, given_up: tuple[str, .
     _same_arrays(checkpoint, held)
     if lost := [name for name in model.optimizer if name not in checkpoint.left_out]:
         raise _failure(f"the optimizer's {lost[0]} is not in it")
-    if "classifier/output_bias" in held and description.labels != model.labels:
+    if "classifier/output_bias" in held and not _same_labels(model.labels, description.labels):
         raise _failure(f"the labels are {description.labels} and were {model.labels}")
     settings = _changed(settings_of(model.config), settings_of(description.config))
     computing = [name for name in settings if name not in (*_OF_TRAINING, *given_up)]
@@ -127,6 +127,11 @@ def settings_of(config) -> dict:
 
 def _changed(before, after):
     return {name: (value, after[name]) for name, value in before.items() if value != after[name]}
+
+
+def _same_labels(before, after):
+    """Says whether the labels are the same; where there were none, Transformers' own names for them are none either."""
+    return after == before or before is None and after == default_labels(len(after))
 
 
 def _same_arrays(checkpoint, held):

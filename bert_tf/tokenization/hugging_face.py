@@ -60,7 +60,9 @@ def unigram(tokenizer, scores: Sequence[tuple[str, float]], character_map: bytes
     """
     metaspace = {"type": "Metaspace", "replacement": MARKER, "prepend_scheme": "always", "split": True}
     normalizer = {"type": "Sequence", "normalizers": _normalizers(tokenizer, character_map)}
-    words = {"type": "Sequence", "pretokenizers": [{"type": "WhitespaceSplit"}, metaspace]}
+    words = metaspace
+    if tokenizer.trailing_space == "dropped":
+        words = {"type": "Sequence", "pretokenizers": [{"type": "WhitespaceSplit"}, metaspace]}
     model = {"type": "Unigram", "unk_id": tokenizer.unk_id, "vocab": [list(each) for each in scores]}
     return _whole(tokenizer, normalizer, words, metaspace, model | {"byte_fallback": False})
 
@@ -100,7 +102,9 @@ def _normalizers(tokenizer, character_map):
     steps = steps + ([{"type": "Lowercase"}] if tokenizer.do_lower_case else [])
     blob = base64.b64encode(character_map).decode()
     steps = steps + ([{"type": "Precompiled", "precompiled_charsmap": blob}] if character_map else [])
-    return [*steps, {"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": " "}]
+    stripped = tokenizer.trailing_space == "kept_inside"
+    steps = steps + ([{"type": "Strip", "strip_left": False, "strip_right": True}] if stripped else [])
+    return [*steps, {"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": MARKER if stripped else " "}]
 
 
 def _post_processor(tokenizer):

@@ -47,7 +47,8 @@ class Normalized(NamedTuple):
         """
         row = tf.searchsorted(splits, tf.cast(starts, tf.int64), "right", tf.int64) - 1
         first, end = (tf.cast(tf.gather(splits, row + by), tf.int32) for by in (0, 1))
-        chars = tf.where(limits == end, _END, chars)
+        # By where it starts: marks with which the next text begins, and which were taken out, count to its limit.
+        chars = tf.where(starts == end - 1, _END, chars)
         nrows = tf.size(splits, tf.int64) - 1
         ragged = tf.RaggedTensor.from_value_rowids(chars, row, nrows, validate=False)
         return cls(ragged, starts - first, tf.minimum(limits, end - 1) - first)

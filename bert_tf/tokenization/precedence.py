@@ -89,18 +89,13 @@ def prefix_space(whole: WholeFile, directory: str) -> bool:
     return ours
 
 
-def unigram_settings(whole: WholeFile, directory: str, do_lower_case: bool | None) -> dict[str, bool]:
-    """Returns do_lower_case, keep_accents and straight_quotes of a unigram tokenizer, and logs what contradicts them.
+def unigram_settings(whole: WholeFile, directory: str, do_lower_case: bool | None) -> dict[str, Any]:
+    """Returns what tokenizer.json and the files beside it set of a `UnigramTokenizer`, and logs what contradicts it.
 
     Raises:
-        ValueError: `do_lower_case` contradicts the file that counts, or text is split in a way that is not ours.
+        ValueError: `do_lower_case` contradicts the file that counts.
     """
     config = vocabularies.read_config(directory)
-    if counts_alone(config) and not whole.said["splits_white_space"]:
-        raise ValueError(
-            f"{whole.path}: pre_tokenizer must be WhitespaceSplit and Metaspace. Received: Metaspace alone, which "
-            "makes a token of a space at the end; text is read in no other way here."
-        )
     keys = ("do_lower_case", "keep_accents")
     said = {key: config[key] for key in keys if config.get(key) is not None}
     ours = {**whole.said, **({} if counts_alone(config) else said)}
@@ -111,7 +106,7 @@ def unigram_settings(whole: WholeFile, directory: str, do_lower_case: bool | Non
         _warn(whole, {key: ours[key] for key in said}, whole.said, path)
     else:
         _warn(whole, ours, said, whole.path, vocabularies.CONFIG_FILE)
-    return {key: ours[key] for key in (*keys, "straight_quotes")}
+    return {key: ours[key] for key in (*keys, "straight_quotes", "trailing_space")}
 
 
 def warn_of_vocabulary(counting: str, own: Sequence[str], path: str, tokens: Sequence[str]):

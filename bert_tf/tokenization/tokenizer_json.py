@@ -319,7 +319,8 @@ def _unigram(path, values):
         known = "Replace (of `` and '' by \"), NFKD with StripAccents, Lowercase, Precompiled"
         raise _refusal(path, "the steps of normalizer", f"among {known}, in this order", left[0])
     said = {"do_lower_case": found["lower"], "keep_accents": not found["strip"]}
-    said |= {"straight_quotes": found["straight_quotes"], "splits_white_space": _metaspace(path, values) or stripped}
+    kept = "dropped" if _metaspace(path, values) else "kept_inside" if stripped else "kept"
+    said |= {"straight_quotes": found["straight_quotes"], "trailing_space": kept}
     return said, blob
 
 

@@ -52,6 +52,7 @@ class UnigramTokenizer(BaseTokenizer):
         keep_accents: bool = True,
         straight_quotes: bool = False,
         split_digit_comma: bool = False,
+        trailing_space: str = "dropped",
         front: Sequence[str] = (),
         behind: Sequence[str] = (),
         tokenizer_class: str = _CLASS,
@@ -67,6 +68,9 @@ class UnigramTokenizer(BaseTokenizer):
             keep_accents: see above.
             straight_quotes: see above.
             split_digit_comma: whether a comma after a digit is a piece of its own.
+            trailing_space: what becomes of a space at the end of a text or before an added token. "dropped": nothing,
+                as in SentencePiece; "kept": a token "▁" of its own; "kept_inside": the same, but only before an added
+                token that is matched in normalized text. tokenizer.json says which, by its pre_tokenizer.
             front: pieces that take the places of the control pieces with which the model begins; () leaves them.
             behind: pieces behind the model's.
             tokenizer_class: Hugging Face's name of all that.
@@ -88,6 +92,7 @@ class UnigramTokenizer(BaseTokenizer):
         super().__init__(vocabulary, vocab_file, template, (template.pad, template.unknown, template.mask))
         self.do_lower_case, self.keep_accents = bool(do_lower_case), bool(keep_accents)
         self.straight_quotes, self._tokenizer_class = bool(straight_quotes), tokenizer_class
+        self.trailing_space = trailing_space
         self._more = {"split_digit_comma": split_digit_comma, "front": list(front), "behind": list(behind)}
         blob = model.normalizer_spec.precompiled_charsmap
         mapping = models.character_map(blob, self.vocab_file)
@@ -187,7 +192,8 @@ class UnigramTokenizer(BaseTokenizer):
 
     @property
     def settings(self) -> dict[str, Any]:
-        named = {name: getattr(self, name) for name in ("do_lower_case", "keep_accents", "straight_quotes")}
+        names = ("do_lower_case", "keep_accents", "straight_quotes", "trailing_space")
+        named = {name: getattr(self, name) for name in names}
         return self._with_added(named | {"tokenizer_class": self._tokenizer_class} | self._more)
 
     def save(self, directory: str | os.PathLike):
@@ -219,11 +225,28 @@ class UnigramTokenizer(BaseTokenizer):
         in_place = self._tokenizer_class == "AlbertTokenizer" or self._more["front"]
         return _OF_CLASS.get(self._tokenizer_class, self.FILES[0]) if in_place else self.FILES[-1]
 
+    def _around_added_tokens(self, tokenize, texts):
+        if self._matcher is None or self.trailing_space == "dropped":
+            return super()._around_added_tokens(tokenize, texts)
+        sections = self._matcher(texts)
+        kept = tf.fill(tf.shape(sections.tokens), True)
+        if self.trailing_space == "kept_inside":
+            normalized = [token.id for token in self.added_tokens if token.normalized] or [-2]  # -1 is a text's end
+            kept = tf.reduce_any(sections.tokens[:, None] == tf.constant(normalized), 1)
+        return sections.joined(*self._split(sections.strings(), kept))
+
     def _ids_and_offsets(self, texts):
+        return self._split(texts, tf.fill(tf.shape(texts), True) if self.trailing_space == "kept" else None)
+
+    def _split(self, texts, kept):
+        """Returns ids, starts, limits of texts; `kept`, bool [n]: in which of them a space at the end is a token."""
         stream, white, splits = self._normalizer(texts)
+        row = tf.searchsorted(splits, tf.cast(stream.starts, tf.int64), "right", tf.int64) - 1
+        if kept is not None:
+            stream, last = _with_last_space(stream, row, splits, kept)
+            white &= ~last
         solid = tf.where(~white)[:, 0]
         marker = stream.chars == ord(MARKER)
-        row = tf.searchsorted(splits, tf.cast(stream.starts, tf.int64), "right", tf.int64) - 1
         new = shifted(white, 1) | (row != shifted(row, 1)) | marker | (tf.range(tf.size(row)) == 0)
         first = tf.where(tf.gather(new, solid))[:, 0]
         stream, ends = stream.take(solid), tf.size(solid, tf.int64)[None]
@@ -240,6 +263,14 @@ class UnigramTokenizer(BaseTokenizer):
         ids, nrows = tf.gather(self._ids, ids.flat_values), tf.size(texts, tf.int64)
         rows = tf.RaggedTensor.from_value_rowids(ids, tf.gather(row, word), nrows=nrows, validate=False)
         return rows, rows.with_flat_values(starts - origin), rows.with_flat_values(limits - origin)
+
+
+def _with_last_space(stream, row, splits, kept):
+    """Returns the stream in which the space at the end of texts that are `kept` is "▁", and where it is."""
+    is_end = tf.cast(stream.starts, tf.int64) == tf.gather(splits, row + 1) - 1  # the line feed that closes each text
+    last = (stream.chars == ord(" ")) & ~is_end & shifted(is_end, -1) & tf.gather(kept, row)
+    chars, limits = tf.where(last, ord(MARKER), stream.chars), tf.where(last, stream.starts, stream.limits)
+    return stream._replace(chars=chars, limits=limits), last
 
 
 def _word_splitter(model, vocab_file):

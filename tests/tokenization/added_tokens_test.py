@@ -108,6 +108,19 @@ def test_ids_and_offsets_are_those_of_the_rust_tokenizers(name):
     assert seen >= added.keys()
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_a_text_is_read_the_same_in_a_batch(name):
+    """Marks with which a text begins, and which are taken out, change nothing of the text before it."""
+    tokenizer = with_tokens(plain(name), [{"content": "covid", "normalized": True, "rstrip": True}])
+    texts = ["a covid", "\u0301covid ", "a ", "\u0301 covid \u0301", "\u0301", "covid", "\u0301a"]
+    for name in ("tokenize", "tokenize_with_offsets"):
+        whole = getattr(tokenizer, name)(texts)
+        for n, text in enumerate(texts):
+            alone = getattr(tokenizer, name)([text])
+            for one, all_ in zip(tf.nest.flatten(alone), tf.nest.flatten(whole), strict=True):
+                assert one.to_list()[0] == all_.to_list()[n], (name, text)
+
+
 def test_a_token_is_found_where_its_rows_were_trained():
     tokenizer = words("[E1]", {"content": "covidology", "normalized": True})
     without = Tokenizer(golden()["words"])

@@ -50,7 +50,7 @@ def google(tmp_path_factory):
 
 def differences(tokenizer, google, texts):
     got = tokenizer.tokenize(texts).to_list()
-    want = google("uncased" if tokenizer.do_lower_case else "cased", tokenizer.vocab_file, texts)
+    want = google("uncased" if tokenizer.do_lower_case else "cased", tokenizer.asset_file, texts)
     assert len(got) == len(want) == len(texts)
     return [row for row in zip(texts, got, want, strict=True) if row[1] != row[2]]
 

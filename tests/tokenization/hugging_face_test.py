@@ -33,6 +33,8 @@ def test_what_is_written_is_what_transformers_wrote(name, tmp_path):
             continue
         assert ours[section] == theirs[section], section
     steps, other = (_steps(each["normalizer"]) for each in (ours, theirs))
+    if "xlm" in name or "albert" in name:  # runs of spaces, which WhitespaceSplit splits alike
+        assert steps.pop() == {"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": " "}
     assert steps == other
     vocabularies = [each["model"].pop("vocab") for each in (ours, theirs)]
     assert ours["model"] == theirs["model"]
