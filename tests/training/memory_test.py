@@ -89,7 +89,7 @@ class Teacher:
         self.shape = TeacherShape(config, numbers, matrices_of(losses, heads, heads))
 
     def __call__(self, batch):
-        return self.model(batch, training=False)
+        return self.model({name: batch[name] for name in self.model.TAKES if name in batch}, training=False)
 
 config, rows, length, predictions, precision, rematerialize, teacher, losses = json.loads(sys.argv[1])
 keras.config.set_dtype_policy(precision)
