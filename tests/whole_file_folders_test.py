@@ -119,6 +119,7 @@ def test_it_is_trained_and_what_is_exported_answers_the_same(folder, tmp_path):
     np.testing.assert_allclose(answered, written, atol=1e-5)
 
 
+@pytest.mark.slow  # two programs
 def test_records_for_pretraining_are_made_by_it(folder, tmp_path):
     (tmp_path / "vocab.txt").write_text("".join(f"{piece}\n" for piece in tiny.VOCAB), encoding="utf-8")
     (tmp_path / "text.txt").write_text("\n".join(text for text, _ in tiny.texts(40)), encoding="utf-8")
