@@ -23,22 +23,20 @@ def is_output_closed() -> bool:
 def end_quietly_when_closed():
     """Ends the process with the status of SIGPIPE where a closed standard output stopped what is inside.
 
-    A BrokenPipeError of anything else, such as a connection, passes through, and so does every other error: the output
-    that could not be written before it is left out.
+    A BrokenPipeError of anything else, such as a connection, passes through, and so does every error at which no output
+    was left to write.
     """
     try:
-        yield
-        if sys.stdout is not None:
-            sys.stdout.flush()
+        try:
+            yield
+        finally:
+            if sys.stdout is not None:
+                sys.stdout.flush()  # what is still in the buffer may be all that there was, such as --help
     except BrokenPipeError:
         if not is_output_closed():
             raise
         _leave_out_the_rest()
         sys.exit(_STATUS)
-    except BaseException:
-        if is_output_closed():
-            _leave_out_the_rest()
-        raise
 
 
 def _leave_out_the_rest():

@@ -14,6 +14,7 @@ EVERY_PROGRAM = """
 import importlib, io, contextlib, sys
 from bert_tf.programs import main, given_files
 from absl import logging
+there = sys.argv[1]
 for name in main.PROGRAMS:
     flags = {flag.name: flag for flag in importlib.import_module(f"bert_tf.programs.{name}").FLAGS}
     for read in given_files._READ:
@@ -21,7 +22,7 @@ for name in main.PROGRAMS:
             continue
         required = [f"--{each}={flag.choices[0] if flag.choices else 'x'}" for each, flag in flags.items()
                     if flag.required and each not in given_files._READ]
-        other = [f"--{each}=README.md" for each in given_files._READ if each in flags and flags[each].required]
+        other = [f"--{each}={there}" for each in given_files._READ if each in flags and flags[each].required]
         actions = [f"--{each}" for each in ("do_train", "do_eval", "do_predict") if each in flags]
         try:
             main.start(name, [*required, *[flag for flag in other if not flag.startswith(f"--{read}=")], *actions,
@@ -32,9 +33,8 @@ for name in main.PROGRAMS:
 
 
 def test_every_program_says_so_before_tensorflow_is_imported():
-    done = subprocess.run(
-        [sys.executable, "-c", EVERY_PROGRAM], cwd=ROOT, capture_output=True, text=True, check=False, timeout=120
-    )
+    command = [sys.executable, "-c", EVERY_PROGRAM, __file__]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120)
     found = [line.split() for line in done.stdout.splitlines()]
     assert len(found) > 40, done.stderr
     assert {(status, imported) for _, _, status, imported in found} == {("1", "False")}, found
