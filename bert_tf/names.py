@@ -32,6 +32,9 @@ PREDICTION_ORDERS = ("file", "errors")
 GOLDEN_REQUESTS = "golden_requests"
 # In a SavedModel's graph, the name of a collection: a text alone is computed by several threads side by side.
 SIDE_BY_SIDE = "bert_tf/side_by_side"
+# Another: the positions that the model has, and the most tokens that it reads of a text, 0 where it reads all of it.
+# Rows of such a model are computed independently of each other.
+SEQUENCES = "bert_tf/sequences"
 
 # The pieces of a BERT vocabulary that stand for no text.
 PAD, UNKNOWN, CLS, SEP, MASK = "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"

@@ -18,7 +18,7 @@ from bert_tf.export.served import CLASSIFY, REGRESS, ServedModel
 from bert_tf.export.server_files import server_files, write_server_files
 from bert_tf.export.warm_up import sample_requests, write_goldens, write_requests
 from bert_tf.files import write_text
-from bert_tf.names import SIDE_BY_SIDE
+from bert_tf.names import SEQUENCES, SIDE_BY_SIDE
 
 _ASIDE = "tmp-export-"
 _METHODS = {"classify": CLASSIFY, "regress": REGRESS}
@@ -86,7 +86,7 @@ def _write_version(directory, served, options, facts):
         # Functions for gradients of our own would be numbered by what the process did, and nobody trains an export.
         without = tf.saved_model.SaveOptions(experimental_custom_gradients=False)
         tf.saved_model.save(served, directory, signatures=functions, options=without)
-    signatures = _finish(os.path.join(directory, "saved_model.pb"), served.form.is_tensor_parallel)
+    signatures = _finish(os.path.join(directory, "saved_model.pb"), served)
     write_fingerprint(directory)
     requests = sample_requests(served)
     write_requests(directory, requests)
@@ -115,11 +115,12 @@ def versions(export_dir: str) -> list[int]:
     return sorted(int(name) for name in os.listdir(export_dir) if name.isdecimal())
 
 
-def _finish(path, is_tensor_parallel):
+def _finish(path, served):
     """Gives the signatures on tf.Example the method names by which Classify and Regress know them.
 
     tf.saved_model.save writes the name of Predict into all of them. Functions get numbers that are always the same, and
-    branches become a part of the graph when it is loaded. A graph with parts for several threads says so.
+    branches become a part of the graph when it is loaded. A graph with parts for several threads says so, and each how
+    long its sequences are.
 
     Returns:
         {name: SignatureDef}.
@@ -131,7 +132,9 @@ def _finish(path, is_tensor_parallel):
         for name, method in _METHODS.items():
             if name in graph.signature_def:
                 graph.signature_def[name].method_name = method
-        if is_tensor_parallel:
+        tokens = 0 if served.task.reads_whole_texts else served.max_seq_length
+        graph.collection_def[SEQUENCES].int64_list.value.extend([served.positions, tokens])
+        if served.form.is_tensor_parallel:
             graph.collection_def[SIDE_BY_SIDE].bytes_list.value.append(b"1")
         for function in graph.graph_def.library.function:
             for node in function.node_def:

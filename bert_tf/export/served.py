@@ -10,6 +10,18 @@ from bert_tf.export.processors import in_form
 CLASSIFY, REGRESS = "tensorflow/serving/classify", "tensorflow/serving/regress"
 
 
+_LEAST_BYTES, _BYTES_OF_A_TOKEN = 2**16, 256
+
+
+def cut(texts: tf.Tensor, tokens: int) -> tf.Tensor:
+    """Returns strings of which at least 64 KiB and 256 bytes a token are left, in which `tokens` tokens are found.
+
+    To tokenize a megabyte takes a hundred megabytes, whatever is kept of it. Where a text has fewer tokens in its first
+    64 KiB, such as one that begins with as many spaces, what lies behind them is not read.
+    """
+    return tf.strings.substr(texts, 0, max(_LEAST_BYTES, _BYTES_OF_A_TOKEN * tokens))
+
+
 class ServedModel(tf.Module):
     """Tokenizer, encoder and head in one graph.
 
@@ -66,6 +78,7 @@ class ServedModel(tf.Module):
         self.vocab = tf.saved_model.Asset(tokenizer.asset_file)
         # A function, which an export does not hold as it would a dict.
         self.explaining = explaining(form.explanations, task, model, tokenizer, self.text_inputs, max_seq_length)
+        self.positions = task.config.max_length
 
     def _take_constants(self, form):
         """Has what is faster as a constant of the graph as one."""
@@ -96,6 +109,7 @@ class ServedModel(tf.Module):
 
     def _read(self, texts):
         """Returns what the model makes of the texts, and what `answer` must know besides."""
+        texts = [each if self.task.reads_whole_texts else cut(each, self.max_seq_length) for each in texts]
         features, origin = self.task.read(self.tokenizer, texts, self.max_seq_length)
         return self.forward(features), origin
 

@@ -14,6 +14,10 @@ SERVE = (
     Flag("file_system_poll_wait_seconds", 1.0, "Seconds between checks for new versions; 0: once.", "float", low=0),
     Flag("grpc_max_threads", 256, "gRPC requests that are answered at once; one more is refused.", "integer", low=1),
     Flag("rest_api_num_threads", 128, "The same of REST.", "integer", low=1),
+    Flag("max_concurrent_runs", 0, "Runs of a graph at once, of all requests; others wait their turn. 0: two for each "
+         "core.", "integer", low=0),  # fmt: skip
+    Flag("max_pending_tokens", 2**20, "Tokens of all requests that are computed or wait; one more is refused.",
+         "integer", low=1),  # fmt: skip
     Flag("tensorflow_intra_op_parallelism", 0, "Threads that compute one operation together; 0: as many as there are "
          "cores. With 1, exports for processors (`--export_for=cpu`) and short texts are answered sooner.",
          "integer", low=0),  # fmt: skip
@@ -38,9 +42,11 @@ LIMITS = (
     Flag("max_nesting", 32, "Of lists and objects in JSON.", "integer", low=1),
     Flag("max_json_values", 2**20, "Values, lists and objects in a REST body.", "integer", low=1),
     Flag("max_tensor_elements", 2**22, "Of one input tensor.", "integer", low=1),
-    Flag("max_batch_size", 4096, "Rows of a request: texts, examples or instances.", "integer", low=1),
+    Flag("max_batch_size", 4096, "Texts, examples or instances of a request.", "integer", low=1),
     Flag("max_text_bytes", 2**22, "Of one string.", "integer", low=1),
     Flag("max_input_text_bytes", 2**24, "Of all strings of an input together.", "integer", low=1),
+    Flag("max_request_tokens", 2**17, "Tokens of a request; of texts, one for every four bytes, as far as the model "
+         "reads them.", "integer", low=1),  # fmt: skip
 )
 
 MODELS = (

@@ -87,6 +87,8 @@ def _options(settings):
         "poll_seconds": settings.file_system_poll_wait_seconds,
         "grace": settings.grace_seconds,
         "limits": Limits(**{flag.name: getattr(settings, flag.name) for flag in LIMITS}),
+        "max_concurrent_runs": settings.max_concurrent_runs,
+        "max_pending_tokens": settings.max_pending_tokens,
         "grpc_max_threads": settings.grpc_max_threads,
         "rest_api_num_threads": settings.rest_api_num_threads,
         "rest_api_timeout_ms": settings.rest_api_timeout_in_ms,

@@ -4,8 +4,8 @@ import numpy as np
 
 from bert_tf.serving.signatures import Signature
 
-_BYTES_PER_TOKEN = 4  # of English, with its spaces; too short rather than too long, so that a batch stays in its budget
-_SPECIAL_TOKENS = 2
+BYTES_PER_TOKEN = 4  # of English, with its spaces; too short rather than too long, so that a batch stays in its budget
+SPECIAL_TOKENS = 2
 
 
 def group_of(signature: Signature, inputs: dict[str, np.ndarray]) -> tuple | None:
@@ -38,7 +38,7 @@ def lengths_of(inputs: dict[str, np.ndarray]) -> list[int]:
     texts = [_longest(array.reshape(rows, -1)) for array in arrays if array.dtype == object]
     if not texts:
         return [max(1, width)] * rows
-    return [width + _SPECIAL_TOKENS + sum(each) // _BYTES_PER_TOKEN for each in zip(*texts, strict=True)]
+    return [width + SPECIAL_TOKENS + sum(each) // BYTES_PER_TOKEN for each in zip(*texts, strict=True)]
 
 
 def joined(rows, aliases) -> dict[str, np.ndarray]:

@@ -76,10 +76,14 @@ def predict_inputs(document: dict, signature, limits: Limits = LIMITS) -> tuple[
         arrays = _rows(document["instances"], dtypes, limits)
         if len(arrays) < len(dtypes):
             raise wrong_count(arrays, dtypes)
-        return arrays, True
-    if "inputs" not in document:
+    elif "inputs" in document:
+        arrays = _columns(document["inputs"], dtypes, limits)
+    else:
         raise invalid("Missing 'inputs' or 'instances' key")
-    return _columns(document["inputs"], dtypes, limits), False
+    for alias, array in arrays.items():
+        signature.inputs[alias].check_shape(alias, array.shape)
+        limits.check_rows(array.size if array.dtype == object else len(array) if array.ndim else 1)
+    return arrays, "instances" in document
 
 
 def fill_examples(document: dict, request_input, limits: Limits = LIMITS):
@@ -128,10 +132,7 @@ def _columns(value, dtypes, limits):
     for alias in dtypes:
         if alias not in value:
             raise invalid(f"Missing named input: {alias} in 'inputs' object.")
-    arrays = {alias: to_array(value[alias], dtype, limits) for alias, dtype in dtypes.items()}
-    for array in arrays.values():
-        limits.check_rows(len(array) if array.ndim else 1)
-    return arrays
+    return {alias: to_array(value[alias], dtype, limits) for alias, dtype in dtypes.items()}
 
 
 def _rows(instances, dtypes, limits):

@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from bert_tf.serving.errors import ServingError, invalid, unimplemented
 from bert_tf.serving.limits import LIMITS, Limits
+from bert_tf.serving.signatures import MAX_AXES
 from bert_tf.serving.tensors import type_name
 
 _QUOTED = 256  # characters after which a quoted value goes no further
@@ -32,6 +33,8 @@ def to_array(value, dtype: tf.DType, limits: Limits = LIMITS) -> np.ndarray:
         ServingError: a value is not of that type or too large, or lists beside each other differ in length or depth.
     """
     shape = _shape(value)
+    if len(shape) > MAX_AXES:
+        raise invalid(f"A tensor may have {MAX_AXES} axes and one has {len(shape)}")
     if math.prod(shape) > limits.max_tensor_elements:
         raise invalid(f"A tensor may have {limits.max_tensor_elements} elements and one has {math.prod(shape)}")
     values = list(map(_reader(dtype), _leaves(value, shape, 0)))

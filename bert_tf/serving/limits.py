@@ -26,9 +26,10 @@ class Limits:
         max_nesting: of lists and objects in JSON.
         max_json_values: values, lists and objects in a REST body.
         max_tensor_elements: of one input tensor.
-        max_batch_size: rows of a request: texts, examples or instances.
+        max_batch_size: texts, examples or instances of a request, on whichever axes they stand.
         max_text_bytes: of one string.
         max_input_text_bytes: of all strings of an input together.
+        max_request_tokens: of a request; of texts, a token for every four bytes, as far as the model reads them.
     """
 
     max_message_bytes: int = 64 * _MIB
@@ -41,11 +42,19 @@ class Limits:
     max_batch_size: int = 4096
     max_text_bytes: int = 4 * _MIB
     max_input_text_bytes: int = 16 * _MIB
+    max_request_tokens: int = 2**17
 
     def check_rows(self, rows: int):
         """Raises ServingError for a request of too many texts, examples or instances."""
         if rows > self.max_batch_size:
             raise invalid(f"A request may have {self.max_batch_size} rows and has {rows}")
+
+    def check_tokens(self, tokens: int):
+        """Raises ServingError for a request of too many tokens."""
+        if tokens > self.max_request_tokens:
+            raise invalid(
+                f"A request may have {self.max_request_tokens} tokens and has some {tokens}; send it in parts"
+            )
 
     def check_text(self, size: int):
         """Raises ServingError for a string of too many bytes."""

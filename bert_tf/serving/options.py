@@ -27,6 +27,8 @@ class Options:
         limits: what one request may cost.
         grpc_max_threads: gRPC requests that are answered at once; one more is refused.
         rest_api_num_threads: the same of REST.
+        max_concurrent_runs: graphs that are run at once, by all requests; the others wait. 0: two for each core.
+        max_pending_tokens: tokens of all requests that are computed or wait; one more is refused.
         rest_api_timeout_ms: in which a REST request is answered.
         rest_api_enable_cors_support: whether pages from elsewhere may ask, in a browser.
         health: whether gRPC's health service is offered.
@@ -56,6 +58,8 @@ class Options:
     limits: Limits = Limits()
     grpc_max_threads: int = 256
     rest_api_num_threads: int = 128
+    max_concurrent_runs: int = 0
+    max_pending_tokens: int = 2**20
     rest_api_timeout_ms: int = 30_000
     rest_api_enable_cors_support: bool = False
     health: bool = False

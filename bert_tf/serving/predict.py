@@ -15,7 +15,7 @@ from bert_tf.serving import metrics
 from bert_tf.serving.call import INTERNAL, Call
 from bert_tf.serving.errors import ServingError, failed_precondition, invalid
 from bert_tf.serving.signatures import CLASSIFY, PREDICT, REGRESS
-from bert_tf.serving.tensors import fill_content, fill_proto, to_array, type_name
+from bert_tf.serving.tensors import check_tensor, fill_content, fill_proto, to_array, type_name
 
 DEFAULT_SIGNATURE = "serving_default"
 
@@ -49,10 +49,19 @@ def run(
     call: Call = INTERNAL,
     api: str = "Predict",
 ) -> dict[str, np.ndarray]:
-    """Computes the outputs `aliases` (all, where none is named) of a signature from {input alias: array}."""
+    """Computes the outputs `aliases` (all, where none is named) of a signature from {input alias: array}.
+
+    Raises:
+        ServingError: that is more than a request may ask for, or than the server takes now, or the graph refuses it.
+    """
     aliases = aliases or list(signature.outputs)
+    sequences = version.model.sequences
+    sequences.check(signature, inputs)
+    tokens = sequences.count(inputs)
+    call.limits.check_tokens(tokens)
     started = time.monotonic()
-    outputs = version.compute(signature, inputs, aliases, call)
+    with version.workload.admitted(tokens):
+        outputs = version.compute(signature, inputs, aliases, call)
     metrics.observe_runtime(version.name, api, "TF1", time.monotonic() - started)
     return outputs
 
@@ -91,9 +100,11 @@ def _inputs(signature, protos, limits):
     arrays = {}
     for alias, endpoint in signature.inputs.items():
         proto = _given_or_default(signature, protos, alias)
-        arrays[alias] = to_array(proto, alias, limits)
+        check_tensor(proto, alias, limits)
         if proto.dtype != endpoint.dtype.as_datatype_enum:
             raise _wrong_dtype(signature, alias, proto.dtype)
+        endpoint.check_shape(alias, [dim.size for dim in proto.tensor_shape.dim])
+        arrays[alias] = to_array(proto, alias)
     if set(protos) - set(arrays):
         used = set(protos) & set(arrays)
         raise invalid(

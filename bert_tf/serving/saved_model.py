@@ -13,10 +13,11 @@ from tensorflow.python.client import pywrap_tf_session
 from tensorflow.python.framework import ops
 from tensorflow.python.saved_model import loader_impl
 
-from bert_tf.names import SIDE_BY_SIDE
+from bert_tf.names import SEQUENCES, SIDE_BY_SIDE
 from bert_tf.serving.bundle import DEFAULT, Bundle
 from bert_tf.serving.errors import from_number, invalid
-from bert_tf.serving.signatures import read_signature
+from bert_tf.serving.sequences import Sequences
+from bert_tf.serving.signatures import MAX_AXES, read_signature
 
 # TensorFlow prepares the graph anew for each set of feeds and fetches, and keeps it as long as the session. Each
 # signature has one, and so has each combination of them that MultiInference is asked for.
@@ -53,6 +54,7 @@ class SavedModel:
 
     Attributes:
         signatures: {name: Signature}.
+        sequences: how long they may be.
         prepare: prepare(feeds, fetches), tuples of tensor names, returns what `run` needs to have of them; the first
             call takes seconds.
     """
@@ -81,6 +83,7 @@ class SavedModel:
             self._session.close()
             raise
         self._has_parts = SIDE_BY_SIDE in meta_graph.collection_def
+        self.sequences = Sequences(*meta_graph.collection_def[SEQUENCES].int64_list.value)
         definitions, checks = meta_graph.signature_def.items(), bundle.check_method_names
         self.signatures = {name: read_signature(each, checks) for name, each in definitions}
         self.prepare = functools.lru_cache(maxsize=_PREPARED)(self._prepare)
@@ -98,6 +101,8 @@ class SavedModel:
         Raises:
             ServingError: the graph cannot compute with these feeds.
         """
+        if max((np.ndim(array) for array in feeds.values()), default=0) > MAX_AXES:
+            raise invalid(f"A tensor may have {MAX_AXES} axes and one has more")  # also one that came with the model
         names = tuple(sorted(feeds))
         try:
             inputs, outputs = self.prepare(names, tuple(fetches))

@@ -25,6 +25,7 @@ from bert_tf.serving.page import pages
 from bert_tf.serving.rest_api import answer
 from bert_tf.serving.version_folders import explain_no_versions, find_versions
 from bert_tf.serving.versions import Loading
+from bert_tf.serving.workload import Workload
 
 
 def serve(model_base_path: str | None = None, model_name: str = "default", **options) -> "Server":
@@ -87,6 +88,7 @@ class Server:
         self._load_pool = futures.ThreadPoolExecutor(loads, "load") if loads else None
         loading = Loading(
             options.bundle,
+            Workload(options.max_concurrent_runs, options.max_pending_tokens),
             self._batching.batcher_of if self._batching else None,
             self._load_pool,
             threading.Semaphore(unloads) if unloads else None,

@@ -2,10 +2,17 @@
 
 import dataclasses
 import functools
+from collections.abc import Sequence
 
 import tensorflow as tf
 from tensorflow.core.framework import tensor_pb2
 from tensorflow.core.protobuf import meta_graph_pb2
+
+from bert_tf.serving.errors import invalid
+
+# TensorFlow copies an array of strings with an iterator of NumPy's that has 32 axes, and ends the process beyond them.
+MAX_AXES = 32
+_SHOWN_AXES = 8
 
 PREDICT, CLASSIFY, REGRESS = (f"tensorflow/serving/{name}" for name in ("predict", "classify", "regress"))
 
@@ -23,6 +30,23 @@ class Endpoint:
     tensor: str
     dtype: tf.DType
     shape: tuple[int | None, ...] | None = None
+
+    def check_shape(self, alias: str, sizes: Sequence[int]):
+        """Raises ServingError where a tensor has more axes than this input, or another size on an axis of known size.
+
+        Fewer axes are left to the graph, as TensorFlow Serving leaves them: its half_plus_two takes [n] for [n, 1].
+
+        Args:
+            alias: of the input, for the message.
+            sizes: of the tensor's axes.
+        """
+        if self.shape is None:
+            if len(sizes) > MAX_AXES:
+                raise invalid(f"The input {alias} may have {MAX_AXES} axes and has {len(sizes)}")
+        elif len(sizes) >= len(self.shape):
+            known = [size if wanted is None else wanted for wanted, size in zip(self.shape, sizes, strict=False)]
+            if known != list(sizes):
+                raise invalid(f"The input {alias} must have the shape {_listed(self.shape)} and has {_listed(sizes)}")
 
     @property
     def has_rows(self) -> bool:
@@ -83,3 +107,8 @@ def _endpoint(info):
     known = not info.tensor_shape.unknown_rank
     shape = tuple(dim.size if dim.size >= 0 else None for dim in info.tensor_shape.dim) if known else None
     return Endpoint(info.name, tf.as_dtype(info.dtype), shape)
+
+
+def _listed(sizes):
+    shown = ["?" if size is None else str(size) for size in sizes[:_SHOWN_AXES]]
+    return f"[{', '.join(shown)}{', ...' if len(sizes) > _SHOWN_AXES else ''}]"

@@ -8,8 +8,8 @@ from tensorflow.core.framework import tensor_pb2, types_pb2
 
 from bert_tf.serving.errors import invalid
 from bert_tf.serving.limits import LIMITS, Limits
+from bert_tf.serving.signatures import MAX_AXES
 
-_MOST_DIMENSIONS = 64  # numpy's bound
 _MOST_REPEATS = 2**16  # elements of a tensor that does not hold them all
 
 _FIELDS = {
@@ -30,16 +30,46 @@ _FIELDS = {
 }
 
 
-def to_array(proto: tensor_pb2.TensorProto, alias: str, limits: Limits = LIMITS) -> np.ndarray:
-    """Returns the array of a TensorProto; strings as objects of type bytes.
+def check_tensor(proto: tensor_pb2.TensorProto, alias: str, limits: Limits = LIMITS):
+    """Raises ServingError where a TensorProto is malformed or too large, before anything of its size is made.
 
     A shape may hold more elements than there are values; the last value then stands for the others. TensorFlow Serving
     knows no bound for that, and here it is small: a request of 60 bytes could otherwise ask for gigabytes.
 
-    Raises:
-        ServingError: it is malformed or too large; `alias` says which input it was.
+    Args:
+        proto: of a request.
+        alias: of the input, for the message.
+        limits: what a request may cost.
     """
-    _check(proto, alias, limits)
+    fault = invalid(f"tensor parsing error: {alias}")
+    field = _NUMBERED.get(proto.dtype)
+    sizes = [dim.size for dim in proto.tensor_shape.dim[: MAX_AXES + 1]]
+    if field is None or proto.tensor_shape.unknown_rank or len(sizes) > MAX_AXES or min(sizes, default=0) < 0:
+        raise fault
+    elements = math.prod(sizes)
+    if elements > limits.max_tensor_elements:
+        raise invalid(f"{fault.message} has {elements} elements, of which {limits.max_tensor_elements} are allowed")
+    # Each string is a text, on whichever axis it stands; numbers are tokens, many of which are one text.
+    limits.check_rows(elements if field == "string_val" else sizes[0] if sizes else 1)
+    if proto.tensor_content:
+        if field == "string_val" or len(proto.tensor_content) != elements * tf.as_dtype(proto.dtype).size:
+            raise fault
+        return
+    values = getattr(proto, field)
+    if field == "string_val":
+        _check_texts(values, elements, limits)
+    if len(values) > elements or len(values) < min(elements, 1):
+        raise fault
+    if len(values) < elements and elements > _MOST_REPEATS:
+        raise invalid(f"{fault.message} has {elements} elements and holds {len(values)}")
+
+
+def to_array(proto: tensor_pb2.TensorProto, alias: str) -> np.ndarray:
+    """Returns the array of a TensorProto that `check_tensor` let pass; strings as objects of type bytes.
+
+    Raises:
+        ServingError: its values do not fit its shape; `alias` says which input it was.
+    """
     try:
         return tf.make_ndarray(proto)
     except Exception as error:  # numpy and TensorFlow have many words for a shape that does not fit the values
@@ -90,30 +120,6 @@ def _varint(number):
     while number := number >> 7:
         groups.append(number & 0x7F)
     return bytes([*(group | 0x80 for group in groups[:-1]), groups[-1]])
-
-
-def _check(proto, alias, limits):
-    """Raises ServingError before anything of the size that the proto promises is made."""
-    fault = invalid(f"tensor parsing error: {alias}")
-    field = _NUMBERED.get(proto.dtype)
-    sizes = [dim.size for dim in proto.tensor_shape.dim[: _MOST_DIMENSIONS + 1]]
-    if field is None or proto.tensor_shape.unknown_rank or len(sizes) > _MOST_DIMENSIONS or min(sizes, default=0) < 0:
-        raise fault
-    elements = math.prod(sizes)
-    if elements > limits.max_tensor_elements:
-        raise invalid(f"{fault.message} has {elements} elements, of which {limits.max_tensor_elements} are allowed")
-    limits.check_rows(sizes[0] if sizes else 1)
-    if proto.tensor_content:
-        if field == "string_val" or len(proto.tensor_content) != elements * tf.as_dtype(proto.dtype).size:
-            raise fault
-        return
-    values = getattr(proto, field)
-    if field == "string_val":
-        _check_texts(values, elements, limits)
-    if len(values) > elements or len(values) < min(elements, 1):
-        raise fault
-    if len(values) < elements and elements > _MOST_REPEATS:
-        raise invalid(f"{fault.message} has {elements} elements and holds {len(values)}")
 
 
 def _check_texts(values, elements, limits):

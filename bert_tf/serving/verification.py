@@ -18,6 +18,7 @@ from bert_tf.serving.errors import ServingError
 from bert_tf.serving.exports import find_export, open_export
 from bert_tf.serving.golden import Golden, Outputs, difference, outputs_of, read_goldens
 from bert_tf.serving.versions import direct
+from bert_tf.serving.workload import Workload
 
 # Of float32, between one kind of processor and another; of bfloat16, whose numbers have 8 bits; of int8, where the last
 # digit of a float32 decides how a number is rounded to 8 bits, which layer after layer adds to.
@@ -101,7 +102,7 @@ def judge(goldens: Sequence[Golden], answer: Answer, tolerance: float) -> list[V
 def local_answer(model) -> Answer:
     """Returns what asks a `SavedModel`."""
 
-    compute = direct(model)
+    compute = direct(model, Workload())
 
     def answer(golden):
         signature = model.signatures.get(golden.signature)

@@ -20,6 +20,7 @@ from bert_tf.serving.policies import LATEST, Policy
 from bert_tf.serving.saved_model import SavedModel
 from bert_tf.serving.signatures import Signature
 from bert_tf.serving.version_folders import explain_no_versions, find_versions, fingerprint
+from bert_tf.serving.workload import Workload
 
 _TFLITE = "model.tflite"
 _UNKNOWN, _NOT_FOUND = 2, 5  # canonical code numbers
@@ -29,14 +30,22 @@ _FORGOTTEN = "Did you forget to name your leaf directory as a number (eg. '/1/')
 Compute = Callable[[Signature, dict[str, np.ndarray], Sequence[str], Call], dict[str, np.ndarray]]
 
 
-def direct(model: SavedModel) -> Compute:
-    """Returns what computes each request by itself, in the thread that asks."""
+def direct(model: SavedModel, workload: Workload) -> Compute:
+    """Returns what computes each request by itself, in the thread that asks, when it is its turn.
+
+    Many rows are computed in parts: others have their turn in between, and what nobody waits for any more ends there.
+    """
 
     def compute(signature, inputs, aliases, call):
-        call.check()
-        feeds = {signature.inputs[alias].tensor: array for alias, array in inputs.items()}
         fetches = signature.key[1]
-        arrays = dict(zip(fetches, model.run(feeds, fetches), strict=True))
+        parts = []
+        for part in model.sequences.parts(signature, inputs):
+            feeds = {signature.inputs[alias].tensor: array for alias, array in part.items()}
+            with workload.turn(call):
+                call.check()
+                parts.append(model.run(feeds, fetches))
+        outputs = parts[0] if len(parts) == 1 else map(np.concatenate, zip(*parts, strict=True))
+        arrays = dict(zip(fetches, outputs, strict=True))
         return {alias: arrays[signature.outputs[alias].tensor] for alias in aliases}
 
     return compute
@@ -51,6 +60,7 @@ class Version:
         number: of the version.
         model: what runs.
         compute: runs it, for itself or in a batch with others.
+        workload: of the server: what runs and waits, of all models.
         batcher: of this version alone, closed with it; None: it has none.
         running: requests in it now.
         retired: whether it serves no new requests.
@@ -60,6 +70,7 @@ class Version:
     number: int
     model: SavedModel
     compute: Compute
+    workload: Workload
     batcher: Batcher | None = None
     running: int = 0
     retired: bool = False
@@ -101,6 +112,7 @@ class Loading:
 
     Attributes:
         bundle: what is loaded of a version, and how it is warmed and run.
+        workload: what runs and waits, of all models.
         batcher_of: folder of a version -> (its batcher, or None where each request is computed by itself; whether it is
             this version's alone); None: no version has one.
         load_pool: in which the models are loaded side by side; None: they are loaded one after the other.
@@ -110,6 +122,7 @@ class Loading:
     """
 
     bundle: Bundle = DEFAULT
+    workload: Workload = dataclasses.field(default_factory=Workload)
     batcher_of: Callable[[str], tuple[Batcher | None, bool]] | None = None
     load_pool: futures.Executor | None = None
     unload_turns: threading.Semaphore | None = None
@@ -251,7 +264,8 @@ class ServedModel:
         if bundle.prefer_tflite_model and os.path.exists(os.path.join(folder, _TFLITE)):
             raise failed_precondition(f"{_TFLITE} is preferred, and only TensorFlow's own models can be served here")
         model = SavedModel(folder, bundle)
-        version = Version(self.name, number, model, direct(model))
+        workload = self._loading.workload
+        version = Version(self.name, number, model, direct(model, workload), workload)
         try:
             requests = self._warm(version, folder)
             if self._loading.batcher_of:

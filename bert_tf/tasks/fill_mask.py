@@ -57,6 +57,10 @@ class FillMaskTask(Served):
     def limits(self, max_seq_length):
         return [*super().limits(max_seq_length), "Of several blanks in a text only the first is filled in."]
 
+    @property
+    def reads_whole_texts(self):
+        return False
+
     def read(self, tokenizer, texts, max_seq_length):
         return single_rows(tokenizer, texts, max_seq_length), None
 

@@ -100,6 +100,11 @@ class Served(Model, Protocol):
     labels: list[str] | None = None
     list_inputs: tuple[str, ...] = ()
 
+    @property
+    def reads_whole_texts(self) -> bool:
+        """Whether a long text is read through windows, and not only as far as one sequence goes."""
+        return True
+
     def for_serving(self, model: keras.Model) -> keras.Model:
         """Returns what is served of a model that `build_model` returned: here, all of it."""
         return model

@@ -16,6 +16,7 @@ from bert_tf.serving import golden, verification, warmup
 from bert_tf.serving.exports import open_export
 from bert_tf.serving.server import serve
 from bert_tf.serving.versions import Version, direct
+from bert_tf.serving.workload import Workload
 from tests.export.models import LENGTH, TASKS, write_trained
 from tests.scripts import Cases
 
@@ -72,7 +73,9 @@ def test_every_signature_of_every_task_is_warmed_up_and_golden(export, name):
     assert {"serving_default", "ids"} <= names
     logs = _logs(path, "tf_serving_warmup_requests")
     assert {each: [_signatures(log) for log in logs].count(each) for each in names} == dict.fromkeys(names, 3)
-    assert warmup.replay(Version("default", 1, model, direct(model)), path) == len(logs)
+    workload = Workload()
+    version = Version("default", 1, model, direct(model, workload), workload)
+    assert warmup.replay(version, path) == len(logs)
     verdicts = verification.judge(golden.read_goldens(path), verification.local_answer(model), 1e-4)
     model.close()
     assert {each.signature for each in verdicts} == names

@@ -16,9 +16,10 @@ import bert_tf
 from bert_tf.checkpoints import tf1
 from bert_tf.export.form import DEFAULT, Form
 from bert_tf.export.saved_model import export, versions
-from bert_tf.export.served import ServedModel
+from bert_tf.export.served import ServedModel, cut
 from bert_tf.export.trained import export_trained
 from bert_tf.model_files import save_description
+from bert_tf.names import SEQUENCES
 from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.tasks.registry import read_task, save_task
 from bert_tf.tasks.task import TrainedTask
@@ -129,6 +130,27 @@ def test_each_weight_is_there_once(exported):
     reader = tf.train.load_checkpoint(os.path.join(path, "variables", "variables"))
     stored = sum(int(np.prod(shape)) for shape in reader.get_variable_to_shape_map().values())
     assert stored - sum(int(np.prod(v.shape)) for v in model.variables) <= 2  # the save counter, the object graph
+
+
+def test_it_says_how_long_its_sequences_are(exported):
+    saved = saved_model_pb2.SavedModel()
+    saved.ParseFromString(pathlib.Path(exported[0], "saved_model.pb").read_bytes())
+    (graph,) = saved.meta_graphs
+    assert list(graph.collection_def[SEQUENCES].int64_list.value) == [exported[1].config.max_position_embeddings, 16]
+
+
+def test_texts_are_cut_behind_what_is_read():
+    texts = tf.constant(["", "good", "é" * 40_000, "x " * 300_000])
+    assert [len(text) for text in cut(texts, 16).numpy()] == [0, 4, 2**16, 2**16]
+    assert [len(text) for text in cut(texts[None], 512).numpy()[0]] == [0, 4, 80_000, 2**17]  # choices are [n, k]
+
+
+def test_a_long_text_has_the_answer_of_its_beginning(exported):
+    path, task, model, tokenizer = exported
+    texts = ["good film " * 400_000, "😀" * 1_000_000, " " * 60_000 + "bad film " * 200_000, "bad film " * 10]
+    answer = tf.saved_model.load(path).signatures["serving_default"](text=tf.constant(texts))
+    expected = _expected(task, model, tokenizer, [text[:65_000] for text in texts])
+    np.testing.assert_allclose(answer["probabilities"], expected, atol=1e-6)
 
 
 @pytest.mark.slow

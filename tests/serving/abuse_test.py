@@ -1,5 +1,7 @@
 """gRPC requests that are small or broken and cost much: each is refused at once, with a code and words."""
 
+import dataclasses
+import re
 import threading
 import time
 
@@ -18,10 +20,11 @@ from tensorflow_serving.apis import (
 
 from bert_tf.serving import grpc_service, wire_scan
 from bert_tf.serving.errors import ServingError
+from bert_tf.serving.json_requests import predict_inputs
 from bert_tf.serving.limits import Limits
 from bert_tf.serving.saved_model import SavedModel
 from bert_tf.serving.server import serve
-from bert_tf.serving.tensors import to_array
+from bert_tf.serving.tensors import check_tensor, to_array
 from tests.serving.grpc_test import Code, check, examples_request, predict_request, proto
 
 _PREDICT = "/tensorflow.serving.PredictionService/Predict"
@@ -58,7 +61,7 @@ TENSORS = {
     "no rank": (rankless(), ""),
     "255 dimensions": (text(b"x", shape=[1] * 255), ""),
     "65 dimensions": (text(b"x", shape=[1] * 65), ""),
-    "many of one": (text(b"", shape=[4096, 17]), " has 69632 elements and holds 1"),
+    "many of one": (text(b"", shape=[4096, 17]), None),
     "none of many": (text(shape=[3]), ""),
     "more than its shape": (text(b"x", b"y", shape=[1]), ""),
     "strings as content": (text(shape=[1], tensor_content=b"\1x"), ""),
@@ -73,8 +76,9 @@ TENSORS = {
 @pytest.mark.parametrize("what", TENSORS)
 def test_tensors_that_lie_are_refused_before_they_are_made(stubs, what):
     tensor, words = TENSORS[what]
+    words = "A request may have 4096 rows and has 69632" if words is None else PARSING + words
     began = time.monotonic()
-    check(stubs[0].Predict, predict_request(text=tensor), Code.INVALID_ARGUMENT, PARSING + words)
+    check(stubs[0].Predict, predict_request(text=tensor), Code.INVALID_ARGUMENT, words)
     assert time.monotonic() - began < 5
 
 
@@ -89,6 +93,70 @@ def test_rows_and_texts_are_bounded(stubs):
         stubs[0].Predict(predict_request("echo", image_bytes=repeated))
     request = examples_request(classification_pb2.ClassificationRequest, "classify", ["x"] * 4097)
     check(stubs[0].Classify, request, Code.INVALID_ARGUMENT, few)
+
+
+def test_numbers_that_a_tensor_does_not_hold_are_few():
+    many = tf.make_tensor_proto(7, tf.int32, shape=[4096, 17])
+    with pytest.raises(ServingError, match="ids has 69632 elements and holds 1"):
+        check_tensor(many, "ids")
+
+
+NESTED = [[["x"]]]
+for _ in range(31):  # a row of 33 axes
+    NESTED = [NESTED]
+
+
+@pytest.mark.parametrize(
+    ("signature", "inputs", "message"),
+    [
+        ("", {"text": text(b"x", shape=[1, 4096])}, "The input text must have the shape [?] and has [1, 4096]"),
+        ("", {"text": text(b"x", shape=[1] * 32)},
+         "The input text must have the shape [?] and has [1, 1, 1, 1, 1, 1, 1, 1, ...]"),
+        ("", {"text": text(b"x", shape=[1] * 33)}, PARSING),  # at which TensorFlow ends the process
+        ("", {"text": text(b"x", shape=[64, 65])}, "A request may have 4096 rows and has 4160"),
+        ("numbers", {"x": proto([[1.0, 2.0]]), "scale": proto([1])},
+         "The input x must have the shape [?, 3] and has [1, 2]"),
+        ("numbers", {"x": proto([[1.0, 2.0, 3.0]]), "scale": proto([[1]])},
+         "The input scale must have the shape [?] and has [1, 1]"),
+        ("numbers", {"x": text(b"x", shape=[1, 3]), "scale": proto([1])},
+         "Expects arg[1] to be float but string is provided"),
+    ],
+    ids=["rows on another axis", "rank 32", "rank 33", "rows on two axes", "another width", "an axis more", "a type"],
+)  # fmt: skip
+def test_the_signature_bounds_what_is_made_of_a_request(stubs, signature, inputs, message):
+    check(stubs[0].Predict, predict_request(signature, **inputs), Code.INVALID_ARGUMENT, message)
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ({"instances": [["x"] * 5000]}, "A tensor may have"),
+        ({"inputs": [["x"] * 4]}, "The input text must have the shape [?] and has [1, 4]"),
+        ({"instances": [["x", "y"]]}, "The input text must have the shape [?] and has [1, 2]"),
+        ({"instances": NESTED}, "A tensor may have 32 axes and one has 33"),
+        ({"inputs": ["x"] * 4097}, "A request may have 4096 rows and has 4097"),
+        ({"signature_name": "numbers", "inputs": {"x": [[1, 2]], "scale": [1]}},
+         "The input x must have the shape [?, 3] and has [1, 2]"),
+    ],
+    ids=["too many texts of one row", "two axes", "a row of two", "rank 33", "too many rows", "another width"],
+)  # fmt: skip
+def test_the_signature_bounds_json_too(film_path, body, message):
+    limits = dataclasses.replace(Limits(), max_nesting=64, max_tensor_elements=4500)
+    model = SavedModel(str(film_path / "3"))
+    signature = model.signatures[body.get("signature_name", "serving_default")]
+    with pytest.raises(ServingError, match=re.escape(message)):
+        predict_inputs(body, signature, limits)
+    model.close()
+
+
+def test_a_tensor_of_33_axes_is_refused_where_it_meets_the_graph(film_path):
+    """Golden and warm-up requests, which come with a model, take no other way."""
+    model = SavedModel(str(film_path / "3"))
+    signature = model.signatures["serving_default"]
+    feeds = {signature.inputs["text"].tensor: np.full([1] * 33, b"x", object)}
+    with pytest.raises(ServingError, match="A tensor may have 32 axes and one has more"):
+        model.run(feeds, signature.key[1])
+    model.close()
 
 
 def test_a_value_still_stands_for_a_few():

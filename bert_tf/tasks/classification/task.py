@@ -231,6 +231,10 @@ class ClassificationTask(Abstaining):
         most = self.windows.max_windows
         return [f"A text is read through {most} windows of {max_seq_length} word pieces at most; the rest is cut off."]
 
+    @property
+    def reads_whole_texts(self):
+        return self.windows is not None
+
     def read(self, tokenizer, texts, max_seq_length):
         if self.windows is None:
             return single_rows(tokenizer, texts, max_seq_length), None

@@ -212,6 +212,10 @@ class EmbeddingTask(FineTuned):
     def write_answers(self, directory, outcome, answers, settings):
         writers.write_predictions(directory, outcome.examples, answers)
 
+    @property
+    def reads_whole_texts(self):
+        return False
+
     def read(self, tokenizer, texts, max_seq_length):
         return single_rows(tokenizer, texts, max_seq_length), None
 

@@ -162,6 +162,10 @@ class MultipleChoiceTask(Abstaining):
             "It chooses the best of the choices, also where none is right.",
         ]
 
+    @property
+    def reads_whole_texts(self):
+        return False
+
     def read(self, tokenizer, texts: Sequence[tf.Tensor], max_seq_length: int):
         contexts, choices = texts
         return served_rows(tokenizer, contexts, choices, max_seq_length), None

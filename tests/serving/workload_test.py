@@ -1,0 +1,181 @@
+"""How much is computed at a time: tokens of a request and of all, turns, parts of a large request."""
+
+import threading
+import time
+
+import grpc
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.serving.call import INTERNAL, Call
+from bert_tf.serving.errors import ServingError
+from bert_tf.serving.limits import Limits
+from bert_tf.serving.sequences import Sequences
+from bert_tf.serving.signatures import Endpoint, Signature
+from bert_tf.serving.versions import direct
+from bert_tf.serving.workload import Workload
+
+
+def texts(*sizes):
+    array = np.empty(len(sizes), object)
+    array[:] = [b"x" * size for size in sizes]
+    return {"text": array}
+
+
+def signature(inputs, outputs):
+    def side(shapes):
+        return {alias: Endpoint(f"{alias}:0", dtype, shape) for alias, (dtype, shape) in shapes.items()}
+
+    return Signature(side(inputs), side(outputs), {}, None)
+
+
+BY_TEXT = signature({"text": (tf.string, (None,))}, {"y": (tf.float32, (None, 2))})
+BY_IDS = signature({"input_ids": (tf.int32, (None, None))}, {"y": (tf.float32, (None, 2))})
+OF_TOKENS = signature({"text": (tf.string, (None,))}, {"y": (tf.float32, (None, None))})
+
+
+@pytest.mark.parametrize(
+    ("sequences", "inputs", "expected"),
+    [
+        (Sequences(512, 64), texts(40, 4_000_000), 12 + 64),
+        (Sequences(512, 0), texts(40, 4_000_000), 12 + 1_000_002),
+        (Sequences(), texts(4_000_000), 512),
+        (Sequences(512, 64), {"input_ids": np.zeros([3, 7], np.int32), "input_mask": np.zeros([3, 7], np.int32)}, 21),
+        (Sequences(512, 64), {"scale": np.float32(1)}, 1),
+        (Sequences(512, 64), {}, 0),
+    ],
+    ids=["texts that are cut", "texts read whole", "another's model", "ids", "a number", "nothing"],
+)
+def test_tokens_are_counted(sequences, inputs, expected):
+    assert sequences.count(inputs) == expected
+
+
+def test_a_sequence_must_fit_the_positions():
+    inputs = {"input_ids": np.zeros([2, 513], np.int32)}
+    with pytest.raises(ServingError, match="The input input_ids may have 512 tokens in a sequence and has 513"):
+        Sequences(512, 64).check(BY_IDS, inputs)
+    Sequences(513, 64).check(BY_IDS, inputs)
+    Sequences().check(BY_IDS, inputs)  # what is not known is not guessed
+    Sequences(2, 64).check(signature({"x": (tf.float32, (None, 3))}, {}), {"x": np.zeros([1, 3], np.float32)})
+
+
+def test_a_request_of_too_many_tokens_is_refused():
+    with pytest.raises(ServingError, match="A request may have 100 tokens and has some 101; send it in parts"):
+        Limits(max_request_tokens=100).check_tokens(101)
+
+
+def lengths(signature, sequences, inputs):
+    return [len(next(iter(part.values()))) for part in sequences.parts(signature, inputs)]
+
+
+def test_many_rows_are_computed_in_parts_of_bounded_size():
+    inputs = texts(*[2040] * 100)  # 512 tokens each, with two special ones
+    assert lengths(BY_TEXT, Sequences(512, 512), inputs) == [32, 32, 32, 4]
+    assert lengths(BY_TEXT, Sequences(512, 128), inputs) == [100]  # all of it is 12,800 tokens
+    assert lengths(BY_TEXT, Sequences(512, 128), texts(*[2040] * 200)) == [128, 72]
+    assert lengths(BY_TEXT, Sequences(512, 512), texts(*[2040] * 32)) == [32]
+    parts = list(Sequences(512, 512).parts(BY_TEXT, texts(*range(2000, 2100))))
+    assert [len(text) for part in parts for text in part["text"]] == list(range(2000, 2100))
+
+
+def test_rows_stay_together_where_their_answers_may_not_be_independent():
+    inputs = texts(*[2040] * 100)
+    assert lengths(OF_TOKENS, Sequences(512, 512), inputs) == [100]  # as wide as the longest of all
+    assert lengths(BY_TEXT, Sequences(), inputs) == [100]  # another's model: what its rows do is not known
+
+
+class Model:
+    """A model that gives each text's length twice, and notes how many rows it was asked for."""
+
+    sequences = Sequences(512, 512)
+
+    def __init__(self, running=None):
+        self.asked, self.running, self.most, self.lock = [], 0, 0, threading.Lock()
+
+    def run(self, feeds, fetches):
+        (array,) = feeds.values()
+        with self.lock:
+            self.asked.append(len(array))
+            self.running += 1
+            self.most = max(self.most, self.running)
+        time.sleep(0.02)
+        with self.lock:
+            self.running -= 1
+        return [np.array([[len(text)] * 2 for text in array], np.float32)]
+
+
+def test_parts_are_put_together_again():
+    model = Model()
+    inputs = texts(*range(2000, 2100))
+    answer = direct(model, Workload())(BY_TEXT, inputs, ["y"], INTERNAL)
+    assert len(model.asked) > 2 and sum(model.asked) == 100
+    np.testing.assert_array_equal(answer["y"], np.repeat(np.arange(2000, 2100, dtype=np.float32)[:, None], 2, 1))
+
+
+def test_what_nobody_waits_for_ends_between_two_parts():
+    model = Model()
+    gone = Call(is_gone=lambda: len(model.asked) >= 2)
+    with pytest.raises(ServingError, match="The caller is gone"):
+        direct(model, Workload())(BY_TEXT, texts(*[2040] * 200), ["y"], gone)
+    assert model.asked == [32, 32]
+
+
+def test_no_more_graphs_run_at_once_than_may():
+    model = Model()
+    compute = direct(model, Workload(max_concurrent_runs=2))
+    threads = [threading.Thread(target=compute, args=(BY_TEXT, texts(4), ["y"], INTERNAL)) for _ in range(12)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert model.most == 2 and len(model.asked) == 12
+
+
+def test_turns_come_in_order_and_those_who_leave_lose_theirs():
+    workload, order = Workload(max_concurrent_runs=1), []
+
+    def wait(number, call=INTERNAL):
+        try:
+            with workload.turn(call):
+                order.append(number)
+        except ServingError as error:
+            order.append(error.code)
+
+    with workload.turn(INTERNAL):
+        threads = []
+        for number in range(4):
+            call = Call(is_gone=lambda: True) if number == 1 else INTERNAL
+            threads.append(threading.Thread(target=wait, args=(number, call)))
+            threads[-1].start()
+            while len(workload._waiting) + len(order) <= number:
+                time.sleep(0.001)
+        threads[1].join()  # without its turn
+    for thread in threads:
+        thread.join()
+    assert order == [grpc.StatusCode.CANCELLED, 0, 2, 3]
+    with workload.turn(INTERNAL):  # it is free again
+        pass
+
+
+def test_a_deadline_that_passes_while_waiting_is_told():
+    workload = Workload(max_concurrent_runs=1)
+    late = Call(deadline=time.monotonic() + 0.05)
+    passed = pytest.raises(ServingError, match="The deadline passed before the model was asked")
+    with workload.turn(INTERNAL), passed, workload.turn(late):
+        pytest.fail("two at once")
+    with workload.turn(INTERNAL):
+        pass
+
+
+def test_all_requests_together_have_a_bound_in_tokens():
+    workload = Workload(max_pending_tokens=100)
+    with workload.admitted(60):
+        with workload.admitted(40):
+            pass
+        refused = pytest.raises(ServingError, match="requests of 60 tokens to answer, and takes 100 at a time")
+        with refused as caught, workload.admitted(41):
+            pytest.fail("it is too much")
+        assert caught.value.http_status == 503
+    with workload.admitted(1000):  # alone it is let in: its own limit is another one
+        pass
