@@ -199,7 +199,7 @@ def _big_message(rng, number):
 
 
 def _post(body, path="/v1/models/film:predict", headers=""):
-    return f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n{headers}\r\n".encode() + body
+    return f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n{headers}\r\n".encode() + body
 
 
 def _value(rng, depth=0):
@@ -253,11 +253,11 @@ def _strange_bytes(rng):
 
 
 def _strange_path(rng):
-    return Hostile("path", f"{rng.choice(_METHODS)} {rng.choice(_PATHS)} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+    return Hostile("path", f"{rng.choice(_METHODS)} {rng.choice(_PATHS)} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
 
 
 _BODY = b'{"instances": ["a fine film"]}'
-_HEAD = b"POST /v1/models/film:predict HTTP/1.1\r\nHost: x\r\n"
+_HEAD = b"POST /v1/models/film:predict HTTP/1.1\r\nHost: localhost\r\n"
 _FRAMINGS = (
     (_HEAD + b"Content-Length: 9223372036854775808\r\n\r\n" + _BODY, False),
     (_HEAD + b"Content-Length: 1099511627776\r\n\r\n" + _BODY, False),
@@ -280,7 +280,7 @@ _FRAMINGS = (
     (b"POST  HTTP/1.1\r\n\r\n", False),
     (b"GET /v1/models/film HTTP/9.9\r\n\r\n", False),
     (b"GET /v1/models/film\r\n\r\n", True),  # HTTP/0.9 has no status to answer with
-    (b"GET /v1/models/\xff\xfe HTTP/1.1\r\nHost: x\r\n\r\n", False),
+    (b"GET /v1/models/\xff\xfe HTTP/1.1\r\nHost: localhost\r\n\r\n", False),
     (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", True),  # begins a TLS connection
     (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", True),
 )
