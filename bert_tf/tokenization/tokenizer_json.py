@@ -320,6 +320,11 @@ def _unigram(path, values):
         raise _refusal(path, "the steps of normalizer", f"among {known}, in this order", left[0])
     said = {"do_lower_case": found["lower"], "keep_accents": not found["strip"]}
     kept = "dropped" if _metaspace(path, values) else "kept_inside" if stripped else "kept"
+    joined = [step for step in steps if step["type"] == "Replace" and step.get("pattern") == _SPACES]
+    if kept != "dropped" and not joined:
+        raise _refusal(
+            path, "the steps of normalizer", 'with a Replace of " {2,}", where Metaspace alone splits', steps
+        )
     said |= {"straight_quotes": found["straight_quotes"], "trailing_space": kept}
     return said, blob
 

@@ -24,6 +24,7 @@ from bert_tf.tokenization.settings import check_tokenizer_config, with_special_t
 
 _CLASS = "AlbertTokenizer"  # what Transformers calls a tokenizer of all families but those whose row says otherwise
 _OF_CLASS = {_CLASS: "spiece.model", "XLMRobertaTokenizer": "sentencepiece.bpe.model"}
+_TRAILING_SPACE = ("dropped", "kept", "kept_inside")
 _PENALTY = 100.0  # what keeps "9," from being one piece, as in Hugging Face's tokenizers for ALBERT
 
 
@@ -92,6 +93,11 @@ class UnigramTokenizer(BaseTokenizer):
         super().__init__(vocabulary, vocab_file, template, (template.pad, template.unknown, template.mask))
         self.do_lower_case, self.keep_accents = bool(do_lower_case), bool(keep_accents)
         self.straight_quotes, self._tokenizer_class = bool(straight_quotes), tokenizer_class
+        if trailing_space not in _TRAILING_SPACE:
+            raise ValueError(
+                f"`trailing_space` must be {', '.join(_TRAILING_SPACE[:-1])} or {_TRAILING_SPACE[-1]}. Received: "
+                f"{trailing_space!r}; correct it."
+            )
         self.trailing_space = trailing_space
         self._more = {"split_digit_comma": split_digit_comma, "front": list(front), "behind": list(behind)}
         blob = model.normalizer_spec.precompiled_charsmap
@@ -213,7 +219,18 @@ class UnigramTokenizer(BaseTokenizer):
         stream, _, splits = self._normalizer(texts)
         made = Normalized.of(*stream, splits)
         blank = made.chars.flat_values == ord(" ")
-        return made.keep(~(blank & shifted(blank, 1)))  # which splits words alike, and is what tokens are looked up in
+        if self.trailing_space == "dropped":
+            return made.keep(~(blank & shifted(blank, 1)))  # which splits words alike; tokens are looked up in it
+        # Here it counts where a run of spaces ends, and that XLM-RoBERTa's becomes a marker, which is no white space.
+        row = made.chars.value_rowids()  # a carriage return at the end may have taken the mark of the text's end
+        begins = ~(blank & shifted(blank, 1) & (row == shifted(row, 1)))
+        first = tf.where(begins)[:, 0]
+        last = tf.concat([first, tf.shape(blank, tf.int64)], 0)[1:] - 1
+        runs = tf.gather(blank, first) & (last > first) & (self.trailing_space == "kept_inside")
+        limits = tf.tensor_scatter_nd_update(made.limits, first[:, None], tf.gather(made.limits, last))
+        flat = made.chars.flat_values
+        flat = tf.tensor_scatter_nd_update(flat, first[:, None], tf.where(runs, ord(MARKER), tf.gather(flat, first)))
+        return made._replace(chars=made.chars.with_flat_values(flat), limits=limits).keep(begins)
 
     @property
     def _model_name(self):
@@ -236,15 +253,16 @@ class UnigramTokenizer(BaseTokenizer):
         return sections.joined(*self._split(sections.strings(), kept))
 
     def _ids_and_offsets(self, texts):
-        return self._split(texts, tf.fill(tf.shape(texts), True) if self.trailing_space == "kept" else None)
+        if self.trailing_space == "dropped":
+            return self._split(texts, None)
+        return self._split(texts, tf.fill(tf.shape(texts), self.trailing_space == "kept"))
 
     def _split(self, texts, kept):
         """Returns ids, starts, limits of texts; `kept`, bool [n]: in which of them a space at the end is a token."""
         stream, white, splits = self._normalizer(texts)
         row = tf.searchsorted(splits, tf.cast(stream.starts, tf.int64), "right", tf.int64) - 1
         if kept is not None:
-            stream, last = _with_last_space(stream, row, splits, kept)
-            white &= ~last
+            stream, white = _with_spaces_kept(stream, white, row, splits, kept)
         solid = tf.where(~white)[:, 0]
         marker = stream.chars == ord(MARKER)
         new = shifted(white, 1) | (row != shifted(row, 1)) | marker | (tf.range(tf.size(row)) == 0)
@@ -265,12 +283,25 @@ class UnigramTokenizer(BaseTokenizer):
         return rows, rows.with_flat_values(starts - origin), rows.with_flat_values(limits - origin)
 
 
-def _with_last_space(stream, row, splits, kept):
-    """Returns the stream in which the space at the end of texts that are `kept` is "▁", and where it is."""
-    is_end = tf.cast(stream.starts, tf.int64) == tf.gather(splits, row + 1) - 1  # the line feed that closes each text
-    last = (stream.chars == ord(" ")) & ~is_end & shifted(is_end, -1) & tf.gather(kept, row)
-    chars, limits = tf.where(last, ord(MARKER), stream.chars), tf.where(last, stream.starts, stream.limits)
-    return stream._replace(chars=chars, limits=limits), last
+def _with_spaces_kept(stream, white, row, splits, kept):
+    """Returns the stream in which spaces that Metaspace alone makes words of are "▁", and what still separates words.
+
+    Such spaces stand before a "▁" or, in texts that are `kept`, at the end; other white space is part of a word there,
+    and in texts that are not `kept` all white space at the end is dropped.
+    """
+    limit = tf.gather(splits, row + 1)
+    is_end = tf.cast(stream.starts, tf.int64) == limit - 1  # the line feed that closes each text
+    space = (stream.chars == ord(" ")) & ~is_end
+    # A carriage return at the end and that line feed may have been mapped as one.
+    at_end = shifted(is_end, -1) | (space & (tf.cast(stream.limits, tf.int64) >= limit))
+    here = tf.gather(kept, row)
+    own = space & ((at_end & here) | (~at_end & (shifted(stream.chars, -1) == ord(MARKER))))
+    solid_until = tf.math.unsorted_segment_max(
+        tf.where(white, -1, tf.range(tf.size(row))), row, tf.size(splits, row.dtype) - 1
+    )
+    stripped = ~here & (tf.range(tf.size(row)) > tf.gather(solid_until, row))
+    chars, limits = tf.where(own, ord(MARKER), stream.chars), tf.where(own, stream.starts, stream.limits)
+    return stream._replace(chars=chars, limits=limits), (space & ~own) | is_end | stripped
 
 
 def _word_splitter(model, vocab_file):

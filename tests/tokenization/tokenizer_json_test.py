@@ -317,6 +317,43 @@ def test_a_space_at_the_end_is_a_token_where_the_file_says_so(name, inside, at_t
         assert starts.to_list()[0][-1] == limits.to_list()[0][-1] == 8
 
 
+SPACES = json.loads((WHOLE.parent / "spaces.json").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("which", SPACES["ids"])
+def test_white_space_where_metaspace_alone_splits(which, folder):
+    """As Transformers 4.57 converts ALBERT and XLM-RoBERTa; goldens/rust_spaces.py asked tokenizers 0.22.2."""
+    name = which.partition(" ")[0]
+    whole = json.loads((WHOLE / "4" / name / "tokenizer.json").read_text(encoding="utf-8"))
+    flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "special"), False) | {"normalized": True}
+    first = len(whole["model"]["vocab"])
+    more = [{"id": first + n, "content": c, **flags, **own} for n, (c, own) in enumerate(SPACES["tokens"].items())]
+    steps = [step for step in whole["normalizer"]["normalizers"] if "map" not in which or step["type"] != "Precompiled"]
+    copy = folder(f"4/{name}", {"added_tokens_decoder": ...}, added_tokens=[*whole["added_tokens"], *more],
+                  normalizer={"type": "Sequence", "normalizers": steps})  # fmt: skip
+    read = _read(copy, name)
+    read.save(copy.parent / "again")
+    for tokenizer in (read, _read(copy.parent / "again", name)):
+        got = tokenizer.tokenize(SPACES["texts"]).to_list()
+        wrong = [each for each in zip(SPACES["texts"], SPACES["ids"][which], got, strict=True) if each[1] != each[2]]
+        assert not wrong, wrong[:3]
+
+
+def test_metaspace_alone_needs_the_step_that_joins_spaces(folder):
+    whole = json.loads((WHOLE / "4/albert/tokenizer.json").read_text(encoding="utf-8"))
+    steps = [step for step in whole["normalizer"]["normalizers"] if step.get("pattern") != {"Regex": " {2,}"}]
+    copy = folder("4/albert", normalizer={"type": "Sequence", "normalizers": steps})
+    words = r'the steps of normalizer must be .*Replace of " \{2,\}", where Metaspace alone splits'
+    with pytest.raises(ValueError, match=words):
+        _read(copy, "albert")
+
+
+def test_what_becomes_of_a_space_at_the_end_is_one_of_three():
+    model = WHOLE.parent / "unigram" / "spiece.model"
+    with pytest.raises(ValueError, match="`trailing_space` must be dropped, kept or kept_inside. Received: 'keep'"):
+        UnigramTokenizer(model, families.family("albert").template, trailing_space="keep")
+
+
 def test_files_that_hold_no_tokenizer(tmp_path):
     path = tmp_path / "tokenizer.json"
     for text, words in (
