@@ -14,6 +14,8 @@ from bert_tf.tokenization.places import Found, Places
 
 Tensors = dict[str, tf.Tensor]
 _INPUTS = ("input_ids", "input_mask", "segment_ids")
+_MOST_WEIGHTS = 2**26  # of attention, of all texts and layers: 256 MiB, several times over while they are computed
+_MOST_TEXTS = 16  # whose answers are explained at once: each takes the gradients of 32 to 512 times the text
 
 
 def encoder_in(model: Any) -> Encoder:
@@ -38,14 +40,15 @@ def attention_in_graph(
         padding and for heads that were pruned; and what `_shown` tells of the pieces.
 
     Raises:
-        tf.errors.InvalidArgumentError: there is no such layer.
+        tf.errors.InvalidArgumentError: there is no such layer, more are named than there are, or the texts are so many
+            and so long that all weights together would be more than 2^26; nothing is computed then.
     """
     L, places = encoder.config.num_hidden_layers, Places(tokenizer)
     packed = places.pad(places.pack(*map(places.tokenize, texts), max_seq_length=max_seq_length))
     pieces, features = _resolved(places, packed)
-    told = f"`layers` must be from 0 to {L - 1}, or from -1, the last, to {-L}. Received another; correct it."
-    with tf.control_dependencies([tf.debugging.Assert(tf.reduce_all((layers >= -L) & (layers < L)), [told])]):
+    with tf.control_dependencies(_attention_checks(encoder.config, features["input_ids"], layers)):
         layers = tf.where(layers < 0, layers + L, layers)
+        features = {name: tf.identity(values) for name, values in features.items()}
     probs = encoder(features, training=False, return_attention_probs=True)["attention_probs"]
     there = tf.cast(features["input_mask"], tf.float32)[:, tf.newaxis]
     both = there[..., tf.newaxis] * there[:, :, tf.newaxis]
@@ -79,9 +82,14 @@ def attributions_in_graph(
         and what `_shown` tells of the pieces.
 
     Raises:
-        tf.errors.InvalidArgumentError: there is no such target.
+        tf.errors.InvalidArgumentError: there is no such target, or there are more than 16 texts.
     """
     places = Places(tokenizer)
+    told = f"An explanation must be asked for {_MOST_TEXTS} texts at most. Received"
+    n = tf.maximum(tf.size(target), tf.size(texts[0]))
+    few = tf.debugging.Assert(n <= _MOST_TEXTS, [told, n, "; ask for fewer at a time."])
+    with tf.control_dependencies([few]):
+        texts = [tf.identity(each) for each in texts]
     laid_out, origin = read(places, texts, max_seq_length)
     pieces, features = _resolved(places, laid_out)
     choice = head.choose(head.logits(encoder(features, training=False)), origin, target)
@@ -91,6 +99,21 @@ def attributions_in_graph(
     found = _integrals(encoder, head, features, instead, choice.parts)
     there = choice.there[:, tf.newaxis] & (features["input_mask"] > 0)
     return {"attribution": found.pop("values"), "target": choice.name, **found} | _shown(tokenizer, pieces, there)
+
+
+def _attention_checks(config, input_ids, layers):
+    """Returns the operations that refuse a request for attention before it is computed."""
+    L, A = config.num_hidden_layers, config.num_attention_heads
+    n, width = tf.unstack(tf.shape(input_ids, tf.int64))
+    weights = n * L * A * width * width
+    known = f"`layers` must be from 0 to {L - 1}, or from -1, the last, to {-L}. Received another; correct it."
+    each_once = f"`layers` must name {L} layers of a text at most, as many as there are. Received"
+    small = f"The attention weights of all texts and layers must be {_MOST_WEIGHTS} at most. Received texts of"
+    return [
+        tf.debugging.Assert(tf.reduce_all((layers >= -L) & (layers < L)), [known]),
+        tf.debugging.Assert(tf.shape(layers)[1] <= L, [each_once, tf.shape(layers)[1], "; name each once."]),
+        tf.debugging.Assert((n <= 1) | (weights <= _MOST_WEIGHTS), [small, weights, "; ask for fewer at a time."]),
+    ]
 
 
 def _resolved(places, laid_out):

@@ -6,6 +6,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf import inspect
+from bert_tf.inspect import exported
 from bert_tf.inspect.choices import head_in
 from bert_tf.inspect.exported import attention_in_graph, attributions_in_graph, encoder_in
 from bert_tf.model_files import Bert
@@ -177,6 +178,48 @@ def test_attention():
         assert [piece.decode() for piece in got["piece"][k].numpy()] == seen.pieces + [""] * (8 - S)
     with pytest.raises(tf.errors.InvalidArgumentError, match="must be from 0 to 1, or from -1, the last, to -2"):
         attention_in_graph(bert.encoder, bert.tokenizer, [tf.constant(["a"])], tf.constant([[2]]), LENGTH)
+
+
+@pytest.fixture
+def traced_attention(monkeypatch):
+    """The graph of a model of 2 layers and 4 heads as an export has it, with 2^12 weights at a time."""
+    monkeypatch.setattr(exported, "_MOST_WEIGHTS", 2**12)
+    bert = with_words(num_hidden_layers=2, num_attention_heads=4)
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string), tf.TensorSpec([None, None], tf.int32)])
+    def attention(text, layers):
+        return attention_in_graph(bert.encoder, bert.tokenizer, [text], layers, 32)["attention"]
+
+    return attention
+
+
+def test_attention_costs_no_more_than_the_layers_that_there_are(traced_attention):
+    twice = traced_attention(["bad"], [[-1, -1]]).numpy()  # the same layer twice is two layers at most
+    assert twice.shape[:2] == (1, 2) and (twice[0, 0] == twice[0, 1]).all()
+    for k in (3, 100_000):
+        message = rf"`layers` must name 2 layers of a text at most, as many as there are. Received(?s:.*){k}"
+        with pytest.raises(tf.errors.InvalidArgumentError, match=message):
+            traced_attention(["bad"], [[0] * k])
+
+
+def test_attention_of_many_or_long_texts_is_refused_before_it_is_computed(traced_attention):
+    assert traced_attention(["bad " * 30], [[0]]).shape == (1, 1, 4, 32, 32)  # one is always answered: 8,192 weights
+    S = 4
+    for n, fits in ((2**12 // (2 * 4 * S * S), True), (2**12 // (2 * 4 * S * S) + 1, False)):
+        texts, layers = ["bad bad"] * n, [[0]] * n
+        if fits:
+            assert traced_attention(texts, layers).shape == (n, 1, 4, S, S)
+            continue
+        message = rf"weights of all texts and layers must be {2**12} at most. Received(?s:.*){n * 2 * 4 * S * S}"
+        with pytest.raises(tf.errors.InvalidArgumentError, match=message):
+            traced_attention(texts, layers)
+
+
+def test_attributions_are_for_a_few_texts_at_a_time(classifier):
+    message = r"An explanation must be asked for 16 texts at most. Received(?s:.*)17"
+    for targets in ([""] * 17, [""]):
+        with pytest.raises(tf.errors.InvalidArgumentError, match=message):
+            classifier.explain(["bad"] * 17, target=targets)
 
 
 @pytest.mark.parametrize(
