@@ -49,6 +49,7 @@ LIMITS = (
     Flag("max_input_text_bytes", 2**24, "Of all strings of an input together.", "integer", low=1),
     Flag("max_request_tokens", 2**17, "Tokens of a request; of texts, one for every four bytes, as far as the model "
          "reads them.", "integer", low=1),  # fmt: skip
+    Flag("max_output_elements", 2**24, "Of one output tensor; one with more is not sent.", "integer", low=1),
 )
 
 MODELS = (

@@ -11,7 +11,7 @@ from tensorflow_serving.apis import classification_pb2, regression_pb2
 
 from bert_tf.serving.call import INTERNAL, Call
 from bert_tf.serving.errors import invalid
-from bert_tf.serving.predict import DEFAULT_SIGNATURE, run, set_spec
+from bert_tf.serving.predict import DEFAULT_SIGNATURE, check_input, run, set_spec
 from bert_tf.serving.signatures import CLASSIFY, REGRESS
 
 
@@ -101,6 +101,11 @@ def read_examples(request_input, limits) -> np.ndarray:
     return np.array([context + example.SerializeToString() for example in examples], dtype=object)
 
 
+def check_examples(signature, examples: np.ndarray):
+    """Raises ServingError where the input of a signature does not take serialized examples [batch]."""
+    check_input(signature, "inputs", types_pb2.DT_STRING, examples.shape)
+
+
 def fill_classes(result: classification_pb2.ClassificationResult, outputs: dict[str, np.ndarray], batch: int):
     """Writes `classes` and `scores`, either of which may be missing, into an empty result.
 
@@ -159,6 +164,7 @@ def _check_input(signature, kind):
 
 
 def _run(version, signature, examples, keys, call, api):
+    check_examples(signature, examples)
     outputs = run(version, signature, {"inputs": examples}, keys, call, api)
     return {key: np.asarray(array) for key, array in outputs.items()}
 

@@ -10,6 +10,10 @@ from google.protobuf.message import DecodeError
 from tensorflow_serving.apis import prediction_log_pb2
 
 from bert_tf.names import GOLDEN_REQUESTS
+from bert_tf.serving.classify import check_examples
+from bert_tf.serving.predict import read_input
+from bert_tf.serving.signatures import Signature
+from bert_tf.serving.tensors import read_answer
 
 FILE = os.path.join("assets.extra", GOLDEN_REQUESTS)
 
@@ -33,12 +37,25 @@ class Golden:
     outputs: Outputs
 
     @property
-    def inputs(self) -> dict[str, np.ndarray]:
-        """{input: array} as the graph takes them; tf.Examples as serialized."""
+    def input_names(self) -> set[str]:
+        """Names of the inputs that the request gives."""
+        return set(self.request.inputs) if self.kind == "predict" else {"inputs"}
+
+    def inputs(self, signature: Signature) -> dict[str, np.ndarray]:
+        """Returns {input: array} as the graph takes them; tf.Examples as serialized.
+
+        Args:
+            signature: the one that is asked, which has inputs of these names.
+
+        Raises:
+            ServingError: the signature does not take such tensors; nothing of their size was made.
+        """
         if self.kind == "predict":
-            return {name: tf.make_ndarray(proto) for name, proto in self.request.inputs.items()}
+            return {name: read_input(signature, name, proto) for name, proto in self.request.inputs.items()}
         examples = self.request.input.example_list.examples
-        return {"inputs": np.array([example.SerializeToString() for example in examples], object)}
+        serialized = np.array([example.SerializeToString() for example in examples], object)
+        check_examples(signature, serialized)
+        return {"inputs": serialized}
 
 
 def read_goldens(path: str) -> list[Golden]:
@@ -76,7 +93,11 @@ def golden_of(log: prediction_log_pb2.PredictionLog) -> Golden:
 
 
 def outputs_of(kind: str, response) -> Outputs:
-    """Returns what a response holds: {output: array}; of Classify `classes` and `scores`, of Regress `outputs` [n]."""
+    """Returns what a response holds: {output: array}; of Classify `classes` and `scores`, of Regress `outputs` [n].
+
+    Raises:
+        ValueError: an output is malformed, or too large.
+    """
     return _READERS[kind](response)
 
 
@@ -104,13 +125,7 @@ def difference(expected: Outputs, got: Outputs, tolerance: float) -> tuple[float
 
 
 def _of_predict(response):
-    return {name: _array(proto) for name, proto in response.outputs.items()}
-
-
-def _array(proto):
-    if proto.dtype == tf.string.as_datatype_enum and proto.tensor_content:  # which make_ndarray cannot read
-        return np.array(tf.io.parse_tensor(proto.SerializeToString(), tf.string).numpy(), object)
-    return tf.make_ndarray(proto)
+    return {name: read_answer(proto, name) for name, proto in response.outputs.items()}
 
 
 def _of_classify(response):

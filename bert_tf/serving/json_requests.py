@@ -19,11 +19,13 @@ from bert_tf.serving.json_values import (
     is_base64,
     kind,
     quoted,
+    shape_of,
     to_array,
     too_big,
 )
 from bert_tf.serving.limits import LIMITS, Limits
-from bert_tf.serving.predict import wrong_count
+from bert_tf.serving.predict import check_input, wrong_count
+from bert_tf.serving.tensors import count_rows
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _SPACE = re.compile(r"[ \t\n\r]*")
@@ -69,21 +71,16 @@ def predict_inputs(document: dict, signature, limits: Limits = LIMITS) -> tuple[
     Raises:
         ServingError: the document does not fit the signature's inputs, or there is too much of it.
     """
-    dtypes = {alias: endpoint.dtype for alias, endpoint in signature.inputs.items()}
     if "instances" in document:
         _check_instances(document)
         limits.check_rows(len(document["instances"]))
-        arrays = _rows(document["instances"], dtypes, limits)
-        if len(arrays) < len(dtypes):
-            raise wrong_count(arrays, dtypes)
-    elif "inputs" in document:
-        arrays = _columns(document["inputs"], dtypes, limits)
-    else:
+        arrays = _rows(document["instances"], signature, limits)
+        if len(arrays) < len(signature.inputs):
+            raise wrong_count(arrays, signature.inputs)
+        return arrays, True
+    if "inputs" not in document:
         raise invalid("Missing 'inputs' or 'instances' key")
-    for alias, array in arrays.items():
-        signature.inputs[alias].check_shape(alias, array.shape)
-        limits.check_rows(array.size if array.dtype == object else len(array) if array.ndim else 1)
-    return arrays, "instances" in document
+    return _columns(document["inputs"], signature, limits), False
 
 
 def fill_examples(document: dict, request_input, limits: Limits = LIMITS):
@@ -121,7 +118,8 @@ def _check_instances(document):
         raise invalid(f"JSON Value: {quoted(document)} No values in 'instances' array")
 
 
-def _columns(value, dtypes, limits):
+def _columns(value, signature, limits):
+    dtypes = _dtypes(signature)
     if not _is_object(value):
         if len(dtypes) > 1:
             raise invalid(
@@ -132,11 +130,24 @@ def _columns(value, dtypes, limits):
     for alias in dtypes:
         if alias not in value:
             raise invalid(f"Missing named input: {alias} in 'inputs' object.")
+    for alias in dtypes:
+        _check_shape(signature, alias, shape_of(value[alias], limits), limits)
     return {alias: to_array(value[alias], dtype, limits) for alias, dtype in dtypes.items()}
 
 
-def _rows(instances, dtypes, limits):
+def _dtypes(signature):
+    return {alias: endpoint.dtype for alias, endpoint in signature.inputs.items()}
+
+
+def _check_shape(signature, alias, shape, limits):
+    datatype = signature.inputs[alias].dtype.as_datatype_enum
+    limits.check_rows(count_rows(datatype, shape))
+    check_input(signature, alias, datatype, shape)
+
+
+def _rows(instances, signature, limits):
     """Stacks the rows of each input; a row is an object with all inputs, or the value of the first one."""
+    dtypes = _dtypes(signature)
     if not isinstance(instances[0], dict) and len(dtypes) > 1:
         raise invalid(
             "instances is a plain list, but expecting list of objects as multiple input tensors required as per "
@@ -151,6 +162,8 @@ def _rows(instances, dtypes, limits):
             raise invalid(f"Expecting value/list but got object at item {i} of input list")
         for alias, value in (row if by_name else {next(iter(dtypes)): row}).items():
             try:
+                if alias in dtypes and not columns[alias]:  # the others must have the shape of the first
+                    _check_shape(signature, alias, [len(instances), *shape_of(value, limits)], limits)
                 _add(columns, alias, value, dtypes, limits)
             except ServingError as error:
                 key = f" key: {alias}" if by_name else ""
@@ -229,6 +242,8 @@ def _first_value(body):
         if wrong:
             raise invalid(f"JSON Parse error: Invalid encoding in string. at offset: {wrong.start}") from wrong
         raise invalid(f"JSON Parse error: {error.msg} at offset: {error.pos}") from error
+    except RecursionError as error:  # --max_nesting may allow more than Python's reader can do
+        raise invalid("JSON Parse error: Lists and objects nest deeper than can be read here") from error
     except ValueError as error:  # an integer of more digits than Python converts
         raise too_big() from error
 

@@ -32,11 +32,7 @@ def to_array(value, dtype: tf.DType, limits: Limits = LIMITS) -> np.ndarray:
     Raises:
         ServingError: a value is not of that type or too large, or lists beside each other differ in length or depth.
     """
-    shape = _shape(value)
-    if len(shape) > MAX_AXES:
-        raise invalid(f"A tensor may have {MAX_AXES} axes and one has {len(shape)}")
-    if math.prod(shape) > limits.max_tensor_elements:
-        raise invalid(f"A tensor may have {limits.max_tensor_elements} elements and one has {math.prod(shape)}")
+    shape = shape_of(value, limits)
     values = list(map(_reader(dtype), _leaves(value, shape, 0)))
     if dtype == tf.string:
         limits.check_texts(list(map(len, values)))
@@ -46,6 +42,25 @@ def to_array(value, dtype: tf.DType, limits: Limits = LIMITS) -> np.ndarray:
     wide = np.int32 if dtype in _NARROW else dtype.as_numpy_dtype
     with np.errstate(over="ignore"):
         return np.array(values, wide).astype(dtype.as_numpy_dtype, copy=False).reshape(shape)
+
+
+def shape_of(value, limits: Limits = LIMITS) -> list[int]:
+    """Returns the shape that the first element of each list of a JSON value promises.
+
+    Raises:
+        ServingError: it has too many axes or elements.
+    """
+    shape, inner = [], value
+    while isinstance(inner, list):
+        shape.append(len(inner))
+        if not inner:
+            break
+        inner = inner[0]
+    if len(shape) > MAX_AXES:
+        raise invalid(f"A tensor may have {MAX_AXES} axes and one has {len(shape)}")
+    if math.prod(shape) > limits.max_tensor_elements:
+        raise invalid(f"A tensor may have {limits.max_tensor_elements} elements and one has {math.prod(shape)}")
+    return shape
 
 
 def is_base64(value) -> bool:
@@ -132,17 +147,6 @@ def _tokens(value, level=0, before="") -> Iterator[str]:
 
 def _plain(value):
     return json.dumps(value[:_LONGEST] if isinstance(value, str) else value, ensure_ascii=False)
-
-
-def _shape(value):
-    """The shape that the first element of each list promises."""
-    shape = []
-    while isinstance(value, list):
-        shape.append(len(value))
-        if not value:
-            break
-        value = value[0]
-    return shape
 
 
 def _leaves(value, shape, level) -> Iterator:

@@ -30,6 +30,7 @@ class Limits:
         max_text_bytes: of one string.
         max_input_text_bytes: of all strings of an input together.
         max_request_tokens: of a request; of texts, a token for every four bytes, as far as the model reads them.
+        max_output_elements: of one output tensor; one with more is not sent.
     """
 
     max_message_bytes: int = 64 * _MIB
@@ -43,6 +44,7 @@ class Limits:
     max_text_bytes: int = 4 * _MIB
     max_input_text_bytes: int = 16 * _MIB
     max_request_tokens: int = 2**17
+    max_output_elements: int = 2**24
 
     def check_rows(self, rows: int):
         """Raises ServingError for a request of too many texts, examples or instances."""
@@ -67,6 +69,12 @@ class Limits:
         if sum(sizes) > self.max_input_text_bytes:
             most = self.max_input_text_bytes
             raise invalid(f"The texts of an input may have {most} bytes together and have {sum(sizes)}")
+
+    def check_output(self, alias: str, elements: int):
+        """Raises ServingError for an output that would be too large a message: it is written value by value."""
+        if elements > self.max_output_elements:
+            most = self.max_output_elements
+            raise invalid(f"An output may have {most} elements and {alias} has {elements}; ask for less at a time")
 
 
 LIMITS = Limits()

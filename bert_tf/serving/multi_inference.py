@@ -29,6 +29,8 @@ def multi_inference(
     """
     tasks = _tasks(version, request)
     examples = classify.read_examples(request.input, call.limits)
+    for signature in tasks.values():
+        classify.check_examples(signature, examples)
     response = inference_pb2.MultiInferenceResponse()
     outputs = _run(version, list(tasks.values()), examples, call) if tasks else {}
     for task, (name, signature) in zip(request.tasks, tasks.items(), strict=True):

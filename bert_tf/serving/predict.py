@@ -9,11 +9,13 @@ from collections.abc import Iterable, Sequence
 
 import grpc
 import numpy as np
+from tensorflow.core.framework import tensor_pb2
 from tensorflow_serving.apis import predict_pb2
 
 from bert_tf.serving import metrics
 from bert_tf.serving.call import INTERNAL, Call
-from bert_tf.serving.errors import ServingError, failed_precondition, invalid
+from bert_tf.serving.errors import ServingError, failed_precondition, invalid, unimplemented
+from bert_tf.serving.limits import LIMITS, Limits
 from bert_tf.serving.signatures import CLASSIFY, PREDICT, REGRESS
 from bert_tf.serving.tensors import check_tensor, fill_content, fill_proto, to_array, type_name
 
@@ -63,7 +65,33 @@ def run(
     with version.workload.admitted(tokens):
         outputs = version.compute(signature, inputs, aliases, call)
     metrics.observe_runtime(version.name, api, "TF1", time.monotonic() - started)
+    for alias, array in outputs.items():
+        call.limits.check_output(alias, np.size(array))
     return outputs
+
+
+def read_input(signature, alias: str, proto: tensor_pb2.TensorProto, limits: Limits = LIMITS) -> np.ndarray:
+    """Returns the array of an input of a signature.
+
+    Raises:
+        ServingError: the tensor is malformed, too large or none that the input takes; nothing of its size was made.
+    """
+    check_tensor(proto, alias, limits)
+    check_input(signature, alias, proto.dtype, [dim.size for dim in proto.tensor_shape.dim])
+    return to_array(proto, alias)
+
+
+def check_input(signature, alias: str, datatype: int, sizes: Sequence[int]):
+    """Raises ServingError where an input of a signature takes no tensor of this type, a number in DataType, and shape.
+
+    TensorFlow Serving hands on whatever shape there is and leaves the rest to the graph.
+    """
+    endpoint = signature.inputs[alias]
+    if not endpoint.tensor:  # a sparse or composite one
+        raise unimplemented(f"Input {alias} must be one tensor of the graph. Received a signature where it is several")
+    if datatype != endpoint.dtype.as_datatype_enum:
+        raise _wrong_dtype(signature, alias, datatype)
+    endpoint.check_shape(alias, sizes)
 
 
 def wrong_count(given: Iterable[str], wanted: Iterable[str]) -> ServingError:
@@ -98,13 +126,8 @@ def _inputs(signature, protos, limits):
     """Returns {alias: array} for every input of the signature."""
     _check_count(signature, protos)
     arrays = {}
-    for alias, endpoint in signature.inputs.items():
-        proto = _given_or_default(signature, protos, alias)
-        check_tensor(proto, alias, limits)
-        if proto.dtype != endpoint.dtype.as_datatype_enum:
-            raise _wrong_dtype(signature, alias, proto.dtype)
-        endpoint.check_shape(alias, [dim.size for dim in proto.tensor_shape.dim])
-        arrays[alias] = to_array(proto, alias)
+    for alias in signature.inputs:
+        arrays[alias] = read_input(signature, alias, _given_or_default(signature, protos, alias), limits)
     if set(protos) - set(arrays):
         used = set(protos) & set(arrays)
         raise invalid(

@@ -86,6 +86,7 @@ class SavedModel:
         self.sequences = Sequences(*meta_graph.collection_def[SEQUENCES].int64_list.value)
         definitions, checks = meta_graph.signature_def.items(), bundle.check_method_names
         self.signatures = {name: read_signature(each, checks) for name, each in definitions}
+        self._flat = self._flatten_strings()
         self.prepare = functools.lru_cache(maxsize=_PREPARED)(self._prepare)
 
     def run(self, feeds: dict[str, np.ndarray], fetches: Sequence[str]) -> list[np.ndarray]:
@@ -105,11 +106,12 @@ class SavedModel:
             raise invalid(f"A tensor may have {MAX_AXES} axes and one has more")  # also one that came with the model
         names = tuple(sorted(feeds))
         try:
-            inputs, outputs = self.prepare(names, tuple(fetches))
+            inputs, outputs, flat = self.prepare(names, tuple(fetches))
             arrays = dict(zip(inputs, (feeds[name] for name in names), strict=True))
             with _running as number:
                 threads = _ALL_THREADS if self._has_parts and number == 1 else _CALLERS_THREAD
-                return self._compute(threads, arrays, outputs)
+                values = self._compute(threads, arrays, outputs)
+            return _shaped(values, fetches, flat) if flat else values
         except tf.errors.OpError as error:
             raise from_number(error.error_code, error.message) from error
         except (TypeError, ValueError) as error:  # numpy's and the session's own checks, before the graph runs
@@ -125,7 +127,11 @@ class SavedModel:
 
     def _prepare(self, feeds, fetches):
         inputs, outputs = ([self._session.graph.get_tensor_by_name(name) for name in each] for each in (feeds, fetches))
-        keys = [each._as_tf_output() for each in inputs], [each._as_tf_output() for each in outputs]
+        flat = [i for i, name in enumerate(fetches) if name in self._flat]
+        for i in flat:
+            outputs[i], shape = self._flat[fetches[i]]
+            outputs.append(shape)
+        keys = [each._as_tf_output() for each in inputs], [each._as_tf_output() for each in outputs], flat
         if not inputs:
             return keys
         # The graph is optimized before what is fed is looked at: so nothing is computed.
@@ -137,10 +143,36 @@ class SavedModel:
                 raise
         return keys
 
+    def _flatten_strings(self):
+        """Returns {tensor name: (the same in one axis, its shape)} of outputs that may have more axes than strings can.
+
+        TensorFlow copies strings to NumPy with an iterator of 32 axes; fetching more of them ends the process. No
+        export of ours has such an output: the operations are added for outputs whose rank the graph does not know.
+        """
+        found, graph = {}, self._session.graph
+        endpoints = (each for signature in self.signatures.values() for each in signature.outputs.values())
+        names = sorted({each.tensor for each in endpoints if each.dtype == tf.string and each.tensor})
+        with graph.as_default():
+            for name in names:
+                tensor = graph.get_tensor_by_name(name)
+                if tensor.shape.rank is None or tensor.shape.rank > MAX_AXES:
+                    found[name] = tf.reshape(tensor, [-1]), tf.shape(tensor, tf.int64)
+        if found:
+            self._session._extend_graph()  # which `Session.run` does, and `_compute` does not
+        return found
+
     def _compute(self, threads, feeds, outputs):
         # `Session.run` parses feeds and fetches at each call, and casts feeds silently where the runtime would refuse;
         # a callable of its own for each choice of threads would hold the graph and its constants twice.
         return self._session._call_tf_sessionrun(threads, feeds, outputs, [], None)
+
+
+def _shaped(values, fetches, flat):
+    """Returns the fetched values, those at the indices `flat` in the shapes that stand behind all others."""
+    shapes = values[len(fetches) :]
+    for i, shape in zip(flat, shapes, strict=True):
+        values[i] = np.asarray(values[i], object).reshape(shape)
+    return values[: len(fetches)]
 
 
 def _config(bundle):

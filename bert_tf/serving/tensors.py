@@ -1,16 +1,21 @@
 """TensorProto to numpy and back, as TensorFlow Serving reads and writes it."""
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import tensorflow as tf
 from tensorflow.core.framework import tensor_pb2, types_pb2
 
-from bert_tf.serving.errors import invalid
+from bert_tf.serving import wire
+from bert_tf.serving.errors import ServingError, invalid
 from bert_tf.serving.limits import LIMITS, Limits
 from bert_tf.serving.signatures import MAX_AXES
 
 _MOST_REPEATS = 2**16  # elements of a tensor that does not hold them all
+_PART = 2**16  # elements that are Python's own at a time, each in eight times the memory
+_IDS = (types_pb2.DT_INT32, types_pb2.DT_INT64)
+_OF_ANSWERS = Limits(max_tensor_elements=2**31, max_batch_size=2**31, max_text_bytes=2**31, max_input_text_bytes=2**31)
 
 _FIELDS = {
     tf.float32: "float_val",
@@ -47,10 +52,12 @@ def check_tensor(proto: tensor_pb2.TensorProto, alias: str, limits: Limits = LIM
     if field is None or proto.tensor_shape.unknown_rank or len(sizes) > MAX_AXES or min(sizes, default=0) < 0:
         raise fault
     elements = math.prod(sizes)
-    if elements > limits.max_tensor_elements:
-        raise invalid(f"{fault.message} has {elements} elements, of which {limits.max_tensor_elements} are allowed")
-    # Each string is a text, on whichever axis it stands; numbers are tokens, many of which are one text.
-    limits.check_rows(elements if field == "string_val" else sizes[0] if sizes else 1)
+    # An empty tensor counts as if it were not: the graph makes more of its other axes, such as a mask.
+    extent = elements or math.prod(max(size, 1) for size in sizes)
+    if extent > limits.max_tensor_elements:
+        what = f"{elements} elements" if elements else f"the shape {sizes}, for {extent} elements"
+        raise invalid(f"{fault.message} has {what}, of which {limits.max_tensor_elements} are allowed")
+    limits.check_rows(count_rows(proto.dtype, sizes))
     if proto.tensor_content:
         if field == "string_val" or len(proto.tensor_content) != elements * tf.as_dtype(proto.dtype).size:
             raise fault
@@ -62,6 +69,38 @@ def check_tensor(proto: tensor_pb2.TensorProto, alias: str, limits: Limits = LIM
         raise fault
     if len(values) < elements and elements > _MOST_REPEATS:
         raise invalid(f"{fault.message} has {elements} elements and holds {len(values)}")
+
+
+def count_rows(datatype: int, sizes: Sequence[int]) -> int:
+    """Returns how many texts or sequences a tensor has: what is computed, on whichever axis it stands.
+
+    Each string is a text. Numbers are tokens, and the last axis of ids of three is a sequence, such as a window of a
+    text or a choice. Of other numbers, which may be pictures, each entry of the first axis is one.
+
+    Args:
+        datatype: number in DataType.
+        sizes: of the tensor's axes.
+    """
+    if datatype == types_pb2.DT_STRING:
+        return math.prod(sizes)
+    if datatype in _IDS and len(sizes) > 2:
+        return math.prod(sizes[:-1])
+    return sizes[0] if sizes else 1
+
+
+def read_answer(proto: tensor_pb2.TensorProto, alias: str) -> np.ndarray:
+    """Returns the array of a TensorProto that a model, or a server, has answered; strings as objects of type bytes.
+
+    Raises:
+        ValueError: it is malformed, or larger than its message; `alias` says which output it was.
+    """
+    try:
+        if proto.dtype == types_pb2.DT_STRING and proto.tensor_content:
+            return wire.to_array(proto)
+        check_tensor(proto, alias, _OF_ANSWERS)
+        return tf.make_ndarray(proto)
+    except (ServingError, OverflowError, TypeError, ValueError) as error:
+        raise ValueError(f"Output {alias} must be a tensor whose values fit its shape. Received: {error}.") from error
 
 
 def to_array(proto: tensor_pb2.TensorProto, alias: str) -> np.ndarray:
@@ -82,7 +121,7 @@ def fill_proto(proto: tensor_pb2.TensorProto, array: np.ndarray, dtype: tf.DType
     That is what TensorFlow Serving sends, and what callers read without TensorFlow; `tf.make_tensor_proto` would write
     the raw bytes of `tensor_content` instead.
     """
-    array = np.asarray(array)
+    array = np.asarray(array, object if dtype == tf.string else None)
     if dtype not in _FIELDS:
         proto.CopyFrom(tf.make_tensor_proto(array, dtype))
         return
@@ -91,7 +130,9 @@ def fill_proto(proto: tensor_pb2.TensorProto, array: np.ndarray, dtype: tf.DType
         proto.tensor_shape.dim.add(size=size)
     if dtype in (tf.float16, tf.bfloat16):
         array = array.view(np.uint16)  # half_val holds the bits
-    getattr(proto, _FIELDS[dtype]).extend(array.ravel().tolist())
+    flat, values = array.ravel(), getattr(proto, _FIELDS[dtype])
+    for start in range(0, len(flat), _PART):
+        values.extend(flat[start : start + _PART].tolist())
 
 
 def fill_content(proto: tensor_pb2.TensorProto, array: np.ndarray, dtype: tf.DType):
@@ -99,7 +140,7 @@ def fill_content(proto: tensor_pb2.TensorProto, array: np.ndarray, dtype: tf.DTy
 
     Strings stand there as TensorFlow writes them: the length of each as a varint, then all of them.
     """
-    array = np.asarray(array)
+    array = np.asarray(array, object if dtype == tf.string else None)
     proto.dtype = dtype.as_datatype_enum
     for size in array.shape:
         proto.tensor_shape.dim.add(size=size)

@@ -106,12 +106,11 @@ def local_answer(model) -> Answer:
 
     def answer(golden):
         signature = model.signatures.get(golden.signature)
-        inputs = golden.inputs
         if signature is None:
             raise ServingError(grpc.StatusCode.NOT_FOUND, "there is no such signature")
-        if set(inputs) != set(signature.inputs) or not set(golden.outputs) <= set(signature.outputs):
+        if golden.input_names != set(signature.inputs) or not set(golden.outputs) <= set(signature.outputs):
             raise ServingError(grpc.StatusCode.INVALID_ARGUMENT, "the signature has other inputs or outputs")
-        outputs = compute(signature, inputs, list(golden.outputs), INTERNAL)
+        outputs = compute(signature, golden.inputs(signature), list(golden.outputs), INTERNAL)
         if golden.kind == "regress":  # [n, 1] and [n] are one answer
             return {name: np.ravel(array) for name, array in outputs.items()}
         return outputs

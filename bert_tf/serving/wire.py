@@ -1,6 +1,7 @@
 """Tensors as messages, and back to numpy, without TensorFlow."""
 
 import itertools
+import math
 
 import numpy as np
 
@@ -22,6 +23,9 @@ _DTYPES = {
 }
 _NUMBERS = {np.dtype(dtype): number for number, (dtype, _) in _DTYPES.items()}
 _STRING = 7
+_MOST_AXES = 64  # of an array of NumPy
+_MOST_REPEATS = 2**20  # values of an answer that does not hold them all: sixty bytes could ask for all memory
+_LAST_SHIFT = 63  # of a varint
 
 
 def fill_tensor(tensor, values, name: str):
@@ -46,23 +50,42 @@ def to_array(tensor) -> np.ndarray:
     """Returns the array of a tensor message; strings as objects of type bytes.
 
     Raises:
-        ValueError: it has a type that numpy has not.
+        ValueError: it has a type that numpy has not, or values that do not fit its shape.
     """
     if tensor.dtype not in _DTYPES:
         raise ValueError(f"An answer must be of a type that numpy knows. Received DataType {tensor.dtype}.")
     dtype, field = _DTYPES[tensor.dtype]
-    shape = [dim.size for dim in tensor.tensor_shape.dim]
+    shape = [dim.size for dim in tensor.tensor_shape.dim[: _MOST_AXES + 1]]
+    if tensor.tensor_shape.unknown_rank or len(shape) > _MOST_AXES or min(shape, default=0) < 0:
+        raise ValueError(
+            f"An answer must have a shape of sizes from 0 on, {_MOST_AXES} at most. Received {shape}; is that a model "
+            "server?"
+        )
+    count = math.prod(shape)  # exact, where numpy's would overflow
     if tensor.tensor_content and tensor.dtype == _STRING:
-        return _texts(tensor.tensor_content, int(np.prod(shape))).reshape(shape)
+        return _texts(tensor.tensor_content, count).reshape(shape)
     if tensor.tensor_content:
+        _check_count(len(tensor.tensor_content) / np.dtype(dtype).itemsize, count, exact=True)
         return np.frombuffer(tensor.tensor_content, np.dtype(dtype).newbyteorder("<")).astype(dtype).reshape(shape)
-    values = np.array(getattr(tensor, field), np.uint16 if dtype is np.float16 else dtype)
+    given = getattr(tensor, field)
+    _check_count(len(given), count)
+    try:
+        values = np.array(given, np.uint16 if dtype is np.float16 else dtype)
+    except OverflowError as error:
+        name = np.dtype(dtype).name
+        raise ValueError(f"An answer must hold numbers of its type, {name}. Received larger ones.") from error
     if dtype is np.float16:
         values = values.view(np.float16)  # half_val holds the bits
-    missing = int(np.prod(shape)) - values.size
+    missing = count - values.size
     if missing > 0:  # a sender may leave out repetitions of the last value, and zeros altogether
         values = np.pad(values, (0, missing), "edge") if values.size else np.full(shape, _zero(dtype), dtype)
     return values.reshape(shape)
+
+
+def _check_count(given, count, exact=False):
+    """Raises ValueError where an answer has not the values that its shape promises."""
+    if given > count or given < count and (exact or count > _MOST_REPEATS):
+        raise ValueError(f"An answer must hold the values of its shape, {count}. Received {given:g}.")
 
 
 def _texts(content, count):
@@ -71,7 +94,7 @@ def _texts(content, count):
     try:
         for _ in range(count):
             size = shift = 0
-            while content[place] & 0x80:
+            while content[place] & 0x80 and shift < _LAST_SHIFT:
                 size, shift, place = size | (content[place] & 0x7F) << shift, shift + 7, place + 1
             ends.append(ends[-1] + (size | content[place] << shift))
             place += 1

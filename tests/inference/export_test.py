@@ -61,7 +61,8 @@ def test_no_texts_ids_and_examples(filler, exported):
 def test_golden_requests_have_a_blank(exported):
     """A text without a mask would be answered with nothing, whatever the weights."""
     first = read_goldens(exported)[0]
-    assert first.inputs["text"][0].startswith(b"[MASK] ") and all(first.outputs["token"][0])
+    blank = first.request.inputs["text"].string_val[0]
+    assert blank.startswith(b"[MASK] ") and all(first.outputs["token"][0])
 
 
 @pytest.mark.slow

@@ -227,9 +227,10 @@ REST = {
     ),
     "ragged": (
         f"{MODEL}:predict",
-        {"instances": [["x"], ["x", "y"]]},
+        {**_NUMBERS, "instances": [{"x": [1, 2, 3], "scale": 1}, {"x": [1, 2], "scale": 1}]},
         400,
-        f"{_ROW}Expecting tensor size: 1 but got: 2",
+        "Failed to process element: 1 key: x of 'instances' list. Error: INVALID_ARGUMENT: Expecting tensor size: 3 "
+        "but got: 2",
     ),
     "uneven": (
         f"{MODEL}:predict",
@@ -288,7 +289,7 @@ REST = {
         400,
         "Feature: text has uint64_t element. Only int64_t is supported.",
     ),
-    "base64": (f"{MODEL}:predict", {"inputs": {"b64": "?"}}, 400, "Unable to base64 decode"),
+    "base64": (f"{MODEL}:predict", {"inputs": [{"b64": "?"}]}, 400, "Unable to base64 decode"),
     "no examples": (
         f"{MODEL}:classify",
         {},
