@@ -30,7 +30,8 @@ def group_of(signature: Signature, inputs: dict[str, np.ndarray]) -> tuple | Non
 def lengths_of(inputs: dict[str, np.ndarray]) -> list[int]:
     """Returns the tokens of each row, about: of strings by their bytes, of arrays their width.
 
-    Strings of several inputs, a question and its context, add up; arrays, ids and their mask, stand side by side.
+    Strings of several inputs, a question and its context, add up; arrays, ids and their mask, stand side by side. Of a
+    row of several strings, choices, each is computed, as long as the longest.
     """
     arrays = list(inputs.values())
     rows = len(arrays[0])
@@ -38,7 +39,8 @@ def lengths_of(inputs: dict[str, np.ndarray]) -> list[int]:
     texts = [_longest(array.reshape(rows, -1)) for array in arrays if array.dtype == object]
     if not texts:
         return [max(1, width)] * rows
-    return [width + SPECIAL_TOKENS + sum(each) // BYTES_PER_TOKEN for each in zip(*texts, strict=True)]
+    several = max(1, *(array.size // rows for array in arrays if array.dtype == object))
+    return [width + several * (SPECIAL_TOKENS + sum(each) // BYTES_PER_TOKEN) for each in zip(*texts, strict=True)]
 
 
 def joined(rows, aliases) -> dict[str, np.ndarray]:

@@ -241,7 +241,11 @@ def test_the_length_of_a_row():
     assert lengths_of(texts("", "x" * 40)) == [2, 12]
     assert lengths_of(texts("x" * 40) | {"context": np.array([b"y" * 80], object)}) == [32]
     assert lengths_of({"ids": np.zeros((2, 3, 5)), "mask": np.zeros((2, 3, 5))}) == [15, 15]
-    assert lengths_of({"choices": np.array([[b"x" * 40, b"x"]], object)}) == [12]
+    choices = {"choices": np.array([[b"x" * 40, b"x"], [b"", b""]], object)}
+    assert lengths_of(choices) == [24, 4]
+    assert lengths_of(choices | {"context": np.array([b"y" * 80, b""], object)}) == [64, 4]
+    assert lengths_of({"choices": np.full([1, 4096], b"", object)}) == [8192]  # no other of them fits beside it
+    assert lengths_of({"choices": np.empty([1, 0], object)}) == [2]
 
 
 def test_the_parameters_file(tmp_path, log):
