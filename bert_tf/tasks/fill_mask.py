@@ -37,6 +37,15 @@ class FillMaskTask(Served):
         outputs = {"mlm_logits": logits, "masked_lm_positions": inputs["masked_lm_positions"]}
         return keras.Model(inputs, outputs, name="fill_mask")
 
+    def for_serving(self, model):
+        """Returns the model of the first of M positions, which is the one that `answer` tells of.
+
+        Each costs as many scores as the vocabulary has pieces: 65,536 of them, which sixty bytes may ask for, 8 GB.
+        """
+        inputs = keras_inputs(self.features)
+        first = inputs["masked_lm_positions"][:, :1]
+        return keras.Model(inputs, model({**inputs, "masked_lm_positions": first}), name="first_position")
+
     def fill(self, outputs) -> dict[str, tf.Tensor]:
         """Returns the likeliest tokens for every position.
 
