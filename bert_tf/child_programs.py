@@ -13,6 +13,8 @@ from collections.abc import Iterator, Sequence
 
 from absl import logging
 
+from bert_tf.signals import orderly_end
+
 _GRACE = 20.0  # seconds for a child to end by the Ctrl-C that the terminal sent to it too
 _CHILD = "BERT_TF_CHILD"  # environment of a program that `execute` started
 
@@ -63,10 +65,12 @@ def ends_with_us(process: subprocess.Popen) -> Iterator[None]:
     try:
         yield
     except BaseException as error:
-        if isinstance(error, KeyboardInterrupt):  # a second signal would disturb it in what it does about the first
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(_GRACE)
-        process.terminate()
+        try:
+            if isinstance(error, KeyboardInterrupt):  # a second signal would disturb it in what it does about the first
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(_GRACE)
+        finally:  # also where a second Ctrl-C ends the waiting
+            process.terminate()
         process.wait()
         raise
 
@@ -74,11 +78,9 @@ def ends_with_us(process: subprocess.Popen) -> Iterator[None]:
 @contextlib.contextmanager
 def resumable() -> Iterator[None]:
     """Ends the program by one message where SIGTERM or Ctrl-C stops the block, with the status that shells expect."""
-    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
-        yield
+        with orderly_end():
+            yield
     except (KeyboardInterrupt, SystemExit) as end:
         logging.error("Stopped. The same command goes on where it was.")
         sys.exit(end.code if isinstance(end, SystemExit) else 128 + signal.SIGINT)
-    finally:
-        signal.signal(signal.SIGTERM, before)

@@ -21,12 +21,12 @@ PACKAGE = ROOT / "bert_tf"
 LEAVES = {"bert_tf", "child_programs", "child_runs", "config", "config_files", "config_keys", "counts", "families",
           "files", "folder_lock", "greetings", "imports", "json_files", "keras_hub_names", "keras_names", "lora",
           "memory_limits", "names", "processor", "progress", "releases", "report", "sentence_files", "settings",
-          "shards", "sizes", "text_lists", "workers"}  # fmt: skip
+          "shards", "signals", "sizes", "text_lists", "workers"}  # fmt: skip
 # Room (a folder, or a module beside the folders) -> what it may import of us, besides its own modules and LEAVES.
 MAY_IMPORT = {
     "__main__": {"programs"},
     "bert_tf": {"keras_names"},
-    "child_programs": set(),
+    "child_programs": {"signals"},
     "child_runs": {"child_programs", "files", "json_files", "settings"},
     "config": {"config_files", "config_keys", "families", "files", "lora"},
     "config_files": {"families", "json_files", "keras_hub_names", "lora"},
@@ -50,6 +50,7 @@ MAY_IMPORT = {
     "sentence_files": {"files", "json_files", "names"},
     "settings": set(),
     "shards": set(),
+    "signals": set(),
     "sizes": set(),
     "text_lists": set(),
     "workers": {"greetings"},

@@ -7,8 +7,6 @@
 """
 
 import os
-import signal
-import sys
 
 from absl import logging
 
@@ -16,6 +14,7 @@ from bert_tf.counts import number_of
 from bert_tf.flags.corpus import PRETRAINING_DATA
 from bert_tf.names import MASK, SPECIAL_PIECES
 from bert_tf.programs.texts import text_options
+from bert_tf.signals import orderly_end
 
 FLAGS = PRETRAINING_DATA
 _OF_MASKS = (
@@ -23,6 +22,7 @@ _OF_MASKS = (
 )  # fmt: skip
 
 
+@orderly_end()  # which removes what is half-made
 def main(settings):
     """Writes the records and the report."""
     from bert_tf.corpus import report
@@ -30,7 +30,6 @@ def main(settings):
     from bert_tf.files import write_text
     from bert_tf.shards import report_name, warn_of_others
 
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # an orderly end, which removes what is half-made
     job, vocabulary = _job(settings)
     pieces = _pieces(job, vocabulary)
     statistics = _run_on_beam(job, settings) if settings.runner else create_pretraining_data(job)

@@ -8,37 +8,37 @@ Serves the newest version under EXPORT_DIR, and each newer one as it appears the
 
 import logging as standard_logging
 import os
-import signal
 import sys
-import threading
+import time
 
 from absl import logging
 
 from bert_tf.flags.model_server import MODEL_SERVER
 from bert_tf.flags.serving import BATCHING, LIMITS, MODELS, SERVE
 from bert_tf.programs import model_server
+from bert_tf.signals import StopRequest
 
 FLAGS = SERVE + LIMITS + MODELS + BATCHING + MODEL_SERVER
 
 
 def main(settings):
-    """Serves until SIGTERM or Ctrl-C, and finishes the requests in progress."""
+    """Serves until SIGTERM, SIGHUP or Ctrl-C, and finishes the requests in progress."""
     if settings.version:
         print(model_server.version_lines())
         return
-    stop = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda number, frame: stop.set())
-    server = start(settings)
-    stop.wait()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, signal.SIG_DFL)  # whoever cannot wait asks twice
-    logging.info("Stopping: accepting no new requests, and waiting for running ones.")
-    if not server.stop():
-        logging.warning("Stopped after %g s with work unfinished.", settings.grace_seconds)
-        logging.flush()
-        sys.stdout.flush()
-        os._exit(0)  # the threads that still compute would hold up the exit
+    with StopRequest() as request:
+        server = start(settings)
+        request.ready()
+        logging.info(
+            "%s: accepting no new requests, and waiting up to %g s for running ones. A second signal ends at once.",
+            request.wait().name, settings.grace_seconds,
+        )  # fmt: skip
+        began = time.monotonic()
+        if not server.stop():
+            logging.warning("Stopped after %.1f s: %s.", time.monotonic() - began, server.unfinished())
+            logging.flush()
+            sys.stdout.flush()
+            os._exit(0)  # the threads that still compute would hold up the exit
 
 
 def start(settings):

@@ -107,12 +107,13 @@ class Server:
         self._grpc.start()
         if self._rest:
             self._rest.start()
-        self._poller = threading.Thread(target=self._poll, name="poll", daemon=True)
-        self._poller.start()
+        self._pollers = [threading.Thread(target=self._poll, name="poll", daemon=True)]
         if options.model_config_file and options.model_config_poll_seconds:
             retry_seconds = options.load_retry_interval_micros / 1e6
             file = ConfigFile(catalog, options.model_config_file, configs, retry_seconds)
-            threading.Thread(target=self._poll_config, args=[file], name="config", daemon=True).start()
+            self._pollers.append(threading.Thread(target=self._poll_config, args=[file], name="config", daemon=True))
+        for poller in self._pollers:
+            poller.start()
 
     def stop(self, grace: float | None = None) -> bool:
         """Takes no new requests, finishes those that run, for up to `grace` seconds, and frees the models.
@@ -126,18 +127,36 @@ class Server:
         if self._rest:
             self._rest.stop(_seconds_until(end))
         ended.wait()
-        self._poller.join(_seconds_until(end))
-        if self._poller.is_alive():  # a version is being loaded, and nobody can hurry it
+        for poller in self._pollers:
+            poller.join(_seconds_until(end))
+        if self._is_loading():
             return False
         self._catalog.close()
         self._close_threads()
-        return not (self._grpc.running or self._rest and self._rest.running)
+        return not self._running()
+
+    def unfinished(self) -> str:
+        """Returns what a stop has left unfinished, to end a sentence; "" where nothing is."""
+        running, found = self._running(), []
+        if running:
+            found.append("1 request was cut off" if running == 1 else f"{running} requests were cut off")
+        if self._is_loading():
+            found.append("models were still being loaded")
+        return " and ".join(found)
 
     def __enter__(self):
         return self
 
     def __exit__(self, *error):
         self.stop()
+
+    def _running(self):
+        """How many requests are being answered."""
+        return self._grpc.running + (self._rest.running if self._rest else 0)
+
+    def _is_loading(self):
+        """Whether something is loaded for a poll, which nobody can hurry."""
+        return any(poller.is_alive() for poller in self._pollers)
 
     def _pages(self):
         found = {"/healthz": lambda: Page(200, b"ok"), "/readyz": self._readiness}
@@ -175,11 +194,15 @@ class Server:
         self._repeat(self._options.poll_seconds, self._catalog.poll, "Looking for new versions")
 
     def _repeat(self, seconds, poll, what):
+        reported = ""
         while seconds and not self._stopping.wait(seconds):
             try:
                 poll()
-            except Exception:  # a disk that comes and goes must not end the polling
-                logging.exception("%s failed; it goes on in %g s.", what, seconds)
+                reported = ""
+            except Exception as error:  # a disk that comes and goes must not end the polling
+                if repr(error) != reported:  # once, not at each look
+                    logging.exception("%s failed; it goes on every %g s.", what, seconds)
+                reported = repr(error)
 
 
 def _seconds_until(end):

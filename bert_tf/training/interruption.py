@@ -4,9 +4,11 @@ import contextlib
 import os
 import signal
 import threading
+import time
 
 from absl import logging
 
+from bert_tf.signals import ONE_WISH
 from bert_tf.training import cluster
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -38,8 +40,9 @@ class Interruption:
     """While it is entered, SIGTERM and Ctrl-C end the block by `Stopped`, but never in the midst of a `held` part.
 
     Of several workers none can leave alone, for the others would wait for it: there a signal is only noted, and `check`
-    makes all of them stop at one step, whichever got it. A second Ctrl-C ends the program at once, without a save;
-    a second SIGTERM does nothing, since those who send it often send two.
+    makes all of them stop at one step, whichever got it. A Ctrl-C after the first signal ends the program at once,
+    without a save, unless it comes within a second: then both are one wish, as where a terminal and a supervisor send
+    a signal each. A second SIGTERM does nothing, since those who send it often send two.
 
     The first signal is acknowledged in the log at once, by a thread: Python itself hears of a signal only when the step
     is made, and the first step may take minutes to compile.
@@ -50,6 +53,7 @@ class Interruption:
     def __init__(self):
         self._alone = cluster.num_workers() == 1
         self._noted = self._held = 0
+        self._noted_at, self._insisted = 0.0, False
         self._over, self._left = threading.Event(), contextlib.ExitStack()
 
     def __enter__(self):
@@ -74,15 +78,16 @@ class Interruption:
         thread.start()
 
     def _acknowledge(self, reading):
-        came = 0
+        first = None
         with open(reading, "rb", buffering=0) as numbers:
             while number := numbers.read(1):
                 if number[0] not in _SIGNALS:
                     continue
-                came += 1
-                if came == 1:
+                if first is None:
+                    first = time.monotonic()
                     logging.warning("%s: %s", _cause(number[0]), _WHAT_FOLLOWS)
-                elif number[0] == signal.SIGINT:
+                elif number[0] == signal.SIGINT and time.monotonic() - first >= ONE_WISH:
+                    self._insisted = True
                     logging.warning("Ctrl-C again: ending now, without saving.")
                     if not self._over.wait(_PATIENCE):
                         logging.flush()
@@ -106,9 +111,9 @@ class Interruption:
 
     def _note(self, number, frame):
         if self._noted:
-            if number == signal.SIGINT:
+            if number == signal.SIGINT and (self._insisted or time.monotonic() - self._noted_at >= ONE_WISH):
                 raise KeyboardInterrupt
             return
-        self._noted = number
+        self._noted, self._noted_at = number, time.monotonic()
         if self._alone and not self._held:
             raise Stopped(number)

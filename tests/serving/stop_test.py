@@ -2,6 +2,8 @@
 
 import http.client
 import json
+import random
+import signal
 import threading
 import time
 
@@ -11,6 +13,7 @@ import pytest
 from bert_tf.serving.client import Client
 from bert_tf.serving.saved_model import SavedModel
 from bert_tf.serving.server import serve
+from tests.serving.server_process import running
 
 BODY = b'{"instances": ["fine"]}'
 MODEL = "/v1/models/film"
@@ -134,6 +137,28 @@ def test_the_grace_is_the_longest_that_a_stop_takes(film_path, monkeypatch):
     began = time.monotonic()
     assert not server.stop(0.5)  # it says that something still runs
     assert time.monotonic() - began < 15
+    assert server.unfinished() == "1 request was cut off"
     thread.join(30)
     leave.set()
     assert isinstance(failures[0].__cause__, grpc.RpcError)
+
+
+TRIES = [0, *(pytest.param(number, marks=pytest.mark.slow) for number in range(1, 50))]
+
+
+@pytest.mark.parametrize("number", TRIES)
+def test_two_signals_within_milliseconds_under_load_are_one_orderly_stop(film_path, tmp_path, number):
+    chance = random.Random(number)
+    both = chance.sample([signal.SIGTERM, signal.SIGINT, signal.SIGHUP], 2)
+    with running(film_path, tmp_path / "log", "--grace_seconds=20") as server:
+        askers = Askers(server.rest_port, 4)
+        while len(askers.answers) < 8:
+            time.sleep(0.01)
+        server.process.send_signal(both[0])
+        time.sleep(chance.uniform(0, 0.005))
+        server.process.send_signal(both[1])
+        status = server.process.wait(20)
+        askers.join()
+        assert status == 0, server.log()
+        assert not askers.cut_off
+        assert server.log().count("accepting no new requests") == 1 and "cut off" not in server.log()

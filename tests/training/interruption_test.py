@@ -50,12 +50,24 @@ def test_what_is_held_is_finished_first():
     assert done == ["held"]
 
 
-def test_a_second_sigterm_does_not_disturb_the_save_but_a_second_ctrl_c_ends_at_once():
-    with Interruption() as interruption, interruption.held():
+def test_a_second_sigterm_does_not_disturb_the_save_but_a_later_ctrl_c_ends_at_once(monkeypatch):
+    monkeypatch.setattr(interruption, "ONE_WISH", 0.0)
+    with Interruption() as entered, entered.held():
         for _ in range(3):
             _send(signal.SIGTERM)
         with pytest.raises(KeyboardInterrupt):
             _send(signal.SIGINT)
+
+
+@pytest.mark.parametrize("numbers", [(signal.SIGTERM, signal.SIGINT), (signal.SIGINT, signal.SIGTERM)])
+def test_two_signals_of_one_moment_are_one_wish_to_save_and_stop(monkeypatch, numbers):
+    monkeypatch.setattr(interruption, "ONE_WISH", 1e6)
+    with pytest.raises(Stopped) as stopped, Interruption() as entered:
+        with entered.held():
+            for number in (*numbers, signal.SIGINT):
+                _send(number)
+        entered.check()
+    assert stopped.value.signal == numbers[0]
 
 
 def test_a_signal_is_acknowledged_while_the_step_is_still_made(monkeypatch):

@@ -1,0 +1,103 @@
+"""SIGTERM, Ctrl-C and SIGHUP: how a program hears of them without being stopped where it must not be.
+
+Python runs a signal's handler between any two steps of the main thread, also inside another handler, and also while the
+thread holds a lock. So a handler here takes no lock and logs nothing: it raises, or it does nothing.
+"""
+
+import contextlib
+import math
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+
+from absl import logging
+
+ONE_WISH = 1.0  # seconds in which several signals are one wish: a terminal and a supervisor often send one each
+
+
+@contextlib.contextmanager
+def orderly_end() -> Iterator[None]:
+    """In the block, SIGTERM raises SystemExit (143) and Ctrl-C KeyboardInterrupt, but once for signals of one moment.
+
+    So the second of two that come together does not interrupt what the first one set off: ending child processes,
+    removing files that are half written. One that comes later raises again, for whoever does not want to wait. In a
+    thread that is not the main one Python knows no signals, and nothing happens.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    raised = -math.inf
+
+    def end(number, frame):
+        nonlocal raised
+        now = time.monotonic()
+        if now - raised < ONE_WISH:
+            return
+        raised = now
+        raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(128 + number)
+
+    with contextlib.ExitStack() as before:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            if signal.getsignal(number) != signal.SIG_IGN:  # as shells start what is in the background
+                before.callback(signal.signal, number, signal.signal(number, end))
+        yield
+
+
+class StopRequest:
+    """Waits for a signal to stop, for a server; a context manager that is entered before any thread is started.
+
+    SIGTERM, SIGINT and SIGHUP (unless it is ignored, as under nohup) are blocked in every thread, and a thread of this
+    object takes them from the kernel: no handler runs, so nothing can be interrupted while it holds a lock.
+
+    Before `ready` a signal ends the process at once, with status 0: there is nothing to finish. After it, the first one
+    ends `wait`, those of the same moment are taken as one with it, and a later one ends the process at once, by the
+    kernel itself, with the status of that signal.
+    """
+
+    def __init__(self):
+        hang_up = () if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN else (signal.SIGHUP,)
+        self._numbers = {signal.SIGTERM, signal.SIGINT, *hang_up}
+        self._ready, self._came, self._over = threading.Event(), threading.Event(), threading.Event()
+        self._listener = threading.Thread(target=self._listen, name="signals", daemon=True)
+        self._left = contextlib.ExitStack()
+
+    def __enter__(self):
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, self._numbers)  # threads and children inherit it
+        self._left.callback(signal.pthread_sigmask, signal.SIG_SETMASK, before)
+        self._left.callback(signal.signal, signal.SIGINT, signal.signal(signal.SIGINT, signal.SIG_DFL))
+        self._listener.start()
+        return self
+
+    def __exit__(self, *error):
+        if self._came.is_set():
+            return  # the process ends, and more signals of the same moment must not change how
+        self._over.set()
+        signal.pthread_kill(self._listener.ident, signal.SIGTERM)  # it waits for one
+        self._listener.join()
+        self._left.close()
+
+    def ready(self):
+        """Says that from now on a stop has something to finish."""
+        self._ready.set()
+
+    def wait(self) -> signal.Signals:
+        """Returns the signal that asks to stop, as soon as one came."""
+        self._came.wait()
+        return self._first
+
+    def _listen(self):
+        self._first = signal.Signals(signal.sigwait(self._numbers))
+        if self._over.is_set():
+            return
+        if not self._ready.is_set():
+            logging.warning("%s: stopped before anything was served.", self._first.name)
+            logging.flush()
+            os._exit(0)
+        self._came.set()
+        time.sleep(ONE_WISH)
+        while signal.sigpending() & self._numbers:
+            signal.sigwait(self._numbers)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, self._numbers)  # Python has no handler for any of them
+        self._over.wait()
