@@ -25,6 +25,7 @@ from tensorflow_serving.apis import (
 from tests.serving.models import example
 
 BIG = 10_000_000  # bytes of a big text
+BIG_KINDS = frozenset({"big", "bomb", "lists", "objects"})
 _PREDICTION, _MODEL = "/tensorflow.serving.PredictionService/", "/tensorflow.serving.ModelService/"
 _NAMES = ("", "film", "../film", "../../../../etc/passwd", "/etc/passwd", "film\0", "film/versions/3", "%s%n", ".",
           "é" * 300, "film:predict", "film" * 5000, "$(id)", "'; --")  # fmt: skip
@@ -53,12 +54,14 @@ class Hostile:
         data: a serialized message for gRPC; all bytes of a connection's next request for REST.
         method: of gRPC with its service; "" for REST.
         may_close: whether a server may hang up without an answer, since the request never ends.
+        keep: whether the next request may follow on the same connection of REST.
     """
 
     kind: str
     data: bytes
     method: str = ""
     may_close: bool = False
+    keep: bool = False
 
 
 def messages(seed: int, n: int, big: int = 0) -> Iterator[Hostile]:
@@ -198,7 +201,8 @@ def _big_message(rng, number):
     return Hostile("big", request.SerializeToString(), f"{_PREDICTION}Predict")
 
 
-def _post(body, path="/v1/models/film:predict", headers=""):
+def post(body: bytes, path: str = "/v1/models/film:predict", headers: str = "") -> bytes:
+    """Returns the bytes of a POST with this body."""
     return f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n{headers}\r\n".encode() + body
 
 
@@ -231,7 +235,7 @@ def _strange_values(rng):
         body = b'{"instances": [' + b"9" * rng.choice((400, 5000, 50_000)) + b"]}"
     else:
         body = json.dumps(_document(rng)).encode()  # lone surrogates as escapes, NaN as such
-    return Hostile("values", _post(body, path))
+    return Hostile("values", post(body, path), keep=True)
 
 
 def _mutant_json(rng):
@@ -241,7 +245,7 @@ def _mutant_json(rng):
         b'{"signature_name": "numbers", "instances": [{"x": [1.0, 2.0, 3.0], "scale": 2}]}',
     )
     body = rng.choice(bodies)
-    return Hostile("mutant", _post(_mutated(rng, body)))
+    return Hostile("mutant", post(_mutated(rng, body)), keep=True)
 
 
 def _strange_bytes(rng):
@@ -249,7 +253,7 @@ def _strange_bytes(rng):
               b"", b"null", b"[]", b'"', b"{" * 3000, b"[1" * 3000, b'{"instances":["' + b"\\ud83d" * 500 + b'"]}',
               gzip.compress(b"{}", mtime=0))  # fmt: skip
     headers = ("", "", "Content-Encoding: gzip\r\n", "Content-Encoding: br\r\n", "Content-Type: text/html\r\n")
-    return Hostile("bytes", _post(rng.choice(bodies), headers=rng.choice(headers)))
+    return Hostile("bytes", post(rng.choice(bodies), headers=rng.choice(headers)))
 
 
 def _strange_path(rng):
@@ -299,10 +303,10 @@ def _bomb():
 def _big_exchange(rng, number):
     kind = number % 5
     if kind == 0:
-        return Hostile("bomb", _post(_bomb(), headers="Content-Encoding: gzip\r\n"))
+        return Hostile("bomb", post(_bomb(), headers="Content-Encoding: gzip\r\n"))
     if kind == 1:
-        return Hostile("lists", _post(b'{"instances": [' + b"[]," * 6_000_000 + b"[]]}"))
+        return Hostile("lists", post(b'{"instances": [' + b"[]," * 6_000_000 + b"[]]}"))
     if kind == 2:
-        return Hostile("objects", _post(b'{"instances": [' + b"{}," * (BIG // 3) + b"{}]}"))
+        return Hostile("objects", post(b'{"instances": [' + b"{}," * (BIG // 3) + b"{}]}"))
     text = (b"fine " * (BIG // 5), "😀".encode() * (BIG // 4))[kind - 3]
-    return Hostile("big", _post(b'{"instances": ["' + text + b'"]}'))
+    return Hostile("big", post(b'{"instances": ["' + text + b'"]}'))

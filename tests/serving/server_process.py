@@ -16,7 +16,7 @@ from tests.conftest import ROOT
 
 
 class ServerProcess:
-    """`bert-tf serve` of the model "film".
+    """`bert-tf serve` of the model "film", or of what `flags` say where there is no base path.
 
     Attributes:
         port: of gRPC.
@@ -24,15 +24,18 @@ class ServerProcess:
         process: a `subprocess.Popen`.
     """
 
-    def __init__(self, base_path: os.PathLike, log: pathlib.Path, *flags: str):
-        command = [sys.executable, "-m", "bert_tf", "serve", f"--model_base_path={base_path}", "--model_name=film",
-                   "--port=0", "--rest_api_port=0", *flags,
+    def __init__(self, base_path: os.PathLike | None, log: pathlib.Path, *flags: str):
+        models = [] if base_path is None else [f"--model_base_path={base_path}", "--model_name=film"]
+        command = [sys.executable, "-m", "bert_tf", "serve", *models, "--port=0", "--rest_api_port=0", *flags,
                    *os.environ.get("BERT_TF_SERVE_FLAGS", "").split()]  # fmt: skip
         self._log = log
         with open(log, "wb") as file:
             self.process = subprocess.Popen(command, stdout=file, stderr=file, cwd=ROOT)
         found = wait_for(lambda: re.search(r"gRPC on [^ ]+:(\d+), REST on \w+://[^ ]+:(\d+)/", self.log()), 120)
         self.port, self.rest_port = int(found[1]), int(found[2])
+
+    def alive(self) -> bool:
+        return self.process.poll() is None
 
     def log(self) -> str:
         return self._log.read_text("utf-8", "replace")
@@ -53,7 +56,7 @@ class ServerProcess:
 
 
 @contextlib.contextmanager
-def running(base_path: os.PathLike, log: pathlib.Path, *flags: str) -> Iterator[ServerProcess]:
+def running(base_path: os.PathLike | None, log: pathlib.Path, *flags: str) -> Iterator[ServerProcess]:
     """Yields a ServerProcess that has ended when the block ends."""
     server = ServerProcess(base_path, log, *flags)
     try:
