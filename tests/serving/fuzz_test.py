@@ -115,6 +115,7 @@ def run(fuzz, server, publisher, requests, big, report, last):
         f"{len(short.seconds):,} short requests, the slowest {worst:.2f} s",
         f"{before:.0f} MiB before, {memory[0]:.0f} after half, {memory[1]:.0f} after all, {peak:.0f} at most; "
         f"{len(log):,} characters of log",
+        *(f"slow: {seconds:.2f} s, {what}" for seconds, what in report.slowest),
     ]
     print("\n".join(lines), flush=True)
     assert not report.faults, "\n".join(f"{len(each)} times {each[0]}" for each in report.faults.values())

@@ -23,6 +23,7 @@ from tests.serving.hostile import Hostile
 PATIENCE_S = 60  # for any answer
 _SENDERS = 2  # for each protocol
 _LAST = 5  # requests of each sender that are kept
+_SLOWEST = 5  # requests that are told of
 _PROGRESS_S = 10
 _IMPROPER = (grpc.StatusCode.UNKNOWN, grpc.StatusCode.INTERNAL, grpc.StatusCode.DEADLINE_EXCEEDED)
 _STATUSES = {200, 400, 403, 404, 405, 408, 409, 411, 413, 414, 415, 417, 421, 426, 429, 431, 501, 503, 504, 505}
@@ -44,16 +45,20 @@ class Report:
         counts: of (protocol, kind, code).
         faults: sentences by what they begin with, the request's own beginning at their end.
         last: the last requests of each sender, by its thread.
+        slowest: (seconds, what it was) of those whose answers took longest, the slowest first.
     """
 
     def __init__(self, alive: Callable[[], bool], *secrets: str):
         self.counts, self.faults = collections.Counter(), collections.defaultdict(list)
         self.last = collections.defaultdict(lambda: collections.deque(maxlen=_LAST))
+        self.slowest, self._since = [], {}
         self._alive, self._secrets = alive, secrets
         self._lock = threading.Lock()
 
     def sending(self, request: Hostile):
-        self.last[threading.get_ident()].append(request)
+        sender = threading.get_ident()
+        self.last[sender].append(request)
+        self._since[sender] = time.monotonic()
 
     def note(self, protocol: str, request: Hostile, code, text: str = ""):
         """Counts an answer, or with the name of an exception that there was none.
@@ -61,8 +66,12 @@ class Report:
         Raises:
             ServerDied: the server is gone.
         """
+        seconds = time.monotonic() - self._since[threading.get_ident()]
         with self._lock:
             self.counts[protocol, request.kind, str(code)] += 1
+            if len(self.slowest) < _SLOWEST or seconds > self.slowest[-1][0]:
+                what = f"{protocol} {request.kind} {code} of {len(request.data)} bytes: {request.data[:150]!r}"
+                self.slowest = sorted([*self.slowest, (seconds, what)], reverse=True)[:_SLOWEST]
         for word in (*self._secrets, *_PYTHON.findall(text)):
             if word in text and word.encode() not in request.data:
                 self.fault(request, f"{code} tells of {word}: {text[:300]!r}")

@@ -25,7 +25,6 @@ from tensorflow_serving.apis import (
 from tests.serving.models import example
 
 BIG = 10_000_000  # bytes of a big text
-BIG_KINDS = frozenset({"big", "bomb", "lists", "objects"})
 _PREDICTION, _MODEL = "/tensorflow.serving.PredictionService/", "/tensorflow.serving.ModelService/"
 _NAMES = ("", "film", "../film", "../../../../etc/passwd", "/etc/passwd", "film\0", "film/versions/3", "%s%n", ".",
           "é" * 300, "film:predict", "film" * 5000, "$(id)", "'; --")  # fmt: skip
@@ -64,19 +63,22 @@ class Hostile:
     keep: bool = False
 
 
-def messages(seed: int, n: int, big: int = 0) -> Iterator[Hostile]:
-    """Yields n requests for gRPC, `big` of them with a text of 10 MB."""
+Maker = Callable[[random.Random], Hostile]
+
+
+def messages(seed: int, n: int, big: int = 0, more: tuple[Maker, ...] = ()) -> Iterator[Hostile]:
+    """Yields n requests for gRPC, `big` of them with a text of 10 MB; `more` makes others, each as often as it is."""
     makers = (_noise, _mutant, _mutant, _strange_tensor, _strange_tensor, _strange_spec)
-    return _mixture(seed, n, big, makers, _big_message)
+    return _mixture(seed, n, big, makers + more, _big_message)
 
 
-def exchanges(seed: int, n: int, big: int = 0) -> Iterator[Hostile]:
-    """Yields n requests for REST, `big` of them with a body of megabytes, packed or not."""
+def exchanges(seed: int, n: int, big: int = 0, more: tuple[Maker, ...] = ()) -> Iterator[Hostile]:
+    """Yields n requests for REST, `big` of them with a body of megabytes, packed or not; `more` as in `messages`."""
     makers = (_strange_values, _strange_values, _mutant_json, _strange_path, _strange_bytes, _bad_framing)
-    return _mixture(seed, n, big, makers, _big_exchange)
+    return _mixture(seed, n, big, makers + more, _big_exchange)
 
 
-def _mixture(seed, n, big, makers: tuple[Callable[[random.Random], Hostile], ...], make_big):
+def _mixture(seed, n, big, makers, make_big):
     rng = random.Random(seed)
     every = n // big if big else n + 1
     for i in range(1, n + 1):

@@ -4,7 +4,6 @@ A seed repeats them.
 """
 
 import functools
-import random
 import zlib
 from collections.abc import Iterator
 
@@ -12,8 +11,7 @@ from tests.serving import hostile, hostile_configs, hostile_tensors
 from tests.serving.hostile import Hostile
 from tests.serving.hostile_tensors import Asked
 
-_PERIOD = 5  # requests, of which the first are made from signatures and the others are those of `hostile`
-_BY_SIGNATURE = 3
+_BY_SIGNATURE = 9  # where six are made as in `hostile`
 _RELOADS = 1 / 500
 _HEADERS = ("", "", "", "", "Content-Type: application/json\r\n", "Content-Type: text/plain\r\n",
             "Origin: http://elsewhere.example\r\n", "Expect: 100-continue\r\n", "Connection: close\r\n",
@@ -22,19 +20,12 @@ _HEADERS = ("", "", "", "", "Content-Type: application/json\r\n", "Content-Type:
 
 def messages(seed: int, n: int, big: int, asked: list[Asked], configs: hostile_configs.Configs) -> Iterator[Hostile]:
     """Yields n requests for gRPC, `big` of them with a text of 10 MB."""
-    return _alternating(n, hostile.messages(seed, n, big), functools.partial(_message, asked, configs), seed)
+    return hostile.messages(seed, n, big, (functools.partial(_message, asked, configs),) * _BY_SIGNATURE)
 
 
 def exchanges(seed: int, n: int, big: int, asked: list[Asked]) -> Iterator[Hostile]:
     """Yields n requests for REST, `big` of them with a body of megabytes."""
-    return _alternating(n, hostile.exchanges(seed, n, big), functools.partial(_exchange, asked), seed)
-
-
-def _alternating(n, others, make, seed):
-    rng = random.Random(seed)
-    for i in range(n):
-        other = next(others)  # drawn even where it is not sent, so that the big ones keep their places
-        yield make(rng) if i % _PERIOD < _BY_SIGNATURE and other.kind not in hostile.BIG_KINDS else other
+    return hostile.exchanges(seed, n, big, (functools.partial(_exchange, asked),) * _BY_SIGNATURE)
 
 
 def _message(asked, configs, rng):

@@ -27,6 +27,7 @@ from tensorflow_serving.apis import (
 )
 
 PREDICTION, MODEL = "/tensorflow.serving.PredictionService/", "/tensorflow.serving.ModelService/"
+_HEAVY = 1 / 5000  # requests of thousands of rows or tokens: each takes seconds
 _MOST_VALUES = 20_000  # of a tensor that is written out; a larger one lies about how many it has
 _TEXTS = (b"", b" ", b"a fine film", b"a fine film", b"the film is a story of people and music. see it, good",
           b"[CLS] [SEP] [MASK]", b"\xff\xfe", b"\0", "é😀 ß½".encode(), "a\u0301".encode() * 50, b"fine " * 300,
@@ -79,8 +80,9 @@ def read_signatures(model: str, folder: os.PathLike) -> list[Asked]:
 
 def message(rng: random.Random, asked: list[Asked]) -> tuple[str, bytes, str]:
     """Returns (kind, serialized request, method of gRPC with its service)."""
-    one = rng.choice(asked)
     maker = rng.choices((_predict, _examples, _multi_inference, _about), (8, 3, 1, 1))[0]
+    takes_examples = maker in (_examples, _multi_inference) and rng.random() < 0.8
+    one = rng.choice([each for each in asked if each.method != "predict"] if takes_examples else asked)
     return maker(rng, one, asked)
 
 
@@ -97,7 +99,7 @@ def document(rng: random.Random, asked: list[Asked]) -> tuple[str, bytes]:
 
 def axes(rng: random.Random) -> tuple[int, ...]:
     """Returns the sizes that a request gives to the unknown axes of its inputs, the first of which are its rows."""
-    if rng.random() < 0.002:
+    if rng.random() < _HEAVY:
         return rng.choice(((4096, 1, 1), (4097, 1, 1), (1, 512, 2), (1, 16_384, 1), (2, 3, 2000), (64, 64, 4)))
     if rng.random() < 0.05:
         return rng.choice(((0, 1, 1), (1, 0, 1), (1, 1, 0), (0, 0, 0), (1, 33, 1), (2, 2, 40)))
@@ -173,8 +175,8 @@ def _sizes(shape, sizes):
 
 
 def _values(rng, dtype, count):
-    if count > 100:  # few different ones: what is drawn costs more than what is sent
-        few = _values(rng, dtype, 7)
+    if count > 100:  # a few short ones in turn: drawing and sending others would be most of the work
+        few = list(_TEXTS[:4]) if dtype == tf.string else _values(rng, dtype, 7)
         return list(itertools.islice(itertools.cycle(few), count))
     if dtype == tf.string:
         return [rng.choice(_TEXTS) for _ in range(count)]
@@ -185,7 +187,7 @@ def _values(rng, dtype, count):
 
 
 def _examples(rng, one, asked):
-    classifies = rng.random() < 0.6
+    classifies = one.method == "classify" if rng.random() < 0.8 else rng.random() < 0.5
     kind = classification_pb2.ClassificationRequest if classifies else regression_pb2.RegressionRequest
     request = kind()
     request.model_spec.name = one.model
@@ -196,10 +198,12 @@ def _examples(rng, one, asked):
 
 def _multi_inference(rng, one, asked):
     request = inference_pb2.MultiInferenceRequest()
-    there = [each for each in asked if each.model == one.model]
+    there = [each for each in asked if each.model == one.model and (each.method != "predict" or rng.random() < 0.1)]
+    there = there or [one]
     for _ in range(rng.choice((0, 1, 1, 2, 2, 5, 200))):
         each = rng.choice(there)
-        task = request.tasks.add(method_name=f"tensorflow/serving/{rng.choice((each.method, each.method, 'predict'))}")
+        method = each.method if rng.random() < 0.9 else rng.choice(("predict", "classify", "regress", ""))
+        task = request.tasks.add(method_name=f"tensorflow/serving/{method}")
         task.model_spec.name, task.model_spec.signature_name = each.model, each.name
     _fill_input(rng, request.input, one)
     return "tasks", request.SerializeToString(), f"{PREDICTION}MultiInference"
@@ -293,7 +297,7 @@ def _lie_in_json(rng, value):
     elif choice == 3:
         value = [rng.choice((None, True, -1, 0.5, 10**400, "x", "\ud800", {"b64": "?"}, {}, [])), *value]
     elif choice == 4:
-        value = value * rng.choice((0, 2, 100, 4097))
+        value = value * rng.choice((0, 2, 10, 4097 if len(str(value)) < 100 else 1))
     else:
         value = rng.choice(("", 0, {}, {"b64": "YQ=="}, [[[]]], [[], []]))
     return value
