@@ -10,8 +10,6 @@ SERVE = (
     Flag("rest_api_port", 8501, "For REST; 0 takes any free one and says which.", "integer", low=0, high=65535),
     Flag("host", "127.0.0.1", "Address to listen on: this machine only, unless you say 0.0.0.0 (there is no "
          "password)."),  # fmt: skip
-    Flag("allowed_hosts", [], "Names by which REST may be asked, besides addresses, such as bert.example.com; * for "
-         "any. Default: localhost and --host, or any where that is all addresses.", "list"),  # fmt: skip
     Flag("ui", False, "Serve a page to try the models on, at / of the REST port.", "bool"),
     Flag("file_system_poll_wait_seconds", 1.0, "Seconds between checks for new versions; 0: once.", "float", low=0),
     Flag("grpc_max_threads", 256, "gRPC requests that are answered at once; one more is refused.", "integer", low=1),

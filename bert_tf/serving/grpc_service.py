@@ -36,7 +36,7 @@ from bert_tf.serving.health import Health
 from bert_tf.serving.limits import reading
 from bert_tf.serving.model_config import reload
 from bert_tf.serving.multi_inference import multi_inference, spec_of
-from bert_tf.serving.options import Options, address
+from bert_tf.serving.options import Options
 from bert_tf.serving.predict import predict
 
 PREDICTION = prediction_service_pb2.DESCRIPTOR.services_by_name["PredictionService"].full_name
@@ -137,7 +137,7 @@ class GrpcServer:
             reflection.enable_server_reflection(offered, self._server)
         self.port = None
         if options.port is not None:
-            self.port = bind_port(self._server, address(options.host, options.port), options.tls)
+            self.port = bind_port(self._server, f"{options.host}:{options.port}", options.tls)
         path = options.grpc_socket_path
         self._socket = None if path is None else UnixSocket(self._server, path, options.tls)
 

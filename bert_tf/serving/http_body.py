@@ -9,8 +9,6 @@ from aiohttp import http_exceptions, web
 from bert_tf.serving.limits import Limits
 
 _PIECE = 2**20  # bytes unpacked at a time
-_PACKED = 2**14  # bytes from which they are unpacked: what follows a member is copied at its end
-_MEMBERS = 1024  # of a gzip body; one may be 20 bytes and unpack to nothing
 _SILENT_SECONDS = 10  # in which something more of a body must come
 _GZIP = 16 + zlib.MAX_WBITS
 
@@ -71,31 +69,27 @@ def unpack(body: bytes, encoding: str, limits: Limits) -> bytes:
     """
     if encoding != "gzip":
         return body
-    parts, size, members = [], 0, 1
-    member = zlib.decompressobj(_GZIP)
+    parts, size = [], 0
     try:
-        for start in range(0, len(body), _PACKED):
-            packed = body[start : start + _PACKED]
-            while packed:
-                if member.eof:  # several members, one after the other, are one body
-                    member, members = zlib.decompressobj(_GZIP), members + 1
-                    if members > _MEMBERS:
-                        raise HttpError(413, f"A gzip body may have {_MEMBERS} members and has more")
-                parts.append(member.decompress(packed, _PIECE))
+        while body:  # several members, one after the other, are one body
+            member = zlib.decompressobj(_GZIP)
+            while body and not member.eof:
+                parts.append(member.decompress(body, _PIECE))
                 size += len(parts[-1])
                 if size > limits.max_inflated_bytes:
                     raise HttpError(413, f"The body may unpack to {limits.max_inflated_bytes} bytes and does to more")
-                packed = member.unused_data if member.eof else member.unconsumed_tail
+                body = member.unconsumed_tail
+            if not member.eof:
+                raise HttpError(400, "The body's gzip ends too early")
+            body = member.unused_data
     except zlib.error as error:
         raise HttpError(400, "The body is no gzip, though its Content-Encoding says so") from error
-    if body and not member.eof:
-        raise HttpError(400, "The body's gzip ends too early")
     return b"".join(parts)
 
 
 def encoding_of(request: web.BaseRequest) -> str:
     """Returns the Content-Encoding in small letters, "identity" where there is none."""
-    return ", ".join(request.headers.getall("Content-Encoding", ["identity"])).strip().lower() or "identity"
+    return request.headers.get("Content-Encoding", "identity").strip().lower() or "identity"
 
 
 def _check_head(request, limits):
@@ -103,7 +97,7 @@ def _check_head(request, limits):
     if transfer != "chunked":
         raise HttpError(501, "The only Transfer-Encoding that this server reads is chunked")
     if encoding_of(request) not in ("gzip", "identity"):
-        raise HttpError(415, "The Content-Encoding must be gzip or identity, and one of them")
+        raise HttpError(415, "The Content-Encoding must be gzip or identity")
     if (request.content_length or 0) > limits.max_body_bytes:
         raise _too_large(limits.max_body_bytes)
 

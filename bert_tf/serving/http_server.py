@@ -10,11 +10,9 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent import futures
 
-from absl import logging
 from aiohttp import http_exceptions, web, web_protocol
 
 from bert_tf.serving import json_responses
-from bert_tf.serving.browsers import HostCheck
 from bert_tf.serving.call import Call
 from bert_tf.serving.errors import ServingError, from_fault
 from bert_tf.serving.http_body import HttpError, encoding_of, read_body, unpack
@@ -25,11 +23,9 @@ _IDLE_SECONDS = 120  # a connection that says nothing for so long is closed
 _SENDING_SECONDS = 60  # in which a caller must have taken the answer
 _DRAIN_SECONDS = 0.5  # of a stop, in which what is on its way over an open connection still gets in
 _LATE_SECONDS = 0.25  # by which an answer may be late: the model's own word on a deadline is better than ours
-_BODIES = 4  # of the largest size, that are in memory at once; as much again is for the beginnings of all
-_BEGINNING = 2**18  # bytes of a body: all of most
+_BODIES = 4  # of the largest size, that are in memory at once
 _GROWTH = 1000  # what a byte of gzip may become
 _BACKLOG = 1024
-_REPORT_SECONDS = 10
 _JSON = "application/json"
 _CORS = {
     "Access-Control-Allow-Origin": "*",
@@ -84,8 +80,7 @@ class RestServer:
         self._pool = futures.ThreadPoolExecutor(options.rest_api_num_threads, "rest")
         self._status_pool = futures.ThreadPoolExecutor(1, "rest status")  # a GET computes nothing: it never waits
         self.running = 0
-        self._held = [0, 0]  # bytes of bodies in memory: of their beginnings, and of what follows these
-        self._hosts = HostCheck(options.host, options.allowed_hosts)
+        self._held = 0  # bytes of bodies in memory
         self._busy: dict[web_protocol.RequestHandler, int] = {}  # connections with a request in progress
         self._stopping = self._over = False
         self._loop = asyncio.new_event_loop()
@@ -108,7 +103,6 @@ class RestServer:
 
     def _run(self):
         asyncio.set_event_loop(self._loop)
-        self._loop.set_exception_handler(_report)
         try:
             self._loop.run_until_complete(self._listen())
         except BaseException as error:
@@ -173,7 +167,6 @@ class RestServer:
         deadline = time.monotonic() + self._options.rest_api_timeout_ms / 1000
         path = _path(request)
         try:
-            self._hosts.check(request, self._options.rest_api_enable_cors_support)
             if request.method in ("TRACE", "CONNECT"):
                 raise HttpError(405, f"The method {request.method} is not allowed")
             if request.method == "OPTIONS" and self._options.rest_api_enable_cors_support:
@@ -189,16 +182,13 @@ class RestServer:
             return response
 
     async def _computed(self, request, path, deadline):
-        mine = [0, 0]
+        held = []
 
         def hold(size):
-            # Large bodies that come slowly must not keep out the small ones of others.
-            beginning = min(size, _BEGINNING - mine[0])
-            for i, part in enumerate((beginning, size - beginning)):
-                mine[i] += part
-                self._held[i] += part
-                if part and self._held[i] > _BODIES * self._options.limits.max_body_bytes:
-                    raise HttpError(503, "The server holds as many bodies as it may; try again later")
+            held.append(size)
+            self._held += size
+            if self._held > _BODIES * self._options.limits.max_body_bytes:
+                raise HttpError(503, "The server holds as many bodies as it may; try again later")
 
         try:
             body = await read_body(request, self._options.limits, deadline - time.monotonic(), hold)
@@ -215,7 +205,7 @@ class RestServer:
                 return self._reply(504, json_responses.error("The server did not answer in time").encode(), _JSON)
             status, text = future.result()
         finally:
-            self._held = [all_of_them - own for all_of_them, own in zip(self._held, mine, strict=True)]
+            self._held -= sum(held)
         return self._reply(status, text.encode("utf-8", "replace"), _JSON if text else "text/plain")
 
     def _work(self, method, path, body, encoding, call):
@@ -272,14 +262,7 @@ class _Connection(web_protocol.RequestHandler):
         return response
 
 
-def _report(loop, context):
-    """Logs what the loop itself meets, such as a connection for which there is no descriptor: each by the thousand."""
-    error = context.get("exception")
-    logging.log_every_n_seconds(logging.ERROR, "REST: %s (%s)", _REPORT_SECONDS, context["message"], error)
-
-
 def _bind(host, port):
-    host = host.strip("[]")
     try:
         return socket.create_server(
             (host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET, backlog=_BACKLOG

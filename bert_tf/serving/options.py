@@ -1,7 +1,7 @@
 """How a server listens and what it allows: the settings of `server.Server`."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from bert_tf.serving.batching_parameters import Batching
 from bert_tf.serving.bundle import DEFAULT, Bundle
@@ -9,12 +9,6 @@ from bert_tf.serving.limits import Limits
 from bert_tf.serving.tls import Tls
 
 HOST = "127.0.0.1"  # nobody else's machine may ask unless somebody wants that
-
-
-def address(host: str, port: int | None) -> str:
-    """Returns "host:port", an address of IPv6 in brackets."""
-    host = host.strip("[]")
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,7 +21,6 @@ class Options:
         grpc_channel_arguments: {key: number or text} for gRPC's server, such as "grpc.max_connection_age_ms".
         rest_api_port: for REST; 0 takes any free one, None has no REST.
         host: address to listen on; "0.0.0.0" for all of this machine's.
-        allowed_hosts: names by which REST may be asked, besides addresses; empty: this machine's and `host`.
         ui: whether REST's port has a page to try the models on.
         poll_seconds: between two looks for new versions; 0 looks only once.
         grace: seconds that a stop waits for requests.
@@ -59,7 +52,6 @@ class Options:
     grpc_channel_arguments: Mapping[str, int | str] = dataclasses.field(default_factory=dict)
     rest_api_port: int | None = 0
     host: str = HOST
-    allowed_hosts: Sequence[str] = ()
     ui: bool = False
     poll_seconds: float = 1.0
     grace: float = 30.0

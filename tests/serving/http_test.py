@@ -1,7 +1,6 @@
 """HTTP itself, byte by byte: every request gets an answer in JSON, whatever is wrong with it, and costs no more than
 it may."""
 
-import contextlib
 import gzip
 import http.client
 import json
@@ -11,11 +10,9 @@ import time
 
 import pytest
 
-from bert_tf.serving.http_body import HttpError, unpack
 from bert_tf.serving.limits import Limits
 from bert_tf.serving.server import serve
 from tests.serving.rest_test import GOOD
-from tests.serving.server_process import wait_for
 
 MODEL = "/v1/models/film"
 LIMITS = Limits(
@@ -44,7 +41,7 @@ def send(server, data: bytes) -> tuple[int, dict, bytes]:
 
 
 def post(*headers: str, body: bytes = b'{"instances": ["fine"]}', path: str = f"{MODEL}:predict") -> bytes:
-    lines = [f"POST {path} HTTP/1.1", "Host: localhost", *headers, "", ""]
+    lines = [f"POST {path} HTTP/1.1", "Host: x", *headers, "", ""]
     return "\r\n".join(lines).encode() + body
 
 
@@ -52,7 +49,7 @@ def sized(body: bytes, *headers: str, **path) -> bytes:
     return post(f"Content-Length: {len(body)}", *headers, body=body, **path)
 
 
-GET = "GET {} HTTP/1.1\r\nHost: localhost\r\n\r\n"
+GET = "GET {} HTTP/1.1\r\nHost: x\r\n\r\n"
 BAD = {
     "two lengths": (post("Content-Length: 23", "Content-Length: 3"), 400),
     "one length twice": (post("Content-Length: 23", "Content-Length: 23"), 400),
@@ -75,24 +72,20 @@ BAD = {
     "gzip in chunks": (post("Transfer-Encoding: gzip, chunked", body=b"0\r\n\r\n"), 501),
     "both lengths": (post("Content-Length: 23", "Transfer-Encoding: chunked"), 400),
     "brotli": (post("Content-Length: 23", "Content-Encoding: br"), 415),
-    "two encodings": (post("Content-Length: 23", "Content-Encoding: gzip", "Content-Encoding: gzip"), 415),
-    "two encodings in one": (post("Content-Length: 23", "Content-Encoding: gzip, gzip"), 415),
-    "two hosts": (post("Content-Length: 23", "Host: localhost"), 400),
-    "too many members": (sized(gzip.compress(b"") * 1025, "Content-Encoding: gzip"), 413),
     "no gzip": (post("Content-Length: 23", "Content-Encoding: gzip"), 400),
     "half of a gzip": (sized(gzip.compress(b"{}")[:-4], "Content-Encoding: gzip"), 400),
     "a bomb": (sized(gzip.compress(b" " * 2**24), "Content-Encoding: gzip"), 413),
     "bombs in a row": (sized(gzip.compress(b" " * 2**15) * 5, "Content-Encoding: gzip"), 413),
-    "TRACE": (b"TRACE / HTTP/1.1\r\nHost: localhost\r\nAccept: text/html\r\n\r\n", 405),
-    "CONNECT": (b"CONNECT x:1 HTTP/1.1\r\nHost: localhost\r\n\r\n", 405),
-    "an unknown method": (b"FOO / HTTP/1.1\r\nHost: localhost\r\nAccept: text/html\r\n\r\n", 400),
-    "another method": (b"PUT /v1/models/film HTTP/1.1\r\nHost: localhost\r\n\r\n", 400),
+    "TRACE": (b"TRACE / HTTP/1.1\r\nHost: x\r\nAccept: text/html\r\n\r\n", 405),
+    "CONNECT": (b"CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n", 405),
+    "an unknown method": (b"FOO / HTTP/1.1\r\nHost: x\r\nAccept: text/html\r\n\r\n", 400),
+    "another method": (b"PUT /v1/models/film HTTP/1.1\r\nHost: x\r\n\r\n", 400),
     "TLS": (b"\x16\x03\x01\x00\xa5\x01\x00\r\n\r\n", 400),
     "HTTP/2": (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 400),
     "a long line": (GET.format("/v1/" + "a" * 20000).encode(), 431),
     "a long header": (f"GET / HTTP/1.1\r\nHost: {'a' * 20000}\r\n\r\n".encode(), 431),
     "many headers": (post(*(f"A{i}: b" for i in range(500))), 400),
-    "no UTF-8": (b"GET /v1/models/\xff HTTP/1.1\r\nHost: localhost\r\n\r\n", 400),
+    "no UTF-8": (b"GET /v1/models/\xff HTTP/1.1\r\nHost: x\r\n\r\n", 400),
     "NUL": (GET.format("/v1/models/%00").encode(), 404),
     "folders": (GET.format("/v1/models/../../../etc/passwd").encode(), 400),
     "folders in code": (GET.format("/v1/models/..%2f..%2fetc%2fpasswd").encode(), 404),
@@ -122,31 +115,6 @@ def test_zeros_before_a_version_count_for_nothing(strict):
 def test_good_requests(strict, data):
     status, _, body = send(strict, data)
     assert (status, json.loads(body)) == (200, {"predictions": [GOOD]})
-
-
-def test_small_bodies_pass_while_large_ones_are_held(film_path):
-    limits = Limits(max_body_bytes=2**20)
-    with serve(str(film_path), "film", poll_seconds=0, limits=limits) as server, contextlib.ExitStack() as held:
-        for _ in range(5):  # each but for its last byte
-            connection = held.enter_context(socket.create_connection(("127.0.0.1", server.rest_port), timeout=60))
-            connection.sendall(post(f"Content-Length: {2**20}", body=b" " * (2**20 - 1)))
-        wait_for(lambda: server._rest._held[1] == 5 * (2**20 - 1 - 2**18), 20)
-        large = sized(b" " * 2**20)
-        assert send(server, large)[0] == 503
-        assert send(server, post("Content-Length: 23"))[0] == 200
-
-
-def test_a_body_of_empty_members_costs_little():
-    """Each of 20 bytes unpacks to nothing: eight megabytes of them took 73 seconds."""
-    body = gzip.compress(b"") * 400_000
-    began = time.process_time()
-    with pytest.raises(HttpError, match="A gzip body may have 1024 members and has more"):
-        unpack(body, "gzip", Limits())
-    assert time.process_time() - began < 5
-    data = b"".join(bytes([i % 251]) * 5000 for i in range(1000))
-    members = b"".join(gzip.compress(data[i : i + 5000]) for i in range(0, len(data), 5000))
-    assert unpack(members, "gzip", Limits()) == data
-    assert unpack(gzip.compress(data, 0), "gzip", Limits()) == data
 
 
 def test_a_caller_who_asks_first_is_told_to_go_on(strict):
@@ -281,7 +249,7 @@ def test_a_request_is_answered_in_its_time(film_path, monkeypatch):
 
 
 def test_pages_from_elsewhere_may_ask_where_that_is_wanted(film_path, film):
-    question = b"OPTIONS /v1/models/film:predict HTTP/1.1\r\nHost: localhost\r\nOrigin: http://y\r\n\r\n"
+    question = b"OPTIONS /v1/models/film:predict HTTP/1.1\r\nHost: x\r\nOrigin: http://y\r\n\r\n"
     assert send(film, question)[0] == 400
     with serve(str(film_path), "film", poll_seconds=0, rest_api_enable_cors_support=True) as server:
         for data in (question, post("Content-Length: 23")):
