@@ -1,16 +1,22 @@
 """Bodies of HTTP requests: taken in while they are small enough, and unpacked as far as they may grow."""
 
 import asyncio
+import threading
 import zlib
-from collections.abc import Callable
 
 from aiohttp import http_exceptions, web
 
+from bert_tf.serving.call import Call
 from bert_tf.serving.limits import Limits
 
+_PACKED_PIECE = 2**16  # bytes given to zlib at a time: it copies what it leaves of them, once for each member
 _PIECE = 2**20  # bytes unpacked at a time
+_MEMBERS = 4096  # of one body: each costs as much as thousands of bytes
 _SILENT_SECONDS = 10  # in which something more of a body must come
 _GZIP = 16 + zlib.MAX_WBITS
+_SMALL = 2**18  # bytes up to which a body is a small one
+_LARGE_BODIES = 4  # of the largest size, that are in memory at once; the small ones may fill one more
+_SMALL_BODIES = 4  # of their largest size, at least, however small the largest body may be
 
 
 class HttpError(Exception):
@@ -27,17 +33,68 @@ class HttpError(Exception):
         self.message = message
 
 
-async def read_body(request: web.BaseRequest, limits: Limits, seconds: float, hold: Callable[[int], None]) -> bytes:
+class BodyMemory:
+    """How many bytes of bodies are in memory at once, in two accounts: large ones never keep small ones out.
+
+    A body is large once more than 256 KiB of it are there, packed and unpacked bytes together.
+    """
+
+    def __init__(self, limits: Limits):
+        self._lock = threading.Lock()
+        self._held = {"small": 0, "large": 0}
+        largest = max(limits.max_body_bytes, limits.max_inflated_bytes)
+        self._most = {"small": max(largest, _SMALL_BODIES * _SMALL), "large": _LARGE_BODIES * largest}
+
+    def resize(self, before: int, after: int):
+        """Accounts for a body that had `before` bytes and has `after`, which is 0 once it is freed.
+
+        Raises:
+            HttpError: 503, there is no room for it; nothing has changed.
+        """
+        with self._lock:
+            held, account = dict(self._held), _account(after)
+            held[_account(before)] -= before
+            held[account] += after
+            if after > before and held[account] > self._most[account]:
+                raise HttpError(503, "The server holds as many bodies as it may; try again later")
+            self._held = held
+
+
+class HeldBody:
+    """One body's share of a `BodyMemory`.
+
+    Attributes:
+        size: bytes that are accounted for.
+    """
+
+    def __init__(self, memory: BodyMemory):
+        self._memory, self.size = memory, 0
+
+    def grow(self, size: int):
+        """Accounts for `size` bytes more; raises HttpError where there is no room for them."""
+        self._memory.resize(self.size, self.size + size)
+        self.size += size
+
+    def free(self):
+        self._memory.resize(self.size, 0)
+        self.size = 0
+
+
+def _account(size):
+    return "small" if size <= _SMALL else "large"
+
+
+async def read_body(request: web.BaseRequest, limits: Limits, seconds: float, held: HeldBody) -> bytes:
     """Returns the body as it was sent.
 
     Args:
         request: its head.
         limits: what a request may cost.
         seconds: in which the whole body must have come.
-        hold: called with the size of each piece before the next is asked for; may raise HttpError.
+        held: the body's share of memory; takes in each part before the next is asked for.
 
     Raises:
-        HttpError: 400, 408, 413, 415 or 501.
+        HttpError: 400, 408, 413, 415, 501 or 503.
     """
     _check_head(request, limits)
     if request.headers.get("Expect", "").lower() == "100-continue":
@@ -52,7 +109,7 @@ async def read_body(request: web.BaseRequest, limits: Limits, seconds: float, ho
                 limit.reschedule(min(end, now() + _SILENT_SECONDS))
                 if len(body) + len(part) > limits.max_body_bytes:
                     raise _too_large(limits.max_body_bytes)
-                hold(len(part))
+                held.grow(len(part))
                 body += part
     except TimeoutError as error:
         raise HttpError(408, "The body did not come in time") from error
@@ -61,27 +118,38 @@ async def read_body(request: web.BaseRequest, limits: Limits, seconds: float, ho
     return bytes(body)
 
 
-def unpack(body: bytes, encoding: str, limits: Limits) -> bytes:
-    """Returns the body without its Content-Encoding, "gzip" or "identity", already found to be one of them.
+def unpack(body: bytes, call: Call, held: HeldBody) -> bytes:
+    """Returns a body of gzip unpacked, in time proportional to its packed and its unpacked size.
+
+    Args:
+        body: as it was sent.
+        call: its caller, who may leave or have no more time, and what it may cost.
+        held: the body's share of memory; takes in each part that is unpacked.
 
     Raises:
-        HttpError: 400 for what is no gzip, 413 for what grows beyond the limit.
+        HttpError: 400 for what is no gzip or has too many members, 413 for what grows beyond the limit, 503.
+        ServingError: nobody waits for it any more.
     """
-    if encoding != "gzip":
-        return body
-    parts, size = [], 0
+    parts, size, position, members = [], 0, 0, 0
+    view = memoryview(body)
     try:
-        while body:  # several members, one after the other, are one body
-            member = zlib.decompressobj(_GZIP)
-            while body and not member.eof:
-                parts.append(member.decompress(body, _PIECE))
-                size += len(parts[-1])
-                if size > limits.max_inflated_bytes:
-                    raise HttpError(413, f"The body may unpack to {limits.max_inflated_bytes} bytes and does to more")
-                body = member.unconsumed_tail
+        while position < len(body):  # several members, one after the other, are one body
+            if members == _MEMBERS:
+                raise HttpError(400, f"The body's gzip may have {_MEMBERS} members and has more")
+            member, members = zlib.decompressobj(_GZIP), members + 1
+            while position < len(body) and not member.eof:
+                call.check()
+                packed = view[position : position + _PACKED_PIECE]
+                part = member.decompress(packed, _PIECE)
+                position += len(packed) - len(member.unused_data if member.eof else member.unconsumed_tail)
+                size += len(part)
+                if size > call.limits.max_inflated_bytes:
+                    most = call.limits.max_inflated_bytes
+                    raise HttpError(413, f"The body may unpack to {most} bytes and does to more")
+                held.grow(len(part))
+                parts.append(part)
             if not member.eof:
                 raise HttpError(400, "The body's gzip ends too early")
-            body = member.unused_data
     except zlib.error as error:
         raise HttpError(400, "The body is no gzip, though its Content-Encoding says so") from error
     return b"".join(parts)

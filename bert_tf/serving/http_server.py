@@ -2,6 +2,7 @@
 
 import asyncio
 import dataclasses
+import errno
 import functools
 import socket
 import ssl
@@ -10,22 +11,23 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent import futures
 
+from absl import logging
 from aiohttp import http_exceptions, web, web_protocol
 
 from bert_tf.serving import json_responses
 from bert_tf.serving.call import Call
 from bert_tf.serving.errors import ServingError, from_fault
-from bert_tf.serving.http_body import HttpError, encoding_of, read_body, unpack
-from bert_tf.serving.limits import reading
+from bert_tf.serving.http_body import BodyMemory, HeldBody, HttpError, encoding_of, read_body, unpack
 from bert_tf.serving.options import Options
 
 _IDLE_SECONDS = 120  # a connection that says nothing for so long is closed
 _SENDING_SECONDS = 60  # in which a caller must have taken the answer
 _DRAIN_SECONDS = 0.5  # of a stop, in which what is on its way over an open connection still gets in
 _LATE_SECONDS = 0.25  # by which an answer may be late: the model's own word on a deadline is better than ours
-_BODIES = 4  # of the largest size, that are in memory at once
-_GROWTH = 1000  # what a byte of gzip may become
 _BACKLOG = 1024
+_ACCEPTED_AT_ONCE = 16  # connections, before those that are open get their turn
+_EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)  # why no connection can be taken
+_SPARED_SECONDS = 5  # that a connection may be idle also while there are too few descriptors for new ones
 _JSON = "application/json"
 _CORS = {
     "Access-Control-Allow-Origin": "*",
@@ -80,7 +82,7 @@ class RestServer:
         self._pool = futures.ThreadPoolExecutor(options.rest_api_num_threads, "rest")
         self._status_pool = futures.ThreadPoolExecutor(1, "rest status")  # a GET computes nothing: it never waits
         self.running = 0
-        self._held = 0  # bytes of bodies in memory
+        self._bodies = BodyMemory(options.limits)
         self._busy: dict[web_protocol.RequestHandler, int] = {}  # connections with a request in progress
         self._stopping = self._over = False
         self._loop = asyncio.new_event_loop()
@@ -103,6 +105,7 @@ class RestServer:
 
     def _run(self):
         asyncio.set_event_loop(self._loop)
+        self._loop.set_exception_handler(self._fail)
         try:
             self._loop.run_until_complete(self._listen())
         except BaseException as error:
@@ -116,9 +119,24 @@ class RestServer:
     async def _listen(self):
         self._server = _Connections(self._handle, access_log=None, auto_decompress=False,
                                     keepalive_timeout=_IDLE_SECONDS)  # fmt: skip
+        # asyncio's backlog is also how often it tries to take a connection, and complains, in one round.
         self._listener = await self._loop.create_server(
-            self._server, sock=self._socket, ssl=self._tls, backlog=_BACKLOG
+            self._server, sock=self._socket, ssl=self._tls, backlog=_ACCEPTED_AT_ONCE
         )
+        self._socket.listen(_BACKLOG)
+
+    def _fail(self, loop, context):
+        """Called for what goes wrong outside of any request; makes room where no more connections can be taken."""
+        error = context.get("exception")
+        if not isinstance(error, OSError) or error.errno not in _EXHAUSTED:
+            loop.default_exception_handler(context)
+            return
+        logging.log_every_n_seconds(logging.WARNING, "Cannot take more REST connections (%s): closing idle ones.", 10,
+                                    error.strerror)  # fmt: skip
+        late = loop.time() - _SPARED_SECONDS
+        for connection in self._server.connections:
+            if connection not in self._busy and connection.idle_since < late:
+                connection.force_close()
 
     async def _end(self, grace):
         end = time.monotonic() + grace
@@ -159,6 +177,7 @@ class RestServer:
                 request.transport.abort()
             raise ConnectionError("The caller does not read") from error
         finally:
+            connection.idle_since = self._loop.time()
             self._busy[connection] -= 1
             if not self._busy[connection]:
                 del self._busy[connection]
@@ -182,43 +201,44 @@ class RestServer:
             return response
 
     async def _computed(self, request, path, deadline):
-        held = []
-
-        def hold(size):
-            held.append(size)
-            self._held += size
-            if self._held > _BODIES * self._options.limits.max_body_bytes:
-                raise HttpError(503, "The server holds as many bodies as it may; try again later")
-
+        held = HeldBody(self._bodies)
         try:
-            body = await read_body(request, self._options.limits, deadline - time.monotonic(), hold)
-            predicts = request.method != "GET"
-            if predicts and self.running >= self._options.rest_api_num_threads:
-                raise HttpError(503, "The server answers as many requests as it can; try again later")
-            call = Call(deadline, lambda: self._over or request.transport is None, self._options.limits, "REST")
-            work = functools.partial(self._work, request.method, path, body, encoding_of(request), call)
-            future = self._loop.run_in_executor(self._pool if predicts else self._status_pool, work)
-            self.running += predicts
-            future.add_done_callback(functools.partial(self._count_down, predicts))
-            await asyncio.wait({future}, timeout=deadline - time.monotonic() + _LATE_SECONDS)
-            if not future.done():
-                return self._reply(504, json_responses.error("The server did not answer in time").encode(), _JSON)
-            status, text = future.result()
-        finally:
-            self._held -= sum(held)
+            body = await read_body(request, self._options.limits, deadline - time.monotonic(), held)
+            future = self._begin(request, path, body, held, deadline)
+        except BaseException:
+            held.free()
+            raise
+        del body  # it is the thread's
+        await asyncio.wait({future}, timeout=deadline - time.monotonic() + _LATE_SECONDS)
+        if not future.done():
+            return self._reply(504, json_responses.error("The server did not answer in time").encode(), _JSON)
+        status, text = future.result()
         return self._reply(status, text.encode("utf-8", "replace"), _JSON if text else "text/plain")
 
-    def _work(self, method, path, body, encoding, call):
+    def _begin(self, request, path, body, held, deadline):
+        """Returns the future of an answer, (status, JSON), which a thread computes; the body is freed after that."""
+        predicts = request.method != "GET"
+        if predicts and self.running >= self._options.rest_api_num_threads:
+            raise HttpError(503, "The server answers as many requests as it can; try again later")
+        call = Call(deadline, lambda: self._over or request.transport is None, self._options.limits, "REST")
+        packed = predicts and encoding_of(request) == "gzip"  # the body of a GET nobody reads
+        work = functools.partial(self._work, request.method, path, body, packed, call, held)
+        future = self._loop.run_in_executor(self._pool if predicts else self._status_pool, work)
+        self.running += predicts
+        future.add_done_callback(functools.partial(self._end_work, predicts, held))
+        return future
+
+    def _work(self, method, path, body, packed, call, held):
         """Runs in a thread of the pool."""
-        if encoding == "gzip" and method != "GET":  # whose body nobody reads
+        if packed:
             try:
-                with reading(_GROWTH * len(body), call.seconds_left):
-                    body = unpack(body, encoding, call.limits)
+                body = unpack(body, call, held)
             except ServingError as error:
                 raise HttpError(error.http_status, error.message) from error
         return self._answer(method, path, body, call)
 
-    def _count_down(self, predicts, future):
+    def _end_work(self, predicts, held, future):
+        held.free()
         self.running -= predicts
         if not future.cancelled():
             future.exception()  # an answer that came too late may have failed, and nobody asks
@@ -240,9 +260,17 @@ class _Connections(web.Server):
 
 
 class _Connection(web_protocol.RequestHandler):
-    """A connection whose errors are JSON too."""
+    """A connection whose errors are JSON too.
 
-    __slots__ = ()
+    Attributes:
+        idle_since: when it was made, or its last request ended, on the loop's clock.
+    """
+
+    __slots__ = ("idle_since",)
+
+    def connection_made(self, transport):
+        self.idle_since = asyncio.get_running_loop().time()
+        super().connection_made(transport)
 
     def handle_error(self, request, status=500, exc=None, message=None):
         if request.writer.output_size > 0:

@@ -18,8 +18,8 @@ _STEP[list(b"[{")] = 1
 _STEP[list(b"]}")] = -1
 _STARTS = np.zeros(256, bool)  # characters after which a value may come
 _STARTS[list(b"[{,")] = True
-# An escape that says nothing about surrogates, or a whole pair; else half of one.
-_ESCAPE = re.compile(rb"\\(?:[^u]|u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F]|(u[dD][89a-fA-F]))")
+# Escapes that say nothing about surrogates, up to a thousand at once, or a whole pair; else half of one.
+_ESCAPE = re.compile(rb"\\(?:[^u](?:\\[^u]){0,999}|u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F]|(u[dD][89a-fA-F]))")
 _MAY_BE_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 

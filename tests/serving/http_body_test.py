@@ -1,0 +1,173 @@
+"""Bodies: what they may take of memory and time, and that those of some keep out no others."""
+
+import gzip
+import http.client
+import json
+import socket
+import zlib
+
+import pytest
+
+from bert_tf.serving.call import Call
+from bert_tf.serving.errors import ServingError
+from bert_tf.serving.http_body import BodyMemory, HeldBody, HttpError, unpack
+from bert_tf.serving.limits import Limits
+from bert_tf.serving.server import serve
+from tests.serving.http_test import MODEL, post, send, sized
+from tests.serving.rest_test import GOOD
+from tests.serving.server_process import wait_for
+
+MIB = 2**20
+EMPTY = gzip.compress(b"", mtime=0)  # 20 bytes
+TINY = Limits(max_body_bytes=MIB, max_inflated_bytes=MIB)
+
+
+def held(limits=TINY):
+    return HeldBody(BodyMemory(limits))
+
+
+def unpacked(body, limits=TINY):
+    return unpack(body, Call(limits=limits), held(limits))
+
+
+@pytest.mark.parametrize("size", [0, 1, 2**16 - 1, 2**16, 2**16 + 1, MIB])
+@pytest.mark.parametrize("level", [0, 9])
+def test_what_is_unpacked_is_what_was_packed(size, level):
+    content = bytes(range(256)) * (size // 256) + b"x" * (size % 256)
+    limits = Limits(max_body_bytes=4 * MIB)
+    assert unpacked(gzip.compress(content, level), limits) == content
+    half = size // 2
+    assert unpacked(gzip.compress(content[:half], level) + gzip.compress(content[half:], level), limits) == content
+
+
+def test_members_anywhere_in_a_piece_are_one_body():
+    texts = [b"%d," % n * (n % 200) for n in range(4000)]
+    body = b"".join(map(gzip.compress, texts))
+    assert len(body) > 2**16 and unpacked(body, Limits()) == b"".join(texts)
+    assert unpacked(EMPTY * 4096) == b""
+
+
+def test_a_body_of_empty_members_is_refused_after_the_first_thousands(monkeypatch):
+    """64 MiB of them were unpacked for more than an hour: all that follows was copied for each."""
+    made = []
+    monkeypatch.setattr("bert_tf.serving.http_body.zlib.decompressobj",
+                        lambda bits, make=zlib.decompressobj: made.append(bits) or make(bits))  # fmt: skip
+    with pytest.raises(HttpError, match="The body's gzip may have 4096 members and has more") as caught:
+        unpacked(EMPTY * (64 * MIB // len(EMPTY)))
+    assert caught.value.status == 400 and len(made) == 4096
+
+
+@pytest.mark.parametrize(("body", "status", "words"), [
+    (gzip.compress(b"x" * 100)[:-1], 400, "The body's gzip ends too early"),
+    (gzip.compress(b"x" * 100)[:-9], 400, "The body's gzip ends too early"),
+    (gzip.compress(b"x") + b"rest", 400, "no gzip"),
+    (gzip.compress(b"x")[:-8] + bytes(8), 400, "no gzip"),
+    (gzip.compress(bytes(MIB + 1)), 413, "may unpack to 1048576 bytes"),
+    (gzip.compress(bytes(MIB)) * 2, 413, "may unpack to 1048576 bytes"),
+])  # fmt: skip
+def test_what_is_no_gzip_or_too_large(body, status, words):
+    with pytest.raises(HttpError, match=words) as caught:
+        unpacked(body)
+    assert caught.value.status == status
+
+
+@pytest.mark.parametrize(("call", "words"), [
+    (Call(deadline=0.0), "The deadline passed"),
+    (Call(is_gone=lambda: True), "The caller is gone"),
+])  # fmt: skip
+def test_nothing_is_unpacked_for_nobody(call, words):
+    with pytest.raises(ServingError, match=words):
+        unpack(gzip.compress(b"{}"), call, held())
+
+
+def test_who_leaves_while_it_is_unpacked_ends_it():
+    answers = iter([False, False, True])
+    with pytest.raises(ServingError, match="The caller is gone"):
+        unpack(gzip.compress(bytes(3 * MIB)), Call(is_gone=lambda: next(answers)), held(Limits()))
+
+
+def test_large_bodies_leave_room_for_small_ones():
+    memory = BodyMemory(TINY)
+    large, small = [HeldBody(memory) for _ in range(4)], HeldBody(memory)
+    for each in large:
+        each.grow(MIB)
+    more = HeldBody(memory)
+    more.grow(2**18)
+    with pytest.raises(HttpError, match="as many bodies as it may") as caught:
+        more.grow(1)
+    assert caught.value.status == 503 and more.size == 2**18  # what is refused is not accounted for
+    small.grow(2**18)
+    large.pop().free()
+    more.grow(1)
+    assert [each.size for each in (*large, more, small)] == [MIB] * 3 + [2**18 + 1, 2**18]
+
+
+def test_small_bodies_are_bounded_too_and_leave_room_for_large_ones():
+    memory = BodyMemory(TINY)
+    for _ in range(4):
+        HeldBody(memory).grow(2**18)
+    with pytest.raises(HttpError, match="as many bodies as it may"):
+        HeldBody(memory).grow(1)
+    HeldBody(memory).grow(MIB)
+
+
+def test_what_a_body_unpacks_to_is_held_too():
+    memory = BodyMemory(TINY)
+    for size in (MIB, MIB, MIB, MIB // 2):
+        HeldBody(memory).grow(size)
+    with pytest.raises(HttpError, match="as many bodies as it may"):
+        unpack(gzip.compress(bytes(MIB)), Call(limits=TINY), HeldBody(memory))
+
+
+@pytest.fixture(scope="module")
+def tiny(film_path):
+    """A server that holds four bodies of a megabyte."""
+    limits = Limits(max_body_bytes=MIB, max_inflated_bytes=MIB)
+    with serve(str(film_path), "film", poll_seconds=0, limits=limits) as server:
+        yield server
+
+
+def _large(text="fine"):
+    return json.dumps({"instances": [text]}).encode().ljust(MIB)
+
+
+def test_slow_senders_of_large_bodies_keep_nobody_out_who_sends_a_small_one(tiny):
+    slow = [socket.create_connection(("127.0.0.1", tiny.rest_port), timeout=60) for _ in range(4)]
+    for connection in slow:
+        connection.sendall(sized(_large())[:-1])
+    good = {"predictions": [GOOD]}
+    wait_for(lambda: tiny._rest._bodies._held["large"] == 4 * (MIB - 1), 60)
+    status, _, refused = send(tiny, sized(_large()))
+    words = "The server holds as many bodies as it may; try again later"
+    assert (status, json.loads(refused)) == (503, {"error": words})
+    for packed in (False, True):
+        body = json.dumps({"instances": ["fine"]}).encode()
+        data = sized(gzip.compress(body), "Content-Encoding: gzip") if packed else sized(body)
+        status, _, reply = send(tiny, data)
+        assert (status, json.loads(reply)) == (200, good)
+    for connection in slow:  # all of them are answered, and then there is room again
+        connection.sendall(b" ")
+        assert connection.recv(100).startswith(b"HTTP/1.1 200 OK")
+        connection.close()
+    wait_for(lambda: not tiny._rest._bodies._held["large"], 60)
+    assert send(tiny, sized(_large()))[0] == 200
+
+
+def test_bodies_that_are_refused_are_not_held(tiny):
+    bomb = sized(gzip.compress(bytes(2 * MIB)), "Content-Encoding: gzip")
+    for _ in range(20):
+        assert send(tiny, bomb)[0] == 413
+    assert send(tiny, sized(_large()))[0] == 200
+
+
+def test_empty_members_hold_up_nobody(tiny):
+    hostile = sized(EMPTY * 50_000, "Content-Encoding: gzip")
+    connections = []
+    for _ in range(3):
+        connections.append(http.client.HTTPConnection("127.0.0.1", tiny.rest_port, timeout=60))
+        connections[-1].request("POST", f"{MODEL}:predict", EMPTY * 50_000, {"Content-Encoding": "gzip"})
+    assert send(tiny, post("Content-Length: 23"))[0] == 200
+    assert [each.getresponse().status for each in connections] == [400] * 3
+    assert b"4096 members" in send(tiny, hostile)[2]
+    for each in connections:
+        each.close()
