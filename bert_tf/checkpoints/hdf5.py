@@ -22,6 +22,7 @@ _SHARED = 2  # flag of a message that lies elsewhere
 _SOFT = 2  # kind of a symbol
 _MOST_BYTES = 16 * 2**20  # of everything but arrays; a preset of BERT-large with an optimizer has 2 MB
 _LONGEST_NAME, _MOST_DIMENSIONS = 1000, 32
+_MOST_OBJECTS = 100_000  # arrays and groups; Keras makes two or three groups for each array
 # Bits of exponent and fraction -> the type.
 _FLOATS = {(5, 10): np.float16, (8, 7): ml_dtypes.bfloat16, (8, 23): np.float32, (11, 52): np.float64}
 
@@ -92,7 +93,7 @@ def _arrays(data) -> Iterator[tuple[str, _Array]]:
     stack, known = [("", _root(data))], set()
     while stack:
         name, address = stack.pop()
-        if address in known or len(name) > _LONGEST_NAME:
+        if address in known:
             raise ValueError(f"groups in a circle, or one object under two names: {name:.80}")
         known.add(address)
         messages = list(_messages(data, address))
@@ -103,6 +104,10 @@ def _arrays(data) -> Iterator[tuple[str, _Array]]:
             if not part or part in (".", "..") or "/" in part:
                 raise ValueError(f"the name {part!r:.80}")
             stack.append((f"{name}/{part}" if name else part, child))
+            if len(stack[-1][0]) > _LONGEST_NAME:
+                raise ValueError(f"a name of more than {_LONGEST_NAME:,} characters, {stack[-1][0]:.80}")
+            if len(known) + len(stack) > _MOST_OBJECTS:
+                raise ValueError(f"more than {_MOST_OBJECTS:,} arrays and groups")
 
 
 def _root(data):
@@ -173,7 +178,10 @@ def _symbols(data, tree, heap):
         for at, address, kind in struct.iter_unpack("<QQI20x", symbols):
             if kind == _SOFT:
                 raise ValueError("a link to another name, which Keras does not write")
-            yield names[at : names.index(b"\0", at)].decode("utf-8"), address
+            end = names.find(b"\0", at, at + _LONGEST_NAME + 1)
+            if end < 0:  # many symbols may share one long name
+                raise ValueError(f"a name of more than {_LONGEST_NAME:,} bytes")
+            yield names[at:end].decode("utf-8"), address
 
 
 def _link(content):

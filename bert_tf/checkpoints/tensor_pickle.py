@@ -2,8 +2,9 @@
 
 A pickle is a program. Python's own reader runs it: it calls what the program names, and reserves what it asks for. This
 machine knows only the instructions that torch.save writes for dicts of tensors, looks no name up anywhere, and takes
-time and memory in proportion to the length of the program, which is bounded. Written from the description of the
-instructions in Python's `pickletools`.
+time and memory in proportion to the length of the program, which is bounded: no instruction looks through what others
+made unless that is short, or adds up to no more than a program of that length can need. Written from the description of
+the instructions in Python's `pickletools`.
 """
 
 import math
@@ -17,7 +18,9 @@ import numpy as np
 LONGEST = 16 * 2**20  # bytes of a pickle; that of BERT-large has 60,000
 _MOST_INSTRUCTIONS = 1_000_000  # BERT-large: 12,000
 _MOST_AXES = 32
+_MOST_ARGUMENTS = 8  # of a call; torch's have up to 7
 _MOST_DIGITS = 16  # bytes of an integer
+_KEYS = range(-(2**63), 2**63)  # integers that may be keys: of larger ones any number can have the same hash
 _DTYPES = {
     "DoubleStorage": np.float64,
     "FloatStorage": np.float32,
@@ -82,11 +85,12 @@ def load(data: bytes, start: int = 0) -> Loaded:
 
 
 class _Machine:
-    """The state of a reading: a stack, the stacks below the marks, and the memo."""
+    """The state of a reading: a stack, the stacks below the marks, the memo, and how much calls were given."""
 
     def __init__(self, data, start):
         self.data, self.at = data, start
         self.stack, self.below, self.memo, self.storages = [], [], {}, {}
+        self.given = 0  # items of the lists and tuples that calls were given
 
     def take(self, size):
         """Returns the next bytes of the program."""
@@ -168,6 +172,11 @@ class _Machine:
         args, name = self.pop(tuple), self.pop(_Name)
         if name not in _CALLS:
             raise ValueError(f"a file that wants to call {name.name}")
+        if len(args) > _MOST_ARGUMENTS:
+            raise ValueError(f"a call of {name.name} with {len(args)} arguments")
+        self.given += sum(len(each) for each in args if isinstance(each, (list, tuple)))
+        if self.given > _MOST_INSTRUCTIONS:  # each item takes an instruction, unless one list is given to many calls
+            raise ValueError(f"calls that are given more than {_MOST_INSTRUCTIONS:,} items together")
         self.push(_CALLS[name](*args))
 
     def build(self):
@@ -177,7 +186,8 @@ class _Machine:
 
     def storage(self):
         pid = self.pop(tuple)
-        if len(pid) < 5 or not isinstance(pid[1], _Name) or pid[1].name not in _DTYPES or any(pid[5:]):
+        described = len(pid) == 5 or len(pid) == 6 and pid[5] is None  # the sixth: a part of another storage
+        if not described or not isinstance(pid[1], _Name) or pid[1].name not in _DTYPES:
             raise ValueError("a storage that is not described as torch does")
         kind, label, key, _location, size = pid[:5]
         if kind != "storage" or not isinstance(key, str) or not _is_size(size):
@@ -196,8 +206,8 @@ def _of(value, kind):
 
 def _dict(items):
     """Returns a dict of keys and values in turn; other keys than text and integers can take for ever to hash."""
-    if len(items) % 2 or not all(isinstance(key, (str, int)) for key in items[::2]):
-        raise ValueError("a dict whose keys are not text or integers")
+    if len(items) % 2 or not all(isinstance(key, str) or isinstance(key, int) and key in _KEYS for key in items[::2]):
+        raise ValueError("a dict whose keys are not text or integers of 64 bits")
     return dict(zip(items[::2], items[1::2], strict=True))
 
 
@@ -208,8 +218,10 @@ def _is_size(value):
 def _rebuild_tensor(*args):
     if len(args) < 4 or not isinstance(args[0], Storage) or not all(isinstance(a, (tuple, list)) for a in args[2:4]):
         raise ValueError("a tensor's storage, offset, shape or strides, which are not what torch writes")
+    if max(map(len, args[2:4])) > _MOST_AXES:
+        raise ValueError(f"a tensor of {max(map(len, args[2:4]))} axes")
     storage, offset, shape, stride = args[0], args[1], tuple(args[2]), tuple(args[3])
-    if not max(len(shape), len(stride)) <= _MOST_AXES or not all(map(_is_size, (offset, *shape, *stride))):
+    if not all(map(_is_size, (offset, *shape, *stride))):
         raise ValueError("a tensor's storage, offset, shape or strides, which are not what torch writes")
     if len(shape) != len(stride):
         raise ValueError(f"a tensor of shape {shape}, which has {len(stride)} strides")

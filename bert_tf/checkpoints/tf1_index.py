@@ -41,13 +41,13 @@ def check(index: str, shards: list[str]):
         entry = protos.BundleEntryProto()
         entry.ParseFromString(value)
         _check_entry(name, entry, sizes)
+        total += entry.size
+        if total > sum(sizes):  # before texts are read: each entry could claim all of the data
+            raise ValueError(f"tensors of {total} bytes in {sum(sizes)} bytes of data")
         if entry.dtype == _STRING:
             _check_texts(name, entry, shards[entry.shard_id])
-        total += entry.size
     if header.num_shards != len(shards) or header.endianness != header.LITTLE:
         raise ValueError(f"an index of {header.num_shards} files of data, where there are {len(shards)}")
-    if total > sum(sizes):
-        raise ValueError(f"tensors of {total} bytes in {sum(sizes)} bytes of data")
 
 
 def num_shards(index: str) -> int:
@@ -105,10 +105,13 @@ def _rows(data) -> Iterator[tuple[bytes, bytes]]:
     for _ in range(2):  # the place of the table's notes, which are not needed, and that of the list of its blocks
         start, at = _number(data, at)
         size, at = _number(data, at)
-    count = 0
+    count = read = 0
     for _, place in _entries(_block(data, start, size)):
         begin, at = _number(place, 0)
         length, _ = _number(place, at)
+        read += length
+        if read > len(data):
+            raise ValueError("an index whose blocks overlap")
         for row in _entries(_block(data, begin, length)):
             count += 1
             if count > _MOST_ENTRIES:

@@ -47,6 +47,7 @@ class TorchBin:
     def __init__(self, path: str | os.PathLike):
         self.path = os.fspath(path)
         self._places = {}  # of the storages
+        self._checked = set()  # storages that have been read whole, and compared with their CRC
         try:
             with _Small(self.path) as file:
                 is_zip = file.read(2) == b"PK"
@@ -64,15 +65,24 @@ class TorchBin:
         """
         storage, offset, shape, stride = self.tensors[name]
         try:
-            data = self._bytes(self._places[storage.key])
-            elements = data[: storage.size * storage.dtype.itemsize].view(storage.dtype)
             if not math.prod(shape):
                 return np.zeros(shape, storage.dtype)
-            steps = [step * storage.dtype.itemsize for step in stride]
-            view = np.lib.stride_tricks.as_strided(elements[offset:], shape, steps, writeable=False)
+            size = storage.dtype.itemsize
+            last = offset + sum((n - 1) * step for n, step in zip(shape, stride, strict=True))
+            elements = self._part(storage.key, offset * size, (last + 1) * size).view(storage.dtype)
+            view = np.lib.stride_tricks.as_strided(elements, shape, [step * size for step in stride], writeable=False)
             return np.array(view, order="C")
         except (OSError, ValueError) as error:
             raise self._refusal(f"{name:.200}: {error}") from error
+
+    def _part(self, key, start, end):
+        """Returns bytes of a storage; it is read whole the first time alone, since many tensors may share it."""
+        place = self._places[key]
+        if key not in self._checked and place.crc is not None:
+            data = self._bytes(place)[start:end]
+            self._checked.add(key)
+            return data
+        return self._bytes(_Place(place.start + start, end - start))
 
     def _bytes(self, place):
         data = np.fromfile(self.path, np.uint8, place.size, offset=place.start)

@@ -66,8 +66,8 @@ def read_model(path: str | os.PathLike, data: bytes | None = None):
     data = _file_bytes(path) if data is None else data
     model = _model_class()()
     try:
-        if sum(1 for _ in zip(_pieces(data), range(_MOST_PIECES + 1), strict=False)) > _MOST_PIECES:
-            raise ValueError(f"more than {_MOST_PIECES:,} pieces")
+        if sum(1 for _ in zip(_fields(data), range(_MOST_PIECES + 1), strict=False)) > _MOST_PIECES:
+            raise ValueError(f"more than {_MOST_PIECES:,} pieces, with all else that stands beside them")
         model.ParseFromString(data)
         _check_pieces([(piece.piece, piece.score, piece.type) for piece in model.pieces])
     except (DecodeError, ValueError) as error:
@@ -112,29 +112,31 @@ def _refusal(path, why):
     return ValueError(f"{path} must be a SentencePiece model. Received: {str(why):.300}; is the file whole?")
 
 
-def _pieces(data):
-    """Yields where a piece begins, so that they are counted before there is a message, 50 bytes at least, for each."""
+def _fields(data):
+    """Yields where a field begins, nearly all of which are pieces: they are counted before there is a message, 50 bytes
+    at least, for each."""
     at, end = 0, len(data)
     while at < end:
+        yield at
         key, at = _varint(data, at)
         if key & 7 == 2:
             size, at = _varint(data, at)
         else:
             size = {1: 8, 5: 4}.get(key & 7, 0)
             at = at if size else _varint(data, at)[1]
-        if key == 1 << 3 | 2:
-            yield at
         at += size
 
 
 def _varint(data, at):
-    """Returns (number, where it ends); what is cut short or too long is left to protobuf's own reader."""
-    value = shift = 0
-    while at < len(data):
-        value, shift, at = value | (data[at] & 0x7F) << shift, shift + 7, at + 1
+    """Returns (number, where it ends); what is cut short is left to protobuf's own reader."""
+    value = 0
+    for shift in range(0, 70, 7):
+        if at >= len(data):
+            return value, at
+        value, at = value | (data[at] & 0x7F) << shift, at + 1
         if data[at - 1] < 0x80:
-            break
-    return value, at
+            return value, at
+    raise ValueError("a number of more than 10 bytes")
 
 
 def _check_pieces(pieces):

@@ -123,6 +123,25 @@ def _virtual(file, h5py):
     file.create_virtual_dataset("layers/dense/vars/0", layout)
 
 
+def _long_name(size):
+    """A group of 131,070 symbols, no two of them at one place, which share a name of `size` bytes."""
+    symbols = [
+        b"SNOD" + struct.pack("<HH", 1, 65535) + b"".join(struct.pack("<QQI20x", 0, place, 0) for place in more)
+        for more in (range(65535), range(65535, 131070))
+    ]
+    nodes, head = 2, 96 + 40  # where the superblock and the header of the root end
+    tree_size = 24 + 16 * nodes
+    heap = head + tree_size
+    names = heap + 32
+    first = names + size + 1
+    places = [first + n * len(symbols[0]) for n in range(nodes)]
+    data = b"\x89HDF\r\n\x1a\n" + bytes(5) + b"\x08\x08" + bytes(49) + struct.pack("<Q", 96)
+    data = data.ljust(96, b"\0") + struct.pack("<BBHII4xHHB3xQQ", 1, 0, 1, 1, 24, 0x11, 16, 0, head, heap)
+    data += b"TREE\0\0" + struct.pack("<H", nodes) + bytes(16) + b"".join(struct.pack("<QQ", 0, at) for at in places)
+    data += b"HEAP\0\0\0\0" + struct.pack("<QQQ", size + 1, 0, names) + b"a" * size + b"\0" + b"".join(symbols)
+    return _bytes(data)
+
+
 def _set(file, name, value):
     file[name] = value
 
@@ -154,6 +173,8 @@ FAMILY_CASES = {
     # SentencePiece.
     "a piece that claims 2^31 bytes": (PIECES, _bytes(b"\x0a" + number(2**31) + b"a"), "Error parsing"),
     "16 million pieces": (PIECES, _bytes(b"\x0a\x00" * 16_000_000), "more than 1,000,000 pieces"),
+    "16 million fields that are no pieces": (PIECES, _bytes(b"\x10\x00" * 16_000_000), "more than 1,000,000 pieces"),
+    "a number without end": (PIECES, _bytes(b"\xff" * 30_000_000), "a number of more than 10 bytes"),
     "a model of 33 MB": (PIECES, _bytes(bytes(33 * 2**20)), "34603008 bytes"),
     "messages in messages": (PIECES, _bytes(b"\x1b" * 1_000_000), "Error parsing"),
     "a piece of no known type": (PIECES, _piece(b"b", -3.0, (3, -1)), "piece 7 of type -1"),
@@ -198,8 +219,12 @@ FAMILY_CASES = {
     "an array that was never written": (
         PRESET_WEIGHTS, _h5(lambda f, h: f.create_dataset("a", (2**38,), "f4")), "truncated at"
     ),
-    "a name of a thousand parts": (PRESET_WEIGHTS, _h5(lambda f, h: _set(f, "a/" * 999 + "a", 1.0)), "groups in a cir"),
+    "a name of a thousand parts": (
+        PRESET_WEIGHTS, _h5(lambda f, h: _set(f, "a/" * 999 + "a", 1.0)), "a name of more than 1,000 characters"
+    ),
     "a name with ../": (PRESET_WEIGHTS, _h5(lambda f, h: _set(f, "layers/../../x/0", 1.0)), r"the name '\.\.'"),
+    "130,000 symbols of one name of 8 MB": (PRESET_WEIGHTS, _long_name(8_000_000), "a name of more than 1,000 bytes"),
+    "130,000 symbols of one name": (PRESET_WEIGHTS, _long_name(900), "more than 100,000 arrays"),
     "texts in place of numbers": (PRESET_WEIGHTS, _h5(lambda f, h: _set(f, "layers/dense/vars/0", "abc")), "HDF5's cl"),
     "a file of nothing": (PRESET_WEIGHTS, _bytes(b""), "truncated"),
     # Adapters and modules.

@@ -58,7 +58,7 @@ def storage(size=4, kind="FloatStorage"):
 
 def tensor(offset, shape, stride, stored=None):
     sizes = b"".join(b"(" + b"".join(map(_int, each)) + b"t" for each in (shape, stride))
-    return b"ctorch._utils\n_rebuild_tensor_v2\n(" + (stored or storage()) + _int(offset) + sizes + b"\x89)tR"
+    return _REBUILD + b"(" + (stored or storage()) + _int(offset) + sizes + b"\x89)tR"
 
 
 def state(*values):
@@ -66,6 +66,12 @@ def state(*values):
     return b"\x80\x02}(" + b"".join(_text(name) + value for name, value in zip(names, values, strict=True)) + b"u."
 
 
+def _often(value, program):
+    """A pickle that makes a value, stores it as number 0 of the memo, and runs a program on it 20,000 times."""
+    return b"\x80\x02" + value + b"q\0" + program * 20_000 + b"N."
+
+
+_ORDERED, _REBUILD = b"ccollections\nOrderedDict\n", b"ctorch._utils\n_rebuild_tensor_v2\n"
 _SHARED = b"K\x01\x85" + b"q\x00h\x00\x86" * 60  # 2^60 numbers, were it written out
 _SIXTEEN = {"_0": bytes(16)}
 
@@ -144,6 +150,37 @@ def _texts(path):
     tables.write(path, {"bert/pooler/dense/bias": entry}, data)
 
 
+def _overlapping(path):
+    """An index of 20,000 blocks, each of which holds one entry and, in that as a field to skip, all blocks after it."""
+    from tensorflow.core.protobuf import tensor_bundle_pb2 as protos
+
+    header = protos.BundleHeaderProto(num_shards=1)
+    entry = protos.BundleEntryProto(dtype=1, size=16)
+    entry.shape.dim.add(size=4)
+    last, count, head = entry.SerializeToString(), 20_000, 14
+    step = head + 3
+    entries = b"".join(
+        b"\0\x08" + _four_bytes(step * (count - i) - head + len(last)) + b"%08d\xa2\x06%c" % (i, head * (i + 1 < count))
+        for i in range(count)
+    )
+    first = tables.block({b"": header.SerializeToString()}) + bytes(5)
+    data = entries + last + struct.pack("<II", 0, 1)
+    places = {b"": tables.number(0) + tables.number(len(first) - 5)}
+    for i in range(count):
+        places[b"%08d" % i] = tables.number(len(first) + step * i) + tables.number(len(data) - step * i)
+    index = tables.block(places)
+    data = first + data + bytes(5)
+    footer = tables.number(0) + tables.number(0) + tables.number(len(data)) + tables.number(len(index))
+    data += index + bytes(5) + footer.ljust(40, b"\0") + struct.pack("<Q", 0xDB4775248B80FB57)
+    _bytes(data)(f"{path}.index")
+    _bytes(bytes(16))(f"{path}.data-00000-of-00001")
+
+
+def _four_bytes(value):
+    """An integer of seven bits a byte, in four bytes however small it is."""
+    return bytes([value & 0x7F | 0x80, value >> 7 & 0x7F | 0x80, value >> 14 & 0x7F | 0x80, value >> 21])
+
+
 CASES = {
     # Pickles: what is small and asks for much.
     "2^26 places of the memo": (BIN, zip_of(b"\x80\x02Nr\x00\x00\x00\x04."), "a NoneType in place of a dict"),
@@ -156,6 +193,27 @@ CASES = {
         BIN,
         zip_of(b"\x80\x02ctorch._utils\n_rebuild_tensor_v2\n(" + storage() + b"K\0" + _SHARED + b"K\1\x85tR."),
         "not what torch writes",
+    ),
+    "a list for each of 20,000 OrderedDicts": (
+        BIN,
+        zip_of(_often(b"](" + b"K\0K\0\x86" * 40_000 + b"e", _ORDERED + b"h\0\x85R")),
+        "given more than 1,000,000 items",
+    ),
+    "arguments for each of 20,000 OrderedDicts": (
+        BIN, zip_of(_often(b"(" + b"N" * 80_000 + b"t", _ORDERED + b"h\0R")), "with 80000 arguments",
+    ),
+    "a storage described at length 20,000 times": (
+        BIN, zip_of(_often(b"(" + _text("storage") + b"ctorch\nFloatStorage\n" + b"N" * 80_000 + b"t", b"h\0Q")),
+        "not described as torch does",
+    ),
+    "a shape of 80,000 axes 20,000 times": (
+        BIN,
+        zip_of(_often(b"(" + b"K\1" * 80_000 + b"t", _REBUILD + b"(" + storage() + b"K\0h\0h\0tR")),
+        "of 80000 axes",
+    ),
+    "20,000 integers of one hash": (
+        BIN, zip_of(b"\x80\x02}(" + b"".join(b"\x8a\x0a" + (i * (2**61 - 1)).to_bytes(10, "little") + b"N"
+                                            for i in range(20_000)) + b"u."), "not text or integers of 64 bits",
     ),
     "lists in lists": (BIN, zip_of(b"\x80\x02" + b"]" * 400_000 + b"a" * 399_999 + b"."), "a list in place of a dict"),
     "marks upon marks": (BIN, zip_of(b"\x80\x02" + b"(" * 900_000), "cut short"),
@@ -278,6 +336,7 @@ CASES = {
     "a type that no file has": (CKPT, _tf1(dtype=20), "of type 20"),
     "a tensor in slices": (CKPT, _tf1(slices=2), "of type 1 and shape"),
     "a text of 2^40 bytes": (CKPT, _texts, "texts of other lengths"),
+    "blocks in blocks": (CKPT, _overlapping, "whose blocks overlap"),
     "a wrong checksum": (CKPT, _tf1(), "[Cc]hecksum does not match"),
     "an index of Snappy's": (CKPT, _tf1(compression=b"\1"), "an index that is compressed"),
 }  # fmt: skip

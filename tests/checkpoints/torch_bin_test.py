@@ -14,6 +14,7 @@ import pytest
 
 from bert_tf.checkpoints.torch_bin import TorchBin
 from tests import other_envs
+from tests.checkpoints import hostile_files
 
 DATA = pathlib.Path(__file__).parent / "data"
 TABLE = np.arange(24, dtype=np.float32).reshape(4, 6)
@@ -168,3 +169,18 @@ def test_a_real_file_has_the_values_that_torch_reads(tmp_path):
     assert set(file.tensors) == set(expected.files)
     for name in expected.files:
         np.testing.assert_array_equal(file.read(name).astype(np.float32), expected[name])
+
+
+def test_a_storage_that_many_tensors_share_is_read_once(tmp_path, monkeypatch):
+    """Each of them read it whole: 20,000 numbers of one storage of 100 MB were two terabytes."""
+    size, count = 2**16, 1000
+    one = hostile_files.storage(size)
+    values = [hostile_files.tensor(3 * i, [2], [4], one) for i in range(count)]
+    numbers = np.arange(size, dtype=np.float32)
+    path = tmp_path / "shared.bin"
+    hostile_files.zip_of(hostile_files.state(*values), _0=numbers.tobytes())(path)
+    file, taken, read = TorchBin(path), [], np.fromfile
+    monkeypatch.setattr(np, "fromfile", lambda *args, **more: taken.append(args[2]) or read(*args, **more))
+    for i, name in enumerate(["pooler.dense.bias", *(f"w{i}" for i in range(1, count))]):
+        np.testing.assert_array_equal(file.read(name), numbers[[3 * i, 3 * i + 4]], strict=True)
+    assert taken == [4 * size] + [4 * 5] * (count - 1)
