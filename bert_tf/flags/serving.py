@@ -10,6 +10,8 @@ SERVE = (
     Flag("rest_api_port", 8501, "For REST; 0 takes any free one and says which.", "integer", low=0, high=65535),
     Flag("host", "127.0.0.1", "Address to listen on: this machine only, unless you say 0.0.0.0 (there is no "
          "password)."),  # fmt: skip
+    Flag("allowed_hosts", [], "Names by which REST may be asked, besides localhost, --host and any address; * "
+         "for any. Default: none, but any where --host is 0.0.0.0 or ::.", "list"),  # fmt: skip
     Flag("ui", False, "Serve a page to try the models on, at / of the REST port.", "bool"),
     Flag("file_system_poll_wait_seconds", 1.0, "Seconds between checks for new versions; 0: once.", "float", low=0),
     Flag("grpc_max_threads", 256, "gRPC requests that are answered at once; one more is refused.", "integer", low=1),
@@ -77,7 +79,8 @@ _TLS = (
 )
 
 _CONNECTION = (
-    Flag("server", "localhost:8500", "host:port of the server, for gRPC; unix:PATH where it listens on a socket."),
+    Flag("server", "localhost:8500", "host:port of the server, for gRPC, such as [::1]:8500; unix:PATH where it "
+         "listens on a socket."),  # fmt: skip
     Flag("model_name", "default", "Which of its models."),
     Flag("timeout", 10.0, "Seconds after which a request gives up.", "float", low=0),
     *_TLS,

@@ -51,17 +51,18 @@ def start(settings):
     for kind, number in model_server.threads(settings).items():  # of all sessions; read when the first is made
         if number:
             os.environ[f"TF_NUM_{kind.upper()}OP_THREADS"] = str(number)
+    from bert_tf.serving.addresses import join
     from bert_tf.serving.server import serve
 
     standard_logging.getLogger("tensorflow").setLevel(standard_logging.ERROR)  # else a few lines for each version
     base_path = None if settings.model_config_file else settings.model_base_path or None
     server = serve(base_path, settings.model_name, **_options(settings), **_models(settings))
-    rest = f"{'https' if settings.ssl_config_file else 'http'}://{settings.host}:{server.rest_port}"
+    rest = f"{'https' if settings.ssl_config_file else 'http'}://{join(settings.host, server.rest_port)}"
     model = "" if settings.model_config_file else f"/{settings.model_name}"
     socket = f"unix:{settings.grpc_socket_path}"
     if server.port is not None and settings.grpc_socket_path:
         logging.info("gRPC on %s", socket)
-    grpc = socket if server.port is None else f"{settings.host}:{server.port}"
+    grpc = socket if server.port is None else join(settings.host, server.port)
     logging.info("gRPC on %s, REST on %s/v1/models%s", grpc, rest, model)
     if settings.ui:
         logging.info("A page to try the models on: %s/", rest)
@@ -83,6 +84,7 @@ def _options(settings):
         "enable_serialization_as_tensor_content": settings.enable_serialization_as_tensor_content,
         "rest_api_port": settings.rest_api_port,
         "host": settings.host,
+        "allowed_hosts": settings.allowed_hosts,
         "ui": settings.ui,
         "poll_seconds": settings.file_system_poll_wait_seconds,
         "grace": settings.grace_seconds,

@@ -8,6 +8,8 @@ from typing import Any
 
 import grpc
 
+from bert_tf.serving.addresses import check_target
+
 _PUSHBACK = "grpc-retry-pushback-ms"  # gRPC's name for it
 _HINT = re.compile(r"retry after (\d+(?:\.\d+)?) ?s\b")
 
@@ -108,10 +110,14 @@ def open_channel(server: str, tls: Tls | None = None, kind=grpc):
     """Returns a channel to "host:port" or "unix:PATH".
 
     Args:
-        server: the address.
+        server: the address; one of IPv6 in brackets, "[::1]:8500".
         tls: how it is encrypted; None: it is not.
         kind: `grpc`, or `grpc.aio` for channels of asyncio.
+
+    Raises:
+        ValueError: `server` is an IPv6 address without brackets.
     """
+    check_target(server)
     if tls is None:
         return kind.insecure_channel(server, OPTIONS)
     return kind.secure_channel(server, tls.credentials(), OPTIONS)

@@ -26,7 +26,7 @@ from tensorflow_serving.apis import (
     regression_pb2,
 )
 
-from bert_tf.serving import metrics, wire_scan
+from bert_tf.serving import addresses, metrics, wire_scan
 from bert_tf.serving.call import Call
 from bert_tf.serving.channel_arguments import UnixSocket, bind_port, channel_options
 from bert_tf.serving.classify import classify, regress
@@ -137,7 +137,7 @@ class GrpcServer:
             reflection.enable_server_reflection(offered, self._server)
         self.port = None
         if options.port is not None:
-            self.port = bind_port(self._server, f"{options.host}:{options.port}", options.tls)
+            self.port = bind_port(self._server, addresses.join(options.host, options.port), options.tls)
         path = options.grpc_socket_path
         self._socket = None if path is None else UnixSocket(self._server, path, options.tls)
 

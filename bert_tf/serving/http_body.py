@@ -156,16 +156,22 @@ def unpack(body: bytes, call: Call, held: HeldBody) -> bytes:
 
 
 def encoding_of(request: web.BaseRequest) -> str:
-    """Returns the Content-Encoding in small letters, "identity" where there is none."""
-    return request.headers.get("Content-Encoding", "identity").strip().lower() or "identity"
+    """Returns the Content-Encoding in small letters, "identity" where there is none; several with commas between."""
+    return _listed(request, "Content-Encoding") or "identity"
+
+
+def _listed(request, name):
+    """Returns the values of a header that may be a list, and may be there more than once, in small letters."""
+    values = ",".join(request.headers.getall(name, [])).split(",")
+    return ", ".join(value.strip().lower() for value in values if value.strip())
 
 
 def _check_head(request, limits):
-    transfer = request.headers.get("Transfer-Encoding", "chunked").strip().lower()
-    if transfer != "chunked":
+    if _listed(request, "Transfer-Encoding") not in ("", "chunked"):
         raise HttpError(501, "The only Transfer-Encoding that this server reads is chunked")
     if encoding_of(request) not in ("gzip", "identity"):
-        raise HttpError(415, "The Content-Encoding must be gzip or identity")
+        found = encoding_of(request)[:100]
+        raise HttpError(415, f"The Content-Encoding must be gzip or identity, once; this request has {found}")
     if (request.content_length or 0) > limits.max_body_bytes:
         raise _too_large(limits.max_body_bytes)
 

@@ -14,10 +14,11 @@ from concurrent import futures
 from absl import logging
 from aiohttp import http_exceptions, web, web_protocol
 
-from bert_tf.serving import json_responses
+from bert_tf.serving import addresses, json_responses
 from bert_tf.serving.call import Call
 from bert_tf.serving.errors import ServingError, from_fault
 from bert_tf.serving.http_body import BodyMemory, HeldBody, HttpError, encoding_of, read_body, unpack
+from bert_tf.serving.http_callers import CallersAllowed
 from bert_tf.serving.options import Options
 
 _IDLE_SECONDS = 120  # a connection that says nothing for so long is closed
@@ -29,6 +30,7 @@ _ACCEPTED_AT_ONCE = 16  # connections, before those that are open get their turn
 _EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)  # why no connection can be taken
 _SPARED_SECONDS = 5  # that a connection may be idle also while there are too few descriptors for new ones
 _JSON = "application/json"
+_OURS = {"Server": "bert_tf", "X-Content-Type-Options": "nosniff"}
 _CORS = {
     "Access-Control-Allow-Origin": "*",
     "Access-Control-Allow-Methods": "GET, POST, OPTIONS",
@@ -73,9 +75,11 @@ class RestServer:
             options: where to listen and what to allow.
 
         Raises:
-            ValueError: the address cannot be had.
+            ValueError: the address cannot be had, or a name in `allowed_hosts` is none.
         """
         self._answer, self._pages, self._options = answer, pages, options
+        cors = options.rest_api_enable_cors_support
+        self._callers = CallersAllowed(options.host, options.allowed_hosts, cors)
         self._socket = _bind(options.host, options.rest_api_port)
         self.port = self._socket.getsockname()[1]
         self._tls: ssl.SSLContext | None = options.tls and options.tls.context()
@@ -186,6 +190,7 @@ class RestServer:
         deadline = time.monotonic() + self._options.rest_api_timeout_ms / 1000
         path = _path(request)
         try:
+            self._callers.check_host(request)
             if request.method in ("TRACE", "CONNECT"):
                 raise HttpError(405, f"The method {request.method} is not allowed")
             if request.method == "OPTIONS" and self._options.rest_api_enable_cors_support:
@@ -193,6 +198,8 @@ class RestServer:
             if request.method in ("GET", "HEAD") and path in self._pages:
                 page = self._pages[path]()
                 return self._reply(page.status, page.data, page.kind, page.headers)
+            if request.method not in ("GET", "HEAD"):
+                self._callers.check_origin(request)
             return await self._computed(request, path, deadline)
         except HttpError as error:
             response = self._reply(error.status, json_responses.error(error.message).encode(), _JSON)
@@ -244,7 +251,7 @@ class RestServer:
             future.exception()  # an answer that came too late may have failed, and nobody asks
 
     def _reply(self, status, data, kind, more=None):
-        headers = {"Content-Type": kind, "Server": "bert_tf", **(more or {})}
+        headers = {"Content-Type": kind, **_OURS, **(more or {})}
         if self._options.rest_api_enable_cors_support:
             headers |= _CORS
         if status == 503:
@@ -284,21 +291,22 @@ class _Connection(web_protocol.RequestHandler):
         response = web.Response(
             status=status,
             body=json_responses.error(message or "The request failed").encode("utf-8", "replace"),
-            headers={"Content-Type": _JSON, "Server": "bert_tf"},
+            headers={"Content-Type": _JSON, **_OURS},
         )
         response.force_close()
         return response
 
 
 def _bind(host, port):
+    host = addresses.bare(host)
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    both = host == "::" and socket.has_dualstack_ipv6()  # as gRPC does
     try:
-        return socket.create_server(
-            (host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET, backlog=_BACKLOG
-        )
+        return socket.create_server((host, port), family=family, backlog=_BACKLOG, dualstack_ipv6=both)
     except (OSError, OverflowError) as error:
         raise ValueError(
-            f"The REST port must be free and its address this machine's. Received {host}:{port}: {error}; "
-            "choose another `rest_api_port`, or 0 for any."
+            f"The REST port must be free and its address this machine's. Received {addresses.join(host, port)}: "
+            f"{error}; choose another `rest_api_port`, or 0 for any."
         ) from error
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import grpc
 
+from bert_tf.serving.addresses import check_target
 from bert_tf.serving.client_channel import Tls, open_channel
 from bert_tf.serving.client_errors import explain
 from bert_tf.serving.client_items import even
@@ -59,6 +60,7 @@ async def over_rest(
     """Yields what `over_grpc` does, for JSON bodies; codes are "HTTP 503", "no connection", "timeout"."""
     import aiohttp  # here, for nothing else of the client needs it
 
+    check_target(server)
     url = f"http://{server}/v1/models/{target.name}:predict"
     limits = aiohttp.ClientTimeout(total=timeout)
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0), timeout=limits) as session:
@@ -95,9 +97,10 @@ def inputs_over_rest(server: str, name: str, signature: str, timeout: float) -> 
     """Returns the names of a signature's inputs, in the order in which people give them, asked over REST.
 
     Raises:
-        ValueError: there is no such model or signature.
+        ValueError: there is no such model or signature, or `server` is an IPv6 address without brackets.
         OSError: no server answers.
     """
+    check_target(server)
     try:
         with urllib.request.urlopen(f"http://{server}/v1/models/{name}/metadata", timeout=timeout) as response:
             found = json.loads(response.read())["metadata"]["signature_def"]["signature_def"]

@@ -1,7 +1,7 @@
 """How a server listens and what it allows: the settings of `server.Server`."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from bert_tf.serving.batching_parameters import Batching
 from bert_tf.serving.bundle import DEFAULT, Bundle
@@ -20,7 +20,9 @@ class Options:
         grpc_socket_path: Unix socket for gRPC; None: there is none.
         grpc_channel_arguments: {key: number or text} for gRPC's server, such as "grpc.max_connection_age_ms".
         rest_api_port: for REST; 0 takes any free one, None has no REST.
-        host: address to listen on; "0.0.0.0" for all of this machine's.
+        host: address to listen on; "0.0.0.0" for all of this machine's, "::" for those of IPv6 too.
+        allowed_hosts: names that REST may be asked by, besides "localhost", `host` and any address; "*" is any name.
+            Where there are none and `host` is all addresses, any name will do.
         ui: whether REST's port has a page to try the models on.
         poll_seconds: between two looks for new versions; 0 looks only once.
         grace: seconds that a stop waits for requests.
@@ -52,6 +54,7 @@ class Options:
     grpc_channel_arguments: Mapping[str, int | str] = dataclasses.field(default_factory=dict)
     rest_api_port: int | None = 0
     host: str = HOST
+    allowed_hosts: Sequence[str] = ()
     ui: bool = False
     poll_seconds: float = 1.0
     grace: float = 30.0

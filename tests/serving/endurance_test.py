@@ -29,7 +29,7 @@ SWAPS = int(os.environ.get("BERT_TF_ABUSE_SWAPS", "50"))
 CLIENTS = int(os.environ.get("BERT_TF_ABUSE_CLIENTS", "1000"))
 SLOW = 200  # connections that stay half open at a time
 GRACE_S = 30  # of a stop
-HEAD = b"POST /v1/models/film:predict HTTP/1.1\r\nHost: x\r\n"
+HEAD = b"POST /v1/models/film:predict HTTP/1.1\r\nHost: localhost\r\n"
 TEXTS = ["a fine film " * 50] * 1000  # of a request that takes a while
 
 pytestmark = pytest.mark.slow

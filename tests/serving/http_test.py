@@ -41,7 +41,7 @@ def send(server, data: bytes) -> tuple[int, dict, bytes]:
 
 
 def post(*headers: str, body: bytes = b'{"instances": ["fine"]}', path: str = f"{MODEL}:predict") -> bytes:
-    lines = [f"POST {path} HTTP/1.1", "Host: x", *headers, "", ""]
+    lines = [f"POST {path} HTTP/1.1", "Host: localhost", *headers, "", ""]
     return "\r\n".join(lines).encode() + body
 
 
@@ -49,7 +49,7 @@ def sized(body: bytes, *headers: str, **path) -> bytes:
     return post(f"Content-Length: {len(body)}", *headers, body=body, **path)
 
 
-GET = "GET {} HTTP/1.1\r\nHost: x\r\n\r\n"
+GET = "GET {} HTTP/1.1\r\nHost: localhost\r\n\r\n"
 BAD = {
     "two lengths": (post("Content-Length: 23", "Content-Length: 3"), 400),
     "one length twice": (post("Content-Length: 23", "Content-Length: 23"), 400),
@@ -71,21 +71,26 @@ BAD = {
     "gzip as transfer": (post("Transfer-Encoding: gzip"), 400),
     "gzip in chunks": (post("Transfer-Encoding: gzip, chunked", body=b"0\r\n\r\n"), 501),
     "both lengths": (post("Content-Length: 23", "Transfer-Encoding: chunked"), 400),
+    "gzip twice": (post("Content-Length: 23", "Content-Encoding: gzip", "Content-Encoding: gzip"), 415),
+    "gzip twice in one line": (post("Content-Length: 23", "Content-Encoding: gzip, gzip"), 415),
+    "gzip behind identity": (post("Content-Length: 23", "Content-Encoding: identity", "Content-Encoding: gzip"), 415),
+    "chunked twice": (post("Transfer-Encoding: chunked", "Transfer-Encoding: chunked", body=b"0\r\n\r\n"), 400),
+    "two hosts": (post("Content-Length: 23", "Host: localhost"), 400),
     "brotli": (post("Content-Length: 23", "Content-Encoding: br"), 415),
     "no gzip": (post("Content-Length: 23", "Content-Encoding: gzip"), 400),
     "half of a gzip": (sized(gzip.compress(b"{}")[:-4], "Content-Encoding: gzip"), 400),
     "a bomb": (sized(gzip.compress(b" " * 2**24), "Content-Encoding: gzip"), 413),
     "bombs in a row": (sized(gzip.compress(b" " * 2**15) * 5, "Content-Encoding: gzip"), 413),
-    "TRACE": (b"TRACE / HTTP/1.1\r\nHost: x\r\nAccept: text/html\r\n\r\n", 405),
-    "CONNECT": (b"CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n", 405),
-    "an unknown method": (b"FOO / HTTP/1.1\r\nHost: x\r\nAccept: text/html\r\n\r\n", 400),
-    "another method": (b"PUT /v1/models/film HTTP/1.1\r\nHost: x\r\n\r\n", 400),
+    "TRACE": (b"TRACE / HTTP/1.1\r\nHost: localhost\r\nAccept: text/html\r\n\r\n", 405),
+    "CONNECT": (b"CONNECT x:1 HTTP/1.1\r\nHost: localhost\r\n\r\n", 405),
+    "an unknown method": (b"FOO / HTTP/1.1\r\nHost: localhost\r\nAccept: text/html\r\n\r\n", 400),
+    "another method": (b"PUT /v1/models/film HTTP/1.1\r\nHost: localhost\r\n\r\n", 400),
     "TLS": (b"\x16\x03\x01\x00\xa5\x01\x00\r\n\r\n", 400),
     "HTTP/2": (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 400),
     "a long line": (GET.format("/v1/" + "a" * 20000).encode(), 431),
     "a long header": (f"GET / HTTP/1.1\r\nHost: {'a' * 20000}\r\n\r\n".encode(), 431),
     "many headers": (post(*(f"A{i}: b" for i in range(500))), 400),
-    "no UTF-8": (b"GET /v1/models/\xff HTTP/1.1\r\nHost: x\r\n\r\n", 400),
+    "no UTF-8": (b"GET /v1/models/\xff HTTP/1.1\r\nHost: localhost\r\n\r\n", 400),
     "NUL": (GET.format("/v1/models/%00").encode(), 404),
     "folders": (GET.format("/v1/models/../../../etc/passwd").encode(), 400),
     "folders in code": (GET.format("/v1/models/..%2f..%2fetc%2fpasswd").encode(), 404),
@@ -100,6 +105,17 @@ def test_bad_requests_get_an_answer_in_json(strict, what):
     assert (found, headers["content-type"]) == (status, "application/json"), body
     message = json.loads(body)["error"]
     assert message and not re.search(r"Traceback|Error\(|\.py|site-packages|<html", message)
+
+
+def test_a_second_encoding_is_named(strict):
+    """One of two was heeded, and the other passed over."""
+    body = gzip.compress(gzip.compress(b'{"instances": ["fine"]}'))
+    for headers in (["Content-Encoding: gzip"] * 2, ["Content-Encoding: GZIP,gzip"]):
+        status, _, reply = send(strict, sized(body, *headers))
+        words = "The Content-Encoding must be gzip or identity, once; this request has gzip, gzip"
+        assert (status, json.loads(reply)) == (415, {"error": words})
+    status, _, reply = send(strict, post("Content-Length: 23", "Content-Encoding: ", "Content-Encoding: Identity"))
+    assert (status, json.loads(reply)) == (200, {"predictions": [GOOD]})
 
 
 def test_zeros_before_a_version_count_for_nothing(strict):
@@ -249,8 +265,8 @@ def test_a_request_is_answered_in_its_time(film_path, monkeypatch):
 
 
 def test_pages_from_elsewhere_may_ask_where_that_is_wanted(film_path, film):
-    question = b"OPTIONS /v1/models/film:predict HTTP/1.1\r\nHost: x\r\nOrigin: http://y\r\n\r\n"
-    assert send(film, question)[0] == 400
+    question = b"OPTIONS /v1/models/film:predict HTTP/1.1\r\nHost: localhost\r\nOrigin: http://y\r\n\r\n"
+    assert send(film, question)[0] == 403
     with serve(str(film_path), "film", poll_seconds=0, rest_api_enable_cors_support=True) as server:
         for data in (question, post("Content-Length: 23")):
             status, headers, _ = send(server, data)

@@ -20,7 +20,11 @@ let typed = {}; // input -> texts, kept while models are changed
 let latest = new AbortController(); // of what was asked last: an answer that comes after that is of no interest
 
 async function ask(path, body) {
-  const post = body === undefined ? {} : { method: "POST", body: JSON.stringify(body) };
+  const post = body === undefined ? {} : {
+    method: "POST",
+    headers: { "Content-Type": "application/json" },
+    body: JSON.stringify(body),
+  };
   const response = await fetch(path, { ...post, signal: latest.signal }).catch(() => {
     throw new Error("The server does not answer.");
   });
