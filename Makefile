@@ -50,7 +50,7 @@ make_environment = $(if $(UV),$(environment_with_uv),$(environment_with_pip))
 
 define environment_with_uv
 "$(UV)" venv --quiet --clear --python "$$python" $(1); \
-"$(UV)" pip sync --compile-bytecode --python $(1)/bin/python $(2)
+"$(UV)" pip sync --require-hashes --compile-bytecode --python $(1)/bin/python $(2)
 endef
 
 define environment_with_pip
@@ -124,7 +124,7 @@ lock: ## resolve requirements.lock and tools/docs/requirements.lock anew from py
 	$(COMPILE) --extra dev --output-file requirements.lock pyproject.toml
 	@$(find_python); "$$python" -c '$(DOCS_EXTRA)' | $(COMPILE) --output-file tools/docs/requirements.lock -
 
-COMPILE := uv pip compile --quiet --universal --python-version 3.11 --upgrade --custom-compile-command 'make lock'
+COMPILE := uv pip compile --quiet --universal --generate-hashes --python-version 3.11 --upgrade --custom-compile-command 'make lock'
 # The extra alone: with it uv would resolve what bert_tf itself needs, too.
 DOCS_EXTRA := import tomllib; project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
   print(*project["optional-dependencies"]["docs"], sep="\n")

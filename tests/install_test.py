@@ -1,8 +1,12 @@
 """How `make setup` follows pip, and that the lock has all that it must have without a resolver."""
 
+import hashlib
 import io
+import json
+import re
 import subprocess
 import sys
+import tomllib
 import zipfile
 
 import pytest
@@ -10,6 +14,7 @@ import pytest
 from tests.conftest import ROOT
 from tools import install
 
+HOLES = ROOT / "tools" / "known_holes.json"
 # As pip 23 and pip 26 say it.
 OLD = """Ignoring colorama: markers 'sys_platform == "win32"' don't match your environment
 Collecting absl-py==2.5.1 (from -r requirements.lock (line 3))
@@ -77,6 +82,39 @@ def test_the_lock_needs_no_resolver():
     assert not faults, [finding.text for finding in faults]
 
 
+LOCKS = ("requirements.lock", "tools/docs/requirements.lock")
+
+
+@pytest.mark.parametrize("lock", LOCKS)
+def test_every_file_that_is_installed_has_a_hash(lock):
+    text = (ROOT / lock).read_text(encoding="utf-8")
+    packages = re.split(r"\n(?=\w)", text)[1:]
+    assert len(packages) == len(install.pins(text)) > 20
+    assert not [each.split()[0] for each in packages if not re.search(r" \\\n    --hash=sha256:[0-9a-f]{64}\b", each)]
+
+
+def test_no_version_has_a_known_hole():
+    """tools/known_holes.json says from which version on a package has none; bounds and locks stay above it."""
+    from packaging.requirements import Requirement
+    from packaging.version import Version
+
+    safe = {name: Version(first) for name, (first, _) in json.loads(HOLES.read_text(encoding="utf-8")).items()}
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    extras = project["project"]["optional-dependencies"]
+    named = [*project["project"]["dependencies"], *project["build-system"]["requires"], *sum(extras.values(), [])]
+    lowest = {}
+    for each in map(Requirement, named):
+        bounds = [Version(part.version) for part in each.specifier if part.operator in (">=", "==")]
+        assert bounds or each.name == "bert-tf", f"{each.name} must have a lower bound"
+        lowest.setdefault(each.name, []).extend(bounds)
+    for lock in LOCKS:
+        for line in install.pins((ROOT / lock).read_text(encoding="utf-8")):
+            each = Requirement(line)
+            lowest.setdefault(each.name, []).append(Version(next(iter(each.specifier)).version))
+    assert set(safe) <= set(lowest)
+    assert not [(name, str(min(lowest[name])), str(first)) for name, first in safe.items() if min(lowest[name]) < first]
+
+
 @pytest.fixture
 def index(tmp_path):
     """A folder with two wheels."""
@@ -92,8 +130,13 @@ def index(tmp_path):
 
 def test_pip_is_followed_to_its_end(index, monkeypatch, capfd, tmp_path):
     lock, there = index / "lock", tmp_path / "site"
-    marked = ('second-thing==1.0 ; python_version >= "3"', 'no==1 ; python_version < "3"')
-    lock.write_text("\n".join(["first-thing==1.0", "    # via x", *marked, ""]))
+    wheels = list(index.glob("*.whl"))
+    hashes = {path.name.partition("-")[0]: hashlib.sha256(path.read_bytes()).hexdigest() for path in wheels}
+    lines = ("first-thing==1.0", 'second-thing==1.0 ; python_version >= "3"', 'no==1 ; python_version < "3"')
+    names = ("first_thing", "second_thing", "first_thing")
+    pairs = list(zip(lines, names, strict=True))
+    locked = [f"{line} \\\n    --hash=sha256:{hashes[name]}\n    # via x\n" for line, name in pairs]
+    lock.write_text("".join(locked))
     options = ("--no-index", "--find-links", str(index), "--target", str(there), "--requirement")
     monkeypatch.setattr(install, "COMMAND", (*install.COMMAND[:-1], *options))
     monkeypatch.setattr(install.sysconfig, "get_paths", lambda: {"purelib": str(there)})
@@ -104,13 +147,16 @@ def test_pip_is_followed_to_its_end(index, monkeypatch, capfd, tmp_path):
     assert out.getvalue().splitlines() == ["  fetching 2 of 2: second_thing 1.0", "  installing 2 of 2", "  compiling"]
     lock.write_text("third-thing==1.0\n")
     assert install.main(str(lock)) == 1 and "third-thing" in capfd.readouterr().err
+    other = "".join(locked).replace(hashes["second_thing"], hashes["first_thing"])
+    lock.write_text(other)
+    assert install.main(str(lock)) == 1 and "DO NOT MATCH" in capfd.readouterr().err.upper()
 
 
 @pytest.mark.parametrize(
     ("uv", "words"),
     [
         ("", ("tools/install.py requirements.lock", "-m pip check")),
-        ("/x/uv", ("pip sync --compile-bytecode", "pip check")),
+        ("/x/uv", ("pip sync --require-hashes --compile-bytecode", "pip check")),
     ],
 )
 def test_make_setup_installs_without_a_resolver_and_checks(uv, words):

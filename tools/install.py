@@ -3,8 +3,9 @@
     .venv/bin/python tools/install.py requirements.lock
 
 The lock names every package and its version, so that pip is not asked to work out what goes with what: it takes the
-lines whose markers are true here. All is compiled at the end, by all cores: with PYTHONDONTWRITEBYTECODE, which many
-containers set, every program would else compile TensorFlow anew, for some 5 seconds.
+lines whose markers are true here, and only files whose hashes are in the lock. All is compiled at the end, by all
+cores: with PYTHONDONTWRITEBYTECODE, which many containers set, every program would else compile TensorFlow anew, for
+some 5 seconds.
 """
 
 import os
@@ -18,7 +19,7 @@ from collections.abc import Callable, Iterable
 
 COMMAND = (
     *(sys.executable, "-m", "pip", "install", "--no-deps", "--no-compile", "--disable-pip-version-check"),
-    *("--progress-bar", "off", "--requirement"),
+    *("--progress-bar", "off", "--require-hashes", "--requirement"),
 )
 # The line with which a file begins to come; what ends in .metadata is only looked at.
 _FILE = re.compile(
@@ -31,8 +32,8 @@ _PAUSE = 0.5  # seconds between two looks at what is installed
 
 
 def pins(text: str) -> list[str]:
-    """Returns the lines of a lock that name a package, markers included."""
-    return [line for line in text.splitlines() if line[:1].isalnum()]
+    """Returns the lines of a lock that name a package, markers included, without the hashes that follow."""
+    return [line.removesuffix("\\").strip() for line in text.splitlines() if line[:1].isalnum()]
 
 
 class Progress:
