@@ -1,5 +1,7 @@
 """Requests cut into rows and put together again: which may share a batch, how long a row is, whose answer is whose."""
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from bert_tf.serving.signatures import Signature
@@ -27,11 +29,15 @@ def group_of(signature: Signature, inputs: dict[str, np.ndarray]) -> tuple | Non
     return signature.key, shapes
 
 
-def lengths_of(inputs: dict[str, np.ndarray]) -> list[int]:
+def lengths_of(inputs: Mapping[str, np.ndarray], most: int = 0) -> list[int]:
     """Returns the tokens of each row, about: of strings by their bytes, of arrays their width.
 
     Strings of several inputs, a question and its context, add up; arrays, ids and their mask, stand side by side. Of a
     row of several strings, choices, each is computed, as long as the longest.
+
+    Args:
+        inputs: {alias: array}, of equally many rows, at least one.
+        most: tokens that are read of a sequence of strings; 0: all.
     """
     arrays = list(inputs.values())
     rows = len(arrays[0])
@@ -40,7 +46,8 @@ def lengths_of(inputs: dict[str, np.ndarray]) -> list[int]:
     if not texts:
         return [max(1, width)] * rows
     several = max(1, *(array.size // rows for array in arrays if array.dtype == object))
-    return [width + several * (SPECIAL_TOKENS + sum(each) // BYTES_PER_TOKEN) for each in zip(*texts, strict=True)]
+    lengths = (SPECIAL_TOKENS + sum(each) // BYTES_PER_TOKEN for each in zip(*texts, strict=True))
+    return [width + several * (min(length, most) if most else length) for length in lengths]
 
 
 def joined(rows, aliases) -> dict[str, np.ndarray]:

@@ -59,7 +59,7 @@ def run(
     aliases = aliases or list(signature.outputs)
     sequences = version.model.sequences
     sequences.check(signature, inputs)
-    tokens = sequences.count(inputs)
+    tokens = sequences.count(signature, inputs)
     call.limits.check_tokens(tokens)
     started = time.monotonic()
     with version.workload.admitted(tokens):

@@ -1,7 +1,7 @@
 """How many tokens a request makes a model compute, and in which parts: as far as a server can tell beforehand."""
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -25,12 +25,22 @@ class Sequences:
     positions: int | None = None
     text_tokens: int = 512
 
-    def count(self, inputs: Mapping[str, np.ndarray]) -> int:
+    def count(self, signature: Signature, inputs: Mapping[str, np.ndarray]) -> int:
         """Returns the tokens of a request, about: of texts by their bytes, of numbers as many as there are.
 
+        Of an export that says how long its sequences are, they count as they are computed: those of one part are all as
+        long as the longest of them, and a context stands before each of its choices. A text that is read through
+        windows is as long as the longest of these at least.
+
         Args:
+            signature: which is asked.
             inputs: {alias: array}; arrays of numbers, ids and their mask, stand side by side and count once.
         """
+        if self.positions is not None and _rows(inputs):
+            lengths = lengths_of(inputs, self.text_tokens)
+            if len(lengths) <= _FEW_ROWS or group_of(signature, inputs) is None:
+                return self._padded(lengths)
+            return sum(self._padded([lengths[row] for row in part]) for part in _parts(lengths))
         numbers = texts = 0
         for array in inputs.values():
             if array.dtype == object:
@@ -51,26 +61,36 @@ class Sequences:
                     f"The input {alias} may have {self.positions} tokens in a sequence and has {array.shape[-1]}"
                 )
 
-    def parts(self, signature: Signature, inputs: dict[str, np.ndarray]) -> Iterator[dict[str, np.ndarray]]:
-        """Yields the inputs in parts of consecutive rows that take a bounded amount of memory to compute.
+    def parts(self, signature: Signature, inputs: dict[str, np.ndarray]) -> list[np.ndarray]:
+        """Returns the numbers of the rows that are computed together, in parts that take a bounded amount of memory.
 
-        Everything is one part where there is not much of it, or where the answers to rows are not known to be
-        independent of each other and of one width.
+        Rows of about one length are together, so that little is padding. There are no parts where all is computed at
+        once: it is not much, or the answers to rows are not known to be independent of each other and of one width.
         """
-        rows = len(next(iter(inputs.values()), ())) if all(map(np.ndim, inputs.values())) else 0
-        if rows <= _FEW_ROWS or self.positions is None or group_of(signature, inputs) is None:
-            yield inputs
-            return
-        start = longest = 0
-        for end, length in enumerate(map(self._cut, lengths_of(inputs))):
-            longest = max(longest, length)
-            if end - start >= _FEW_ROWS and longest * (end - start + 1) > _PART_TOKENS:
-                yield {alias: array[start:end] for alias, array in inputs.items()}
-                start, longest = end, length
-        yield {alias: array[start:] for alias, array in inputs.items()} if start else inputs
+        if self.positions is None or _rows(inputs) <= _FEW_ROWS or group_of(signature, inputs) is None:
+            return []
+        return _parts(lengths_of(inputs, self.text_tokens))
+
+    def _padded(self, lengths):
+        width = max(lengths) if self.text_tokens else min(max(lengths), self.positions)
+        return sum(max(length, width) for length in lengths)
 
     def _of_text(self, size):
-        return self._cut(size // BYTES_PER_TOKEN + SPECIAL_TOKENS)
-
-    def _cut(self, tokens):
+        tokens = size // BYTES_PER_TOKEN + SPECIAL_TOKENS
         return min(tokens, self.text_tokens) if self.text_tokens else tokens
+
+
+def _parts(lengths):
+    order = np.argsort(lengths, kind="stable")
+    parts, start = [], 0
+    for end, row in enumerate(order):
+        if end - start >= _FEW_ROWS and lengths[row] * (end - start + 1) > _PART_TOKENS:
+            parts.append(order[start:end])
+            start = end
+    return [*parts, order[start:]]
+
+
+def _rows(inputs):
+    """Returns how many rows all inputs have; 0 where they have none, or not equally many."""
+    rows = {len(array) if np.ndim(array) else 0 for array in inputs.values()}
+    return rows.pop() if len(rows) == 1 else 0

@@ -37,16 +37,21 @@ def direct(model: SavedModel, workload: Workload) -> Compute:
     """
 
     def compute(signature, inputs, aliases, call):
-        fetches = signature.key[1]
-        parts = []
-        for part in model.sequences.parts(signature, inputs):
-            feeds = {signature.inputs[alias].tensor: array for alias, array in part.items()}
-            with workload.turn(call):
-                call.check()
-                parts.append(model.run(feeds, fetches))
-        outputs = parts[0] if len(parts) == 1 else map(np.concatenate, zip(*parts, strict=True))
-        arrays = dict(zip(fetches, outputs, strict=True))
+        feeds = {signature.inputs[alias].tensor: array for alias, array in inputs.items()}
+        parts = model.sequences.parts(signature, inputs)
+        if len(parts) < 2:
+            outputs = run(signature, feeds, call)
+        else:
+            answers = [run(signature, {name: array[part] for name, array in feeds.items()}, call) for part in parts]
+            order = np.argsort(np.concatenate(parts))
+            outputs = [np.concatenate(each)[order] for each in zip(*answers, strict=True)]
+        arrays = dict(zip(signature.key[1], outputs, strict=True))
         return {alias: arrays[signature.outputs[alias].tensor] for alias in aliases}
+
+    def run(signature, feeds, call):
+        with workload.turn(call):
+            call.check()
+            return model.run(feeds, signature.key[1])
 
     return compute
 

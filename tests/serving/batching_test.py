@@ -246,6 +246,7 @@ def test_the_length_of_a_row():
     assert lengths_of(choices | {"context": np.array([b"y" * 80, b""], object)}) == [64, 4]
     assert lengths_of({"choices": np.full([1, 4096], b"", object)}) == [8192]  # no other of them fits beside it
     assert lengths_of({"choices": np.empty([1, 0], object)}) == [2]
+    assert lengths_of(choices, most=7) == [14, 4]
 
 
 def test_the_parameters_file(tmp_path, log):

@@ -38,8 +38,8 @@ OF_TOKENS = signature({"text": (tf.string, (None,))}, {"y": (tf.float32, (None, 
 @pytest.mark.parametrize(
     ("sequences", "inputs", "expected"),
     [
-        (Sequences(512, 64), texts(40, 4_000_000), 12 + 64),
-        (Sequences(512, 0), texts(40, 4_000_000), 12 + 1_000_002),
+        (Sequences(512, 64), texts(40, 4_000_000), 2 * 64),
+        (Sequences(512, 0), texts(40, 4_000_000), 512 + 1_000_002),
         (Sequences(), texts(4_000_000), 512),
         (Sequences(512, 64), {"input_ids": np.zeros([3, 7], np.int32), "input_mask": np.zeros([3, 7], np.int32)}, 21),
         (Sequences(512, 64), {"scale": np.float32(1)}, 1),
@@ -48,7 +48,24 @@ OF_TOKENS = signature({"text": (tf.string, (None,))}, {"y": (tf.float32, (None, 
     ids=["texts that are cut", "texts read whole", "another's model", "ids", "a number", "nothing"],
 )
 def test_tokens_are_counted(sequences, inputs, expected):
-    assert sequences.count(inputs) == expected
+    assert sequences.count(BY_TEXT, inputs) == expected
+
+
+def several(contexts, choices):
+    """Multiple-choice questions of equally many choices."""
+    array = np.empty([len(contexts), len(choices)], object)
+    array[:] = [[b"x" * size for size in choices] for _ in contexts]
+    return {"context": texts(*contexts)["text"], "choices": array}
+
+
+def test_tokens_are_counted_as_they_are_computed():
+    one_is_long = texts(*[0] * 1000, 100_000)
+    assert Sequences(512, 512).count(BY_TEXT, one_is_long) == 1000 * 2 + 512  # in two parts
+    assert Sequences(512, 512).count(OF_TOKENS, one_is_long) == 1001 * 512  # all at once, as long as the longest
+    assert Sequences(512, 0).count(OF_TOKENS, one_is_long) == 1000 * 512 + 25_002  # a window each, at least
+    # A context stands before each of its choices.
+    assert Sequences(512, 64).count(OF_TOKENS, several([120], [0] * 50)) == 50 * (2 + 30)
+    assert Sequences(512, 64).count(OF_TOKENS, several([4_000_000], [40] * 50)) == 50 * 64
 
 
 def test_a_sequence_must_fit_the_positions():
@@ -66,7 +83,7 @@ def test_a_request_of_too_many_tokens_is_refused():
 
 
 def lengths(signature, sequences, inputs):
-    return [len(next(iter(part.values()))) for part in sequences.parts(signature, inputs)]
+    return [*map(len, sequences.parts(signature, inputs))]
 
 
 def test_many_rows_are_computed_in_parts_of_bounded_size():
@@ -74,15 +91,21 @@ def test_many_rows_are_computed_in_parts_of_bounded_size():
     assert lengths(BY_TEXT, Sequences(512, 512), inputs) == [32, 32, 32, 4]
     assert lengths(BY_TEXT, Sequences(512, 128), inputs) == [100]  # all of it is 12,800 tokens
     assert lengths(BY_TEXT, Sequences(512, 128), texts(*[2040] * 200)) == [128, 72]
-    assert lengths(BY_TEXT, Sequences(512, 512), texts(*[2040] * 32)) == [32]
-    parts = list(Sequences(512, 512).parts(BY_TEXT, texts(*range(2000, 2100))))
-    assert [len(text) for part in parts for text in part["text"]] == list(range(2000, 2100))
+    assert lengths(BY_TEXT, Sequences(512, 512), texts(*[2040] * 32)) == []  # they are few
+
+
+def test_texts_of_about_one_length_are_computed_together():
+    parts = Sequences(512, 512).parts(BY_TEXT, texts(*[2040, 0, 0, 0] * 100))
+    assert [len(part) for part in parts] == [300, 32, 32, 32, 4]
+    assert sorted(np.concatenate(parts)) == list(range(400))
+    assert parts[0][:4].tolist() == [1, 2, 3, 5] and parts[1].tolist() == list(range(0, 128, 4))
+    assert Sequences(512, 512).count(BY_TEXT, texts(*[2040, 0, 0, 0] * 100)) == 300 * 2 + 100 * 512
 
 
 def test_rows_stay_together_where_their_answers_may_not_be_independent():
     inputs = texts(*[2040] * 100)
-    assert lengths(OF_TOKENS, Sequences(512, 512), inputs) == [100]  # as wide as the longest of all
-    assert lengths(BY_TEXT, Sequences(), inputs) == [100]  # another's model: what its rows do is not known
+    assert lengths(OF_TOKENS, Sequences(512, 512), inputs) == []  # as wide as the longest of all
+    assert lengths(BY_TEXT, Sequences(), inputs) == []  # another's model: what its rows do is not known
 
 
 class Model:
@@ -107,10 +130,10 @@ class Model:
 
 def test_parts_are_put_together_again():
     model = Model()
-    inputs = texts(*range(2000, 2100))
+    inputs = texts(*np.random.default_rng(1).permutation(np.arange(2000, 2100)).tolist())
     answer = direct(model, Workload())(BY_TEXT, inputs, ["y"], INTERNAL)
     assert len(model.asked) > 2 and sum(model.asked) == 100
-    np.testing.assert_array_equal(answer["y"], np.repeat(np.arange(2000, 2100, dtype=np.float32)[:, None], 2, 1))
+    np.testing.assert_array_equal(answer["y"][:, 0], [len(text) for text in inputs["text"]])
 
 
 def test_what_nobody_waits_for_ends_between_two_parts():
