@@ -14,6 +14,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from bert_tf.export.text_cut import cut
 from bert_tf.inspect.choices import check_task, head_in
 from bert_tf.inspect.exported import attention_in_graph, attributions_in_graph, encoder_in
 from bert_tf.names import EXPLANATIONS
@@ -66,6 +67,7 @@ def explaining(
 
         def attention(*inputs):
             *texts, layers = inputs
+            texts = [cut(each, max_seq_length) for each in texts]
             return attention_in_graph(encoder, tokenizer, texts, layers, max_seq_length)
 
         offered[ATTENTION] = attention, [*texts, tf.TensorSpec([None, None], tf.int32, name="layers")]
@@ -74,6 +76,8 @@ def explaining(
 
         def attributions(*inputs):
             *texts, target = inputs
+            if not task.reads_whole_texts:
+                texts = [cut(each, max_seq_length) for each in texts]
             return attributions_in_graph(encoder, head, tokenizer, task.read, texts, target, max_seq_length)
 
         offered[ATTRIBUTIONS] = attributions, [*texts, tf.TensorSpec([None], tf.string, name="target")]

@@ -6,20 +6,9 @@ from bert_tf.export import processors
 from bert_tf.export.explanations import explaining
 from bert_tf.export.form import DEFAULT
 from bert_tf.export.processors import in_form
+from bert_tf.export.text_cut import cut
 
 CLASSIFY, REGRESS = "tensorflow/serving/classify", "tensorflow/serving/regress"
-
-
-_LEAST_BYTES, _BYTES_OF_A_TOKEN = 2**16, 256
-
-
-def cut(texts: tf.Tensor, tokens: int) -> tf.Tensor:
-    """Returns strings of which at least 64 KiB and 256 bytes a token are left, in which `tokens` tokens are found.
-
-    To tokenize a megabyte takes a hundred megabytes, whatever is kept of it. Where a text has fewer tokens in its first
-    64 KiB, such as one that begins with as many spaces, what lies behind them is not read.
-    """
-    return tf.strings.substr(texts, 0, max(_LEAST_BYTES, _BYTES_OF_A_TOKEN * tokens))
 
 
 class ServedModel(tf.Module):

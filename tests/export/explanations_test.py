@@ -116,6 +116,15 @@ def test_over_grpc(server, seen):
             client.predict({"text": TEXTS, "layers": np.array([[0], [1]], np.int32)}, "attention")
 
 
+def test_what_lies_far_behind_is_not_tokenized(server):
+    for spaces, pieces in ((60_000, ["[CLS]", "good", "[SEP]"]), (70_000, ["[CLS]", "[SEP]"])):
+        text = [" " * spaces + "good"]
+        with Client(f"localhost:{server.port}", "films") as client:
+            why = client.predict({"text": text, "target": ["good"]}, "attributions")
+            looked = client.predict({"text": text, "layers": np.array([[0]], np.int32)}, "attention")
+        assert [*map(_text, why["piece"][0])] == [*map(_text, looked["piece"][0])] == pieces
+
+
 def _rest(server, signature, instances):
     url = f"http://localhost:{server.rest_port}/v1/models/films:predict"
     body = json.dumps({"signature_name": signature, "instances": instances}).encode()

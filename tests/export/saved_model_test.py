@@ -16,7 +16,8 @@ import bert_tf
 from bert_tf.checkpoints import tf1
 from bert_tf.export.form import DEFAULT, Form
 from bert_tf.export.saved_model import export, versions
-from bert_tf.export.served import ServedModel, cut
+from bert_tf.export.served import ServedModel
+from bert_tf.export.text_cut import cut
 from bert_tf.export.trained import export_trained
 from bert_tf.model_files import save_description
 from bert_tf.names import SEQUENCES
