@@ -17,10 +17,9 @@ from tensorflow_serving.apis import (
     prediction_service_pb2_grpc,
 )
 
-from bert_tf.serving import golden, messages, verification, warmup, wire
+from bert_tf.serving import golden, verification, warmup
 from bert_tf.serving.call import Call
 from bert_tf.serving.classify import classify
-from bert_tf.serving.client_requests import read_outputs
 from bert_tf.serving.errors import ServingError
 from bert_tf.serving.json_requests import parse, predict_inputs
 from bert_tf.serving.json_values import to_array as json_array
@@ -29,7 +28,7 @@ from bert_tf.serving.multi_inference import multi_inference
 from bert_tf.serving.predict import _inputs, predict, read_input
 from bert_tf.serving.saved_model import SavedModel
 from bert_tf.serving.signatures import Endpoint, Signature, read_signature
-from bert_tf.serving.tensors import count_rows, fill_proto, read_answer
+from bert_tf.serving.tensors import count_rows, fill_proto
 from bert_tf.serving.versions import Version, direct
 from bert_tf.serving.workload import Workload
 from tests.serving.models import example
@@ -370,47 +369,6 @@ def test_requests_that_come_with_a_model(film_version, tmp_path, axes, message):
     goldens = golden.read_goldens(str(tmp_path))
     (verdict,) = verification.judge(goldens, verification.local_answer(film_version.model), 1e-4)
     assert verdict.problems == [f"serving_default, request 1: refused: {message}"]
-
-
-ANSWERS = {
-    "as many as a message does not hold": tensor(FLOAT, [2**33], float_val=[1]),
-    "strings that a message does not hold": text(2**40),
-    "strings of 33 axes": text(*[1] * 33),
-    "strings as bytes": tensor(STRING, [2**40], tensor_content=b"\1x"),
-    "65 axes as bytes": tensor(STRING, [1] * 65, tensor_content=b"\1x"),
-    "a type that there is not": tensor(999, [1], int_val=[1]),
-    "numbers beyond their type": tensor(types_pb2.DT_INT8, [1], int_val=[300]),
-    "a length without end": tensor(STRING, [1], tensor_content=b"\x80" * MIB),
-}
-
-
-@pytest.mark.parametrize("what", ANSWERS)
-def test_an_answer_is_no_larger_than_its_message(what):
-    tracemalloc.start()
-    with pytest.raises(ValueError, match=r"^Output x must be a tensor whose values fit its shape\. Received: "):
-        read_answer(ANSWERS[what], "x")
-    most = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert most < 8 * MIB
-
-
-@pytest.mark.parametrize("what", [each for each in ANSWERS if each != "strings of 33 axes"])  # which NumPy can have
-def test_a_client_makes_nothing_larger_of_an_answer_than_its_message(what):
-    response = predict_pb2.PredictResponse()
-    response.outputs["x"].CopyFrom(ANSWERS[what])
-    response = messages.PredictResponse.FromString(response.SerializeToString())
-    tracemalloc.start()
-    with pytest.raises(ValueError, match="^An answer must "):
-        read_outputs(response)
-    most = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert most < 8 * MIB
-
-
-def test_an_answer_of_strings_may_have_64_axes():
-    for proto in (text(*[1] * 64), tensor(STRING, [1] * 64, tensor_content=b"\1x")):
-        found = wire.to_array(proto)
-        assert (found.shape, found.ravel().tolist()) == ((1,) * 64, [b"x"])
 
 
 def test_an_output_that_is_too_large_is_not_written(film_version):
