@@ -78,6 +78,8 @@ svg.wide {{ max-width: none }}
 svg text, svg tspan {{ font-family: inherit !important }}
 {chr(10).join(_recoloured(*pair) for pair in _NAMES.items())}
 """
+# No script, nothing from elsewhere: what it shows are names and texts of files that may be a stranger's.
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 _DRAWING = {
     "axes.edgecolor": INK,
     "axes.facecolor": "none",  # the page's own shows through
@@ -193,6 +195,7 @@ class Page:
         return (
             '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
             '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+            f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
             f"<title>{self._title}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n<main>\n<h1>{self._title}</h1>\n"
             + contents
             + body

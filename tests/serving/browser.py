@@ -39,18 +39,22 @@ CONTRAST = """
 class Browser:
     """A page of its own; an asynchronous context manager.
 
+    Args:
+        flags: of Chromium, besides FLAGS.
+
     Attributes:
         requested: addresses that the page has asked for, in order.
         errors: all that the page has written into the console, and what it raised.
     """
 
-    def __init__(self):
+    def __init__(self, *flags: str):
         self.requested, self.errors = [], []
-        self._number = 0
+        self._number, self._flags = 0, flags
 
     async def __aenter__(self):
         self._folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
-        command = [PATH, *FLAGS, "--remote-debugging-port=0", f"--user-data-dir={self._folder.name}", "about:blank"]
+        own = ["--remote-debugging-port=0", f"--user-data-dir={self._folder.name}", "about:blank"]
+        command = [PATH, *FLAGS, *self._flags, *own]
         self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         file = pathlib.Path(self._folder.name, "DevToolsActivePort")
         port = wait_for(lambda: file.exists() and file.read_text().partition("\n")[0], _PATIENCE_S)

@@ -16,7 +16,7 @@ const [form, model, version, signature, fields, error, summary, answer] = [
 let models = []; // of models.json: {name, versions}
 let signatures = {}; // of the chosen version that take nothing but strings: name -> SignatureDef
 let explanations = {}; // those that say why, likewise
-let typed = {}; // input -> texts, kept while models are changed
+const typed = Object.create(null); // input -> texts, kept while models are changed
 let latest = new AbortController(); // of what was asked last: an answer that comes after that is of no interest
 
 async function ask(path, body) {
@@ -146,7 +146,7 @@ function read() {
 // The texts as the fields have them, {input: text, or list of texts}.
 function gathered() {
   const chosen = signatures[signature.value];
-  const texts = {};
+  const texts = Object.create(null);
   for (const name of read()) {
     texts[name] = isList(chosen, name) ? typed[name].filter((text) => text.trim()) : typed[name][0];
     if (isForLines(chosen)) texts[name] = texts[name].split("\n").filter((line) => line.trim());
