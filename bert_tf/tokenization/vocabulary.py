@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import itertools
 import json
 import os
 import re
@@ -19,6 +20,7 @@ from bert_tf.tokenization import tokenizer_json
 from bert_tf.tokenization.settings import check_tokenizer_config
 
 _LARGEST, _MOST_PIECES = 32 * 2**20, 1_000_000  # bytes of a file; the largest vocabularies have half a million pieces
+_MOST_BEGINNINGS = 4_000_000  # of pieces: each takes the op 300 bytes and a microsecond
 _LONGEST = 256  # bytes of a piece, without ##, that FastWordpieceTokenizer takes
 LONGEST_WORD = 200  # characters; google-research/bert's max_input_chars_per_word: a longer word is one [UNK]
 VOCAB_FILE, CONFIG_FILE = "vocab.txt", "tokenizer_config.json"
@@ -70,12 +72,19 @@ class Vocabulary:
         longest_word.
 
         Raises:
-            ValueError: a piece which a word can hold is longer than the op that looks pieces up can take.
+            ValueError: a piece which a word can hold is longer than the op that looks pieces up can take, or all have
+                more beginnings than its tree should.
         """
-        return [
+        pieces = [
             piece if piece and self._ids[piece] == i and self._fits(i, piece) else f" {i}"
             for i, piece in enumerate(self.pieces)
         ]
+        if sum(map(len, pieces)) > _MOST_BEGINNINGS and (count := _count_beginnings(pieces)) > _MOST_BEGINNINGS:
+            raise ValueError(
+                f"The pieces of a vocabulary must share their beginnings, as words do: {_MOST_BEGINNINGS:,} different "
+                f"ones, of one character and more, at most. Received {self.source} with {count:,}: is it one?"
+            )
+        return pieces
 
     def _fits(self, i, piece):
         """Says whether a word can hold a piece."""
@@ -147,6 +156,13 @@ class Vocabulary:
     def save(self, path: str):
         """Writes `text`, aside and then renamed."""
         write_text(path, self.text)
+
+
+def _count_beginnings(pieces):
+    """Returns how many different texts pieces begin with: the size of the tree that the op makes of them."""
+    ordered = sorted(pieces)
+    shared = sum(len(os.path.commonprefix(pair)) for pair in itertools.pairwise(ordered))
+    return sum(map(len, ordered)) - shared
 
 
 def vocabulary_in(directory: str | os.PathLike) -> str:

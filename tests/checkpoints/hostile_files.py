@@ -321,6 +321,11 @@ CASES = {
     "a vocabulary that is a directory": (VOCAB, os.mkdir, "The vocabulary must be a file"),
     "a vocabulary of two million lines": (VOCAB, _bytes(b"a\n" * 2_000_000 + b"b"), "at most 1,000,000 pieces"),
     "a vocabulary of 40 MB": (VOCAB, _bytes(b"a" * 40_000_000), "at most 33,554,432 bytes"),
+    "pieces that have nothing in common": (
+        VOCAB,
+        _vocab(*(format(pow(3, i, 2**521 - 1), "0100x")[:100] for i in range(60_000))),
+        "must share their beginnings, as words do: 4,000,000 different",
+    ),
     "settings nested deeply": (SETTINGS, _bytes(b'{"a": ' * 100_000), "maximum recursion"),
     "settings that are a list": (SETTINGS, _bytes(b"[]"), "a list in place of an object"),
     "settings in a directory": (SETTINGS, os.mkdir, "Received: a directory"),
