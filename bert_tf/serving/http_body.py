@@ -51,13 +51,13 @@ class BodyMemory:
         Raises:
             HttpError: 503, there is no room for it; nothing has changed.
         """
+        old, new = _account(before), _account(after)
         with self._lock:
-            held, account = dict(self._held), _account(after)
-            held[_account(before)] -= before
-            held[account] += after
-            if after > before and held[account] > self._most[account]:
+            held = self._held[new] + after - (before if new == old else 0)
+            if after > before and held > self._most[new]:
                 raise HttpError(503, "The server holds as many bodies as it may; try again later")
-            self._held = held
+            self._held[old] -= before
+            self._held[new] = held
 
 
 class HeldBody:
@@ -162,6 +162,8 @@ def encoding_of(request: web.BaseRequest) -> str:
 
 def _listed(request, name):
     """Returns the values of a header that may be a list, and may be there more than once, in small letters."""
+    if name not in request.headers:
+        return ""
     values = ",".join(request.headers.getall(name, [])).split(",")
     return ", ".join(value.strip().lower() for value in values if value.strip())
 

@@ -18,6 +18,7 @@ _LOOPBACK = frozenset({"localhost"})  # its addresses are addresses, which pass 
 _HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\[\]:/?#@\s,]+)(?::\d*)?")
 _NAME = re.compile(r"[^\[\]:/?#@\s,*]+")
 _OWN = ("same-origin", "none")  # what Sec-Fetch-Site says where the page is ours, or there is none
+_MOST_KNOWN = 100  # Hosts that are not looked at again
 _QUOTED = 100  # characters of a header in a message
 
 
@@ -49,10 +50,13 @@ class CallersAllowed:
         self._any = _ANY in allowed_hosts or not allowed_hosts and is_everywhere(host)
         self._names = _LOOPBACK | {_plain(name) for name in (host, *allowed_hosts)}
         self._cors = cors
+        self._known: set[str] = set()  # Hosts that have passed: clients send the same with each request
 
     def check_host(self, request: web.BaseRequest):
         """Raises HttpError, 400 or 421, where a request is for another server."""
         values = request.headers.getall("Host", [])
+        if len(values) == 1 and values[0] in self._known:
+            return
         if not values and request.version < (1, 1):
             return
         match = _HOST.fullmatch(values[0]) if len(values) == 1 else None
@@ -65,6 +69,8 @@ class CallersAllowed:
                 f"This server must be asked by an address, as localhost, or by a name in its allowed_hosts; it was "
                 f"asked as {name[:_QUOTED]}",
             )
+        if len(self._known) < _MOST_KNOWN:
+            self._known.add(values[0])
 
     def check_origin(self, request: web.BaseRequest):
         """Raises HttpError, 403 or 415, where a page of another origin asks for a prediction and may not.

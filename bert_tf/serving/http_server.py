@@ -30,7 +30,6 @@ _ACCEPTED_AT_ONCE = 16  # connections, before those that are open get their turn
 _EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)  # why no connection can be taken
 _SPARED_SECONDS = 5  # that a connection may be idle also while there are too few descriptors for new ones
 _JSON = "application/json"
-_OURS = {"Server": "bert_tf", "X-Content-Type-Options": "nosniff"}
 _CORS = {
     "Access-Control-Allow-Origin": "*",
     "Access-Control-Allow-Methods": "GET, POST, OPTIONS",
@@ -251,7 +250,7 @@ class RestServer:
             future.exception()  # an answer that came too late may have failed, and nobody asks
 
     def _reply(self, status, data, kind, more=None):
-        headers = {"Content-Type": kind, **_OURS, **(more or {})}
+        headers = {"Content-Type": kind, "Server": "bert_tf", **(more or {})}
         if self._options.rest_api_enable_cors_support:
             headers |= _CORS
         if status == 503:
@@ -291,7 +290,7 @@ class _Connection(web_protocol.RequestHandler):
         response = web.Response(
             status=status,
             body=json_responses.error(message or "The request failed").encode("utf-8", "replace"),
-            headers={"Content-Type": _JSON, **_OURS},
+            headers={"Content-Type": _JSON, "Server": "bert_tf"},
         )
         response.force_close()
         return response

@@ -169,12 +169,3 @@ def test_pages_from_elsewhere_may_look_at_nothing_without_permission(film):
     """A browser sends such requests, and shows the page no answer that does not permit it."""
     status, headers, _ = send(film, request(LOCAL, f"Origin: {EVIL}", method="GET", path=MODEL, body=b""))
     assert status == 200 and "access-control-allow-origin" not in headers
-
-
-@pytest.mark.parametrize("data", [
-    request(LOCAL), request(LOCAL, body=b"{"), request("Host: evil.example"), b"FOO\r\n\r\n",
-    request(LOCAL, method="GET", path="/healthz", body=b""),
-    request(LOCAL, method="GET", path="/v1/models/no", body=b""),
-], ids=["answer", "error", "421", "malformed", "health", "status"])  # fmt: skip
-def test_no_answer_is_taken_for_what_it_is_not(film, data):
-    assert send(film, data)[1]["x-content-type-options"] == "nosniff"
