@@ -199,6 +199,7 @@ class GrpcServer:
         call = Call(deadline, lambda: not context.is_active(), self._options.limits, tensor_content=content)
         call.check()
         with reading(len(data), call.seconds_left):
+            call.check()  # who had to wait for the turn may have left
             wire_scan.check(data, method.request.DESCRIPTOR, call.limits)
             request = _parse(method.request, data)
         del data

@@ -6,13 +6,15 @@ import json
 import socket
 import zlib
 
+import grpc
 import pytest
 
 from bert_tf.serving.call import Call
 from bert_tf.serving.errors import ServingError
 from bert_tf.serving.http_body import BodyMemory, HeldBody, HttpError, unpack
-from bert_tf.serving.limits import Limits
+from bert_tf.serving.limits import Limits, reading
 from bert_tf.serving.server import serve
+from tests.serving.grpc_test import predict_request
 from tests.serving.http_test import MODEL, post, send, sized
 from tests.serving.rest_test import GOOD
 from tests.serving.server_process import wait_for
@@ -117,6 +119,23 @@ def test_what_a_body_unpacks_to_is_held_too():
         HeldBody(memory).grow(size)
     with pytest.raises(HttpError, match="as many bodies as it may"):
         unpack(gzip.compress(bytes(MIB)), Call(limits=TINY), HeldBody(memory))
+
+
+def test_a_request_whose_caller_left_while_it_waited_for_its_turn_is_not_read(film, monkeypatch):
+    scanned = []
+    monkeypatch.setattr("bert_tf.serving.wire_scan.check", lambda data, *more: scanned.append(len(data)))
+    data = predict_request(text=["x" * 2**19]).SerializeToString()
+    with grpc.insecure_channel(f"127.0.0.1:{film.port}") as channel:
+        ask = channel.unary_unary("/tensorflow.serving.PredictionService/Predict")
+        with reading(2**20):  # as another large request would
+            call = ask.future(data, timeout=60)
+            wait_for(lambda: film._grpc.running == 1, 60)
+            context = next(iter(film._grpc._answering))
+            call.cancel()
+            wait_for(lambda: not context.is_active(), 60)
+        wait_for(lambda: not film._grpc.running, 60)
+        assert not scanned
+        assert ask(data, timeout=60) and scanned == [len(data)]
 
 
 @pytest.fixture(scope="module")
