@@ -1,8 +1,10 @@
 """Bodies of HTTP requests: taken in while they are small enough, and unpacked as far as they may grow."""
 
 import asyncio
+import contextlib
 import threading
 import zlib
+from collections.abc import Callable, Iterator
 
 from aiohttp import http_exceptions, web
 
@@ -12,6 +14,7 @@ from bert_tf.serving.limits import Limits
 _PACKED_PIECE = 2**16  # bytes given to zlib at a time: it copies what it leaves of them, once for each member
 _PIECE = 2**20  # bytes unpacked at a time
 _MEMBERS = 4096  # of one body: each costs as much as thousands of bytes
+_SLOW_SECONDS = 5  # that a large body may take while others find no room
 _SILENT_SECONDS = 10  # in which something more of a body must come
 _GZIP = 16 + zlib.MAX_WBITS
 _SMALL = 2**18  # bytes up to which a body is a small one
@@ -40,6 +43,7 @@ class BodyMemory:
     """
 
     def __init__(self, limits: Limits):
+        self._coming: dict[HeldBody, tuple[float, asyncio.Timeout]] = {}  # since when; of the event loop alone
         self._lock = threading.Lock()
         self._held = {"small": 0, "large": 0}
         largest = max(limits.max_body_bytes, limits.max_inflated_bytes)
@@ -59,24 +63,54 @@ class BodyMemory:
             self._held[old] -= before
             self._held[new] = held
 
+    @contextlib.contextmanager
+    def receiving(self, held: "HeldBody", limit: asyncio.Timeout, now: Callable[[], float]) -> Iterator[None]:
+        """A block in which a body comes.
+
+        Where there is no room for it, it is refused, and the large body that has been coming for longest is ended, if
+        that is a while: so the next one finds room, and who sends slowly keeps nobody out for long.
+
+        Args:
+            held: the body's share.
+            limit: until when it may come; ended by a change of that.
+            now: the clock of `limit`.
+        """
+        self._coming[held] = (now(), limit)
+        try:
+            yield
+        except HttpError as error:
+            if error.status == 503:
+                self._end_longest(now())
+            raise
+        finally:
+            del self._coming[held]
+
+    def _end_longest(self, now):
+        for held, (since, limit) in self._coming.items():
+            if _account(held.size) == "large":
+                if since < now - _SLOW_SECONDS:
+                    limit.reschedule(now)
+                return
+
 
 class HeldBody:
     """One body's share of a `BodyMemory`.
 
     Attributes:
+        memory: of which.
         size: bytes that are accounted for.
     """
 
     def __init__(self, memory: BodyMemory):
-        self._memory, self.size = memory, 0
+        self.memory, self.size = memory, 0
 
     def grow(self, size: int):
         """Accounts for `size` bytes more; raises HttpError where there is no room for them."""
-        self._memory.resize(self.size, self.size + size)
+        self.memory.resize(self.size, self.size + size)
         self.size += size
 
     def free(self):
-        self._memory.resize(self.size, 0)
+        self.memory.resize(self.size, 0)
         self.size = 0
 
 
@@ -105,12 +139,13 @@ async def read_body(request: web.BaseRequest, limits: Limits, seconds: float, he
         now = asyncio.get_running_loop().time
         end = now() + seconds
         async with asyncio.timeout_at(min(end, now() + _SILENT_SECONDS)) as limit:
-            while part := await request.content.readany():
-                limit.reschedule(min(end, now() + _SILENT_SECONDS))
-                if len(body) + len(part) > limits.max_body_bytes:
-                    raise _too_large(limits.max_body_bytes)
-                held.grow(len(part))
-                body += part
+            with held.memory.receiving(held, limit, now):
+                while part := await request.content.readany():
+                    limit.reschedule(min(end, now() + _SILENT_SECONDS))
+                    if len(body) + len(part) > limits.max_body_bytes:
+                        raise _too_large(limits.max_body_bytes)
+                    held.grow(len(part))
+                    body += part
     except TimeoutError as error:
         raise HttpError(408, "The body did not come in time") from error
     except (web.RequestPayloadError, http_exceptions.HttpProcessingError, OSError) as error:

@@ -9,6 +9,7 @@ import zlib
 import grpc
 import pytest
 
+from bert_tf.serving import http_body
 from bert_tf.serving.call import Call
 from bert_tf.serving.errors import ServingError
 from bert_tf.serving.http_body import BodyMemory, HeldBody, HttpError, unpack
@@ -170,6 +171,28 @@ def test_slow_senders_of_large_bodies_keep_nobody_out_who_sends_a_small_one(tiny
         connection.close()
     wait_for(lambda: not tiny._rest._bodies._held["large"], 60)
     assert send(tiny, sized(_large()))[0] == 200
+
+
+def test_slow_senders_give_way_to_a_large_body_too(tiny, monkeypatch):
+    monkeypatch.setattr(http_body, "_SLOW_SECONDS", 0.1)
+    slow = [socket.create_connection(("127.0.0.1", tiny.rest_port), timeout=60) for _ in range(4)]
+    for connection in slow:
+        connection.sendall(sized(_large())[:-1])
+    wait_for(lambda: tiny._rest._bodies._held["large"] == 4 * (MIB - 1), 60)
+
+    def is_taken():
+        status, headers, _ = send(tiny, sized(_large()))
+        assert status == 200 or (status, headers["retry-after"]) == (503, "1")
+        return status == 200
+
+    wait_for(is_taken, 60)
+    statuses = []
+    for connection in slow:
+        connection.sendall(b" ")
+        statuses.append(connection.recv(12))
+        connection.close()
+    assert b"HTTP/1.1 408" in statuses and {*statuses} <= {b"HTTP/1.1 408", b"HTTP/1.1 200"}
+    wait_for(lambda: not tiny._rest._bodies._held["large"], 60)
 
 
 def test_bodies_that_are_refused_are_not_held(tiny):
