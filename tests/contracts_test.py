@@ -98,7 +98,7 @@ MAY_IMPORT = {
 }  # fmt: skip
 FINER = {
     ("jobs", "serving"): {
-        f"bert_tf.serving.{name}" for name in ("answers", "client_requests", "errors", "exports", "version_folders")
+        f"bert_tf.serving.{name}" for name in ("answers", "client_requests", "errors", "exports", "regular_files")
     },
     ("hub", "data"): {"bert_tf.data.features"},
     ("hub", "export"): {"bert_tf.export.quiet"},

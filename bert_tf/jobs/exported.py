@@ -8,7 +8,7 @@ from typing import Any
 
 from bert_tf.serving.client_requests import is_order_known, order_of
 from bert_tf.serving.exports import SAVED_MODEL, find_export
-from bert_tf.serving.version_folders import fingerprint
+from bert_tf.serving.regular_files import fingerprint
 
 
 @dataclasses.dataclass(frozen=True)

@@ -44,5 +44,5 @@ def open_export(path: str):
 
     try:
         return SavedModel(path)
-    except (ServingError, OSError, tf.errors.OpError) as error:
+    except (ServingError, OSError, ValueError, tf.errors.OpError) as error:
         raise ValueError(f"{path} must be a whole SavedModel. Received: {error}; export it again.") from error

@@ -12,6 +12,7 @@ from tensorflow_serving.apis import prediction_log_pb2
 from bert_tf.names import GOLDEN_REQUESTS
 from bert_tf.serving.classify import check_examples
 from bert_tf.serving.predict import read_input
+from bert_tf.serving.regular_files import check_regular
 from bert_tf.serving.signatures import Signature
 from bert_tf.serving.tensors import read_answer
 
@@ -71,6 +72,7 @@ def read_goldens(path: str) -> list[Golden]:
             "them written."
         )
     try:
+        check_regular(file)
         records = [record.numpy() for record in tf.data.TFRecordDataset(file)]
         goldens = [golden_of(prediction_log_pb2.PredictionLog.FromString(record)) for record in records]
     except (tf.errors.OpError, DecodeError, ValueError) as error:

@@ -4,6 +4,7 @@ import json
 import threading
 from collections.abc import Sequence
 
+from absl import logging
 from grpc_health.v1 import health, health_pb2
 
 _SECONDS = 1.0  # between two looks for those who watch
@@ -55,7 +56,10 @@ class Health(health.HealthServicer):
 
     def _watch(self):
         while not self._end.wait(_SECONDS):
-            self._refresh()
+            try:
+                self._refresh()
+            except Exception:  # those who watch another model must hear of it all the same
+                logging.log_every_n_seconds(logging.ERROR, "Telling the health of models failed.", 600, exc_info=True)
 
     def _refresh(self):
         models = ready(self._catalog)

@@ -16,6 +16,7 @@ from tensorflow.python.saved_model import loader_impl
 from bert_tf.names import SEQUENCES, SIDE_BY_SIDE
 from bert_tf.serving.bundle import DEFAULT, Bundle
 from bert_tf.serving.errors import from_number, invalid
+from bert_tf.serving.regular_files import check_files
 from bert_tf.serving.sequences import Sequences
 from bert_tf.serving.signatures import MAX_AXES, read_signature
 
@@ -68,6 +69,7 @@ class SavedModel:
         """
         # tf.saved_model.load would trace every function anew and keep the weights in the one eager context; its TF1
         # sister warns of its age and fails over a missing vocabulary before it can be named.
+        check_files(path)
         loader = loader_impl.SavedModelLoader(path)
         meta_graph = loader.get_meta_graph_def_from_tags(bundle.tags)
         _check_assets(path, meta_graph)

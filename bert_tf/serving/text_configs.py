@@ -8,6 +8,7 @@ from google.protobuf import text_format
 from google.protobuf.message import Message
 
 from bert_tf.serving.message_tables import message_classes
+from bert_tf.serving.regular_files import check_regular
 
 # message: rows of (number, name, type), where "*" marks what is repeated.
 BATCHING = {
@@ -66,8 +67,10 @@ def parse(path: str, kind: type):
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: it is no such message; protocol buffers' own words, by which log watchers know a bad file.
+        ValueError: it is no stored file, or no such message; that in protocol buffers' own words, by which log watchers
+            know a bad file.
     """
+    check_regular(path)
     with open(path, encoding="utf-8") as file:
         text = file.read()
     try:

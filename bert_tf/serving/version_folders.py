@@ -1,12 +1,17 @@
 """The numbered folders under a model's base path, one for each exported version."""
 
+import errno
+import functools
+import itertools
 import os
 import re
+import stat
 
 from absl import logging
 
 SAVED_MODEL = "saved_model.pb"
 _LARGEST = 2**63 - 1
+_MOST = 100_000  # names in a base path
 _NOT_EXPORTED = ("task.json", "bert_config.json", "config.json", "modules.json")  # of models to train or to convert
 
 
@@ -14,18 +19,21 @@ def find_versions(base_path: str) -> dict[int, str]:
     """Returns {version: folder} for the children of `base_path` whose names are numbers.
 
     "00000123" is version 123; of two names for one number the first in alphabetical order counts, with a warning. What
-    has another name, or is no directory, is not a version: an export writes aside, under such a name, and renames.
+    has another name, or is no directory, is not a version: an export writes aside, under such a name, and renames. A
+    name of which the file system does not say what it is, such as a link to itself, is a version: one that cannot be
+    loaded, of which the reason can be told.
 
     Raises:
-        OSError: `base_path` cannot be listed.
+        OSError: `base_path` cannot be listed, or has far too many names.
+        ValueError: it is no path.
     """
     folders = {}
-    for name in sorted(os.listdir(base_path)):
+    for name in sorted(_names(base_path)):
         folder = os.path.join(base_path, name)
-        if not re.fullmatch("[0-9]+", name) or int(name) > _LARGEST or not os.path.isdir(folder):
+        if not re.fullmatch("[0-9]+", name) or int(name) > _LARGEST or not _may_be_folder(folder):
             continue
         if int(name) in folders:
-            logging.warning("%s and %s are the same version; the second is ignored.", folders[int(name)], folder)
+            _warn_of_twins(folders[int(name)], folder)
             continue
         folders[int(name)] = folder
     return folders
@@ -41,7 +49,7 @@ def explain_no_versions(base_path: str) -> str:
         above, name = os.path.split(path)
         remedy = f"name the folder above, {above}" if name.isdecimal() else f"move what it holds to {path}/1"
         return f"which is a version itself, with a {SAVED_MODEL}; {remedy}"
-    names = sorted(os.listdir(path)) if os.access(path, os.R_OK) else []
+    names = sorted(_names(path)) if os.access(path, os.R_OK) else []
     models = [os.path.join(path, name) for name in names if _has_version(os.path.join(path, name))]
     if models:
         return f"in which models have a folder each; name one of them, {' or '.join(models[:3])}"
@@ -50,19 +58,26 @@ def explain_no_versions(base_path: str) -> str:
     return ""
 
 
-def fingerprint(folder: str) -> frozenset:
-    """Returns what changes whenever a file under `folder` appears, vanishes, grows, or is written or replaced."""
-    prints = set()
-    for parent, _, names in os.walk(folder):
-        for name in names:
-            path = os.path.join(parent, name)
-            try:
-                stat = os.stat(path)
-            except FileNotFoundError:  # deleted since the listing, or a dangling link
-                prints.add((path,))
-                continue
-            prints.add((path, stat.st_size, stat.st_mtime_ns, stat.st_ino))
-    return frozenset(prints)
+def _names(folder):
+    with os.scandir(folder) as entries:
+        names = [entry.name for entry in itertools.islice(entries, _MOST + 1)]
+    if len(names) > _MOST:
+        raise OSError(errno.EFBIG, f"More than {_MOST} names in a folder of versions", folder)
+    return names
+
+
+def _may_be_folder(path):
+    try:
+        return stat.S_ISDIR(os.stat(path).st_mode)
+    except FileNotFoundError:  # deleted since the listing, or a link to nothing
+        return False
+    except OSError:
+        return True
+
+
+@functools.lru_cache(maxsize=1024)
+def _warn_of_twins(first, second):  # once for each pair, though a server looks every second
+    logging.warning("%s and %s are the same version; the second is ignored.", first, second)
 
 
 def _has_version(folder):

@@ -17,9 +17,10 @@ from bert_tf.serving.bundle import DEFAULT, Bundle
 from bert_tf.serving.call import Call
 from bert_tf.serving.errors import ServingError, failed_precondition, not_found
 from bert_tf.serving.policies import LATEST, Policy
+from bert_tf.serving.regular_files import fingerprint
 from bert_tf.serving.saved_model import SavedModel
 from bert_tf.serving.signatures import Signature
-from bert_tf.serving.version_folders import explain_no_versions, find_versions, fingerprint
+from bert_tf.serving.version_folders import explain_no_versions, find_versions
 from bert_tf.serving.workload import Workload
 
 _TFLITE = "model.tflite"
@@ -153,11 +154,17 @@ class ServedModel:
         self._serving: dict[int, Version] = {}
         self._states: dict[int, State] = {}
         self._refused: dict[int, Refusal] = {}
-        self._complaint = ""
+        self._complaint = self._fault = ""
 
     def poll(self):
         """Looks for versions once: loads what the policy asks for, then unloads what it does not ask for any more."""
-        self.settle(self.policy, self.load(self.policy))
+        try:
+            self.settle(self.policy, self.load(self.policy))
+            self._fault = ""
+        except Exception as error:  # of one model, which must not end the polling of the others
+            if repr(error) != self._fault:  # once, not at each look
+                logging.exception("Looking for versions of %s failed. %s", self.name, self._stays())
+            self._fault = repr(error)
 
     def load(self, policy: Policy) -> set[int]:
         """Loads what `policy` asks for, as far as it is there and can be loaded, and returns those versions.
@@ -224,7 +231,7 @@ class ServedModel:
         try:
             folders = find_versions(self.base_path)
             complaint = self._find_missing(policy, folders)
-        except OSError as error:
+        except (OSError, ValueError) as error:
             folders, complaint = {}, f"No version of {self.name} was found: {error}."
         if complaint and complaint != self._complaint:
             logging.warning("%s %s", complaint, self._stays())
@@ -302,6 +309,7 @@ class ServedModel:
         again = time.monotonic() + self._loading.load_retry_interval_micros / 1e6
         self._refused[number] = Refusal(files, tries, again)
         message = " ".join(str(getattr(error, "message", error)).split("\n")[0].split()) or type(error).__name__
+        message = message.encode("utf-8", "backslashreplace").decode()  # a file's name need not be UTF-8; an answer is
         logging.error("Refused version %d of %s: %s. %s", number, self.name, message.rstrip("."), self._stays())
         self._set_state(number, State("END", _code_number(error), message))
 

@@ -16,6 +16,7 @@ from bert_tf.serving.classify import classify, regress
 from bert_tf.serving.errors import invalid
 from bert_tf.serving.multi_inference import multi_inference
 from bert_tf.serving.predict import predict
+from bert_tf.serving.regular_files import check_regular
 
 FILE = os.path.join("assets.extra", "tf_serving_warmup_requests")
 _MOST = 1000
@@ -49,11 +50,13 @@ def replay(version, folder: str, iterations: int = 1) -> int:
 
     Raises:
         ServingError: one of them fails, or there are more than TensorFlow Serving takes.
+        ValueError: the file is none that is stored.
         tf.errors.OpError: the file is damaged.
     """
     path = os.path.join(folder, FILE)
     if not os.path.exists(path):
         return 0
+    check_regular(path)
     started, count = time.monotonic(), 0
     for count, record in enumerate(tf.data.TFRecordDataset(path), start=1):
         if count > _MOST:

@@ -1,8 +1,11 @@
 """Versions: which is served, what happens to a broken one, and that no request is lost in an exchange."""
 
 import concurrent.futures
+import errno
 import gc
+import os
 import shutil
+import socket
 import threading
 import time
 import urllib.request
@@ -12,11 +15,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from bert_tf.serving import regular_files, version_folders, versions
 from bert_tf.serving.batching_parameters import Batching
 from bert_tf.serving.catalog import Catalog
 from bert_tf.serving.client import Client
 from bert_tf.serving.errors import ServingError
 from bert_tf.serving.predict import run
+from bert_tf.serving.regular_files import check_files, files_under
 from bert_tf.serving.saved_model import SavedModel
 from bert_tf.serving.server import serve
 from bert_tf.serving.version_folders import explain_no_versions, find_versions
@@ -276,3 +281,162 @@ def test_no_request_is_lost_in_twenty_swaps_and_no_memory(base):
     assert not failures and answers > 200
     assert {round(0.6 + i * 0.01, 4) for i in range(20)} <= seen
     assert _resident_megabytes() - before < 150  # of 400 MB that went through
+
+
+@pytest.fixture
+def two(base, film_path):
+    """A catalog of "bad" with version 3 under `base`, and "good" with version 3 and room for more."""
+    good = base.parent / "good"
+    shutil.copytree(film_path / "3", good / "3")
+    catalog = Catalog([ServedModel("bad", str(base)), ServedModel("good", str(good))])
+    catalog.poll()
+    yield catalog
+    catalog.close()
+
+
+def _link_to_itself(folder):
+    folder.symlink_to(folder)
+
+
+def _under_a_file(folder):
+    (folder.parent / "file").touch()
+    folder.symlink_to(folder.parent / "file" / "version")
+
+
+def _too_long(folder):
+    folder.symlink_to("x" * 300)
+
+
+def _link_to_itself_inside(folder):
+    folder.mkdir()
+    (folder / "saved_model.pb").symlink_to(folder / "saved_model.pb")
+
+
+def _not_utf8(folder):
+    (folder / "assets").mkdir(parents=True)
+    (folder / "saved_model.pb").write_bytes(b"\xff")
+    (folder / "assets" / os.fsdecode(b"\xff\xfe")).write_bytes(b"")
+
+
+ONE_BAD = {
+    "ELOOP": (_link_to_itself, "Too many levels of symbolic links"),
+    "ENOTDIR": (_under_a_file, "Not a directory"),
+    "ENAMETOOLONG": (_too_long, "File name too long"),
+    "ELOOP inside": (_link_to_itself_inside, "Too many levels of symbolic links"),
+    "no UTF-8": (_not_utf8, "Cannot parse file"),
+}
+
+
+@pytest.mark.parametrize("what", ONE_BAD)
+def test_a_bad_file_of_one_model_is_its_own_error_and_the_others_go_on(two, base, log, what):
+    make, reason = ONE_BAD[what]
+    make(base / "7")
+    two.poll()
+    export(base.parent / "good", 8, tag=0.875)
+    two.poll(), two.poll()
+    assert {number: state.name for number, state in two.states("good").items()} == {3: "END", 8: "AVAILABLE"}
+    states = two.states("bad")
+    assert states[3] == State("AVAILABLE")
+    assert states[7].name == "END" and states[7].code and reason in states[7].message
+    (line,) = [line for line in log if "Refused" in line]
+    assert line.startswith("Refused version 7 of bad: ") and line.endswith(". Version 3 stays.")
+    (base / "7").rename(base / "bad")
+    export(base, 7, tag=0.625)  # it is tried again when it changes
+    two.poll()
+    assert two.states("bad")[7] == State("AVAILABLE")
+
+
+def test_errors_of_a_disk_neither_end_polling_nor_unload_what_is_served(two, base, log, monkeypatch):
+    two.poll()
+    stat = os.stat
+
+    def failing(path, *args, **kwargs):
+        if str(path).startswith(str(base / "3")):
+            raise OSError(errno.EIO, "Input/output error", str(path))
+        return stat(path, *args, **kwargs)
+
+    monkeypatch.setattr(os, "stat", failing)
+    export(base.parent / "good", 8, tag=0.875)
+    two.poll()
+    assert two.states("bad") == {3: State("AVAILABLE")} and two.states("good")[8] == State("AVAILABLE")
+    assert not [line for line in log if "Refused" in line]
+
+
+def test_a_fault_in_one_model_is_logged_once_and_the_others_are_polled(two, log, monkeypatch):
+    load = ServedModel.load
+
+    def fail(model, *args):
+        if model.name == "bad":
+            raise RuntimeError("a fault")
+        return load(model, *args)
+
+    monkeypatch.setattr(ServedModel, "load", fail)
+    for _ in range(3):
+        two.poll()
+    assert two.states("good") == {3: State("AVAILABLE")}
+    assert [line for line in log if "failed" in line] == ["Looking for versions of bad failed. Version 3 stays."]
+
+
+def test_a_version_that_vanishes_after_the_listing_is_refused_alone(two, base, monkeypatch):
+    export(base, 9, tag=0.875)
+    find = versions.find_versions
+
+    def find_and_lose(path):
+        found = find(path)
+        if path == str(base) and (base / "9").exists():
+            shutil.rmtree(base / "9")
+        return found
+
+    monkeypatch.setattr(versions, "find_versions", find_and_lose)
+    two.poll(), two.poll()
+    assert two.states("bad")[9].name == "END" and two.states("bad")[3] == State("AVAILABLE")
+    assert two.states("good") == {3: State("AVAILABLE")}
+
+
+PLACES = (
+    "saved_model.pb", "assets/vocab.txt", "variables/variables.index", "assets.extra/tf_serving_warmup_requests",
+    "batching_params.pbtxt",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("kind", ["pipe", "device", "socket"])
+def test_what_is_no_stored_file_is_refused_before_it_is_opened(model, base, place, kind, monkeypatch):
+    export(base, 4, tag=0.875)
+    path = base / "4" / place
+    path.parent.mkdir(exist_ok=True)
+    path.unlink(missing_ok=True)
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "device":
+        path.symlink_to("/dev/zero")
+    else:
+        with socket.socket(socket.AF_UNIX) as listening:
+            monkeypatch.chdir(path.parent)  # a socket's path has a bound
+            listening.bind(path.name)
+    model.poll()
+    assert ask(model) == (3, 0.75)
+    names = {"pipe": "a named pipe", "device": "a device", "socket": "a socket"}
+    assert model.states()[4].message == f"{path} is {names[kind]}, and only stored files are read"
+
+
+def test_a_folder_without_a_graph_is_not_searched_and_one_with_far_too_many_files_is_refused(tmp_path, monkeypatch):
+    (tmp_path / "variables").mkdir()
+    (tmp_path / "variables" / "a").touch()
+    (tmp_path / "other").touch()
+    assert [path for path, _ in files_under(str(tmp_path))] == [str(tmp_path / "other")]
+    (tmp_path / "saved_model.pb").touch()
+    assert len(list(files_under(str(tmp_path)))) == 3
+    monkeypatch.setattr(regular_files, "_MOST", 2)
+    with pytest.raises(ValueError, match="has more than 2 files"):
+        check_files(str(tmp_path))
+
+
+def test_a_base_path_with_far_too_many_names_is_said_once(tmp_path, log, monkeypatch):
+    monkeypatch.setattr(version_folders, "_MOST", 3)
+    for number in range(4):
+        (tmp_path / str(number)).mkdir()
+    served = ServedModel("film", str(tmp_path))
+    served.poll(), served.poll()
+    (line,) = [line for line in log if "No version of film" in line]
+    assert "More than 3 names" in line
