@@ -57,6 +57,10 @@ MODELS = (
          "--model_base_path and --model_name."),  # fmt: skip
     Flag("model_config_file_poll_wait_seconds", 0.0, "Seconds between checks for changes of that file; 0: never.",
          "float", low=0),  # fmt: skip
+    Flag("enable_model_config_reload", False, "Whether whoever reaches the gRPC port may exchange the models, by "
+         "HandleReloadConfigRequest; left out: only with --model_config_file.", "bool"),  # fmt: skip
+    Flag("model_config_reload_base_paths", None, "Folders under which the base paths of such a request may lie, "
+         "besides those that the server is started with.", "list"),  # fmt: skip
     Flag("allow_version_labels_for_unavailable_models", False, "Whether a new label may point to a version that is "
          "not loaded.", "bool"),  # fmt: skip
     Flag("max_num_load_retries", 5, "How often a version that cannot be loaded is tried again.", "integer", low=0),

@@ -40,6 +40,9 @@ def check(settings):
             logging.warning("--%s has no effect here: %s", flag.name, reason)
     if settings.enable_per_model_batching_parameters and not settings.enable_batching:
         logging.warning("--enable_per_model_batching_parameters has no effect here without --enable_batching.")
+    offered = settings.where_given("enable_model_config_reload")
+    if settings.model_config_reload_base_paths and not (settings.model_config_file if offered is None else offered):
+        logging.warning("--model_config_reload_base_paths has no effect here: the config cannot be reloaded.")
     if settings.model_config_file and (given := _given(settings, ("model_base_path", "model_name"))):
         logging.warning("%s has no effect here: --model_config_file lists the models.", given)
     if settings.platform_config_file and (given := _given(settings, IN_PLATFORM_CONFIG)):

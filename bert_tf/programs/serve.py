@@ -111,6 +111,8 @@ def _models(settings):
     return {
         "model_config_file": settings.model_config_file or None,
         "model_config_poll_seconds": settings.model_config_file_poll_wait_seconds,
+        "enable_model_config_reload": settings.where_given("enable_model_config_reload"),
+        "model_config_reload_base_paths": tuple(settings.model_config_reload_base_paths or ()),
         "allow_version_labels_for_unavailable_models": settings.allow_version_labels_for_unavailable_models,
         "max_num_load_retries": settings.max_num_load_retries,
         "load_retry_interval_micros": settings.load_retry_interval_micros,

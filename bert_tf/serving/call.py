@@ -24,6 +24,7 @@ class Call:
         limits: what a request may cost.
         entrypoint: "GRPC" or "REST", as TensorFlow Serving's metrics have it.
         tensor_content: whether Predict's tensors are sent as raw bytes and not as lists of values.
+        peer: who asks, as gRPC names it; "" where that is of no interest.
     """
 
     deadline: float | None = None
@@ -31,6 +32,7 @@ class Call:
     limits: Limits = Limits()
     entrypoint: str = "GRPC"
     tensor_content: bool = False
+    peer: str = ""
 
     @property
     def seconds_left(self) -> float | None:

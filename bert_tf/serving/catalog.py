@@ -5,6 +5,10 @@ import dataclasses
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 
+import grpc
+
+from bert_tf.serving.call import INTERNAL, Call
+from bert_tf.serving.config_reload import ReloadRules
 from bert_tf.serving.errors import ServingError, failed_precondition, invalid, not_found, unavailable
 from bert_tf.serving.model_config import ModelConfig
 from bert_tf.serving.versions import EACH_ALONE, Loading, ServedModel, State, Version
@@ -44,13 +48,14 @@ class Served:
 class Catalog:
     """The served models; `lease` is the one way from a request to a version.
 
-    Any number of threads may call `lease`, `names` and `states`, also while others load versions. What changes the
-    models is done by one thread at a time.
+    Any number of threads may call its methods, also while others load versions: the one lock is held only while what
+    has been loaded takes its place.
 
     Args:
         models: those that it has from the start.
         loading: how the versions of later ones are loaded.
         allow_labels_for_unavailable: whether a new label may point to a version that is not loaded.
+        reload_rules: what callers may make of the models.
     """
 
     def __init__(
@@ -58,11 +63,13 @@ class Catalog:
         models: Iterable[ServedModel] = (),
         loading: Loading = EACH_ALONE,
         allow_labels_for_unavailable: bool = False,
+        reload_rules: ReloadRules | None = None,
     ):
         self._served = Served({model.name: model for model in models}, {})
         self._loading = loading
         self._allow = allow_labels_for_unavailable
-        self._changes = threading.Lock()
+        self.reload_rules = reload_rules or ReloadRules()
+        self._changes, self._closed = threading.Lock(), False
 
     @contextlib.contextmanager
     def lease(self, spec) -> Iterator[Version]:
@@ -83,50 +90,71 @@ class Catalog:
         model = self._served.models.get(name)
         return model.states() if model else {}
 
+    def base_paths(self) -> dict[str, str]:
+        """Returns {name of a model: its base path}."""
+        return {name: model.base_path for name, model in self._served.models.items()}
+
     def poll(self):
         """Looks for new versions of every model."""
-        with self._changes:
-            self._for_each(ServedModel.poll, self._served.models.values())
+        self._for_each(ServedModel.poll, self._served.models.values())
 
-    def apply(self, configs: Sequence[ModelConfig], must_load: bool = True):
+    def apply(self, configs: Sequence[ModelConfig], must_load: bool = True, call: Call = INTERNAL):
         """Makes the models those of `configs`, all at once, or changes nothing.
 
         New models and versions are loaded while the old ones answer; then the old ones that `configs` has not any more
-        are unloaded, each with the last of its requests.
+        are unloaded, each with the last of its requests. Of two threads that do so at a time the first that has loaded
+        everything wins.
 
         Args:
             configs: of all models.
             must_load: whether a model of which no version can be loaded is an error; otherwise it is waited for.
+            call: of whoever waits for it.
 
         Raises:
-            ServingError: a model cannot be loaded, or a label points to a version that is not there.
+            ServingError: a model cannot be loaded, a label points to a version that is not there, the call is over
+                before everything is loaded, or the models have become others in the meantime.
         """
-        with self._changes:
-            before = self._served.models
-            models = {config.name: self._find_or_make(config) for config in configs}
-            try:
-                loaded = self._for_each(lambda config: models[config.name].load(config.policy), configs)
+        before = self._served
+        models = {config.name: self._find_or_make(before, config) for config in configs}
+        try:
+            with contextlib.ExitStack() as held:
+                for model in models.values():
+                    held.enter_context(model.hold())
+                loaded = self._for_each(lambda config: models[config.name].load(config.policy, call), configs)
                 wanted = {config.name: versions for config, versions in zip(configs, loaded, strict=True)}
                 failed = [each.name for each in configs if must_load and not self._is_there(each, models, wanted)]
                 if failed:
                     raise unavailable(f"Some models did not become available: {{{', '.join(failed)}}}")
-                for config in configs:
-                    self._check_labels(config, wanted[config.name] or models[config.name].available())
-            except BaseException:
-                self._take_back(models)
-                raise
+                self._exchange(before, models, configs, wanted, call)
+        except BaseException:
+            self._take_back(models)
+            raise
+        for name, model in before.models.items():
+            if models.get(name) is not model:
+                model.close()
+
+    def close(self):
+        """Serves no model any more, nor one that is still being loaded."""
+        with self._changes:
+            self._closed = True
+        for model in self._served.models.values():
+            model.close()
+
+    def _exchange(self, before, models, configs, wanted, call):
+        """Serves `models` in place of those of `before`, in one instant."""
+        with self._changes:
+            if self._closed:
+                raise unavailable("The server is stopping")
+            if self._served is not before:
+                raise ServingError(
+                    grpc.StatusCode.ABORTED, "Another config was applied while the models of this one were loaded"
+                )
+            call.check()
+            for config in configs:
+                self._check_labels(config, wanted[config.name] or models[config.name].available())
             self._served = Served(models, {config.name: config.labels for config in configs})
             for config in configs:
                 models[config.name].settle(config.policy, wanted[config.name])
-            for name, model in before.items():
-                if models.get(name) is not model:
-                    model.close()
-
-    def close(self):
-        """Serves no model any more."""
-        with self._changes:
-            for model in self._served.models.values():
-                model.close()
 
     def _enter(self, stack, spec):
         while True:
@@ -143,8 +171,8 @@ class Catalog:
         pool = self._loading.load_pool
         return list(pool.map(function, items) if pool else map(function, items))
 
-    def _find_or_make(self, config):
-        model = self._served.models.get(config.name)
+    def _find_or_make(self, before, config):
+        model = before.models.get(config.name)
         if model is not None and model.base_path == config.base_path:
             return model
         return ServedModel(config.name, config.base_path, config.policy, self._loading)

@@ -30,11 +30,11 @@ from bert_tf.serving import addresses, metrics, wire_scan
 from bert_tf.serving.call import Call
 from bert_tf.serving.channel_arguments import UnixSocket, bind_port, channel_options
 from bert_tf.serving.classify import classify, regress
+from bert_tf.serving.config_reload import reload
 from bert_tf.serving.describe import model_metadata, model_status, require_spec
 from bert_tf.serving.errors import ServingError, from_fault, invalid, unavailable
 from bert_tf.serving.health import Health
 from bert_tf.serving.limits import reading
-from bert_tf.serving.model_config import reload
 from bert_tf.serving.multi_inference import multi_inference, spec_of
 from bert_tf.serving.options import Options
 from bert_tf.serving.predict import predict
@@ -79,10 +79,6 @@ def _status(catalog, request, call):
     return model_status(catalog, request)
 
 
-def _reload(catalog, request, call):
-    return reload(catalog, request)
-
-
 def _multi_inference(catalog, request, call):
     with catalog.lease(spec_of(request)) as version:
         return multi_inference(version, request, call)
@@ -98,7 +94,7 @@ METHODS = {
     },
     MODEL: {
         "GetModelStatus": Method(get_model_status_pb2.GetModelStatusRequest, _status),
-        "HandleReloadConfigRequest": Method(model_management_pb2.ReloadConfigRequest, _reload),
+        "HandleReloadConfigRequest": Method(model_management_pb2.ReloadConfigRequest, reload),
     },
 }
 
@@ -194,9 +190,12 @@ class GrpcServer:
 
     def _answer(self, name, method, data, context):
         left = context.time_remaining()
+        if left is not None and left > threading.TIMEOUT_MAX:  # as gRPC says that there is no deadline
+            left = None
         deadline = None if left is None else time.monotonic() + left
         content = self._options.enable_serialization_as_tensor_content
-        call = Call(deadline, lambda: not context.is_active(), self._options.limits, tensor_content=content)
+        peer = "" if method.counts else context.peer()
+        call = Call(deadline, lambda: not context.is_active(), self._options.limits, tensor_content=content, peer=peer)
         call.check()
         with reading(len(data), call.seconds_left):
             call.check()  # who had to wait for the turn may have left

@@ -6,11 +6,10 @@ import re
 import time
 from collections.abc import Sequence
 
-import grpc
 from absl import logging
 from tensorflow_serving.config import model_server_config_pb2
 
-from bert_tf.serving import metrics, text_configs
+from bert_tf.serving import text_configs
 from bert_tf.serving.errors import ServingError, invalid
 from bert_tf.serving.policies import ALL, LATEST, Policy
 
@@ -81,28 +80,6 @@ def read_file(path: str) -> list[ModelConfig] | None:
         "`model_config_file` must be a ModelServerConfig in protocol buffers' text format, with a name, an absolute "
         f'base_path and model_platform: "tensorflow" for each model. Received: {path}: {reason}.'
     )
-
-
-def reload(catalog, request):
-    """Answers a ReloadConfigRequest: the catalog has the models of its config, or those it had.
-
-    Raises:
-        ServingError: the config cannot be served; nothing has changed.
-    """
-    from tensorflow_serving.apis import model_management_pb2
-
-    if request.config.WhichOneof("config") != "model_config_list":
-        raise invalid(
-            "ServerModelConfig type not supported by HandleReloadConfigRequest. Only ModelConfigList is currently "
-            "supported"
-        )
-    before = {name: metrics.count_of(name) for name in request.metric_names}
-    catalog.apply(read_configs(request.config))
-    response = model_management_pb2.ReloadConfigResponse()
-    for name, count in before.items():
-        response.metric.add(name=name, int64_value_increase=metrics.count_of(name) - count)
-    response.status.error_code = grpc.StatusCode.OK.value[0]
-    return response
 
 
 class ConfigFile:

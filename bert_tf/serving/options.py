@@ -40,6 +40,8 @@ class Options:
         enable_serialization_as_tensor_content: whether Predict's tensors are sent as raw bytes.
         model_config_file: lists the models; None: there is the one that `serve` was given.
         model_config_poll_seconds: between two looks at that file; 0 looks only once.
+        enable_model_config_reload: whether callers may exchange the models; None: where there is a `model_config_file`.
+        model_config_reload_base_paths: folders under which their base paths may lie, besides those of the start.
         allow_version_labels_for_unavailable_models: whether a new label may point to a version that is not loaded.
         batching: how requests are put together; None: each is computed for itself.
         max_num_load_retries: how often a version that cannot be loaded is tried again.
@@ -72,6 +74,8 @@ class Options:
     enable_serialization_as_tensor_content: bool = False
     model_config_file: str | None = None
     model_config_poll_seconds: float = 0.0
+    enable_model_config_reload: bool | None = None
+    model_config_reload_base_paths: tuple[str, ...] = ()
     allow_version_labels_for_unavailable_models: bool = False
     batching: Batching | None = None
     max_num_load_retries: int = 5

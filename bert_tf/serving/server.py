@@ -14,6 +14,7 @@ from absl import logging
 
 from bert_tf.serving import metrics
 from bert_tf.serving.catalog import Catalog
+from bert_tf.serving.config_reload import ReloadRules
 from bert_tf.serving.errors import ServingError
 from bert_tf.serving.grpc_service import GrpcServer
 from bert_tf.serving.health import readiness
@@ -95,7 +96,10 @@ class Server:
             options.max_num_load_retries,
             options.load_retry_interval_micros,
         )
-        catalog = Catalog((), loading, options.allow_version_labels_for_unavailable_models)
+        offered = options.enable_model_config_reload
+        offered = options.model_config_file is not None if offered is None else offered
+        rules = ReloadRules.of(offered, configs, options.model_config_reload_base_paths)
+        catalog = Catalog((), loading, options.allow_version_labels_for_unavailable_models, rules)
         self._catalog = catalog
         self._stopping = threading.Event()
         self._grpc = GrpcServer(catalog, options)
@@ -183,7 +187,7 @@ class Server:
 
     def _close_threads(self):
         if self._load_pool:
-            self._load_pool.shutdown()
+            self._load_pool.shutdown(wait=False, cancel_futures=True)  # a caller's config may still be loaded
         if self._batching:
             self._batching.close()
 

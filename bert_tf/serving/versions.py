@@ -8,13 +8,14 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent import futures
 
+import grpc
 import numpy as np
 from absl import logging
 
 from bert_tf.serving import warmup
 from bert_tf.serving.batching import Batcher
 from bert_tf.serving.bundle import DEFAULT, Bundle
-from bert_tf.serving.call import Call
+from bert_tf.serving.call import INTERNAL, Call
 from bert_tf.serving.errors import ServingError, failed_precondition, not_found
 from bert_tf.serving.policies import LATEST, Policy
 from bert_tf.serving.regular_files import fingerprint
@@ -142,7 +143,7 @@ EACH_ALONE = Loading()
 class ServedModel:
     """The model `name`, whose versions are the numbered folders under `base_path`.
 
-    One thread at a time calls `load`, `settle`, `poll` and `close`; any number of them the other methods.
+    Any number of threads may call its methods; versions are loaded by one of them at a time.
     """
 
     def __init__(self, name: str, base_path: str, policy: Policy = LATEST, loading: Loading = EACH_ALONE):
@@ -150,43 +151,70 @@ class ServedModel:
         self.base_path = base_path
         self.policy = policy
         self._loading = loading
+        self._turn = threading.Lock()  # of the thread that loads
         self._lock = threading.Lock()
+        self._closed, self._held = False, 0
         self._serving: dict[int, Version] = {}
         self._states: dict[int, State] = {}
         self._refused: dict[int, Refusal] = {}
         self._complaint = self._fault = ""
 
     def poll(self):
-        """Looks for versions once: loads what the policy asks for, then unloads what it does not ask for any more."""
+        """Looks for versions once: loads what the policy asks for, then unloads what it does not ask for any more.
+
+        Where another thread loads versions already, it looks next time. What is wrong is logged, once.
+        """
+        if not self._turn.acquire(blocking=False):
+            return
         try:
-            self.settle(self.policy, self.load(self.policy))
+            policy = self.policy
+            wanted = self._load_wanted(policy, INTERNAL)
+            self._retire(lambda number: self.policy is policy and not self._held and wanted and number not in wanted)
             self._fault = ""
         except Exception as error:  # of one model, which must not end the polling of the others
             if repr(error) != self._fault:  # once, not at each look
                 logging.exception("Looking for versions of %s failed. %s", self.name, self._stays())
             self._fault = repr(error)
+        finally:
+            self._turn.release()
 
-    def load(self, policy: Policy) -> set[int]:
+    def load(self, policy: Policy, call: Call = INTERNAL) -> set[int]:
         """Loads what `policy` asks for, as far as it is there and can be loaded, and returns those versions.
 
         Of the newest that a policy asks for, one that cannot be loaded gives way to the one before. It is tried again
         a few times, and when a file in it changes.
+
+        Args:
+            policy: which versions are wanted.
+            call: of whoever waits for it; nothing more is loaded when its caller has left.
+
+        Raises:
+            ServingError: the call is over.
         """
-        folders = self._folders(policy)
-        wanted = set()
-        for number in policy.candidates(folders):
-            if policy.newest is not None and len(wanted) == policy.newest:
-                break
-            if number in self._serving or self._load(number, folders[number]):
-                wanted.add(number)
-        return wanted
+        seconds = call.seconds_left
+        if not self._turn.acquire(timeout=-1 if seconds is None else min(seconds, threading.TIMEOUT_MAX)):
+            code = grpc.StatusCode.DEADLINE_EXCEEDED
+            raise ServingError(code, f"The deadline passed while other versions of {self.name} were loaded")
+        try:
+            return self._load_wanted(policy, call)
+        finally:
+            self._turn.release()
 
     def settle(self, policy: Policy, wanted: set[int]):
         """Serves under `policy` from now on, and only the versions `wanted`; without any, what is served stays."""
         self.policy = policy
-        if wanted:
-            for number in [number for number in self._serving if number not in wanted]:
-                self._retire(number)
+        self._retire(lambda number: wanted and number not in wanted)
+
+    @contextlib.contextmanager
+    def hold(self) -> Iterator[None]:
+        """In the block, polling unloads nothing: what was loaded for another policy is there to be settled."""
+        with self._lock:
+            self._held += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._held -= 1
 
     @contextlib.contextmanager
     def lease(self, number: int | None = None) -> Iterator[Version]:
@@ -222,9 +250,21 @@ class ServedModel:
             return set(self._serving)
 
     def close(self):
-        """Serves no more; frees the weights as soon as the requests that run have ended."""
-        for number in list(self._serving):
-            self._retire(number)
+        """Serves no more, nor what is still being loaded; frees the weights when the requests that run have ended."""
+        with self._lock:
+            self._closed = True
+        self._retire(lambda number: True)
+
+    def _load_wanted(self, policy, call):
+        folders = self._folders(policy)
+        wanted = set()
+        for number in policy.candidates(folders):
+            if policy.newest is not None and len(wanted) == policy.newest:
+                break
+            call.check()
+            if number in self._serving or self._load(number, folders[number]):
+                wanted.add(number)
+        return wanted
 
     def _folders(self, policy):
         """Returns {version: folder}, and says once what is wrong where there is none, or not all that are wanted."""
@@ -263,8 +303,13 @@ class ServedModel:
             return False
         self._refused.pop(number, None)
         with self._lock:
-            self._serving[number] = version
-            self._states[number] = State("AVAILABLE")
+            closed = self._closed
+            if not closed:
+                self._serving[number] = version
+                self._states[number] = State("AVAILABLE")
+        if closed:
+            self._free(version)
+            return False
         seconds = time.monotonic() - started
         warmed = f"{requests} warm-up requests" if requests else "no warm-up requests"
         logging.info("Serving version %d of %s from %s: %.1f s, %s.", number, self.name, folder, seconds, warmed)
@@ -313,14 +358,15 @@ class ServedModel:
         logging.error("Refused version %d of %s: %s. %s", number, self.name, message.rstrip("."), self._stays())
         self._set_state(number, State("END", _code_number(error), message))
 
-    def _retire(self, number):
-        """Takes a version out of service in one instant; it ends with its last request."""
+    def _retire(self, is_over):
+        """Takes versions of which `is_over(number)` out of service in one instant; each ends with its last request."""
         with self._lock:
-            version = self._serving.pop(number)
-            version.retired = True
-            self._states[number] = State("UNLOADING")
-            idle = not version.running
-        if idle:
+            over = [self._serving.pop(number) for number in list(self._serving) if is_over(number)]
+            for version in over:
+                version.retired = True
+                self._states[version.number] = State("UNLOADING")
+            idle = [version for version in over if not version.running]
+        for version in idle:
             self._unload(version)
 
     def _unload(self, version):
@@ -344,10 +390,11 @@ class ServedModel:
             self._states[number] = state
 
     def _stays(self):
-        numbers = ", ".join(map(str, sorted(self._serving)))
-        if not numbers:
+        served = sorted(self.available())
+        if not served:
             return f"Nothing of {self.name} is served."
-        return f"Version {numbers} stays." if len(self._serving) == 1 else f"Versions {numbers} stay."
+        numbers = ", ".join(map(str, served))
+        return f"Version {numbers} stays." if len(served) == 1 else f"Versions {numbers} stay."
 
 
 def _code_number(error):

@@ -17,7 +17,7 @@ from tensorflow_serving.config import model_server_config_pb2
 from bert_tf.serving import versions
 from bert_tf.serving.catalog import Catalog
 from bert_tf.serving.errors import ServingError
-from bert_tf.serving.model_config import ConfigFile, ModelConfig, read_configs, read_file, reload
+from bert_tf.serving.model_config import ConfigFile, ModelConfig, read_configs, read_file
 from bert_tf.serving.policies import ALL, Policy
 from bert_tf.serving.predict import run
 from bert_tf.serving.server import serve
@@ -312,21 +312,6 @@ def test_a_model_that_cannot_be_loaded_is_not_tried_at_each_look(catalog, folder
     eager.poll(), eager.poll()
     assert len([line for line in log if line.startswith("Refused version 1 of broken")]) == 3
     assert catalog.names() == ["films"]
-
-
-def test_a_request_to_reload(catalog, folders):
-    catalog.apply([ModelConfig("films", str(folders / "films"))])
-    request = model_management_pb2.ReloadConfigRequest(config=config(models(entry("others", folders / "others"))))
-    request.metric_names.extend(["/tensorflow/serving/model_warmup_latency", "/tensorflow/none"])
-    response = reload(catalog, request)
-    assert response.status.error_code == 0
-    assert {each.name: each.int64_value_increase for each in response.metric} == {
-        "/tensorflow/serving/model_warmup_latency": 1, "/tensorflow/none": 0
-    }  # fmt: skip
-    assert catalog.names() == ["others"]
-    with refused("INVALID_ARGUMENT", "Only ModelConfigList is currently supported"):
-        reload(catalog, model_management_pb2.ReloadConfigRequest())
-    assert catalog.names() == ["others"]
 
 
 def ask_rest(url, body=None):

@@ -363,14 +363,14 @@ def test_errors_of_a_disk_neither_end_polling_nor_unload_what_is_served(two, bas
 
 
 def test_a_fault_in_one_model_is_logged_once_and_the_others_are_polled(two, log, monkeypatch):
-    load = ServedModel.load
+    load = ServedModel._load_wanted
 
     def fail(model, *args):
         if model.name == "bad":
             raise RuntimeError("a fault")
         return load(model, *args)
 
-    monkeypatch.setattr(ServedModel, "load", fail)
+    monkeypatch.setattr(ServedModel, "_load_wanted", fail)
     for _ in range(3):
         two.poll()
     assert two.states("good") == {3: State("AVAILABLE")}
