@@ -86,6 +86,9 @@ class Grid:
         seconds = time.monotonic() - start
         glue_runs.mark_finished(folder, run, seconds, table and table.to_dict())
         result = glue_runs.finished(folder)
+        if result is None:  # scores that cannot be read back are none
+            self.failed.append(run)
+            return
         shown = ", ".join(f"{name.removeprefix('eval_')} {100 * value:.2f}" for name, value in result.scores.items())
         logging.info("    %s, in %s", shown, clock(seconds))
         if result.one_answer is not None:

@@ -1,12 +1,15 @@
 """A grid of runs: which there are, where they lie, how far they are, and what they scored."""
 
 import dataclasses
+import functools
 import itertools
 import json
 import os
 import pathlib
 import statistics
 from collections.abc import Iterable, Sequence
+
+from absl import logging
 
 from bert_tf import child_runs
 from bert_tf.data import glue
@@ -159,8 +162,25 @@ def training_size(task: str, glue_dir: str) -> int:
 
 
 def finished(folder: str | os.PathLike) -> Result | None:
-    """Returns the result of the run in `folder`, or None where it has not ended well."""
-    folder = pathlib.Path(folder)
+    """Returns the result of the run in `folder`, or None where it has not ended well.
+
+    A run whose files are damaged, or cannot be read, counts as one that has not ended, and the log says so: the others
+    go on.
+    """
+    try:
+        return _read_finished(pathlib.Path(folder))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        _warn_of_damage(os.fspath(folder), str(error) or type(error).__name__)
+        return None
+
+
+@functools.lru_cache(maxsize=1024)
+def _warn_of_damage(folder, problem):  # once, though runs are read after each run
+    logging.warning("The run in %s counts as not finished: its %s or scores are damaged: %s", folder, FINISHED_FILE,
+                    problem)  # fmt: skip
+
+
+def _read_finished(folder):
     note, scores = folder / FINISHED_FILE, read_results(folder)
     if not note.exists() or scores is None:
         return None

@@ -16,7 +16,7 @@ from tensorflow.python.saved_model import loader_impl
 from bert_tf.names import SEQUENCES, SIDE_BY_SIDE
 from bert_tf.serving.bundle import DEFAULT, Bundle
 from bert_tf.serving.errors import from_number, invalid
-from bert_tf.serving.regular_files import check_files
+from bert_tf.serving.regular_files import check_files, check_regular
 from bert_tf.serving.sequences import Sequences
 from bert_tf.serving.signatures import MAX_AXES, read_signature
 
@@ -193,3 +193,5 @@ def _check_assets(path, meta_graph):
         file = os.path.join(path, "assets", asset.filename)
         if not tf.io.gfile.exists(file):
             raise FileNotFoundError(f"the asset {file} is missing")
+        if os.path.exists(file):  # in this file system, also where its name leads out of the folder
+            check_regular(file)

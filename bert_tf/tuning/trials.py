@@ -1,11 +1,14 @@
 """The trials of a search: where they lie, how far they are, what they scored, and which of them go on."""
 
 import dataclasses
+import functools
 import json
 import math
 import os
 import pathlib
 from collections.abc import Iterable, Mapping
+
+from absl import logging
 
 from bert_tf.child_runs import drop_checkpoints
 from bert_tf.evaluation.metrics import higher_is_better
@@ -118,7 +121,7 @@ class Folder:
         return parent / f"trial-{trial.number}"
 
     def result(self, trial: Trial, stage: int) -> Result | None:
-        """Returns what a trial came to; None: it has not ended well.
+        """Returns what a trial came to; None: it has not ended well, or the note that it did is damaged.
 
         Raises:
             ValueError: it was not scored by the metric.
@@ -132,7 +135,11 @@ class Folder:
                 f"`tuning_metric` must be a score of {folder / RESULTS_FILE}. Received {self.metric!r}, and there are "
                 f"{', '.join(sorted(scores))}; name one of them."
             )
-        seconds = json.loads(read_text(note))["seconds"]
+        try:
+            seconds = float(json.loads(read_text(note))["seconds"])
+        except (OSError, ValueError, KeyError, TypeError) as error:  # which must not end the other trials
+            _warn_of_damage(os.fspath(note), str(error) or type(error).__name__)
+            return None
         return Result(trial, stage, folder, scores[self.metric], scores, seconds, only_answer_in(folder))
 
     def results(self, trials: Iterable[Trial]) -> list[Result]:
@@ -177,6 +184,11 @@ class Folder:
         for result in results:
             if result != keep:
                 drop_checkpoints(result.folder)
+
+
+@functools.lru_cache(maxsize=1024)
+def _warn_of_damage(note, problem):  # once, though trials are read after each trial
+    logging.warning("A trial counts as not finished: its %s is damaged: %s", note, problem)
 
 
 def names(trials: Iterable[Trial]) -> str:

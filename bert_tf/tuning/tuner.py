@@ -90,6 +90,9 @@ class Tuner:
         seconds = time.monotonic() - start
         self.folder.mark_finished(trial, stage, seconds)
         result = self.folder.result(trial, stage)
+        if result is None:  # a note that cannot be read back is none
+            self.failed.append((trial, stage))
+            return
         logging.info("    %s = %.5g, in %s", self.folder.metric, result.score, clock(seconds))
         if result.one_answer is not None:
             logging.warning("    It answers %r to all examples: it has learned nothing.", result.one_answer)

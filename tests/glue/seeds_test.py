@@ -96,3 +96,13 @@ def test_one_run_is_no_set_of_seeds(tmp_path):
     one = finish(tmp_path / "there", Run("cola", ONE, 1), matthews=0.5, answers=[("1", "1")])
     assert compare_seeds(here, one) == [] == compare_seeds(one, here)
     assert compare_seeds(here, tmp_path / "there") == []
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("finished.json", "{"), ("finished.json", "[]"), ("finished.json", "{}"), ("eval_results.txt", "accuracy = x")],
+)
+def test_a_run_whose_files_are_damaged_is_not_finished_and_does_not_end_the_others(tmp_path, name, text):
+    here = _grid(tmp_path, ONE, rte=(0.6, 0.7, 0.8))
+    (Run("rte", ONE, 1).folder(here) / name).write_text(text)
+    assert [result.run.seed for result in glue_runs.all_finished(here)] == [0, 2]

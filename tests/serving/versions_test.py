@@ -14,6 +14,7 @@ import weakref
 import numpy as np
 import pytest
 import tensorflow as tf
+from tensorflow.core.protobuf import saved_model_pb2
 
 from bert_tf.serving import regular_files, version_folders, versions
 from bert_tf.serving.batching_parameters import Batching
@@ -418,6 +419,17 @@ def test_what_is_no_stored_file_is_refused_before_it_is_opened(model, base, plac
     assert ask(model) == (3, 0.75)
     names = {"pipe": "a named pipe", "device": "a device", "socket": "a socket"}
     assert model.states()[4].message == f"{path} is {names[kind]}, and only stored files are read"
+
+
+def test_an_asset_outside_of_the_folder_is_none_that_waits_either(model, base):
+    folder = export(base, 4, tag=0.875)
+    os.mkfifo(base / "pipe")
+    graph = saved_model_pb2.SavedModel.FromString((folder / "saved_model.pb").read_bytes())
+    graph.meta_graphs[0].asset_file_def[0].filename = "../../pipe"
+    (folder / "saved_model.pb").write_bytes(graph.SerializeToString())
+    model.poll()
+    assert ask(model) == (3, 0.75)
+    assert model.states()[4].message == f"{folder}/assets/../../pipe is a named pipe, and only stored files are read"
 
 
 def test_a_folder_without_a_graph_is_not_searched_and_one_with_far_too_many_files_is_refused(tmp_path, monkeypatch):

@@ -246,3 +246,13 @@ def test_the_table_and_the_page(tmp_path, monkeypatch):
     assert (tmp_path / "out" / "report.html").read_text() == page
     note = json.loads((tmp_path / "out" / "trial-2" / "finished.json").read_text())
     assert note["values"] == POINTS[1] and note["stage"] == 1
+
+
+@pytest.mark.parametrize("note", ["", "[]", "{}", '{"seconds": "x"}'])
+def test_a_trial_whose_note_is_damaged_is_made_again_and_does_not_end_the_others(tmp_path, monkeypatch, note):
+    Children(monkeypatch, SCORES)
+    _tuner(tmp_path).run()
+    (tmp_path / "out" / "trial-3" / "finished.json").write_text(note)
+    children, tuner = Children(monkeypatch, SCORES), _tuner(tmp_path)
+    tuner.run()
+    assert children.made == ["trial-3"] and not tuner.failed
