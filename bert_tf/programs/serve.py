@@ -30,7 +30,7 @@ def main(settings):
         server = start(settings)
         request.ready()
         logging.info(
-            "%s: accepting no new requests, and waiting up to %g s for running ones. A second signal ends at once.",
+            "Stopping (%s): no new requests are accepted, running ones have %g s. A later signal ends at once.",
             request.wait().name, settings.grace_seconds,
         )  # fmt: skip
         began = time.monotonic()

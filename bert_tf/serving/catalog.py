@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import threading
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent import futures
 
 import grpc
 
@@ -167,9 +168,16 @@ class Catalog:
                     raise  # otherwise it was unloaded after we looked, and what has come in its place answers
 
     def _for_each(self, function, items):
-        """Returns what `function` returns for each, computed side by side where there are threads for it."""
+        """Returns what `function` returns for each, computed side by side where there are threads for it.
+
+        Where one raises, the others are waited for: what they load is then there to be taken back.
+        """
         pool = self._loading.load_pool
-        return list(pool.map(function, items) if pool else map(function, items))
+        if not pool:
+            return list(map(function, items))
+        running = [pool.submit(function, item) for item in items]
+        futures.wait(running)
+        return [each.result() for each in running]
 
     def _find_or_make(self, before, config):
         model = before.models.get(config.name)

@@ -164,7 +164,7 @@ class ServedModel:
 
         Where another thread loads versions already, it looks next time. What is wrong is logged, once.
         """
-        if not self._turn.acquire(blocking=False):
+        if self._closed or not self._turn.acquire(blocking=False):
             return
         try:
             policy = self.policy

@@ -194,3 +194,24 @@ def test_a_socket_in_place_of_a_port(base_path, tmp_path):
         assert server.port is None
         assert client.predict({"x": [2.0]})["y"].tolist() == [3.0]
     assert not path.exists()
+
+
+def test_whether_the_config_can_be_reloaded_is_said_by_its_flag_or_left_to_the_config_file(log):
+    def options(*words):
+        found = serve._models(_settings(*words))
+        return found["enable_model_config_reload"], found["model_config_reload_base_paths"]
+
+    assert options() == (None, ())
+    assert options("--enable_model_config_reload") == (True, ())
+    assert options("--noenable_model_config_reload", "--model_config_reload_base_paths=/a,/b") == (False, ("/a", "/b"))
+
+
+@pytest.mark.parametrize(
+    ("words", "has_effect"),
+    [((), False), (("--enable_model_config_reload",), True), (("--model_config_file=m.config",), True),
+     (("--model_config_file=m.config", "--noenable_model_config_reload"), False)],
+)  # fmt: skip
+def test_folders_of_a_reload_without_one_have_no_effect_and_the_log_says_so(words, has_effect, log):
+    model_server.check(_settings("--model_config_reload_base_paths=/a", *words))
+    said = ["--model_config_reload_base_paths has no effect here: the config cannot be reloaded."]
+    assert log == ([] if has_effect else said)

@@ -4,6 +4,7 @@ import os
 import shutil
 import threading
 import time
+from concurrent import futures
 
 import grpc
 import pytest
@@ -186,6 +187,28 @@ def test_versions_that_were_loaded_for_nothing_are_unloaded(catalog, folder):
     code, _ = refused(catalog, request(entry("films", folder / "films", everything)))
     assert code == grpc.StatusCode.FAILED_PRECONDITION
     assert serves(catalog) == {"films": [4]}
+
+
+def test_where_one_model_fails_what_another_thread_loads_is_waited_for_and_taken_back(folder, slow):
+    entered, go_on = slow
+    films, others = (ModelConfig(name, str(folder / name)) for name in ("films", "others"))
+    with futures.ThreadPoolExecutor(2) as pool:
+        catalog = Catalog((), versions.Loading(load_pool=pool), reload_rules=ReloadRules(True, (str(folder),)))
+        catalog.apply([films])
+        with catalog._served.models["films"]._turn:  # so that its part ends by the deadline
+            asked = request(entry("films", films.base_path), entry("others", others.base_path))
+            call = Call(deadline=time.monotonic() + 0.3)
+            ends = []
+            thread = threading.Thread(target=lambda: ends.append(refused(catalog, asked, call)[0]))
+            thread.start()
+            assert entered.wait(60)
+            thread.join(1)
+            assert thread.is_alive()
+            go_on.set()
+            thread.join(60)
+        assert ends == [grpc.StatusCode.DEADLINE_EXCEEDED]
+        assert serves(catalog) == {"films": [4]}
+        catalog.close()
 
 
 def test_polling_unloads_nothing_that_a_config_still_needs(catalog):

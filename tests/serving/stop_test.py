@@ -161,4 +161,4 @@ def test_two_signals_within_milliseconds_under_load_are_one_orderly_stop(film_pa
         askers.join()
         assert status == 0, server.log()
         assert not askers.cut_off
-        assert server.log().count("accepting no new requests") == 1 and "cut off" not in server.log()
+        assert server.log().count("Stopping (") == 1 and "cut off" not in server.log()
