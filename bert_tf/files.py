@@ -2,10 +2,15 @@
 
 import codecs
 import contextlib
+import errno
+import fcntl
 import gzip
 import os
+import re
 import reprlib
+import secrets
 import shutil
+import stat
 import zlib
 from collections.abc import Iterator
 
@@ -16,6 +21,9 @@ from bert_tf.counts import number_of, word_for
 _GZIP_MAGIC = b"\x1f\x8b"
 _UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _TELLING = 8  # bytes; so many that are NUL every second time are UTF-16
+_TEMPORARY = re.compile(r"\..*\.[0-9a-f]{16}\.tmp(\.new|\.old)?", re.DOTALL)
+_CONTENT, _REPLACED = ".new", ".old"  # behind a reserved name: what is being made, and the directory that it replaces
+_LONGEST_START = 200  # bytes of a temporary file's name that are the file's own; a name has 255
 _BRIEF = reprlib.Repr()
 _BRIEF.maxstring = _BRIEF.maxother = _BRIEF.maxlong = 200
 _BRIEF.maxlist = _BRIEF.maxtuple = _BRIEF.maxdict = 20
@@ -107,29 +115,49 @@ def atomic_open(path: str | os.PathLike, mode: str = "w", durable: bool = True):
     """Opens a file beside `path` that takes its place when the block ends well, and vanishes when it does not.
 
     On any error, a full disk included, the file that was at `path` before is unchanged and nothing half-made remains.
-    `mode` is "w" (UTF-8, line ends as written) or "wb". A symbolic link at `path` stays one. Where not `durable`, the
-    end does not wait for the disk: for files that are read and removed in a while.
+    Each writer has a temporary file of its own: of several the last to end wins, whole. A file that was there keeps its
+    permissions, a new one has those of the umask. A symbolic link at `path` stays one. Where not `durable`, the end
+    does not wait for the disk: for files that are read and removed in a while.
+
+    Args:
+        path: of the file.
+        mode: "w" (UTF-8, line ends as written) or "wb".
+        durable: see there.
 
     Raises:
-        OSError: the file cannot be written.
+        OSError: the file cannot be written, or at `path` is something else, such as a device.
     """
     assert mode in ("w", "wb"), mode
     path = os.path.realpath(path)
-    aside = f"{path}.tmp"
     text = {} if "b" in mode else {"encoding": "utf-8", "newline": "\n"}
-    try:
-        with open(aside, mode, **text) as file:
-            yield file
-            file.flush()
-            if durable:
-                os.fsync(file.fileno())  # some file systems notice a full disk only here: before the old file is gone
-        os.replace(aside, path)
-    except BaseException as error:  # also KeyboardInterrupt
-        if isinstance(error, OSError) and error.filename is None:
-            error.filename = path  # Python does not name the file when it is a write that fails
-        with contextlib.suppress(FileNotFoundError, NotADirectoryError):  # it could not even be opened
-            os.remove(aside)
-        raise
+    with _reserved(path, permissions := _permissions(path)) as (lock, temporary):
+        try:
+            with open(temporary, mode, opener=lambda *_: os.dup(lock), **text) as file:
+                yield file
+                file.flush()
+                if durable:
+                    os.fsync(lock)  # some file systems notice a full disk only here: before the old file is gone
+            if permissions is not None:
+                os.chmod(lock, permissions)
+            os.replace(temporary, path)
+        except OSError as error:
+            if error.filename in (None, temporary):
+                error.filename = path  # Python does not name the file when it is a write that fails
+            raise
+
+
+@contextlib.contextmanager
+def temporary_beside(path: str | os.PathLike) -> Iterator[str]:
+    """Yields a free path in the folder of `path` that no other writer has, to be filled and renamed to `path`.
+
+    At the end of the block what is still at the temporary path is removed; where the process is killed, the next writer
+    of `path` does that.
+
+    Raises:
+        OSError: nothing can be made there.
+    """
+    with _reserved(os.path.realpath(path)) as (_, reserved):
+        yield f"{reserved}{_CONTENT}"
 
 
 @contextlib.contextmanager
@@ -151,19 +179,22 @@ def whole_directory(path: str | os.PathLike, replace: bool = False):
     path = os.path.realpath(path)
     check_free(path, replace)
     os.makedirs(os.path.dirname(path), exist_ok=True)
-    aside, old = f"{path}.tmp-{os.getpid()}", f"{path}.old-{os.getpid()}"
-    os.mkdir(aside)
-    try:
-        yield aside
+    with temporary_beside(path) as temporary:
+        os.mkdir(temporary)
+        yield temporary
         if os.path.isdir(path):
-            os.rename(path, old)
-        os.rename(aside, path)
-    except BaseException:
-        shutil.rmtree(aside, ignore_errors=True)
-        if os.path.isdir(old):
-            os.rename(old, path)
-        raise
-    shutil.rmtree(old, ignore_errors=True)
+            os.rename(path, f"{temporary.removesuffix(_CONTENT)}{_REPLACED}")  # comes back where the next line fails
+        os.rename(temporary, path)
+
+
+def is_temporary(name: str, of: str | None = None) -> bool:
+    """Says whether a file's name is that of a temporary one: unfinished, or left behind by a writer that was killed.
+
+    Args:
+        name: without its folder.
+        of: the name of the file that it was to become; None: of any.
+    """
+    return bool(_TEMPORARY.fullmatch(name)) and (of is None or name.startswith(_start(of)))
 
 
 def check_free(path: str | os.PathLike, replace: bool = False, parameter: str = "output_dir"):
@@ -199,6 +230,98 @@ def check_exists(path: str, parameter: str | None = None):
     if not os.path.exists(path):
         which = f"`{parameter}` must be a file. Received {path}," if parameter else f"{path} must be a file. Received"
         raise ValueError(f"{which} a path where nothing is; check its spelling.")
+
+
+@contextlib.contextmanager
+def _reserved(path, permissions=None):
+    """Yields an empty file beside `path` with a name of its own, as (descriptor, path), and removes it at the end.
+
+    The descriptor holds a lock on it, which the system frees however the process ends: by that the next writer of
+    `path` knows what nobody works on any more. What belongs to a reserved name goes with it.
+    """
+    folder, name = os.path.split(path)
+    _remove_leftovers(folder, name, path)
+    descriptor = None
+    while descriptor is None:
+        temporary = os.path.join(folder, f"{_start(name)}{secrets.token_hex(8)}.tmp")
+        try:
+            flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW  # follows no link, opens no file that is there
+            descriptor = os.open(temporary, flags, 0o666 if permissions is None else permissions | stat.S_IWUSR)
+        except OSError as error:
+            error.filename = path
+            raise
+        if not _lock(descriptor, fcntl.LOCK_EX):
+            continue  # a file system without locks, where leftovers stay
+        if not os.fstat(descriptor).st_nlink:  # taken for a leftover before it was locked
+            os.close(descriptor)
+            descriptor = None
+    try:
+        yield descriptor, temporary
+    finally:
+        _remove_reserved(temporary, path)
+        os.close(descriptor)
+
+
+def _remove_leftovers(folder, name, path):
+    """Removes what killed writers of `path` left behind; what cannot be locked or removed stays."""
+    names = os.listdir(folder) if os.path.isdir(folder) else []
+    for found in names:
+        if not (is_temporary(found, name) and found.endswith(".tmp")):
+            continue
+        leftover = os.path.join(folder, found)
+        try:
+            descriptor = os.open(leftover, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
+        except OSError:  # it is gone, or another user's
+            continue
+        try:
+            if stat.S_ISREG(os.fstat(descriptor).st_mode) and _lock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB):
+                _remove_reserved(leftover, path)
+        finally:
+            os.close(descriptor)
+
+
+def _remove_reserved(reserved, path):
+    """Removes a reserved file after all that belongs to it; a directory that was about to be replaced comes back."""
+    old, content = f"{reserved}{_REPLACED}", f"{reserved}{_CONTENT}"
+    with contextlib.suppress(OSError):  # another user's
+        if os.path.isdir(old) and not os.path.lexists(path):
+            os.rename(old, path)
+        shutil.rmtree(old, ignore_errors=True)
+        if os.path.isdir(content) and not os.path.islink(content):
+            shutil.rmtree(content, ignore_errors=True)
+        elif os.path.lexists(content):
+            os.remove(content)
+        if os.path.lexists(reserved):  # it has not taken its place
+            os.remove(reserved)
+
+
+def _lock(descriptor, how):
+    """Locks a file; returns whether it could be."""
+    try:
+        fcntl.flock(descriptor, how)
+    except OSError:  # another holds it, or the file system has no locks
+        return False
+    return True
+
+
+def _start(name):
+    """Returns the start of the names of all temporary files for a name; hidden, and no longer than a name may be."""
+    return f".{os.fsdecode(os.fsencode(name)[:_LONGEST_START])}."
+
+
+def _permissions(path):
+    """Returns those of the file at a path, which its replacement keeps; None where nothing is there.
+
+    Raises:
+        OSError: it is neither a file nor a directory: a device or a pipe must not be replaced by a file.
+    """
+    try:
+        mode = os.lstat(path).st_mode
+    except OSError:  # whoever opens it says why
+        return None
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        raise OSError(errno.EINVAL, "Neither a file nor free for one", path)
+    return stat.S_IMODE(mode) if stat.S_ISREG(mode) else None
 
 
 @contextlib.contextmanager

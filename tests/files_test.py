@@ -1,7 +1,10 @@
 """Promises of bert_tf.files: bad bytes are dropped and counted, and no reader ever sees half a file."""
 
+import concurrent.futures
 import gzip
 import os
+import signal
+import stat
 import subprocess
 import sys
 
@@ -127,7 +130,7 @@ def test_what_a_message_says_of_a_value_is_short():
 
 def test_a_new_directory_appears_whole_or_not_at_all(tmp_path):
     with files.whole_directory(tmp_path / "a" / "b") as aside:
-        assert os.listdir(tmp_path / "a") == [os.path.basename(aside)] != ["b"]
+        assert os.path.basename(aside) in os.listdir(tmp_path / "a") and "b" not in os.listdir(tmp_path / "a")
         files.write_text(os.path.join(aside, "x"), "text")
     assert os.listdir(tmp_path / "a") == ["b"] and os.listdir(tmp_path / "a" / "b") == ["x"]
     with pytest.raises(KeyboardInterrupt), files.whole_directory(tmp_path / "c") as aside:
@@ -138,3 +141,105 @@ def test_a_new_directory_appears_whole_or_not_at_all(tmp_path):
     with files.whole_directory(tmp_path / "empty"):
         pass
     assert sorted(os.listdir(tmp_path)) == ["a", "empty"]
+
+
+def test_two_writers_and_a_reader_never_meet_half_a_file(tmp_path):
+    path, texts = tmp_path / "out.txt", {letter * 300_000 for letter in "ab"}
+    files.write_text(path, min(texts))
+    seen = set()
+    with files.atomic_open(path) as one, files.atomic_open(path) as other:
+        assert one.name != other.name
+        for file, text in ((one, min(texts)), (other, max(texts))):
+            file.write(text)
+            file.flush()
+            seen.add(path.read_text())  # both have written, neither has ended
+    seen.add(path.read_text())
+    assert seen == {min(texts)}  # the one that was opened first ended last
+
+    def write(text):
+        for _ in range(50):
+            files.write_text(path, text)
+
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        writers = [pool.submit(write, text) for text in texts]
+        while not all(writer.done() for writer in writers):
+            assert path.read_text() in texts
+    assert [writer.result() for writer in writers] == [None, None] and os.listdir(tmp_path) == ["out.txt"]
+
+
+_KILLED_WRITER = """
+import os, signal, sys
+from bert_tf import files
+
+with files.whole_directory(sys.argv[2]) as folder, files.atomic_open(sys.argv[1]) as file:
+    files.write_text(os.path.join(folder, "x"), "half")
+    file.write("half")
+    file.flush()
+    print(os.path.basename(file.name), os.path.basename(folder), flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_what_killed_writers_left_goes_with_the_next_and_what_living_ones_have_stays(tmp_path):
+    path, folder = tmp_path / "out.txt", tmp_path / "folder"
+    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    command = [sys.executable, "-c", _KILLED_WRITER, path, folder]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+    left = done.stdout.split()
+    assert done.returncode == -signal.SIGKILL and {*left, left[1].removesuffix(".new")} == {*os.listdir(tmp_path)}
+    assert all(map(files.is_temporary, left)) and files.is_temporary(left[0], "out.txt")
+    assert not files.is_temporary(left[0], "other.txt") and not list(files.files_below(tmp_path))
+    files.write_text(tmp_path / "another.txt", "whole")
+    assert left[0] in os.listdir(tmp_path)  # another file's
+    with files.atomic_open(path) as file:
+        files.write_text(path, "whole")
+        assert sorted(os.listdir(tmp_path))[0] != left[0] and os.path.exists(file.name)
+    with files.whole_directory(folder):
+        pass
+    assert sorted(os.listdir(tmp_path)) == ["another.txt", "folder", "out.txt"] and not os.listdir(folder)
+
+
+def test_a_directory_that_was_being_replaced_when_its_writer_was_killed_comes_back(tmp_path):
+    old = tmp_path / ".folder.0123456789abcdef.tmp.old"
+    old.mkdir()
+    files.write_text(old / "x", "text")
+    (tmp_path / ".folder.0123456789abcdef.tmp").touch()
+    with pytest.raises(KeyboardInterrupt), files.whole_directory(tmp_path / "folder", replace=True):
+        raise KeyboardInterrupt
+    assert os.listdir(tmp_path) == ["folder"] and (tmp_path / "folder" / "x").read_text() == "text"
+
+
+def test_links_and_files_under_the_old_temporary_name_are_left_alone(tmp_path):
+    victim, path = tmp_path / "victim", tmp_path / "out.txt"
+    victim.write_text("precious")
+    for name in ("out.txt.tmp", ".out.txt.0123456789abcdef.tmp"):
+        (tmp_path / name).symlink_to(victim)
+    files.write_text(path, "text")
+    assert victim.read_text() == "precious" and path.read_text() == "text" and not path.is_symlink()
+
+
+def test_permissions_are_kept_and_else_those_of_the_umask(tmp_path):
+    path = tmp_path / "out.txt"
+    before = os.umask(0o027)
+    try:
+        files.write_text(path, "new")
+        assert stat.S_IMODE(path.stat().st_mode) == 0o640
+        for mode in (0o600, 0o444, 0o666):
+            path.chmod(mode)
+            files.write_text(path, "again")
+            assert stat.S_IMODE(path.stat().st_mode) == mode
+    finally:
+        os.umask(before)
+
+
+def test_a_pipe_is_not_replaced_by_a_file(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(OSError, match="Neither a file nor free for one.*pipe"):
+        files.write_text(tmp_path / "pipe", "text")
+    assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode) and os.listdir(tmp_path) == ["pipe"]
+
+
+def test_the_longest_name_that_a_file_may_have(tmp_path):
+    path = tmp_path / ("é" * 127 + "x")
+    files.write_text(path, "text")
+    assert path.read_text() == "text" and os.listdir(tmp_path) == [path.name]

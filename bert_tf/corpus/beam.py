@@ -6,8 +6,9 @@ files of text, and so many shards that the records of one fit into memory.
 """
 
 import dataclasses
+import json
 import os
-import pickle
+import secrets
 import shlex
 import shutil
 import tempfile
@@ -52,17 +53,17 @@ def run_pipeline(job: Job, runner: str, beam_options: str = "") -> Statistics:
     options = PipelineOptions(shlex.split(beam_options), runner=runner)
     options.view_as(SetupOptions).save_main_session = False
     sources = sources_of(job.paths)
-    aside = {path: f"{path}.tmp" for path in job.output_files}
-    report = f"{job.output_files[0]}.report.tmp"
+    aside = {path: _temporary(path) for path in job.output_files}
+    report = _temporary(f"{job.output_files[0]}.report")
     try:
         with beam.Pipeline(options=options) as pipeline:
             build(pipeline, job, list(aside.values()), report)
         with FileSystems.open(report) as file:
-            counts, statistics = pickle.loads(file.read())  # our own, written a moment ago
+            counts, statistics = _parse_report(file.read())
         check_made(statistics.rows, counts, job.options)
         statistics.add_text(counts + Counter(files=len(job.paths)))
         for path, text in texts_beside(job, _sizes(aside), statistics, sources).items():
-            aside[path] = f"{path}.tmp"
+            aside[path] = _temporary(path)
             _write_text(aside[path], text)
         FileSystems.delete([path for path in aside if FileSystems.exists(path)])
         FileSystems.rename(list(aside.values()), list(aside))
@@ -72,7 +73,7 @@ def run_pipeline(job: Job, runner: str, beam_options: str = "") -> Statistics:
 
 
 def build(pipeline, job: Job, output_files: list[str], report: str):
-    """Adds the steps to a pipeline: records to `output_files`, pickled counts and `Statistics` to `report`."""
+    """Adds the steps to a pipeline: records to `output_files`, counts and `Statistics` as JSON to `report`."""
     files = [(number, *file) for number, file in enumerate(zip(job.paths, job.formats, strict=True))]
     blocks = (
         pipeline
@@ -93,7 +94,7 @@ def build(pipeline, job: Job, output_files: list[str], report: str):
     outputs = units | "Make" >> beam.ParDo(_Make(job)).with_outputs("statistics", main="records")
     each = pipeline | "Each output file" >> beam.Create([(number, None) for number in range(len(output_files))])
     together = (outputs.records, each) | "All records" >> beam.Flatten() | "Shuffle records" >> beam.GroupByKey()
-    _ = together | "Write" >> beam.Map(_write, output_files, _stamp(job))
+    _ = together | "Write" >> beam.Map(_write, output_files, job.output_files, _stamp(job))
     statistics = outputs.statistics | "Add up" >> beam.CombineGlobally(_added).without_defaults()
     _ = counts | "Report" >> beam.Map(_write_report, AsSingleton(statistics), report)
 
@@ -212,21 +213,35 @@ def _write_text(path, text):
         file.write(text.encode())
 
 
-def _write(grouped, output_files, stamp):
-    """Sorts the records of a file and writes it: here first, then where the file is to be."""
+def _write(grouped, output_files, names, stamp):
+    """Sorts the records of a file and writes it: here first, then beside the one of `names` that it will be."""
     number, pairs = grouped
     pairs = [each for each in pairs if each is not None]
     path = output_files[number]
-    check_written(path.removesuffix(".tmp"), len(pairs), len(output_files))
+    check_written(names[number], len(pairs), len(output_files))
     keys, rows = np.concatenate([keys for keys, _ in pairs]), ragged.concatenate([rows for _, rows in pairs])
     with tempfile.TemporaryDirectory() as directory:
         here = os.path.join(directory, "records")
-        compression = records.compression_of(path.removesuffix(".tmp"))
+        compression = records.compression_of(names[number])
         records.write(here, rows.take(np.argsort(keys)), compression, stamp=stamp)
         with open(here, "rb") as source, FileSystems.create(path, compression_type="uncompressed") as target:
             shutil.copyfileobj(source, target, 1 << 20)
 
 
 def _write_report(counts, statistics, path):
-    with FileSystems.create(path, compression_type="uncompressed") as file:
-        file.write(pickle.dumps((counts, statistics)))
+    fields = {field.name: getattr(statistics, field.name) for field in dataclasses.fields(statistics)}
+    _write_text(path, json.dumps({"counts": counts, "statistics": fields}, default=lambda value: value.tolist()))
+
+
+def _parse_report(text):
+    """Returns the counts and the `Statistics` of a report. It lies where others may write: to read it runs nothing."""
+    report = json.loads(text)
+    kinds = {list: lambda values: np.array(values, np.int64), dict: Counter, int: int}
+    fields = {name: kinds[type(value)](value) for name, value in report["statistics"].items()}
+    return Counter(report["counts"]), Statistics(**fields)
+
+
+def _temporary(path):
+    """Returns a path in the folder of `path`, hidden as `files.is_temporary` knows it, that no other job has."""
+    folder, name = FileSystems.split(path)
+    return FileSystems.join(folder, f".{name}.{secrets.token_hex(8)}.tmp")

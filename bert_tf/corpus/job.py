@@ -22,7 +22,7 @@ from bert_tf.corpus.statistics import Statistics
 from bert_tf.corpus.unit import number_of_units
 from bert_tf.counts import number_of
 from bert_tf.data.record_features import compression_of
-from bert_tf.files import write_text
+from bert_tf.files import temporary_beside, write_text
 from bert_tf.progress import Countdown
 from bert_tf.text.blocks import read_blocks
 from bert_tf.tokenization.added_tokens import AddedToken
@@ -202,21 +202,20 @@ def _publish(paths, parts, describe):
 
     With them goes what `describe` makes of {path: bytes}: {path: text}.
     """
-    aside, folders = {path: f"{os.path.realpath(path)}.tmp" for path in paths}, []
+    aside, folders = {}, []
     try:
-        for path, its_parts in zip(paths, parts, strict=True):
-            _concatenate(aside[path], its_parts)
-        for path, text in describe({path: os.path.getsize(aside[path]) for path in paths}).items():
-            folders.append(os.path.dirname(os.path.abspath(path)))
-            os.makedirs(folders[-1], exist_ok=True)
-            aside[path] = f"{os.path.realpath(path)}.tmp"
-            write_text(aside[path], text)
-        for path, its_aside in aside.items():
-            os.replace(its_aside, os.path.realpath(path))
+        with contextlib.ExitStack() as stack:
+            for path, its_parts in zip(paths, parts, strict=True):
+                aside[path] = stack.enter_context(temporary_beside(path))
+                _concatenate(aside[path], its_parts)
+            for path, text in describe({path: os.path.getsize(aside[path]) for path in paths}).items():
+                folders.append(os.path.dirname(os.path.abspath(path)))
+                os.makedirs(folders[-1], exist_ok=True)
+                aside[path] = stack.enter_context(temporary_beside(path))
+                write_text(aside[path], text)
+            for path, its_aside in aside.items():
+                os.replace(its_aside, os.path.realpath(path))
     finally:
-        for path in aside.values():
-            with contextlib.suppress(FileNotFoundError):
-                os.remove(path)
         for folder in folders:
             with contextlib.suppress(OSError):  # it is not empty: all is well
                 os.rmdir(folder)

@@ -8,11 +8,10 @@ import shutil
 from absl import logging
 
 import bert_tf
-from bert_tf.files import brief, write_text
+from bert_tf.files import brief, is_temporary, write_text
 from bert_tf.folder_lock import alone_in
 
 _MANIFEST = "manifest.json"
-_OF_THE_START = {f"{_MANIFEST}.tmp"}  # all that is there when a run is killed before it has a manifest
 
 
 class WorkFolder:
@@ -40,7 +39,7 @@ class WorkFolder:
             try:
                 self._begin()
             except BaseException:
-                if set(os.listdir(self.path)) <= _OF_THE_START:
+                if not self._strangers():
                     shutil.rmtree(self.path)
                 raise
             self._lock = stack.pop_all()
@@ -59,7 +58,7 @@ class WorkFolder:
     def _begin(self):
         path = os.path.join(self.path, _MANIFEST)
         if not os.path.exists(path):
-            if strangers := set(os.listdir(self.path)) - _OF_THE_START:
+            if strangers := self._strangers():
                 raise ValueError(
                     f"{self.path} must be free for the parts of this job. Received a folder that holds "
                     f"{min(strangers)} and no {_MANIFEST}; name another `output_file`."
@@ -74,12 +73,16 @@ class WorkFolder:
                 )
             self._clear()
         for name in os.listdir(self.path):
-            if name.endswith(".tmp") or name.startswith("shard-"):  # half-made when the last run was killed
+            if is_temporary(name) or name.startswith("shard-"):  # half-made when the last run was killed
                 os.remove(os.path.join(self.path, name))
         write_text(path, json.dumps(self._manifest, indent=1))
 
+    def _strangers(self):
+        """Returns what is there beside what a run leaves that is killed before it has a manifest."""
+        return [name for name in os.listdir(self.path) if not is_temporary(name, _MANIFEST)]
+
     def _parts(self):
-        return [name for name in os.listdir(self.path) if name.startswith("part-") and not name.endswith(".tmp")]
+        return [name for name in os.listdir(self.path) if name.startswith("part-")]
 
     def _clear(self):
         """Takes the manifest away last: without it nobody would know whose the rest is."""

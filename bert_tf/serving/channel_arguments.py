@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import secrets
 import socket
 import stat
 
@@ -74,8 +75,8 @@ class UnixSocket:
         Raises:
             ValueError: no socket can be made at `path`, or something else is there.
         """
-        # Short, as that has a bound too.
-        self._path, self._beside = path, os.path.join(os.path.dirname(path), f".{os.getpid()}")
+        # Short, as that has a bound too; drawn, as servers in two containers may have the same process id.
+        self._path, self._beside = path, os.path.join(os.path.dirname(path), f".{secrets.token_hex(3)}")
         if len(os.fsencode(path)) > _LONGEST:  # it could be moved there, and nobody could connect
             raise _unfit(path, "which is longer")
         if os.path.lexists(path) and not _is_socket(path):

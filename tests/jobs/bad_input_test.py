@@ -89,7 +89,7 @@ def test_work_of_another_command_is_kept_until_it_may_go(home, monkeypatch):  # 
 def test_a_run_that_was_killed_before_its_first_part_is_in_nobodys_way(home):  # noqa: F811
     (home / "out.npz.parts").mkdir()
     (home / "out.npz.parts" / "manifest.json").write_text('{"rows_per_part": 7}')
-    (home / "out.npz.parts" / "part-00000000.tmp").write_text("half")
+    (home / "out.npz.parts" / ".part-00000000.0123456789abcdef.tmp").write_text("half")
     check_npz(run(job(home)))
 
 

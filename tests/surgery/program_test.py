@@ -9,6 +9,7 @@ import tensorflow as tf
 
 import bert_tf
 from bert_tf.checkpoints.readers import read_arrays
+from bert_tf.files import is_temporary
 from tests import tiny
 from tests.scripts import Cases, files, run_programs
 
@@ -152,7 +153,7 @@ def test_what_cannot_be_done_is_refused_and_leaves_nothing(place, results, name,
     assert results[name]["status"] == 1 and not results[name]["written"]
     assert message in results[name]["log"] and "Traceback" not in results[name]["log"]
     assert name == "base" or not (folder / name).exists()
-    assert not [path for path in pathlib.Path(folder).iterdir() if ".tmp-" in path.name]
+    assert not [path for path in pathlib.Path(folder).iterdir() if is_temporary(path.name)]
 
 
 def test_nothing_is_left_where_the_disk_is_full(place):
