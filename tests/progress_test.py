@@ -79,10 +79,12 @@ def test_training_is_a_bar_too_and_ends_with_a_line(use, ticks, caplog, tmp_path
     written = use(Terminal())
     action = Progress(RunConfig(str(tmp_path), 8, 6, save_checkpoints_steps=6), every=2)
     action.events = types.SimpleNamespace(write=lambda *_: None)
-    state = types.SimpleNamespace(optimizer=types.SimpleNamespace(learning_rate=0.1), watch=progress.Stopwatch())
+    optimizer = types.SimpleNamespace(learning_rate=0.1)
+    state = types.SimpleNamespace(optimizer=optimizer, watch=progress.Stopwatch(), unreported=[])
     with caplog.at_level(logging.INFO, logger="absl"):
         for step in range(1, 7):
-            action(step, {"loss": step / 2, "skipped": 0.0, "examples": 8, "tokens": 40}, state)
+            state.unreported.append({"loss": step / 2, "skipped": 0.0, "examples": 8, "tokens": 40})
+            action(step, state.unreported[-1], state)
     (line,) = [record.getMessage() for record in caplog.records]
     assert line.startswith("step 6/6  loss 2.7500  ") and line.endswith(" left")
     drawn = written.getvalue().split("\r\x1b[K")[1:]

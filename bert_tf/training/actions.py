@@ -12,6 +12,7 @@ from bert_tf.training import cluster
 
 # Results of a step that are no curves of their own.
 _COUNTS = {"skipped", "skipped_in_a_row", "examples", "tokens", "broken"}
+_RATES = ("examples_per_second", "tokens_per_second")
 _NO_PARTS = {"loss", "gradient_norm"}  # curves that are not a part of the loss
 _KEPT = 0.98  # of what the lines before say of the pace; a line's steps may be all of short rows, or all of long ones
 
@@ -43,10 +44,12 @@ class Progress:
         every: steps between two lines; by default some fifty lines a run.
         history: the run's `History`, which gets the same values, or None.
 
-    Of a step's results `loss`, its parts and `gradient_norm` are means over the steps since the last line, those left
-    out that were skipped; NaN where all were. `skipped` (0 or 1), `examples` and `tokens` (of the batch, without
-    padding) are added up. Rates are of the time in which steps were made, that of saving and scoring left out. The time
-    left has it in, and is of the mean pace since the start of this process, in which what is long past counts less.
+    `state.unreported` holds the results of the steps since the last line, those before an interruption too: wherever a
+    run was interrupted, its lines are the same but for rates and times. Of a step's results `loss`, its parts and
+    `gradient_norm` are means over these steps, those left out that were skipped; NaN where all were. `skipped` (0 or
+    1), `examples` and `tokens` (of the batch, without padding) are added up. Rates are of the time in which steps were
+    made, that of saving and scoring left out. The time left has it in, and is of the mean pace since the start of this
+    process, in which what is long past counts less.
     """
 
     def __init__(self, run, every: int | None = None, history=None):
@@ -56,43 +59,59 @@ class Progress:
         self.bar, self.line = Bar(), ""
         self.why_skipped = "bad steps skipped" if run.step.guard else "steps skipped (gradients overflowed)"
         self.since = None  # seconds on the watch at the last line; the first step is not timed, for it builds the graph
-        self.steps = []  # results since the last line: to read a number waits for the device, so they are read there
-        self.untimed = 0  # how many of these
+        self.untimed = 0  # of the steps since the last line, how many
         self.pace_seconds = self.pace_steps = 0.0  # sums over the lines so far, in which the older ones fade
         self.saves = self.skipped = 0  # checkpoints, and steps skipped, since this process began
 
     def __call__(self, step, results, state):
-        self.steps.append(results)
         self.saves += self.run.saves_at(step)
         if self.since is None:
             float(results["loss"])  # waits for the device
-            self.since, self.untimed = state.watch.seconds(), 1
-        elif step % self.every == 0 or step == self.run.num_train_steps:
+            self.since, self.untimed = state.watch.seconds(), len(state.unreported)
+        if self._is_due(step):
             self._report(step, state)
         if step < self.run.num_train_steps:
             self.bar.draw(step / self.run.num_train_steps, f"step {step}/{self.run.num_train_steps}  {self.line}")
 
+    def resume(self, step, state):
+        """Takes the run up after `step`, whose line is written now where the run was stopped before it was."""
+        if self._is_due(step) and state.unreported:
+            if self.history is None or self.history.has("train", step):
+                state.unreported = []
+            else:
+                self.untimed = len(state.unreported)
+                self._report(step, state)
+        self.since = None
+
+    def _is_due(self, step):
+        return step > 1 and (step % self.every == 0 or step == self.run.num_train_steps)
+
     def _report(self, step, state):
-        means, timed = _means(self.steps), self.steps[self.untimed :]
-        skipped = sum(int(results["skipped"]) for results in self.steps)
-        now = state.watch.seconds()
-        seconds = now - self.since
-        rates = {name: sum(int(results[name]) for results in timed) / seconds for name in ("examples", "tokens")}
-        self.pace_seconds = _KEPT * self.pace_seconds + seconds
-        self.pace_steps = _KEPT * self.pace_steps + len(timed)
-        left = self._seconds_left(step, state.watch.paused)
-        self.since, self.steps, self.untimed, self.skipped = now, [], 0, self.skipped + skipped
-        self.line = "loss {:.4f}{}  {:.1f} examples/s  {:.0f} tokens/s  {} left{}".format(
-            *(means["loss"], _parts(means), *rates.values(), clock(left)),
-            f"  {self.skipped} {self.why_skipped}" if self.skipped else "",
-        )
+        steps, state.unreported = state.unreported, []
+        means, skipped = _means(steps), sum(int(results["skipped"]) for results in steps)
+        rates, pace = self._pace(step, steps[self.untimed :], state.watch)
+        self.untimed, self.skipped = 0, self.skipped + skipped
+        of_skipped = f"  {self.skipped} {self.why_skipped}" if self.skipped else ""
+        self.line = f"loss {means['loss']:.4f}{_parts(means)}{pace}{of_skipped}"
         if not self.bar.is_shown or step == self.run.num_train_steps:
             logging.info("step %d/%d  %s", step, self.run.num_train_steps, self.line)
-        values = means | {f"{name}_per_second": rate for name, rate in rates.items()}
-        values["learning_rate"] = float(state.optimizer.learning_rate)
+        values = means | rates | {"learning_rate": float(state.optimizer.learning_rate)}
         self.events.write(step, values)
         if self.history:
-            self.history.trained(step, {**values, "skipped": skipped})
+            self.history.trained(step, {**dict.fromkeys(_RATES, math.nan), **values, "skipped": skipped})
+
+    def _pace(self, step, timed, watch):
+        """Returns the rates of the steps that were timed, and what the log says of them; nothing where none was."""
+        if not timed:
+            return {}, ""
+        now = watch.seconds()
+        seconds, self.since = now - self.since, now
+        rates = [sum(int(results[name]) for results in timed) / seconds for name in ("examples", "tokens")]
+        self.pace_seconds = _KEPT * self.pace_seconds + seconds
+        self.pace_steps = _KEPT * self.pace_steps + len(timed)
+        left = clock(self._seconds_left(step, watch.paused))
+        told = "  {:.1f} examples/s  {:.0f} tokens/s  {} left".format(*rates, left)
+        return dict(zip(_RATES, rates, strict=True)), told
 
     def _seconds_left(self, step, paused):
         pauses = paused / self.saves * self.run.saves_after(step) if self.saves else 0.0
@@ -133,7 +152,7 @@ class ScoreCheckpoints:
 
     def resume(self, step, state):
         """Scores the checkpoint that the run goes on from, where it was stopped before the history had its scores."""
-        has_scores = self.history is not None and self.history.has_scores(step)
+        has_scores = self.history is not None and self.history.has("eval", step)
         (missing,) = cluster.total([cluster.is_chief() and not has_scores])  # as the chief, whose the history is, says
         if missing and self.run.saves_at(step):
             self._score(step, state)

@@ -7,7 +7,8 @@ A line is one JSON object with "kind", "step" and "time" (ISO 8601), and of the 
 "train": what `actions.Progress` reports: means over the steps since the line before, such as "loss", the rates of these
     steps, and "skipped", how many of them were;
 "eval": the scores on held-out examples.
-A number that is not finite is null.
+A number that is not finite is null. Of "train" and "eval" there is one line a step, whatever was interrupted and when.
+The rates of a line are null where none of its steps was timed, as the first of a process is not.
 """
 
 import datetime
@@ -87,24 +88,23 @@ class History:
         lines = [line for line in read(self._path) if line["step"] <= step or line["kind"] == "start"]
         values = {"from": origin, "flags": self._flags, "versions": _versions(), "git": commit(), **self._data}
         self._lines = [*lines, _line("start", step, values)]
-        with atomic_open(self._path) as file:
-            file.writelines(map(_as_text, self._lines))
+        self._write_all()
         if self._record:
             self._record.write(self._directory, step, origin)
         importlib.import_module("matplotlib.figure")  # now, for it takes as long as a page, and steps wait for nothing
         self.write_page()
 
     def trained(self, step: int, values: dict):
-        """Appends a "train" line. Raises OSError if it cannot."""
-        self._append("train", step, values)
+        """Writes the "train" line of a step. Raises OSError if it cannot."""
+        self._write("train", step, values)
 
     def evaluated(self, step: int, scores: dict):
-        """Appends an "eval" line; of two of one step the page shows the later. Raises OSError if it cannot."""
-        self._append("eval", step, scores)
+        """Writes the "eval" line of a step, in the place of an earlier one. Raises OSError if it cannot."""
+        self._write("eval", step, scores)
 
-    def has_scores(self, step: int) -> bool:
-        """Says whether there is an "eval" line of this step."""
-        return any(line["kind"] == "eval" and line["step"] == step for line in self._lines)
+    def has(self, kind: str, step: int) -> bool:
+        """Says whether there is a line of this kind, "train" or "eval", of this step."""
+        return self._find(kind, step) is not None
 
     def concluded(self, step: int, scores: dict):
         """Does the same with the scores of the run's result, if there are some of its own files; draws the page."""
@@ -146,13 +146,28 @@ class History:
         """Returns the parts that are on the page already, by name."""
         return kept(read_text(self._page_path)) if os.path.exists(self._page_path) else {}
 
-    def _append(self, kind, step, values):
+    def _write(self, kind, step, values):
+        """Writes the one line of a kind and a step: at the end, or where the earlier one stands."""
         if not self._lines:
             return
         line = _line(kind, step, {name: _finite(value) for name, value in values.items()})
+        place = self._find(kind, step)
+        if place is not None:
+            self._lines[place] = line
+            self._write_all()
+            return
         self._lines.append(line)
         with open(self._path, "a", encoding="utf-8", newline="\n") as file:
             file.write(_as_text(line))
+
+    def _write_all(self):
+        with atomic_open(self._path) as file:
+            file.writelines(map(_as_text, self._lines))
+
+    def _find(self, kind, step):
+        """Returns the place of a line, or None."""
+        found = (place for place, line in enumerate(self._lines) if (line["kind"], line["step"]) == (kind, step))
+        return next(found, None)
 
 
 def read(path: str | os.PathLike) -> list[dict]:

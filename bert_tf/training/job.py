@@ -71,10 +71,11 @@ class Job:
             run = dataclasses.replace(run, settings={**run.settings, **ending})
         if held_out:
             evaluation = self._evaluation(held_out, keep_best, early_stopping)
-        actions = [Progress(run, history=self.history), evaluation, self.history]
+        progress = Progress(run, history=self.history)
+        actions = [progress, evaluation, self.history]
         with contextlib.ExitStack() as stack:
             on_begin = functools.partial(self._begin_alone, stack, on_begin)
-            begin = functools.partial(self._begin, on_begin, evaluation, [])
+            begin = functools.partial(self._begin, on_begin, progress, evaluation, [])
             try:
                 state = fit(self.task, run, batches, [action for action in actions if action], begin)
             finally:
@@ -139,7 +140,7 @@ class Job:
         if not is_there and os.path.isdir(self.run.output_dir):
             stack.enter_context(lock())
 
-    def _begin(self, on_begin, evaluation, earlier, start, state):
+    def _begin(self, on_begin, progress, evaluation, earlier, start, state):
         """What `fit` calls before the first step, and again after the run went back: `earlier` holds where it began."""
         self._average = state.step.average
         if not earlier:
@@ -148,6 +149,7 @@ class Job:
         if self.history:
             origin = self.checkpoints.prefix(start) if start else self.run.init_checkpoint
             cluster.by_chief(self.history.start, start, origin)
+        progress.resume(start, state)
         if evaluation and start:
             evaluation.resume(start, state)
 

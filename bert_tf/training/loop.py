@@ -235,6 +235,7 @@ def _steps(state, run, start, batches, checkpoints, actions, interruption):
             with interruption.held():
                 results, last_step = make(batch), step
                 make = state.step
+                state.unreported.append(results)  # before a save, which keeps them
                 if finite:
                     finite.note(step, results)
                     if step == start + 1 or step % run.report_steps == 0:

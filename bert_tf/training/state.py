@@ -19,6 +19,7 @@ from bert_tf.training.will_it_fit import available_memory, check_weights
 
 _SETTINGS = "training/settings"
 _BESIDE_MEAN = "training/unaveraged/"  # before the name of a weight whose mean has the name itself
+_UNREPORTED = "training/unreported"  # JSON: what the steps returned that no line of the history is of yet
 _ENDED = "training/ended"  # is there where the run has ended, and what only more steps would need is gone
 _SLOTS = ("/adam_m", "/adam_v")
 
@@ -36,6 +37,8 @@ class TrainingState:
         ended_at: the step after which the run ends before its time, or ended long ago; None: it does not. Actions set
             it.
         watch: runs while steps are made, and not while checkpoints are saved and scored.
+        unreported: what `TrainStep` returned for the steps since the last line of the history, which is a mean over
+            them: it must come out the same wherever the run was interrupted.
     """
 
     model: object
@@ -44,6 +47,7 @@ class TrainingState:
     settings: dict
     ended_at: int | None = None
     watch: Stopwatch = dataclasses.field(default_factory=Stopwatch)
+    unreported: list[dict] = dataclasses.field(default_factory=list)
 
     def tensors(self, ended: bool = False) -> dict:
         """Returns {name: variable or tensor}, as `store.Store.save` takes it.
@@ -58,6 +62,8 @@ class TrainingState:
         named["global_step"] = self.optimizer.iterations
         named |= {f"training/{name}": variable for name, variable in self.step.variables().items()}
         named |= {_SETTINGS: tf.constant(json.dumps(self.settings, sort_keys=True))}
+        self.unreported = [{name: float(value) for name, value in results.items()} for results in self.unreported]
+        named |= {_UNREPORTED: tf.constant(json.dumps(self.unreported))}
         return {name: value for name, value in named.items() if is_of_model(name)} | END if ended else named
 
     def _weights(self):
@@ -78,7 +84,7 @@ class TrainingState:
         then = json.loads(saved[_SETTINGS]) if _SETTINGS in saved else None
         if then != self.settings:
             raise ValueError(_changed(path, then, self.settings))
-        beside = {_SETTINGS, _ENDED}
+        beside = {_SETTINGS, _UNREPORTED, _ENDED}
         here = {name: variable for name, variable in self.tensors(_ENDED in saved).items() if name not in beside}
         if missing := sorted(here.keys() - saved.keys()):
             raise ValueError(
@@ -91,6 +97,7 @@ class TrainingState:
             check_finite(saved[name], name, path)
         for name, variable in here.items():
             variable.assign(saved[name])
+        self.unreported = json.loads(saved.get(_UNREPORTED, "[]"))
         if _ENDED in saved:
             self.ended_at = int(saved["global_step"])
 

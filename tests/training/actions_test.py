@@ -38,7 +38,13 @@ def _state(monkeypatch=None):
     if monkeypatch:
         now = iter(range(0, 1000, 4))
         monkeypatch.setattr("bert_tf.progress.time.perf_counter", lambda: float(next(now)))
-    return types.SimpleNamespace(model=None, optimizer=OPTIMIZER, watch=Stopwatch(), ended_at=None)
+    return types.SimpleNamespace(model=None, optimizer=OPTIMIZER, watch=Stopwatch(), ended_at=None, unreported=[])
+
+
+def _made(action, step, results, state):
+    """Does what the loop does after a step."""
+    state.unreported.append(results)
+    action(step, results, state)
 
 
 def _lines(caplog):
@@ -49,7 +55,7 @@ def test_progress_logs_a_line_and_writes_events(tmp_path, caplog, monkeypatch):
     state, progress = _state(monkeypatch), Progress(_run(tmp_path), every=2)
     with caplog.at_level(logging.INFO, logger="absl"):
         for step in range(1, 7):
-            progress(step, _results(step / 2, skipped=float(step == 3)), state)
+            _made(progress, step, _results(step / 2, skipped=float(step == 3)), state)
     assert _lines(caplog) == [  # means of the steps 1 and 2, 4, 5 and 6, each with 8 examples; the first is not timed
         "step 2/6  loss 0.7500  2.0 examples/s  10 tokens/s  0:16 left",
         "step 4/6  loss 2.0000  4.0 examples/s  20 tokens/s  0:05 left  1 steps skipped (gradients overflowed)",
@@ -71,7 +77,7 @@ def test_the_time_left_does_not_leap_with_the_length_of_the_last_rows(tmp_path, 
     with caplog.at_level(logging.INFO, logger="absl"):
         for step in range(1, 62):
             now[0] += 30 if step == 1 else (0.5, 3.5)[step % 2]  # the first one builds the graph
-            progress(step, _results(1.0), state)
+            _made(progress, step, _results(1.0), state)
     told = re.findall(r"step (\d+)/61 .* (\d+):(\d\d) left", caplog.text)
     lefts = {int(step): 60 * int(minutes) + int(seconds) for step, minutes, seconds in told}
     assert len(lefts) == 60
@@ -84,7 +90,7 @@ def test_progress_counts_tokens_and_has_the_means_of_the_parts(tmp_path, caplog,
     with caplog.at_level(logging.INFO, logger="absl"):
         for step in range(1, 7):
             parts = {"masked_lm_loss": tf.constant(step / 2), "next_sentence_loss": tf.constant(0.5)}
-            progress(step, {**_results(1.0), "tokens": tf.constant(step), **parts}, state)
+            _made(progress, step, {**_results(1.0), "tokens": tf.constant(step), **parts}, state)
     events = _events(tmp_path / "train")
     assert events["tokens_per_second"] == {3: (2 + 3) / 4, 6: (4 + 5 + 6) / 4}  # the first step is not timed
     assert events["masked_lm_loss"] == {3: 1.0, 6: 2.5} and not events.keys() & {"tokens", "examples", "skipped"}
@@ -96,7 +102,7 @@ def test_where_every_step_was_skipped_there_is_no_mean(tmp_path):
     history.start(0, None)
     progress = Progress(_run(tmp_path), every=3, history=history)
     for step in range(1, 7):
-        progress(step, _results(float("nan") if step < 5 else 1.0, skipped=float(step < 5)), state)
+        _made(progress, step, _results(float("nan") if step < 5 else 1.0, skipped=float(step < 5)), state)
     lines = [line for line in read(tmp_path / "history.jsonl") if line["kind"] == "train"]
     assert [(line["loss"], line["skipped"]) for line in lines] == [(None, 3), (1.0, 1)]
 
@@ -108,7 +114,7 @@ def test_rates_are_without_pauses_and_the_time_left_is_with_them(tmp_path, caplo
             if step % 2 == 0:
                 with state.watch.pause(after=tf.constant(1.0)):  # 4 s, as every checkpoint of the run
                     pass
-            progress(step, _results(1.0), state)
+            _made(progress, step, _results(1.0), state)
     # From 4 s to 24 s, less two pauses of 4 s: 3 steps in 12 s. Left: 2 steps, and the checkpoint at step 6.
     assert _lines(caplog) == ["step 4/6  loss 1.0000  2.0 examples/s  10 tokens/s  0:12 left"]
 
@@ -177,7 +183,7 @@ def test_a_run_goes_on_by_scoring_what_the_history_has_no_scores_of(tmp_path):
     action = ScoreCheckpoints(lambda step, model: scored.append(step) or {"loss": 2.0}, _run(tmp_path), None, history)
     for step in (2, 3, 4, 4):  # scored before; saved out of turn, by a run that was told to stop; not scored; now it is
         action.resume(step, _state())
-    assert scored == [4] and history.has_scores(4) and _events(tmp_path / "eval") == {"loss": {4: 2.0}}
+    assert scored == [4] and history.has("eval", 4) and _events(tmp_path / "eval") == {"loss": {4: 2.0}}
 
 
 @pytest.mark.parametrize("last, saves", [(6, [3, 3, 2, 2, 1, 1, 0]), (5, [3, 3, 2, 2, 1, 0])])

@@ -71,7 +71,8 @@ def test_it_stops_at_the_right_step_and_the_best_is_the_result(stopped):
     assert max(step for _, step in lines) == 8 and [s for kind, s in lines if kind == "eval"] == [2, 4, 6, 8]
     assert "accuracy" in (folder / "report.html").read_text()
     size = {step: sum(p.stat().st_size for p in folder.glob(f"model.ckpt-{step}.data-*")) for step in (2, 4, 6, 8)}
-    assert size[4] < size[2] / 2 and size[8] < size[6] / 2 and size[2] == size[6]  # the best and the last are results
+    assert size[4] < size[2] / 2 and size[8] < size[6] / 2   # the best and the last are results
+    assert abs(size[2] - size[6]) < 200  # but for the numbers of the steps that no line told of yet, as text
 
 
 def test_started_again_it_makes_no_step(stopped, tmp_path, monkeypatch):

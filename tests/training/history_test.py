@@ -27,14 +27,16 @@ def _train(folder, first, last, loss, skipped=(), **given_flags):
     history = History(run.output_dir, given_flags)
     keep = KeepBest(lambda step, model: {"loss": 2 * loss, "accuracy": 0.5}, run, store, history, "loss", ("loss",))
     progress = Progress(run, every=2, history=history)
-    state = types.SimpleNamespace(model=None, optimizer=OPTIMIZER, watch=Stopwatch())
+    state = types.SimpleNamespace(model=None, optimizer=OPTIMIZER, watch=Stopwatch(), unreported=[])
     history.start(first - 1, store.prefix(first - 1) if first > 1 else None)
     for step in range(first, last + 1):
         results = {"loss": loss, "gradient_norm": 2.0, "skipped": float(step in skipped), "tokens": 96, "examples": 8}
         if run.saves_at(step):
             store.save(step, {"weight": np.float32(step)})
+        results = {name: tf.constant(value) for name, value in results.items()}
+        state.unreported.append(results)
         for action in (progress, keep, history):
-            action(step, {name: tf.constant(value) for name, value in results.items()}, state)
+            action(step, results, state)
     return history
 
 
@@ -175,7 +177,7 @@ def test_what_was_scored_stays_on_the_page_and_is_put_in_its_own_place(tmp_path)
     again.concluded(12, {"loss": 1.0})
     assert _shown(tmp_path) == {"eval": "<p>scored twice</p>", "more": "<p>more</p>"}
     assert "Gradient norm" in (tmp_path / "report.html").read_text(encoding="utf-8")
-    assert len(_of(read(tmp_path / "history.jsonl"), "eval", "step")) == 7  # it adds nothing to the history
+    assert len(_of(read(tmp_path / "history.jsonl"), "eval", "step")) == 6  # one a step, and no more of it
 
 
 def test_a_model_that_was_trained_elsewhere_is_shown_alone(tmp_path):

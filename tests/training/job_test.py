@@ -2,6 +2,7 @@
 
 import logging
 import os
+import signal
 
 import keras
 import numpy as np
@@ -14,9 +15,11 @@ from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.training import distribution
 from bert_tf.training.batching import Batching
 from bert_tf.training.history import History, read
+from bert_tf.training.interruption import Stopped
 from bert_tf.training.job import Job
 from bert_tf.training.loop import RunConfig
 from bert_tf.training.output import prepare
+from bert_tf.training.step import TrainStep
 from tests import tiny
 
 TASK = tiny.shallow(ClassificationTask)(tiny.config(), 2)
@@ -157,3 +160,88 @@ def test_strategies_by_name():
         ValueError, match=r"must be one of \('default', 'mirrored', 'multi_worker', 'tpu'\)\. Received: 'horovod'\."
     ):
         distribution.make_strategy("horovod")
+
+
+class Killed(BaseException):
+    """Stands for SIGKILL: whatever was in memory is gone."""
+
+
+def _lines(folder):
+    """Returns what must be the same of all lines but those of starts."""
+    unlike = {"time", "examples_per_second", "tokens_per_second"}
+    lines = [line for line in read(folder / "history.jsonl") if line["kind"] != "start"]
+    return [{name: value for name, value in line.items() if name not in unlike} for line in lines]
+
+
+def _run_to_the_end(folder, monkeypatch, moment=None, at=0, interrupt=None):
+    """Trains ten steps with a line each three and a checkpoint each four, then scores; killed at a moment of these."""
+    seen = []
+
+    def killing(own, name, after):
+        def call(*args):
+            if not after and moment == name and seen.append(name) is None and len(seen) == at:
+                raise Killed
+            given = own(*args)
+            if after and moment == name and seen.append(name) is None and len(seen) == at:
+                interrupt()
+            return given
+
+        return call
+
+    def kill():
+        raise Killed
+
+    interrupt = interrupt or kill
+    with monkeypatch.context() as patch:
+        patch.setattr(RunConfig, "report_steps", 3)
+        patch.setattr(Store, "save", killing(Store.save, "saved", True))
+        patch.setattr(TrainStep, "__call__", killing(TrainStep.__call__, "step", True))
+        for name in ("trained", "evaluated"):
+            patch.setattr(History, name, killing(getattr(History, name), name, False))
+        patch.setattr(History, "concluded", killing(History.concluded, "concluded", True))
+        job = _job(folder, num_train_steps=10, save_checkpoints_steps=4)
+        job.history = History(os.fspath(folder), {})
+        _train(job, HELD_OUT)
+        job.history.concluded(job.global_step, job.scores(HELD_OUT))
+
+
+@pytest.fixture(scope="module")
+def unbroken(tmp_path_factory):
+    """The lines of a run that was left alone."""
+    folder = tmp_path_factory.mktemp("unbroken")
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        _run_to_the_end(folder, monkeypatch)
+    return _lines(folder)
+
+
+def test_a_run_has_one_line_a_step(unbroken):
+    kinds = [(line["kind"], line["step"]) for line in unbroken]
+    trained = [("train", 3), ("eval", 4), ("train", 6), ("eval", 8), ("train", 9), ("train", 10), ("eval", 10)]
+    assert kinds == trained
+
+
+@pytest.mark.parametrize(
+    "moment, at",
+    [
+        pytest.param("saved", 1, marks=pytest.mark.slow),  # step 4, in the midst of the steps of a line
+        pytest.param("trained", 2, marks=pytest.mark.slow),
+        ("trained", 3),  # step 9, just after the checkpoint of step 8
+        pytest.param("evaluated", 2, marks=pytest.mark.slow),
+        ("saved", 3),  # step 10, whose line is still to be written
+        pytest.param("evaluated", 3, marks=pytest.mark.slow),
+        ("concluded", 1),
+    ],
+)
+def test_killed_anywhere_it_comes_to_the_same_lines(tmp_path, monkeypatch, unbroken, moment, at):
+    with pytest.raises(Killed):
+        _run_to_the_end(tmp_path, monkeypatch, moment, at)
+    _run_to_the_end(tmp_path, monkeypatch)
+    assert _lines(tmp_path) == unbroken
+
+
+def test_told_to_stop_at_the_step_of_a_line_it_comes_to_the_same_lines(tmp_path, monkeypatch, unbroken):
+    with pytest.raises(Stopped):
+        _run_to_the_end(tmp_path, monkeypatch, "step", 6, lambda: signal.raise_signal(signal.SIGTERM))
+    assert _lines(tmp_path) == unbroken[:2] and Store(tmp_path).steps() == [4, 6]
+    _run_to_the_end(tmp_path, monkeypatch)
+    assert _lines(tmp_path) == unbroken
