@@ -17,7 +17,7 @@ from typing import Any
 from absl import logging
 
 from bert_tf.child_programs import ends_with_us
-from bert_tf.files import write_text
+from bert_tf.files import content_of, files_below, write_text
 from bert_tf.json_files import read_object
 from bert_tf.settings import changes
 
@@ -139,6 +139,12 @@ def made_with(path: str | os.PathLike) -> dict[str, Any]:
     """Returns what `check_same` noted in the file, or {}; raises ValueError where it is no such note."""
     there = os.path.exists(path)
     return read_object(path, "a note of what runs are made with", "name another `output_dir`") if there else {}
+
+
+def contents(paths: Iterable[str | os.PathLike]) -> dict[str, str]:
+    """Returns {path: what tells its content from another's} of files, and of all files in folders."""
+    found = {path for given in paths for path in ([given] if os.path.isfile(given) else files_below(given))}
+    return {os.path.realpath(path): content_of(path) for path in sorted(map(os.fspath, found))}
 
 
 def check_same(path: str | os.PathLike, now: Mapping[str, Any], more: str = ""):

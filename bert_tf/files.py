@@ -5,6 +5,7 @@ import contextlib
 import errno
 import fcntl
 import gzip
+import hashlib
 import os
 import re
 import reprlib
@@ -24,6 +25,7 @@ _TELLING = 8  # bytes; so many that are NUL every second time are UTF-16
 _TEMPORARY = re.compile(r"\..*\.[0-9a-f]{16}\.tmp(\.new|\.old)?", re.DOTALL)
 _CONTENT, _REPLACED = ".new", ".old"  # behind a reserved name: what is being made, and the directory that it replaces
 _LONGEST_START = 200  # bytes of a temporary file's name that are the file's own; a name has 255
+_MOST_READ, _END = 2**28, 2**20  # bytes of a file that is read whole to be told from others, and of the ends of one
 _BRIEF = reprlib.Repr()
 _BRIEF.maxstring = _BRIEF.maxother = _BRIEF.maxlong = 200
 _BRIEF.maxlist = _BRIEF.maxtuple = _BRIEF.maxdict = 20
@@ -223,6 +225,25 @@ def files_below(folder: str) -> Iterator[str]:
         folders[:] = [name for name in folders if not name.startswith(".")]
         paths = [os.path.join(here, name) for name in names if not name.startswith(".")]
         yield from (path for path in paths if os.path.isfile(path) or os.path.islink(path))
+
+
+def content_of(path: str | os.PathLike) -> str:
+    """Returns what tells a file's content from another's, for a message: its bytes, and the start of their SHA-256.
+
+    Of a file of more than 256 MiB only the first and the last MiB are read. What is no file, such as a pipe, cannot be
+    read twice: of that it says so.
+    """
+    if not os.path.isfile(path):
+        return "no file"
+    size = os.path.getsize(path)
+    with open(path, "rb") as file:
+        if size <= _MOST_READ:
+            digest, of = hashlib.file_digest(file, "sha256"), ""
+        else:
+            digest, of = hashlib.sha256(file.read(_END)), " of its ends"
+            file.seek(-_END, os.SEEK_END)
+            digest.update(file.read(_END))
+    return f"{size} bytes, SHA-256{of} {digest.hexdigest()[:16]}"
 
 
 def check_exists(path: str, parameter: str | None = None):

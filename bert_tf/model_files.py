@@ -1,8 +1,10 @@
 """The files of a model: `load` reads a checkpoint of any format as config, tokenizer, encoder and head."""
 
 import dataclasses
+import hashlib
 import os
 import re
+import tempfile
 from collections.abc import Mapping
 
 import numpy as np
@@ -15,7 +17,7 @@ from bert_tf.checkpoints.writers.description import LABELS_FILE, write_labels
 from bert_tf.config import EncoderConfig, template_for
 from bert_tf.config_files import CONFIG_FILES, is_decoder_in
 from bert_tf.extraction.extractor import Extractor, Texts
-from bert_tf.files import brief, read_text
+from bert_tf.files import brief, files_below, read_text
 from bert_tf.modeling.encoder import Encoder
 from bert_tf.modeling.heads import ClassificationHead
 from bert_tf.tokenization.base import BaseTokenizer
@@ -156,6 +158,16 @@ class Description:
     config: EncoderConfig
     tokenizer: BaseTokenizer
     labels: list[str] | None
+
+    def digest(self) -> str:
+        """Returns a SHA-256 of the configuration and of all that the tokenizer is made of."""
+        digest = hashlib.sha256()
+        with tempfile.TemporaryDirectory() as folder:
+            save_description(folder, self.config, self.tokenizer)
+            for path in sorted(files_below(folder)):
+                with open(path, "rb") as file:
+                    digest.update(os.path.relpath(path, folder).encode() + b"\0" + file.read())
+        return digest.hexdigest()
 
     def check_length(self, max_seq_length: int):
         """Raises ValueError where the position table is shorter than the longest input."""

@@ -243,3 +243,18 @@ def test_the_longest_name_that_a_file_may_have(tmp_path):
     path = tmp_path / ("é" * 127 + "x")
     files.write_text(path, "text")
     assert path.read_text() == "text" and os.listdir(tmp_path) == [path.name]
+
+
+def test_what_tells_a_content_from_another(tmp_path, monkeypatch):
+    path = tmp_path / "a"
+    path.write_bytes(b"abc")
+    assert files.content_of(path) == "3 bytes, SHA-256 ba7816bf8f01cfea"  # the standard's own example
+    monkeypatch.setattr(files, "_MOST_READ", 2**21)
+    data = bytearray(2**21 + 1)
+    path.write_bytes(data)
+    large = files.content_of(path)
+    assert large.startswith("2097153 bytes, SHA-256 of its ends ")
+    data[-1] = 1
+    path.write_bytes(data)
+    assert files.content_of(path) != large
+    assert files.content_of(tmp_path) == "no file"

@@ -265,3 +265,14 @@ def test_where_a_vocabulary_lies(tmp_path):
     shutil.move(folder / "vocab.txt", tmp_path / "preset" / "assets" / "tokenizer" / "vocabulary.txt")
     (tmp_path / "preset" / "tokenizer.json").write_text('{"config": {"lowercase": true}}')
     assert has_vocabulary(tmp_path / "preset") and not has_vocabulary(folder)
+
+
+def test_a_description_is_told_from_others_by_its_tokens_and_its_configuration(tmp_path):
+    model = pathlib.Path(tiny.checkpoint(tmp_path / "model"))
+    first = load_description([str(model)]).digest()
+    assert load_description([str(model)]).digest() == first and len(first) == 64
+    words = (model / "vocab.txt").read_text().splitlines()
+    (model / "vocab.txt").write_text("\n".join([*words[:-2], words[-1], words[-2], ""]))
+    swapped = load_description([str(model)]).digest()
+    other = pathlib.Path(tiny.checkpoint(tmp_path / "other", dropout=0.25))
+    assert len({first, swapped, load_description([str(other)]).digest()}) == 3

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from absl import logging
 
+from bert_tf import child_runs
 from bert_tf.data import glue
 from bert_tf.glue import child as glue_child
 from bert_tf.glue import report as glue_report
@@ -18,6 +19,7 @@ from bert_tf.glue.tables import Table
 from bert_tf.progress import clock
 
 SUBMISSION_FILE = "submission.zip"
+_FILES = ("train_file", "eval_file")  # of a table
 
 
 @dataclasses.dataclass
@@ -50,6 +52,7 @@ class Grid:
         self.made_with |= {
             "init_checkpoint": os.path.realpath(self.init_checkpoint),
             "flags": " ".join(self.others),
+            **child_runs.contents(self._read()),
         }
         glue_runs.check_same(self.output_dir, self.made_with)
         for result in self.results():
@@ -125,6 +128,12 @@ class Grid:
     def results(self) -> list[Result]:
         """Returns the finished runs, those of earlier commands too."""
         return glue_runs.all_finished(self.output_dir)
+
+    def _read(self):
+        """Returns the files and folders of examples of the tasks that are wanted."""
+        tasks = dict.fromkeys(run.task for run in self.runs)
+        files = [self.tables[task].flags.get(name) for task in tasks if task in self.tables for name in _FILES]
+        return [*filter(None, files), *(self._data_dir(task) for task in tasks if task not in self.tables)]
 
     def _training_size(self, task):
         table = self.tables.get(task)

@@ -11,7 +11,7 @@ import numpy as np
 from bert_tf.data.ragged import Ragged, concatenate
 from bert_tf.extraction.extractor import Extractor, PieceFeatures
 from bert_tf.inference.sentence_encoder import weights_hash
-from bert_tf.model_files import load
+from bert_tf.model_files import load, load_description
 
 PIECE, WORD = UNITS = ("piece", "word")
 POOLED = "embeddings"
@@ -67,6 +67,8 @@ class FeatureMaker:
         files = ("model", "config_file", "vocab_file")
         values |= {name: values[name] and os.path.realpath(values[name]) for name in files}
         values["weights"] = weights_hash(self.model)
+        described = load_description([self.model], self.config_file, self.vocab_file, self.do_lower_case)
+        values["tokenizer or configuration"] = described.digest()
         return values if isinstance(self.layers, str) else {**values, "layers": list(self.layers)}
 
     def __call__(self) -> Callable:

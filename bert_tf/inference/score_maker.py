@@ -12,6 +12,7 @@ from bert_tf.data.ragged import Ragged
 from bert_tf.inference.masked_lm import open_masked_lm
 from bert_tf.inference.sentence_encoder import weights_hash
 from bert_tf.inference.text_scorer import TextScore, TextScorer, measure_of
+from bert_tf.model_files import load_description
 
 NUMBER = "num_pieces"
 
@@ -41,7 +42,8 @@ class ScoreMaker:
         """What decides the answers."""
         values = dataclasses.asdict(self)
         values |= {name: values[name] and os.path.realpath(values[name]) for name in ("path", "vocab_file")}
-        return values | {"weights": weights_hash(self.path)}
+        described = load_description([self.path], vocab_file=self.vocab_file, do_lower_case=self.do_lower_case)
+        return values | {"weights": weights_hash(self.path), "tokenizer or configuration": described.digest()}
 
     def __call__(self) -> Callable:
         scorer = TextScorer(self.path, self.vocab_file, self.do_lower_case, self.max_seq_length)

@@ -15,7 +15,7 @@ from bert_tf.checkpoints.locate import locate
 from bert_tf.config import EncoderConfig
 from bert_tf.config_files import task_in
 from bert_tf.extraction.extractor import Extractor
-from bert_tf.model_files import directory_of, load
+from bert_tf.model_files import directory_of, load, load_description
 from bert_tf.sentence_files import Dense, Recipe, read_recipe
 from bert_tf.tasks.registry import read_task
 from bert_tf.text_lists import text_list
@@ -159,14 +159,16 @@ def prompt_of(recipe: Recipe, options: Options) -> str:
 
 
 def identity_of(path: str, options: Options) -> dict[str, Any]:
-    """Returns what decides the vectors, as JSON values: a hash of the weights, and the recipe without its prompts."""
+    """Returns what decides the vectors, as JSON values: hashes of the model's files, and the recipe but for prompts."""
     recipe = recipe_of(path, options)
     values = dataclasses.asdict(recipe)
     for name in ("prompts", "default_prompt", "folder"):
         del values[name]
     values["poolings"], values["do_lower_case"] = list(recipe.poolings), options.do_lower_case
     values["steps"] = [step and dataclasses.asdict(step) for step in recipe.steps]
-    return {"weights": weights_hash(os.path.join(path, recipe.folder) if recipe.folder else path), **values}
+    encoder = os.path.join(path, recipe.folder) if recipe.folder else path
+    described = load_description([encoder], do_lower_case=options.do_lower_case)
+    return {"weights": weights_hash(encoder), "tokenizer or configuration": described.digest(), **values}
 
 
 def weights_hash(path: str | os.PathLike) -> str:

@@ -58,8 +58,14 @@ def _check(settings):
 
 def _identity(settings):
     """Returns what decides the answers, but for the examples, folds and seed."""
+    from bert_tf.inference.sentence_encoder import weights_hash
+    from bert_tf.model_files import load_description
+
     names = ("init_checkpoint", "max_seq_length", "precision", "features", "fine_tune", *ABOUT_RUNS)
-    return {name: settings.get(name) for name in names}
+    files = settings.bert_config_file, settings.vocab_file, settings.do_lower_case
+    described = load_description([settings.init_checkpoint], *files)
+    hashes = {"weights": weights_hash(settings.init_checkpoint), "tokenizer or configuration": described.digest()}
+    return {name: settings.get(name) for name in names} | hashes
 
 
 def _examples(settings):

@@ -5,6 +5,7 @@ import dataclasses
 import os
 from typing import Any
 
+from bert_tf.data.pretraining.origin import fingerprint
 from bert_tf.evaluation.results import write_results
 from bert_tf.export.explanations import check as check_explanations
 from bert_tf.export.form import Form
@@ -81,7 +82,8 @@ def run_task(kind: type[FineTuned], settings: Settings):
         train, num_layers = rows.get("train"), model.config.num_hidden_layers
         lora = model.config.lora
         trainable, of_teacher = with_teacher(task, model, settings)
-        identity = task.identity() | of_teacher | ({"lora": lora.to_dict()} if lora else {})
+        identity = _identity(model) | task.identity() | of_teacher
+        identity |= {"lora": lora.to_dict()} if lora else {}
         config = fine_tuning_config(settings, num_layers, train, identity, use_xla)
         if settings.get("dry_run"):
             tell_what_it_takes(trainable, config, train, settings, use_xla)
@@ -295,6 +297,12 @@ def check_stopping(settings: Settings):
             f"`early_stopping` must come with `keep_best`. Received `early_stopping={patience}` alone; say by which "
             "metric a checkpoint is better."
         )
+
+
+def _identity(model):
+    """Returns what of the model's files decides the result."""
+    vocabulary = f"{model.tokenizer.vocab_size} tokens, SHA-256 {fingerprint(model.tokenizer.vocab)[:16]}"
+    return {**model.config.to_dict(), "vocabulary": vocabulary}
 
 
 def _kinds(settings) -> list[str]:

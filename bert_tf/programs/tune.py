@@ -14,7 +14,7 @@ import os
 from absl import logging
 
 from bert_tf.child_programs import resumable
-from bert_tf.child_runs import LOG_FILE, check_others, check_same
+from bert_tf.child_runs import LOG_FILE, check_others, check_same, contents
 from bert_tf.flags.tuning import TUNING
 from bert_tf.folder_lock import alone_in
 from bert_tf.programs.program import parse
@@ -84,7 +84,10 @@ def _plan(settings, program, table, others):
 
 def _made_with(settings, program, others):
     """Returns what must stay the same from command to command; how many trials there are may change."""
+    given = dict(flag.lstrip("-").partition("=")[::2] for flag in others)
+    read = contents(given[name] for name in ("train_file", "eval_file", "data_dir", "vocab_file") if given.get(name))
     return {
+        **read,
         "program": program,
         "flags": " ".join(others),
         "search": settings.search,

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from bert_tf.config import EncoderConfig
 from bert_tf.counts import number_of
+from bert_tf.files import content_of
 from bert_tf.names import MASK
 from bert_tf.settings import Settings
 from bert_tf.small.recipe import Recipe
@@ -73,7 +74,10 @@ def identity(settings: Settings, recipe: Recipe) -> dict:
     for name in _PATHS:
         path = values[name]
         values[name] = [*map(os.path.abspath, path)] if isinstance(path, list) else path and os.path.abspath(path)
-    return {**values, "recipe": recipe.to_dict()}
+    texts = [path for names in (settings.input_file, settings.eval_file) if names for path in files.find(names)]
+    paths = [*texts, *([settings.vocab_file] if settings.vocab_file else [])]
+    contents = {os.path.abspath(path): content_of(path) for path in paths}
+    return {**values, "contents": contents, "recipe": recipe.to_dict()}
 
 
 def _check_alternatives(settings):

@@ -82,9 +82,11 @@ class History:
             origin: the checkpoint with it, or the one with another model's weights, or None.
 
         Raises:
-            ValueError: the history is no such file.
+            ValueError: the history is no such file, or a file of the data is not as it was when the run began.
             OSError: it cannot be written; it is unchanged.
         """
+        if self._record:
+            self._record.check(self._directory, step)
         lines = [line for line in read(self._path) if line["step"] <= step or line["kind"] == "start"]
         values = {"from": origin, "flags": self._flags, "versions": _versions(), "git": commit(), **self._data}
         self._lines = [*lines, _line("start", step, values)]

@@ -7,6 +7,7 @@ import datetime
 import functools
 import hashlib
 import importlib.metadata
+import math
 import os
 import pathlib
 import platform
@@ -64,6 +65,27 @@ class RunRecord:
         }
         self._tokenizer = tokenizer
         self._files = {split: list(paths) for split, paths in files.items()}
+
+    def check(self, output_dir: str | os.PathLike, step: int):
+        """Holds the files of the data against the record of the start before, where the run goes on after `step`.
+
+        A file may join or leave, as one to be scored on does; one that stays must be as it was, or the steps and scores
+        before and after would be of different things. A run that has made all its steps may be scored on anything.
+
+        Raises:
+            ValueError: one is not, or the record is no JSON object.
+            OSError: a file of the data cannot be read.
+        """
+        path = os.path.join(output_dir, RUN_FILE)
+        if not 0 < step < self._known["identity"].get("num_train_steps", math.inf) or not os.path.isfile(path):
+            return
+        then, now = _by_file(read_object(path, _KIND, _REMEDY).get("data", {})), _by_file(self._hashes["data"])
+        both = [file for file in then if now.get(file, {}).keys() == then[file].keys()]  # hashed in the same way
+        if changed := [f"{file}: {then[file]} then, {now[file]} now" for file in both if then[file] != now[file]]:
+            raise ValueError(
+                f"A run continues only with the files that it began with ({path}). Received {'; '.join(changed)}. "
+                "Bring them back, name another `output_dir`, or pass `overwrite_output_dir` to begin anew."
+            )
 
     def write(self, output_dir: str | os.PathLike, step: int, origin: str | None):
         """Writes run.json, whole or not at all.
@@ -149,6 +171,12 @@ def fingerprints(files: Mapping[str, Iterable[str]], most: int = _MOST_HASHED) -
         ]
         for split, paths in files.items()
     }
+
+
+def _by_file(data):
+    """Returns {path: what its content is known by} of what `fingerprints` returned."""
+    entries = [entry for several in data.values() for entry in several]
+    return {entry["file"]: {name: value for name, value in entry.items() if name != "file"} for entry in entries}
 
 
 def _hash_all(path):

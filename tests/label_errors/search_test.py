@@ -161,12 +161,16 @@ def test_the_program_has_run_classifier_train_on_each_fold(tmp_path, caplog, mon
         return len(answered) != 2 and bool(answer(folder.parent))  # the second fold's training fails at first
 
     monkeypatch.setattr(child_runs, "execute", execute)
-    flags = ["--init_checkpoint=model", "--folds=2", "--fine_tune", "--learning_rate=3e-3"]
+    model = pathlib.Path(tiny.checkpoint(tmp_path / "model"))
+    flags = [f"--init_checkpoint={model}", "--folds=2", "--fine_tune", "--learning_rate=3e-3"]
     assert _run(tmp_path, *flags) == 1 and "The same command goes on with this fold." in caplog.text
     assert _run(tmp_path, *flags) == 0
     assert answered == ["1", "2", "2"]
     assert all({"--do_train", "--do_predict", "--learning_rate=0.003"} < each for each in given)
     assert len((tmp_path / "out" / "label_errors.tsv").read_text().splitlines()) == 3
+    words = (model / "vocab.txt").read_text().splitlines()
+    (model / "vocab.txt").write_text("\n".join([*words[:-2], words[-1], words[-2], ""]))
+    assert _run(tmp_path, *flags) == 1 and "Received tokenizer or configuration: '" in caplog.text
 
 
 def test_what_another_search_is_at_is_not_removed(tmp_path, caplog, monkeypatch):

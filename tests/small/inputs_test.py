@@ -69,3 +69,6 @@ def test_the_working_directory_is_not_a_part_of_a_run(folder, monkeypatch):
     monkeypatch.chdir(folder / "nothing")
     there = inputs.identity(support.settings(input_file=["../text.txt"], teacher="../teacher"), support.recipe())
     assert here == there and here["input_file"] == [str(folder / "text.txt")]
+    (folder / "text.txt").write_text("something else\n")
+    there = inputs.identity(support.settings(input_file=["../text.txt"], teacher="../teacher"), support.recipe())
+    assert {name for name in here if here[name] != there[name]} == {"contents"}

@@ -84,3 +84,37 @@ def test_a_run_that_starts_writes_it(tmp_path):
 
 def test_versions_of_what_is_there():
     assert {"python", "bert_tf", "tensorflow", "keras", "numpy", "tensorflow-text", "h5py"} <= versions().keys()
+
+
+def test_a_file_that_changed_while_a_run_was_stopped_is_named(tmp_path):
+    files = {split: [str(tmp_path / split)] for split in ("train", "dev", "test")}
+    for split in files:
+        (tmp_path / split).write_text("abc")
+    vocab = tmp_path / "vocab.txt"
+    vocab.write_text("a\n")
+    tokenizer = types.SimpleNamespace(vocab_file=str(vocab), vocab_size=1)
+
+    def history(**changed):
+        read = {**files, **changed}
+        record = RunRecord("task", Settings({}), tiny.config(), tokenizer, read, {"num_train_steps": 8})
+        return History(os.fspath(tmp_path), {}, record=record)
+
+    history().start(0, None)
+    history().start(4, None)
+    (tmp_path / "dev").write_text("abd")  # of the same size
+    before = (tmp_path / "history.jsonl").read_bytes(), (tmp_path / "run.json").read_bytes()
+    with pytest.raises(ValueError) as error:
+        history().start(4, None)
+    digests = [hashlib.sha256(text).hexdigest() for text in (b"abc", b"abd")]
+    then, now = ({"bytes": 3, "sha256": digest} for digest in digests)
+    assert str(error.value) == (
+        f"A run continues only with the files that it began with ({tmp_path}/run.json). Received {tmp_path}/dev: "
+        f"{then} then, {now} now. Bring them back, name another `output_dir`, or pass `overwrite_output_dir` to begin "
+        "anew."
+    )
+    assert before == ((tmp_path / "history.jsonl").read_bytes(), (tmp_path / "run.json").read_bytes())
+    (tmp_path / "other").write_text("else")
+    history(dev=[str(tmp_path / "other")]).start(4, None)  # another file may be scored on
+    (tmp_path / "other").write_text("more")
+    history(dev=[str(tmp_path / "other")]).start(8, None)  # and by a finished run anything
+    history(dev=[str(tmp_path / "dev")]).start(0, None)  # a run that begins anew knows of none before
