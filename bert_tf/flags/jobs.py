@@ -15,6 +15,9 @@ JOB = (
          "parts that it wrote. Fewer take less memory.", "integer", low=1),  # fmt: skip
     Flag("num_workers", 1, "Processes, on which the answers do not depend. One uses all cores.", "integer", low=1),
     Flag("overwrite", False, "Throw away what an unfinished run of another command left beside --output_file.", "bool"),
+    Flag("quote_formulas", True, "In .csv, put an apostrophe before a text that a spreadsheet takes for a formula: "
+         "it begins with =, +, -, @, a tab or a line end and is no number. False: for a program that reads it.",
+         "bool"),  # fmt: skip
     Flag("runner", None, "Run as an Apache Beam pipeline on this runner, such as DirectRunner, FlinkRunner, "
          "SparkRunner or DataflowRunner."),  # fmt: skip
     Flag("beam_options", "", "Further options of the pipeline, as on Beam's own command line."),

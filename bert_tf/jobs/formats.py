@@ -100,8 +100,12 @@ def plain(values) -> list:
     return answers.plain(values)
 
 
-def format_of(output_file: str) -> Format:
+def format_of(output_file: str, quote_formulas: bool = True) -> Format:
     """Returns the format that the name tells.
+
+    Args:
+        output_file: the name.
+        quote_formulas: as of `csv_files.Csv`.
 
     Raises:
         ValueError: it tells none.
@@ -117,4 +121,4 @@ def format_of(output_file: str) -> Format:
             "`output_file` must end in .npz, .jsonl, .parquet or .csv, which tells its format. Received "
             f"{output_file!r}; name it so."
         )
-    return forms[ending]()
+    return Csv(quote_formulas) if ending == ".csv" else forms[ending]()

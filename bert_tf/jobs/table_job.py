@@ -20,6 +20,7 @@ from bert_tf.counts import number_of, word_for
 from bert_tf.data.ragged import Ragged
 from bert_tf.data.tables import shown_lines
 from bert_tf.jobs import joining
+from bert_tf.jobs.csv_files import Csv
 from bert_tf.jobs.formats import format_of
 from bert_tf.jobs.parts import PartWriter
 from bert_tf.jobs.table import Rows, Table
@@ -61,6 +62,7 @@ class TableJob:
         rows_per_part: that are answered and written together.
         num_workers: processes.
         overwrite: throw away what an unfinished run of another job left beside output_file.
+        quote_formulas: in .csv, put an apostrophe before texts that a spreadsheet would take for a formula.
     """
 
     input_file: str
@@ -75,6 +77,7 @@ class TableJob:
     rows_per_part: int = 2048
     num_workers: int = 1
     overwrite: bool = False
+    quote_formulas: bool = True
 
 
 def run(job: TableJob, runner: str | None = None, beam_options: str = "") -> list[str]:
@@ -92,7 +95,8 @@ def run(job: TableJob, runner: str | None = None, beam_options: str = "") -> lis
         ValueError: a file is not as described, or work of another job lies beside output_file.
         OSError: something cannot be written, for example because the disk is full; the parts that are written stay.
     """
-    outputs, form = shards.output_files([job.output_file], job.num_shards), format_of(job.output_file)
+    outputs = shards.output_files([job.output_file], job.num_shards)
+    form = format_of(job.output_file, job.quote_formulas)
     table = Table(job.input_file, job.text_columns, job.list_columns, job.id_column, job.header, job.keep_columns)
     found = table.summary()
     count = found.count
@@ -101,6 +105,7 @@ def run(job: TableJob, runner: str | None = None, beam_options: str = "") -> lis
         raise ValueError(f"`num_shards` must be {count} at most, the number of rows. Received: {job.num_shards}.")
     inputs = {"rows": count, "sha256": found.digest} | ({"kept": list(job.keep_columns)} if job.keep_columns else {})
     manifest = {"input_file": inputs, "rows_per_part": job.rows_per_part, "answers": dict(job.maker.identity)}
+    manifest |= {"quote_formulas": job.quote_formulas} if isinstance(form, Csv) else {}
     os.makedirs(os.path.dirname(os.path.realpath(job.output_file)), exist_ok=True)
     with WorkFolder(job.output_file, manifest, job.overwrite) as folder:
         writer = PartWriter(job.maker, form, folder.path)

@@ -20,7 +20,8 @@ def run_job(settings, maker, **more):
     from bert_tf.data.rows import is_table
     from bert_tf.jobs.table_job import TableJob, run
 
-    names = "input_file", "output_file", "header", "num_shards", "rows_per_part", "num_workers", "overwrite"
+    names = ("input_file", "output_file", "header", "num_shards", "rows_per_part", "num_workers", "overwrite",
+             "quote_formulas")  # fmt: skip
     values = {name: settings.get(name) for name in names} | {"text_columns": settings.text_column} | more
     _warn_of_ignored(settings, is_table(settings.input_file))
     job = TableJob(maker=maker, **{**values, "text_columns": tuple(values["text_columns"])})
@@ -33,11 +34,13 @@ def run_job(settings, maker, **more):
 def _warn_of_ignored(settings, table):
     """Says which of the flags that were given have no effect beside the others."""
     of_lines = None if table else f"on {settings.input_file}, which is a text a line"
+    is_csv = (settings.output_file or "").lower().endswith(".csv")
     idle = {
         "header": of_lines,
         "text_column": of_lines,
         "num_workers": f"with --runner={settings.runner}" if settings.runner else None,
         "beam_options": None if settings.runner else "without --runner",
+        "quote_formulas": None if is_csv else f"on {settings.output_file}, which is no .csv",
     }
     for name, why in idle.items():
         if why and name in settings.given:

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from pyarrow import parquet
 
+from bert_tf.data.rows import Column, read_rows
 from bert_tf.jobs.formats import Partial, Slice, format_of
 from bert_tf.jobs.table import Rows
 from bert_tf.jobs.table_job import TableJob, run
@@ -164,7 +165,8 @@ def write_and_die(self, *arguments):
     return write(self, *arguments)
 
 parts.PartWriter.write = write_and_die
-run(job(pathlib.Path(sys.argv[1])))
+name = sys.argv[3] if sys.argv[3:] else 'out.npz'
+run(job(pathlib.Path(sys.argv[1]), name, arrays=name.endswith('z')))
 """
 
 
@@ -175,3 +177,30 @@ def test_a_run_that_is_killed_twice_answers_each_part_once(home):
     assert parts_answered(home) == [0, 5, 10]
     check_npz(run(job(home, num_shards=3)))
     assert parts_answered(home) == [0, 5, 10, 15, 20] and not (home / "out.npz.parts").exists()
+
+
+FORMULAS = ["=1+1", "+a", "-b", "@sum", "\tx", "\r=x", "\n=x", "-0.5", "+1e-3", "-.5", "-1-1", "--", "a =1", "'=q", ""]
+QUOTED = {"=1+1", "+a", "-b", "@sum", "\tx", "\r=x", "\n=x", "-1-1", "--"}
+
+
+@pytest.mark.parametrize("quoted", [True, False])
+def test_texts_that_are_formulas_are_quoted_for_spreadsheets_and_numbers_are_not(tmp_path, quoted):
+    form, part, path = format_of("a.CSV", quoted), str(tmp_path / "part"), tmp_path / "a.csv"
+    numbers = np.array([-0.5, np.nan, *range(2, len(FORMULAS))], np.float32)
+    form.write(part, {"=name": FORMULAS, "n": numbers, "list": [["=1"]] * len(FORMULAS)})
+    form.join(str(path), [Slice(part, 0, 7), Slice(part, 7, len(FORMULAS))])
+    with open(path, encoding="utf-8", newline="") as file:
+        (name, *others), *rows = csv.reader(file)
+    assert (name, others) == ("'=name" if quoted else "=name", ["n", "list"])
+    assert [row[0] for row in rows] == [f"'{text}" if quoted and text in QUOTED else text for text in FORMULAS]
+    assert [row[1] for row in rows[:3]] == ["-0.5", "", "2.0"] and {row[2] for row in rows} == {'["=1"]'}
+    np.testing.assert_array_equal(form.numbers(str(path), "n"), numbers)
+    read_back = read_rows(str(path), [Column(name, "text_column")], True)
+    assert [text for _, (text,) in read_back] == [row[0] for row in rows]
+
+
+def test_a_run_goes_on_only_with_the_same_quotes(home):
+    ended = subprocess.run([sys.executable, "-c", _KILLED, home, "1", "out.csv"], cwd=ROOT, check=False)
+    assert ended.returncode == -9
+    with pytest.raises(ValueError, match="made with quote_formulas True, which is now False; give that"):
+        run(job(home, "out.csv", arrays=False, quote_formulas=False))
