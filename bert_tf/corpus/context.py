@@ -48,7 +48,7 @@ def scratch_folder(place: str, name: str):
     """
     directory = os.path.join(place, f".{name}-{uuid.uuid4().hex[:12]}")
     try:
-        os.mkdir(directory)
+        os.mkdir(directory, 0o700)  # others can neither read the text nor put files there
         yield directory
     finally:
         shutil.rmtree(directory, ignore_errors=True)

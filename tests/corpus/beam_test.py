@@ -2,11 +2,15 @@
 
 import dataclasses
 import os
+import pickle
+from collections import Counter
 
 import pytest
 
 from bert_tf.corpus import job as jobs
 from bert_tf.corpus import unit
+from bert_tf.corpus.options import Options
+from bert_tf.corpus.statistics import Statistics
 from tests import scripts
 from tests.corpus import support
 
@@ -42,3 +46,18 @@ def test_what_is_wrong_with_the_text_is_said_and_nothing_is_left(corpus, tmp_pat
     with pytest.raises(Exception, match="two documents at least"):
         beam.run_pipeline(job, "DirectRunner")
     assert os.listdir(tmp_path) == ["one.txt"]
+
+
+def test_a_report_is_what_was_counted_and_runs_nothing(tmp_path):
+    path, statistics = str(tmp_path / "report"), Statistics.empty(Options(), 3)
+    statistics.masked_ids[1], statistics.rows = 2**40, 7
+    statistics.add_text({"bytes": 5})
+    beam._write_report(Counter(tokens=9), statistics, path)
+    with open(path, "rb") as file:
+        counts, read = beam._parse_report(file.read())
+    assert counts == Counter(tokens=9) and (read.rows, read.text) == (7, Counter(bytes=5))
+    for name in ("shapes", "pairs", "fates", "masked_ids"):
+        ours, theirs = getattr(read, name), getattr(statistics, name)
+        assert ours.dtype == theirs.dtype and ours.shape == theirs.shape and (ours == theirs).all()
+    with pytest.raises(ValueError, match="decode"):
+        beam._parse_report(pickle.dumps((counts, statistics)))

@@ -1,9 +1,13 @@
 """Rows that are sorted on disk."""
 
+import os
+import stat
+
 import numpy as np
 import pytest
 
 from bert_tf.corpus import runs
+from bert_tf.corpus.context import scratch_folder
 from bert_tf.data.ragged import Ragged
 
 
@@ -61,3 +65,9 @@ def test_every_key_is_in_the_range_that_holds_it(of):
     for key, number in zip(keys.tolist(), runs.range_of(keys, of).tolist(), strict=True):
         low, high = runs.bounds(number, of)
         assert low <= key < high
+
+
+def test_work_files_lie_where_nobody_else_can_read_or_put_any(tmp_path):
+    with scratch_folder(str(tmp_path), "corpus") as folder:
+        assert os.path.dirname(folder) == str(tmp_path) and stat.S_IMODE(os.stat(folder).st_mode) == 0o700
+    assert os.listdir(tmp_path) == []
