@@ -11,7 +11,8 @@ import textwrap
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CONFIG = pathlib.Path(__file__).with_name("mkdocs.yml")
 INDEX = ROOT / "docs" / "README.md"
-OUTSIDE = ("CONTRIBUTING.md", "benchmarks/README.md")  # pages above docs/: paths in the checkout, and on the site
+# Pages above docs/: paths in the checkout, and on the site.
+OUTSIDE = ("SECURITY.md", "CONTRIBUTING.md", "benchmarks/README.md")
 _HEADING = "## All pages\n\n"
 _SECTION, _PAGE = re.compile(r"  - (.+):$"), re.compile(r"      - (.+): (\S+\.md)$")
 

@@ -1,4 +1,4 @@
-"""What the site has beyond the pages of docs/: two pages that lie above them, and whole docstrings. Hooks of MkDocs.
+"""What the site has beyond the pages of docs/: the pages that lie above them, and whole docstrings. Hooks of MkDocs.
 
 On GitHub the pages are read as they are, so a link may lead to a file of the checkout. On the site it leads to the page
 of that file, and where there is none its text is no link.
