@@ -43,6 +43,7 @@ PREDICTION = prediction_service_pb2.DESCRIPTOR.services_by_name["PredictionServi
 MODEL = model_service_pb2.DESCRIPTOR.services_by_name["ModelService"].full_name
 _OPEN_CALLS = 2048  # whose requests have not come whole, or have come and are answered
 _PATIENCE = 30  # seconds in which the request of an open call must have come
+_LARGE_MESSAGES = 4  # of the largest size, that are in memory at once, as many small ones as it takes
 
 
 @dataclasses.dataclass(frozen=True)
@@ -115,6 +116,7 @@ class GrpcServer:
         self._catalog, self._options = catalog, options
         self._answering = {}  # calls whose request has come: when it did
         self._silent = {}  # calls whose request has not come yet: when they began
+        self._held, self._holding = 0, threading.Lock()  # bytes of requests that have come and are not answered
         self._stopping = threading.Event()
         # Calls whose request is on its way hold a thread too: gRPC's own pool must be larger than the callers are many.
         self._server = grpc.server(
@@ -164,7 +166,9 @@ class GrpcServer:
         # As a stream of one request, the call is ours before its request is there: one that never comes can be ended.
         def answer(requests, context):
             data = self._receive(requests, context)
+            size = len(data)
             try:
+                self._hold(size)
                 # A status is told, and a config taken, also while as much is computed as may be.
                 if method.counts and len(self._answering) >= self._options.grpc_max_threads:
                     raise unavailable("The server answers as many requests as it can; try again later")
@@ -177,6 +181,8 @@ class GrpcServer:
                 failure = error
             except Exception as error:
                 failure = from_fault(error, name)
+            finally:
+                self._hold(-size)
             context.abort(failure.code, failure.short_message)
 
         return grpc.stream_unary_rpc_method_handler(answer)
@@ -187,6 +193,18 @@ class GrpcServer:
             return next(requests, b"")
         finally:
             del self._silent[context]
+
+    def _hold(self, size):
+        """Counts a request that has come, or with a negative size one that is answered.
+
+        Raises:
+            ServingError: all in memory are too large together; this one counts nevertheless.
+        """
+        with self._holding:
+            self._held += size
+            too_many = size > 0 and self._held > _LARGE_MESSAGES * self._options.limits.max_message_bytes
+        if too_many:
+            raise unavailable("The server holds as many messages as it may; try again later")
 
     def _answer(self, name, method, data, context):
         left = context.time_remaining()

@@ -251,6 +251,32 @@ def test_more_requests_than_threads_are_refused(film_path, monkeypatch):
             assert [one.result().outputs["label"].string_val[0] for one in waiting] == [b"good", b"good"]
 
 
+def test_more_large_messages_than_memory_is_meant_for_are_refused(film_path, monkeypatch):
+    entered, leave, run = threading.Semaphore(0), threading.Event(), SavedModel.run
+
+    def slow(self, feeds, fetches):
+        entered.release()
+        assert leave.wait(60)
+        return run(self, feeds, fetches)
+
+    limits = Limits(max_message_bytes=1000)
+    with serve(str(film_path), "film", rest_api_port=None, poll_seconds=0, limits=limits) as server:
+        monkeypatch.setattr(SavedModel, "run", slow)
+        monkeypatch.setattr(grpc_service, "_LARGE_MESSAGES", 1)
+        with grpc.insecure_channel(f"localhost:{server.port}") as channel:
+            call = channel.unary_unary(_PREDICT, response_deserializer=predict_pb2.PredictResponse.FromString)
+            large = predict_request(text=["fine " * 100]).SerializeToString()
+            waiting = call.future(large)
+            assert entered.acquire(timeout=60)
+            for _ in range(3):  # one that is refused is not held
+                check(call, large, Code.UNAVAILABLE, "The server holds as many messages as it may; try again later")
+            small = call.future(predict_request(text=["fine"]).SerializeToString())
+            assert entered.acquire(timeout=60)
+            leave.set()
+            assert [one.result().outputs["label"].string_val[0] for one in (waiting, small)] == [b"good", b"good"]
+            assert call(large).outputs["label"].string_val[0] == b"good"
+
+
 SMALL = Limits(max_message_fields=1000, max_tensor_elements=1000)
 WASTE = {
     "empty strings": (tensor_pb2.TensorProto, b"\x42\x00" * 40000, "1000 fields"),
