@@ -1,6 +1,8 @@
 """What a server must live through: versions that change under load, callers who vanish or dawdle, a stop when busy.
 
-BERT_TF_ABUSE_SWAPS and BERT_TF_ABUSE_CLIENTS set how much of it.
+BERT_TF_ABUSE_SWAPS and BERT_TF_ABUSE_CLIENTS set how much of it. A thousand versions, in some ten minutes on two cores:
+
+    BERT_TF_ABUSE_SWAPS=1000 python -m pytest -s -m slow tests/serving/endurance_test.py -k versions_change
 """
 
 import base64
@@ -27,6 +29,7 @@ from tests.serving.server_process import running, wait_for
 
 SWAPS = int(os.environ.get("BERT_TF_ABUSE_SWAPS", "50"))
 CLIENTS = int(os.environ.get("BERT_TF_ABUSE_CLIENTS", "1000"))
+BETWEEN_S = 0.1  # from one version that serves to the next: requests in between, and time to free the old one
 SLOW = 200  # connections that stay half open at a time
 GRACE_S = 30  # of a stop
 HEAD = b"POST /v1/models/film:predict HTTP/1.1\r\nHost: localhost\r\n"
@@ -103,9 +106,9 @@ def test_versions_change_under_load_without_a_failed_request(tmp_path):
     aside.mkdir()
     first = export(aside, 1, ballast=8192, warm=True)  # 8 MiB of weights
     shutil.copytree(first, base / "1")
-    memory = {}
+    memory, started = [], time.monotonic()
     with contextlib.ExitStack() as stack:
-        server = stack.enter_context(running(base, tmp_path / "log", "--file_system_poll_wait_seconds=0.1"))
+        server = stack.enter_context(running(base, tmp_path / "log", "--file_system_poll_wait_seconds=0.05"))
         client = stack.enter_context(Client(f"127.0.0.1:{server.port}", "film", timeout=60))
         asks = (lambda: client.classify(["fine", "dull"]), lambda: ask_rest(server, ["fine", "dull"]))
         with Load(lambda number: asks[number % 2](), threads=6) as load:
@@ -114,11 +117,16 @@ def test_versions_change_under_load_without_a_failed_request(tmp_path):
                 (base / f"writing-{number}").rename(base / str(number))
                 wait_for(lambda number=number: f"Serving version {number} of film" in server.log(), 60)
                 shutil.rmtree(base / str(number - 1))
-                time.sleep(0.5)  # requests in between, and time to free the old one
-                memory[number - 1] = server.memory()
+                time.sleep(BETWEEN_S)
+                memory.append(server.memory())
+                if not (number - 1) % 50:
+                    print(f"{time.monotonic() - started:5.0f} s: {number - 1} swaps, {load.answers} answers, "
+                          f"{len(load.failures)} failures, {memory[-1]:.0f} MiB", flush=True)  # fmt: skip
         assert_alive(server)
-    early, late = memory[min(5, SWAPS)], memory[SWAPS]
-    print(f"{SWAPS} swaps, {load.answers} answers; memory {early:.0f} MiB after swap 5, {late:.0f} after the last")
+        threads, files = server.threads(), server.open_files()
+    early, late = max(memory[:10]), max(memory[-10:])
+    print(f"{SWAPS} swaps in {time.monotonic() - started:.0f} s, {load.answers} answers; memory at most {early:.0f} "
+          f"MiB in the first ten, {late:.0f} in the last; {threads} threads, {files} open files")  # fmt: skip
     assert not load.failures, (len(load.failures), load.failures[:5])
     assert load.answers > 5 * SWAPS
     assert late < 1.1 * early, memory
