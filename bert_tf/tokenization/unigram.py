@@ -93,12 +93,7 @@ class UnigramTokenizer(BaseTokenizer):
         super().__init__(vocabulary, vocab_file, template, (template.pad, template.unknown, template.mask))
         self.do_lower_case, self.keep_accents = bool(do_lower_case), bool(keep_accents)
         self.straight_quotes, self._tokenizer_class = bool(straight_quotes), tokenizer_class
-        if trailing_space not in _TRAILING_SPACE:
-            raise ValueError(
-                f"`trailing_space` must be {', '.join(_TRAILING_SPACE[:-1])} or {_TRAILING_SPACE[-1]}. Received: "
-                f"{trailing_space!r}; correct it."
-            )
-        self.trailing_space = trailing_space
+        self.trailing_space = _one_of_three(trailing_space)
         self._more = {"split_digit_comma": split_digit_comma, "front": list(front), "behind": list(behind)}
         blob = model.normalizer_spec.precompiled_charsmap
         mapping = models.character_map(blob, self.vocab_file)
@@ -302,6 +297,15 @@ def _with_spaces_kept(stream, white, row, splits, kept):
     stripped = ~here & (tf.range(tf.size(row)) > tf.gather(solid_until, row))
     chars, limits = tf.where(own, ord(MARKER), stream.chars), tf.where(own, stream.starts, stream.limits)
     return stream._replace(chars=chars, limits=limits), (space & ~own) | is_end | stripped
+
+
+def _one_of_three(trailing_space):
+    if trailing_space not in _TRAILING_SPACE:
+        raise ValueError(
+            f"`trailing_space` must be {', '.join(_TRAILING_SPACE[:-1])} or {_TRAILING_SPACE[-1]}. Received: "
+            f"{trailing_space!r}; correct it."
+        )
+    return trailing_space
 
 
 def _word_splitter(model, vocab_file):

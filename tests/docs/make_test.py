@@ -11,7 +11,7 @@ from tests.conftest import ROOT
     ("uv", "installs"),
     [
         ("", "tools/install.py tools/docs/requirements.lock"),
-        ("/x/uv", "pip sync --compile-bytecode --python .venv-docs/bin/python"),
+        ("/x/uv", "pip sync --require-hashes --compile-bytecode --python .venv-docs/bin/python"),
     ],
 )
 def test_what_make_docs_runs(uv, installs):

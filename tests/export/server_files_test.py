@@ -101,9 +101,16 @@ def test_a_users_file_stays(tmp_path, caplog):
     assert find_versions(str(tmp_path)) == {}
 
 
-def test_none_is_left_where_one_cannot_be_written(tmp_path):
+def test_none_is_left_where_one_cannot_be_written(tmp_path, monkeypatch):
     texts = server_files.server_files(str(tmp_path), tiny.config(), 16)
-    (tmp_path / f"{server_files.MONITORING}.tmp").mkdir()  # where it would be written first
+    replace = os.replace
+
+    def full(source, target):
+        if os.path.basename(target) == server_files.MONITORING:
+            raise OSError(28, "No space left on device", target)
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", full)
     with pytest.raises(OSError, match=server_files.MONITORING):
         server_files.write_server_files(str(tmp_path), texts)
-    assert os.listdir(tmp_path) == [f"{server_files.MONITORING}.tmp"]
+    assert os.listdir(tmp_path) == []

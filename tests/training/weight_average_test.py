@@ -63,7 +63,7 @@ def _train(job, held_out=None):
     heads = []
 
     class Watch:
-        start = trained = evaluated = write_page = lambda self, *_: None
+        start = trained = evaluated = write_page = has = lambda self, *_: None
 
         def __call__(self, step, results, state):
             heads.append(_head(state.model))
