@@ -119,6 +119,8 @@ LOAD_TEST = (
 )
 
 VERIFY = (
+    Flag("inspect", False, "List what the model's graph would do, without loading it: operations, files, signatures. "
+         "Status 1 where it does more than compute.", "bool"),  # fmt: skip
     Flag("server", None, "host:port of a server that serves the model, for gRPC; default: it is loaded here."),
     Flag("model_name", "default", "Which of the server's models it is."),
     Flag("timeout", 60.0, "Seconds that the server has for a request.", "float", low=0),
