@@ -107,7 +107,18 @@ class ServedModel(tf.Module):
 
     def answer_ids(self, *features):
         """Returns what is answered to the model's inputs, tensors in the order of the task's `features`."""
-        return self.task.answer(self.forward(dict(zip(self.task.features, features, strict=True))), None)
+        named = dict(zip(self.task.features, features, strict=True))
+        if "segment_ids" in named:
+            named["segment_ids"] = self._in_range(named["segment_ids"])
+        return self.task.answer(self.forward(named), None)
+
+    def _in_range(self, segment_ids):
+        """Returns segment ids that the model has; it would take another for none, where it refuses other ids itself."""
+        most = max(1, self.task.config.type_vocab_size)
+        said = f"`segment_ids` must be from 0 to {most - 1}. Received another; correct it."
+        good = tf.reduce_all((segment_ids >= 0) & (segment_ids < most))
+        with tf.control_dependencies([tf.debugging.Assert(good, [said])]):
+            return tf.identity(segment_ids)
 
     def _from_examples(self, inputs):
         spec = {name: tf.io.FixedLenFeature([], tf.string) for name in self.text_inputs}

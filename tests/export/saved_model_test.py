@@ -133,6 +133,16 @@ def test_each_weight_is_there_once(exported):
     assert stored - sum(int(np.prod(v.shape)) for v in model.variables) <= 2  # the save counter, the object graph
 
 
+@pytest.mark.parametrize("segment", [-1, 2, 7])
+def test_segments_that_the_model_has_not_are_refused(exported, segment):
+    answer = tf.saved_model.load(exported[0]).signatures["ids"]
+    ids = tf.constant([[2, 5, 3]])
+    good = answer(input_ids=ids, input_mask=tf.ones_like(ids), segment_ids=tf.constant([[0, 1, 0]]))
+    assert good["probabilities"].shape == (1, 2)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="`segment_ids` must be from 0 to 1"):
+        answer(input_ids=ids, input_mask=tf.ones_like(ids), segment_ids=tf.constant([[0, segment, 0]]))
+
+
 def test_it_says_how_long_its_sequences_are(exported):
     saved = saved_model_pb2.SavedModel()
     saved.ParseFromString(pathlib.Path(exported[0], "saved_model.pb").read_bytes())
