@@ -1,8 +1,8 @@
 """What a graph in somebody else's file may do: compute. Each attack is refused before anything of it has run."""
 
-import pathlib
 import subprocess
 import sys
+import types
 
 import keras
 import pytest
@@ -14,6 +14,7 @@ from bert_tf.hub import safety, sources
 from bert_tf.hub.inspection import inspect_model
 from bert_tf.hub.layer import HubLayer
 from bert_tf.hub.operations import COMPUTES, LOADS
+from bert_tf.programs import verify
 from tests.conftest import ROOT
 from tests.hub import models
 
@@ -162,19 +163,24 @@ def test_what_runs_when_a_model_is_loaded_computes_only():
     assert not [name for name in COMPUTES if "File" in name and name != "InitializeTableFromTextFileV2"]
 
 
-def test_verify_inspects_without_running(tmp_path):
+def test_verify_inspects_without_running(tmp_path, capsys):
     target = tmp_path / "written"
     tf.saved_model.save(Model(lambda ids: ids, lambda: Writes(str(target))), str(tmp_path / "bad" / "1"))
     tf.saved_model.save(models.LookAlike(), str(tmp_path / "good" / "1"))
     target.unlink(missing_ok=True)
 
-    def inspect(name, *flags):
-        command = [sys.executable, "-m", "bert_tf", "verify", tmp_path / name, "--inspect", *flags]
-        return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    def inspect(name, server=None):
+        verify.main(types.SimpleNamespace(inspect=True, server=server), [str(tmp_path / name)])
 
-    good, bad, asked = inspect("good"), inspect("bad"), inspect("good", "--server=localhost:1")
-    assert good.returncode == 0 and "not known to compute only: none" in good.stdout
-    assert bad.returncode == 1 and "must only compute, or come from somebody whom you trust" in bad.stderr
-    assert "WriteFile" in bad.stdout and not target.exists()
-    assert asked.returncode == 1 and "--inspect must come without --server" in asked.stderr
-    assert inspect("nowhere").returncode == 1 and pathlib.Path(tmp_path / "bad" / "1").is_dir()
+    inspect("good")
+    assert "not known to compute only: none" in capsys.readouterr().out
+    with pytest.raises(ValueError, match="must only compute, or come from somebody whom you trust"):
+        inspect("bad")
+    assert "WriteFile" in capsys.readouterr().out and not target.exists()
+    with pytest.raises(ValueError, match="`inspect` must come without `server`"):
+        inspect("good", "localhost:1")
+    with pytest.raises(ValueError, match="must be a folder with saved_model.pb or a .keras file"):
+        inspect("nowhere")
+    command = [sys.executable, "-m", "bert_tf", "verify", tmp_path / "bad", "--inspect"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and "WriteFile" in done.stdout and not target.exists()
