@@ -1,6 +1,7 @@
 """How many tokens a request makes a model compute, and in which parts: as far as a server can tell beforehand."""
 
 import dataclasses
+import math
 from collections.abc import Mapping
 
 import numpy as np
@@ -9,6 +10,7 @@ from bert_tf.serving.batching_rows import BYTES_PER_TOKEN, SPECIAL_TOKENS, group
 from bert_tf.serving.errors import invalid
 from bert_tf.serving.signatures import Signature
 
+_SIDE_BY_SIDE = ("input_ids", "input_mask", "segment_ids")
 _FEW_ROWS = 32
 _PART_TOKENS = 2**14  # with padding: what keeps all cores busy, and of a BERT-base takes some 200 MB
 
@@ -41,18 +43,24 @@ class Sequences:
             if len(lengths) <= _FEW_ROWS or group_of(signature, inputs) is None:
                 return self._padded(lengths)
             return sum(self._padded([lengths[row] for row in part]) for part in _parts(lengths))
-        numbers = texts = 0
-        for array in inputs.values():
-            if array.dtype == object:
-                texts += sum(self._of_text(len(text)) for text in array.ravel().tolist())
-            else:
-                numbers = max(numbers, array.size)
-        return numbers + texts
+        texts = [text for array in inputs.values() if array.dtype == object for text in array.ravel().tolist()]
+        numbers = _broadcast_size([array.shape for array in inputs.values() if array.dtype != object])
+        return numbers + sum(self._of_text(len(text)) for text in texts)
 
     def check(self, signature: Signature, inputs: Mapping[str, np.ndarray]):
-        """Raises ServingError where a sequence of ids is longer than the model has positions for."""
+        """Holds a request to what an export that says how long its sequences are has in common.
+
+        Raises:
+            ServingError: inputs have different numbers of rows, ids and what stands beside them different shapes, or a
+                sequence has more tokens than the model has positions.
+        """
         if self.positions is None:
             return
+        # The graph would broadcast ids, and leave contexts out for which there are no choices.
+        by_rows = [alias for alias, endpoint in signature.inputs.items() if endpoint.has_rows and alias in inputs]
+        _check_same("number of rows", {alias: len(inputs[alias]) for alias in by_rows})
+        side_by_side = [alias for alias in _SIDE_BY_SIDE if alias in inputs]
+        _check_same("shape", {alias: list(inputs[alias].shape) for alias in side_by_side})
         for alias, endpoint in signature.inputs.items():
             array = inputs.get(alias)
             is_sequences = endpoint.shape is not None and len(endpoint.shape) > 1 and endpoint.shape[-1] is None
@@ -88,6 +96,18 @@ def _parts(lengths):
             parts.append(order[start:end])
             start = end
     return [*parts, order[start:]]
+
+
+def _check_same(what, found):
+    if any(value != next(iter(found.values())) for value in found.values()):
+        values = ", ".join(map(str, found.values()))
+        raise invalid(f"The inputs {', '.join(found)} must have one {what}. Received {values}")
+
+
+def _broadcast_size(shapes):
+    """Returns the most elements that arrays of these shapes, of one rank, become where a graph adds them up."""
+    by_rank = {len(shape): [each for each in shapes if len(each) == len(shape)] for shape in shapes}
+    return max((math.prod(map(max, zip(*group, strict=True))) for group in by_rank.values()), default=0)
 
 
 def _rows(inputs):

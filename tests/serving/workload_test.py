@@ -43,9 +43,12 @@ OF_TOKENS = signature({"text": (tf.string, (None,))}, {"y": (tf.float32, (None, 
         (Sequences(), texts(4_000_000), 512),
         (Sequences(512, 64), {"input_ids": np.zeros([3, 7], np.int32), "input_mask": np.zeros([3, 7], np.int32)}, 21),
         (Sequences(512, 64), {"scale": np.float32(1)}, 1),
+        (Sequences(), {"x": np.zeros([4096, 1], np.int32), "y": np.zeros([1, 512], np.int32)}, 4096 * 512),
+        (Sequences(), {"x": np.zeros([400, 3], np.int32), "scale": np.zeros([400], np.int32)}, 1200),
         (Sequences(512, 64), {}, 0),
     ],
-    ids=["texts that are cut", "texts read whole", "another's model", "ids", "a number", "nothing"],
+    ids=["texts that are cut", "texts read whole", "another's model", "ids", "a number", "numbers that are broadcast",
+         "numbers of two ranks", "nothing"],
 )
 def test_tokens_are_counted(sequences, inputs, expected):
     assert sequences.count(BY_TEXT, inputs) == expected
@@ -75,6 +78,28 @@ def test_a_sequence_must_fit_the_positions():
     Sequences(513, 64).check(BY_IDS, inputs)
     Sequences().check(BY_IDS, inputs)  # what is not known is not guessed
     Sequences(2, 64).check(signature({"x": (tf.float32, (None, 3))}, {}), {"x": np.zeros([1, 3], np.float32)})
+
+
+@pytest.mark.parametrize(
+    ("shapes", "words"),
+    [
+        (([4096, 1], [1, 512]), "The inputs input_ids, segment_ids must have one number of rows. Received 4096, 1"),
+        (([3, 1], [3, 512]), r"The inputs input_ids, segment_ids must have one shape. Received \[3, 1\], \[3, 512\]"),
+    ],
+    ids=["rows", "widths"],
+)
+def test_ids_that_the_graph_would_broadcast_are_refused(shapes, words):
+    names = ("input_ids", "segment_ids")
+    wanted = signature({name: (tf.int32, (None, None)) for name in names}, {})
+    with pytest.raises(ServingError, match=words):
+        Sequences(512, 64).check(wanted, dict(zip(names, map(np.zeros, shapes), strict=True)))
+    Sequences(512, 64).check(wanted, {name: np.zeros([3, 512]) for name in names})
+
+
+def test_a_context_without_choices_is_refused():
+    wanted = signature({"choices": (tf.string, (None, None)), "context": (tf.string, (None,))}, {})
+    with pytest.raises(ServingError, match="The inputs choices, context must have one number of rows. Received 1, 2"):
+        Sequences(512, 64).check(wanted, several([9], [3, 3]) | {"context": texts(1, 1)["text"]})
 
 
 def test_a_request_of_too_many_tokens_is_refused():
