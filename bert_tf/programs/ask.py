@@ -14,6 +14,7 @@ A model that chooses is asked with a context and its choices:
 Without texts it reads them from standard input, one example per line, with tabs between its texts.
 """
 
+import re
 import sys
 
 from bert_tf.flags.serving import ASK
@@ -25,6 +26,7 @@ TAKES_TEXTS = True
 
 
 _BATCH = 32  # examples a request
+_CONTROLS = re.compile("[\x7f-\x9f]")  # what terminals obey and JSON does not escape
 
 
 def main(settings, texts):
@@ -44,7 +46,8 @@ def main(settings, texts):
             for batch in chunks(items, _BATCH):
                 for item, answer in zip(batch, client.ask(to_inputs(batch, names)), strict=True):
                     line = dict(zip(names, item, strict=True)) | answer
-                    print(json_text(line, ensure_ascii=False), flush=True)
+                    text = json_text(line, ensure_ascii=False)
+                    print(_CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text), flush=True)
     except BrokenPipeError:  # the reader of our lines has seen enough
         sys.stderr.close()
         sys.exit(1)

@@ -5,8 +5,10 @@ from collections.abc import Sequence
 import numpy as np
 
 CLASSES = ("label", "probabilities", "labels")  # the outputs of a model that classifies
+COUNT = "entity_count"
 ENTITIES = ("entity", "type", "start", "end", "score")  # those of a model that finds entities, [n, E] each
 CHOICE = ("choice", "probabilities")  # those of a model that chooses among texts, [n] and [n, k]
+_PART = 2**16  # numbers that are text at a time
 _ORDER = ("label", "choice", "probabilities", "answer", "start", "end", "score", "null_score", "token", "probability",
           "confident")  # fmt: skip
 
@@ -27,7 +29,7 @@ def rows(outputs: dict[str, np.ndarray], n: int, counts: Sequence[int] | None = 
         to choose from. Outputs come in one order, whatever that of `outputs`.
 
     Raises:
-        ValueError: an output has not n rows.
+        ValueError: an output has not n rows, or those that belong together do not fit.
     """
     for name, array in outputs.items():
         if array.shape[:1] != (n,):
@@ -35,16 +37,44 @@ def rows(outputs: dict[str, np.ndarray], n: int, counts: Sequence[int] | None = 
                 f"Output {name!r} must have a row for each of the {n} texts. Received an array of shape "
                 f"{list(array.shape)}; Client.predict returns it as it is."
             )
+    _check_fit(outputs, counts)
     columns = {name: plain(outputs[name]) for name in sorted(outputs, key=place)}
     if set(CLASSES) <= set(columns):
         names = columns.pop("labels")
         pairs = zip(names, columns["probabilities"], strict=True)
         columns["probabilities"] = [dict(zip(*pair, strict=True)) for pair in pairs]
-    if {*ENTITIES, "entity_count"} <= set(columns):
-        columns["entities"] = entities(columns.pop("entity_count"), [columns.pop(name) for name in ENTITIES])
+    if {*ENTITIES, COUNT} <= set(columns):
+        columns["entities"] = entities(columns.pop(COUNT), [columns.pop(name) for name in ENTITIES])
     if counts is not None and set(CHOICE) <= set(columns):
         columns["probabilities"] = [row[:count] for row, count in zip(columns["probabilities"], counts, strict=True)]
     return [{name: column[i] for name, column in columns.items()} for i in range(n)]
+
+
+def _check_fit(outputs, counts):
+    """Raises ValueError where outputs of which one value is made, n rows each, do not fit one another."""
+    if set(CLASSES) <= set(outputs):
+        labels, probabilities = outputs["labels"], outputs["probabilities"]
+        good = labels.ndim == 2 and labels.shape == probabilities.shape and _are(probabilities, "fiu")
+        _require(good and not _are(labels, "fiub"), outputs, CLASSES, "labels and probabilities [n, k]")
+    elif counts is not None and set(CHOICE) <= set(outputs):
+        probabilities, most = outputs["probabilities"], max(counts, default=0)
+        good = probabilities.ndim == 2 and probabilities.shape[1] >= most and _are(probabilities, "fiu")
+        _require(good, outputs, CHOICE, f"probabilities [n, {most}]")
+    if {*ENTITIES, COUNT} <= set(outputs):
+        count, shape = outputs[COUNT], outputs["entity"].shape
+        good = len(shape) == 2 and {outputs[name].shape for name in ENTITIES} == {shape}
+        good = good and count.ndim == 1 and _are(count, "iu") and ((count >= 0) & (count <= shape[1])).all()
+        _require(good, outputs, (COUNT, *ENTITIES), f"{', '.join(ENTITIES)} [n, E], and of these {COUNT} [n]")
+
+
+def _are(array, kinds):
+    return array.dtype.kind in kinds
+
+
+def _require(good, outputs, names, wanted):
+    if not good:
+        there = ", ".join(f"{name} {outputs[name].dtype} {list(outputs[name].shape)}" for name in names)
+        raise ValueError(f"An answer must have {wanted}. Received {there}; Client.predict returns them as they are.")
 
 
 def entities(counts, columns) -> list[list[dict]]:
@@ -67,8 +97,11 @@ def place(name: str) -> tuple[int, str]:
 def plain(array: np.ndarray) -> list:
     """Returns an array, also of bytes or text, as nested lists; bytes are read as UTF-8."""
     if array.dtype.kind == "f" and array.dtype.itemsize < 8:
-        # str gives a float32 as many digits as it needs; tolist alone would show those of its double.
-        return array.astype(str).astype(np.float64).tolist()
+        # str gives a float32 as many digits as it needs, in 128 bytes; tolist alone would show those of its double.
+        flat, exact = array.ravel(), np.empty(array.size)
+        for start in range(0, array.size, _PART):
+            exact[start : start + _PART] = flat[start : start + _PART].astype(str).astype(np.float64)
+        return exact.reshape(array.shape).tolist()
     return _decoded(array.tolist()) if array.dtype == object else array.tolist()
 
 

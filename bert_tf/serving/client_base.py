@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bert_tf.serving.client_channel import Retry, Tls, open_channel
+from bert_tf.serving.client_channel import MAX_ANSWER_BYTES, Retry, Tls, open_channel
 from bert_tf.serving.client_questions import Question, Questions
 from bert_tf.serving.client_requests import METHODS, Rpc, Signature, Target, VersionStatus
 from bert_tf.serving.client_results import Result
@@ -43,6 +43,7 @@ class BaseClient:
         tls: how the connection is encrypted; None: it is not.
         metadata: (key, value) pairs sent with every call, such as ("authorization", "Bearer ...").
         retry: which calls are made again; None: as `Retry` does by itself.
+        max_answer_bytes: of an answer; a longer one is an error.
     """
 
     def __init__(
@@ -56,17 +57,20 @@ class BaseClient:
         tls: Tls | None = None,
         metadata: Iterable[tuple[str, str]] = (),
         retry: Retry | None = None,
+        max_answer_bytes: int = MAX_ANSWER_BYTES,
     ):
         if version is not None and label is not None:
             raise ValueError(f"`version` must come without `label`. Received {version} and {label!r}; give one.")
         self.server = server
         self.model_name = model_name
-        self._questions = Questions(server, Target(model_name, version, label), timeout, retry or Retry())
+        self._questions = Questions(
+            server, Target(model_name, version, label), timeout, retry or Retry(), max_answer_bytes
+        )
         self._metadata = tuple(metadata)
-        self._channel = open_channel(server, tls, self._channels)
+        self._channel = open_channel(server, tls, self._channels, max_answer_bytes)
         self._stubs = {
-            name: self._channel.unary_unary(path, request.SerializeToString, response.FromString)
-            for name, (path, request, response) in METHODS.items()
+            name: self._channel.unary_unary(path, request.SerializeToString)
+            for name, (path, request, _) in METHODS.items()
         }
 
     def predict(
@@ -83,7 +87,7 @@ class BaseClient:
             {name: array}; strings as objects of type bytes.
 
         Raises:
-            ValueError: the server refuses the request, or there is no such model.
+            ValueError: the server refuses the request, there is no such model, or the answer is malformed.
             ConnectionError: no server answers, or it has no room.
             TimeoutError: it takes too long.
         """

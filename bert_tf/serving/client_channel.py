@@ -95,8 +95,8 @@ class Tls:
         return grpc.ssl_channel_credentials(*(file and _read(file) for file in files))
 
 
-OPTIONS: list[tuple[str, Any]] = [
-    ("grpc.max_receive_message_length", -1),  # gRPC's default of 4 MiB is less than one batch of token vectors
+MAX_ANSWER_BYTES = 128 * 2**20  # gRPC's default of 4 MiB is less than one batch of token vectors
+_OPTIONS: list[tuple[str, Any]] = [
     ("grpc.max_send_message_length", -1),
     ("grpc.enable_retries", 0),
     # A server that comes back is found within seconds; gRPC would wait up to two minutes between looks.
@@ -106,21 +106,28 @@ OPTIONS: list[tuple[str, Any]] = [
 ]
 
 
-def open_channel(server: str, tls: Tls | None = None, kind=grpc):
+def open_channel(server: str, tls: Tls | None = None, kind=grpc, max_answer_bytes: int = MAX_ANSWER_BYTES):
     """Returns a channel to "host:port" or "unix:PATH".
 
     Args:
         server: the address; one of IPv6 in brackets, "[::1]:8500".
         tls: how it is encrypted; None: it is not.
         kind: `grpc`, or `grpc.aio` for channels of asyncio.
+        max_answer_bytes: of an answer, once it is unpacked; a longer one is an error.
 
     Raises:
-        ValueError: `server` is an IPv6 address without brackets.
+        ValueError: `server` is an IPv6 address without brackets, or `max_answer_bytes` is none that gRPC knows.
     """
     check_target(server)
+    if not 1 <= max_answer_bytes < 2**31:
+        raise ValueError(
+            f"`max_answer_bytes` must be from 1 to {2**31 - 1}. Received: {max_answer_bytes}; leave it out for "
+            f"{MAX_ANSWER_BYTES}."
+        )
+    options = [*_OPTIONS, ("grpc.max_receive_message_length", max_answer_bytes)]
     if tls is None:
-        return kind.insecure_channel(server, OPTIONS)
-    return kind.secure_channel(server, tls.credentials(), OPTIONS)
+        return kind.insecure_channel(server, options)
+    return kind.secure_channel(server, tls.credentials(), options)
 
 
 def _find_hint(error):

@@ -6,10 +6,12 @@ from collections.abc import Mapping
 import grpc
 
 from bert_tf.serving.client_channel import GONE
-from bert_tf.serving.client_requests import DEFAULT, Signature, TensorKind, sent_kinds
+from bert_tf.serving.client_requests import DEFAULT, Signature, TensorKind, clean, listed, sent_kinds
 
 # A server that is there and has no room says so in words of its own; what gRPC says without a server has none of them.
 _FULL = re.compile(r"\bqueue\b", re.IGNORECASE)
+_AXES = 8  # that a message shows
+_TOO_LONG = "CLIENT: Received message larger"  # gRPC's words where it is this side that refuses
 WRONG = (grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.FAILED_PRECONDITION)
 
 
@@ -24,7 +26,7 @@ def explain(error: grpc.RpcError, server: str, model_name: str, timeout: float) 
         ConnectionError where nothing answers or the server has no room, TimeoutError where the answer was too long in
         coming, else ValueError.
     """
-    code, details = error.code(), error.details() or ""
+    code, details = error.code(), clean(error.details() or "")
     if code == grpc.StatusCode.UNAVAILABLE and _FULL.search(details):
         return ConnectionError(
             f"{server} must have room for the request. Received: {details}; ask later, or for less at a time."
@@ -43,6 +45,11 @@ def explain(error: grpc.RpcError, server: str, model_name: str, timeout: float) 
         return ValueError(
             f"Model {model_name!r} must be one that {server} serves. Received: {details}; check `model_name`."
         )
+    if code == grpc.StatusCode.RESOURCE_EXHAUSTED and _TOO_LONG in details:
+        return ValueError(
+            f"An answer of {server} must be no longer than is allowed. Received a longer one ({details}); ask for less "
+            "at a time, or allow more with `max_answer_bytes`."
+        )
     return ValueError(f"{server} must accept the request. Received {code.name}: {details}")
 
 
@@ -56,7 +63,7 @@ def find_fault(request, signatures: Mapping[str, Signature]) -> ValueError | Non
     name = request.model_spec.signature_name or DEFAULT
     if name not in signatures:
         return ValueError(
-            f"`signature` must be one that model {request.model_spec.name!r} has: {', '.join(signatures)}. Received: "
+            f"`signature` must be one that model {request.model_spec.name!r} has: {listed(signatures)}. Received: "
             f"{name!r}; choose one of them."
         )
     signature, sent = signatures[name], sent_kinds(request)
@@ -69,7 +76,7 @@ def find_fault(request, signatures: Mapping[str, Signature]) -> ValueError | Non
 def _other_names(request, wanted):
     several, received = len(wanted) > 1, ", ".join(item.key for item in request.inputs) or "none"
     return ValueError(
-        f"Model {request.model_spec.name!r} must be asked with the input{'s' * several} {', '.join(wanted)}. Received "
+        f"Model {request.model_spec.name!r} must be asked with the input{'s' * several} {listed(wanted)}. Received "
         f"{received}; name {'them' if several else 'it'} with `inputs`, in the order of the texts."
     )
 
@@ -97,4 +104,7 @@ def _fits(sent, wanted):
 
 
 def _words(shape):
-    return "any" if shape is None else f"[{', '.join('n' if size is None else str(size) for size in shape)}]"
+    if shape is None:
+        return "any"
+    sizes = ["n" if size is None else str(size) for size in shape[:_AXES]]
+    return f"[{', '.join(sizes + ['...'] * (len(shape) > _AXES))}]"

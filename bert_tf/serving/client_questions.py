@@ -16,11 +16,12 @@ from bert_tf.serving.answers import CLASSES, rows
 from bert_tf.serving.client_channel import Retry
 from bert_tf.serving.client_errors import WRONG, explain, find_fault
 from bert_tf.serving.client_items import even
-from bert_tf.serving.client_requests import DEFAULT, PAIR, Rpc, Target, is_order_known
+from bert_tf.serving.client_requests import DEFAULT, METHODS, PAIR, Rpc, Target, is_order_known, listed
 from bert_tf.serving.client_results import typed as typed_result
 from bert_tf.text_lists import present_list, text_list
 
 Question = Generator[Rpc | float, Any, Any]
+_ENDLESS = 2**31  # numbers of a vector
 _EMBEDDING = "embedding"  # the output of a model that makes vectors
 
 
@@ -28,12 +29,13 @@ class Questions:
     """The questions to one model of one server; each method is one of `client_base.BaseClient`'s, or of `Client`'s.
 
     Args:
-        server, timeout, retry: as `BaseClient` has them.
+        server, timeout, retry, max_answer_bytes: as `BaseClient` has them.
         target: the model.
     """
 
-    def __init__(self, server: str, target: Target, timeout: float, retry: Retry):
+    def __init__(self, server: str, target: Target, timeout: float, retry: Retry, max_answer_bytes: int):
         self._server, self._target, self._timeout, self._retry = server, target, timeout, retry
+        self._max_bytes = max_answer_bytes
 
     def predict(self, inputs, signature="", outputs=()) -> Question:
         request = client_requests.predict_request(self._target, inputs, signature, outputs)
@@ -42,7 +44,7 @@ class Questions:
         except grpc.RpcError as error:
             fault = (yield from self._find_fault(request)) if error.code() in WRONG else None
             raise fault or self._explain(error) from error
-        return client_requests.read_outputs(response)
+        return client_requests.read_outputs(response, outputs)
 
     def _find_fault(self, request) -> Question:
         """Holds a refused request against what the model takes; a server's own words, of TensorFlow, say little."""
@@ -82,7 +84,7 @@ class Questions:
         if missing := set(CLASSES) - set(outputs):
             raise ValueError(
                 f"Model {self._target.name!r} must classify: give {', '.join(CLASSES)}. Received an answer without "
-                f"{', '.join(sorted(missing))} but with {', '.join(sorted(outputs))}; Client.ask asks such a model."
+                f"{listed(sorted(missing))} but with {listed(sorted(outputs))}; Client.ask asks such a model."
             )
         found = rows({name: outputs[name] for name in CLASSES}, len(texts))
         return [typed_result(row) for row in found] if typed else found
@@ -92,14 +94,20 @@ class Questions:
         if _EMBEDDING not in outputs:
             raise ValueError(
                 f"Model {self._target.name!r} must make vectors, as `embedding`. Received an answer with "
-                f"{', '.join(sorted(outputs))}; `bert-tf export` makes such a model of a sentence encoder."
+                f"{listed(sorted(outputs))}; `bert-tf export` makes such a model of a sentence encoder."
             )
-        return outputs[_EMBEDDING]
+        found = outputs[_EMBEDDING]
+        if found.ndim != 2 or len(found) != len(texts) or found.dtype.kind != "f":
+            raise ValueError(
+                f"Output `embedding` must be a vector of numbers for each of the {len(texts)} texts. Received "
+                f"{found.dtype} of shape {list(found.shape)}; Client.predict returns it as it is."
+            )
+        return found
 
     def ask_items(self, items, names, typed) -> Question:
         if not is_order_known(names) and not all(isinstance(item, Mapping) for item in items):
             raise ValueError(
-                f"An item must be a dictionary with the texts {', '.join(names)}, for the inputs of model "
+                f"An item must be a dictionary with the texts {listed(names)}, for the inputs of model "
                 f"{self._target.name!r} have no order that is known. Received texts without names; name them."
             )
         return (yield from self.ask(to_inputs(items, names), typed))
@@ -107,7 +115,10 @@ class Questions:
     def width(self) -> Question:
         """Returns how many numbers a vector has, as the signature says."""
         kind = (yield from self.signature()).outputs.get(_EMBEDDING)
-        return (kind and kind.shape and kind.shape[-1]) or 0
+        size = (kind and kind.shape and kind.shape[-1]) or 0
+        if size >= _ENDLESS:
+            raise ValueError(f"Output `embedding` must have sizes that memory has. Received: {size}; is that a model?")
+        return size
 
     def text_inputs(self, signature) -> Question:
         return (yield from self.signature(signature)).text_inputs
@@ -117,7 +128,7 @@ class Questions:
         if name not in found:
             raise ValueError(
                 f"Model {self._target.name!r} must have the signature {name}. Received one with "
-                f"{', '.join(found) or 'none'}; Client.predict asks any signature."
+                f"{listed(found)}; Client.predict asks any signature."
             )
         return found[name]
 
@@ -140,7 +151,8 @@ class Questions:
         deadline = time.monotonic() + self._timeout
         for attempt in itertools.count(1):
             try:
-                return (yield Rpc(method, request, max(0.0, deadline - time.monotonic())))
+                data = yield Rpc(method, request, max(0.0, deadline - time.monotonic()))
+                return client_requests.parse_answer(data, METHODS[method][2], self._max_bytes)
             except grpc.RpcError as error:
                 wait = self._retry.find_wait(error, attempt)
                 if wait is None or time.monotonic() + wait >= deadline:

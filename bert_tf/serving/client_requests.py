@@ -5,8 +5,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from google.protobuf.message import DecodeError, Message
 
-from bert_tf.serving import messages, wire
+from bert_tf.serving import messages, wire, wire_scan
+from bert_tf.serving.client_channel import MAX_ANSWER_BYTES
+from bert_tf.serving.errors import ServingError
+from bert_tf.serving.limits import Limits
 
 PAIR = ("text_a", "text_b")  # the inputs of a model that compares two texts
 CHOICES = ("context", "choices")  # and of one that chooses among several
@@ -19,6 +23,8 @@ METHODS = {  # name: (path, request, response)
     "GetModelMetadata": (f"{_PREDICTION}/GetModelMetadata", messages.MetadataRequest, messages.MetadataResponse),
     "GetModelStatus": (f"{_MODEL}/GetModelStatus", messages.StatusRequest, messages.StatusResponse),
 }
+_BYTES_OF_FIELD = 64  # of what an answer may have, for each string or message in it, which is an object in memory
+_LISTED, _LONGEST = 20, 60  # names in a message, and characters of one
 _STATES = {0: "UNKNOWN", 10: "START", 20: "LOADING", 30: "AVAILABLE", 40: "UNLOADING", 50: "END"}
 
 
@@ -116,12 +122,14 @@ def is_order_known(inputs: Iterable[str]) -> bool:
 
 
 def check_order(inputs: Sequence[str]):
-    """Raises ValueError where texts without names cannot be given to these inputs, since their order is not known."""
+    """Raises ValueError where texts without names cannot be given to inputs: there are none, or in no known order."""
+    if not inputs:
+        raise ValueError("`inputs` must be of a signature that takes any. Received one without inputs; name another.")
     if not is_order_known(inputs):
         raise ValueError(
             f"`inputs` must say in which order the texts of an example come, for this model's are "
-            f"{', '.join(inputs)}, which have no order that is known. Received none; name them, such as "
-            f"`inputs={','.join(inputs)}`."
+            f"{listed(inputs)}, which have no order that is known. Received none; name them, such as "
+            f"`inputs={listed(inputs).replace(', ', ',')}`."
         )
 
 
@@ -138,8 +146,60 @@ def predict_request(target: Target, inputs: Mapping[str, Any], signature: str = 
     return request
 
 
-def read_outputs(response) -> dict[str, np.ndarray]:
-    """Returns {name: array} of a PredictResponse."""
+def parse_answer(data: bytes, kind: type[Message], max_bytes: int) -> Message:
+    """Returns the message of a kind that a server has answered.
+
+    Args:
+        data: the answer.
+        kind: the message's class.
+        max_bytes: that an answer may have. It has at most a number for every four of them, and a string or a message
+            for every `_BYTES_OF_FIELD`, so that what is made of it stays in proportion.
+
+    Raises:
+        ValueError: it is none, or has so many fields that they would take far more memory than its bytes.
+    """
+    try:
+        limits = Limits(max_message_fields=max_bytes // _BYTES_OF_FIELD, max_tensor_elements=max_bytes // 16)
+        wire_scan.check(data, kind.DESCRIPTOR, limits)
+        return kind.FromString(data)
+    except (DecodeError, ServingError) as error:
+        reason = str(error).partition("\n")[0]
+        raise ValueError(
+            f"An answer must be a {kind.DESCRIPTOR.name} of TensorFlow Serving. Received {len(data)} bytes that are "
+            f"not ({reason}); is that a model server?"
+        ) from error
+
+
+def listed(names: Iterable[str]) -> str:
+    """Returns names that a server has sent as a message shows them: in one line, and not all of too many."""
+    names = list(names)
+    shown = [clean(name, _LONGEST) for name in names[:_LISTED]]
+    return ", ".join(shown + [f"and {len(names) - _LISTED} more"] * (len(names) > _LISTED)) or "none"
+
+
+def clean(text: str, longest: int = 1000) -> str:
+    """Returns what a server has sent in one line, cut to a length and without what a terminal would obey."""
+    line = " ".join(text[: 4 * longest].split())
+    return "".join(char if char.isprintable() else "\ufffd" for char in line[:longest])
+
+
+def read_outputs(response, wanted: Sequence[str] = ()) -> dict[str, np.ndarray]:
+    """Returns {name: array} of a PredictResponse.
+
+    Args:
+        response: the message.
+        wanted: names that must be there.
+
+    Raises:
+        ValueError: one is missing, there is no output at all, or one that is malformed or larger than its message.
+    """
+    names = {item.key for item in response.outputs}
+    if not names or not names.issuperset(wanted):
+        raise ValueError(
+            f"An answer must have {f'the outputs {listed(wanted)}' if wanted else 'outputs'}. Received: "
+            f"{listed(sorted(names))}; is that the right model?"
+        )
+    wire.check_missing(item.value for item in response.outputs)
     return {item.key: wire.to_array(item.value) for item in response.outputs}
 
 
@@ -151,9 +211,14 @@ def metadata_request(target: Target):
 
 
 def read_signatures(response) -> dict[str, Signature]:
-    """Returns {name: Signature} of a GetModelMetadataResponse, sorted by name."""
-    (packed,) = [item.value.value for item in response.metadata if item.key == "signature_def"]
-    found = messages.Signatures.FromString(packed).signature_def
+    """Returns {name: Signature} of a GetModelMetadataResponse, sorted by name; raises ValueError where it has none."""
+    packed = [item.value.value for item in response.metadata if item.key == "signature_def"]
+    if len(packed) != 1:
+        raise ValueError(
+            f"An answer must have the signatures of the model once. Received them {len(packed)} times; is that a model "
+            "server?"
+        )
+    found = parse_answer(packed[0], messages.Signatures, MAX_ANSWER_BYTES).signature_def
     return {
         each.key: Signature(each.key, each.value.method_name, _kinds(each.value.inputs), _kinds(each.value.outputs))
         for each in sorted(found, key=lambda each: each.key)

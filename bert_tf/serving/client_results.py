@@ -1,9 +1,13 @@
 """Answers with types: the rows of `answers.py`, whose keys are the attributes here."""
 
 import dataclasses
+import types
+import typing
 from typing import Any
 
 import numpy as np
+
+from bert_tf.serving.client_requests import clean, listed
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,10 +81,6 @@ class Embedding:
 
 
 Result = Classification | Score | Answer | Entities | Choice | Blank | Embedding
-_CONVERSIONS = {
-    "entities": lambda found: tuple(Entity(**each) for each in found),
-    "embedding": lambda values: np.array(values, np.float32),
-}
 _KINDS = {}  # names of a row -> its class; what has a default may be missing
 for _kind in Result.__args__:
     _fields = dataclasses.fields(_kind)
@@ -92,19 +92,43 @@ def typed(row: dict[str, Any]) -> Result:
     """Returns a row as the class whose attributes are its keys.
 
     Raises:
-        ValueError: no class has these.
+        ValueError: no class has these, or they are of other types.
     """
     kind = _KINDS.get(frozenset(row))
     if kind is None:
         known = "; ".join(", ".join(sorted(keys)) for keys in _KINDS)
         raise ValueError(
             f"`typed` must go with a model of a known kind, whose outputs are one of: {known}. Received "
-            f"{', '.join(sorted(row))}; ask without `typed` for dictionaries."
+            f"{listed(sorted(row))}; ask without `typed` for dictionaries."
         )
-    return kind(**{name: _converted(name, value) for name, value in row.items()})
+    made = kind(**{name: _converted(name, value) for name, value in row.items()})
+    if wrong := [field.name for field in dataclasses.fields(made) if not _fits(getattr(made, field.name), field.type)]:
+        raise ValueError(
+            f"`typed` must go with a model whose `{wrong[0]}` is as {kind.__name__} has it. Received: "
+            f"{clean(repr(row[wrong[0]]), 100)}; ask without `typed` for dictionaries."
+        )
+    return made
+
+
+def _fits(value, kind):
+    """Returns whether a value is of a type that a field of the classes here has."""
+    if isinstance(kind, types.UnionType):
+        return any(_fits(value, part) for part in typing.get_args(kind))
+    if typing.get_origin(kind) is dict:
+        return isinstance(value, dict) and all(_fits(each, typing.get_args(kind)[1]) for each in value.values())
+    if typing.get_origin(kind) is tuple:
+        return isinstance(value, tuple) and all(_fits(each, typing.get_args(kind)[0]) for each in value)
+    if dataclasses.is_dataclass(kind):
+        return all(_fits(getattr(value, field.name), field.type) for field in dataclasses.fields(kind))
+    if kind is np.ndarray:
+        return isinstance(value, kind) and value.ndim == 1 and value.dtype == np.float32
+    return isinstance(value, (int, float) if kind is float else kind) and (kind is bool or not isinstance(value, bool))
 
 
 def _converted(name, value):
-    if name in _CONVERSIONS:
-        return _CONVERSIONS[name](value)
+    if name == "entities":
+        return tuple(Entity(**each) for each in value)
+    if name == "embedding":
+        vector = np.array(value)
+        return vector.astype(np.float32) if vector.dtype.kind in "fiu" else vector
     return tuple(value) if isinstance(value, list) else value

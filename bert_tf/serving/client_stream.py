@@ -39,7 +39,16 @@ def by_length(texts: Sequence[str]) -> list[int]:
 
 
 def in_order(vectors: Sequence[np.ndarray], places: Sequence[int]) -> np.ndarray:
-    """Returns vectors, of the texts at `places`, as float32 [n, D] in the order of the texts."""
+    """Returns vectors, of the texts at `places`, as float32 [n, D] in the order of the texts.
+
+    Raises:
+        ValueError: they are not of one length.
+    """
+    if len(sizes := {len(vector) for vector in vectors}) > 1:
+        raise ValueError(
+            f"Output `embedding` must be vectors of one length. Received {min(sizes)} to {max(sizes)} numbers; was the "
+            "model exchanged meanwhile?"
+        )
     found = np.empty([len(places), *np.shape(vectors[0])], np.float32)
     found[places] = vectors
     return found

@@ -11,12 +11,16 @@ from tensorflow_serving.apis import prediction_log_pb2
 
 from bert_tf.names import GOLDEN_REQUESTS
 from bert_tf.serving.classify import check_examples
+from bert_tf.serving.client_requests import listed
 from bert_tf.serving.predict import read_input
 from bert_tf.serving.regular_files import check_regular
 from bert_tf.serving.signatures import Signature
 from bert_tf.serving.tensors import read_answer
+from bert_tf.serving.wire import check_missing
 
 FILE = os.path.join("assets.extra", GOLDEN_REQUESTS)
+
+_SHOWN = 200  # bytes of a string
 
 Outputs = dict[str, np.ndarray]
 
@@ -127,11 +131,14 @@ def difference(expected: Outputs, got: Outputs, tolerance: float) -> tuple[float
 
 
 def _of_predict(response):
+    check_missing(response.outputs.values())
     return {name: read_answer(proto, name) for name, proto in response.outputs.items()}
 
 
 def _of_classify(response):
     rows = [row.classes for row in response.result.classifications]
+    if len({len(row) for row in rows}) > 1:
+        raise ValueError("An answer must have equally many classes for each example. Received uneven ones.")
     labels = np.array([[each.label.encode() for each in row] for row in rows], object)
     return {"classes": labels, "scores": np.array([[each.score for each in row] for row in rows], np.float32)}
 
@@ -166,7 +173,7 @@ def _distance(expected, got):
 
 
 def _shown(value):
-    return repr(value.decode("utf-8", "replace")) if isinstance(value, bytes) else str(value)
+    return repr(value[:_SHOWN].decode("utf-8", "replace")) if isinstance(value, bytes) else str(value)
 
 
 def _type(array):
@@ -174,4 +181,4 @@ def _type(array):
 
 
 def _listed(names):
-    return ", ".join(sorted(names)) or "none"
+    return listed(sorted(names))

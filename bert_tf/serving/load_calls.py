@@ -1,10 +1,8 @@
 """How the requests of a load test are made and sent, over gRPC or REST: as bytes that were ready before it began."""
 
+import asyncio
 import contextlib
-import http.client
 import json
-import urllib.error
-import urllib.request
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
@@ -14,10 +12,20 @@ from bert_tf.serving.addresses import check_target
 from bert_tf.serving.client_channel import Tls, open_channel
 from bert_tf.serving.client_errors import explain
 from bert_tf.serving.client_items import even
-from bert_tf.serving.client_requests import DEFAULT, INITIAL, METHODS, Target, order_of, predict_request
+from bert_tf.serving.client_requests import (
+    DEFAULT,
+    INITIAL,
+    METHODS,
+    Target,
+    clean,
+    listed,
+    order_of,
+    predict_request,
+)
 from bert_tf.serving.load_generator import OK, Send
 
 _PREDICT = METHODS["Predict"][0]
+_LARGEST = 4 * 2**20  # bytes of a model's description
 
 
 @contextlib.asynccontextmanager
@@ -63,12 +71,17 @@ async def over_rest(
     check_target(server)
     url = f"http://{server}/v1/models/{target.name}:predict"
     limits = aiohttp.ClientTimeout(total=timeout)
-    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0), timeout=limits) as session:
+    # An answer may be packed, and as long as the server likes: it is dropped as it comes.
+    async with aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(limit=0), timeout=limits, auto_decompress=False
+    ) as session:
 
         async def send(number):
             try:
-                async with session.post(url, data=bodies[number % len(bodies)]) as response:
-                    await response.read()
+                body = bodies[number % len(bodies)]
+                async with session.post(url, data=body, allow_redirects=False) as response:
+                    async for _ in response.content.iter_any():
+                        pass
                     return OK if response.status == 200 else f"HTTP {response.status}"
             except TimeoutError:
                 return "timeout"
@@ -97,24 +110,59 @@ def inputs_over_rest(server: str, name: str, signature: str, timeout: float) -> 
     """Returns the names of a signature's inputs, in the order in which people give them, asked over REST.
 
     Raises:
-        ValueError: there is no such model or signature, or `server` is an IPv6 address without brackets.
-        OSError: no server answers.
+        ValueError: there is no such model or signature, `server` is an IPv6 address without brackets, or its answer is
+            no model's description.
+        ConnectionError: no server answers.
+        TimeoutError: it takes longer than `timeout` seconds.
     """
     check_target(server)
+    status, data = asyncio.run(_get(server, f"/v1/models/{name}/metadata", timeout))
+    if status != 200:
+        raise ValueError(f"http://{server} must serve model {name!r}. Received HTTP {status}; check `model_name`.")
+    found = _signatures(server, data)
+    signature = signature or DEFAULT
+    if signature not in found:
+        there = listed(sorted({*found} - {INITIAL}))
+        raise ValueError(f"`signature` must be one of {there}. Received: {signature!r}; choose one of them.")
+    return order_of(found[signature])
+
+
+async def _get(server, path, timeout):
+    """Returns (status, the first bytes of the answer, one more than are allowed)."""
+    import aiohttp
+
+    limits = aiohttp.ClientTimeout(total=timeout)
+    headers = {"Accept-Encoding": "identity"}
     try:
-        with urllib.request.urlopen(f"http://{server}/v1/models/{name}/metadata", timeout=timeout) as response:
-            found = json.loads(response.read())["metadata"]["signature_def"]["signature_def"]
-    except urllib.error.HTTPError as error:
-        raise ValueError(
-            f"http://{server} must serve model {name!r}. Received HTTP {error.code}; check `model_name`."
+        async with (
+            aiohttp.ClientSession(timeout=limits, auto_decompress=False) as session,
+            session.get(f"http://{server}{path}", headers=headers, allow_redirects=False) as response,
+        ):
+            data = bytearray()
+            while len(data) <= _LARGEST and (part := await response.content.read(_LARGEST + 1 - len(data))):
+                data += part
+            return response.status, bytes(data)
+    except TimeoutError as error:
+        raise TimeoutError(
+            f"{server} must answer within {timeout:.3g} s. Received no whole answer; allow more with `timeout`."
         ) from error
-    except http.client.HTTPException as error:
+    except aiohttp.ClientError as error:
         raise ConnectionError(
             f"A model server must answer over HTTP at {server}. Received {type(error).__name__}; is that its port for "
             "REST rather than the one for gRPC, and is it not encrypted?"
         ) from error
-    signature = signature or DEFAULT
-    if signature not in found:
-        there = ", ".join(sorted({*found} - {INITIAL}))
-        raise ValueError(f"`signature` must be one of {there}. Received: {signature!r}; choose one of them.")
-    return order_of(found[signature]["inputs"])
+
+
+def _signatures(server, data):
+    """Returns {signature: names of its inputs} of the JSON that describes a model."""
+    try:
+        if len(data) > _LARGEST:
+            raise ValueError(f"more than {_LARGEST} bytes")
+        found = json.loads(data)["metadata"]["signature_def"]["signature_def"]
+        return {name: tuple(dict(dict(each).get("inputs", {}))) for name, each in dict(found).items()}
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        reason = clean(f"{type(error).__name__}: {error}", 100)
+        raise ValueError(
+            f"http://{server} must describe the model in JSON, as TensorFlow Serving does. Received another answer "
+            f"({reason}); is that a model server?"
+        ) from error

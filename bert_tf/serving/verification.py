@@ -9,11 +9,12 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 from tensorflow.python.saved_model import loader_impl
-from tensorflow_serving.apis import prediction_service_pb2_grpc
+from tensorflow_serving.apis import classification_pb2, predict_pb2, regression_pb2
 
 from bert_tf.serving.call import INTERNAL
-from bert_tf.serving.client_channel import Tls, open_channel
+from bert_tf.serving.client_channel import MAX_ANSWER_BYTES, Tls, open_channel
 from bert_tf.serving.client_errors import explain
+from bert_tf.serving.client_requests import clean, parse_answer
 from bert_tf.serving.errors import ServingError
 from bert_tf.serving.exports import find_export, open_export
 from bert_tf.serving.golden import Golden, Outputs, difference, outputs_of, read_goldens
@@ -24,6 +25,13 @@ from bert_tf.serving.workload import Workload
 # digit of a float32 decides how a number is rounded to 8 bits, which layer after layer adds to.
 _TOLERANCE, _COARSE_TOLERANCES = 1e-4, {tf.int8: 0.1, tf.bfloat16: 2e-2}
 _REFUSALS = (grpc.StatusCode.FAILED_PRECONDITION, grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.UNIMPLEMENTED)
+
+_SERVICE = "/tensorflow.serving.PredictionService"
+_METHODS = {  # kind of a golden request: name, message of the answer
+    "predict": ("Predict", predict_pb2.PredictResponse),
+    "classify": ("Classify", classification_pb2.ClassificationResponse),
+    "regress": ("Regress", regression_pb2.RegressionResponse),
+}
 
 # A golden request -> the answer to it now; raises ServingError where the request is refused.
 Answer = Callable[[Golden], Outputs]
@@ -120,19 +128,19 @@ def local_answer(model) -> Answer:
 
 def remote_answer(channel: grpc.Channel, server: str, model_name: str, timeout: float, path: str) -> Answer:
     """Returns what asks a server; it says in the log where that serves another version than the one in `path`."""
-    stub = prediction_service_pb2_grpc.PredictionServiceStub(channel)
-    methods = {"predict": stub.Predict, "classify": stub.Classify, "regress": stub.Regress}
+    calls = {kind: channel.unary_unary(f"{_SERVICE}/{name}") for kind, (name, _) in _METHODS.items()}
     seen = set()
 
     def answer(golden):
         request = type(golden.request).FromString(golden.request.SerializeToString())
         request.model_spec.name = model_name
         try:
-            response = methods[golden.kind](request, timeout=timeout)
+            data = calls[golden.kind](request.SerializeToString(), timeout=timeout)
         except grpc.RpcError as error:
             if error.code() in _REFUSALS:
-                raise ServingError(error.code(), error.details()) from error
+                raise ServingError(error.code(), clean(error.details() or "")) from error
             raise explain(error, server, model_name, timeout) from error
+        response = parse_answer(data, _METHODS[golden.kind][1], MAX_ANSWER_BYTES)
         if response.model_spec.version.value not in seen:
             seen.add(response.model_spec.version.value)
             _compare_version(response.model_spec.version.value, path)
