@@ -108,19 +108,26 @@ class ServedModel(tf.Module):
     def answer_ids(self, *features):
         """Returns what is answered to the model's inputs, tensors in the order of the task's `features`."""
         named = dict(zip(self.task.features, features, strict=True))
-        if "segment_ids" in named:
-            named["segment_ids"] = self._in_range(named["segment_ids"])
+        config, size = self.task.config, tf.shape(named["input_ids"])[-1]
+        ends = {"input_ids": config.vocab_size, "input_mask": 2, "segment_ids": max(1, config.type_vocab_size),
+                "masked_lm_positions": size}  # fmt: skip
+        named = {name: _in_range(name, values, ends[name]) for name, values in named.items()}
         return self.task.answer(self.forward(named), None)
-
-    def _in_range(self, segment_ids):
-        """Returns segment ids that the model has; it would take another for none, where it refuses other ids itself."""
-        most = max(1, self.task.config.type_vocab_size)
-        said = f"`segment_ids` must be from 0 to {most - 1}. Received another; correct it."
-        good = tf.reduce_all((segment_ids >= 0) & (segment_ids < most))
-        with tf.control_dependencies([tf.debugging.Assert(good, [said])]):
-            return tf.identity(segment_ids)
 
     def _from_examples(self, inputs):
         spec = {name: tf.io.FixedLenFeature([], tf.string) for name in self.text_inputs}
         parsed = tf.io.parse_example(inputs, spec)
         return self.task.example_answer(*self._read([parsed[name] for name in self.text_inputs]))
+
+
+def _in_range(name, values, end):
+    """Returns the values as they are, where all are from 0 to below `end`; else the graph fails with a message.
+
+    Some operations fail by themselves, on processors, with the name of a node; others take such a value for another.
+    Texts are laid out by their mask, in which a large number would stand for as many tokens.
+    """
+    most = "the last position" if tf.is_tensor(end) else end - 1
+    said = f"`{name}` must be from 0 to {most}. Received another; correct it."
+    good = tf.reduce_all((values >= 0) & (values < end))
+    with tf.control_dependencies([tf.debugging.Assert(good, [said])]):
+        return tf.identity(values)

@@ -133,14 +133,27 @@ def test_each_weight_is_there_once(exported):
     assert stored - sum(int(np.prod(v.shape)) for v in model.variables) <= 2  # the save counter, the object graph
 
 
-@pytest.mark.parametrize("segment", [-1, 2, 7])
-def test_segments_that_the_model_has_not_are_refused(exported, segment):
+@pytest.mark.parametrize(
+    "name, value, most",
+    [("segment_ids", -1, 1), ("segment_ids", 2, 1), ("segment_ids", 7, 1), ("input_mask", -1, 1), ("input_mask", 2, 1),
+     ("input_ids", -1, len(tiny.VOCAB) - 1), ("input_ids", len(tiny.VOCAB), len(tiny.VOCAB) - 1)],
+)  # fmt: skip
+def test_values_that_the_model_has_not_are_refused(exported, name, value, most):
     answer = tf.saved_model.load(exported[0]).signatures["ids"]
-    ids = tf.constant([[2, 5, 3]])
-    good = answer(input_ids=ids, input_mask=tf.ones_like(ids), segment_ids=tf.constant([[0, 1, 0]]))
-    assert good["probabilities"].shape == (1, 2)
-    with pytest.raises(tf.errors.InvalidArgumentError, match="`segment_ids` must be from 0 to 1"):
-        answer(input_ids=ids, input_mask=tf.ones_like(ids), segment_ids=tf.constant([[0, segment, 0]]))
+    good = {"input_ids": [[2, 5, 3]], "input_mask": [[1, 1, 1]], "segment_ids": [[0, 1, 0]]}
+    assert answer(**{each: tf.constant(values) for each, values in good.items()})["probabilities"].shape == (1, 2)
+    good[name][0][1] = value
+    with pytest.raises(tf.errors.InvalidArgumentError, match=f"`{name}` must be from 0 to {most}. Received another;"):
+        answer(**{each: tf.constant(values) for each, values in good.items()})
+
+
+def test_a_mask_takes_no_more_memory_than_it_has_numbers(tmp_path):
+    trained(tmp_path)
+    answer = tf.saved_model.load(export_trained(tmp_path, form=Form(export_for="cpu"))).signatures["ids"]
+    ids = tf.constant([[2, 5, 3, 0, 0, 0, 0, 0]] * 2)
+    mask = [[1, 1, 1] + [0] * 5, [1, 10**9, 1] + [0] * 4 + [-(10**9)]]  # most is padding: texts are laid out anew
+    with pytest.raises(tf.errors.InvalidArgumentError, match="`input_mask` must be from 0 to 1"):
+        answer(input_ids=ids, input_mask=tf.constant(mask), segment_ids=tf.zeros_like(ids))
 
 
 def test_it_says_how_long_its_sequences_are(exported):

@@ -52,6 +52,9 @@ def test_no_texts_ids_and_examples(filler, exported):
     reader = filler.reader
     rows = reader.pad(reader.pack(reader.tokenize(TEXTS), max_seq_length=16))
     np.testing.assert_allclose(signatures["ids"](**rows)["probability"], by_text["probability"], atol=1e-6)
+    for place in (-1, rows["input_ids"].shape[1]):
+        with pytest.raises(tf.errors.InvalidArgumentError, match="`masked_lm_positions` must be from 0 to the last"):
+            signatures["ids"](**rows | {"masked_lm_positions": tf.fill([len(TEXTS), 1], place)})
     feature = {"text": tf.train.Feature(bytes_list=tf.train.BytesList(value=[TEXTS[0].encode()]))}
     example = tf.train.Example(features=tf.train.Features(feature=feature)).SerializeToString()
     classes = signatures["classify"](inputs=tf.constant([example]))["classes"]
