@@ -1,8 +1,10 @@
 """What a server answers is data: clients take no harm from it, and say what is wrong with it."""
 
 import asyncio
+import contextlib
 import gzip
 import json
+import random
 import re
 import subprocess
 import sys
@@ -12,7 +14,7 @@ import grpc
 import numpy as np
 import pytest
 
-from bert_tf.serving import AsyncClient, Client, Retry, answers, load_calls, wire
+from bert_tf.serving import AsyncClient, Client, Retry, answers, client_requests, load_calls, messages, wire
 from bert_tf.serving.client_requests import clean, listed
 from tests.serving import hostile_answers as hostile
 from tests.serving.hostile_answers import FLOAT, METADATA, PREDICT, STATUS, STRING, claim, outputs_of
@@ -88,6 +90,36 @@ def test_malformed_answers(server, what):
         asyncio.run(ask())
 
 
+def mutated(data, rng):
+    """Returns bytes of which a few are others, gone, new, or there twice."""
+    made = bytearray(data)
+    for _ in range(rng.choice([1, 2, 4])):
+        start, end = sorted(rng.randrange(len(made) + 1) for _ in range(2))
+        new = bytes(rng.choice([0, 1, 8, 0x12, 0x7F, 0x80, 0xFF]) for _ in range(rng.randrange(3)))
+        made[start : start + rng.randrange(3)] = rng.choice([new, made[start:end]])
+    return bytes(made)
+
+
+def test_any_bytes_are_an_answer_or_a_value_error():
+    rng, read = random.Random(5), 0
+    answers_given = [
+        outputs_of(label=texts(1), labels=texts(1, 2), probabilities=np.ones([1, 2], np.float32)),
+        outputs_of(entity_count=np.array([1]), **ENTITIES),
+        outputs_of(x=claim(FLOAT, [1, 2], float_val=[1, 2]), y=claim(STRING, [1], tensor_content=b"\1x")),
+        hostile.signatures_of({"text": STRING}, {"embedding": FLOAT}),
+    ]
+    for data in (mutated(answer, rng) for answer in answers_given for _ in range(500)):
+        for kind, take in (
+            (messages.PredictResponse, lambda found: answers.rows(client_requests.read_outputs(found), 1)),
+            (messages.MetadataResponse, client_requests.read_signatures),
+            (messages.StatusResponse, client_requests.read_status),
+        ):
+            with contextlib.suppress(ValueError):
+                take(client_requests.parse_answer(data, kind, 2**27))
+                read += 1
+    assert read > 100
+
+
 def test_numbers_that_are_none_and_bytes_that_are_no_text(server):
     values = np.array([[np.nan, np.inf, 0.1]], np.float32)
     server.answers[PREDICT] = outputs_of(x=values, name=np.array([b"\xffa"], object))
@@ -158,8 +190,6 @@ def test_vectors_of_several_lengths(server):
 
 @pytest.mark.parametrize("size", [2**62, 2**63 - 1])
 def test_vectors_that_are_said_to_be_endless(server, size):
-    from bert_tf.serving import messages
-
     response = messages.MetadataResponse.FromString(hostile.signatures_of({"text": STRING}, {"embedding": FLOAT}))
     found = messages.Signatures.FromString(response.metadata[0].value.value)
     found.signature_def[0].value.outputs[0].value.tensor_shape.dim[0].size = size
@@ -252,8 +282,6 @@ def test_numbers_are_as_short_as_they_can_be_wherever_they_stand():
 
 
 def test_a_sender_may_leave_out_a_few():
-    from bert_tf.serving import messages
-
     tensor = messages.PredictResponse().outputs.add().value
     claim(FLOAT, [1025], float_val=[0.5])(tensor)
     wire.check_missing([tensor])
