@@ -58,7 +58,8 @@ class Sequences:
             return
         # The graph would broadcast ids, and leave contexts out for which there are no choices.
         by_rows = [alias for alias, endpoint in signature.inputs.items() if endpoint.has_rows and alias in inputs]
-        _check_same("number of rows", {alias: len(inputs[alias]) for alias in by_rows})
+        rows = {alias: len(inputs[alias]) if inputs[alias].ndim else "a single value" for alias in by_rows}
+        _check_same("number of rows", rows)
         side_by_side = [alias for alias in _SIDE_BY_SIDE if alias in inputs]
         _check_same("shape", {alias: list(inputs[alias].shape) for alias in side_by_side})
         for alias, endpoint in signature.inputs.items():

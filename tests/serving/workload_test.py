@@ -102,6 +102,16 @@ def test_a_context_without_choices_is_refused():
         Sequences(512, 64).check(wanted, several([9], [3, 3]) | {"context": texts(1, 1)["text"]})
 
 
+def test_a_single_value_is_left_to_the_graph():
+    value = {"text": np.array(b"", object)}
+    for sequences in (Sequences(512, 64), Sequences(512, 0), Sequences()):
+        sequences.check(BY_TEXT, value)
+        assert sequences.count(BY_TEXT, value) == 2 and not len(sequences.parts(BY_TEXT, value))
+    pair = signature({name: (tf.string, (None,)) for name in ("text_a", "text_b")}, {})
+    with pytest.raises(ServingError, match=r"must have one number of rows. Received a single value, 2"):
+        Sequences(512, 64).check(pair, {"text_a": value["text"], "text_b": texts(1, 1)["text"]})
+
+
 def test_a_request_of_too_many_tokens_is_refused():
     with pytest.raises(ServingError, match="A request may have 100 tokens and has some 101; send it in parts"):
         Limits(max_request_tokens=100).check_tokens(101)
