@@ -145,13 +145,13 @@ class HubLayer(keras.layers.Layer):
         """
         if self._function is not None:
             return
+        safety.check(dir_path or "")  # first: it says which files may be read at all
         files = _files_in(dir_path or "")
         if files.fingerprint != self._fingerprint:
             raise ValueError(
                 f"The files of the layer {self.name!r} must be those that it was saved with. Received others; save the "
                 "model again."
             )
-        safety.check(files.folder)
         self._take(files.copy(), with_values=False)
 
 

@@ -134,14 +134,15 @@ COMPUTES = frozenset(
         # checks
         "Assert",
         # tensorflow-text
-        "CaseFoldUTF8 FastBertNormalize FastWordpieceTokenizeWithOffsets FindSourceOffsets NormalizeUTF8 "
-        "NormalizeUTF8WithOffsetsMap PhraseTokenize RegexSplitWithOffsets SentenceFragments SentenceFragmentsV2 "
-        "SentencepieceDetokenizeOp SentencepieceIdToStringOp SentencepieceOp SentencepieceStringToIdOp "
-        "SentencepieceTokenizeOp SentencepieceTokenizeWithOffsetsOp SentencepieceVocabSizeOp "
-        "SplitMergeTokenizeWithOffsets TFText>BoiseTagsToOffsets TFText>ByteSplitByOffsets "
-        "TFText>ByteSplitWithOffsets TFText>FastSentencepieceDetokenize TFText>FastSentencepieceTokenize "
-        "TFText>FastWordpieceDetokenize TFText>NgramsStringJoin TFText>OffsetsToBoiseTags TFText>PhraseDetokenize "
-        "TFText>RoundRobinTrim TFText>WhitespaceTokenizeWithOffsetsV2 TokenizerFromLogits "
+        "CaseFoldUTF8 ConstrainedSequence FastBertNormalize FastWordpieceTokenizeWithOffsets FindSourceOffsets "
+        "MaxSpanningTree NormalizeUTF8 NormalizeUTF8WithOffsetsMap PhraseTokenize RegexSplitWithOffsets RougeL "
+        "SentenceFragments SentenceFragmentsV2 SentencepieceDetokenizeOp SentencepieceIdToStringOp "
+        "SentencepieceOp SentencepieceStringToIdOp SentencepieceTokenizeOp SentencepieceTokenizeWithOffsetsOp "
+        "SentencepieceVocabSizeOp SplitMergeTokenizeWithOffsets TFText>BoiseTagsToOffsets "
+        "TFText>ByteSplitByOffsets TFText>ByteSplitWithOffsets TFText>FastSentencepieceDetokenize "
+        "TFText>FastSentencepieceTokenize TFText>FastWordpieceDetokenize TFText>NgramsStringJoin "
+        "TFText>OffsetsToBoiseTags TFText>PhraseDetokenize TFText>RoundRobinGenerateMasks TFText>RoundRobinTrim "
+        "TFText>Utf8Binarize TFText>WhitespaceTokenizeWithOffsetsV2 TokenizerFromLogits "
         "UnicodeScriptTokenizeWithOffsets WhitespaceTokenizeWithOffsets WordpieceTokenizeWithOffsets",
         # made by oneDNN's part of TensorFlow; exports with products of integers have it
         "_QuantizedMatMul",

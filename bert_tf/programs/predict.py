@@ -2,7 +2,8 @@
 
     bert-tf predict --model=export --input_file=reviews.jsonl --output_file=answers.jsonl
 
-A run that was killed goes on where it was; --num_workers and --runner share the work out.
+A run that was killed goes on where it was; --num_workers and --runner share the work out. A SavedModel is a program and
+runs with your rights: look at a stranger's first, with `bert-tf verify MODEL --inspect`.
 """
 
 import logging as standard_logging

@@ -3,7 +3,8 @@
     bert-tf serve --model_base_path=EXPORT_DIR --model_name=NAME --port=8500 --rest_api_port=8501
     bert-tf serve --model_config_file=models.config --enable_batching
 
-Serves the newest version under EXPORT_DIR, and each newer one as it appears there.
+Serves the newest version under EXPORT_DIR, and each newer one as it appears there. A SavedModel is a program and runs
+with your rights: look at a stranger's first, with `bert-tf verify MODEL --inspect`.
 """
 
 import logging as standard_logging

@@ -57,22 +57,25 @@ def _inspect(settings, paths):
         ValueError: there is not one path, no graph in it, or it does more than compute.
     """
     from bert_tf.hub.inspection import inspect_model
-    from bert_tf.serving.exports import find_export
+    from bert_tf.serving.exports import find_export, find_versions
 
     _check_one(paths)
     if settings.server:
         raise ValueError("`inspect` must come without `server`: a graph is read, and nobody asked. Leave one out.")
-    path = find_export(paths[0]) if os.path.isdir(paths[0]) else paths[0]
+    path = find_export(paths[0]) if os.path.isdir(paths[0]) and find_versions(paths[0]) else paths[0]
     faults = []
     for where, found in inspect_model(path).items():
         print(where)
-        rows = {"signatures": found.signatures, "files": found.files, "loops": found.loops,
+        rows = {"signatures": found.signatures, "layers": found.layers, "files": found.files,
+                "texts that look like paths": found.paths, "size": found.sizes,
                 "not known to compute only": found.faults}  # fmt: skip
         for title, lines in rows.items():
-            print(f"  {title}: {len(lines) or 'none'}")
+            if lines or title == "not known to compute only":
+                print(f"  {title}: {len(lines) or 'none'}")
             for line in lines:
                 print(f"    {line}")
-        print(f"  operations: {', '.join(found.operations)}")
+        if found.operations:
+            print(f"  operations: {', '.join(found.operations)}")
         faults += found.faults
     if faults:
         raise ValueError(
