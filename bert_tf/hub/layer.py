@@ -25,6 +25,9 @@ class HubLayer(keras.layers.Layer):
 
     `model.save` writes graph, files and weights into the .keras file, which then needs the folder no more.
 
+    A SavedModel in a folder is a program, which runs with your rights: look at a stranger's first, with
+    `bert-tf verify MODEL --inspect`. One in a .keras file is refused unless it only computes.
+
     Inputs and outputs are those of the SavedModel. `training` reaches it where it takes that, and only while the layer
     is `trainable`, as with hub.KerasLayer; so do its regularization losses. Its variables keep their own types under
     mixed precision.

@@ -22,6 +22,9 @@ class Files:
         folder: its path.
         names: paths in it, sorted.
         fingerprint: hexadecimal; the same for the same names and contents.
+
+    Raises:
+        ValueError: something of that name is no file.
     """
 
     def __init__(self, folder: str, names: Iterable[str]):
@@ -32,7 +35,12 @@ class Files:
     def _digest(self):
         digest = hashlib.sha256()
         for name in self.names:
-            with open(os.path.join(self.folder, name), "rb") as file:
+            path = os.path.join(self.folder, name)
+            if os.path.exists(path) and not os.path.isfile(path):  # a pipe or a device may have no end
+                raise ValueError(
+                    f"The files of a saved layer must be files. Received {path}, which is none; take it away."
+                )
+            with open(path, "rb") as file:
                 digest.update(f"{name}\n{os.fstat(file.fileno()).st_size}\n".encode())
                 digest.update(file.read())
         return digest.hexdigest()
@@ -41,7 +49,7 @@ class Files:
         """Returns whether the files are there and as they were."""
         try:
             return self._digest() == self.fingerprint
-        except OSError:
+        except (OSError, ValueError):
             return False
 
     def copy_to(self, folder: str):

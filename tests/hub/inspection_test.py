@@ -4,6 +4,7 @@ import json
 import pathlib
 import subprocess
 import sys
+import types
 import zipfile
 
 import keras
@@ -13,6 +14,7 @@ import tensorflow as tf
 from bert_tf.hub.export import export_hub
 from bert_tf.hub.inspection import inspect_model
 from bert_tf.hub.layer import HubLayer
+from bert_tf.programs import verify
 from tests.conftest import ROOT
 from tests.hub import hostile, models
 
@@ -211,19 +213,24 @@ def test_a_part_that_says_it_is_too_large_is_not_unpacked(tmp_path, monkeypatch)
         inspect_model(str(path))
 
 
-def test_the_command(tmp_path):
+def test_the_command(tmp_path, capsys):
     target = tmp_path / "written"
     hostile.save(hostile.writes(target), tmp_path / "bad" / "1")
     hostile.save(models.LookAlike(), tmp_path / "good" / "1")
     target.unlink(missing_ok=True)
 
-    def inspect(name, *flags):
-        command = [sys.executable, "-m", "bert_tf", "verify", tmp_path / name, "--inspect", *flags]
-        return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    def inspect(name, server=None):
+        verify.main(types.SimpleNamespace(inspect=True, server=server), [str(tmp_path / name)])
 
-    good, bad, asked = inspect("good"), inspect("bad"), inspect("good", "--server=localhost:1")
-    assert good.returncode == 0 and "not known to compute only: none" in good.stdout
-    assert bad.returncode == 1 and "must only compute, or come from somebody whom you trust" in bad.stderr
-    assert "WriteFile" in bad.stdout and not target.exists()
-    assert asked.returncode == 1 and "--inspect must come without --server" in asked.stderr
-    assert inspect("nowhere").returncode == 1
+    inspect("good")
+    assert "not known to compute only: none" in capsys.readouterr().out
+    with pytest.raises(ValueError, match="must only compute, or come from somebody whom you trust"):
+        inspect("bad")
+    assert "WriteFile" in capsys.readouterr().out and not target.exists()
+    with pytest.raises(ValueError, match="`inspect` must come without `server`"):
+        inspect("good", "localhost:1")
+    with pytest.raises(ValueError, match=r"must be a folder with saved_model\.pb or a \.keras file"):
+        inspect("nowhere")
+    command = [sys.executable, "-m", "bert_tf", "verify", tmp_path / "bad", "--inspect"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and "WriteFile" in done.stdout and not target.exists()

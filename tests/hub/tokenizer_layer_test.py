@@ -118,3 +118,12 @@ def test_a_layer_without_its_vocabulary(tokenizer, tmp_path, monkeypatch):
 def test_a_directory_will_do(tmp_path):
     layer = TokenizerLayer(tiny.checkpoint(tmp_path))
     assert layer(tf.constant(["film"]))["input_ids"].numpy().tolist() == [[2, 14, 3]]
+
+
+def test_what_has_no_end_is_not_read(tokenizer, tmp_path, monkeypatch):
+    layer = TokenizerLayer(tokenizer, 12)
+    layer.save_assets(str(tmp_path))
+    (tmp_path / "zero").symlink_to("/dev/zero")
+    monkeypatch.setattr(sources, "_KNOWN", {})
+    with pytest.raises(ValueError, match=r"files of a saved layer must be files\. Received \S+/zero, which is none"):
+        TokenizerLayer.from_config(layer.get_config()).load_assets(str(tmp_path))
