@@ -29,7 +29,10 @@ class Task:
         self.count = 1
         self.lengths = [1]
         self.came = time.monotonic()
-        self.computing = False  # a batch with one of its rows has begun; set by the batcher, under its lock
+        # Set by the batcher, under its lock.
+        self.computing = False  # a batch with one of its rows has begun
+        self.running = 0  # batches with its rows that are computed now
+        self.ending: BaseException | None = None  # why it will get no answer
         self.error: BaseException | None = None
         self.answer = None
         self.done = threading.Event()
@@ -51,8 +54,10 @@ class Task:
 class Batcher:
     """Puts rows of one model, one signature and about one length together; the threads of all models are the same.
 
-    A request of several rows may be cut, and its rows computed with those of others. A batch that fails is computed
-    again request by request, so that the others get their answers. `close` ends the threads.
+    A request of several rows may be cut, and its rows computed with those of others. Before each batch its callers are
+    looked at: of a request that nobody waits for any more, or of which a part has failed, no further row is computed. A
+    batch that fails is computed again request by request, so that the others get their answers. `close` ends the
+    threads.
 
     Args:
         parameters: how large a batch, a queue and their number may be.
@@ -121,21 +126,31 @@ class Batcher:
         )
 
     def _wait(self, group, task):
-        """Returns when the task is done, or, while none of its rows is in a batch, when its caller gives up."""
+        """Returns when the task is done, or its caller has given up and none of its rows is computed any more."""
         while not task.done.wait(min(_LOOK_SECONDS, _or_more(task.call.seconds_left))):
             try:
                 task.call.check()
             except ServingError as error:
                 with self._changed:
-                    if task.computing:
-                        break
                     self._leave(group, task, error)
-        task.done.wait()  # a batch cannot be stopped, and uses the model until it ends
+                break
+        task.done.wait()
 
     def _leave(self, group, task, error):
+        """Takes what waits of a request out of the queue, and ends it with an error; called under the lock."""
+        if task.done.is_set() or task.ending:
+            return
         self._queue.remove(group, task)
-        self._count(group[0], -1)
-        task.fail(error)
+        if not task.computing:
+            self._count(group[0], -1)
+        self._end(task, error)
+
+    @staticmethod
+    def _end(task, error):
+        """Ends a request that will get no answer; a batch cannot be stopped, and uses the model until it ends."""
+        task.ending = task.ending or error
+        if not task.running and not task.done.is_set():
+            task.fail(task.ending)
 
     def _count(self, model_name, change):
         self._waiting[model_name] = self._waiting.get(model_name, 0) + change
@@ -179,13 +194,12 @@ class Batcher:
         kept = []
         for task, mine in _by_task(rows).items():
             try:
-                if not task.computing:
-                    task.call.check()
+                task.call.check()
             except ServingError as error:
                 self._leave(group, task, error)
+            if task.ending or task.done.is_set():
                 continue
-            if task.done.is_set():  # another part of it has failed
-                continue
+            task.running += 1
             if not task.computing:
                 task.computing = True
                 self._count(group[0], -1)
@@ -203,6 +217,10 @@ class Batcher:
         rate = len(rows) / max(time.monotonic() - started, 1e-6)
         with self._changed:
             self._rows_per_second += 0.1 * (rate * len(self._threads) - self._rows_per_second)
+            for task in tasks:
+                task.running -= 1
+                if task.ending:
+                    self._end(task, task.ending)
 
     def _run_apart(self, group, tasks, error):
         """Computes each request of a batch that failed for itself, so that one cannot spoil the others."""
@@ -214,7 +232,8 @@ class Batcher:
             except Exception as its_own:
                 if not isinstance(its_own, ServingError):
                     logging.exception("A batch of %s failed", group[0])
-                task.fail(its_own)
+                with self._changed:
+                    self._leave(group, task, its_own)
 
     def _answer(self, group, tasks, rows):
         """Computes rows of one group and gives each request its own."""
@@ -238,8 +257,7 @@ class Batcher:
     def _refuse_all(self):
         while taken := self._queue.take():
             for task in _by_task(taken[1]):
-                if not task.done.is_set():
-                    task.fail(_stopped())
+                self._end(task, _stopped())
 
 
 def _by_task(rows):

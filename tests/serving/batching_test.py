@@ -186,6 +186,47 @@ def test_a_deadline_ends_the_wait_in_the_queue(held, model):
     assert upper(held.first) == ["FIRST"] and model.batches == [["first"]]
 
 
+def test_a_large_request_ends_between_its_batches_when_its_caller_leaves(batcher, model, pool):
+    gone, compute = threading.Event(), batcher.batch("film", model)
+    model.gate.clear()
+    large = pool.submit(compute, signature(), texts(*"abcdefghijkl"), ("upper",), Call(is_gone=gone.is_set))
+    assert model.entered.acquire(timeout=60)
+    gone.set()
+    wait_for(lambda: len(batcher._queue) == 0)  # within the second in which its caller is looked at
+    with pytest.raises(TimeoutError):  # its batch uses the model still
+        large.result(0.3)
+    model.gate.set()
+    with pytest.raises(ServingError) as caught:
+        large.result(20)
+    assert caught.value.code == grpc.StatusCode.CANCELLED
+    assert model.batches == [["a", "b", "c", "d"]]
+    assert upper(pool.submit(compute, signature(), texts("next"), ("upper",), INTERNAL)) == ["NEXT"]
+
+
+def test_a_request_of_which_a_part_failed_ends_when_no_part_of_it_runs(pool):
+    slow, entered = threading.Event(), threading.Semaphore(0)
+
+    def compute(signature, inputs, aliases, call):
+        entered.release()
+        if b"bad" in inputs["text"].tolist():
+            raise invalid("a bad text")
+        assert slow.wait(60)
+        return {alias: inputs["text"] for alias in aliases}
+
+    batcher = Batcher(Batching(max_batch_size=1, max_enqueued_batches=9, num_batch_threads=2))
+    only = signature(outputs={"upper": Endpoint("upper:0", tf.string, (None,))})
+    future = pool.submit(batcher.batch("film", compute), only, texts("slow", "bad", "x", "y"), ("upper",), INTERNAL)
+    assert entered.acquire(timeout=60) and entered.acquire(timeout=60)
+    wait_for(lambda: len(batcher._queue) == 0)  # of the others none is computed
+    with pytest.raises(TimeoutError):  # the batch of the first still uses the model
+        future.result(0.3)
+    slow.set()
+    with pytest.raises(ServingError, match="a bad text"):
+        future.result(20)
+    assert not entered.acquire(blocking=False)
+    batcher.close()
+
+
 def test_a_batch_waits_for_others_as_long_as_it_was_told(model, pool):
     batcher = Batcher(Batching(max_batch_size=3, batch_timeout_micros=3_600_000_000, num_batch_threads=1))
     compute = batcher.batch("film", model)
