@@ -47,8 +47,8 @@ LIMITS = (
     Flag("max_batch_size", 4096, "Texts, examples or instances of a request.", "integer", low=1),
     Flag("max_text_bytes", 2**22, "Of one string.", "integer", low=1),
     Flag("max_input_text_bytes", 2**24, "Of all strings of an input together.", "integer", low=1),
-    Flag("max_request_tokens", 2**17, "Tokens of a request; of texts, one for every four bytes, as far as the model "
-         "reads them.", "integer", low=1),  # fmt: skip
+    Flag("max_request_tokens", 3 * 2**16, "Tokens of a request; of texts, one for every four bytes, as far as the "
+         "model reads them.", "integer", low=1),  # fmt: skip
     Flag("max_output_elements", 2**24, "Of one output tensor; one with more is not sent.", "integer", low=1),
 )
 

@@ -29,7 +29,9 @@ def group_of(signature: Signature, inputs: dict[str, np.ndarray]) -> tuple | Non
     return signature.key, shapes
 
 
-def lengths_of(inputs: Mapping[str, np.ndarray], most: int = 0) -> list[int]:
+def lengths_of(
+    inputs: Mapping[str, np.ndarray], most: int = 0, bytes_per_token: int = BYTES_PER_TOKEN
+) -> list[int]:
     """Returns the tokens of each row, about: of strings by their bytes, of arrays their width.
 
     Strings of several inputs, a question and its context, add up; arrays, ids and their mask, stand side by side. Of a
@@ -38,6 +40,7 @@ def lengths_of(inputs: Mapping[str, np.ndarray], most: int = 0) -> list[int]:
     Args:
         inputs: {alias: array}, of equally many rows, at least one.
         most: tokens that are read of a sequence of strings; 0: all.
+        bytes_per_token: of strings; with 1 no text has more tokens than that.
     """
     arrays = list(inputs.values())
     rows = len(arrays[0])
@@ -46,7 +49,7 @@ def lengths_of(inputs: Mapping[str, np.ndarray], most: int = 0) -> list[int]:
     if not texts:
         return [max(1, width)] * rows
     several = max(1, *(array.size // rows for array in arrays if array.dtype == object))
-    lengths = (SPECIAL_TOKENS + sum(each) // BYTES_PER_TOKEN for each in zip(*texts, strict=True))
+    lengths = (SPECIAL_TOKENS + sum(each) // bytes_per_token for each in zip(*texts, strict=True))
     return [width + several * (min(length, most) if most else length) for length in lengths]
 
 

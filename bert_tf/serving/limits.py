@@ -43,7 +43,7 @@ class Limits:
     max_batch_size: int = 4096
     max_text_bytes: int = 4 * _MIB
     max_input_text_bytes: int = 16 * _MIB
-    max_request_tokens: int = 2**17
+    max_request_tokens: int = 3 * 2**16
     max_output_elements: int = 2**24
 
     def check_rows(self, rows: int):

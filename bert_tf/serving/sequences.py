@@ -11,8 +11,10 @@ from bert_tf.serving.errors import invalid
 from bert_tf.serving.signatures import Signature
 
 _SIDE_BY_SIDE = ("input_ids", "input_mask", "segment_ids")
-_FEW_ROWS = 32
-_PART_TOKENS = 2**14  # with padding: what keeps all cores busy, and of a BERT-base takes some 200 MB
+_PART_TOKENS = 2**14  # with padding: what keeps all cores busy, and of a BERT-base takes up to half a GB
+_ALONE_TOKENS = 2**15  # of what has no parts
+_SHORT = 512  # tokens of a sequence; of a longer one attention, which grows with the square, is most of the memory
+_BYTES_OF_A_TOKEN = 128  # of a text, which take about as much memory to tokenize as a token takes to compute
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,9 +42,8 @@ class Sequences:
         """
         if self.positions is not None and _rows(inputs):
             lengths = lengths_of(inputs, self.text_tokens)
-            if len(lengths) <= _FEW_ROWS or group_of(signature, inputs) is None:
-                return self._padded(lengths)
-            return sum(self._padded([lengths[row] for row in part]) for part in _parts(lengths))
+            parts = self.parts(signature, inputs) or [range(len(lengths))]
+            return sum(self._padded([lengths[row] for row in part]) for part in parts)
         texts = [text for array in inputs.values() if array.dtype == object for text in array.ravel().tolist()]
         numbers = _broadcast_size([array.shape for array in inputs.values() if array.dtype != object])
         return numbers + sum(self._of_text(len(text)) for text in texts)
@@ -76,9 +77,28 @@ class Sequences:
         Rows of about one length are together, so that little is padding. There are no parts where all is computed at
         once: it is not much, or the answers to rows are not known to be independent of each other and of one width.
         """
-        if self.positions is None or _rows(inputs) <= _FEW_ROWS or group_of(signature, inputs) is None:
+        if self.positions is None or _rows(inputs) < 2 or group_of(signature, inputs) is None:
             return []
-        return _parts(lengths_of(inputs, self.text_tokens))
+        parts = _parts(lengths_of(inputs, self.text_tokens), self._weights(inputs))
+        return parts if len(parts) > 1 else []
+
+    def is_large(self, signature: Signature, inputs: Mapping[str, np.ndarray]) -> bool:
+        """Says whether a request without parts takes so much memory that two should not be computed side by side."""
+        return self.count(signature, inputs) > _ALONE_TOKENS
+
+    def _weights(self, inputs):
+        """Returns the memory that each row may take at most, in tokens of a short sequence.
+
+        A text that is cut has no more tokens than bytes: one of punctuation has as many, four times those of words. No
+        more than the first 64 KiB of it, or 256 bytes a token, are tokenized.
+        """
+        lengths = lengths_of(inputs, self.text_tokens, 1 if self.text_tokens else BYTES_PER_TOKEN)
+        most = max(2**16, 256 * self.text_tokens) // _BYTES_OF_A_TOKEN if self.text_tokens else 0
+        to_tokenize = lengths_of(inputs, most, _BYTES_OF_A_TOKEN)
+        return [
+            max(length * max(_SHORT, min(length, self.positions)) // _SHORT, size)
+            for length, size in zip(lengths, to_tokenize, strict=True)
+        ]
 
     def _padded(self, lengths):
         width = max(lengths) if self.text_tokens else min(max(lengths), self.positions)
@@ -89,13 +109,14 @@ class Sequences:
         return min(tokens, self.text_tokens) if self.text_tokens else tokens
 
 
-def _parts(lengths):
+def _parts(lengths, weights):
     order = np.argsort(lengths, kind="stable")
-    parts, start = [], 0
+    parts, start, most = [], 0, 0
     for end, row in enumerate(order):
-        if end - start >= _FEW_ROWS and lengths[row] * (end - start + 1) > _PART_TOKENS:
+        most = max(most, weights[row])
+        if end > start and most * (end - start + 1) > _PART_TOKENS:
             parts.append(order[start:end])
-            start = end
+            start, most = end, weights[row]
     return [*parts, order[start:]]
 
 

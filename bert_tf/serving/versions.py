@@ -42,7 +42,7 @@ def direct(model: SavedModel, workload: Workload) -> Compute:
         feeds = {signature.inputs[alias].tensor: array for alias, array in inputs.items()}
         parts = model.sequences.parts(signature, inputs)
         if len(parts) < 2:
-            outputs = run(signature, feeds, call)
+            outputs = run(signature, feeds, call, model.sequences.is_large(signature, inputs))
         else:
             answers = [run(signature, {name: array[part] for name, array in feeds.items()}, call) for part in parts]
             order = np.argsort(np.concatenate(parts))
@@ -50,8 +50,8 @@ def direct(model: SavedModel, workload: Workload) -> Compute:
         arrays = dict(zip(signature.key[1], outputs, strict=True))
         return {alias: arrays[signature.outputs[alias].tensor] for alias in aliases}
 
-    def run(signature, feeds, call):
-        with workload.turn(call):
+    def run(signature, feeds, call, is_large=False):
+        with workload.turn(call, is_large):
             call.check()
             return model.run(feeds, signature.key[1])
 

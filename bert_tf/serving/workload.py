@@ -12,44 +12,22 @@ from bert_tf.serving.errors import unavailable
 _LOOK_SECONDS = 0.5  # after which a request that waits is looked at: is its caller still there?
 
 
-class Workload:
-    """What a server computes, for all of its models together.
+class Turns:
+    """So many at a time; the others wait in the order in which they came."""
 
-    Args:
-        max_concurrent_runs: runs of a graph at a time; 0: two for each core.
-        max_pending_tokens: tokens of all requests that run or wait; a single request may have more.
-    """
-
-    def __init__(self, max_concurrent_runs: int = 0, max_pending_tokens: int = 2**20):
-        self._free = max_concurrent_runs or 2 * processor.cores()
-        self._most_tokens = max_pending_tokens
-        self._tokens = 0
+    def __init__(self, at_a_time: int):
+        self._free = at_a_time
         self._waiting: collections.deque[threading.Event] = collections.deque()
         self._lock = threading.Lock()
 
-    @contextlib.contextmanager
-    def admitted(self, tokens: int) -> Iterator[None]:
-        """A block in which a request of `tokens` runs or waits.
-
-        Raises:
-            ServingError: the others have so many that this one must come again later.
-        """
-        with self._lock:
-            if self._tokens and self._tokens + tokens > self._most_tokens:
-                raise unavailable(
-                    f"The server has requests of {self._tokens} tokens to answer, and takes {self._most_tokens} at a "
-                    "time; try again later"
-                )
-            self._tokens += tokens
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._tokens -= tokens
+    @property
+    def waiting(self) -> int:
+        """How many wait."""
+        return len(self._waiting)
 
     @contextlib.contextmanager
     def turn(self, call: Call) -> Iterator[None]:
-        """A block in which one graph runs; it begins when it is the caller's turn.
+        """A block that begins when it is the caller's turn.
 
         Raises:
             ServingError: before that, nobody waits for the answer any more.
@@ -85,3 +63,48 @@ class Workload:
                 self._waiting.popleft().set()  # the turn goes on to the next, and never back in between
             else:
                 self._free += 1
+
+
+class Workload:
+    """What a server computes, for all of its models together.
+
+    Args:
+        max_concurrent_runs: runs of a graph at a time; 0: two for each core.
+        max_pending_tokens: tokens of all requests that run or wait; a single request may have more.
+    """
+
+    def __init__(self, max_concurrent_runs: int = 0, max_pending_tokens: int = 2**20):
+        self._runs, self._large = Turns(max_concurrent_runs or 2 * processor.cores()), Turns(1)
+        self._most_tokens = max_pending_tokens
+        self._tokens = 0
+        self._lock = threading.Lock()
+
+    @contextlib.contextmanager
+    def admitted(self, tokens: int) -> Iterator[None]:
+        """A block in which a request of `tokens` runs or waits.
+
+        Raises:
+            ServingError: the others have so many that this one must come again later.
+        """
+        with self._lock:
+            if self._tokens and self._tokens + tokens > self._most_tokens:
+                raise unavailable(
+                    f"The server has requests of {self._tokens} tokens to answer, and takes {self._most_tokens} at a "
+                    "time; try again later"
+                )
+            self._tokens += tokens
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._tokens -= tokens
+
+    @contextlib.contextmanager
+    def turn(self, call: Call, is_large: bool = False) -> Iterator[None]:
+        """A block in which one graph runs; of large ones, there is one at a time.
+
+        Raises:
+            ServingError: before it is the caller's turn, nobody waits for the answer any more.
+        """
+        with self._large.turn(call) if is_large else contextlib.nullcontext(), self._runs.turn(call):
+            yield

@@ -39,7 +39,7 @@ OF_TOKENS = signature({"text": (tf.string, (None,))}, {"y": (tf.float32, (None, 
     ("sequences", "inputs", "expected"),
     [
         (Sequences(512, 64), texts(40, 4_000_000), 2 * 64),
-        (Sequences(512, 0), texts(40, 4_000_000), 512 + 1_000_002),
+        (Sequences(512, 0), texts(40, 4_000_000), 12 + 1_000_002),
         (Sequences(), texts(4_000_000), 512),
         (Sequences(512, 64), {"input_ids": np.zeros([3, 7], np.int32), "input_mask": np.zeros([3, 7], np.int32)}, 21),
         (Sequences(512, 64), {"scale": np.float32(1)}, 1),
@@ -117,6 +117,14 @@ def test_a_request_of_too_many_tokens_is_refused():
         Limits(max_request_tokens=100).check_tokens(101)
 
 
+def test_a_thousand_texts_of_128_tokens_are_no_more_than_a_request_may_have():
+    words = texts(*[5 * 128] * 1000)  # of English a token takes about five bytes with its space
+    Limits().check_tokens(Sequences(512, 512).count(BY_TEXT, words))
+    Limits().check_tokens(Sequences(512, 512).count(BY_IDS, {"input_ids": np.zeros([1000, 128], np.int32)}))
+    with pytest.raises(ServingError):
+        Limits().check_tokens(Sequences(512, 512).count(BY_IDS, {"input_ids": np.zeros([4096, 128], np.int32)}))
+
+
 def lengths(signature, sequences, inputs):
     return [*map(len, sequences.parts(signature, inputs))]
 
@@ -124,9 +132,19 @@ def lengths(signature, sequences, inputs):
 def test_many_rows_are_computed_in_parts_of_bounded_size():
     inputs = texts(*[2040] * 100)  # 512 tokens each, with two special ones
     assert lengths(BY_TEXT, Sequences(512, 512), inputs) == [32, 32, 32, 4]
-    assert lengths(BY_TEXT, Sequences(512, 128), inputs) == [100]  # all of it is 12,800 tokens
+    assert lengths(BY_TEXT, Sequences(512, 128), inputs) == []  # all of it is 12,800 tokens
     assert lengths(BY_TEXT, Sequences(512, 128), texts(*[2040] * 200)) == [128, 72]
     assert lengths(BY_TEXT, Sequences(512, 512), texts(*[2040] * 32)) == []  # they are few
+
+
+def test_parts_are_bounded_whatever_a_text_holds():
+    dots = texts(*[510] * 100)  # of punctuation, each byte is a token
+    assert lengths(BY_TEXT, Sequences(512, 512), dots) == [32, 32, 32, 4]
+    long = texts(*[2**20] * 100)  # of which 64 KiB are tokenized, and 64 tokens kept
+    assert lengths(BY_TEXT, Sequences(512, 64), long) == [32, 32, 32, 4]
+    assert lengths(BY_TEXT, Sequences(512, 0), texts(*[65_528] * 4)) == [1, 1, 1, 1]  # 32 windows each, at least
+    ids = {"input_ids": np.zeros([8, 2048], np.int32)}  # attention takes as much as of sixteen times 512
+    assert lengths(BY_IDS, Sequences(2048, 512), ids) == [2, 2, 2, 2]
 
 
 def test_texts_of_about_one_length_are_computed_together():
@@ -190,6 +208,20 @@ def test_no_more_graphs_run_at_once_than_may():
     assert model.most == 2 and len(model.asked) == 12
 
 
+def test_of_large_runs_without_parts_one_is_computed_at_a_time():
+    workload = Workload(max_concurrent_runs=3)
+    with workload.turn(INTERNAL, is_large=True):
+        with workload.turn(INTERNAL), workload.turn(INTERNAL):  # small ones go by
+            pass
+        passed = pytest.raises(ServingError, match="The deadline passed before the model was asked")
+        with passed, workload.turn(Call(deadline=time.monotonic() + 0.05), is_large=True):
+            pytest.fail("two at once")
+    with workload.turn(INTERNAL, is_large=True):
+        pass
+    assert Sequences().is_large(BY_IDS, {"input_ids": np.zeros([257, 128], np.int32)})
+    assert not Sequences().is_large(BY_IDS, {"input_ids": np.zeros([256, 128], np.int32)})
+
+
 def test_turns_come_in_order_and_those_who_leave_lose_theirs():
     workload, order = Workload(max_concurrent_runs=1), []
 
@@ -206,7 +238,7 @@ def test_turns_come_in_order_and_those_who_leave_lose_theirs():
             call = Call(is_gone=lambda: True) if number == 1 else INTERNAL
             threads.append(threading.Thread(target=wait, args=(number, call)))
             threads[-1].start()
-            while len(workload._waiting) + len(order) <= number:
+            while workload._runs.waiting + len(order) <= number:
                 time.sleep(0.001)
         threads[1].join()  # without its turn
     for thread in threads:
