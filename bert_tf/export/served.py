@@ -98,7 +98,8 @@ class ServedModel(tf.Module):
 
     def _read(self, texts):
         """Returns what the model makes of the texts, and what `answer` must know besides."""
-        texts = [each if self.task.reads_whole_texts else cut(each, self.max_seq_length) for each in texts]
+        if not self.task.reads_whole_texts:
+            texts = [cut(each, self.max_seq_length, self.tokenizer.SPACES) for each in texts]
         features, origin = self.task.read(self.tokenizer, texts, self.max_seq_length)
         return self.forward(features), origin
 

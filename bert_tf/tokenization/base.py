@@ -52,6 +52,7 @@ class BaseTokenizer(tf.Module):
     Attributes:
         KIND: the name by which the rows of `families.FAMILIES` say it.
         FILES: names under which `from_directory` looks for the vocabulary, the best first.
+        SPACES: a regular expression of RE2 for long white space that means no more than one space; "": none does.
         vocab: list of str, the pieces in the order of their ids, added tokens behind the vocabulary's file too.
         vocab_size: how many.
         vocab_file: the file's path, None when the vocabulary did not come from a file.
@@ -64,6 +65,7 @@ class BaseTokenizer(tf.Module):
 
     KIND: ClassVar[str]
     FILES: ClassVar[tuple[str, ...]]
+    SPACES: ClassVar[str] = ""
     # (first, last) of characters around which the normalizer puts spaces, for Hugging Face's tokenizers.
     _APART: ClassVar[tuple[tuple[int, int], ...]] = ()
 

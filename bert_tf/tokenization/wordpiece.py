@@ -42,6 +42,7 @@ class Tokenizer(BaseTokenizer):
 
     KIND: ClassVar = "wordpiece"
     FILES: ClassVar = (vocabularies.VOCAB_FILE,)
+    SPACES: ClassVar = r"[ \t\n\r\p{Zs}]{32,}"
     _APART: ClassVar = characters.CJK
 
     def __init__(

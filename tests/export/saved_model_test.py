@@ -171,10 +171,27 @@ def test_texts_are_cut_behind_what_is_read():
 
 def test_a_long_text_has_the_answer_of_its_beginning(exported):
     path, task, model, tokenizer = exported
-    texts = ["good film " * 400_000, "😀" * 1_000_000, " " * 60_000 + "bad film " * 200_000, "bad film " * 10]
+    texts = ["good film " * 400_000, "😀" * 1_000_000, "good" * 100_000 + " film " * 9, "bad film " * 10]
     answer = tf.saved_model.load(path).signatures["serving_default"](text=tf.constant(texts))
     expected = _expected(task, model, tokenizer, [text[:65_000] for text in texts])
     np.testing.assert_allclose(answer["probabilities"], expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("text_inputs", [("text",), ("text_a", "text_b")])
+def test_a_cut_text_has_the_answer_of_all_of_it(tmp_path, text_inputs):
+    """Behind any white space, in characters of several bytes, one of them halved by the cut, and in pairs."""
+    task, model, tokenizer = trained(str(tmp_path), text_inputs=text_inputs)
+    blank = ["\n\t" * 50_000, " " * 100_000, "\u3000" * 40_000, " \u00a0\r" * 31, "x" * (2**16 - 201) + " "]
+    long = ["bad film", "good " * 40_000, "中é😀" * 30_000, "bad\t" * 40_000, "very bad film " * 30_000]
+    texts = [f"good{space}{text}" for space, text in zip(blank, long, strict=True)]
+    texts += [f"{space}{text}" for space, text in zip(blank, long, strict=True)]
+    texts += ["bad" + " " * size + "good film" for size in (31, 32, 33)]
+    texts += ["bad" + "\u0301" * 40 + " film", "", " " * 2**17]
+    given = [texts, texts[::-1]][: len(text_inputs)]
+    path = export_trained(str(tmp_path))
+    answer = tf.saved_model.load(path).signatures["serving_default"]
+    answer = answer(**{name: tf.constant(each) for name, each in zip(text_inputs, given, strict=True)})
+    np.testing.assert_allclose(answer["probabilities"], _expected(task, model, tokenizer, *given), atol=1e-6)
 
 
 @pytest.mark.slow
