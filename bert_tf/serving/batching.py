@@ -109,9 +109,10 @@ class Batcher:
         with self._changed:
             if self._closed:
                 raise _stopped()
-            rows = len(self._queue)
-            if rows and rows + task.count > self.parameters.max_rows:
-                raise self._full(rows)
+            most = self.parameters.max_rows
+            rows = self._queue.load(most // 2)  # a large request leaves room for others
+            if rows and rows + task.count > most:
+                raise self._full(len(self._queue))
             for index, length in enumerate(task.lengths):
                 self._queue.add(group, Row(task, index, length))
             self._count(model_name, 1)
@@ -178,16 +179,15 @@ class Batcher:
             self._run(group, rows)
 
     def _is_ready(self):
-        """Whether a batch may begin: it is full, or its oldest row has waited long enough."""
-        oldest = self._queue.oldest()
-        return oldest is not None and (self._seconds_to_wait() == 0 or self._queue.is_full())
+        """Whether a batch may begin: it is full, or the row that it is made for has waited long enough."""
+        return len(self._queue) > 0 and (self._seconds_to_wait() == 0 or self._queue.is_full())
 
     def _seconds_to_wait(self):
-        """Returns how long the oldest row may still wait for others; None where nothing waits."""
-        oldest = self._queue.oldest()
-        if oldest is None:
+        """Returns how long the next batch may still wait for more rows; None where nothing waits."""
+        row = self._queue.next()
+        if row is None:
             return None
-        return max(0.0, oldest.task.came + self.parameters.batch_timeout_micros / 1e6 - time.monotonic())
+        return max(0.0, row.task.came + self.parameters.batch_timeout_micros / 1e6 - time.monotonic())
 
     def _begin(self, group, rows):
         """Returns the rows whose callers are still there; of the others none is computed."""

@@ -29,8 +29,20 @@ class Row:
     taken: bool = False
 
 
+@dataclasses.dataclass(eq=False, slots=True)
+class _Request:
+    """What waits of a request: its rows in their order, some of which other batches may have taken, and how many."""
+
+    group: Hashable
+    rows: collections.deque[Row] = dataclasses.field(default_factory=collections.deque)
+    waiting: int = 0
+
+
 class LengthQueue:
     """Rows by group; only rows of one group may share a batch.
+
+    Requests take turns: each batch has a row of the one whose turn it is, so that a short request waits for one batch
+    of each of the others and not for thousands of rows that came before it.
 
     Args:
         max_rows: of a batch.
@@ -40,7 +52,7 @@ class LengthQueue:
     def __init__(self, max_rows: int, max_tokens: int):
         self._max_rows, self._max_tokens = max_rows, max_tokens
         self._sorted: dict[Hashable, list[Row]] = {}
-        self._arrivals: collections.deque[tuple[Hashable, Row]] = collections.deque()
+        self._requests: collections.OrderedDict[Hashable, _Request] = collections.OrderedDict()
         self._count = 0
 
     def __len__(self):
@@ -51,22 +63,32 @@ class LengthQueue:
         """Puts a row in."""
         row.number, self._count = self._count, self._count + 1
         bisect.insort(self._sorted.setdefault(group, []), row, key=_rank)
-        self._arrivals.append((group, row))
+        request = self._requests.setdefault((group, row.task), _Request(group))
+        request.rows.append(row)
+        request.waiting += 1
 
-    def oldest(self) -> Row | None:
-        """Returns the row that came first of those that wait."""
-        while self._arrivals and self._arrivals[0][1].taken:
-            self._arrivals.popleft()
-        return self._arrivals[0][1] if self._arrivals else None
+    def load(self, most: int) -> int:
+        """Returns the rows that wait, of each request `most` at most."""
+        return sum(min(request.waiting, most) for request in self._requests.values())
+
+    def next(self) -> Row | None:
+        """Returns the row that the next batch is made for: the first that waits of the request whose turn it is."""
+        if not self._requests:
+            return None
+        rows = next(iter(self._requests.values())).rows
+        while rows[0].taken:
+            rows.popleft()
+        return rows[0]
 
     def peek(self) -> tuple[Hashable, int, int] | None:
         """Returns (group, start, end): where the next batch would lie among the group's sorted rows.
 
-        It holds the oldest row, so that nobody waits for ever, and those nearest to it in length.
+        It holds `next`, so that nobody waits for ever, and those nearest to it in length.
         """
-        if self.oldest() is None:
+        seed = self.next()
+        if seed is None:
             return None
-        group, seed = self._arrivals[0]
+        group = next(iter(self._requests.values())).group
         rows = self._sorted[group]
         start = bisect.bisect_left(rows, _rank(seed), key=_rank)
         end = start + 1
@@ -92,8 +114,13 @@ class LengthQueue:
         del rows[start:end]
         if not rows:
             del self._sorted[group]
+        self._requests.move_to_end(next(iter(self._requests)))
         for row in batch:
             row.taken = True
+            request = self._requests[group, row.task]
+            request.waiting -= 1
+            if not request.waiting:
+                del self._requests[group, row.task]
         return group, batch
 
     def is_full(self) -> bool:
@@ -113,6 +140,7 @@ class LengthQueue:
         rows[:] = [row for row in rows if not row.taken]
         if not rows:
             self._sorted.pop(group, None)
+        self._requests.pop((group, task), None)
 
     def _cost_below(self, rows, start, end):
         """Returns the padding that the next shorter row would need, None where it does not fit."""

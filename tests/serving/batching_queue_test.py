@@ -23,20 +23,36 @@ def test_neighbours_in_length_share_a_batch_within_the_budget():
     assert lengths_of_batches(queue) == [[9, 10, 10, 10], [40], [38], [3]]
 
 
-def test_the_oldest_row_is_in_the_next_batch_however_long_it_is():
+def test_the_first_row_that_waits_is_in_the_next_batch_however_long_it_is():
     queue = LengthQueue(max_rows=2, max_tokens=20)
     fill(queue, [500, 1, 2, 1])
     assert [row.length for row in queue.take()[1]] == [500]
     assert [row.index for row in queue.take()[1]] == [1, 3]
 
 
-def test_a_batch_has_rows_of_one_group_and_groups_come_in_order_of_their_oldest():
+def test_a_batch_has_rows_of_one_group_and_groups_come_in_the_order_of_their_first_rows():
     queue = LengthQueue(max_rows=4, max_tokens=100)
     fill(queue, [5], "one")
     fill(queue, [5, 5], "two")
     fill(queue, [5], "one")
     assert [(group, len(rows)) for group, rows in (queue.take(), queue.take())] == [("one", 2), ("two", 2)]
     assert queue.take() is None and len(queue) == 0
+
+
+def test_requests_take_turns_so_that_a_short_one_does_not_wait_for_all_of_a_long_one():
+    queue = LengthQueue(max_rows=2, max_tokens=1000)
+    for index in range(8):
+        queue.add("one", Row("large", index, 5))
+    assert queue.load(100) == 8 and queue.load(3) == 3
+    assert [row.index for row in queue.take()[1]] == [0, 1]
+    for name in ("short", "other"):
+        queue.add("one", Row(name, 0, 900))
+    assert queue.load(4) == 4 + 1 + 1
+    assert [[row.task for row in queue.take()[1]] for _ in range(4)] == [
+        ["large"] * 2, ["short"], ["other"], ["large"] * 2
+    ]  # fmt: skip
+    queue.remove("one", "large")
+    assert queue.load(4) == len(queue) == 0 and queue.take() is None
 
 
 def test_full_is_what_more_rows_would_not_make_larger():
@@ -61,7 +77,7 @@ def test_rows_of_one_task_can_be_taken_out():
     assert [row.task for row in queue.take()[1]] == ["stays"]
     queue.add("two", Row("gone", 0, 5))
     queue.remove("two", "gone")
-    assert queue.take() is None and queue.oldest() is None
+    assert queue.take() is None and queue.next() is None
 
 
 def test_every_row_is_taken_once_and_no_batch_is_over_its_bounds():

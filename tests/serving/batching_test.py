@@ -143,8 +143,11 @@ def test_a_full_queue_refuses_at_once_and_says_when_to_come_again(held):
 def test_a_request_larger_than_the_queue_is_taken_where_nobody_waits(batcher, model, pool):
     held = Held(batcher, model, pool)
     job = held.ask(*"abcdefghijkl")
+    with pytest.raises(ServingError, match="is full: 12 rows wait, of at most 8"):
+        held.ask(*"mnopq").result(20)
+    short = held.ask("m")  # half of the queue is left to others
     held.release()
-    assert upper(job) == list("ABCDEFGHIJKL")
+    assert upper(job) == list("ABCDEFGHIJKL") and upper(short) == ["M"]
 
 
 def test_a_request_that_fails_does_not_spoil_its_neighbours(held, model):

@@ -1,6 +1,7 @@
 """What a server must live through: versions that change under load, callers who vanish or dawdle, a stop when busy.
 
-BERT_TF_ABUSE_SWAPS and BERT_TF_ABUSE_CLIENTS set how much of it. A thousand versions, in some ten minutes on two cores:
+BERT_TF_ABUSE_SWAPS and BERT_TF_ABUSE_CLIENTS set how much of it. A thousand versions, in some twenty-five minutes on
+two cores:
 
     BERT_TF_ABUSE_SWAPS=1000 python -m pytest -s -m slow tests/serving/endurance_test.py -k versions_change
 """

@@ -16,6 +16,7 @@ import numpy as np
 from google.protobuf.message import DecodeError, Message
 
 from bert_tf.serving.client import Client
+from bert_tf.serving.client_channel import Retry
 from bert_tf.serving.grpc_service import METHODS
 from tests.serving import hostile_configs
 from tests.serving.hostile import Hostile
@@ -209,14 +210,19 @@ class ShortRequests:
         return self._clients[name].predict({"text": ["fine"]})["probabilities"][0]
 
     def _over_rest(self, name):
-        connection = http.client.HTTPConnection("127.0.0.1", self._server.rest_port, timeout=PATIENCE_S)
-        connection.request("POST", f"/v1/models/{name}:predict", b'{"instances": ["fine"]}')
-        response = connection.getresponse()
-        answer = json.load(response)
-        connection.close()
-        if response.status != 200:
-            raise ConnectionError(f"{response.status} {answer}")
-        return answer["predictions"][0]["probabilities"]
+        for _ in range(Retry().attempts):  # where the queue is full it is asked again, as over gRPC
+            connection = http.client.HTTPConnection("127.0.0.1", self._server.rest_port, timeout=PATIENCE_S)
+            connection.request("POST", f"/v1/models/{name}:predict", b'{"instances": ["fine"]}')
+            response = connection.getresponse()
+            answer = json.load(response)
+            connection.close()
+            if response.status == 200:
+                return answer["predictions"][0]["probabilities"]
+            hint = re.search(r"is full: .* retry after ([\d.]+) s", str(answer))
+            if response.status != 503 or not hint:
+                break
+            time.sleep(float(hint[1]))
+        raise ConnectionError(f"{response.status} {answer}")
 
     def _ask(self, name, ask):
         while not self._stop.wait(0.2):
