@@ -3,10 +3,9 @@
 import contextlib
 import dataclasses
 import os
-import shutil
-import uuid
 
 from bert_tf.corpus.options import Options
+from bert_tf.files import temporary_beside
 from bert_tf.tokenization.added_tokens import AddedToken
 
 
@@ -43,12 +42,8 @@ class Context:
 def scratch_folder(place: str, name: str):
     """Makes a hidden folder in `place` for the length of a `with` block.
 
-    A signal that ends the program may come at any moment: the folder's name is known before the folder is there, so
-    that it is removed even then, which tempfile does not promise.
+    However the process ends: what one leaves behind that is killed, the next one removes that works in `place`.
     """
-    directory = os.path.join(place, f".{name}-{uuid.uuid4().hex[:12]}")
-    try:
+    with temporary_beside(os.path.join(place, name)) as directory:
         os.mkdir(directory, 0o700)  # others can neither read the text nor put files there
         yield directory
-    finally:
-        shutil.rmtree(directory, ignore_errors=True)

@@ -1,6 +1,7 @@
 """Rows that are sorted on disk."""
 
 import os
+import pathlib
 import stat
 
 import numpy as np
@@ -70,4 +71,15 @@ def test_every_key_is_in_the_range_that_holds_it(of):
 def test_work_files_lie_where_nobody_else_can_read_or_put_any(tmp_path):
     with scratch_folder(str(tmp_path), "corpus") as folder:
         assert os.path.dirname(folder) == str(tmp_path) and stat.S_IMODE(os.stat(folder).st_mode) == 0o700
+    assert os.listdir(tmp_path) == []
+
+
+def test_the_next_one_removes_what_a_killed_one_left_behind_and_nothing_of_one_that_works(tmp_path):
+    with scratch_folder(str(tmp_path), "corpus") as at_work:
+        killed = pathlib.Path(tmp_path, ".corpus.0123456789abcdef.tmp.new")
+        killed.mkdir()
+        killed.with_suffix("").touch()  # its lock, which nobody holds
+        (killed / "keys.npy").write_bytes(b"of a run")
+        with scratch_folder(str(tmp_path), "corpus") as folder:
+            assert not killed.exists() and os.path.isdir(folder) and os.path.isdir(at_work)
     assert os.listdir(tmp_path) == []
