@@ -96,8 +96,11 @@ COMPUTES = frozenset(
         "BesselY1 Dawsn Expint FresnelCos FresnelSin Spence",
         # random numbers from a seed
         "StatelessMultinomial StatelessParameterizedTruncatedNormal StatelessRandomBinomial "
-        "StatelessRandomGammaV2 StatelessRandomNormal StatelessRandomPoisson StatelessRandomUniform "
-        "StatelessRandomUniformFullInt StatelessRandomUniformInt StatelessTruncatedNormal",
+        "StatelessRandomGammaV2 StatelessRandomGammaV3 StatelessRandomGetAlg StatelessRandomGetKeyCounter "
+        "StatelessRandomGetKeyCounterAlg StatelessRandomNormal StatelessRandomNormalV2 StatelessRandomPoisson "
+        "StatelessRandomUniform StatelessRandomUniformFullInt StatelessRandomUniformFullIntV2 "
+        "StatelessRandomUniformInt StatelessRandomUniformIntV2 StatelessRandomUniformV2 StatelessShuffle "
+        "StatelessTruncatedNormal StatelessTruncatedNormalV2",
         # calls, branches and loops
         "Case If PartitionedCall StatefulPartitionedCall StatelessCase StatelessIf StatelessWhile While",
         # variables

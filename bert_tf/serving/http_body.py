@@ -214,4 +214,4 @@ def _check_head(request, limits):
 
 
 def _too_large(most):
-    return HttpError(413, f"A body may have {most} bytes and this one has more")
+    return HttpError(413, f"A body may have {most} bytes and this one has more; send it in parts")

@@ -49,7 +49,7 @@ class Limits:
     def check_rows(self, rows: int):
         """Raises ServingError for a request of too many texts, examples or instances."""
         if rows > self.max_batch_size:
-            raise invalid(f"A request may have {self.max_batch_size} rows and has {rows}")
+            raise invalid(f"A request may have {self.max_batch_size} rows and has {rows}; send it in parts")
 
     def check_tokens(self, tokens: int):
         """Raises ServingError for a request of too many tokens."""
@@ -61,14 +61,16 @@ class Limits:
     def check_text(self, size: int):
         """Raises ServingError for a string of too many bytes."""
         if size > self.max_text_bytes:
-            raise invalid(f"A text may have {self.max_text_bytes} bytes and one has {size}")
+            raise invalid(f"A text may have {self.max_text_bytes} bytes and one has {size}; shorten it")
 
     def check_texts(self, sizes: Sequence[int]):
         """Raises ServingError where one of the strings of an input has too many bytes, or all have together."""
         self.check_text(max(sizes, default=0))
         if sum(sizes) > self.max_input_text_bytes:
             most = self.max_input_text_bytes
-            raise invalid(f"The texts of an input may have {most} bytes together and have {sum(sizes)}")
+            raise invalid(
+                f"The texts of an input may have {most} bytes together and have {sum(sizes)}; send them in parts"
+            )
 
     def check_output(self, alias: str, elements: int):
         """Raises ServingError for an output that would be too large a message: it is written value by value."""

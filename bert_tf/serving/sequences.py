@@ -68,7 +68,8 @@ class Sequences:
             is_sequences = endpoint.shape is not None and len(endpoint.shape) > 1 and endpoint.shape[-1] is None
             if is_sequences and array is not None and array.dtype != object and array.shape[-1:] > (self.positions,):
                 raise invalid(
-                    f"The input {alias} may have {self.positions} tokens in a sequence and has {array.shape[-1]}"
+                    f"The input {alias} may have {self.positions} tokens in a sequence and has {array.shape[-1]}; "
+                    "shorten it"
                 )
 
     def parts(self, signature: Signature, inputs: dict[str, np.ndarray]) -> list[np.ndarray]:

@@ -3,6 +3,7 @@
 import pathlib
 
 import keras
+import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -25,6 +26,7 @@ from tests.hub import models
 
 TOKENIZERS = pathlib.Path(__file__).parents[1] / "goldens" / "tokenizers"
 FAMILIES = {
+    "bert": {},
     "albert": {"embedding_size": 8, "num_hidden_groups": 1},
     "electra": {"embedding_size": 8},
     "roberta-prelayernorm": {"type_vocab_size": 1},
@@ -72,14 +74,19 @@ def test_each_tokenizer(kind, tmp_path):
     _only_computes(tmp_path / "preprocessor", tmp_path / "keras")
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("family", FAMILIES)
-def test_each_family(family, tmp_path):
-    encoder = Encoder(tiny.config(model_type=family, **FAMILIES[family]))
+@pytest.mark.parametrize(
+    "family", [pytest.param(name, marks=() if name == "bert" else pytest.mark.slow) for name in FAMILIES]
+)
+def test_each_family_with_its_dropout(family, tmp_path):
+    encoder = Encoder(tiny.config(0.1, model_type=family, **FAMILIES[family]))
     encoder.build()
     tf.saved_model.save(HubEncoder(encoder, Tokenizer(tiny.VOCAB)), str(tmp_path / "hub"), signatures={})
     _only_computes(tmp_path / "hub")
     ids = keras.Input((None,), dtype="int32")
     inputs = {"input_word_ids": ids, "input_mask": ids, "input_type_ids": ids * 0}
-    keras.Model(ids, HubLayer(tmp_path / "hub")(inputs)["pooled_output"]).save(tmp_path / "model.keras")
+    model = keras.Model(ids, HubLayer(tmp_path / "hub")(inputs)["pooled_output"])
+    model.save(tmp_path / "model.keras")
     _only_computes(tmp_path / "model.keras")
+    text = tf.constant([[1, 2, 3]])
+    again = keras.models.load_model(tmp_path / "model.keras")
+    np.testing.assert_allclose(again(text), model(text), atol=1e-6)

@@ -146,20 +146,21 @@ def test_a_caller_who_asks_first_is_told_to_go_on(strict):
 
 
 COSTLY = {
-    "rows": ({"instances": ["x"] * 9}, "A request may have 8 rows and has 9"),
-    "columns": ({"inputs": ["x"] * 9}, "A request may have 8 rows and has 9"),
-    "a text": ({"inputs": ["é" * 501]}, "A text may have 1000 bytes and one has 1002"),
-    "texts": ({"inputs": ["x" * 800] * 2}, "The texts of an input may have 1500 bytes together and have 1600"),
+    "rows": ({"instances": ["x"] * 9}, "A request may have 8 rows and has 9; send it in parts"),
+    "columns": ({"inputs": ["x"] * 9}, "A request may have 8 rows and has 9; send it in parts"),
+    "a text": ({"inputs": ["é" * 501]}, "A text may have 1000 bytes and one has 1002; shorten it"),
+    "texts": ({"inputs": ["x" * 800] * 2},
+              "The texts of an input may have 1500 bytes together and have 1600; send them in parts"),
     "texts of rows": ({"instances": ["x" * 800] * 2},
-                      "The texts of an input may have 1500 bytes together and have 1600"),
-    "bytes": ({"inputs": {"b64": "AAAA" * 400}}, "A text may have 1000 bytes and one has 1200"),
+                      "The texts of an input may have 1500 bytes together and have 1600; send them in parts"),
+    "bytes": ({"inputs": {"b64": "AAAA" * 400}}, "A text may have 1000 bytes and one has 1200; shorten it"),
     "nesting": ({"inputs": [[[[[]]]]]}, "JSON Parse error: Lists and objects may nest 5 deep and nest deeper"),
     "empty lists": ({"inputs": [[]] * 200}, "JSON Parse error: The document may have 200 values and has more"),
     "elements": ({"inputs": [["x"] * 15] * 7}, "A tensor may have 100 elements and one has 105"),
-    "examples": ({"examples": [{"text": "x"}] * 9}, "A request may have 8 rows and has 9"),
-    "an example": ({"examples": [{"text": "x" * 1000}]}, "A text may have 1000 bytes and one has 1021"),
+    "examples": ({"examples": [{"text": "x"}] * 9}, "A request may have 8 rows and has 9; send it in parts"),
+    "an example": ({"examples": [{"text": "x" * 1000}]}, "A text may have 1000 bytes and one has 1021; shorten it"),
     "a context": ({"context": {"text": "x" * 300}, "examples": [{}] * 4},
-                  "A text may have 1000 bytes and one has 1284"),
+                  "A text may have 1000 bytes and one has 1284; shorten it"),
 }  # fmt: skip
 
 

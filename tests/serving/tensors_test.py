@@ -128,7 +128,8 @@ WRONG = {
     "33 axes of strings": (text(*[1] * 33), PARSING),
     "65 axes of strings": (text(*[1] * 65), PARSING),
     "two axes": (text(1, 2, values=[b""]), f"{WANTS}[1, 2]"),
-    "rows on the second axis": (text(1, 16384, values=[b""]), "A request may have 4096 rows and has 16384"),
+    "rows on the second axis": (text(1, 16384, values=[b""]),
+                                "A request may have 4096 rows and has 16384; send it in parts"),
     "nothing and much": (text(0, 2**40, values=()), MANY),
     "a size below 0": (text(-1), PARSING),
     "unknown rank": (
@@ -161,12 +162,14 @@ NUMBERS = {
     "64 axes": (tensor(FLOAT, [1] * 64, float_val=[1]), "tensor parsing error: x"),
     "another width": (tensor(FLOAT, [2, 4], float_val=range(8)), f"{X}[2, 4]"),
     "none of another width": (tensor(FLOAT, [0, 4]), f"{X}[0, 4]"),
-    "65,536 of one": (tensor(FLOAT, [65536], float_val=[1]), "A request may have 4096 rows and has 65536"),
+    "65,536 of one": (tensor(FLOAT, [65536], float_val=[1]),
+                      "A request may have 4096 rows and has 65536; send it in parts"),
     "integers as wide": (
         tensor(INT32, [1, 3], tensor_content=bytes(12)), "Expects arg[1] to be float but int32 is provided",
     ),
     "bytes for another type": (tensor(FLOAT, [1, 3], tensor_content=bytes(24)), "tensor parsing error: x"),
-    "rows": (tensor(FLOAT, [4097, 3], tensor_content=bytes(12 * 4097)), "A request may have 4096 rows and has 4097"),
+    "rows": (tensor(FLOAT, [4097, 3], tensor_content=bytes(12 * 4097)),
+             "A request may have 4096 rows and has 4097; send it in parts"),
 }  # fmt: skip
 
 
@@ -188,11 +191,12 @@ JSON = {
     "inputs of 33 axes": ({"inputs": nested("x", 33)}, "A tensor may have 32 axes and one has 33"),
     "inputs of 200 axes": ({"inputs": nested("x", 200)}, "A tensor may have 32 axes and one has 200"),
     "two axes": ({"inputs": [["x", 7]]}, f"{WANTS}[1, 2]"),  # before it is seen that 7 is no string
-    "rows on the second axis": ({"inputs": [[""] * 5000]}, "A request may have 4096 rows and has 5000"),
+    "rows on the second axis": ({"inputs": [[""] * 5000]},
+                                "A request may have 4096 rows and has 5000; send it in parts"),
     "instances": (
         {"instances": [[""] * 5000]},
         "Failed to process element: 0 of 'instances' list. Error: INVALID_ARGUMENT: A request may have 4096 rows and "
-        "has 5000",
+        "has 5000; send it in parts",
     ),
     "instances of two axes": (
         {"instances": [[""]] * 4000},
@@ -208,7 +212,7 @@ JSON = {
         "Failed to process element: 1 of 'instances' list. Error: INVALID_ARGUMENT: A tensor may have 32 axes and one "
         "has 100",
     ),
-    "columns": ({"inputs": ["x"] * 4097}, "A request may have 4096 rows and has 4097"),
+    "columns": ({"inputs": ["x"] * 4097}, "A request may have 4096 rows and has 4097; send it in parts"),
 }
 
 
@@ -280,13 +284,16 @@ def test_every_text_and_every_sequence_is_a_row(anything):
         if rows <= 12:
             predict(anything, request, Call(limits=limits))
             continue
-        message = f"A request may have 12 rows and has {rows}"
+        message = f"A request may have 12 rows and has {rows}; send it in parts"
         assert refused(predict, anything, request, Call(limits=limits)) == (CODE.INVALID_ARGUMENT, message)
     choices = anything.model.signatures["choices"]
     assert predict_inputs({"instances": [["a", "b"]] * 6}, choices, limits)[0]["choices"].shape == (6, 2)
     message = "Failed to process element: 0 of 'instances' list. Error: INVALID_ARGUMENT: A request may have 12 rows"
-    assert refused(predict_inputs, {"instances": [["a", "b"]] * 7}, choices, limits)[1] == f"{message} and has 14"
-    assert refused(predict_inputs, {"inputs": [["a"] * 13]}, choices, limits)[1].endswith("12 rows and has 13")
+    assert refused(predict_inputs, {"instances": [["a", "b"]] * 7}, choices, limits)[1] == (
+        f"{message} and has 14; send it in parts"
+    )
+    found = refused(predict_inputs, {"inputs": [["a"] * 13]}, choices, limits)[1]
+    assert found.endswith("12 rows and has 13; send it in parts")
 
 
 @pytest.mark.parametrize(

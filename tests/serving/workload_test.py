@@ -73,7 +73,8 @@ def test_tokens_are_counted_as_they_are_computed():
 
 def test_a_sequence_must_fit_the_positions():
     inputs = {"input_ids": np.zeros([2, 513], np.int32)}
-    with pytest.raises(ServingError, match="The input input_ids may have 512 tokens in a sequence and has 513"):
+    message = "The input input_ids may have 512 tokens in a sequence and has 513; shorten it"
+    with pytest.raises(ServingError, match=message):
         Sequences(512, 64).check(BY_IDS, inputs)
     Sequences(513, 64).check(BY_IDS, inputs)
     Sequences().check(BY_IDS, inputs)  # what is not known is not guessed
