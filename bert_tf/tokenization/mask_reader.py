@@ -25,7 +25,7 @@ class MaskReader(tf.Module):
         most: positions of a text that are given at most, the first ones; None: all.
 
     Attributes:
-        vocab_file, vocab, unk_id, mask_id, mask: the tokenizer's.
+        SPACES, vocab_file, vocab, unk_id, mask_id, mask: the tokenizer's.
 
     Raises:
         ValueError: the vocabulary has no mask.
@@ -40,7 +40,7 @@ class MaskReader(tf.Module):
                 "name the model's own `vocab_file`."
             )
         self.tokenizer, self.most = tokenizer, most
-        self.vocab_file, self.vocab = tokenizer.vocab_file, tokenizer.vocab
+        self.SPACES, self.vocab_file, self.vocab = tokenizer.SPACES, tokenizer.vocab_file, tokenizer.vocab
         self.unk_id, self.mask_id, self.mask = tokenizer.unk_id, tokenizer.mask_id, tokenizer.mask
 
     @property
