@@ -42,7 +42,7 @@ class Context:
 def scratch_folder(place: str, name: str):
     """Makes a hidden folder in `place` for the length of a `with` block.
 
-    However the process ends: what one leaves behind that is killed, the next one removes that works in `place`.
+    If the process is killed, the next one that makes such a folder in `place` removes what was left.
     """
     with temporary_beside(os.path.join(place, name)) as directory:
         os.mkdir(directory, 0o700)  # others can neither read the text nor put files there

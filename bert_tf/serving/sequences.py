@@ -40,10 +40,15 @@ class Sequences:
             signature: which is asked.
             inputs: {alias: array}; arrays of numbers, ids and their mask, stand side by side and count once.
         """
+        if not (parts := self.parts(signature, inputs)):
+            return self._at_once(inputs)
+        lengths = lengths_of(inputs, self.text_tokens)
+        return sum(self._padded([lengths[row] for row in part]) for part in parts)
+
+    def _at_once(self, inputs):
+        """Returns the tokens of a request that is computed in one run."""
         if self.positions is not None and _rows(inputs):
-            lengths = lengths_of(inputs, self.text_tokens)
-            parts = self.parts(signature, inputs) or [range(len(lengths))]
-            return sum(self._padded([lengths[row] for row in part]) for part in parts)
+            return self._padded(lengths_of(inputs, self.text_tokens))
         texts = [text for array in inputs.values() if array.dtype == object for text in array.ravel().tolist()]
         numbers = _broadcast_size([array.shape for array in inputs.values() if array.dtype != object])
         return numbers + sum(self._of_text(len(text)) for text in texts)
@@ -83,9 +88,9 @@ class Sequences:
         parts = _parts(lengths_of(inputs, self.text_tokens), self._weights(inputs))
         return parts if len(parts) > 1 else []
 
-    def is_large(self, signature: Signature, inputs: Mapping[str, np.ndarray]) -> bool:
+    def is_large(self, inputs: Mapping[str, np.ndarray]) -> bool:
         """Says whether a request without parts takes so much memory that two should not be computed side by side."""
-        return self.count(signature, inputs) > _ALONE_TOKENS
+        return self._at_once(inputs) > _ALONE_TOKENS
 
     def _weights(self, inputs):
         """Returns the memory that each row may take at most, in tokens of a short sequence.

@@ -42,7 +42,7 @@ def direct(model: SavedModel, workload: Workload) -> Compute:
         feeds = {signature.inputs[alias].tensor: array for alias, array in inputs.items()}
         parts = model.sequences.parts(signature, inputs)
         if len(parts) < 2:
-            outputs = run(signature, feeds, call, model.sequences.is_large(signature, inputs))
+            outputs = run(signature, feeds, call, model.sequences.is_large(inputs))
         else:
             answers = [run(signature, {name: array[part] for name, array in feeds.items()}, call) for part in parts]
             order = np.argsort(np.concatenate(parts))

@@ -219,8 +219,8 @@ def test_of_large_runs_without_parts_one_is_computed_at_a_time():
             pytest.fail("two at once")
     with workload.turn(INTERNAL, is_large=True):
         pass
-    assert Sequences().is_large(BY_IDS, {"input_ids": np.zeros([257, 128], np.int32)})
-    assert not Sequences().is_large(BY_IDS, {"input_ids": np.zeros([256, 128], np.int32)})
+    assert Sequences().is_large({"input_ids": np.zeros([257, 128], np.int32)})
+    assert not Sequences().is_large({"input_ids": np.zeros([256, 128], np.int32)})
 
 
 def test_turns_come_in_order_and_those_who_leave_lose_theirs():
