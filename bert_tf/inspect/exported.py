@@ -14,6 +14,7 @@ from bert_tf.tokenization.places import Found, Places
 
 Tensors = dict[str, tf.Tensor]
 _INPUTS = ("input_ids", "input_mask", "segment_ids")
+_MOST_ASKED = 2**24  # weights in an answer: 64 MiB, the most that the server sends by default
 _MOST_WEIGHTS = 2**26  # of attention, of all texts and layers: 256 MiB, several times over while they are computed
 _MOST_TEXTS = 16  # whose answers are explained at once: each takes the gradients of 32 to 512 times the text
 
@@ -41,7 +42,8 @@ def attention_in_graph(
 
     Raises:
         tf.errors.InvalidArgumentError: there is no such layer, more are named than there are, or the texts are so many
-            and so long that all weights together would be more than 2^26; nothing is computed then.
+            and so long that all weights together would be more than 2^26, or the layers named more than 2^24; nothing
+            is computed then.
     """
     L, places = encoder.config.num_hidden_layers, Places(tokenizer)
     packed = places.pad(places.pack(*map(places.tokenize, texts), max_seq_length=max_seq_length))
@@ -105,14 +107,17 @@ def _attention_checks(config, input_ids, layers):
     """Returns the operations that refuse a request for attention before it is computed."""
     L, A = config.num_hidden_layers, config.num_attention_heads
     n, width = tf.unstack(tf.shape(input_ids, tf.int64))
-    weights = n * L * A * width * width
+    of_a_layer = n * A * width * width
+    weights, asked = of_a_layer * L, of_a_layer * tf.shape(layers, tf.int64)[1]
     known = f"`layers` must be from 0 to {L - 1}, or from -1, the last, to {-L}. Received another; correct it."
     each_once = f"`layers` must name {L} layers of a text at most, as many as there are. Received"
+    sent = f"The attention weights of the layers asked for must be {_MOST_ASKED} at most. Received a request for"
     small = f"The attention weights of all texts and layers must be {_MOST_WEIGHTS} at most. Received texts of"
     return [
         tf.debugging.Assert(tf.reduce_all((layers >= -L) & (layers < L)), [known]),
         tf.debugging.Assert(tf.shape(layers)[1] <= L, [each_once, tf.shape(layers)[1], "; name each once."]),
         tf.debugging.Assert((n <= 1) | (weights <= _MOST_WEIGHTS), [small, weights, "; ask for fewer at a time."]),
+        tf.debugging.Assert(asked <= _MOST_ASKED, [sent, asked, "; ask for fewer layers, or fewer texts, at a time."]),
     ]
 
 

@@ -1,5 +1,6 @@
 """What surrounds a request: who waits for its answer, for how long, and what it may cost."""
 
+import contextlib
 import dataclasses
 import time
 from collections.abc import Callable
@@ -25,6 +26,7 @@ class Call:
         entrypoint: "GRPC" or "REST", as TensorFlow Serving's metrics have it.
         tensor_content: whether Predict's tensors are sent as raw bytes and not as lists of values.
         peer: who asks, as gRPC names it; "" where that is of no interest.
+        until_sent: closed once the answer is sent, or will not be; None: nothing is sent.
     """
 
     deadline: float | None = None
@@ -33,6 +35,7 @@ class Call:
     entrypoint: str = "GRPC"
     tensor_content: bool = False
     peer: str = ""
+    until_sent: contextlib.ExitStack | None = None
 
     @property
     def seconds_left(self) -> float | None:

@@ -3,6 +3,7 @@
 Requests come as bytes and are parsed here, so that a broken one is the caller's error and no traceback in the log.
 """
 
+import contextlib
 import dataclasses
 import threading
 import time
@@ -167,6 +168,8 @@ class GrpcServer:
         def answer(requests, context):
             data = self._receive(requests, context)
             size = len(data)
+            until_sent = contextlib.ExitStack()
+            context.add_callback(until_sent.close)
             try:
                 self._hold(size)
                 # A status is told, and a config taken, also while as much is computed as may be.
@@ -174,16 +177,20 @@ class GrpcServer:
                     raise unavailable("The server answers as many requests as it can; try again later")
                 self._answering[context] = time.monotonic()
                 try:
-                    return self._answer(name, method, data, context)
+                    return self._answer(name, method, data, context, until_sent)
                 finally:
                     del self._answering[context]
+                    if not context.is_active():  # what was to close it may have come too early
+                        until_sent.close()
+            # No error is kept: it holds this frame, which would hold it, and an answer that was refused, for long.
             except ServingError as error:
-                failure = error
+                code, message = error.code, error.short_message
             except Exception as error:
                 failure = from_fault(error, name)
+                code, message = failure.code, failure.short_message
             finally:
                 self._hold(-size)
-            context.abort(failure.code, failure.short_message)
+            context.abort(code, message)
 
         return grpc.stream_unary_rpc_method_handler(answer)
 
@@ -206,14 +213,17 @@ class GrpcServer:
         if too_many:
             raise unavailable("The server holds as many messages as it may; try again later")
 
-    def _answer(self, name, method, data, context):
+    def _answer(self, name, method, data, context, until_sent):
         left = context.time_remaining()
         if left is not None and left > threading.TIMEOUT_MAX:  # as gRPC says that there is no deadline
             left = None
         deadline = None if left is None else time.monotonic() + left
         content = self._options.enable_serialization_as_tensor_content
         peer = "" if method.counts else context.peer()
-        call = Call(deadline, lambda: not context.is_active(), self._options.limits, tensor_content=content, peer=peer)
+        call = Call(
+            deadline, lambda: not context.is_active(), self._options.limits, tensor_content=content, peer=peer,
+            until_sent=until_sent,
+        )  # fmt: skip
         call.check()
         with reading(len(data), call.seconds_left):
             call.check()  # who had to wait for the turn may have left

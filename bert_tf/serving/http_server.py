@@ -1,6 +1,7 @@
 """HTTP around the REST face, on aiohttp: its loop in a thread of its own, the answers in a pool of threads."""
 
 import asyncio
+import contextlib
 import dataclasses
 import errno
 import functools
@@ -22,6 +23,8 @@ from bert_tf.serving.http_callers import CallersAllowed
 from bert_tf.serving.options import Options
 
 _IDLE_SECONDS = 120  # a connection that says nothing for so long is closed
+# Of a request: the future of its answer, and what is closed when that is sent.
+_SENDING = web.RequestKey("sending", tuple)
 _SENDING_SECONDS = 60  # in which a caller must have taken the answer
 _DRAIN_SECONDS = 0.5  # of a stop, in which what is on its way over an open connection still gets in
 _LATE_SECONDS = 0.25  # by which an answer may be late: the model's own word on a deadline is better than ours
@@ -180,6 +183,9 @@ class RestServer:
                 request.transport.abort()
             raise ConnectionError("The caller does not read") from error
         finally:
+            if _SENDING in request:
+                future, until_sent = request[_SENDING]
+                future.add_done_callback(lambda _: until_sent.close())  # it may come after its time
             connection.idle_since = self._loop.time()
             self._busy[connection] -= 1
             if not self._busy[connection]:
@@ -226,10 +232,15 @@ class RestServer:
         predicts = request.method != "GET"
         if predicts and self.running >= self._options.rest_api_num_threads:
             raise HttpError(503, "The server answers as many requests as it can; try again later")
-        call = Call(deadline, lambda: self._over or request.transport is None, self._options.limits, "REST")
+        until_sent = contextlib.ExitStack()
+        call = Call(
+            deadline, lambda: self._over or request.transport is None, self._options.limits, "REST",
+            until_sent=until_sent,
+        )  # fmt: skip
         packed = predicts and encoding_of(request) == "gzip"  # the body of a GET nobody reads
         work = functools.partial(self._work, request.method, path, body, packed, call, held)
         future = self._loop.run_in_executor(self._pool if predicts else self._status_pool, work)
+        request[_SENDING] = future, until_sent
         self.running += predicts
         future.add_done_callback(functools.partial(self._end_work, predicts, held))
         return future

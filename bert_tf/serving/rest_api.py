@@ -44,7 +44,7 @@ def answer(catalog, method: str, path: str, body: bytes, call: Call = INTERNAL) 
     try:
         return 200, _counted(catalog, method, path, body, call)
     except ServingError as error:
-        failure = error
+        return error.http_status, json_responses.error(error.json_message)
     except Exception as error:
         failure = from_fault(error, f"{method} {path}")
     return failure.http_status, json_responses.error(failure.json_message)

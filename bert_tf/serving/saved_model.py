@@ -13,7 +13,7 @@ from tensorflow.python.client import pywrap_tf_session
 from tensorflow.python.framework import ops
 from tensorflow.python.saved_model import loader_impl
 
-from bert_tf.names import SEQUENCES, SIDE_BY_SIDE
+from bert_tf.names import EXPLANATIONS, SEQUENCES, SIDE_BY_SIDE
 from bert_tf.serving.bundle import DEFAULT, Bundle
 from bert_tf.serving.errors import from_number, invalid
 from bert_tf.serving.regular_files import check_files, check_regular
@@ -87,7 +87,8 @@ class SavedModel:
         self._has_parts = SIDE_BY_SIDE in meta_graph.collection_def
         self.sequences = Sequences(*meta_graph.collection_def[SEQUENCES].int64_list.value)
         definitions, checks = meta_graph.signature_def.items(), bundle.check_method_names
-        self.signatures = {name: read_signature(each, checks) for name, each in definitions}
+        explanations = EXPLANATIONS if SEQUENCES in meta_graph.collection_def else ()
+        self.signatures = {name: read_signature(each, checks, name in explanations) for name, each in definitions}
         self._flat = self._flatten_strings()
         self.prepare = functools.lru_cache(maxsize=_PREPARED)(self._prepare)
 

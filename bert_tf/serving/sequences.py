@@ -11,8 +11,7 @@ from bert_tf.serving.errors import invalid
 from bert_tf.serving.signatures import Signature
 
 _SIDE_BY_SIDE = ("input_ids", "input_mask", "segment_ids")
-_PART_TOKENS = 2**14  # with padding: what keeps all cores busy, and of a BERT-base takes up to half a GB
-_ALONE_TOKENS = 2**15  # of what has no parts
+PART_TOKENS = 2**12  # with padding: enough for all cores, and of a BERT-base some seconds and a tenth of a GB
 _SHORT = 512  # tokens of a sequence; of a longer one attention, which grows with the square, is most of the memory
 _BYTES_OF_A_TOKEN = 128  # of a text, which take about as much memory to tokenize as a token takes to compute
 
@@ -41,12 +40,12 @@ class Sequences:
             inputs: {alias: array}; arrays of numbers, ids and their mask, stand side by side and count once.
         """
         if not (parts := self.parts(signature, inputs)):
-            return self._at_once(inputs)
+            return self.at_once(inputs)
         lengths = lengths_of(inputs, self.text_tokens)
         return sum(self._padded([lengths[row] for row in part]) for part in parts)
 
-    def _at_once(self, inputs):
-        """Returns the tokens of a request that is computed in one run."""
+    def at_once(self, inputs: Mapping[str, np.ndarray]) -> int:
+        """Returns the tokens of a request that is computed in one run, counted as in `count`."""
         if self.positions is not None and _rows(inputs):
             return self._padded(lengths_of(inputs, self.text_tokens))
         texts = [text for array in inputs.values() if array.dtype == object for text in array.ravel().tolist()]
@@ -88,10 +87,6 @@ class Sequences:
         parts = _parts(lengths_of(inputs, self.text_tokens), self._weights(inputs))
         return parts if len(parts) > 1 else []
 
-    def is_large(self, inputs: Mapping[str, np.ndarray]) -> bool:
-        """Says whether a request without parts takes so much memory that two should not be computed side by side."""
-        return self._at_once(inputs) > _ALONE_TOKENS
-
     def _weights(self, inputs):
         """Returns the memory that each row may take at most, in tokens of a short sequence.
 
@@ -120,7 +115,7 @@ def _parts(lengths, weights):
     parts, start, most = [], 0, 0
     for end, row in enumerate(order):
         most = max(most, weights[row])
-        if end > start and most * (end - start + 1) > _PART_TOKENS:
+        if end > start and most * (end - start + 1) > PART_TOKENS:
             parts.append(order[start:end])
             start, most = end, weights[row]
     return [*parts, order[start:]]

@@ -89,7 +89,7 @@ class Server:
         self._load_pool = futures.ThreadPoolExecutor(loads, "load") if loads else None
         loading = Loading(
             options.bundle,
-            Workload(options.max_concurrent_runs, options.max_pending_tokens),
+            Workload(options.max_concurrent_runs, options.max_pending_tokens, 4 * options.limits.max_output_elements),
             self._batching.batcher_of if self._batching else None,
             self._load_pool,
             threading.Semaphore(unloads) if unloads else None,

@@ -69,6 +69,7 @@ class Signature:
         defaults: {input alias: TensorProto} for inputs that a request may leave out.
         definition: the SignatureDef itself.
         checks_method: whether it can only be asked for by the method whose name it bears.
+        explains: whether it explains an answer, which costs many times what the answer does.
     """
 
     inputs: dict[str, Endpoint]
@@ -76,6 +77,7 @@ class Signature:
     defaults: dict[str, tensor_pb2.TensorProto]
     definition: meta_graph_pb2.SignatureDef
     checks_method: bool = False
+    explains: bool = False
 
     def has_method(self, *names: str) -> bool:
         """Whether one of these methods, such as `PREDICT`, may ask for it."""
@@ -91,10 +93,12 @@ class Signature:
         return tuple(sorted(feeds)), tuple(sorted(fetches))
 
 
-def read_signature(definition: meta_graph_pb2.SignatureDef, checks_method: bool = False) -> Signature:
+def read_signature(
+    definition: meta_graph_pb2.SignatureDef, checks_method: bool = False, explains: bool = False
+) -> Signature:
     """Returns the Signature of a SignatureDef."""
     inputs, outputs = (_endpoints(side) for side in (definition.inputs, definition.outputs))
-    return Signature(inputs, outputs, dict(definition.defaults), definition, checks_method)
+    return Signature(inputs, outputs, dict(definition.defaults), definition, checks_method, explains)
 
 
 def _endpoints(infos):

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import math
 import os
 import threading
 import time
@@ -20,6 +21,7 @@ from bert_tf.serving.errors import ServingError, failed_precondition, not_found
 from bert_tf.serving.policies import LATEST, Policy
 from bert_tf.serving.regular_files import fingerprint
 from bert_tf.serving.saved_model import SavedModel
+from bert_tf.serving.sequences import PART_TOKENS
 from bert_tf.serving.signatures import Signature
 from bert_tf.serving.version_folders import explain_no_versions, find_versions
 from bert_tf.serving.workload import Workload
@@ -42,16 +44,20 @@ def direct(model: SavedModel, workload: Workload) -> Compute:
         feeds = {signature.inputs[alias].tensor: array for alias, array in inputs.items()}
         parts = model.sequences.parts(signature, inputs)
         if len(parts) < 2:
-            outputs = run(signature, feeds, call, model.sequences.is_large(inputs))
+            tokens = math.inf if signature.explains else model.sequences.at_once(inputs)
+            outputs = run(signature, feeds, call, tokens)
         else:
-            answers = [run(signature, {name: array[part] for name, array in feeds.items()}, call) for part in parts]
+            answers = [
+                run(signature, {name: array[part] for name, array in feeds.items()}, call, PART_TOKENS)
+                for part in parts
+            ]
             order = np.argsort(np.concatenate(parts))
             outputs = [np.concatenate(each)[order] for each in zip(*answers, strict=True)]
         arrays = dict(zip(signature.key[1], outputs, strict=True))
         return {alias: arrays[signature.outputs[alias].tensor] for alias in aliases}
 
-    def run(signature, feeds, call, is_large=False):
-        with workload.turn(call, is_large):
+    def run(signature, feeds, call, tokens):
+        with workload.turn(call, tokens):
             call.check()
             return model.run(feeds, signature.key[1])
 

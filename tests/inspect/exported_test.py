@@ -215,6 +215,13 @@ def test_attention_of_many_or_long_texts_is_refused_before_it_is_computed(traced
             traced_attention(texts, layers)
 
 
+def test_attention_that_would_be_a_large_answer_is_refused_before_it_is_computed(traced_attention, monkeypatch):
+    monkeypatch.setattr(exported, "_MOST_ASKED", 2**12)
+    assert traced_attention(["bad " * 30], [[0]]).shape == (1, 1, 4, 32, 32)  # 4,096 weights
+    with pytest.raises(tf.errors.InvalidArgumentError, match=rf"asked for must be {2**12} at most(?s:.*){2**13}"):
+        traced_attention(["bad " * 30], [[0, 1]])
+
+
 def test_attributions_are_for_a_few_texts_at_a_time(classifier):
     message = r"An explanation must be asked for 16 texts at most. Received(?s:.*)17"
     for targets in ([""] * 17, [""]):

@@ -1,9 +1,13 @@
 """gRPC requests that are small or broken and cost much: each is refused at once, with a code and words."""
 
 import dataclasses
+import gc
+import http.client
+import json
 import re
 import threading
 import time
+import weakref
 
 import grpc
 import numpy as np
@@ -14,11 +18,12 @@ from tensorflow_serving.apis import (
     classification_pb2,
     get_model_status_pb2,
     input_pb2,
+    model_pb2,
     model_service_pb2_grpc,
     predict_pb2,
 )
 
-from bert_tf.serving import grpc_service, wire_scan
+from bert_tf.serving import grpc_service, predict, wire_scan, workload
 from bert_tf.serving.errors import ServingError
 from bert_tf.serving.json_requests import predict_inputs
 from bert_tf.serving.limits import Limits
@@ -275,6 +280,104 @@ def test_more_large_messages_than_memory_is_meant_for_are_refused(film_path, mon
             leave.set()
             assert [one.result().outputs["label"].string_val[0] for one in (waiting, small)] == [b"good", b"good"]
             assert call(large).outputs["label"].string_val[0] == b"good"
+
+
+@pytest.fixture
+def held(film_path, monkeypatch):
+    """(A server that holds answers of 8 elements, `elements()` that it holds now, those that it held as it wrote.)"""
+    monkeypatch.setattr(workload, "_SMALL_ANSWER", 2)
+    writing, fill = [], predict.fill_proto
+    with serve(str(film_path), "film", poll_seconds=0, limits=Limits(max_output_elements=16)) as server:
+        with server._catalog.lease(model_pb2.ModelSpec(name="film")) as version:
+            load = version.workload
+        monkeypatch.setattr(load, "_most_elements", 8)
+
+        def noted(*args):
+            writing.append(load._elements)
+            fill(*args)
+
+        monkeypatch.setattr(predict, "fill_proto", noted)
+        yield server, lambda: load._elements, writing
+
+
+def test_answers_are_held_until_they_are_sent(held):
+    server, elements, writing = held
+    with grpc.insecure_channel(f"localhost:{server.port}") as channel:
+        call = channel.unary_unary(_PREDICT, response_deserializer=predict_pb2.PredictResponse.FromString)
+        for texts in (["fine"], ["fine"] * 3):  # five elements each: the second is let in, being the only one
+            data = predict_request(text=texts).SerializeToString()
+            assert len(call(data).outputs["label"].string_val) == len(texts)
+            until(lambda: not elements())
+        assert set(writing) == {5, 15}
+        assert posted(server, 3).status == 200
+        until(lambda: not elements())
+        check(call, predict_request(text=["fine"] * 9).SerializeToString(), Code.INVALID_ARGUMENT,
+              "An output may have 16 elements and labels has 18; ask for less at a time")  # fmt: skip
+        assert not elements()
+
+
+def test_more_answers_than_memory_is_meant_for_are_refused(held, monkeypatch):
+    server, elements, writing = held
+    entered, leave, fill = threading.Event(), threading.Event(), predict.fill_proto
+
+    def slow(*args):
+        entered.set()
+        assert leave.wait(60)
+        fill(*args)
+
+    monkeypatch.setattr(predict, "fill_proto", slow)
+    with grpc.insecure_channel(f"localhost:{server.port}") as channel:
+        call = channel.unary_unary(_PREDICT, response_deserializer=predict_pb2.PredictResponse.FromString)
+        data = predict_request(text=["fine"]).SerializeToString()
+        first = call.future(data)
+        assert entered.wait(60)
+        refused = posted(server, 1)
+        assert refused.status == 503 and refused.getheader("Retry-After") and b"answers of 5 elem" in refused.read()
+        gone = call.future(data)
+        gone.cancel()
+        leave.set()
+        assert first.result().outputs["label"].string_val == [b"good"]
+        until(lambda: not elements())
+
+
+def posted(server, count):
+    """Asks over REST about so many texts; returns the response."""
+    connection = http.client.HTTPConnection("localhost", server.rest_port, timeout=60)
+    connection.request("POST", "/v1/models/film:predict", json.dumps({"instances": ["fine"] * count}))
+    return connection.getresponse()
+
+
+def until(condition):
+    end = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def test_a_refused_answer_is_not_kept(film_path, monkeypatch):
+    """An error holds the frames that it passed, and a frame that holds the error, all of their arrays."""
+    made, run = [], SavedModel.run
+
+    def watched(self, feeds, fetches):
+        values = run(self, feeds, fetches)
+        made.extend(weakref.ref(value) for value in values)
+        return values
+
+    gc.collect()
+    gc.disable()
+    try:
+        limits = Limits(max_output_elements=4)
+        with serve(str(film_path), "film", poll_seconds=0, limits=limits) as server:
+            monkeypatch.setattr(SavedModel, "run", watched)
+            with grpc.insecure_channel(f"localhost:{server.port}") as channel:
+                data = predict_request(text=["fine"] * 9).SerializeToString()
+                check(channel.unary_unary(_PREDICT), data, Code.INVALID_ARGUMENT,
+                          "An output may have 4 elements and label has 9; ask for less at a time")  # fmt: skip
+            assert posted(server, 9).status == 400
+            assert len(made) == 6
+            until(lambda: not [each for each in made if each() is not None])
+    finally:
+        gc.enable()
 
 
 SMALL = Limits(max_message_fields=1000, max_tensor_elements=1000)

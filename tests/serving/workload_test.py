@@ -1,5 +1,8 @@
 """How much is computed at a time: tokens of a request and of all, turns, parts of a large request."""
 
+import contextlib
+import dataclasses
+import math
 import threading
 import time
 
@@ -132,27 +135,27 @@ def lengths(signature, sequences, inputs):
 
 def test_many_rows_are_computed_in_parts_of_bounded_size():
     inputs = texts(*[2040] * 100)  # 512 tokens each, with two special ones
-    assert lengths(BY_TEXT, Sequences(512, 512), inputs) == [32, 32, 32, 4]
-    assert lengths(BY_TEXT, Sequences(512, 128), inputs) == []  # all of it is 12,800 tokens
-    assert lengths(BY_TEXT, Sequences(512, 128), texts(*[2040] * 200)) == [128, 72]
-    assert lengths(BY_TEXT, Sequences(512, 512), texts(*[2040] * 32)) == []  # they are few
+    assert lengths(BY_TEXT, Sequences(512, 512), inputs) == [8] * 12 + [4]
+    assert lengths(BY_TEXT, Sequences(512, 128), texts(*[2040] * 30)) == []  # all of it is 3,840 tokens
+    assert lengths(BY_TEXT, Sequences(512, 128), texts(*[2040] * 50)) == [32, 18]
+    assert lengths(BY_TEXT, Sequences(512, 512), texts(*[2040] * 8)) == []  # they are few
 
 
 def test_parts_are_bounded_whatever_a_text_holds():
     dots = texts(*[510] * 100)  # of punctuation, each byte is a token
-    assert lengths(BY_TEXT, Sequences(512, 512), dots) == [32, 32, 32, 4]
+    assert lengths(BY_TEXT, Sequences(512, 512), dots) == [8] * 12 + [4]
     long = texts(*[2**20] * 100)  # of which 64 KiB are tokenized, and 64 tokens kept
-    assert lengths(BY_TEXT, Sequences(512, 64), long) == [32, 32, 32, 4]
+    assert lengths(BY_TEXT, Sequences(512, 64), long) == [8] * 12 + [4]
     assert lengths(BY_TEXT, Sequences(512, 0), texts(*[65_528] * 4)) == [1, 1, 1, 1]  # 32 windows each, at least
     ids = {"input_ids": np.zeros([8, 2048], np.int32)}  # attention takes as much as of sixteen times 512
-    assert lengths(BY_IDS, Sequences(2048, 512), ids) == [2, 2, 2, 2]
+    assert lengths(BY_IDS, Sequences(2048, 512), ids) == [1] * 8
 
 
 def test_texts_of_about_one_length_are_computed_together():
     parts = Sequences(512, 512).parts(BY_TEXT, texts(*[2040, 0, 0, 0] * 100))
-    assert [len(part) for part in parts] == [300, 32, 32, 32, 4]
+    assert [len(part) for part in parts] == [300] + [8] * 12 + [4]
     assert sorted(np.concatenate(parts)) == list(range(400))
-    assert parts[0][:4].tolist() == [1, 2, 3, 5] and parts[1].tolist() == list(range(0, 128, 4))
+    assert parts[0][:4].tolist() == [1, 2, 3, 5] and parts[1].tolist() == list(range(0, 32, 4))
     assert Sequences(512, 512).count(BY_TEXT, texts(*[2040, 0, 0, 0] * 100)) == 300 * 2 + 100 * 512
 
 
@@ -195,7 +198,7 @@ def test_what_nobody_waits_for_ends_between_two_parts():
     gone = Call(is_gone=lambda: len(model.asked) >= 2)
     with pytest.raises(ServingError, match="The caller is gone"):
         direct(model, Workload())(BY_TEXT, texts(*[2040] * 200), ["y"], gone)
-    assert model.asked == [32, 32]
+    assert model.asked == [8, 8]
 
 
 def test_no_more_graphs_run_at_once_than_may():
@@ -211,16 +214,54 @@ def test_no_more_graphs_run_at_once_than_may():
 
 def test_of_large_runs_without_parts_one_is_computed_at_a_time():
     workload = Workload(max_concurrent_runs=3)
-    with workload.turn(INTERNAL, is_large=True):
-        with workload.turn(INTERNAL), workload.turn(INTERNAL):  # small ones go by
+    large = Sequences().at_once({"input_ids": np.zeros([257, 128], np.int32)})
+    with workload.turn(INTERNAL, large):
+        with workload.turn(INTERNAL, 1), workload.turn(INTERNAL, large - 128):  # others go by
             pass
         passed = pytest.raises(ServingError, match="The deadline passed before the model was asked")
-        with passed, workload.turn(Call(deadline=time.monotonic() + 0.05), is_large=True):
+        with passed, workload.turn(soon(), large):
             pytest.fail("two at once")
-    with workload.turn(INTERNAL, is_large=True):
+    with workload.turn(INTERNAL, large):
         pass
-    assert Sequences().is_large({"input_ids": np.zeros([257, 128], np.int32)})
-    assert not Sequences().is_large({"input_ids": np.zeros([256, 128], np.int32)})
+
+
+def soon():
+    return Call(deadline=time.monotonic() + 0.05)
+
+
+def test_there_is_always_room_for_a_short_run():
+    workload = Workload(max_concurrent_runs=3)
+    with workload.turn(INTERNAL, 2**12), workload.turn(INTERNAL, 2**12):
+        with pytest.raises(ServingError, match="The deadline passed"), workload.turn(soon(), 2**12):
+            pytest.fail("the last place is taken")
+        with workload.turn(INTERNAL, 2**11):
+            pass
+    with Workload(max_concurrent_runs=1).turn(INTERNAL, 2**12):  # where there is one place, all may have it
+        pass
+
+
+def test_an_explanation_is_a_large_run():
+    model, workload = Model(), Workload()
+    compute = direct(model, workload)
+    explains = dataclasses.replace(BY_TEXT, explains=True)
+    with workload.turn(INTERNAL, math.inf):
+        compute(BY_TEXT, texts(4), ["y"], INTERNAL)
+        with pytest.raises(ServingError, match="The deadline passed"):
+            compute(explains, texts(4), ["y"], soon())
+    compute(explains, texts(4), ["y"], INTERNAL)
+
+
+def test_all_answers_that_are_being_sent_have_a_bound_in_elements():
+    workload = Workload(max_pending_elements=100_000)
+    with contextlib.ExitStack() as sent:
+        sent.enter_context(workload.answer(90_000))
+        refused = pytest.raises(ServingError, match="answers of 90000 elements, and holds 100000 at a time")
+        with refused as caught, workload.answer(20_000):
+            pytest.fail("it is too much")
+        assert caught.value.http_status == 503
+        sent.enter_context(workload.answer(2**14))  # a small one is always sent
+    with workload.answer(1_000_000):  # alone it is sent: its own limit is another one
+        pass
 
 
 def test_turns_come_in_order_and_those_who_leave_lose_theirs():
@@ -228,12 +269,12 @@ def test_turns_come_in_order_and_those_who_leave_lose_theirs():
 
     def wait(number, call=INTERNAL):
         try:
-            with workload.turn(call):
+            with workload.turn(call, 1):
                 order.append(number)
         except ServingError as error:
             order.append(error.code)
 
-    with workload.turn(INTERNAL):
+    with workload.turn(INTERNAL, 1):
         threads = []
         for number in range(4):
             call = Call(is_gone=lambda: True) if number == 1 else INTERNAL
@@ -245,17 +286,16 @@ def test_turns_come_in_order_and_those_who_leave_lose_theirs():
     for thread in threads:
         thread.join()
     assert order == [grpc.StatusCode.CANCELLED, 0, 2, 3]
-    with workload.turn(INTERNAL):  # it is free again
+    with workload.turn(INTERNAL, 1):  # it is free again
         pass
 
 
 def test_a_deadline_that_passes_while_waiting_is_told():
     workload = Workload(max_concurrent_runs=1)
-    late = Call(deadline=time.monotonic() + 0.05)
     passed = pytest.raises(ServingError, match="The deadline passed before the model was asked")
-    with workload.turn(INTERNAL), passed, workload.turn(late):
+    with workload.turn(INTERNAL, 1), passed, workload.turn(soon(), 1):
         pytest.fail("two at once")
-    with workload.turn(INTERNAL):
+    with workload.turn(INTERNAL, 1):
         pass
 
 
