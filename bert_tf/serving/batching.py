@@ -92,7 +92,7 @@ class Batcher:
         for thread in self._threads:
             thread.join()
 
-    def _compute(self, model_name, compute, signature, inputs, aliases: Sequence[str], call: Call):
+    def _compute(self, model_name, compute, signature, inputs, aliases: Sequence[str], call: Call, plan=None):
         call.check()
         task = Task(compute, signature, inputs, call)
         shared = group_of(signature, inputs)

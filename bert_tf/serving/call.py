@@ -9,6 +9,7 @@ import grpc
 
 from bert_tf.serving.errors import ServingError
 from bert_tf.serving.limits import Limits
+from bert_tf.serving.turns import Work
 
 
 def _stays():
@@ -26,6 +27,7 @@ class Call:
         entrypoint: "GRPC" or "REST", as TensorFlow Serving's metrics have it.
         tensor_content: whether Predict's tensors are sent as raw bytes and not as lists of values.
         peer: who asks, as gRPC names it; "" where that is of no interest.
+        work: what Python does for it.
         until_sent: closed once the answer is sent, or will not be; None: nothing is sent.
     """
 
@@ -35,6 +37,7 @@ class Call:
     entrypoint: str = "GRPC"
     tensor_content: bool = False
     peer: str = ""
+    work: Work = dataclasses.field(default_factory=Work)
     until_sent: contextlib.ExitStack | None = None
 
     @property

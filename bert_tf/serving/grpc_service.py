@@ -35,7 +35,6 @@ from bert_tf.serving.config_reload import reload
 from bert_tf.serving.describe import model_metadata, model_status, require_spec
 from bert_tf.serving.errors import ServingError, from_fault, invalid, unavailable
 from bert_tf.serving.health import Health
-from bert_tf.serving.limits import reading
 from bert_tf.serving.multi_inference import multi_inference, spec_of
 from bert_tf.serving.options import Options
 from bert_tf.serving.predict import predict
@@ -225,15 +224,15 @@ class GrpcServer:
             until_sent=until_sent,
         )  # fmt: skip
         call.check()
-        with reading(len(data), call.seconds_left):
+        with call.work.begun(call, len(data)):
             call.check()  # who had to wait for the turn may have left
             wire_scan.check(data, method.request.DESCRIPTOR, call.limits)
             request = _parse(method.request, data)
-        del data
-        if not method.counts:
-            return method.answer(self._catalog, request, call).SerializeToString()
-        with metrics.request(self._catalog, _model_name(request), name, call.entrypoint):
-            return method.answer(self._catalog, request, call).SerializeToString()
+            del data
+            if not method.counts:
+                return method.answer(self._catalog, request, call).SerializeToString()
+            with metrics.request(self._catalog, _model_name(request), name, call.entrypoint):
+                return method.answer(self._catalog, request, call).SerializeToString()
 
     def _hang_up(self):
         """Ends calls that were opened long ago and have sent no request: each holds a thread."""

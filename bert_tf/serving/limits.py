@@ -1,17 +1,11 @@
 """What one request may cost. Each limit is checked before anything of that size is made."""
 
-import contextlib
 import dataclasses
-import threading
 from collections.abc import Sequence
 
-import grpc
-
-from bert_tf.serving.errors import ServingError, invalid
+from bert_tf.serving.errors import invalid
 
 _MIB = 2**20
-_LARGE = _MIB // 4  # bytes of a request that is read alone
-_TURN = threading.Semaphore()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,22 +75,3 @@ class Limits:
 
 LIMITS = Limits()
 
-
-@contextlib.contextmanager
-def reading(size: int, seconds: float | None = None):
-    """A block in which a request of `size` bytes is read: at any time one large one, small ones at once.
-
-    Python reads a large one in steps that last, in which no other thread moves: one of them is not felt, twenty are.
-
-    Raises:
-        ServingError: `seconds` pass before its turn.
-    """
-    if size <= _LARGE:
-        yield
-        return
-    if not _TURN.acquire(timeout=-1 if seconds is None else seconds):
-        raise ServingError(grpc.StatusCode.DEADLINE_EXCEEDED, "The deadline passed before the request was read")
-    try:
-        yield
-    finally:
-        _TURN.release()

@@ -59,16 +59,18 @@ def run(
     aliases = aliases or list(signature.outputs)
     sequences = version.model.sequences
     sequences.check(signature, inputs)
-    tokens = sequences.count(signature, inputs)
-    call.limits.check_tokens(tokens)
+    plan = sequences.plan(signature, inputs)
+    call.limits.check_tokens(plan.tokens)
     started = time.monotonic()
-    with version.workload.admitted(tokens):
-        outputs = version.compute(signature, inputs, aliases, call)
+    with version.workload.admitted(plan.tokens), call.work.paused(call):
+        outputs = version.compute(signature, inputs, aliases, call, plan)
     metrics.observe_runtime(version.name, api, "TF1", time.monotonic() - started)
     for alias, array in outputs.items():
         call.limits.check_output(alias, np.size(array))
+    elements = sum(map(np.size, outputs.values()))
     if call.until_sent is not None:
-        call.until_sent.enter_context(version.workload.answer(sum(map(np.size, outputs.values()))))
+        call.until_sent.enter_context(version.workload.answer(elements))
+    call.work.grow(call, elements)
     return outputs
 
 

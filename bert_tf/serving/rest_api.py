@@ -3,7 +3,6 @@
 URL rules: TensorFlow Serving's `http_rest_api_util.cc`.
 """
 
-import contextlib
 import re
 import urllib.parse
 
@@ -20,7 +19,6 @@ from bert_tf.serving.call import INTERNAL, Call
 from bert_tf.serving.classify import classify, regress
 from bert_tf.serving.describe import model_metadata, model_status
 from bert_tf.serving.errors import ServingError, from_fault, invalid
-from bert_tf.serving.limits import reading
 from bert_tf.serving.predict import DEFAULT_SIGNATURE, check_method, run
 
 _DIGITS = 19  # of the largest version
@@ -42,7 +40,8 @@ def answer(catalog, method: str, path: str, body: bytes, call: Call = INTERNAL) 
     if not re.match("/v1/", path, re.I):
         return 404, ""
     try:
-        return 200, _counted(catalog, method, path, body, call)
+        with call.work.begun(call, len(body)):
+            return 200, _counted(catalog, method, path, body, call)
     except ServingError as error:
         return error.http_status, json_responses.error(error.json_message)
     except Exception as error:
@@ -88,31 +87,31 @@ def _spec(name, number, label):
     return spec
 
 
-@contextlib.contextmanager
 def _document(spec, body, call):
-    """Yields the JSON object of a body, whose signature goes into `spec`, while it is this request's turn to be read.
-
-    The block that takes the document apart is part of the reading.
-    """
-    with reading(len(body), call.seconds_left):
-        call.check()
-        document = json_requests.parse(body, call.limits)
-        spec.signature_name = document.get("signature_name", "")
-        yield document
+    """Returns the JSON object of a body, whose signature goes into `spec`."""
+    call.check()
+    document = json_requests.parse(body, call.limits)
+    spec.signature_name = document.get("signature_name", "")
+    return document
 
 
 def _predict(catalog, spec, body, call):
     with catalog.lease(spec) as version:
-        with _document(spec, body, call) as document:
-            name = spec.signature_name or DEFAULT_SIGNATURE
-            signature = version.model.signatures.get(name)
-            if signature is None:
-                raise invalid(f'Serving signature name: "{name}" not found in signature def')
-            check_method(signature)
-            if not signature.inputs:
-                raise invalid(f"Failed to get input map for signature: {spec.signature_name or 'DEFAULT'}")
-            inputs, row = json_requests.predict_inputs(document, signature, call.limits)
+        inputs, row, signature = _inputs(version, spec, body, call)
         return json_responses.predictions(run(version, signature, inputs, call=call), signature, row)
+
+
+def _inputs(version, spec, body, call):
+    """Returns ({alias: array}, whether they came as rows, the Signature)."""
+    document = _document(spec, body, call)
+    name = spec.signature_name or DEFAULT_SIGNATURE
+    signature = version.model.signatures.get(name)
+    if signature is None:
+        raise invalid(f'Serving signature name: "{name}" not found in signature def')
+    check_method(signature)
+    if not signature.inputs:
+        raise invalid(f"Failed to get input map for signature: {spec.signature_name or 'DEFAULT'}")
+    return *json_requests.predict_inputs(document, signature, call.limits), signature
 
 
 def _classify(catalog, spec, body, call):
@@ -130,8 +129,7 @@ def _regress(catalog, spec, body, call):
 
 
 def _fill(request, spec, body, call):
-    with _document(spec, body, call) as document:
-        json_requests.fill_examples(document, request.input, call.limits)
+    json_requests.fill_examples(_document(spec, body, call), request.input, call.limits)
     request.model_spec.CopyFrom(spec)
 
 

@@ -11,9 +11,24 @@ from bert_tf.serving.errors import invalid
 from bert_tf.serving.signatures import Signature
 
 _SIDE_BY_SIDE = ("input_ids", "input_mask", "segment_ids")
-PART_TOKENS = 2**12  # with padding: enough for all cores, and of a BERT-base some seconds and a tenth of a GB
+_PART_TOKENS = 2**12  # with padding: enough for all cores, and of a BERT-base some seconds and a tenth of a GB
 _SHORT = 512  # tokens of a sequence; of a longer one attention, which grows with the square, is most of the memory
 _BYTES_OF_A_TOKEN = 128  # of a text, which take about as much memory to tokenize as a token takes to compute
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """How a request is computed.
+
+    Attributes:
+        tokens: in all, about: of texts by their bytes, of numbers as many as there are.
+        weight: the memory that a run takes at most, in tokens of a short sequence.
+        parts: the numbers of the rows that are computed together; empty: all are.
+    """
+
+    tokens: int
+    weight: int
+    parts: tuple[np.ndarray, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,26 +43,34 @@ class Sequences:
     positions: int | None = None
     text_tokens: int = 512
 
-    def count(self, signature: Signature, inputs: Mapping[str, np.ndarray]) -> int:
-        """Returns the tokens of a request, about: of texts by their bytes, of numbers as many as there are.
+    def plan(self, signature: Signature, inputs: dict[str, np.ndarray]) -> Plan:
+        """Returns how a request is computed.
 
-        Of an export that says how long its sequences are, they count as they are computed: those of one part are all as
-        long as the longest of them, and a context stands before each of its choices. A text that is read through
+        Of an export that says how long its sequences are, tokens count as they are computed: those of one part are all
+        as long as the longest of them, and a context stands before each of its choices. A text that is read through
         windows is as long as the longest of these at least.
+
+        Rows of about one length are together in a part, so that little is padding. There are no parts where all is
+        computed at once: it is not much, or the answers to rows are not known to be independent of each other and of
+        one width.
 
         Args:
             signature: which is asked.
             inputs: {alias: array}; arrays of numbers, ids and their mask, stand side by side and count once.
         """
-        if not (parts := self.parts(signature, inputs)):
-            return self.at_once(inputs)
-        lengths = lengths_of(inputs, self.text_tokens)
-        return sum(self._padded([lengths[row] for row in part]) for part in parts)
+        if self.positions is None or not (rows := _rows(inputs)):
+            tokens = self._apart(inputs)
+            return Plan(tokens, tokens)
+        lengths, weights = lengths_of(inputs, self.text_tokens), self._weights(inputs)
+        if rows > 1 and group_of(signature, inputs) is not None:
+            parts = _parts(lengths, weights)
+            if len(parts) > 1:
+                tokens = sum(self._padded([lengths[row] for row in part]) for part in parts)
+                return Plan(tokens, _PART_TOKENS, tuple(parts))
+        return Plan(self._padded(lengths), rows * max(weights))
 
-    def at_once(self, inputs: Mapping[str, np.ndarray]) -> int:
-        """Returns the tokens of a request that is computed in one run, counted as in `count`."""
-        if self.positions is not None and _rows(inputs):
-            return self._padded(lengths_of(inputs, self.text_tokens))
+    def _apart(self, inputs):
+        """Returns the tokens of the texts and numbers of a request each for itself."""
         texts = [text for array in inputs.values() if array.dtype == object for text in array.ravel().tolist()]
         numbers = _broadcast_size([array.shape for array in inputs.values() if array.dtype != object])
         return numbers + sum(self._of_text(len(text)) for text in texts)
@@ -75,17 +98,6 @@ class Sequences:
                     f"The input {alias} may have {self.positions} tokens in a sequence and has {array.shape[-1]}; "
                     "shorten it"
                 )
-
-    def parts(self, signature: Signature, inputs: dict[str, np.ndarray]) -> list[np.ndarray]:
-        """Returns the numbers of the rows that are computed together, in parts that take a bounded amount of memory.
-
-        Rows of about one length are together, so that little is padding. There are no parts where all is computed at
-        once: it is not much, or the answers to rows are not known to be independent of each other and of one width.
-        """
-        if self.positions is None or _rows(inputs) < 2 or group_of(signature, inputs) is None:
-            return []
-        parts = _parts(lengths_of(inputs, self.text_tokens), self._weights(inputs))
-        return parts if len(parts) > 1 else []
 
     def _weights(self, inputs):
         """Returns the memory that each row may take at most, in tokens of a short sequence.
@@ -115,7 +127,7 @@ def _parts(lengths, weights):
     parts, start, most = [], 0, 0
     for end, row in enumerate(order):
         most = max(most, weights[row])
-        if end > start and most * (end - start + 1) > PART_TOKENS:
+        if end > start and most * (end - start + 1) > _PART_TOKENS:
             parts.append(order[start:end])
             start, most = end, weights[row]
     return [*parts, order[start:]]

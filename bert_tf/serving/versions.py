@@ -6,7 +6,7 @@ import math
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent import futures
 
 import grpc
@@ -21,8 +21,6 @@ from bert_tf.serving.errors import ServingError, failed_precondition, not_found
 from bert_tf.serving.policies import LATEST, Policy
 from bert_tf.serving.regular_files import fingerprint
 from bert_tf.serving.saved_model import SavedModel
-from bert_tf.serving.sequences import PART_TOKENS
-from bert_tf.serving.signatures import Signature
 from bert_tf.serving.version_folders import explain_no_versions, find_versions
 from bert_tf.serving.workload import Workload
 
@@ -30,8 +28,9 @@ _TFLITE = "model.tflite"
 _UNKNOWN, _NOT_FOUND = 2, 5  # canonical code numbers
 _FORGOTTEN = "Did you forget to name your leaf directory as a number (eg. '/1/')?"
 
-# (signature, {input alias: array}, output aliases, call) -> {output alias: array}; raises ServingError
-Compute = Callable[[Signature, dict[str, np.ndarray], Sequence[str], Call], dict[str, np.ndarray]]
+# (signature, {input alias: array}, output aliases, call, its `sequences.Plan` or none) -> {output alias: array}; raises
+# ServingError
+Compute = Callable[..., dict[str, np.ndarray]]
 
 
 def direct(model: SavedModel, workload: Workload) -> Compute:
@@ -40,18 +39,18 @@ def direct(model: SavedModel, workload: Workload) -> Compute:
     Many rows are computed in parts: others have their turn in between, and what nobody waits for any more ends there.
     """
 
-    def compute(signature, inputs, aliases, call):
+    def compute(signature, inputs, aliases, call, plan=None):
+        plan = plan or model.sequences.plan(signature, inputs)
         feeds = {signature.inputs[alias].tensor: array for alias, array in inputs.items()}
-        parts = model.sequences.parts(signature, inputs)
-        if len(parts) < 2:
-            tokens = math.inf if signature.explains else model.sequences.at_once(inputs)
-            outputs = run(signature, feeds, call, tokens)
+        weight = math.inf if signature.explains else plan.weight
+        if not plan.parts:
+            outputs = run(signature, feeds, call, weight)
         else:
             answers = [
-                run(signature, {name: array[part] for name, array in feeds.items()}, call, PART_TOKENS)
-                for part in parts
+                run(signature, {name: array[part] for name, array in feeds.items()}, call, weight)
+                for part in plan.parts
             ]
-            order = np.argsort(np.concatenate(parts))
+            order = np.argsort(np.concatenate(plan.parts))
             outputs = [np.concatenate(each)[order] for each in zip(*answers, strict=True)]
         arrays = dict(zip(signature.key[1], outputs, strict=True))
         return {alias: arrays[signature.outputs[alias].tensor] for alias in aliases}

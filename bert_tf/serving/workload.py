@@ -1,6 +1,5 @@
 """How much is computed at a time: graphs that run side by side, in the order in which they came, and tokens in all."""
 
-import collections
 import contextlib
 import threading
 from collections.abc import Iterator
@@ -8,64 +7,11 @@ from collections.abc import Iterator
 from bert_tf import processor
 from bert_tf.serving.call import Call
 from bert_tf.serving.errors import unavailable
+from bert_tf.serving.turns import Turns
 
-_LOOK_SECONDS = 0.5  # after which a request that waits is looked at: is its caller still there?
-_SHORT_TOKENS = 2**11  # of a run for which there is always room
+_SHORT_TOKENS = 2**9  # of a run for which there is always room: a sequence
 _LARGE_TOKENS = 2**15  # of a run that takes so much memory that two are not computed side by side
 _SMALL_ANSWER = 2**14  # elements of an answer that is always sent
-
-
-class Turns:
-    """So many at a time; the others wait in the order in which they came."""
-
-    def __init__(self, at_a_time: int):
-        self._free = at_a_time
-        self._waiting: collections.deque[threading.Event] = collections.deque()
-        self._lock = threading.Lock()
-
-    @property
-    def waiting(self) -> int:
-        """How many wait."""
-        return len(self._waiting)
-
-    @contextlib.contextmanager
-    def turn(self, call: Call) -> Iterator[None]:
-        """A block that begins when it is the caller's turn.
-
-        Raises:
-            ServingError: before that, nobody waits for the answer any more.
-        """
-        self._take(call)
-        try:
-            yield
-        finally:
-            self._give_back()
-
-    def _take(self, call):
-        with self._lock:
-            if self._free:
-                self._free -= 1
-                return
-            mine = threading.Event()
-            self._waiting.append(mine)
-        try:
-            while not mine.wait(_LOOK_SECONDS if call.deadline is None else min(_LOOK_SECONDS, call.seconds_left)):
-                call.check()
-        except BaseException:
-            with self._lock:
-                mine_already = mine.is_set()
-                if not mine_already:
-                    self._waiting.remove(mine)
-            if mine_already:
-                self._give_back()
-            raise
-
-    def _give_back(self):
-        with self._lock:
-            if self._waiting:
-                self._waiting.popleft().set()  # the turn goes on to the next, and never back in between
-            else:
-                self._free += 1
 
 
 class Workload:

@@ -9,11 +9,11 @@ import zlib
 import grpc
 import pytest
 
-from bert_tf.serving import http_body
-from bert_tf.serving.call import Call
+from bert_tf.serving import http_body, turns
+from bert_tf.serving.call import INTERNAL, Call
 from bert_tf.serving.errors import ServingError
 from bert_tf.serving.http_body import BodyMemory, HeldBody, HttpError, unpack
-from bert_tf.serving.limits import Limits, reading
+from bert_tf.serving.limits import Limits
 from bert_tf.serving.server import serve
 from tests.serving.grpc_test import predict_request
 from tests.serving.http_test import MODEL, post, send, sized
@@ -128,7 +128,7 @@ def test_a_request_whose_caller_left_while_it_waited_for_its_turn_is_not_read(fi
     data = predict_request(text=["x" * 2**19]).SerializeToString()
     with grpc.insecure_channel(f"127.0.0.1:{film.port}") as channel:
         ask = channel.unary_unary("/tensorflow.serving.PredictionService/Predict")
-        with reading(2**20):  # as another large request would
+        with turns._interpreter.turn(INTERNAL):  # as another large request would have it
             call = ask.future(data, timeout=60)
             wait_for(lambda: film._grpc.running == 1, 60)
             context = next(iter(film._grpc._answering))

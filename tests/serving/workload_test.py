@@ -16,6 +16,7 @@ from bert_tf.serving.errors import ServingError
 from bert_tf.serving.limits import Limits
 from bert_tf.serving.sequences import Sequences
 from bert_tf.serving.signatures import Endpoint, Signature
+from bert_tf.serving.turns import Work
 from bert_tf.serving.versions import direct
 from bert_tf.serving.workload import Workload
 
@@ -54,7 +55,7 @@ OF_TOKENS = signature({"text": (tf.string, (None,))}, {"y": (tf.float32, (None, 
          "numbers of two ranks", "nothing"],
 )
 def test_tokens_are_counted(sequences, inputs, expected):
-    assert sequences.count(BY_TEXT, inputs) == expected
+    assert sequences.plan(BY_TEXT, inputs).tokens == expected
 
 
 def several(contexts, choices):
@@ -66,12 +67,12 @@ def several(contexts, choices):
 
 def test_tokens_are_counted_as_they_are_computed():
     one_is_long = texts(*[0] * 1000, 100_000)
-    assert Sequences(512, 512).count(BY_TEXT, one_is_long) == 1000 * 2 + 512  # in two parts
-    assert Sequences(512, 512).count(OF_TOKENS, one_is_long) == 1001 * 512  # all at once, as long as the longest
-    assert Sequences(512, 0).count(OF_TOKENS, one_is_long) == 1000 * 512 + 25_002  # a window each, at least
+    assert Sequences(512, 512).plan(BY_TEXT, one_is_long).tokens == 1000 * 2 + 512  # in two parts
+    assert Sequences(512, 512).plan(OF_TOKENS, one_is_long).tokens == 1001 * 512  # all at once, as long as the longest
+    assert Sequences(512, 0).plan(OF_TOKENS, one_is_long).tokens == 1000 * 512 + 25_002  # a window each, at least
     # A context stands before each of its choices.
-    assert Sequences(512, 64).count(OF_TOKENS, several([120], [0] * 50)) == 50 * (2 + 30)
-    assert Sequences(512, 64).count(OF_TOKENS, several([4_000_000], [40] * 50)) == 50 * 64
+    assert Sequences(512, 64).plan(OF_TOKENS, several([120], [0] * 50)).tokens == 50 * (2 + 30)
+    assert Sequences(512, 64).plan(OF_TOKENS, several([4_000_000], [40] * 50)).tokens == 50 * 64
 
 
 def test_a_sequence_must_fit_the_positions():
@@ -110,7 +111,7 @@ def test_a_single_value_is_left_to_the_graph():
     value = {"text": np.array(b"", object)}
     for sequences in (Sequences(512, 64), Sequences(512, 0), Sequences()):
         sequences.check(BY_TEXT, value)
-        assert sequences.count(BY_TEXT, value) == 2 and not len(sequences.parts(BY_TEXT, value))
+        assert sequences.plan(BY_TEXT, value).tokens == 2 and not sequences.plan(BY_TEXT, value).parts
     pair = signature({name: (tf.string, (None,)) for name in ("text_a", "text_b")}, {})
     with pytest.raises(ServingError, match=r"must have one number of rows. Received a single value, 2"):
         Sequences(512, 64).check(pair, {"text_a": value["text"], "text_b": texts(1, 1)["text"]})
@@ -123,14 +124,14 @@ def test_a_request_of_too_many_tokens_is_refused():
 
 def test_a_thousand_texts_of_128_tokens_are_no_more_than_a_request_may_have():
     words = texts(*[5 * 128] * 1000)  # of English a token takes about five bytes with its space
-    Limits().check_tokens(Sequences(512, 512).count(BY_TEXT, words))
-    Limits().check_tokens(Sequences(512, 512).count(BY_IDS, {"input_ids": np.zeros([1000, 128], np.int32)}))
+    Limits().check_tokens(Sequences(512, 512).plan(BY_TEXT, words).tokens)
+    Limits().check_tokens(Sequences(512, 512).plan(BY_IDS, {"input_ids": np.zeros([1000, 128], np.int32)}).tokens)
     with pytest.raises(ServingError):
-        Limits().check_tokens(Sequences(512, 512).count(BY_IDS, {"input_ids": np.zeros([4096, 128], np.int32)}))
+        Limits().check_tokens(Sequences(512, 512).plan(BY_IDS, {"input_ids": np.zeros([4096, 128], np.int32)}).tokens)
 
 
 def lengths(signature, sequences, inputs):
-    return [*map(len, sequences.parts(signature, inputs))]
+    return [*map(len, sequences.plan(signature, inputs).parts)]
 
 
 def test_many_rows_are_computed_in_parts_of_bounded_size():
@@ -152,11 +153,11 @@ def test_parts_are_bounded_whatever_a_text_holds():
 
 
 def test_texts_of_about_one_length_are_computed_together():
-    parts = Sequences(512, 512).parts(BY_TEXT, texts(*[2040, 0, 0, 0] * 100))
+    parts = Sequences(512, 512).plan(BY_TEXT, texts(*[2040, 0, 0, 0] * 100)).parts
     assert [len(part) for part in parts] == [300] + [8] * 12 + [4]
     assert sorted(np.concatenate(parts)) == list(range(400))
     assert parts[0][:4].tolist() == [1, 2, 3, 5] and parts[1].tolist() == list(range(0, 32, 4))
-    assert Sequences(512, 512).count(BY_TEXT, texts(*[2040, 0, 0, 0] * 100)) == 300 * 2 + 100 * 512
+    assert Sequences(512, 512).plan(BY_TEXT, texts(*[2040, 0, 0, 0] * 100)).tokens == 300 * 2 + 100 * 512
 
 
 def test_rows_stay_together_where_their_answers_may_not_be_independent():
@@ -214,7 +215,7 @@ def test_no_more_graphs_run_at_once_than_may():
 
 def test_of_large_runs_without_parts_one_is_computed_at_a_time():
     workload = Workload(max_concurrent_runs=3)
-    large = Sequences().at_once({"input_ids": np.zeros([257, 128], np.int32)})
+    large = Sequences().plan(BY_IDS, {"input_ids": np.zeros([257, 128], np.int32)}).weight
     with workload.turn(INTERNAL, large):
         with workload.turn(INTERNAL, 1), workload.turn(INTERNAL, large - 128):  # others go by
             pass
@@ -234,7 +235,7 @@ def test_there_is_always_room_for_a_short_run():
     with workload.turn(INTERNAL, 2**12), workload.turn(INTERNAL, 2**12):
         with pytest.raises(ServingError, match="The deadline passed"), workload.turn(soon(), 2**12):
             pytest.fail("the last place is taken")
-        with workload.turn(INTERNAL, 2**11):
+        with workload.turn(INTERNAL, 2**9):
             pass
     with Workload(max_concurrent_runs=1).turn(INTERNAL, 2**12):  # where there is one place, all may have it
         pass
@@ -309,4 +310,20 @@ def test_all_requests_together_have_a_bound_in_tokens():
             pytest.fail("it is too much")
         assert caught.value.http_status == 503
     with workload.admitted(1000):  # alone it is let in: its own limit is another one
+        pass
+
+
+def test_python_works_at_one_large_request_at_a_time():
+    one, other, small = Work(), Work(), Work()
+    with one.begun(INTERNAL, 2**20):
+        with small.begun(INTERNAL, 2**12):
+            with pytest.raises(ServingError, match="The deadline passed"):
+                small.grow(soon(), 2**20)  # its answer is large
+        with pytest.raises(ServingError, match="The deadline passed"), other.begun(soon(), 2**20):
+            pytest.fail("two at once")
+        with one.paused(INTERNAL), other.begun(INTERNAL, 2**20):  # while the graph of the first runs
+            pass
+        with pytest.raises(ServingError, match="The deadline passed"), other.begun(soon(), 2**20):
+            pytest.fail("the first goes on")
+    with other.begun(INTERNAL, 2**20):
         pass
