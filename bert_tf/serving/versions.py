@@ -46,10 +46,11 @@ def direct(model: SavedModel, workload: Workload) -> Compute:
         if not plan.parts:
             outputs = run(signature, feeds, call, weight)
         else:
-            answers = [
-                run(signature, {name: array[part] for name, array in feeds.items()}, call, weight)
-                for part in plan.parts
-            ]
+            with workload.begun(call):
+                answers = [
+                    run(signature, {name: array[part] for name, array in feeds.items()}, call, weight)
+                    for part in plan.parts
+                ]
             order = np.argsort(np.concatenate(plan.parts))
             outputs = [np.concatenate(each)[order] for each in zip(*answers, strict=True)]
         arrays = dict(zip(signature.key[1], outputs, strict=True))

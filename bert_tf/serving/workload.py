@@ -11,6 +11,7 @@ from bert_tf.serving.turns import Turns
 
 _SHORT_TOKENS = 2**9  # of a run for which there is always room: a sequence
 _LARGE_TOKENS = 2**15  # of a run that takes so much memory that two are not computed side by side
+_BEGUN = 2  # requests of several parts that run at a time
 _SMALL_ANSWER = 2**14  # elements of an answer that is always sent
 
 
@@ -28,6 +29,7 @@ class Workload:
     ):
         runs = max_concurrent_runs or 2 * processor.cores()
         self._runs, self._long, self._large = Turns(runs), Turns(max(1, runs - 1)), Turns(1)
+        self._in_parts = Turns(_BEGUN)
         self._most_tokens, self._most_elements = max_pending_tokens, max_pending_elements
         self._tokens = self._elements = 0
         self._lock = threading.Lock()
@@ -71,6 +73,14 @@ class Workload:
         finally:
             with self._lock:
                 self._elements -= elements
+
+    def begun(self, call: Call) -> contextlib.AbstractContextManager[None]:
+        """Returns a block in which a request of several parts runs: two at a time, so that the first are soon answered.
+
+        Raises:
+            ServingError: as `turn`.
+        """
+        return self._in_parts.turn(call)
 
     @contextlib.contextmanager
     def turn(self, call: Call, tokens: float) -> Iterator[None]:

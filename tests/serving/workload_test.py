@@ -202,6 +202,16 @@ def test_what_nobody_waits_for_ends_between_two_parts():
     assert model.asked == [8, 8]
 
 
+def test_two_requests_in_parts_run_at_a_time():
+    model, workload = Model(), Workload(max_concurrent_runs=8)
+    compute = direct(model, workload)
+    with workload.begun(INTERNAL), workload.begun(INTERNAL):
+        with pytest.raises(ServingError, match="The deadline passed"):
+            compute(BY_TEXT, texts(*[2040] * 200), ["y"], soon())
+        compute(BY_TEXT, texts(2040), ["y"], INTERNAL)
+    assert model.asked == [1]
+
+
 def test_no_more_graphs_run_at_once_than_may():
     model = Model()
     compute = direct(model, Workload(max_concurrent_runs=2))
@@ -316,9 +326,8 @@ def test_all_requests_together_have_a_bound_in_tokens():
 def test_python_works_at_one_large_request_at_a_time():
     one, other, small = Work(), Work(), Work()
     with one.begun(INTERNAL, 2**20):
-        with small.begun(INTERNAL, 2**12):
-            with pytest.raises(ServingError, match="The deadline passed"):
-                small.grow(soon(), 2**20)  # its answer is large
+        with small.begun(INTERNAL, 2**12), pytest.raises(ServingError, match="The deadline passed"):
+            small.grow(soon(), 2**20)  # its answer is large
         with pytest.raises(ServingError, match="The deadline passed"), other.begun(soon(), 2**20):
             pytest.fail("two at once")
         with one.paused(INTERNAL), other.begun(INTERNAL, 2**20):  # while the graph of the first runs
