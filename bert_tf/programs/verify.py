@@ -79,6 +79,6 @@ def _inspect(settings, paths):
         faults += found.faults
     if faults:
         raise ValueError(
-            f"{paths[0]} must only compute, or come from somebody whom you trust. Received {len(faults)} operations "
-            f"that may do more: {'; '.join(faults[:5])}."
+            f"{paths[0]} must only compute, or come from somebody whom you trust. Received what may do more: "
+            f"{'; '.join(faults[:5])}{'; ...' if faults[5:] else ''}."
         )
