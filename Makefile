@@ -11,7 +11,7 @@ PYTHON ?=
 CANDIDATES := $(or $(PYTHON),python3 python3.13 python3.12 python3.11)
 FITS := import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))
 
-# Arguments for the program behind `make demo`, `make test` and `make bench`, as in: make test ARGS=tests/modeling
+# Arguments for the program behind `make demo`, `make test` and `make bench`, as in: make test ARGS=tests/models
 ARGS ?=
 
 .DEFAULT_GOAL := help
@@ -109,7 +109,7 @@ bench: $(STAMP) ## measure training and answering beside the peers that ARGS="--
 	$(PY) benchmarks/bench.py $(ARGS)
 
 notebooks: $(STAMP) ## write the notebooks of docs/tutorials from its pages
-	$(PY) -m tests.tutorials.pages
+	$(PY) -m tests.documentation.tutorials.pages
 
 docs: $(DOCS)/.complete ## build the site of docs/ into site; ARGS=serve shows it on http://localhost:8000
 	$(DOCS)/bin/python -m mkdocs $(or $(ARGS),build --strict) --config-file tools/docs/mkdocs.yml

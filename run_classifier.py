@@ -1,11 +1,11 @@
 """Fine-tunes BERT to classify a text or a pair of texts: `bert-tf run_classifier`, from a checkout.
 
 The task is `ClassificationTask` in bert_tf/tasks/classification/task.py.
-bert_tf/programs/run_classifier.py hands it to `run_task`, which trains, scores, answers and exports whatever the
+bert_tf/cli/run_classifier.py hands it to `run_task`, which trains, scores, answers and exports whatever the
 task is. docs/run_classifier.md says how to use it, and --help what each flag does.
 """
 
-from bert_tf.programs.main import start
+from bert_tf.cli.main import start
 
 if __name__ == "__main__":
     start("run_classifier")

@@ -84,7 +84,7 @@ def _some_of(names):
 
 
 def _dtypes():
-    from bert_tf import processor
+    from bert_tf.utils import processor
 
     if gpus():
         return ["float32", "bfloat16"]

@@ -12,7 +12,7 @@ import resource
 
 import scripts
 
-from bert_tf.names import LAYERS
+from bert_tf.utils.names import LAYERS
 
 PAPER = dict(zip(LAYERS, (91.0, 95.6, 94.9, 95.9, 96.1, 95.5), strict=True))
 FINE_TUNED = 96.4

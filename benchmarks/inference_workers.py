@@ -20,7 +20,7 @@ SIDE = 2048  # of the matrices whose product is the machine's best
 
 def bert_tf_answer(model, threads):
     """An export of ours, run as our server runs it."""
-    from bert_tf.serving.saved_model import SavedModel
+    from bert_tf.serving.server.saved_model import SavedModel
 
     loaded = SavedModel(model)
     signature = loaded.signatures["ids"]
@@ -34,11 +34,11 @@ def bert_tf_answer(model, threads):
 
 def bert_tf_batched_answer(model, threads):
     """The same behind the queue of `bert-tf serve --enable_batching`, which cuts a request: each part in one thread."""
-    from bert_tf.serving.batching import Batcher
-    from bert_tf.serving.batching_parameters import Batching
-    from bert_tf.serving.call import Call
-    from bert_tf.serving.saved_model import SavedModel
-    from bert_tf.serving.versions import direct
+    from bert_tf.serving.server.batching import Batcher
+    from bert_tf.serving.server.batching_parameters import Batching
+    from bert_tf.serving.server.call import Call
+    from bert_tf.serving.server.saved_model import SavedModel
+    from bert_tf.serving.server.versions import direct
 
     loaded = SavedModel(model)
     signature = loaded.signatures["ids"]

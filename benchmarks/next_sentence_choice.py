@@ -19,8 +19,8 @@ import sys
 
 import scripts
 
-from bert_tf.files import read_text
-from bert_tf.text.sentences import split
+from bert_tf.utils.files import read_text
+from bert_tf.utils.text.sentences import split
 
 HEADING = re.compile(r"^ ?=( ?)([^=].*[^=])\1= ?$")
 

@@ -58,7 +58,7 @@ def gpus():
 
 def machine():
     """Returns what machine this is, for a file of results."""
-    from bert_tf import processor
+    from bert_tf.utils import processor
 
     sets = sorted(processor.instruction_sets())
     return {"processor": processor.name(), "instruction_sets": sets, "gpus": gpus(), "load": os.getloadavg()}
@@ -118,7 +118,7 @@ def keras_hub_backbone(path, precision):
     import keras
     import keras_hub
 
-    from bert_tf.config import EncoderConfig
+    from bert_tf.models.config import EncoderConfig
 
     keras.config.set_dtype_policy(precision)
     c = EncoderConfig.load(path)

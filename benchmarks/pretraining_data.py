@@ -46,7 +46,7 @@ Result = collections.namedtuple("Result", ["records", "seconds", "inner"])  # in
 
 def read_documents():
     """Returns the documents of --corpus in random order: lists of sentences."""
-    from bert_tf.text import blocks, documents, files
+    from bert_tf.utils.text import blocks, documents, files
 
     options = documents.TextOptions(document_start=FLAGS.document_start)
     paths = files.find(FLAGS.corpus)

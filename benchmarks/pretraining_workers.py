@@ -31,8 +31,8 @@ def bert_tf_step(config, precision, sentences="nsp", packed=""):
     import keras
     import tensorflow as tf
 
-    from bert_tf.config import EncoderConfig
-    from bert_tf.tasks.pretraining.task import PretrainingTask
+    from bert_tf.models.config import EncoderConfig
+    from bert_tf.pretraining.objectives.task import PretrainingTask
     from bert_tf.training.guard import GuardConfig
     from bert_tf.training.optimizer import AdamW
     from bert_tf.training.schedule import WarmupLinearDecay

@@ -21,8 +21,8 @@ import tensorflow as tf
 import training_workers
 from tensorflow.tsl.profiler.protobuf import xplane_pb2
 
-from bert_tf.config import EncoderConfig
 from bert_tf.data.features import ENCODER_INPUTS, fake_batch
+from bert_tf.models.config import EncoderConfig
 
 _STEPS = 5
 

@@ -22,13 +22,13 @@ import time
 import fine_tuned
 import scripts
 
-from bert_tf.child_programs import execute
-from bert_tf.flags import recipes
-from bert_tf.flags.pretrain_small import PRETRAIN_SMALL
-from bert_tf.settings import Settings
-from bert_tf.small.plan import PLAN_FILE
-from bert_tf.small.recipe import Recipe
-from bert_tf.small.run import pretrain
+from bert_tf.cli.flags import recipes
+from bert_tf.cli.flags.pretrain_small import PRETRAIN_SMALL
+from bert_tf.pretraining.quick.plan import PLAN_FILE
+from bert_tf.pretraining.quick.recipe import Recipe
+from bert_tf.pretraining.quick.run import pretrain
+from bert_tf.utils.child_programs import execute
+from bert_tf.utils.settings import Settings
 
 _ENOUGH = 15.0  # minutes, for a plan
 

@@ -21,7 +21,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import grpc
 import numpy as np
 
-from bert_tf.serving.client import Client
+from bert_tf.serving.client.client import Client
 
 _ROUNDS, _WARM = 400, 40
 _TEXT = "A warm, funny and beautifully acted film that I would gladly see again."
@@ -50,7 +50,7 @@ def export_stand_in(folder):
 
 def run_server(base_path, pipe):
     """Serves the model, and an empty call on a port of its own, until the other end of the pipe says so."""
-    from bert_tf.serving.server import serve
+    from bert_tf.serving.server.server import serve
 
     method = grpc.unary_unary_rpc_method_handler(lambda request, context: request)
     empty = grpc.server(futures.ThreadPoolExecutor(4))

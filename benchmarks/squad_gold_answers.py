@@ -18,10 +18,10 @@ from absl import app, flags
 
 from bert_tf.evaluation.squad_files import Golds
 from bert_tf.evaluation.squad_scores import normalize, score
-from bert_tf.files import write_text
 from bert_tf.tasks.squad.files import SquadExamples, read_squad
 from bert_tf.tasks.squad.rows import question_rows
 from bert_tf.tokenization.wordpiece import Tokenizer
+from bert_tf.utils.files import write_text
 
 FLAGS = flags.FLAGS
 

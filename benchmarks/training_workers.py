@@ -22,7 +22,7 @@ def bert_tf_step(checkpoint, precision, **options):
     import tensorflow as tf
 
     from bert_tf.checkpoints import convert, heads
-    from bert_tf.config import EncoderConfig
+    from bert_tf.models.config import EncoderConfig
     from bert_tf.tasks.classification.task import ClassificationTask
     from bert_tf.training.optimizer import AdamW
     from bert_tf.training.schedule import WarmupLinearDecay

@@ -1,20 +1,20 @@
 """BERT on Keras 3 and TensorFlow: `bert_tf.load(path)` gives config, tokenizer, encoder, head; `save` writes them."""
 
-from bert_tf import keras_names
+from bert_tf.utils import keras_names
 
 __version__ = "0.1.0"
 __all__ = ["EncoderConfig", "Encoder", "HubLayer", "Tokenizer", "TokenizerLayer", "inspect", "load", "save", "sklearn"]
 
 _HOMES = {
-    "EncoderConfig": "bert_tf.config",
-    "Encoder": "bert_tf.modeling.encoder",
-    "HubLayer": "bert_tf.hub.layer",
+    "EncoderConfig": "bert_tf.models.config",
+    "Encoder": "bert_tf.models.encoder",
+    "HubLayer": "bert_tf.export.hub.layer",
     "Tokenizer": "bert_tf.tokenization.wordpiece",
-    "TokenizerLayer": "bert_tf.hub.tokenizer_layer",
-    "load": "bert_tf.model_files",
-    "save": "bert_tf.conversion.convert",
+    "TokenizerLayer": "bert_tf.export.hub.tokenizer_layer",
+    "load": "bert_tf.checkpoints.model_files",
+    "save": "bert_tf.export.conversion.convert",
 }
-_MODULES = ("inspect", "sklearn")
+_MODULES = {"inspect": "bert_tf.interpret", "sklearn": "bert_tf.inference.sklearn"}
 
 keras_names.announce()
 
@@ -26,7 +26,7 @@ def __getattr__(name):
     from importlib import import_module
 
     if name in _MODULES:
-        return import_module(f"bert_tf.{name}")
+        return import_module(_MODULES[name])
     value = getattr(import_module(_HOMES[name]), name)
     globals()[name] = value
     return value

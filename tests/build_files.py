@@ -140,7 +140,7 @@ class _Package:
             exec(compile(file.read_text(encoding="utf-8"), file, "exec"), language)
             self.globals.update({name: language[name] for name in names})
 
-    def _glob(self, patterns, exclude=()):
+    def _glob(self, patterns, exclude=(), allow_empty=True):
         """Files below the folder that belong to no BUILD file further down."""
         inner = {folder for folder in self.builds.packages if self.folder in folder.parents}
         matched = {path for pattern in patterns for path in self._matches(pattern)}

@@ -38,7 +38,7 @@ def test_the_build_files_name_all_that_is_imported():
     builds = Builds(ROOT)
     found = builds.faults()
     assert not found, "\n".join(found)
-    assert "bert_tf/config.py" in builds.closure("//tests/modeling:tests")  # through three deps
+    assert "bert_tf/models/config.py" in builds.closure("//tests/models:tests")  # through three deps
 
 
 def test_every_file_of_python_has_a_target():
@@ -87,7 +87,7 @@ def test_a_fault_is_found_and_named(tmp_path, changes, expected):
 
 
 def test_the_walk_sees_imports_in_functions_and_in_code_for_other_processes():
-    assert {"bert_tf", "bert_tf.text.files"} <= imports(ROOT, "tests/text/files_test.py")
+    assert {"bert_tf", "bert_tf.utils.text.files"} <= imports(ROOT, "tests/utils/text/files_test.py")
     assert "bert_tf.data.glue" in modules_in_strings(ROOT, "tests/data/tables_test.py")
     assert "run_squad" in modules_in_strings(ROOT, "tests/tasks/squad/run_squad_test.py")
     assert "plain_tokenization" in imports(ROOT, "benchmarks/plain_pretraining_data.py")

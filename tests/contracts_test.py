@@ -10,115 +10,18 @@ import sys
 
 import pytest
 
-from bert_tf import families
-from bert_tf.names import PROBLEMS
-from bert_tf.programs import main
+from bert_tf.cli import main
+from bert_tf.models import families
+from bert_tf.utils.names import PROBLEMS
 from tests import tiny
 from tests.conftest import ROOT
 
 PACKAGE = ROOT / "bert_tf"
-# Modules that every room may import; among each other they do so as little as the table says.
-LEAVES = {"bert_tf", "child_programs", "child_runs", "config", "config_files", "config_keys", "counts", "families",
-          "files", "folder_lock", "greetings", "imports", "json_files", "keras_hub_names", "keras_names", "lora",
-          "memory_limits", "names", "processor", "progress", "releases", "report", "sentence_files", "settings",
-          "shards", "signals", "sizes", "text_lists", "workers"}  # fmt: skip
-# Room (a folder, or a module beside the folders) -> what it may import of us, besides its own modules and LEAVES.
-MAY_IMPORT = {
-    "__main__": {"programs"},
-    "bert_tf": {"keras_names"},
-    "child_programs": {"signals"},
-    "child_runs": {"child_programs", "files", "json_files", "settings"},
-    "config": {"config_files", "config_keys", "families", "files", "lora"},
-    "config_files": {"families", "json_files", "keras_hub_names", "lora"},
-    "config_keys": {"files"},
-    "counts": set(),
-    "families": {"files", "sizes"},
-    "files": {"counts"},
-    "folder_lock": set(),
-    "greetings": {"imports"},
-    "imports": set(),
-    "json_files": {"files"},
-    "keras_hub_names": {"families"},
-    "keras_names": {"imports"},
-    "lora": set(),
-    "memory_limits": set(),
-    "names": set(),
-    "processor": set(),
-    "progress": set(),
-    "releases": {"families"},
-    "report": set(),
-    "sentence_files": {"files", "json_files", "names"},
-    "settings": set(),
-    "shards": set(),
-    "signals": set(),
-    "sizes": set(),
-    "text_lists": set(),
-    "workers": {"greetings"},
-    "flags": set(),
-    "text": set(),
-    "tokenization": set(),
-    "data": {"tokenization"},
-    "modeling": set(),
-    "evaluation": set(),
-    "checkpoints": set(),
-    "extraction": {"modeling", "tokenization"},
-    "model_files": {"checkpoints", "extraction", "modeling", "tokenization"},
-    "analysis": {"evaluation"},
-    "tasks": {"analysis", "data", "modeling", "evaluation", "tokenization"},
-    # The loop feeds on the batches of data.dataset, compares scores, and opens modeling.layers.seed_scope.
-    "training": {"checkpoints", "data", "evaluation", "modeling"},
-    "export": {"checkpoints", "evaluation", "inspect", "modeling", "tasks", "training", "model_files"},
-    "hub": {"checkpoints", "data", "export", "model_files", "modeling", "tokenization"},
-    "conversion": {"checkpoints", "model_files", "modeling", "tasks"},
-    "serving": set(),  # any SavedModel: neither modeling nor training
-    "corpus": {"data", "text", "tokenization"},
-    "vocabulary": {"checkpoints", "model_files", "text", "tokenization"},
-    "surgery": {"checkpoints", "model_files"},
-    "teachers": {"checkpoints", "data", "model_files", "modeling", "tasks"},
-    "glue": {"data", "evaluation", "tasks"},
-    "comparison": {"evaluation"},  # of what was written, whatever the task
-    "label_errors": {"data", "extraction", "model_files"},
-    "inspect": {"modeling", "tasks", "tokenization"},
-    "probing": {"data", "extraction", "inspect", "tasks"},
-    "seeing": {"inspect"},
-    "tuning": {"evaluation"},
-    "inference": {
-        "checkpoints", "data", "evaluation", "export", "extraction", "model_files", "tasks", "tokenization",
-    },
-    "jobs": {"data", "serving"},  # predict asks any SavedModel, as serving does
-    "sklearn": {"analysis", "checkpoints", "data", "extraction", "model_files", "tasks", "training"},
-    "small": {"data", "text", "tokenization"},  # what it trains it trains by the programs
-    "demo": set(),  # what it shows it starts as anybody would
-    "doctor": set(),  # it must work where nothing else does
-    "programs": {
-        "analysis", "comparison", "conversion", "corpus", "data", "demo", "doctor", "evaluation", "export", "flags",
-        "glue", "hub", "inference", "jobs", "label_errors", "model_files", "probing", "seeing", "serving", "small",
-        "surgery", "tasks", "teachers", "text", "tokenization", "training", "tuning", "vocabulary",
-    },
-}  # fmt: skip
-FINER = {
-    ("jobs", "serving"): {
-        f"bert_tf.serving.{name}" for name in ("answers", "client_requests", "errors", "exports", "regular_files")
-    },
-    ("hub", "data"): {"bert_tf.data.features"},
-    ("hub", "export"): {"bert_tf.export.quiet"},
-    ("teachers", "data"): {"bert_tf.data.features"},
-    ("small", "data"): {"bert_tf.data.pretraining.beside"},  # how many rows the records have
-    ("probing", "data"): {"bert_tf.data.tables"},
-    ("probing", "tasks"): {"bert_tf.tasks.tagging.columns"},
-    ("inspect", "tasks"): {
-        f"bert_tf.tasks.{name}" for name in ("classification.problems", "others", "registry", "squad.spans", "task")
-    },
-    ("glue", "tasks"): {"bert_tf.tasks.classification.problems"},
-    ("export", "evaluation"): {"bert_tf.evaluation.results"},
-    ("export", "inspect"): {"bert_tf.inspect.choices", "bert_tf.inspect.exported"},
-    ("export", "modeling"): {"bert_tf.modeling.graph_forms", "bert_tf.modeling.int8_ranges"},
-    ("export", "training"): {"bert_tf.training.history", "bert_tf.training.scored_files"},  # what the model card says
-    ("training", "data"): {"bert_tf.data.dataset"},
-    ("training", "modeling"): {"bert_tf.modeling.graph_forms", "bert_tf.modeling.layers"},
-    ("training", "evaluation"): {"bert_tf.evaluation.metrics", "bert_tf.evaluation.results"},
-    ("tuning", "evaluation"): {f"bert_tf.evaluation.{name}" for name in ("metrics", "one_answer", "results")},
-}
+# The rooms in the order in which data flows: each may import those before it, and itself.
+ROOMS = (
+    "utils", "serving", "models", "tokenization", "checkpoints", "data", "evaluation", "tasks", "pretraining",
+    "training", "interpret", "export", "inference", "experiments", "cli",
+)  # fmt: skip
 
 
 def _modules():
@@ -151,39 +54,32 @@ def _our_imports(path):
     return {name for name in _imports(path) if name.split(".")[0] == "bert_tf"}
 
 
-@pytest.mark.parametrize("path", _modules(), ids=_name)
-def test_imports_go_one_way(path):
-    room = _room(_name(path))
-    assert room in MAY_IMPORT, f"say in MAY_IMPORT what {room} may import"
-    for name in _our_imports(path):
-        other = _room(name)
-        allowed = other == room or other in MAY_IMPORT[room] or (other in LEAVES and room not in LEAVES)
-        assert allowed, f"{_name(path)} imports {name}"
-        if (room, other) in FINER:
-            assert name in FINER[room, other], f"{_name(path)} imports {name}"
+def test_the_rooms_are_these():
+    assert {_room(_name(path)) for path in _modules()} == {*ROOMS, "bert_tf", "__main__"}
 
 
-def test_every_grant_is_used():
-    used = {(_room(_name(path)), _room(name)) for path in _modules() for name in _our_imports(path)}
-    granted = {(room, other) for room, others in MAY_IMPORT.items() for other in others}
-    assert granted <= used, granted - used
-    assert set(MAY_IMPORT) == {_room(_name(path)) for path in _modules()}
+@pytest.mark.parametrize("room", ROOMS)
+def test_imports_go_one_way(room):
+    allowed = {"bert_tf", *ROOMS[: ROOMS.index(room) + 1]}
+    for path in (PACKAGE / room).rglob("*.py"):
+        wrong = [name for name in _our_imports(path) if _room(name) not in allowed]
+        assert not wrong, f"{_name(path)} imports {wrong}, and {room} may not"
 
 
 def test_the_walk_sees_imports():
-    assert "bert_tf.modeling.encoder" in _our_imports(PACKAGE / "model_files.py")
+    assert "bert_tf.models.encoder" in _our_imports(PACKAGE / "checkpoints" / "model_files.py")
     assert "bert_tf.checkpoints.tf1" in _our_imports(PACKAGE / "checkpoints" / "store.py")
 
 
 def test_flags_are_read_in_one_place():
     sources = {_name(path): path.read_text(encoding="utf-8") for path in _modules()}
     readers = {name for name, text in sources.items() if re.search(r"from absl import .*flags|absl\.flags", text)}
-    assert readers == {"bert_tf.programs.program"}
+    assert readers == {"bert_tf.cli.program"}
 
 
 def _programs():
     """Returns name -> module of every program."""
-    return {name: importlib.import_module(f"bert_tf.programs.{name}") for name in main.PROGRAMS}
+    return {name: importlib.import_module(f"bert_tf.cli.{name}") for name in main.PROGRAMS}
 
 
 def _texts(path):
@@ -203,7 +99,7 @@ def test_the_library_names_parameters_and_not_flags():
     wrong = [
         f"{_name(path)}:{line} {text}"
         for path in _modules()
-        if _room(_name(path)) not in ("programs", "flags") and path.name != "options.py"  # a task's own flags
+        if _room(_name(path)) != "cli" and path.name != "options.py"  # a task's own flags
         for line, text in _texts(path)
         if names & set(re.findall(r"--(\w+)", text))
     ]
@@ -211,14 +107,14 @@ def test_the_library_names_parameters_and_not_flags():
 
 
 def test_names_stand_once():
-    from bert_tf import names
     from bert_tf.checkpoints.writers import FORMATS
-    from bert_tf.corpus.examples import OBJECTIVES
-    from bert_tf.tasks.pretraining.comparisons import COMPARISONS, MASKED_LM
-    from bert_tf.tasks.pretraining.objectives import OBJECTIVES as PRETRAINING
+    from bert_tf.pretraining.corpus.examples import OBJECTIVES
+    from bert_tf.pretraining.objectives.comparisons import COMPARISONS, MASKED_LM
+    from bert_tf.pretraining.objectives.objectives import OBJECTIVES as PRETRAINING
     from bert_tf.training.optimizers import OPTIMIZERS
     from bert_tf.training.schedule import SCHEDULES
     from bert_tf.training.tracking import TRACKERS
+    from bert_tf.utils import names
 
     assert set(FORMATS) == set(names.FORMATS)
     assert tuple(OBJECTIVES) == names.SENTENCE_OBJECTIVES
@@ -269,25 +165,25 @@ def test_the_walk_sees_such_questions(code):
 
 LIGHT = {
     "bert_tf": ("tensorflow", "keras", "numpy"),
-    "bert_tf.config": ("tensorflow", "keras", "numpy"),
-    "bert_tf.families": ("tensorflow", "keras", "numpy"),
-    "bert_tf.text_lists": ("tensorflow", "keras", "numpy"),
+    "bert_tf.models.config": ("tensorflow", "keras", "numpy"),
+    "bert_tf.models.families": ("tensorflow", "keras", "numpy"),
+    "bert_tf.utils.text_lists": ("tensorflow", "keras", "numpy"),
     "bert_tf.checkpoints.names": ("tensorflow", "keras", "numpy"),
     "bert_tf.checkpoints.heads": ("tensorflow", "keras", "numpy"),
     "bert_tf.evaluation.squad_scores": ("tensorflow", "keras", "numpy"),
-    "bert_tf.serving.client_async": ("tensorflow", "keras", "aiohttp"),
-    "bert_tf.serving.load_calls": ("tensorflow", "keras", "aiohttp"),
+    "bert_tf.serving.client.async_client": ("tensorflow", "keras", "aiohttp"),
+    "bert_tf.serving.client.load_calls": ("tensorflow", "keras", "aiohttp"),
     "bert_tf.evaluation.metrics": ("tensorflow", "keras"),
     "bert_tf.evaluation.results": ("tensorflow", "keras"),
     "bert_tf.evaluation.bootstrap": ("tensorflow", "keras"),
     "bert_tf.data.tables": ("tensorflow", "keras"),
     "bert_tf.data.glue": ("tensorflow", "keras"),
     "bert_tf.data.features": ("tensorflow", "keras"),
-    "bert_tf.report": ("tensorflow", "keras", "matplotlib"),
-    "bert_tf.glue.grid": ("tensorflow", "keras"),
-    "bert_tf.comparison.page": ("tensorflow", "keras", "matplotlib"),
-    "bert_tf.tuning.tuner": ("tensorflow", "keras"),
-    "bert_tf.text.documents": ("tensorflow", "keras"),
+    "bert_tf.utils.report": ("tensorflow", "keras", "matplotlib"),
+    "bert_tf.experiments.glue.grid": ("tensorflow", "keras"),
+    "bert_tf.experiments.comparison.page": ("tensorflow", "keras", "matplotlib"),
+    "bert_tf.experiments.tuning.tuner": ("tensorflow", "keras"),
+    "bert_tf.utils.text.documents": ("tensorflow", "keras"),
 }
 
 

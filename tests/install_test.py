@@ -71,7 +71,7 @@ def test_the_lock_needs_no_resolver():
     """Every package that a package of the lock needs is in it, in a version that fits; here, of what is installed."""
     from packaging.requirements import Requirement
 
-    from bert_tf.doctor import packages
+    from bert_tf.cli.doctor_checks import packages
 
     pinned = {}
     for line in install.pins((ROOT / "requirements.lock").read_text(encoding="utf-8")):

@@ -13,7 +13,7 @@ import subprocess
 import numpy as np
 from safetensors.numpy import save_file
 
-from bert_tf.config import config_for
+from bert_tf.models.config import config_for
 from tests import other_envs
 from tests.conftest import ROOT
 

@@ -10,7 +10,7 @@ import sys
 import tempfile
 import traceback
 
-from bert_tf.programs.main import start
+from bert_tf.cli.main import start
 
 
 def _status(name, arguments):

@@ -7,8 +7,8 @@ import pathlib
 
 import numpy as np
 
-from bert_tf.config import EncoderConfig
 from bert_tf.data.dataset import Tokenized
+from bert_tf.models.config import EncoderConfig
 
 GOOD, BAD = ("good", "great", "warm", "funny"), ("bad", "dull", "cold", "empty")
 FILL = ("the", "film", "is", "a", "story", "of", "people", "and", "music", "to", "see", "it")
@@ -28,7 +28,7 @@ def checkpoint(folder, dropout=0.1, vocab=VOCAB, **changes) -> pathlib.Path:
     import keras
 
     from bert_tf.checkpoints.tf1 import write_tf1
-    from bert_tf.modeling.encoder import Encoder
+    from bert_tf.models.encoder import Encoder
 
     folder = pathlib.Path(folder)
     folder.mkdir(parents=True, exist_ok=True)

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from absl import logging
 
 from bert_tf.checkpoints.readers import Checkpoint, open_checkpoint
-from bert_tf.config_files import is_decoder_in
-from bert_tf.lora import is_adapter
+from bert_tf.models.config_files import is_decoder_in
+from bert_tf.models.lora import is_adapter
 
 _HEAD_OF_TEXTS = {"classifier/output_weights", "bert/pooler/dense/kernel"}  # a head that reads the pooler
 _MOST_LINES = 400  # of a message: all weights of BERT-large

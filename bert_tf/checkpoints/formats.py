@@ -11,8 +11,8 @@ from safetensors import SafetensorError, safe_open
 
 from bert_tf.checkpoints import keras_hub, tf1
 from bert_tf.checkpoints.torch_bin import TorchBin
-from bert_tf.files import brief
-from bert_tf.json_files import read_object
+from bert_tf.utils.files import brief
+from bert_tf.utils.json_files import read_object
 
 _REMEDY = "download or copy it again"
 _LONGEST_HEADER = 16 * 2**20  # bytes; that of BERT-large has 40,000

@@ -6,8 +6,8 @@ import numpy as np
 
 from bert_tf.checkpoints.hdf5 import Hdf5File
 from bert_tf.checkpoints.names.keras_hub import TASK
-from bert_tf.files import brief
-from bert_tf.json_files import read_object
+from bert_tf.utils.files import brief
+from bert_tf.utils.json_files import read_object
 
 MODEL_WEIGHTS, TASK_WEIGHTS = "model.weights.h5", "task.weights.h5"
 TOKENIZER_FILE, TASK_FILE = "tokenizer.json", "task.json"

@@ -4,7 +4,7 @@ import os
 import re
 from collections.abc import Iterator
 
-from bert_tf import releases
+from bert_tf.checkpoints import releases
 
 # In the order of preference where a directory holds several; safetensors first, since it cannot carry code.
 _FILES = {

@@ -5,11 +5,11 @@ import os
 import numpy as np
 from absl import logging
 
-from bert_tf import config_files, families
-from bert_tf import lora as adapters
 from bert_tf.checkpoints import names
 from bert_tf.checkpoints.formats import OPENERS, check_finite
 from bert_tf.checkpoints.locate import locate
+from bert_tf.models import config_files, families
+from bert_tf.models import lora as adapters
 
 _EMBEDDINGS = "bert/embeddings/word_embeddings"
 _MOST_NAMES, _LONGEST_NAME = 50_000, 1000

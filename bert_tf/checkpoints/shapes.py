@@ -7,8 +7,8 @@ wrong; `convert.load` then compares every variable that was built.
 import re
 
 from bert_tf.checkpoints.readers import Checkpoint
-from bert_tf.config import EncoderConfig
-from bert_tf.files import brief
+from bert_tf.models.config import EncoderConfig
+from bert_tf.utils.files import brief
 
 _LAYER = re.compile(r"bert/encoder/layer_(\d+)/.*")
 # Our path of a weight, its axis, and the field of `EncoderConfig` that says how long it is. Layers are all alike.

@@ -13,7 +13,7 @@ import numpy as np
 
 from bert_tf.checkpoints import tf1
 from bert_tf.checkpoints.locate import tf1_files
-from bert_tf.files import write_text
+from bert_tf.utils.files import write_text
 
 BEST_FILE = "best_checkpoint.json"
 _STATE_FILE = "checkpoint"  # TensorFlow's name for the list of checkpoints

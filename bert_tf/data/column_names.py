@@ -2,8 +2,8 @@
 
 import csv
 
-from bert_tf import files
 from bert_tf.data.rows import FIELD_LIMIT, extension_of, parse_object, without_end
+from bert_tf.utils import files
 
 
 def names_in(path: str) -> list[str]:

@@ -16,7 +16,7 @@ from bert_tf.data.features import FEATURES
 from bert_tf.data.iteration import without_autotune
 from bert_tf.data.ragged import Ragged
 from bert_tf.data.record_features import MADE_WITH, compression_of, describe, first_features, our_names
-from bert_tf.files import atomic_open
+from bert_tf.utils.files import atomic_open
 
 __all__ = ["compression_of", "describe", "read", "serialize", "write"]
 

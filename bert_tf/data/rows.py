@@ -11,11 +11,11 @@ from typing import Any
 
 from absl import logging
 
-from bert_tf import files
-from bert_tf.counts import number_of, word_for
 from bert_tf.data import separators
 from bert_tf.data.cells import without_surrogates
 from bert_tf.data.parquet_rows import parquet_rows
+from bert_tf.utils import files
+from bert_tf.utils.counts import number_of, word_for
 
 _FEW = 1e-3  # share of rows that may be broken where a file is known for it
 FIELD_LIMIT = 2**31 - 1  # Python's csv refuses fields over 128 KiB unless told otherwise

@@ -9,7 +9,7 @@ import os
 
 import numpy as np
 
-from bert_tf.files import atomic_open, with_suffix
+from bert_tf.utils.files import atomic_open, with_suffix
 
 CURVE_FILE = "risk_coverage.tsv"
 _Z = 1.959964  # of the middle 95 % of a normal distribution

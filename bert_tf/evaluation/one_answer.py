@@ -4,7 +4,7 @@ import os
 import pathlib
 from collections.abc import Iterable, Mapping, Sequence
 
-from bert_tf.files import read_lines
+from bert_tf.utils.files import read_lines
 
 PREDICTIONS_FILE = "eval_predictions.tsv"
 # Columns of such a table: right answers and given ones. A cell of tags holds several.

@@ -4,7 +4,7 @@ import os
 
 from absl import logging
 
-from bert_tf.files import atomic_open, read_lines, with_suffix
+from bert_tf.utils.files import atomic_open, read_lines, with_suffix
 
 RESULTS_FILE = "eval_results.txt"
 

@@ -12,8 +12,8 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from bert_tf.files import brief
-from bert_tf.json_files import read_json
+from bert_tf.utils.files import brief
+from bert_tf.utils.json_files import read_json
 
 _SURROGATES = re.compile("[\ud800-\udfff]")  # half an emoji, as in "\\ud83d": legal JSON but no Unicode text
 _KINDS = {list: "a list", str: "a text", int: "a whole number", bool: "true or false"}

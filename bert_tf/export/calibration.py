@@ -9,9 +9,9 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.export.processors import Forward
-from bert_tf.files import read_lines
-from bert_tf.modeling.graph_forms import INT8_RANGES, graph_forms
-from bert_tf.modeling.int8_ranges import found_ranges
+from bert_tf.models.graph_forms import INT8_RANGES, graph_forms
+from bert_tf.models.int8_ranges import found_ranges
+from bert_tf.utils.files import read_lines
 
 MOST_EXAMPLES = 512  # ranges hardly grow beyond
 BATCH_SIZE = 32

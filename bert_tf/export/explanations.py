@@ -15,9 +15,9 @@ from typing import Any
 import tensorflow as tf
 
 from bert_tf.export.text_cut import cut
-from bert_tf.inspect.choices import check_task, head_in
-from bert_tf.inspect.exported import attention_in_graph, attributions_in_graph, encoder_in
-from bert_tf.names import EXPLANATIONS
+from bert_tf.interpret.choices import check_task, head_in
+from bert_tf.interpret.exported import attention_in_graph, attributions_in_graph, encoder_in
+from bert_tf.utils.names import EXPLANATIONS
 
 ATTENTION, ATTRIBUTIONS = EXPLANATIONS
 

@@ -4,8 +4,8 @@ import dataclasses
 import os
 from typing import Any
 
-from bert_tf import names
-from bert_tf.processor import has_onednn
+from bert_tf.utils import names
+from bert_tf.utils.processor import has_onednn
 
 _FILES = "saved_model.pb", "model.tflite"  # of a version for servers, and for LiteRT
 

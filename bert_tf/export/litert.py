@@ -9,12 +9,12 @@ import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 from tensorflow.lite.python.convert_phase import ConverterError
 
-from bert_tf import names
+from bert_tf.checkpoints.model_files import save_description
 from bert_tf.export.litert_metadata import with_metadata
 from bert_tf.export.processors import Forward
 from bert_tf.export.quiet import quiet
-from bert_tf.model_files import save_description
-from bert_tf.processor import cores
+from bert_tf.utils import names
+from bert_tf.utils.processor import cores
 
 FILE = "model.tflite"
 _SHORTEST = 16  # word pieces; shorter rows gain nothing that is worth a signature

@@ -8,7 +8,7 @@ import tensorflow as tf
 from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
 
 from bert_tf.export.form import Form
-from bert_tf.modeling.graph_forms import FLAT_ROWS, INT8_PRODUCTS, LAYER_NORM_KERNEL, ROW_PACKING, graph_forms
+from bert_tf.models.graph_forms import FLAT_ROWS, INT8_PRODUCTS, LAYER_NORM_KERNEL, ROW_PACKING, graph_forms
 
 _MOST_BYTES = 2**31 - 2**26  # a SavedModel's graph is one protocol buffer, and those end at 2 GiB
 

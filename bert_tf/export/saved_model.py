@@ -17,8 +17,8 @@ from bert_tf.export.run_facts import RunFacts
 from bert_tf.export.served import CLASSIFY, REGRESS, ServedModel
 from bert_tf.export.server_files import server_files, write_server_files
 from bert_tf.export.warm_up import sample_requests, write_goldens, write_requests
-from bert_tf.files import write_text
-from bert_tf.names import SEQUENCES, SIDE_BY_SIDE
+from bert_tf.utils.files import write_text
+from bert_tf.utils.names import SEQUENCES, SIDE_BY_SIDE
 
 _ASIDE = "tmp-export-"
 _METHODS = {"classify": CLASSIFY, "regress": REGRESS}

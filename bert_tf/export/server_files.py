@@ -9,8 +9,8 @@ import re
 from absl import logging
 from google.protobuf import text_format
 
-from bert_tf.config import EncoderConfig
-from bert_tf.files import write_text
+from bert_tf.models.config import EncoderConfig
+from bert_tf.utils.files import write_text
 
 MODELS, BATCHING, MONITORING = "models.config", "batching_parameters.txt", "monitoring.config"
 

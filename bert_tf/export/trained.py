@@ -9,6 +9,7 @@ import tensorflow as tf
 from absl import logging
 
 from bert_tf.checkpoints import convert, heads, shapes
+from bert_tf.checkpoints.model_files import load_description
 from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.export import litert
 from bert_tf.export.calibration import batches_of_texts, input_ranges, read_examples
@@ -17,7 +18,6 @@ from bert_tf.export.processors import Forward, in_form
 from bert_tf.export.run_facts import read_run
 from bert_tf.export.saved_model import export
 from bert_tf.export.served import ServedModel
-from bert_tf.model_files import load_description
 from bert_tf.tasks.registry import task_of
 from bert_tf.tasks.task import TrainedTask
 

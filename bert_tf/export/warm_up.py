@@ -12,7 +12,7 @@ import tensorflow as tf
 from bert_tf.export.requests import explanation_inputs, prediction_log, signature_inputs
 from bert_tf.export.samples import sample_texts
 from bert_tf.export.served import ServedModel
-from bert_tf.names import GOLDEN_REQUESTS
+from bert_tf.utils.names import GOLDEN_REQUESTS
 
 WARM_UP = "tf_serving_warmup_requests"
 _SEVERAL = 4

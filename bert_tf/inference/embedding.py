@@ -13,8 +13,8 @@ import numpy as np
 
 from bert_tf.data.ragged import Ragged
 from bert_tf.evaluation.retrieval import unit
-from bert_tf.files import check_free, whole_directory, write_text
 from bert_tf.inference.sentence_encoder import Options, SentenceEncoder, identity_of, prompt_of, recipe_of
+from bert_tf.utils.files import check_free, whole_directory, write_text
 
 COLUMN = "embeddings"
 INDEX_FILE = "index.json"

@@ -1,4 +1,4 @@
-"""Features of an encoder for every row of a table, for `programs/extract_features.py`."""
+"""Features of an encoder for every row of a table, for `cli/extract_features.py`."""
 
 import dataclasses
 import os
@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from bert_tf.checkpoints.extractor import Extractor, PieceFeatures
+from bert_tf.checkpoints.model_files import load, load_description
 from bert_tf.data.ragged import Ragged, concatenate
-from bert_tf.extraction.extractor import Extractor, PieceFeatures
 from bert_tf.inference.sentence_encoder import weights_hash
-from bert_tf.model_files import load, load_description
 
 PIECE, WORD = UNITS = ("piece", "word")
 POOLED = "embeddings"

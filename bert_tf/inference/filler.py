@@ -1,21 +1,21 @@
-"""A pretrained model that fills in the blanks of texts; `programs/fill_mask.py` is the program around it."""
+"""A pretrained model that fills in the blanks of texts; `cli/fill_mask.py` is the program around it."""
 
 import sys
 from collections.abc import Iterator, Sequence
 
 import tensorflow as tf
 
-from bert_tf import names
+from bert_tf.checkpoints.model_files import directory_of
 from bert_tf.export.form import DEFAULT, Form
 from bert_tf.export.run_facts import read_run
 from bert_tf.export.saved_model import export
 from bert_tf.export.served import ServedModel
-from bert_tf.files import read_text
 from bert_tf.inference.masked_lm import longest_row, open_masked_lm, warn_of_unknown, with_weights
-from bert_tf.model_files import directory_of
 from bert_tf.tasks.fill_mask import FillMaskTask
-from bert_tf.text_lists import text_list
 from bert_tf.tokenization.mask_reader import MaskReader
+from bert_tf.utils import names
+from bert_tf.utils.files import read_text
+from bert_tf.utils.text_lists import text_list
 
 _BATCH = 32
 

@@ -5,8 +5,8 @@ import numpy as np
 from absl import logging
 
 from bert_tf.checkpoints import convert, heads, shapes
+from bert_tf.checkpoints.model_files import Description, load_description
 from bert_tf.checkpoints.readers import open_checkpoint
-from bert_tf.model_files import Description, load_description
 from bert_tf.tokenization.base import BaseTokenizer
 
 _HEAD = "cls/predictions/output_bias"

@@ -1,4 +1,4 @@
-"""Scores of texts as columns of a table, for `programs/score_text.py`."""
+"""Scores of texts as columns of a table, for `cli/score_text.py`."""
 
 import dataclasses
 import functools
@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from bert_tf.checkpoints.model_files import load_description
 from bert_tf.data.ragged import Ragged
 from bert_tf.inference.masked_lm import open_masked_lm
 from bert_tf.inference.sentence_encoder import weights_hash
 from bert_tf.inference.text_scorer import TextScore, TextScorer, measure_of
-from bert_tf.model_files import load_description
 
 NUMBER = "num_pieces"
 

@@ -8,7 +8,7 @@ import numpy as np
 from bert_tf.evaluation.retrieval import unit
 from bert_tf.inference.embedding import COLUMN, INDEX_FILE
 from bert_tf.inference.sentence_encoder import Options, SentenceEncoder, identity_of
-from bert_tf.json_files import read_object
+from bert_tf.utils.json_files import read_object
 
 _BLOCK, _COSINES = 2**16, 2**22  # vectors compared at a time, with all queries, and cosines that this gives at most
 _REMEDY = "make it anew with `bert-tf embed`"

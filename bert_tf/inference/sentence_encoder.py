@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.checkpoints.extractor import Extractor
 from bert_tf.checkpoints.formats import OPENERS, check_finite
 from bert_tf.checkpoints.locate import locate
-from bert_tf.config import EncoderConfig
-from bert_tf.config_files import task_in
-from bert_tf.extraction.extractor import Extractor
-from bert_tf.model_files import directory_of, load, load_description
-from bert_tf.sentence_files import Dense, Recipe, read_recipe
+from bert_tf.checkpoints.model_files import directory_of, load, load_description
+from bert_tf.models.config import EncoderConfig
+from bert_tf.models.config_files import task_in
+from bert_tf.models.sentence_files import Dense, Recipe, read_recipe
 from bert_tf.tasks.registry import read_task
-from bert_tf.text_lists import text_list
+from bert_tf.utils.text_lists import text_list
 
 _ACTIVATIONS = {"Tanh": tf.tanh, "ReLU": tf.nn.relu, "GELU": functools.partial(tf.nn.gelu, approximate=False),
                 "Sigmoid": tf.sigmoid, "Identity": tf.identity}  # fmt: skip

@@ -11,7 +11,7 @@ from absl import logging
 from bert_tf.data.features import ENCODER_INPUTS
 from bert_tf.inference.masked_lm import longest_row, open_masked_lm, warn_of_unknown, with_weights
 from bert_tf.tasks.fill_mask import FillMaskTask
-from bert_tf.text_lists import text_list
+from bert_tf.utils.text_lists import text_list
 
 PSEUDO, PLAIN = "pseudo_log_likelihood", "log_likelihood"
 

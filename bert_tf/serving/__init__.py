@@ -3,10 +3,10 @@
 __all__ = ["AsyncClient", "Client", "Retry", "Tls"]
 
 _HOMES = {
-    "AsyncClient": "bert_tf.serving.client_async",
-    "Client": "bert_tf.serving.client",
-    "Retry": "bert_tf.serving.client_channel",
-    "Tls": "bert_tf.serving.client_channel",
+    "AsyncClient": "bert_tf.serving.client.async_client",
+    "Client": "bert_tf.serving.client.client",
+    "Retry": "bert_tf.serving.client.channel",
+    "Tls": "bert_tf.serving.client.channel",
 }
 
 

@@ -4,7 +4,7 @@ import os
 
 from absl import logging
 
-from bert_tf.serving.version_folders import SAVED_MODEL, explain_no_versions, find_versions
+from bert_tf.serving.server.version_folders import SAVED_MODEL, explain_no_versions, find_versions
 
 
 def find_export(model: str) -> str:
@@ -40,7 +40,7 @@ def open_export(path: str):
     import tensorflow as tf
 
     from bert_tf.serving.errors import ServingError
-    from bert_tf.serving.saved_model import SavedModel
+    from bert_tf.serving.server.saved_model import SavedModel
 
     try:
         return SavedModel(path)

@@ -9,14 +9,14 @@ import tensorflow as tf
 from google.protobuf.message import DecodeError
 from tensorflow_serving.apis import prediction_log_pb2
 
-from bert_tf.names import GOLDEN_REQUESTS
-from bert_tf.serving.classify import check_examples
-from bert_tf.serving.client_requests import listed
-from bert_tf.serving.predict import read_input
-from bert_tf.serving.regular_files import check_regular
-from bert_tf.serving.signatures import Signature
-from bert_tf.serving.tensors import read_answer
+from bert_tf.serving.client.requests import listed
+from bert_tf.serving.server.classify import check_examples
+from bert_tf.serving.server.predict import read_input
+from bert_tf.serving.server.regular_files import check_regular
+from bert_tf.serving.server.signatures import Signature
+from bert_tf.serving.server.tensors import read_answer
 from bert_tf.serving.wire import check_missing
+from bert_tf.utils.names import GOLDEN_REQUESTS
 
 FILE = os.path.join("assets.extra", GOLDEN_REQUESTS)
 

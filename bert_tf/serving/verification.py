@@ -11,15 +11,15 @@ from absl import logging
 from tensorflow.python.saved_model import loader_impl
 from tensorflow_serving.apis import classification_pb2, predict_pb2, regression_pb2
 
-from bert_tf.serving.call import INTERNAL
-from bert_tf.serving.client_channel import MAX_ANSWER_BYTES, Tls, open_channel
-from bert_tf.serving.client_errors import explain
-from bert_tf.serving.client_requests import clean, parse_answer
+from bert_tf.serving.client.channel import MAX_ANSWER_BYTES, Tls, open_channel
+from bert_tf.serving.client.errors import explain
+from bert_tf.serving.client.requests import clean, parse_answer
 from bert_tf.serving.errors import ServingError
 from bert_tf.serving.exports import find_export, open_export
 from bert_tf.serving.golden import Golden, Outputs, difference, outputs_of, read_goldens
-from bert_tf.serving.versions import direct
-from bert_tf.serving.workload import Workload
+from bert_tf.serving.server.call import INTERNAL
+from bert_tf.serving.server.versions import direct
+from bert_tf.serving.server.workload import Workload
 
 # Of float32, between one kind of processor and another; of bfloat16, whose numbers have 8 bits; of int8, where the last
 # digit of a float32 decides how a number is rounded to 8 bits, which layer after layer adds to.

@@ -10,13 +10,13 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from bert_tf.analysis import abstention as abstention_page
-from bert_tf.config_files import TASK_FILE
 from bert_tf.evaluation import abstention
 from bert_tf.evaluation.abstention import CURVE_FILE, Abstention, Curve
-from bert_tf.files import with_suffix
-from bert_tf.settings import Settings
+from bert_tf.evaluation.error_reports import abstention as abstention_page
+from bert_tf.models.config_files import TASK_FILE
 from bert_tf.tasks.task import FineTuned, Outcome
+from bert_tf.utils.files import with_suffix
+from bert_tf.utils.settings import Settings
 
 _FEW = 30  # answers, too few to say how many of the next ones will be right
 

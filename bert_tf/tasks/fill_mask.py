@@ -3,9 +3,9 @@
 import keras
 import tensorflow as tf
 
-from bert_tf.config import EncoderConfig
 from bert_tf.data.features import ENCODER_INPUTS, keras_inputs
-from bert_tf.modeling.pretrainer import Pretrainer
+from bert_tf.models.config import EncoderConfig
+from bert_tf.models.pretrainer import Pretrainer
 from bert_tf.tasks.protocols import Served
 from bert_tf.tasks.texts import single_rows
 

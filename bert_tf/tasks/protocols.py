@@ -9,9 +9,9 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.config import EncoderConfig
 from bert_tf.data.dataset import Tokenized
 from bert_tf.data.windowed import Windowed
+from bert_tf.models.config import EncoderConfig
 
 Tensors = Mapping[str, tf.Tensor]
 Outputs = tf.Tensor | Tensors  # of a model: one tensor, or several by name

@@ -1,7 +1,7 @@
 """A BiLSTM between the encoder and the head, as the paper puts it on its left-to-right model (section 5.1)."""
 
-from bert_tf.modeling.recurrent import RECURRENT
-from bert_tf.settings import Settings
+from bert_tf.models.recurrent import RECURRENT
+from bert_tf.utils.settings import Settings
 
 HEAD = (f"{RECURRENT}/.*",)  # the paths of its weights
 

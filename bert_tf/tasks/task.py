@@ -13,13 +13,13 @@ from typing import Any, ClassVar, NamedTuple, Protocol, Self
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.analysis.judged import Judged
 from bert_tf.data.checks.samples import Sample
+from bert_tf.evaluation.error_reports.judged import Judged
 from bert_tf.evaluation.metrics import mean_loss
-from bert_tf.report import Page
-from bert_tf.sentence_files import Recipe
-from bert_tf.settings import Flag, Settings
+from bert_tf.models.sentence_files import Recipe
 from bert_tf.tasks.protocols import Collected, Outputs, Rows, Served, Tensors, Trainable
+from bert_tf.utils.report import Page
+from bert_tf.utils.settings import Flag, Settings
 
 ACTIONS = {"train": "train", "dev": "eval", "test": "predict"}  # kind of split -> the settings do_X and X_file
 
@@ -94,7 +94,7 @@ class FineTuned(Trainable, Served):
 
     Attributes:
         name: in task.json.
-        flags: of its program, beside those of all fine-tuning (`programs/fine_tuning.py`).
+        flags: of its program, beside those of all fine-tuning (`cli/fine_tuning.py`).
         files: patterns of what it writes into output_dir, beside what every run writes.
         labels: names of the outputs in the order of their ids, for labels.txt; None: they have no names.
         architecture: what Transformers' class for the task is called behind the family's name, "ForMultipleChoice";
@@ -102,7 +102,7 @@ class FineTuned(Trainable, Served):
         recipe: how the model makes a vector of a text; None: that is not what it is for.
         has_temperature: its outputs are logits, which a temperature softens; else they are values.
         has_windows: an example has several rows: what is per token is [B, N, S].
-        every_window: as in `modeling/windows.py`, for tasks with windows.
+        every_window: as in `models/windows.py`, for tasks with windows.
     """
 
     name: ClassVar[str]

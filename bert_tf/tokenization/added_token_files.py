@@ -7,11 +7,11 @@ from typing import Any
 
 from absl import logging
 
-from bert_tf.files import brief
-from bert_tf.json_files import read_object
 from bert_tf.tokenization import vocabulary as vocabularies
 from bert_tf.tokenization.added_tokens import ADDED_FILE, DECODER, FLAGS, SPECIAL_LIST, AddedToken, ordered
 from bert_tf.tokenization.tokenizer_json import WHOLE_FILE
+from bert_tf.utils.files import brief
+from bert_tf.utils.json_files import read_object
 
 _MAP_FILE = "special_tokens_map.json"
 _EXTRA = "extra_special_tokens"  # what Transformers 5 calls them; a list, or names and tokens

@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from bert_tf.files import brief, write_text
+from bert_tf.utils.files import brief, write_text
 
 ADDED_FILE = "added_tokens.json"
 DECODER, SPECIAL_LIST = "added_tokens_decoder", "additional_special_tokens"  # keys of tokenizer_config.json

@@ -8,13 +8,13 @@ from typing import Any, ClassVar, NamedTuple
 
 import tensorflow as tf
 
-from bert_tf import config_files, families
-from bert_tf.families import Family, Template
-from bert_tf.text_lists import text_list
+from bert_tf.models import config_files, families
+from bert_tf.models.families import Family, Template
 from bert_tf.tokenization import packing, tokenizer_json
 from bert_tf.tokenization.added_token_files import read_added_tokens
 from bert_tf.tokenization.added_tokens import AddedToken, names_with, ordered
 from bert_tf.tokenization.matching import AddedTokenMatcher, Normalized
+from bert_tf.utils.text_lists import text_list
 
 _ADDED = "added_tokens"  # the argument of constructors, and its key in `settings`
 

@@ -7,9 +7,7 @@ from typing import ClassVar
 
 import tensorflow as tf
 
-from bert_tf.families import Family, Template
-from bert_tf.files import brief, read_text, write_text
-from bert_tf.json_files import read_object
+from bert_tf.models.families import Family, Template
 from bert_tf.tokenization import hugging_face, precedence, tokenizer_json
 from bert_tf.tokenization import vocabulary as vocabularies
 from bert_tf.tokenization.added_tokens import AddedToken, settings_of, write_file
@@ -17,6 +15,8 @@ from bert_tf.tokenization.base import BaseTokenizer, Pieces
 from bert_tf.tokenization.bpe import BytePairs, byte_symbols
 from bert_tf.tokenization.settings import check_tokenizer_config, with_special_tokens
 from bert_tf.tokenization.tokenizer_json import WHOLE_FILE, check_vocab
+from bert_tf.utils.files import brief, read_text, write_text
+from bert_tf.utils.json_files import read_object
 
 VOCAB_FILE, MERGES_FILE = "vocab.json", "merges.txt"
 _LARGEST = 16 * 2**20  # bytes of a file: 300,000 pieces and their merges

@@ -8,9 +8,9 @@ import json
 import os
 from collections.abc import Sequence
 
-from bert_tf.files import write_text
 from bert_tf.tokenization.normalization import MARKER
 from bert_tf.tokenization.tokenizer_json import WHOLE_FILE
+from bert_tf.utils.files import write_text
 
 
 def write(directory: str, values: dict):

@@ -12,9 +12,9 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.files import brief
 from bert_tf.tokenization.added_tokens import AddedToken
 from bert_tf.tokenization.bpe import WHITE
+from bert_tf.utils.files import brief
 
 _CODE_POINTS = 0x110000
 _MARK = b"\xff"  # stands around what was found: no text holds this byte, which is none of UTF-8

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 
 import tensorflow as tf
 
-from bert_tf.families import Template
+from bert_tf.models.families import Template
 
 
 def pack(

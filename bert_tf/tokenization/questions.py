@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from bert_tf.families import Template
+from bert_tf.models.families import Template
 from bert_tf.tokenization.windows import Windows, windows_of
 
 

@@ -12,11 +12,11 @@ from typing import Any
 
 from absl import logging
 
-from bert_tf import config_files, families
-from bert_tf.families import Family, Template
-from bert_tf.files import brief
-from bert_tf.json_files import read_object
-from bert_tf.names import MASK, PAD, UNKNOWN
+from bert_tf.models import config_files, families
+from bert_tf.models.families import Family, Template
+from bert_tf.utils.files import brief
+from bert_tf.utils.json_files import read_object
+from bert_tf.utils.names import MASK, PAD, UNKNOWN
 
 SPECIAL_FILE = "special_tokens_map.json"
 ROLES = ("cls_token", "sep_token", "pad_token", "unk_token", "mask_token")

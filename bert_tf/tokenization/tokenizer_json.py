@@ -14,9 +14,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from bert_tf.families import Template
-from bert_tf.files import brief
-from bert_tf.json_files import read_object
+from bert_tf.models.families import Template
+from bert_tf.utils.files import brief
+from bert_tf.utils.json_files import read_object
 
 WHOLE_FILE = "tokenizer.json"
 _LARGEST = 32 * 2**20  # bytes of a file: XLM-R's, with a line for each number, has 17 MB

@@ -10,8 +10,7 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_text as tf_text
 
-from bert_tf.families import Family, Template
-from bert_tf.files import atomic_open
+from bert_tf.models.families import Family, Template
 from bert_tf.tokenization import hugging_face, precedence, tokenizer_json
 from bert_tf.tokenization import sentencepiece_model as models
 from bert_tf.tokenization import vocabulary as vocabularies
@@ -21,6 +20,7 @@ from bert_tf.tokenization.bpe import shifted
 from bert_tf.tokenization.matching import Normalized
 from bert_tf.tokenization.normalization import MARKER, Normalizer
 from bert_tf.tokenization.settings import check_tokenizer_config, with_special_tokens
+from bert_tf.utils.files import atomic_open
 
 _CLASS = "AlbertTokenizer"  # what Transformers calls a tokenizer of all families but those whose row says otherwise
 _OF_CLASS = {_CLASS: "spiece.model", "XLMRobertaTokenizer": "sentencepiece.bpe.model"}

@@ -12,12 +12,12 @@ from typing import Any
 
 from absl import logging
 
-from bert_tf.families import Template
-from bert_tf.files import brief, read_text, write_text
-from bert_tf.json_files import read_object
-from bert_tf.names import CLS, PAD, SEP, UNKNOWN
+from bert_tf.models.families import Template
 from bert_tf.tokenization import tokenizer_json
 from bert_tf.tokenization.settings import check_tokenizer_config
+from bert_tf.utils.files import brief, read_text, write_text
+from bert_tf.utils.json_files import read_object
+from bert_tf.utils.names import CLS, PAD, SEP, UNKNOWN
 
 _LARGEST, _MOST_PIECES = 32 * 2**20, 1_000_000  # bytes of a file; the largest vocabularies have half a million pieces
 _MOST_BEGINNINGS = 4_000_000  # of pieces: each takes the op 300 bytes and a microsecond

@@ -8,8 +8,7 @@ from typing import Any, ClassVar
 import tensorflow as tf
 import tensorflow_text as tf_text
 
-from bert_tf.families import Family, Template
-from bert_tf.names import CLS, MASK, PAD, SEP, UNKNOWN
+from bert_tf.models.families import Family, Template
 from bert_tf.tokenization import characters, hugging_face, precedence, tokenizer_json
 from bert_tf.tokenization import vocabulary as vocabularies
 from bert_tf.tokenization.added_tokens import AddedToken, settings_of, write_file
@@ -17,6 +16,7 @@ from bert_tf.tokenization.base import BaseTokenizer
 from bert_tf.tokenization.settings import with_special_tokens
 from bert_tf.tokenization.vocabulary import Vocabulary, check_case
 from bert_tf.tokenization.words import Words, WordSplitter
+from bert_tf.utils.names import CLS, MASK, PAD, SEP, UNKNOWN
 
 __all__ = ["Tokenizer", "check_case"]
 

@@ -7,8 +7,8 @@ import tensorflow as tf
 from absl import logging
 
 from bert_tf.evaluation.metrics import higher_is_better
-from bert_tf.progress import Bar, clock
 from bert_tf.training import cluster
+from bert_tf.utils.progress import Bar, clock
 
 # Results of a step that are no curves of their own.
 _COUNTS = {"skipped", "skipped_in_a_row", "examples", "tokens", "broken"}

@@ -7,10 +7,10 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.data import dataset
-from bert_tf.settings import Settings
 from bert_tf.training import distribution
 from bert_tf.training.loop import RunConfig
 from bert_tf.training.scoring import Scoring
+from bert_tf.utils.settings import Settings
 
 # XLA compiles a program for every shape: then a few widths are better than many.
 _XLA_WIDTHS = 4

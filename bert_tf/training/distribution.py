@@ -5,8 +5,8 @@ import functools
 import tensorflow as tf
 from absl import logging
 
-from bert_tf.names import STRATEGIES
 from bert_tf.training import cluster
+from bert_tf.utils.names import STRATEGIES
 
 
 def make_strategy(name: str = "default", worker_hosts=(), task_index=None, tpu=()) -> tf.distribute.Strategy:
@@ -80,7 +80,7 @@ def traced_once(function, fixed_shapes=False):
     from one that never stopped.
 
     On a TPU each shape has its own graph all the same: XLA must know it. So it is with `fixed_shapes`, for batches that
-    are all alike: where a graph knows them, `modeling/numerics.py` makes it faster.
+    are all alike: where a graph knows them, `models/numerics.py` makes it faster.
     """
     graphs, fixed = {}, fixed_shapes or isinstance(tf.distribute.get_strategy(), tf.distribute.TPUStrategy)
 

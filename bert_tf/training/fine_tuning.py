@@ -3,13 +3,13 @@
 import dataclasses
 
 from bert_tf.data.dataset import MOST_POOL_BATCHES, usual_pool
-from bert_tf.names import AUTO
-from bert_tf.settings import Settings
 from bert_tf.training.batching import batching_of
 from bert_tf.training.layer_rates import LayerRates
 from bert_tf.training.loop import RunConfig
 from bert_tf.training.run_config import make_run_config
 from bert_tf.training.tested_rate import NUM_STEPS
+from bert_tf.utils.names import AUTO
+from bert_tf.utils.settings import Settings
 
 
 def fine_tuning_config(settings: Settings, num_layers: int, train, identity: dict, use_xla: bool) -> RunConfig:

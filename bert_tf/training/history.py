@@ -26,10 +26,10 @@ import tensorflow as tf
 from absl import logging
 
 import bert_tf
-from bert_tf.files import atomic_open, read_text, write_text
-from bert_tf.report import kept
 from bert_tf.training import run_report
 from bert_tf.training.run_record import RunRecord, commit
+from bert_tf.utils.files import atomic_open, read_text, write_text
+from bert_tf.utils.report import kept
 
 HISTORY_FILE = "history.jsonl"
 REPORT_FILE = "report.html"

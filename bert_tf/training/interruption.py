@@ -8,8 +8,8 @@ import time
 
 from absl import logging
 
-from bert_tf.signals import ONE_WISH
 from bert_tf.training import cluster
+from bert_tf.utils.signals import ONE_WISH
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _PATIENCE = 5  # seconds in which a second Ctrl-C must get through to Python, else the process is ended from outside it

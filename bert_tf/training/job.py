@@ -13,13 +13,13 @@ from absl import logging
 from bert_tf.checkpoints import convert, heads, shapes
 from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.checkpoints.store import Store
-from bert_tf.folder_lock import alone_in
 from bert_tf.training import cluster
 from bert_tf.training.actions import KeepBest, Progress, ScoreCheckpoints
 from bert_tf.training.history import History
 from bert_tf.training.loop import RunConfig, fit
 from bert_tf.training.scoring import Scorer, Scoring
 from bert_tf.training.state import END, is_of_model
+from bert_tf.utils.folder_lock import alone_in
 
 
 @dataclasses.dataclass

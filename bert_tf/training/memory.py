@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from bert_tf.config import EncoderConfig
+from bert_tf.models.config import EncoderConfig
 from bert_tf.training.out_of_memory import micro_batches
 
 FLOAT32 = 4  # bytes

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from bert_tf.report import ACCENT, FILL, INK, PALE, Page
+from bert_tf.utils.report import ACCENT, FILL, INK, PALE, Page
 
 _WIDTH = 3.0  # steps: standard deviation of the bell curve that the losses are smoothed with
 _RISE = 1.1  # so many times the least smoothed loss is too much

@@ -3,11 +3,11 @@
 import dataclasses
 import os
 
-from bert_tf.names import AUTO
-from bert_tf.settings import Settings
 from bert_tf.training.loop import RunConfig
 from bert_tf.training.optimizers import AdamConfig, always_corrects
 from bert_tf.training.step import StepConfig
+from bert_tf.utils.names import AUTO
+from bert_tf.utils.settings import Settings
 
 
 def make_run_config(settings: Settings, steps: int, warmup: int, use_xla: bool, identity: dict) -> RunConfig:

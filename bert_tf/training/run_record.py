@@ -19,10 +19,10 @@ import keras
 import tensorflow as tf
 
 import bert_tf
-from bert_tf.config import EncoderConfig
-from bert_tf.files import write_text
-from bert_tf.json_files import json_text, read_object
-from bert_tf.settings import Settings
+from bert_tf.models.config import EncoderConfig
+from bert_tf.utils.files import write_text
+from bert_tf.utils.json_files import json_text, read_object
+from bert_tf.utils.settings import Settings
 
 RUN_FILE = "run.json"
 _KIND, _REMEDY = "the record of a run, in JSON", "take it away, and the run's settings must be given again"

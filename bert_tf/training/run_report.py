@@ -4,8 +4,8 @@ import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 
-from bert_tf.report import ACCENT, FILL, INK, PALE, Page
 from bert_tf.training import rate_choice
+from bert_tf.utils.report import ACCENT, FILL, INK, PALE, Page
 
 _ABOUT = {"kind", "step", "time"}  # keys of a line that are no values
 _SKIPPED = "skipped"

@@ -18,9 +18,9 @@ import keras
 from absl import logging
 
 from bert_tf.evaluation.results import RESULTS_FILE, read_results
-from bert_tf.files import brief, with_suffix, write_text
-from bert_tf.json_files import read_object
 from bert_tf.training.run_record import RUN_FILE, fingerprints
+from bert_tf.utils.files import brief, with_suffix, write_text
+from bert_tf.utils.json_files import read_object
 
 FILES_FILE = "eval_files.json"  # {suffix of the names: {"precision", "files": [{"file", "bytes", "sha256"} ...]}}
 _PREDICTIONS_FILE = "eval_predictions.tsv"

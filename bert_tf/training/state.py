@@ -11,11 +11,11 @@ from absl import logging
 from bert_tf.checkpoints import convert, heads, names, shapes, store
 from bert_tf.checkpoints.formats import check_finite
 from bert_tf.checkpoints.readers import open_checkpoint
-from bert_tf.lora import is_adapter
-from bert_tf.progress import Stopwatch
-from bert_tf.settings import changes
+from bert_tf.models.lora import is_adapter
 from bert_tf.training.layer_rates import top_layers
 from bert_tf.training.will_it_fit import available_memory, check_weights
+from bert_tf.utils.progress import Stopwatch
+from bert_tf.utils.settings import changes
 
 _SETTINGS = "training/settings"
 _BESIDE_MEAN = "training/unaveraged/"  # before the name of a weight whose mean has the name itself

@@ -4,8 +4,8 @@ import dataclasses
 
 import tensorflow as tf
 
-from bert_tf.modeling.graph_forms import ROW_PACKING, graph_forms
-from bert_tf.modeling.layers import seed_scope
+from bert_tf.models.graph_forms import ROW_PACKING, graph_forms
+from bert_tf.models.layers import seed_scope
 from bert_tf.training import distribution
 from bert_tf.training.guard import Guard, GuardConfig, first_broken
 

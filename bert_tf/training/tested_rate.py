@@ -20,7 +20,6 @@ import numpy as np
 from absl import logging
 
 from bert_tf.checkpoints.store import Store
-from bert_tf.progress import Countdown
 from bert_tf.training import cluster, history
 from bert_tf.training.loop import RunConfig, built_optimizer
 from bert_tf.training.out_of_memory import first_step
@@ -28,6 +27,7 @@ from bert_tf.training.rate_choice import RangeTest
 from bert_tf.training.schedule import ExponentialRise
 from bert_tf.training.state import TrainingState, begin, check_model
 from bert_tf.training.step import TrainStep
+from bert_tf.utils.progress import Countdown
 
 NUM_STEPS = 80
 LOWEST, HIGHEST = 1e-6, 1e-1

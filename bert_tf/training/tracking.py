@@ -13,9 +13,9 @@ from collections.abc import Iterator
 
 from absl import logging
 
-from bert_tf.files import write_text
-from bert_tf.settings import Settings
 from bert_tf.training.history import History
+from bert_tf.utils.files import write_text
+from bert_tf.utils.settings import Settings
 
 TRACKING_FILE = "tracking.json"
 

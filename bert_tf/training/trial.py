@@ -9,12 +9,12 @@ import tensorflow as tf
 from absl import logging
 
 from bert_tf.checkpoints.store import Store
-from bert_tf.progress import clock
 from bert_tf.training.batching import Batching
 from bert_tf.training.guard import FiniteSteps
 from bert_tf.training.loop import RunConfig, first_state, run_schedule
 from bert_tf.training.memory import StepShape, estimate
 from bert_tf.training.will_it_fit import available_memory, describe
+from bert_tf.utils.progress import clock
 
 _STEPS, _SECONDS = 20, 20.0  # so many steps are timed, or as many as this takes
 _WARM_UP = 2  # steps that are not: the graph is made, memory is reserved

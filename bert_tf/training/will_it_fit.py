@@ -6,9 +6,9 @@ import tensorflow as tf
 from absl import logging
 from tensorflow.python.client import device_lib
 
-from bert_tf.config import EncoderConfig
-from bert_tf.memory_limits import free_memory, group_limits, kilobytes
+from bert_tf.models.config import EncoderConfig
 from bert_tf.training.memory import FLOAT32, StepShape, encoder_parameters, estimate, largest_micro_batch
+from bert_tf.utils.memory_limits import free_memory, group_limits, kilobytes
 
 _LESS = "`rematerialize`, `precision=mixed_bfloat16` or a smaller `max_seq_length` need less"
 

@@ -5,9 +5,9 @@ import re
 import pytest
 
 from bert_tf.checkpoints import heads
+from bert_tf.pretraining.objectives.task import PretrainingTask
 from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.tasks.fill_mask import FillMaskTask
-from bert_tf.tasks.pretraining.task import PretrainingTask
 from bert_tf.tasks.squad.task import QuestionAnsweringTask
 from tests import tiny
 

@@ -34,9 +34,9 @@ CASES = hostile_files.CASES | FAMILY_CASES
 def read(folder, name):
     """Reads what a file of a model's folder is for, to the end."""
     from bert_tf.checkpoints.formats import OPENERS
+    from bert_tf.checkpoints.model_files import read_labels
     from bert_tf.checkpoints.readers import open_checkpoint
-    from bert_tf.config import EncoderConfig
-    from bert_tf.model_files import read_labels
+    from bert_tf.models.config import EncoderConfig
     from bert_tf.tokenization.wordpiece import Tokenizer
 
     path = os.path.join(folder, name)
@@ -74,7 +74,7 @@ def _preset_tokenizer(folder, path):
 
 
 def _adapters(folder, path):
-    from bert_tf.surgery import adapters, model
+    from bert_tf.checkpoints.surgery import adapters, model
 
     kernels = {f"bert/encoder/layer_0/attention/self/{part}/kernel": np.zeros((8, 8), np.float32)
                for part in ("query", "value")}  # fmt: skip
@@ -82,7 +82,7 @@ def _adapters(folder, path):
 
 
 def _modules(folder, path):
-    from bert_tf.sentence_files import folders
+    from bert_tf.models.sentence_files import folders
 
     folders(path)
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from bert_tf import families
 from bert_tf.checkpoints import names
 from bert_tf.checkpoints.names import NAME_MAPS, TF1
+from bert_tf.models import families
 from tests.checkpoints import fakes
 
 BERT, DISTILBERT = NAME_MAPS["bert"], NAME_MAPS["distilbert"]

@@ -12,7 +12,7 @@ from safetensors.numpy import load_file, save_file
 import bert_tf
 from bert_tf.checkpoints import names, shapes, tf1
 from bert_tf.checkpoints.readers import open_checkpoint
-from bert_tf.modeling.encoder import Encoder
+from bert_tf.models.encoder import Encoder
 from tests import tiny
 
 KINDS = {

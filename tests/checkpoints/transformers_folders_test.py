@@ -7,14 +7,14 @@ import subprocess
 import numpy as np
 import pytest
 
-from bert_tf import config_keys, families
 from bert_tf.checkpoints import writers
+from bert_tf.checkpoints.model_files import load_description
 from bert_tf.checkpoints.readers import open_checkpoint
-from bert_tf.config import EncoderConfig
-from bert_tf.conversion.choice import Choice
-from bert_tf.conversion.outputs import outputs
-from bert_tf.conversion.purpose import with_task
-from bert_tf.model_files import load_description
+from bert_tf.export.conversion.choice import Choice
+from bert_tf.export.conversion.outputs import outputs
+from bert_tf.export.conversion.purpose import with_task
+from bert_tf.models import config_keys, families
+from bert_tf.models.config import EncoderConfig
 from bert_tf.tasks.classification.problems import PROBLEMS
 from bert_tf.tasks.others import problem_of
 from bert_tf.tokenization import settings

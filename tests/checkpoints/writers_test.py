@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 
 from bert_tf.checkpoints import writers
+from bert_tf.checkpoints.model_files import read_labels
 from bert_tf.checkpoints.names import TF1
 from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.checkpoints.tf1 import read
 from bert_tf.checkpoints.writers.architectures import architecture_of
 from bert_tf.checkpoints.writers.description import write_labels
-from bert_tf.config import EncoderConfig
-from bert_tf.model_files import read_labels
-from tests.conversion import models
+from bert_tf.models.config import EncoderConfig
+from tests.export.conversion import models
 
 _WITH_TEXT_HEADS = ("encoder", "text", "regression")
 

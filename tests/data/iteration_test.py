@@ -4,7 +4,7 @@ import numpy as np
 
 from bert_tf.data import records
 from bert_tf.data.dataset import Tokenized, batches
-from bert_tf.data.pretraining.batches import Records
+from bert_tf.pretraining.records.batches import Records
 from tests.data.records_test import rows, written
 
 

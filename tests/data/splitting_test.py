@@ -202,7 +202,7 @@ def test_all_files_appear_or_none(tmp_path, monkeypatch):
         ended.append(path)
         real(aside, path)
 
-    monkeypatch.setattr("bert_tf.files.os.replace", replace)
+    monkeypatch.setattr("bert_tf.utils.files.os.replace", replace)
     with pytest.raises(OSError, match="No space left"):
         split(table, str(tmp_path / "p"), 0.5)
     assert ended and not (tmp_path / "p").exists()

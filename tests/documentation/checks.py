@@ -8,10 +8,10 @@ import re
 
 from absl import flags as absl_flags
 
-from bert_tf.child_runs import check_others
-from bert_tf.programs import program
-from bert_tf.programs.main import PROGRAMS
-from bert_tf.tuning import search
+from bert_tf.cli import program
+from bert_tf.cli.main import PROGRAMS
+from bert_tf.experiments.tuning import search
+from bert_tf.utils.child_runs import check_others
 from tests.conftest import ROOT
 from tests.documentation import commands
 
@@ -24,11 +24,11 @@ _MAKE_TARGET = re.compile(r"^([a-z-]+):", re.MULTILINE)
 
 @functools.cache
 def flags_of(name):
-    return importlib.import_module(f"bert_tf.programs.{name}").FLAGS
+    return importlib.import_module(f"bert_tf.cli.{name}").FLAGS
 
 
 def takes_texts(name):
-    return getattr(importlib.import_module(f"bert_tf.programs.{name}"), "TAKES_TEXTS", False)
+    return getattr(importlib.import_module(f"bert_tf.cli.{name}"), "TAKES_TEXTS", False)
 
 
 def read(name, words, is_cut=False):

@@ -9,12 +9,12 @@ import os
 import pathlib
 import shutil
 
-from bert_tf import child_runs
-from bert_tf.flags import recipes
-from bert_tf.glue import report
-from bert_tf.small import run
+from bert_tf.cli.flags import recipes
+from bert_tf.experiments.glue import report
+from bert_tf.pretraining.quick import run
+from bert_tf.utils import child_runs
 from tests import processes, run_cases
-from tests.small import support, tiny_program
+from tests.pretraining.quick import support, tiny_program
 
 _ALIKE = ("task_name", "data_dir", "train_file", "predict_file", "do_train", "do_eval", "do_predict")
 _STEPS = 120  # the least that pretrain_small trains for

@@ -11,7 +11,7 @@ from bert_tf.checkpoints import writers
 from bert_tf.tokenization.wordpiece import Tokenizer
 from tests import other_envs, tiny
 from tests.conftest import ROOT
-from tests.conversion import models
+from tests.export.conversion import models
 
 PAGE = ROOT / "docs" / "coming_from.md"
 WHO = ("bert_tf", "KerasHub", "Transformers")

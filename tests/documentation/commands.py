@@ -114,7 +114,7 @@ def _of_block(page, language, text):
         return []
     lines = [line for line in _logical_lines(lines) if not _only_sets(line)]
     found = [parse(page, line) for line in lines]
-    if language == "bash":  # a script of the shell, which tests/tutorials runs: not all of it is commands of ours
+    if language == "bash":  # a script of the shell, which the tutorials' tests run: not all of it is ours
         return [command for command in found if command]
     assert all(found), f"{page}: a block of commands must be nothing else; see _OTHERS. Received:\n{text}"
     return found

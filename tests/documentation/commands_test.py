@@ -5,10 +5,10 @@ import importlib
 
 import pytest
 
-from bert_tf.programs.main import PROGRAMS
+from bert_tf.cli.main import PROGRAMS
 from tests.conftest import ROOT
-from tests.docs import markdown
 from tests.documentation import checks, commands
+from tests.documentation.pages import markdown
 
 PAGES = {commands.name_of(page): page for page in markdown.pages()}
 
@@ -33,7 +33,7 @@ def test_what_sentences_name_is_there(page):
 
 def test_help_shows_commands_that_are_taken():
     for name in PROGRAMS:
-        found = commands.in_text(name, importlib.import_module(f"bert_tf.programs.{name}").__doc__)
+        found = commands.in_text(name, importlib.import_module(f"bert_tf.cli.{name}").__doc__)
         assert found, name
         for command in found:
             checks.check(command)

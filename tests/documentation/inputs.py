@@ -9,8 +9,8 @@ import shutil
 from bert_tf.checkpoints import writers
 from bert_tf.tokenization.wordpiece import Tokenizer
 from tests import sentence_folders, tiny
-from tests.conversion import models
 from tests.documentation import checks, tables
+from tests.export.conversion import models
 from tests.tasks.squad import support as squad
 
 LENGTH = 512

@@ -31,7 +31,7 @@ _OUTPUTS = ("output_dir", "output_file", "export_dir", "index_dir", "to")
 NOT_RUN = {
     "make": "the target's own tests run it, or it runs the tests",
     "pip": "installs from an index",
-    "python -m pip": "tests/programs/wheel_test.py builds and installs the wheel",
+    "python -m pip": "tests/cli/wheel_test.py builds and installs the wheel",
     "python -m pytest": "is a test",
     "python benchmarks/": "measures for hours",
     "docker": "needs Docker",
@@ -165,7 +165,7 @@ def _serve(folder, words, log):
     os.chdir(folder)
     for stream in (1, 2):
         os.dup2(os.open(log, os.O_WRONLY | os.O_APPEND), stream)
-    from bert_tf.programs.main import start
+    from bert_tf.cli.main import start
 
     start("serve", words)
 

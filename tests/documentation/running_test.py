@@ -2,9 +2,9 @@
 
 import pytest
 
-from bert_tf.programs.main import PROGRAMS
-from tests.docs import markdown
+from bert_tf.cli.main import PROGRAMS
 from tests.documentation import commands, inputs, running
+from tests.documentation.pages import markdown
 
 PAGES = {commands.name_of(page): page for page in markdown.pages() if "tutorials" not in page.parts}  # their own do
 

@@ -200,7 +200,7 @@ def test_the_program_prints_one_object_and_nothing_else_there(tmp_path):
 
 
 def test_it_brings_no_heavy_library():
-    code = ("import sys, bert_tf.evaluation.squad_scores, bert_tf.programs.score_squad; "
+    code = ("import sys, bert_tf.evaluation.squad_scores, bert_tf.cli.score_squad; "
             "print([m for m in ('tensorflow', 'keras', 'numpy') if m in sys.modules])")  # fmt: skip
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

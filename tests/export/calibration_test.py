@@ -10,7 +10,7 @@ import tensorflow as tf
 from bert_tf.export import calibration
 from bert_tf.export.form import Form
 from bert_tf.export.trained import export_trained
-from bert_tf.modeling.encoder import Encoder
+from bert_tf.models.encoder import Encoder
 from tests import tiny
 from tests.export.models import LENGTH, TASKS, write_trained
 

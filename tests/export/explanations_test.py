@@ -14,9 +14,9 @@ import bert_tf
 from bert_tf.export.form import Form
 from bert_tf.export.trained import export_trained
 from bert_tf.serving import golden, verification
-from bert_tf.serving.client import Client
+from bert_tf.serving.client.client import Client
 from bert_tf.serving.exports import open_export
-from bert_tf.serving.server import serve
+from bert_tf.serving.server.server import serve
 from tests.export.models import LENGTH, TASKS, write_trained
 
 TEXTS = ["The films, a story", "bad"]

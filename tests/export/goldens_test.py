@@ -12,11 +12,12 @@ import tensorflow as tf
 from tensorflow_serving.apis import prediction_log_pb2
 
 from bert_tf.export.trained import export_trained
-from bert_tf.serving import golden, verification, warmup
+from bert_tf.serving import golden, verification
 from bert_tf.serving.exports import open_export
-from bert_tf.serving.server import serve
-from bert_tf.serving.versions import Version, direct
-from bert_tf.serving.workload import Workload
+from bert_tf.serving.server import warmup
+from bert_tf.serving.server.server import serve
+from bert_tf.serving.server.versions import Version, direct
+from bert_tf.serving.server.workload import Workload
 from tests.export.models import LENGTH, TASKS, write_trained
 from tests.scripts import Cases
 

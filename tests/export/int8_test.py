@@ -6,16 +6,16 @@ import pathlib
 import numpy as np
 import pytest
 
+from bert_tf.cli.fine_tuning import run_task
+from bert_tf.cli.run_classifier import FLAGS
 from bert_tf.evaluation.results import read_results
 from bert_tf.export.form import Form
 from bert_tf.export.trained import export_trained
-from bert_tf.modeling import int8_products
-from bert_tf.programs.fine_tuning import run_task
-from bert_tf.programs.run_classifier import FLAGS
+from bert_tf.models import int8_products
 from bert_tf.serving.exports import open_export
 from bert_tf.serving.verification import verify
-from bert_tf.settings import Settings
 from bert_tf.tasks.classification.task import ClassificationTask
+from bert_tf.utils.settings import Settings
 from tests import tiny
 
 

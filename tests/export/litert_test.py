@@ -16,16 +16,16 @@ import zipfile
 import numpy as np
 import pytest
 
+from bert_tf.cli.fine_tuning import run_task
+from bert_tf.cli.run_classifier import FLAGS
 from bert_tf.evaluation.results import read_results
 from bert_tf.export import litert
 from bert_tf.export.form import Form
 from bert_tf.export.trained import export_trained
-from bert_tf.programs.fine_tuning import run_task
-from bert_tf.programs.run_classifier import FLAGS
 from bert_tf.serving.exports import open_export
-from bert_tf.settings import Settings
 from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.tokenization.wordpiece import Tokenizer
+from bert_tf.utils.settings import Settings
 from tests import tiny
 from tests.conftest import ROOT
 from tests.export.models import LENGTH, TASKS, write_trained

@@ -5,7 +5,7 @@ import os
 import keras
 
 from bert_tf.checkpoints import tf1
-from bert_tf.model_files import save_description
+from bert_tf.checkpoints.model_files import save_description
 from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.tasks.embedding.task import EmbeddingTask
 from bert_tf.tasks.multiple_choice.task import MultipleChoiceTask

@@ -13,9 +13,9 @@ from bert_tf.checkpoints import tf1
 from bert_tf.export import processors
 from bert_tf.export.form import Form
 from bert_tf.export.trained import export_trained
-from bert_tf.processor import has_onednn
 from bert_tf.serving import golden, verification
 from bert_tf.serving.exports import open_export
+from bert_tf.utils.processor import has_onednn
 from tests.export.models import TASKS, write_trained
 from tests.harness import randomize
 

@@ -7,9 +7,9 @@ import pytest
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format, wrappers_pb2
 from tensorflow_serving.config import model_server_config_pb2
 
-from bert_tf.config import EncoderConfig
 from bert_tf.export import server_files
-from bert_tf.serving.version_folders import find_versions
+from bert_tf.models.config import EncoderConfig
+from bert_tf.serving.server.version_folders import find_versions
 from tests import tiny
 
 _Field = descriptor_pb2.FieldDescriptorProto

@@ -5,10 +5,10 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.checkpoints import tf1
+from bert_tf.checkpoints.model_files import save_description
 from bert_tf.data import dataset, windowed
 from bert_tf.data.windowed import Windowing
 from bert_tf.export.trained import export_trained
-from bert_tf.model_files import save_description
 from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.tasks.registry import save_task
 from bert_tf.tasks.task import TrainedTask

@@ -17,7 +17,7 @@ from safetensors.numpy import save_file
 from bert_tf.checkpoints import names
 from bert_tf.checkpoints.tf1 import write_tf1
 from bert_tf.inference.filler import Filler, as_text, read_texts
-from bert_tf.modeling.pretrainer import Pretrainer
+from bert_tf.models.pretrainer import Pretrainer
 from tests import parity, processes, tiny
 
 GOLDENS = parity.GOLDENS

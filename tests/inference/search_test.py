@@ -7,10 +7,10 @@ import shutil
 import numpy as np
 import pytest
 
+from bert_tf.inference.batch_prediction.table_job import TableJob, run
 from bert_tf.inference.embedding import Embedder, Indexer, make_index
 from bert_tf.inference.search import SearchIndex, read_queries
 from bert_tf.inference.sentence_encoder import Options, SentenceEncoder
-from bert_tf.jobs.table_job import TableJob, run
 from tests import processes, tiny
 
 TEXTS = ["good film", "", "a warm story of people — 音楽", "good film", "it is dull , cold and empty ."]

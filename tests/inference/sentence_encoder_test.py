@@ -9,9 +9,9 @@ import pytest
 from safetensors.numpy import save_file
 
 import bert_tf
+from bert_tf.cli import embed
 from bert_tf.inference.sentence_encoder import Options, SentenceEncoder, identity_of
-from bert_tf.programs import embed
-from bert_tf.settings import Settings
+from bert_tf.utils.settings import Settings
 from tests import processes, tiny
 from tests.fake_pandas import DataFrame, Series
 from tests.sentence_folders import PLAIN, write

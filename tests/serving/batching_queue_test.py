@@ -2,7 +2,7 @@
 
 import random
 
-from bert_tf.serving.batching_queue import LengthQueue, Row
+from bert_tf.serving.server.batching_queue import LengthQueue, Row
 
 
 def fill(queue, lengths, group="one"):

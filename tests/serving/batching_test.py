@@ -10,14 +10,14 @@ import pytest
 import tensorflow as tf
 from tensorflow.core.protobuf import meta_graph_pb2
 
-from bert_tf.serving.batching import Batcher
-from bert_tf.serving.batching_parameters import Batching, read_parameters
-from bert_tf.serving.batching_rows import group_of, lengths_of
-from bert_tf.serving.call import INTERNAL, Call
-from bert_tf.serving.client import Client
+from bert_tf.serving.client.client import Client
 from bert_tf.serving.errors import ServingError, invalid
-from bert_tf.serving.server import serve
-from bert_tf.serving.signatures import Endpoint, Signature
+from bert_tf.serving.server.batching import Batcher
+from bert_tf.serving.server.batching_parameters import Batching, read_parameters
+from bert_tf.serving.server.batching_rows import group_of, lengths_of
+from bert_tf.serving.server.call import INTERNAL, Call
+from bert_tf.serving.server.server import serve
+from bert_tf.serving.server.signatures import Endpoint, Signature
 
 TEXT = Endpoint("text:0", tf.string, (None,))
 

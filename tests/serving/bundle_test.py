@@ -11,18 +11,18 @@ import tensorflow as tf
 from tensorflow.core.protobuf import config_pb2, rewriter_config_pb2
 from tensorflow_serving.apis import classification_pb2, predict_pb2, regression_pb2
 
-from bert_tf.serving import versions, warmup
-from bert_tf.serving.batching import Batcher
-from bert_tf.serving.batching_parameters import Batching
-from bert_tf.serving.bundle import DEFAULT, Bundle, read_platform, session_config
-from bert_tf.serving.catalog import Catalog
-from bert_tf.serving.classify import classify, regress
 from bert_tf.serving.errors import ServingError
-from bert_tf.serving.model_batching import ModelBatching
-from bert_tf.serving.predict import predict
-from bert_tf.serving.rest_api import answer
-from bert_tf.serving.server import serve
-from bert_tf.serving.versions import Loading, ServedModel
+from bert_tf.serving.server import versions, warmup
+from bert_tf.serving.server.batching import Batcher
+from bert_tf.serving.server.batching_parameters import Batching
+from bert_tf.serving.server.bundle import DEFAULT, Bundle, read_platform, session_config
+from bert_tf.serving.server.catalog import Catalog
+from bert_tf.serving.server.classify import classify, regress
+from bert_tf.serving.server.model_batching import ModelBatching
+from bert_tf.serving.server.predict import predict
+from bert_tf.serving.server.rest_api import answer
+from bert_tf.serving.server.server import serve
+from bert_tf.serving.server.versions import Loading, ServedModel
 from tests.serving import halves, models
 from tests.serving.server_process import wait_for
 

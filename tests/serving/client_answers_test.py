@@ -14,8 +14,10 @@ import grpc
 import numpy as np
 import pytest
 
-from bert_tf.serving import AsyncClient, Client, Retry, answers, client_requests, load_calls, messages, wire
-from bert_tf.serving.client_requests import clean, listed
+from bert_tf.serving import AsyncClient, Client, Retry, wire
+from bert_tf.serving.client import answers, load_calls, messages
+from bert_tf.serving.client import requests as client_requests
+from bert_tf.serving.client.requests import clean, listed
 from tests.serving import hostile_answers as hostile
 from tests.serving.hostile_answers import FLOAT, METADATA, PREDICT, STATUS, STRING, claim, outputs_of
 
@@ -160,7 +162,7 @@ def test_choices_have_a_probability_each(server):
     ],
 )
 def test_answers_with_other_types(server, row, name):
-    from bert_tf.serving.client_results import typed
+    from bert_tf.serving.client.results import typed
 
     with pytest.raises(ValueError, match=f"must go with a model whose `{name}` is as [A-Z][a-z]+ has it. Received: "):
         typed(row)
@@ -362,7 +364,7 @@ def test_answers_over_rest_are_dropped_as_they_come():
     bomb = gzip.compress(bytes(2**24), 9)
 
     async def ask(server):
-        from bert_tf.serving.client_requests import Target
+        from bert_tf.serving.client.requests import Target
 
         async with load_calls.over_rest(server.address, Target("m"), [b"{}"], 5) as send:
             return await send(1)
@@ -390,7 +392,7 @@ def golden(kind):
 
 
 def verdict(kind, answer):
-    from bert_tf.serving.client_channel import open_channel
+    from bert_tf.serving.client.channel import open_channel
     from bert_tf.serving.verification import judge, remote_answer
 
     path = {"predict": PREDICT, "classify": hostile.CLASSIFY, "regress": hostile.REGRESS}[kind]

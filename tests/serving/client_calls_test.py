@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from bert_tf.serving import AsyncClient, Client, Retry, Tls
-from bert_tf.serving.client_results import Embedding
+from bert_tf.serving.client.results import Embedding
 from tests.fake_pandas import DataFrame, Series
 from tests.serving.fake_server import FakeServer, failure
 

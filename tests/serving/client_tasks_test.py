@@ -10,8 +10,8 @@ import tensorflow as tf
 
 from bert_tf.export.saved_model import export
 from bert_tf.export.served import ServedModel
-from bert_tf.serving.client import Client
-from bert_tf.serving.server import serve
+from bert_tf.serving.client.client import Client
+from bert_tf.serving.server.server import serve
 from bert_tf.tasks.squad.task import QuestionAnsweringTask
 from bert_tf.tokenization.wordpiece import Tokenizer
 from tests import tiny

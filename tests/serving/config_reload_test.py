@@ -11,15 +11,15 @@ import pytest
 from google.protobuf import text_format
 from tensorflow_serving.apis import get_model_status_pb2, model_management_pb2, model_service_pb2_grpc
 
-from bert_tf.serving import config_reload, versions
-from bert_tf.serving.call import Call
-from bert_tf.serving.catalog import Catalog
-from bert_tf.serving.config_reload import ReloadRules, reload
 from bert_tf.serving.errors import ServingError
-from bert_tf.serving.model_config import ModelConfig
-from bert_tf.serving.policies import ALL
-from bert_tf.serving.server import serve
-from bert_tf.serving.versions import State
+from bert_tf.serving.server import config_reload, versions
+from bert_tf.serving.server.call import Call
+from bert_tf.serving.server.catalog import Catalog
+from bert_tf.serving.server.config_reload import ReloadRules, reload
+from bert_tf.serving.server.model_config import ModelConfig
+from bert_tf.serving.server.policies import ALL
+from bert_tf.serving.server.server import serve
+from bert_tf.serving.server.versions import State
 from tests.serving.models import export
 
 

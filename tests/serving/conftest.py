@@ -14,7 +14,7 @@ import pytest
 from absl import logging
 from tensorflow_serving.apis import model_service_pb2_grpc, prediction_service_pb2_grpc
 
-from bert_tf.serving.server import serve
+from bert_tf.serving.server.server import serve
 from tests.serving.models import export
 
 

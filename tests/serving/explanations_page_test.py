@@ -9,8 +9,8 @@ import pytest
 
 from bert_tf.export.form import Form
 from bert_tf.export.trained import export_trained
-from bert_tf.serving.client import Client
-from bert_tf.serving.server import serve
+from bert_tf.serving.client.client import Client
+from bert_tf.serving.server.server import serve
 from tests.export.models import write_trained
 from tests.serving import browser
 

@@ -6,8 +6,9 @@ from concurrent import futures
 import grpc
 import numpy as np
 
-from bert_tf.serving import messages, wire
-from bert_tf.serving.client_requests import METHODS
+from bert_tf.serving import wire
+from bert_tf.serving.client import messages
+from bert_tf.serving.client.requests import METHODS
 
 _STRING, _FLOAT = 7, 1
 

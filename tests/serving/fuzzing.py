@@ -15,9 +15,9 @@ import grpc
 import numpy as np
 from google.protobuf.message import DecodeError, Message
 
-from bert_tf.serving.client import Client
-from bert_tf.serving.client_channel import Retry
-from bert_tf.serving.grpc_service import METHODS
+from bert_tf.serving.client.channel import Retry
+from bert_tf.serving.client.client import Client
+from bert_tf.serving.server.grpc_service import METHODS
 from tests.serving import hostile_configs
 from tests.serving.hostile import Hostile
 

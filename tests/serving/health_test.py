@@ -9,11 +9,11 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
-from bert_tf.serving import metrics
-from bert_tf.serving.client import Client
-from bert_tf.serving.health import Health
-from bert_tf.serving.server import serve
-from bert_tf.serving.versions import State
+from bert_tf.serving.client.client import Client
+from bert_tf.serving.server import metrics
+from bert_tf.serving.server.health import Health
+from bert_tf.serving.server.server import serve
+from bert_tf.serving.server.versions import State
 from tests.serving.metrics_test import grown, samples
 
 Status = health_pb2.HealthCheckResponse

@@ -14,7 +14,7 @@ from google.protobuf import text_format
 from tensorflow_serving.apis import model_management_pb2, prediction_log_pb2
 from tensorflow_serving.config import model_server_config_pb2
 
-from bert_tf.serving import warmup
+from bert_tf.serving.server import warmup
 from tests.serving.hostile import Hostile
 
 _METHOD = "/tensorflow.serving.ModelService/HandleReloadConfigRequest"

@@ -9,9 +9,9 @@ import urllib.parse
 
 import pytest
 
-from bert_tf import report
-from bert_tf.serving import page, rest_api
-from bert_tf.serving.server import serve
+from bert_tf.serving.server import page, rest_api
+from bert_tf.serving.server.server import serve
+from bert_tf.utils import report
 from tests.serving import browser
 from tests.serving.page_test import catalog
 

@@ -9,12 +9,12 @@ import zlib
 import grpc
 import pytest
 
-from bert_tf.serving import http_body, turns
-from bert_tf.serving.call import INTERNAL, Call
 from bert_tf.serving.errors import ServingError
-from bert_tf.serving.http_body import BodyMemory, HeldBody, HttpError, unpack
 from bert_tf.serving.limits import Limits
-from bert_tf.serving.server import serve
+from bert_tf.serving.server import http_body, turns
+from bert_tf.serving.server.call import INTERNAL, Call
+from bert_tf.serving.server.http_body import BodyMemory, HeldBody, HttpError, unpack
+from bert_tf.serving.server.server import serve
 from tests.serving.grpc_test import predict_request
 from tests.serving.http_test import MODEL, post, send, sized
 from tests.serving.rest_test import GOOD
@@ -53,7 +53,7 @@ def test_members_anywhere_in_a_piece_are_one_body():
 def test_a_body_of_empty_members_is_refused_after_the_first_thousands(monkeypatch):
     """64 MiB of them were unpacked for more than an hour: all that follows was copied for each."""
     made = []
-    monkeypatch.setattr("bert_tf.serving.http_body.zlib.decompressobj",
+    monkeypatch.setattr("bert_tf.serving.server.http_body.zlib.decompressobj",
                         lambda bits, make=zlib.decompressobj: made.append(bits) or make(bits))  # fmt: skip
     with pytest.raises(HttpError, match="The body's gzip may have 4096 members and has more") as caught:
         unpacked(EMPTY * (64 * MIB // len(EMPTY)))

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from bert_tf.serving.server import serve
+from bert_tf.serving.server.server import serve
 from tests.serving.http_test import MODEL, send
 from tests.serving.rest_test import GOOD
 

@@ -11,7 +11,7 @@ import time
 import pytest
 
 from bert_tf.serving.limits import Limits
-from bert_tf.serving.server import serve
+from bert_tf.serving.server.server import serve
 from tests.serving.rest_test import GOOD
 
 MODEL = "/v1/models/film"
@@ -209,7 +209,7 @@ def test_a_name_of_a_megabyte_is_not_sent_back(film):
 
 
 def test_what_fails_inside_is_told_to_the_log_alone(film, monkeypatch, log):
-    from bert_tf.serving import rest_api
+    from bert_tf.serving.server import rest_api
 
     def fail(*arguments):
         raise RuntimeError("/home/somebody/secret.py")
@@ -225,7 +225,7 @@ def test_what_fails_inside_is_told_to_the_log_alone(film, monkeypatch, log):
 def test_more_requests_than_threads_are_refused(film_path, monkeypatch):
     import threading
 
-    from bert_tf.serving.saved_model import SavedModel
+    from bert_tf.serving.server.saved_model import SavedModel
 
     entered, leave, run = threading.Semaphore(0), threading.Event(), SavedModel.run
 
@@ -252,7 +252,7 @@ def test_more_requests_than_threads_are_refused(film_path, monkeypatch):
 
 
 def test_a_request_is_answered_in_its_time(film_path, monkeypatch):
-    from bert_tf.serving.saved_model import SavedModel
+    from bert_tf.serving.server.saved_model import SavedModel
 
     run = SavedModel.run
 

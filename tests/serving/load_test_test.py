@@ -10,8 +10,8 @@ import grpc
 import numpy as np
 import pytest
 
-from bert_tf.serving import load_calls, load_generator, load_report
-from bert_tf.serving.load_generator import OK, Sample
+from bert_tf.serving.client import load_calls, load_generator, load_report
+from bert_tf.serving.client.load_generator import OK, Sample
 from tests.serving.fake_server import FakeServer, failure
 
 

@@ -4,7 +4,7 @@ import re
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from bert_tf.serving import metrics
+from bert_tf.serving.server import metrics
 
 
 def samples():

@@ -14,14 +14,14 @@ from google.protobuf import text_format
 from tensorflow_serving.apis import get_model_status_pb2, model_management_pb2, model_pb2, predict_pb2
 from tensorflow_serving.config import model_server_config_pb2
 
-from bert_tf.serving import versions
-from bert_tf.serving.catalog import Catalog
 from bert_tf.serving.errors import ServingError
-from bert_tf.serving.model_config import ConfigFile, ModelConfig, read_configs, read_file
-from bert_tf.serving.policies import ALL, Policy
-from bert_tf.serving.predict import run
-from bert_tf.serving.server import serve
-from bert_tf.serving.versions import Loading, State
+from bert_tf.serving.server import versions
+from bert_tf.serving.server.catalog import Catalog
+from bert_tf.serving.server.model_config import ConfigFile, ModelConfig, read_configs, read_file
+from bert_tf.serving.server.policies import ALL, Policy
+from bert_tf.serving.server.predict import run
+from bert_tf.serving.server.server import serve
+from bert_tf.serving.server.versions import Loading, State
 from tests.serving.models import export, truncate, variables
 from tests.serving.server_process import wait_for
 

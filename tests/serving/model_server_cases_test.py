@@ -23,10 +23,10 @@ from tensorflow_serving.apis import (
     regression_pb2,
 )
 
-from bert_tf.serving.batching_parameters import read_parameters
-from bert_tf.serving.channel_arguments import read_arguments
-from bert_tf.serving.client import Client
-from bert_tf.serving.server import serve
+from bert_tf.serving.client.client import Client
+from bert_tf.serving.server.batching_parameters import read_parameters
+from bert_tf.serving.server.channel_arguments import read_arguments
+from bert_tf.serving.server.server import serve
 from tests.conftest import ROOT
 from tests.serving import halves
 from tests.serving.server_process import wait_for

@@ -15,9 +15,9 @@ import urllib.request
 
 import pytest
 
-from bert_tf.serving import page
-from bert_tf.serving.server import serve
-from bert_tf.serving.versions import State
+from bert_tf.serving.server import page
+from bert_tf.serving.server.server import serve
+from bert_tf.serving.server.versions import State
 from tests.serving import browser
 
 SCRIPTS = ("page", "answers", "elements", "explanations")

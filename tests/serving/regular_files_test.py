@@ -4,11 +4,11 @@ import os
 
 import pytest
 
-from bert_tf.serving import metrics
 from bert_tf.serving.exports import open_export
 from bert_tf.serving.golden import FILE, read_goldens
-from bert_tf.serving.model_config import read_file
-from bert_tf.serving.regular_files import check_regular, fingerprint
+from bert_tf.serving.server import metrics
+from bert_tf.serving.server.model_config import read_file
+from bert_tf.serving.server.regular_files import check_regular, fingerprint
 
 
 @pytest.fixture

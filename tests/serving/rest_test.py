@@ -10,7 +10,7 @@ import subprocess
 import numpy as np
 import pytest
 
-from bert_tf.serving.json_responses import decimal
+from bert_tf.serving.server.json_responses import decimal
 
 MODEL = "/v1/models/film"
 GOOD = {"label": "good", "labels": ["bad", "good"], "probabilities": [0.25, 0.75]}

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from bert_tf.serving import saved_model
 from bert_tf.serving.errors import ServingError
-from bert_tf.serving.saved_model import SavedModel
+from bert_tf.serving.server import saved_model
+from bert_tf.serving.server.saved_model import SavedModel
 
 TEXT = np.array([b"fine"], object)
 

@@ -14,9 +14,9 @@ import urllib.request
 
 import pytest
 
-from bert_tf.serving.client import Client
-from bert_tf.serving.saved_model import SavedModel
-from bert_tf.serving.server import serve
+from bert_tf.serving.client.client import Client
+from bert_tf.serving.server.saved_model import SavedModel
+from bert_tf.serving.server.server import serve
 from tests import processes
 
 

@@ -17,20 +17,21 @@ from tensorflow_serving.apis import (
     prediction_service_pb2_grpc,
 )
 
-from bert_tf.serving import golden, verification, warmup
-from bert_tf.serving.call import Call
-from bert_tf.serving.classify import classify
+from bert_tf.serving import golden, verification
 from bert_tf.serving.errors import ServingError
-from bert_tf.serving.json_requests import parse, predict_inputs
-from bert_tf.serving.json_values import to_array as json_array
 from bert_tf.serving.limits import LIMITS, Limits
-from bert_tf.serving.multi_inference import multi_inference
-from bert_tf.serving.predict import _inputs, predict, read_input
-from bert_tf.serving.saved_model import SavedModel
-from bert_tf.serving.signatures import Endpoint, Signature, read_signature
-from bert_tf.serving.tensors import count_rows, fill_proto
-from bert_tf.serving.versions import Version, direct
-from bert_tf.serving.workload import Workload
+from bert_tf.serving.server import warmup
+from bert_tf.serving.server.call import Call
+from bert_tf.serving.server.classify import classify
+from bert_tf.serving.server.json_requests import parse, predict_inputs
+from bert_tf.serving.server.json_values import to_array as json_array
+from bert_tf.serving.server.multi_inference import multi_inference
+from bert_tf.serving.server.predict import _inputs, predict, read_input
+from bert_tf.serving.server.saved_model import SavedModel
+from bert_tf.serving.server.signatures import Endpoint, Signature, read_signature
+from bert_tf.serving.server.tensors import count_rows, fill_proto
+from bert_tf.serving.server.versions import Version, direct
+from bert_tf.serving.server.workload import Workload
 from tests.serving.models import example
 from tests.serving.server_process import running
 

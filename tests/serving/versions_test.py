@@ -16,17 +16,17 @@ import pytest
 import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
-from bert_tf.serving import regular_files, version_folders, versions
-from bert_tf.serving.batching_parameters import Batching
-from bert_tf.serving.catalog import Catalog
-from bert_tf.serving.client import Client
+from bert_tf.serving.client.client import Client
 from bert_tf.serving.errors import ServingError
-from bert_tf.serving.predict import run
-from bert_tf.serving.regular_files import check_files, files_under
-from bert_tf.serving.saved_model import SavedModel
-from bert_tf.serving.server import serve
-from bert_tf.serving.version_folders import explain_no_versions, find_versions
-from bert_tf.serving.versions import ServedModel, State
+from bert_tf.serving.server import regular_files, version_folders, versions
+from bert_tf.serving.server.batching_parameters import Batching
+from bert_tf.serving.server.catalog import Catalog
+from bert_tf.serving.server.predict import run
+from bert_tf.serving.server.regular_files import check_files, files_under
+from bert_tf.serving.server.saved_model import SavedModel
+from bert_tf.serving.server.server import serve
+from bert_tf.serving.server.version_folders import explain_no_versions, find_versions
+from bert_tf.serving.server.versions import ServedModel, State
 from tests.serving.models import expected, export, truncate, variables, write_warmup
 
 

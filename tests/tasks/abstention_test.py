@@ -8,12 +8,12 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.evaluation.abstention import Abstention
-from bert_tf.report import Page
-from bert_tf.settings import Settings
 from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.tasks.multiple_choice.task import MultipleChoiceTask
 from bert_tf.tasks.registry import read_task, save_task
 from bert_tf.tasks.task import Outcome, TrainedTask
+from bert_tf.utils.report import Page
+from bert_tf.utils.settings import Settings
 from tests import tiny
 
 LOGITS = np.array([[4, 0], [0, 3], [2, 0], [0, 1], [0.5, 0]], np.float32)

@@ -6,11 +6,11 @@ from safetensors.numpy import load_file
 
 from bert_tf.checkpoints import convert, heads, names
 from bert_tf.checkpoints.readers import open_checkpoint
-from bert_tf.config import EncoderConfig
-from bert_tf.modeling.distillation import DistillationModel
-from bert_tf.tasks.pretraining.comparisons import COMPARISONS, shown_by
-from bert_tf.tasks.pretraining.distillation import DistillationTask
-from bert_tf.teachers.teacher import Teacher
+from bert_tf.models.config import EncoderConfig
+from bert_tf.models.distillation import DistillationModel
+from bert_tf.pretraining.objectives.comparisons import COMPARISONS, shown_by
+from bert_tf.pretraining.objectives.distillation import DistillationTask
+from bert_tf.tasks.teachers.teacher import Teacher
 from tests import parity
 
 GOLDEN = parity.GOLDENS / "distillation"

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from bert_tf.checkpoints import convert, heads, names
-from bert_tf.config import EncoderConfig
 from bert_tf.data import dataset, glue
+from bert_tf.models.config import EncoderConfig
 from bert_tf.tasks.classification.examples import tokenize_examples
 from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.tasks.squad import files as squad

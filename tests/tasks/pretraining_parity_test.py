@@ -8,8 +8,8 @@ import tensorflow as tf
 from safetensors.numpy import load_file
 
 from bert_tf.checkpoints import convert, names
-from bert_tf.config import EncoderConfig
-from bert_tf.tasks.pretraining.task import PretrainingTask
+from bert_tf.models.config import EncoderConfig
+from bert_tf.pretraining.objectives.task import PretrainingTask
 from bert_tf.training.optimizer import AdamW
 from bert_tf.training.schedule import WarmupLinearDecay
 from bert_tf.training.step import StepConfig, TrainStep

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from bert_tf.checkpoints import heads
-from bert_tf.settings import Settings
 from bert_tf.tasks import recurrent
 from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.tasks.multiple_choice.task import MultipleChoiceTask
 from bert_tf.tasks.squad.task import QuestionAnsweringTask
 from bert_tf.tasks.tagging.task import TaggingTask
+from bert_tf.utils.settings import Settings
 from tests import tiny
 
 CONFIG = tiny.config(is_decoder=True)

@@ -6,9 +6,9 @@ import tensorflow as tf
 from safetensors.numpy import load_file
 
 from bert_tf.checkpoints import convert, names
-from bert_tf.config import EncoderConfig
-from bert_tf.tasks.pretraining.generators import as_electra
-from bert_tf.tasks.pretraining.replaced_tokens import ReplacedTokensTask, with_unmasked_ids
+from bert_tf.models.config import EncoderConfig
+from bert_tf.pretraining.objectives.generators import as_electra
+from bert_tf.pretraining.objectives.replaced_tokens import ReplacedTokensTask, with_unmasked_ids
 from tests import parity
 
 GOLDEN = parity.GOLDENS / "replaced_tokens"

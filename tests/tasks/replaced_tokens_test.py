@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.config import EncoderConfig
 from bert_tf.data.features import fake_batch
-from bert_tf.settings import Settings
-from bert_tf.tasks.pretraining.generators import as_electra, generator_of
-from bert_tf.tasks.pretraining.objectives import OBJECTIVES, objective_of
-from bert_tf.tasks.pretraining.replaced_tokens import ReplacedTokensTask, sampling_draws, with_unmasked_ids
+from bert_tf.models.config import EncoderConfig
+from bert_tf.pretraining.objectives.generators import as_electra, generator_of
+from bert_tf.pretraining.objectives.objectives import OBJECTIVES, objective_of
+from bert_tf.pretraining.objectives.replaced_tokens import ReplacedTokensTask, sampling_draws, with_unmasked_ids
 from bert_tf.training.optimizer import AdamW
 from bert_tf.training.step import StepConfig, TrainStep
+from bert_tf.utils.settings import Settings
 from tests import tiny
 
 CONFIG = tiny.config()

@@ -8,7 +8,7 @@ import unicodedata
 import pytest
 import tensorflow as tf
 
-from bert_tf import families
+from bert_tf.models import families
 from bert_tf.tokenization.added_tokens import AddedToken
 from bert_tf.tokenization.byte_bpe import ByteBpeTokenizer
 from bert_tf.tokenization.mask_reader import MaskReader

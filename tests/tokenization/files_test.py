@@ -9,9 +9,9 @@ import shutil
 
 import pytest
 
-from bert_tf import families
-from bert_tf.data.pretraining.pieces import Pieces as PretrainingPieces
-from bert_tf.families import Template
+from bert_tf.models import families
+from bert_tf.models.families import Template
+from bert_tf.pretraining.records.pieces import Pieces as PretrainingPieces
 from bert_tf.tokenization import sentencepiece_model
 from bert_tf.tokenization.byte_bpe import ByteBpeTokenizer
 from bert_tf.tokenization.kinds import read_tokenizer

@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from bert_tf import families
+from bert_tf.models import families
 from bert_tf.tokenization.kinds import read_tokenizer
 from bert_tf.tokenization.wordpiece import Tokenizer
 from tests import other_envs, tiny

@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 
-from bert_tf import families
+from bert_tf.models import families
 from bert_tf.tokenization.byte_bpe import ByteBpeTokenizer
 from bert_tf.tokenization.mask_reader import MaskReader
 from bert_tf.tokenization.unigram import UnigramTokenizer

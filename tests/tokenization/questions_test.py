@@ -5,8 +5,8 @@ import pathlib
 import pytest
 import tensorflow as tf
 
-from bert_tf import families
-from bert_tf.families import Template
+from bert_tf.models import families
+from bert_tf.models.families import Template
 from bert_tf.tokenization.kinds import read_tokenizer
 from bert_tf.tokenization.questions import check_lengths, question_windows
 from bert_tf.tokenization.wordpiece import Tokenizer

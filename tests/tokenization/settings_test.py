@@ -5,8 +5,8 @@ import logging
 
 import pytest
 
-from bert_tf.config import EncoderConfig, template_for
-from bert_tf.families import family
+from bert_tf.models.config import EncoderConfig, template_for
+from bert_tf.models.families import family
 from bert_tf.tokenization import settings
 from bert_tf.tokenization.kinds import read_tokenizer
 from bert_tf.tokenization.wordpiece import Tokenizer

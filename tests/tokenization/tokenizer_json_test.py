@@ -9,7 +9,7 @@ import shutil
 
 import pytest
 
-from bert_tf import families
+from bert_tf.models import families
 from bert_tf.tokenization import tokenizer_json
 from bert_tf.tokenization.byte_bpe import ByteBpeTokenizer
 from bert_tf.tokenization.kinds import read_tokenizer, tokenizer_in

@@ -11,10 +11,10 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.checkpoints.store import Store
-from bert_tf.progress import Stopwatch
 from bert_tf.training.actions import KeepBest, Progress, ScoreCheckpoints, clock
 from bert_tf.training.history import History, read
 from bert_tf.training.loop import RunConfig
+from bert_tf.utils.progress import Stopwatch
 
 OPTIMIZER = types.SimpleNamespace(learning_rate=tf.constant(0.25))
 
@@ -37,7 +37,7 @@ def _state(monkeypatch=None):
     """Returns what actions are told of a run; with `monkeypatch` each look at the clock is 4 seconds after the last."""
     if monkeypatch:
         now = iter(range(0, 1000, 4))
-        monkeypatch.setattr("bert_tf.progress.time.perf_counter", lambda: float(next(now)))
+        monkeypatch.setattr("bert_tf.utils.progress.time.perf_counter", lambda: float(next(now)))
     return types.SimpleNamespace(model=None, optimizer=OPTIMIZER, watch=Stopwatch(), ended_at=None, unreported=[])
 
 
@@ -72,7 +72,7 @@ def test_progress_logs_a_line_and_writes_events(tmp_path, caplog, monkeypatch):
 
 def test_the_time_left_does_not_leap_with_the_length_of_the_last_rows(tmp_path, caplog, monkeypatch):
     now, run = [0.0], _run(tmp_path, num_train_steps=61)
-    monkeypatch.setattr("bert_tf.progress.time.perf_counter", lambda: now[0])
+    monkeypatch.setattr("bert_tf.utils.progress.time.perf_counter", lambda: now[0])
     state, progress = _state(), Progress(run, every=1)
     with caplog.at_level(logging.INFO, logger="absl"):
         for step in range(1, 62):

@@ -11,12 +11,12 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.checkpoints.store import Store
-from bert_tf.progress import Stopwatch
-from bert_tf.report import Page, kept
 from bert_tf.training.actions import KeepBest, Progress
 from bert_tf.training.history import History, read
 from bert_tf.training.loop import RunConfig
 from bert_tf.training.run_record import commit
+from bert_tf.utils.progress import Stopwatch
+from bert_tf.utils.report import Page, kept
 
 OPTIMIZER = types.SimpleNamespace(learning_rate=tf.constant(0.25))
 

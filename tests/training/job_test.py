@@ -10,7 +10,6 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.checkpoints.store import Store
-from bert_tf.folder_lock import alone_in
 from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.training import distribution
 from bert_tf.training.batching import Batching
@@ -20,6 +19,7 @@ from bert_tf.training.job import Job
 from bert_tf.training.loop import RunConfig
 from bert_tf.training.output import prepare
 from bert_tf.training.step import TrainStep
+from bert_tf.utils.folder_lock import alone_in
 from tests import tiny
 
 TASK = tiny.shallow(ClassificationTask)(tiny.config(), 2)

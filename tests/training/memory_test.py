@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
-from bert_tf.config import EncoderConfig
-from bert_tf.modeling.encoder import Encoder
+from bert_tf.models.config import EncoderConfig
+from bert_tf.models.encoder import Encoder
 from bert_tf.training.memory import StepShape, TeacherShape, encoder_parameters, estimate, largest_micro_batch
 from tests import tiny
 
@@ -72,11 +72,11 @@ def test_the_micro_batch_that_fits_is_the_largest_that_divides_the_share_of_a_re
 _MEASURED = """
 import json, math, sys
 import keras, numpy as np, tensorflow as tf
-from bert_tf.config import EncoderConfig
-from bert_tf.modeling.distillation import DistillationModel
-from bert_tf.tasks.pretraining.comparisons import matrices_of, shown_by
-from bert_tf.tasks.pretraining.distillation import DistillationTask
-from bert_tf.tasks.pretraining.task import PretrainingTask
+from bert_tf.models.config import EncoderConfig
+from bert_tf.models.distillation import DistillationModel
+from bert_tf.pretraining.objectives.comparisons import matrices_of, shown_by
+from bert_tf.pretraining.objectives.distillation import DistillationTask
+from bert_tf.pretraining.objectives.task import PretrainingTask
 from bert_tf.training.memory import StepShape, TeacherShape, estimate
 from bert_tf.training.optimizers import OPTIMIZERS
 from bert_tf.training.step import StepConfig, TrainStep

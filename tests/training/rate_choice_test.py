@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from bert_tf.report import Page
 from bert_tf.training import rate_choice
 from bert_tf.training.rate_choice import RangeTest
+from bert_tf.utils.report import Page
 
 RATES = np.geomspace(1e-6, 1e-1, 80)
 

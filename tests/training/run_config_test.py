@@ -2,16 +2,16 @@
 
 import pytest
 
-from bert_tf.flags.fine_tuning import LAYERS
-from bert_tf.flags.model import MODEL
-from bert_tf.flags.training import RUN
-from bert_tf.settings import Settings
+from bert_tf.cli.flags.fine_tuning import LAYERS
+from bert_tf.cli.flags.model import MODEL
+from bert_tf.cli.flags.training import RUN
 from bert_tf.training.batching import Batching, batching_of
 from bert_tf.training.fine_tuning import fine_tuning_config
 from bert_tf.training.lamb import Lamb
 from bert_tf.training.loop import RunConfig
 from bert_tf.training.optimizers import OPTIMIZERS, AdamConfig, make_optimizer
 from bert_tf.training.run_config import make_run_config
+from bert_tf.utils.settings import Settings
 from tests import tiny
 
 DEFAULTS = {flag.name: flag.default for flag in (*MODEL, *RUN, *LAYERS)} | {"output_dir": "out"}

@@ -9,9 +9,9 @@ import types
 import numpy as np
 import pytest
 
-from bert_tf.settings import Settings
 from bert_tf.training.history import History
 from bert_tf.training.run_record import RunRecord, commit, fingerprints, versions
+from bert_tf.utils.settings import Settings
 from tests import tiny
 
 

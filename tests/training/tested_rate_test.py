@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from bert_tf.checkpoints.store import Store
-from bert_tf.settings import Settings
 from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.training import fine_tuning, history, tested_rate
 from bert_tf.training.batching import Batching
@@ -17,6 +16,7 @@ from bert_tf.training.job import Job
 from bert_tf.training.loop import RunConfig
 from bert_tf.training.rate_choice import RangeTest
 from bert_tf.training.tested_rate import with_tested_rate
+from bert_tf.utils.settings import Settings
 from tests import tiny
 
 TASK = tiny.shallow(ClassificationTask)(tiny.config(dropout=0.1), 2)

@@ -6,9 +6,9 @@ import sys
 
 import pytest
 
-from bert_tf.settings import Settings
 from bert_tf.training import tracking
 from bert_tf.training.history import History, read
+from bert_tf.utils.settings import Settings
 
 _WANDB = """
 calls = []

@@ -10,11 +10,11 @@ import keras
 import tensorflow as tf
 
 from bert_tf.data.features import fake_batch
-from bert_tf.settings import Settings
-from bert_tf.tasks.pretraining.objectives import OBJECTIVES
+from bert_tf.pretraining.objectives.objectives import OBJECTIVES
 from bert_tf.training import distribution
 from bert_tf.training.optimizer import AdamW
 from bert_tf.training.step import StepConfig, TrainStep
+from bert_tf.utils.settings import Settings
 from tests import tiny
 from tests.training import two_devices  # it makes the devices
 

@@ -5,7 +5,7 @@ load("@rules_python//python:defs.bzl", "py_test")
 _MAIN = "//tools/build_rules:pytest_main.py"
 
 def pytest_tests(name, deps = [], data = [], parts = 1, size = "enormous", **kwargs):
-    """Runs the tests of every *_test.py here that are not marked slow, as `make test` does, each file by itself.
+    """Runs the tests of every *_test.py here and below that are not marked slow, as `make test` does, each file by itself.
 
     One target for all, because most of a short file's time is TensorFlow's import, which they share.
 
@@ -19,7 +19,7 @@ def pytest_tests(name, deps = [], data = [], parts = 1, size = "enormous", **kwa
         machines that do more besides.
       **kwargs: as for py_test.
     """
-    files = native.glob(["*_test.py"])
+    files = native.glob(["**/*_test.py"])
     py_test(
         name = name,
         size = size,

@@ -24,7 +24,7 @@ class Home(NamedTuple):
 
     Attributes:
         path: the file, from the top of the checkout.
-        name: the name in full, as its own module has it: `bert_tf.model_files.load`.
+        name: the name in full, as its own module has it: `bert_tf.checkpoints.model_files.load`.
         node: its definition.
     """
 
@@ -38,6 +38,10 @@ class Home(NamedTuple):
         return (ast.get_docstring(self.node) or "").split("\n")[0].replace("|", "\\|")
 
 
+# What `bert_tf` gives as a module of its own: public name -> where it is.
+_MODULES = {"bert_tf.inspect": "bert_tf.interpret", "bert_tf.sklearn": "bert_tf.inference.sklearn"}
+
+
 @functools.cache
 def _module(name: str) -> ast.Module | None:
     path = _file(name)
@@ -45,6 +49,7 @@ def _module(name: str) -> ast.Module | None:
 
 
 def _file(module):
+    module = _MODULES.get(module, module)
     stem = ROOT / module.replace(".", "/")
     return next((path for path in (stem.with_suffix(".py"), stem / "__init__.py") if path.exists()), None)
 
@@ -124,7 +129,7 @@ def names_in(text: str) -> list[str]:
 
 def _row(name):
     if name.startswith("bert-tf "):
-        return f"| `{name}` | {find(f'bert_tf.programs.{name.split()[1]}').summary} |"
+        return f"| `{name}` | {find(f'bert_tf.cli.{name.split()[1]}').summary} |"
     home = find(name)
     return f"| [`{name}`](../{home.path}) | {home.summary} |"
 

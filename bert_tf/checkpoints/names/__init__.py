@@ -1,6 +1,5 @@
 """The names of weights in files: of TF1 checkpoints, of each family in Hugging Face's and in KerasHub's."""
 
-from bert_tf import families
 from bert_tf.checkpoints.names import (
     albert,
     bert,
@@ -13,6 +12,7 @@ from bert_tf.checkpoints.names import (
     tf1,
 )
 from bert_tf.checkpoints.names.table import NameMap
+from bert_tf.models import families
 
 TF1 = tf1.NAMES  # for every family
 NAME_MAPS: dict[str, NameMap] = {

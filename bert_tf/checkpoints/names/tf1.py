@@ -1,7 +1,7 @@
 """The names in TF1 checkpoints, google-research/bert's and ours: our variable paths, of every family."""
 
-from bert_tf import lora
 from bert_tf.checkpoints.names.table import NameMap, Row
+from bert_tf.models import lora
 
 # What stands before the names of a generator that was trained beside the discriminator, whose embeddings it shares.
 GENERATOR = "generator/"

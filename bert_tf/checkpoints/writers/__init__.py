@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from typing import Any
 
-from bert_tf import families
 from bert_tf.checkpoints.writers import google, hugging_face, keras_hub, own, sentence_transformers
 from bert_tf.checkpoints.writers.model import Model, Written
-from bert_tf.config import EncoderConfig
+from bert_tf.models import families
+from bert_tf.models.config import EncoderConfig
 
 __all__ = ["CHECKS", "FORMATS", "Model", "Written", "implied", "write"]
 

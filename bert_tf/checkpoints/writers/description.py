@@ -5,7 +5,7 @@ import os
 
 from bert_tf.checkpoints.writers.architectures import architecture_of
 from bert_tf.checkpoints.writers.model import Model
-from bert_tf.files import write_text
+from bert_tf.utils.files import write_text
 
 LABELS_FILE = "labels.txt"
 HEAD_CLASS = "head_class"  # the key of bert_config.json that says what a classifier classifies: Google's has none

@@ -6,7 +6,7 @@ import os
 from bert_tf.checkpoints import names, tf1
 from bert_tf.checkpoints.writers.description import with_head_class, write_json, write_labels
 from bert_tf.checkpoints.writers.model import Model, Written
-from bert_tf.config import EncoderConfig
+from bert_tf.models.config import EncoderConfig
 
 CHECKPOINT = "bert_model.ckpt"
 # The keys of its bert_config.json; what else an encoder of ours may be, its code does not know.

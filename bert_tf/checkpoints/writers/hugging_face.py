@@ -6,12 +6,12 @@ import shutil
 import numpy as np
 from safetensors.numpy import save_file
 
-from bert_tf import families
 from bert_tf.checkpoints import names
 from bert_tf.checkpoints.writers.architectures import POOLER, Architecture, architecture_of
 from bert_tf.checkpoints.writers.description import HEAD_CLASS, check_label_names, write_json
 from bert_tf.checkpoints.writers.model import Model, Written
-from bert_tf.json_files import read_json
+from bert_tf.models import families
+from bert_tf.utils.json_files import read_json
 
 WEIGHTS = "model.safetensors"
 _CLASSIFIER = "classifier/output_bias"

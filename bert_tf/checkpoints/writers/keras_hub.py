@@ -5,14 +5,14 @@ from importlib import metadata
 
 import numpy as np
 
-from bert_tf import families, keras_hub_names
 from bert_tf.checkpoints import names
 from bert_tf.checkpoints.keras_hub import MODEL_WEIGHTS, TASK_FILE, TASK_WEIGHTS, TOKENIZER_FILE, VOCABULARY
 from bert_tf.checkpoints.names.keras_hub import TASK
 from bert_tf.checkpoints.writers.architectures import architecture_of
 from bert_tf.checkpoints.writers.description import write_json, write_labels
 from bert_tf.checkpoints.writers.model import Model, Written
-from bert_tf.files import write_text
+from bert_tf.models import families, keras_hub_names
+from bert_tf.utils.files import write_text
 
 KERAS_HUB_VERSION = "0.32.0"  # whose files these are; the tests have it read them
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from bert_tf.config import EncoderConfig
-from bert_tf.sentence_files import Recipe
+from bert_tf.models.config import EncoderConfig
+from bert_tf.models.sentence_files import Recipe
 
 
 @dataclasses.dataclass(frozen=True)

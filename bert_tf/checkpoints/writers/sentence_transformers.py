@@ -7,7 +7,7 @@ from bert_tf.checkpoints.writers import hugging_face
 from bert_tf.checkpoints.writers.architectures import architecture_of
 from bert_tf.checkpoints.writers.description import write_json
 from bert_tf.checkpoints.writers.model import Model, Written
-from bert_tf.sentence_files import MODULES, PROMPTS, TRANSFORMER_FILES, Recipe, folders, pooling_settings
+from bert_tf.models.sentence_files import MODULES, PROMPTS, TRANSFORMER_FILES, Recipe, folders, pooling_settings
 
 
 def write(directory: str, model: Model) -> Written:

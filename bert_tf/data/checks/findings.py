@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Callable, Iterable
 
-from bert_tf.counts import word_for
+from bert_tf.utils.counts import word_for
 
 _SHOWN = 5  # places in a line of text
 _KEPT = 1000  # places of a finding

@@ -4,10 +4,10 @@ import collections
 import unicodedata
 from collections.abc import Iterator
 
-from bert_tf.counts import number_of, word_for
 from bert_tf.data.checks.findings import Finding
 from bert_tf.data.checks.samples import Sample
 from bert_tf.data.rows import excerpt
+from bert_tf.utils.counts import number_of, word_for
 
 UNKNOWN = "unknown_labels"  # with which a file cannot be laid out
 _RARE = 2  # examples, at most, of a rare label

@@ -3,11 +3,11 @@
 import functools
 from collections.abc import Iterator
 
-from bert_tf.counts import word_for
 from bert_tf.data.checks.findings import Finding, places_of, share
 from bert_tf.data.checks.samples import Sample
 from bert_tf.data.rows import excerpt, where
 from bert_tf.data.tables import is_empty
+from bert_tf.utils.counts import word_for
 
 
 def left_out(sample: Sample) -> Iterator[Finding]:

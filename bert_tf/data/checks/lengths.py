@@ -5,11 +5,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from bert_tf.counts import word_for
 from bert_tf.data.checks import findings
 from bert_tf.data.checks.findings import Finding, share
 from bert_tf.data.checks.samples import Sample
 from bert_tf.data.cut import Cut
+from bert_tf.utils.counts import word_for
 
 
 def cut_texts(sample: Sample, cut: Cut | None, has_windows_to_offer: bool) -> Iterator[Finding]:

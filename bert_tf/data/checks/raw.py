@@ -6,8 +6,6 @@ import re
 import shlex
 from collections.abc import Iterator
 
-from bert_tf import files
-from bert_tf.counts import number_of, word_for
 from bert_tf.data import separators
 from bert_tf.data.checks import findings
 from bert_tf.data.checks.findings import Finding, lines, share
@@ -15,6 +13,8 @@ from bert_tf.data.checks.labels import is_number
 from bert_tf.data.checks.samples import Sample
 from bert_tf.data.column_names import names_in
 from bert_tf.data.rows import Column, extension_of
+from bert_tf.utils import files
+from bert_tf.utils.counts import number_of, word_for
 
 # UTF-8 that was read as Windows-1252 and written as UTF-8 again: an é has become Ã©, a ’ has become â€™.
 _DAMAGED = re.compile("[ÃÂ][\u0080-\u00bf]|â€[\u0080-\u00bf™œ˜“”¦]|\ufffd")

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from bert_tf.counts import word_for
 from bert_tf.data.checks import findings
 from bert_tf.data.checks.findings import Finding, share
 from bert_tf.data.checks.samples import EMPTY, Sample
+from bert_tf.utils.counts import word_for
 
 
 def empty(sample: Sample) -> Iterator[Finding]:

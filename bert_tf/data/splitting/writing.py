@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from bert_tf import files
 from bert_tf.data.rows import extension_of
+from bert_tf.utils import files
 
 _BLANK = b" \t\r\n"
 

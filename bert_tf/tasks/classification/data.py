@@ -5,10 +5,10 @@ import dataclasses
 from bert_tf.data.checks.samples import Sample, Table
 from bert_tf.data.tables import Examples
 from bert_tf.data.windowed import Windowing
-from bert_tf.settings import Settings
 from bert_tf.tasks.abstention import check_kept, check_scores, check_settings
 from bert_tf.tasks.classification.source import Source, make_source
 from bert_tf.tasks.task import TrainedTask
+from bert_tf.utils.settings import Settings
 
 _OF_LABELS = ("class_weights", "label_smoothing", "fit_temperature", "fit_abstention")
 

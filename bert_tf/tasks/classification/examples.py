@@ -3,12 +3,12 @@
 import numpy as np
 from absl import logging
 
-from bert_tf.analysis.judged import Shown
 from bert_tf.data import tables, windowed
 from bert_tf.data.cut import cut_of_rows
 from bert_tf.data.dataset import Tokenized
 from bert_tf.data.ragged import splits_of
 from bert_tf.data.tables import Examples
+from bert_tf.evaluation.error_reports.judged import Shown
 from bert_tf.tasks.classification.problems import PROBLEMS
 
 _CHUNK = 10_000  # examples tokenized at a time: few enough to keep memory small

@@ -1,7 +1,7 @@
 """Flags of classification: which texts, and what a label is. Light: --help needs no TensorFlow."""
 
-from bert_tf import names
-from bert_tf.settings import Flag
+from bert_tf.utils import names
+from bert_tf.utils.settings import Flag
 
 GLUE_TASK = (
     Flag("task_name", None, "A task whose official files lie in --data_dir: cola, sst-2, mrpc, sts-b, qqp, mnli, "

@@ -6,10 +6,10 @@ from collections.abc import Callable
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.analysis.choices import Choices
-from bert_tf.analysis.marks import Marks
-from bert_tf.analysis.values import Values
 from bert_tf.evaluation import metrics
+from bert_tf.evaluation.error_reports.choices import Choices
+from bert_tf.evaluation.error_reports.marks import Marks
+from bert_tf.evaluation.error_reports.values import Values
 from bert_tf.tasks.labels import cross_entropy
 from bert_tf.tasks.soft_targets import divergence, yes_no_divergence
 

@@ -7,16 +7,16 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from bert_tf.config import EncoderConfig
 from bert_tf.data import glue_tasks, windowed
 from bert_tf.data.features import ENCODER_INPUTS, keras_inputs
 from bert_tf.data.windowed import Windowing
 from bert_tf.evaluation import calibration
 from bert_tf.evaluation.abstention import Abstention
-from bert_tf.modeling.encoder import Encoder
-from bert_tf.modeling.heads import ClassificationHead
-from bert_tf.modeling.recurrent import bilstm_on_top
-from bert_tf.modeling.windows import MeanOfWindows, TakeWindows
+from bert_tf.models.config import EncoderConfig
+from bert_tf.models.encoder import Encoder
+from bert_tf.models.heads import ClassificationHead
+from bert_tf.models.recurrent import bilstm_on_top
+from bert_tf.models.windows import MeanOfWindows, TakeWindows
 from bert_tf.tasks import recurrent
 from bert_tf.tasks.abstention import Abstaining
 from bert_tf.tasks.classification import data as readers
@@ -52,7 +52,7 @@ class ClassificationTask(Abstaining):
             changes no label, and neither training nor the `loss` of an evaluation; "ece" is of the probabilities given.
         windows: a `data.windowed.Windowing`, or the dict that `to_dict` made of one: the model reads long texts through
             windows, takes int32 [B, N, S] instead of [B, S], and averages the windows' logits. None: it reads one row.
-        every_window: as in `modeling/windows.py`: the model is to be trained or asked with XLA.
+        every_window: as in `models/windows.py`: the model is to be trained or asked with XLA.
         lstm_units: of each direction of the BiLSTM; None: there is none.
         abstention: an `evaluation.abstention.Abstention`, or the dict that `to_dict` made of one: by which probability
             an answer is confident. Of several labels, that of the least sure one counts. None: no answer says so.

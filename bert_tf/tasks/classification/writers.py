@@ -7,8 +7,8 @@ import numpy as np
 
 from bert_tf.data.glue_tasks import LEADERBOARD_HEADER
 from bert_tf.data.tables import Examples
-from bert_tf.files import atomic_open
-from bert_tf.json_files import json_text
+from bert_tf.utils.files import atomic_open
+from bert_tf.utils.json_files import json_text
 
 
 def write_predictions(

@@ -6,9 +6,9 @@ from typing import Any
 from bert_tf.data import cells, glue, tables
 from bert_tf.data.checks.samples import Sample, Table
 from bert_tf.data.rows import where
-from bert_tf.settings import Settings
 from bert_tf.tasks.embedding.losses import LOSSES
 from bert_tf.tasks.task import ACTIONS
+from bert_tf.utils.settings import Settings
 
 
 @dataclasses.dataclass

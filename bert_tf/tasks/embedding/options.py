@@ -1,7 +1,7 @@
 """Flags of training on pairs of texts. Light: --help needs no TensorFlow."""
 
-from bert_tf import names
-from bert_tf.settings import Flag
+from bert_tf.utils import names
+from bert_tf.utils.settings import Flag
 
 LOSSES = ("in_batch_negatives", "cosine", "contrastive", "triplet")
 EVALUATIONS = ("auto", "spearman", "retrieval")

@@ -7,18 +7,18 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from bert_tf.analysis.judged import Shown
-from bert_tf.analysis.places import Places
-from bert_tf.analysis.values import Values
-from bert_tf.config import EncoderConfig
-from bert_tf.config_files import task_in
 from bert_tf.data.features import ENCODER_INPUTS, keras_inputs
+from bert_tf.evaluation.error_reports.judged import Shown
+from bert_tf.evaluation.error_reports.places import Places
+from bert_tf.evaluation.error_reports.values import Values
 from bert_tf.evaluation.metrics import mean_loss, regression
 from bert_tf.evaluation.retrieval import cosines, ranks, retrieval
-from bert_tf.modeling.encoder import Encoder
-from bert_tf.modeling.pooling import PooledFeatures, check_layers, check_pooling
-from bert_tf.modeling.windows import RowsTogether, TakeWindows
-from bert_tf.sentence_files import Recipe, read_recipe
+from bert_tf.models.config import EncoderConfig
+from bert_tf.models.config_files import task_in
+from bert_tf.models.encoder import Encoder
+from bert_tf.models.pooling import PooledFeatures, check_layers, check_pooling
+from bert_tf.models.sentence_files import Recipe, read_recipe
+from bert_tf.models.windows import RowsTogether, TakeWindows
 from bert_tf.tasks.embedding import options, writers
 from bert_tf.tasks.embedding.data import evaluates_by_score, read_data, samples
 from bert_tf.tasks.embedding.losses import LOSSES, Numbers
@@ -43,7 +43,7 @@ class EmbeddingTask(FineTuned):
         by_score: hold cosines against scores in evaluations; False: count how often texts find each other; None: what
             the loss reads.
         rematerialize: as in `Encoder`.
-        every_row: as `every` in `modeling/windows.py`: the model is to be trained or asked with XLA.
+        every_row: as `every` in `models/windows.py`: the model is to be trained or asked with XLA.
 
     Raises:
         ValueError: there is no such choice of layers, or pooling, or its vectors would say nothing of a text.

@@ -5,9 +5,9 @@ import os
 import numpy as np
 
 from bert_tf.evaluation.retrieval import cosines
-from bert_tf.files import atomic_open
-from bert_tf.json_files import json_text
 from bert_tf.tasks.embedding.data import TextGroups
+from bert_tf.utils.files import atomic_open
+from bert_tf.utils.json_files import json_text
 
 FILE = "predictions.jsonl"
 

@@ -1,7 +1,7 @@
 """Flags of multiple choice. Light: --help needs no TensorFlow."""
 
-from bert_tf.settings import Flag
 from bert_tf.tasks.classification.options import ABSTENTION
+from bert_tf.utils.settings import Flag
 
 _QUESTIONS = "Questions as SWAG's .csv, or as .jsonl or .parquet with context, choices and label; also packed (.gz)"
 FLAGS = (

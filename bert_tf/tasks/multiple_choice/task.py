@@ -7,17 +7,16 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.analysis.choices import Options
-from bert_tf.analysis.judged import Shown
-from bert_tf.config import EncoderConfig
 from bert_tf.data.checks.samples import Sample
 from bert_tf.data.features import ENCODER_INPUTS, keras_inputs
 from bert_tf.evaluation.abstention import Abstention
-from bert_tf.modeling.encoder import Encoder
-from bert_tf.modeling.heads import ClassificationHead
-from bert_tf.modeling.recurrent import bilstm_on_top
-from bert_tf.modeling.windows import RowsTogether, TakeWindows
-from bert_tf.settings import Settings
+from bert_tf.evaluation.error_reports.choices import Options
+from bert_tf.evaluation.error_reports.judged import Shown
+from bert_tf.models.config import EncoderConfig
+from bert_tf.models.encoder import Encoder
+from bert_tf.models.heads import ClassificationHead
+from bert_tf.models.recurrent import bilstm_on_top
+from bert_tf.models.windows import RowsTogether, TakeWindows
 from bert_tf.tasks import recurrent
 from bert_tf.tasks.abstention import Abstaining, check_kept, check_settings
 from bert_tf.tasks.multiple_choice import options, writers
@@ -25,6 +24,7 @@ from bert_tf.tasks.multiple_choice.files import ChoiceExamples, read_choices
 from bert_tf.tasks.multiple_choice.rows import choice_rows, served_rows
 from bert_tf.tasks.soft_targets import divergence
 from bert_tf.tasks.task import ACTIONS
+from bert_tf.utils.settings import Settings
 
 _NEVER = -1e30  # the logit of what is no choice: its exponential is 0
 
@@ -46,7 +46,7 @@ class MultipleChoiceTask(Abstaining):
     Args:
         config: of the encoder.
         rematerialize: as in `Encoder`.
-        every_window: as in `modeling/windows.py`: the model is to be trained or asked with XLA.
+        every_window: as in `models/windows.py`: the model is to be trained or asked with XLA.
         lstm_units: of each direction of a BiLSTM between encoder and head, which then reads all pieces; None: there is
             none.
         abstention: as in `ClassificationTask`.

@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from bert_tf.files import atomic_open
-from bert_tf.json_files import json_text
 from bert_tf.tasks.multiple_choice.files import ChoiceExamples
+from bert_tf.utils.files import atomic_open
+from bert_tf.utils.json_files import json_text
 
 TABLE_FILE, ANSWERS_FILE = "test_results.tsv", "predictions.jsonl"
 

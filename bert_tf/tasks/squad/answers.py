@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bert_tf.files import atomic_open
-from bert_tf.json_files import json_text
 from bert_tf.tasks.squad.files import SquadExamples
 from bert_tf.tasks.squad.rows import QuestionOrigin
+from bert_tf.utils.files import atomic_open
+from bert_tf.utils.json_files import json_text
 
 PREDICTIONS_FILE = "predictions.json"
 N_BEST_FILE = "nbest_predictions.json"

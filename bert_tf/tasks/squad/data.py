@@ -6,14 +6,14 @@ from collections.abc import Sequence
 import numpy as np
 from absl import logging
 
-from bert_tf.analysis.judged import Shown
-from bert_tf.analysis.questions import Questions
 from bert_tf.data.checks.samples import Sample
 from bert_tf.evaluation import squad_scores
-from bert_tf.settings import Settings
+from bert_tf.evaluation.error_reports.judged import Shown
+from bert_tf.evaluation.error_reports.questions import Questions
 from bert_tf.tasks.squad.answers import Answers
 from bert_tf.tasks.squad.files import SquadExamples, read_squad
 from bert_tf.tasks.task import ACTIONS
+from bert_tf.utils.settings import Settings
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Flags of question answering, google-research/bert's except --eval_file. Light: --help needs no TensorFlow."""
 
-from bert_tf.settings import Flag
+from bert_tf.utils.settings import Flag
 
 _QUESTIONS = "Questions in SQuAD's format, 1.1 or 2.0, also packed (.json.gz)"
 FLAGS = (

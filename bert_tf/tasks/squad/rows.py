@@ -6,12 +6,12 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from bert_tf.counts import number_of
 from bert_tf.data.cut import Cut
 from bert_tf.data.dataset import Tokenized
 from bert_tf.data.ragged import Ragged
 from bert_tf.tasks.squad.files import SquadExamples
 from bert_tf.tokenization.questions import check_lengths, windows_of_pieces
+from bert_tf.utils.counts import number_of
 
 _CHUNK = 5_000  # texts tokenized at a time: few enough to keep memory small
 

@@ -7,11 +7,11 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from bert_tf.config import EncoderConfig
 from bert_tf.data.features import ENCODER_INPUTS, keras_inputs
-from bert_tf.modeling.encoder import Encoder
-from bert_tf.modeling.heads import QuestionAnsweringHead, span_logits
-from bert_tf.modeling.recurrent import bilstm_on_top
+from bert_tf.models.config import EncoderConfig
+from bert_tf.models.encoder import Encoder
+from bert_tf.models.heads import QuestionAnsweringHead, span_logits
+from bert_tf.models.recurrent import bilstm_on_top
 from bert_tf.tasks import recurrent
 from bert_tf.tasks.soft_targets import divergence
 from bert_tf.tasks.squad import data as readers

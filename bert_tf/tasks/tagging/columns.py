@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence
 
 from absl import logging
 
-from bert_tf import files
 from bert_tf.data.cells import NAME
 from bert_tf.data.rows import Column, bare_returns, excerpt, read_rows, where
 from bert_tf.data.tables import refuse_missing
 from bert_tf.evaluation.entities import SCHEMES, entities, find_fault, find_scheme, split_tag, tags_of
+from bert_tf.utils import files
 
 _DOCUMENT = "-DOCSTART-"
 _CELL = re.compile("[^ \t]+")  # not str.split(): it also breaks at no-break spaces, which stand inside words

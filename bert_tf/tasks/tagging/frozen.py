@@ -1,6 +1,6 @@
 """What does not go together with a frozen encoder."""
 
-from bert_tf.settings import Settings
+from bert_tf.utils.settings import Settings
 
 _OF_THE_ENCODER = {  # setting -> its value where nothing was asked for
     "lora_rank": 0,

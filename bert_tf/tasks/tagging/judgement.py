@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from bert_tf.analysis.judged import Shown
-from bert_tf.analysis.taggings import Taggings
 from bert_tf.data.checks.samples import Sample
+from bert_tf.evaluation.error_reports.judged import Shown
+from bert_tf.evaluation.error_reports.taggings import Taggings
 from bert_tf.tasks.tagging.columns import TaggedExamples
 from bert_tf.tasks.tagging.rows import SentenceOrigin
 

@@ -1,7 +1,7 @@
 """Flags of tagging. Light: --help needs no TensorFlow."""
 
-from bert_tf.names import LAYERS
-from bert_tf.settings import Flag
+from bert_tf.utils.names import LAYERS
+from bert_tf.utils.settings import Flag
 
 _SENTENCES = "Sentences as columns, a word per line (CoNLL's format), or .jsonl with tokens and tags; also packed (.gz)"
 FLAGS = (

@@ -7,15 +7,13 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.config import EncoderConfig
 from bert_tf.data.features import ENCODER_INPUTS, keras_inputs
 from bert_tf.evaluation import entities
-from bert_tf.files import with_suffix
-from bert_tf.modeling.encoder import Encoder
-from bert_tf.modeling.heads import ClassificationHead
-from bert_tf.modeling.pooling import check_layers, chosen_layers, is_weighted
-from bert_tf.modeling.recurrent import BiLSTMHead, bilstm_on_top
-from bert_tf.settings import Settings
+from bert_tf.models.config import EncoderConfig
+from bert_tf.models.encoder import Encoder
+from bert_tf.models.heads import ClassificationHead
+from bert_tf.models.pooling import check_layers, chosen_layers, is_weighted
+from bert_tf.models.recurrent import BiLSTMHead, bilstm_on_top
 from bert_tf.tasks import recurrent
 from bert_tf.tasks.labels import class_weights, cross_entropy
 from bert_tf.tasks.others import tags_of_others
@@ -29,6 +27,8 @@ from bert_tf.tasks.tagging.spans import entities_in
 from bert_tf.tasks.tagging.words import Words, word_rows
 from bert_tf.tasks.task import ACTIONS, FineTuned
 from bert_tf.tasks.texts import padded
+from bert_tf.utils.files import with_suffix
+from bert_tf.utils.settings import Settings
 
 _FROZEN_UNITS = 256  # of a BiLSTM on a frozen encoder, where nothing else is said
 _SENTENCES = 1_000  # whose entities are gathered at a time

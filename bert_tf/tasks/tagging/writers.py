@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Sequence
 
 from bert_tf.evaluation.entities import entities, tags_of
-from bert_tf.files import atomic_open
-from bert_tf.json_files import json_text
 from bert_tf.tasks.tagging.columns import TaggedExamples, text_of, write_columns
+from bert_tf.utils.files import atomic_open
+from bert_tf.utils.json_files import json_text
 
 EVAL_FILE, COLUMNS_FILE, ENTITIES_FILE = "eval_predictions.txt", "predictions.txt", "predictions.jsonl"
 

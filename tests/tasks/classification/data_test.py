@@ -3,11 +3,11 @@
 import pytest
 
 from bert_tf.data.windowed import Windowing
-from bert_tf.settings import Settings
 from bert_tf.tasks.classification import data
 from bert_tf.tasks.classification.options import FLAGS
 from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.tasks.task import TrainedTask
+from bert_tf.utils.settings import Settings
 from tests import tiny
 
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from bert_tf.programs import run_embedder
-from bert_tf.settings import Settings
+from bert_tf.cli import run_embedder
 from bert_tf.tasks.embedding.data import read_data
+from bert_tf.utils.settings import Settings
 from tests import tiny
 
 ROWS = [("good film", "a good film", "5", "bad film"), ("music", "people", "0", "story")]

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from bert_tf.programs import run_embedder
-from bert_tf.programs.fine_tuning import run_task
-from bert_tf.settings import Settings
+from bert_tf.cli import run_embedder
+from bert_tf.cli.fine_tuning import run_task
 from bert_tf.tasks.embedding.task import EmbeddingTask
+from bert_tf.utils.settings import Settings
 from tests import tiny
 
 

@@ -9,11 +9,11 @@ import tensorflow as tf
 import bert_tf
 from bert_tf.data.features import keras_inputs
 from bert_tf.inference.sentence_encoder import SentenceEncoder
-from bert_tf.modeling.pooling import PooledFeatures
-from bert_tf.names import LAYERS, POOLINGS
-from bert_tf.sentence_files import Recipe, read_recipe
+from bert_tf.models.pooling import PooledFeatures
+from bert_tf.models.sentence_files import Recipe, read_recipe
 from bert_tf.tasks.embedding.task import EmbeddingTask
 from bert_tf.tasks.registry import read_task
+from bert_tf.utils.names import LAYERS, POOLINGS
 from tests import tiny
 from tests.sentence_folders import PLAIN, write
 from tests.tasks.embedding.support import pairs, run

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bert_tf.checkpoints import convert, writers
-from bert_tf.config import EncoderConfig
+from bert_tf.models.config import EncoderConfig
 from bert_tf.tasks.multiple_choice.task import MultipleChoiceTask
 from tests import parity
 

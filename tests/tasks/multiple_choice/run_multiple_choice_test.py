@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import bert_tf
-from bert_tf.serving.client import Client
-from bert_tf.serving.server import serve
+from bert_tf.serving.client.client import Client
+from bert_tf.serving.server.server import serve
 from tests import tiny
 from tests.conftest import ROOT
 from tests.scripts import assert_same_tensors, at, run_named, run_programs

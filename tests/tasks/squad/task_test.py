@@ -10,8 +10,8 @@ import tensorflow as tf
 from safetensors.numpy import load_file
 
 from bert_tf.checkpoints import convert, heads, names
-from bert_tf.config import EncoderConfig
 from bert_tf.data.dataset import Tokenized
+from bert_tf.models.config import EncoderConfig
 from bert_tf.tasks.registry import read_task, save_task
 from bert_tf.tasks.squad.task import QuestionAnsweringTask
 from bert_tf.tasks.task import TrainedTask

@@ -6,8 +6,8 @@ import pytest
 
 from bert_tf.checkpoints.tf1 import read
 from bert_tf.evaluation import entities
-from bert_tf.serving.client import Client
-from bert_tf.serving.server import serve
+from bert_tf.serving.client.client import Client
+from bert_tf.serving.server.server import serve
 from bert_tf.tasks.tagging.columns import read_columns
 from tests import tiny
 from tests.scripts import assert_same_tensors, at, run_named, run_programs

@@ -1,0 +1,171 @@
+"""Texts to vectors: a frozen encoder's features, for each piece or pooled for each text."""
+
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.models.pooling import Layers, Pooling, check_layers, check_pooling, joined, pool
+from bert_tf.tokenization.packing import pack
+from bert_tf.utils.text_lists import text_list
+
+Texts = Sequence[str] | Sequence[tuple[str, str]]
+
+_CHUNK = 10_000  # texts tokenized at a time
+_PIECES_CHUNK = 512  # the same, where the features of all pieces are kept
+_TOKENS = 4096  # of a batch, padding included
+_WIDTHS = 8  # widths are multiples of this
+
+
+class PieceFeatures(NamedTuple):
+    """The P pieces of one text, or of a pair, special ones included, and their features.
+
+    Attributes:
+        pieces: as the vocabulary writes them.
+        values: float32 [P, D].
+        starts, limits: int32 [P], where each piece lies in its text, half-open, in code points; 0, 0 for special ones.
+        of_text: int32 [P], which text each piece is of: 0, or 1 for the second of a pair; -1 for special ones.
+    """
+
+    pieces: list[str]
+    values: np.ndarray
+    starts: np.ndarray
+    limits: np.ndarray
+    of_text: np.ndarray
+
+
+class Extractor:
+    """A frozen encoder that turns texts into vectors; `bert.features` is the short way to it.
+
+    Args:
+        encoder: an `Encoder` with weights.
+        tokenizer: its `BaseTokenizer`.
+        layers: one of `names.LAYERS`, or indices of blocks (-1: the last), whose outputs are put side by side.
+        pooling: one of `names.POOLINGS`, or several, whose vectors are put side by side.
+        normalize: divide each pooled vector by its length.
+        max_seq_length: longest row, special pieces included; what is longer is cut. None: what the model can take.
+        unpooled: so many pieces at the start of each row are not pooled: those of a prompt.
+        finish: what is made of the pooled vectors, float32 [n, D], before they are normalized; in the graph.
+
+    Raises:
+        ValueError: the model has no such layers, there is no such pooling or the model's says nothing, or its rows are
+            shorter.
+    """
+
+    def __init__(
+        self,
+        encoder,
+        tokenizer,
+        layers: Layers = "last",
+        pooling: Pooling = "mean",
+        normalize=False,
+        max_seq_length=None,
+        unpooled: int = 0,
+        finish: Callable[[tf.Tensor], tf.Tensor] | None = None,
+    ):
+        config = encoder.config
+        check_layers(layers, config.num_hidden_layers)
+        check_pooling(pooling, config.is_decoder)
+        self.max_seq_length = max_seq_length or config.max_length
+        if not tokenizer.template.special(1) < self.max_seq_length <= config.max_length:
+            raise ValueError(
+                f"`max_seq_length` must be from {tokenizer.template.special(1) + 1} to {config.max_length}, the "
+                f"model's longest row. Received: {max_seq_length}."
+            )
+        self.tokenizer = tokenizer
+        self._encoder, self._layers, self._pooling, self._normalize = encoder, layers, pooling, normalize
+        self._unpooled, self._finish = unpooled, finish or tf.identity
+
+    def __call__(self, texts: Texts) -> np.ndarray:
+        """Returns a vector for each text, or for each pair of texts, float32 [n, D].
+
+        Raises:
+            ValueError: what is given is no texts or pairs; see `text_lists.text_list`.
+        """
+        texts = text_list(texts, pairs=True)
+        parts = [self._vectors(texts[start : start + _CHUNK]) for start in range(0, len(texts), _CHUNK)]
+        return np.concatenate(parts) if parts else np.zeros([0, self.width], np.float32)
+
+    @property
+    def width(self) -> int:
+        """D, the length of the vectors."""
+        return self._of_texts.structured_outputs.shape[-1]
+
+    def pieces(self, texts: Texts) -> Iterator[PieceFeatures]:
+        """Yields the features of the pieces of each text, or of each pair of texts, in order; raises as `__call__`."""
+        texts = text_list(texts, pairs=True)
+        for start in range(0, len(texts), _PIECES_CHUNK):
+            yield from self._pieces(texts[start : start + _PIECES_CHUNK])
+
+    @functools.cached_property
+    def _of_pieces(self):
+        return _traced(self._piece_values)
+
+    @functools.cached_property
+    def _of_texts(self):
+        return _traced(self._text_values)
+
+    def _piece_values(self, features):
+        return tf.cast(joined(self._encoder(features, training=False), self._layers), tf.float32)
+
+    def _text_values(self, features):
+        mask = features["input_mask"]
+        if self._unpooled:
+            mask *= tf.cast(tf.range(tf.shape(mask)[1]) >= self._unpooled, mask.dtype)
+        values = self._finish(pool(self._pooling, self._piece_values(features), mask))
+        return tf.math.l2_normalize(values, -1) if self._normalize else values
+
+    def _vectors(self, texts):
+        rows = self._rows(*map(self.tokenizer.tokenize, _columns(texts)))
+        vectors = None
+        for chosen, features in self._batches(rows):
+            values = self._of_texts(features).numpy()
+            if vectors is None:
+                vectors = np.empty([len(texts), values.shape[-1]], np.float32)
+            vectors[chosen] = values
+        return vectors
+
+    def _pieces(self, texts):
+        ids, starts, limits = zip(*map(self.tokenizer.tokenize_with_offsets, _columns(texts)), strict=True)
+        rows, vocab, found = self._rows(*ids), self.tokenizer.vocab, [None] * len(texts)
+        of_text = [each.with_flat_values(tf.fill(tf.shape(each.flat_values), n)) for n, each in enumerate(ids)]
+        beside = [self._beside(*each) for each in (starts, limits)] + [self._beside(*of_text, special=-1)]
+        splits, all_ids = rows["input_ids"].row_splits.numpy(), rows["input_ids"].flat_values.numpy()
+        for chosen, features in self._batches(rows):
+            for text, values in zip(chosen.tolist(), self._of_pieces(features).numpy(), strict=True):
+                own = slice(splits[text], splits[text + 1])
+                pieces = [vocab[n] for n in all_ids[own].tolist()]
+                found[text] = PieceFeatures(pieces, values[: len(pieces)], *(each[own] for each in beside))
+        return found
+
+    def _rows(self, *ids):
+        return self.tokenizer.pack(*ids, max_seq_length=self.max_seq_length)
+
+    def _beside(self, *numbers, special=0):
+        """Returns int32 [all pieces]: numbers of texts' pieces, laid out and cut as `_rows` does with their ids."""
+        both = numbers if len(numbers) == 2 else (*numbers, None)
+        packed = pack(*both, self.max_seq_length, self.tokenizer.template, lambda piece: special)
+        return packed["input_ids"].flat_values.numpy()
+
+    def _batches(self, rows):
+        """Yields (indices of rows, their features), rows of like lengths together, the longest first."""
+        lengths = rows["input_ids"].row_lengths().numpy()
+        order, start = np.argsort(-lengths, kind="stable"), 0
+        while start < len(order):
+            width = min(-(-int(lengths[order[start]]) // _WIDTHS) * _WIDTHS, self.max_seq_length)
+            chosen = order[start : start + max(1, _TOKENS // width)]
+            yield chosen, self.tokenizer.pad({name: tf.gather(row, chosen) for name, row in rows.items()}, width)
+            start += len(chosen)
+
+
+def _columns(texts):
+    """Returns the texts in one list, or the first and the second ones of pairs in two."""
+    return [texts] if isinstance(texts[0], str) else [list(each) for each in zip(*texts, strict=True)]
+
+
+def _traced(function):
+    """Returns a function of a batch's features as one graph for rows of all widths."""
+    specs = {name: tf.TensorSpec([None, None], tf.int32) for name in ("input_ids", "input_mask", "segment_ids")}
+    return tf.function(function, autograph=False).get_concrete_function(specs)

@@ -1,0 +1,78 @@
+"""Asks a model server: this package's, or TensorFlow Serving itself. Needs no TensorFlow.
+
+    bert-tf ask --server=localhost:8500 --model_name=NAME "A fine film." "A dull one."
+
+prints one JSON line per text: {"text": ..., "label": ..., "probabilities": {label: p}}, or what else the model gives.
+Where an example has several texts, they come in turn, in the order in which people name them:
+
+    bert-tf ask --model_name=squad "Who wrote it?" "Jane Austen did."
+
+A model that chooses is asked with a context and its choices:
+
+    bert-tf ask --model_name=swag "She opens the door." "She walks in." "The door is a fish."
+
+Without texts it reads them from standard input, one example per line, with tabs between its texts.
+"""
+
+import re
+import sys
+
+from bert_tf.cli.connection import tls_of
+from bert_tf.cli.flags.serving import ASK
+from bert_tf.utils.json_files import json_text
+
+FLAGS = ASK
+TAKES_TEXTS = True
+
+
+_BATCH = 32  # examples a request
+_CONTROLS = re.compile("[\x7f-\x9f]")  # what terminals obey and JSON does not escape
+
+
+def main(settings, texts):
+    """Prints a line for each example."""
+    from bert_tf.serving.client.client import Client
+    from bert_tf.serving.client.items import read_choices, read_items
+    from bert_tf.serving.client.questions import chunks, to_inputs
+    from bert_tf.serving.client.requests import CHOICES, PAIR, check_order
+
+    names = _input_names(settings, {"pair": PAIR, "choices": CHOICES})
+    try:
+        with Client(settings.server, settings.model_name, settings.timeout, tls=tls_of(settings)) as client:
+            if not names:
+                names = client.text_inputs()
+                check_order(names)
+            items = read_choices(texts) if names == CHOICES else read_items(texts, names)
+            for batch in chunks(items, _BATCH):
+                for item, answer in zip(batch, client.ask(to_inputs(batch, names)), strict=True):
+                    line = dict(zip(names, item, strict=True)) | answer
+                    text = json_text(line, ensure_ascii=False)
+                    print(_CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text), flush=True)
+    except BrokenPipeError:  # the reader of our lines has seen enough
+        sys.stderr.close()
+        sys.exit(1)
+
+
+def _input_names(settings, meanings):
+    """Returns what --inputs asks for, or a flag that stands for certain names; () where the model is to say it.
+
+    Args:
+        meanings: {flag: names}.
+
+    Raises:
+        ValueError: they contradict one another, or a name is missing or there twice.
+    """
+    names, short = tuple(settings.inputs), [flag for flag in meanings if settings.get(flag)]
+    if len(short) > 1:
+        raise ValueError(f"--{short[0]} must come without --{short[1]}. Received both; leave one of them out.")
+    if short and "inputs" in settings.given and names != meanings[short[0]]:
+        raise ValueError(
+            f"--{short[0]} must come without --inputs, since it means {','.join(meanings[short[0]])}. Received also "
+            f"{','.join(names)}; leave one of them out."
+        )
+    if "inputs" in settings.given and (not all(names) or not names or len(set(names)) < len(names)):
+        raise ValueError(
+            f"--inputs must be different names with commas between. Received {','.join(names)!r}; "
+            "question,context is right for a model that answers questions."
+        )
+    return meanings[short[0]] if short else names

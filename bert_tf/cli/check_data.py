@@ -1,0 +1,118 @@
+"""Looks at files of examples before a model is trained on them, and points out what is probably a mistake.
+
+    bert-tf check_data --train_file=train.csv --eval_file=dev.csv --init_checkpoint=uncased_L-12_H-768_A-12
+
+Files are named as for the program that trains on them: --task says which. All flags: --help; docs/check_data.md.
+"""
+
+import dataclasses
+import re
+
+from bert_tf.cli import run_classifier, run_embedder, run_multiple_choice, run_squad, run_tagger
+from bert_tf.utils.json_files import json_text
+from bert_tf.utils.settings import Flag, Settings
+
+# Task -> the program that trains it, whose flags say what its files are.
+_PROGRAMS = {
+    "classification": run_classifier,
+    "embedding": run_embedder,
+    "multiple_choice": run_multiple_choice,
+    "question_answering": run_squad,
+    "tagging": run_tagger,
+}
+_FILES = ("train_file", "eval_file", "predict_file")
+_TAKEN = (  # flags of these programs that say how examples are read and laid out
+    "header", "text_column", "label_column", "problem_type", "label_separator", "task_name", "data_dir",
+    "xnli_language", "long_text", "doc_stride", "max_windows", "tag_column", "tag_scheme", "max_query_length",
+    "version_2_with_negative", "loss", "highest_score", "eval_by", "init_checkpoint", "bert_config_file", "vocab_file",
+    "do_lower_case", "max_seq_length",
+)  # fmt: skip
+
+
+def _taken():
+    """Yields the flags, without defaults: each task has its own, which the help tells."""
+    every = {flag.name: flag for program in reversed(_PROGRAMS.values()) for flag in program.FLAGS}
+    for name in _TAKEN:
+        flag = every[name]
+        kind = "list" if name == "text_column" else flag.kind
+        help_text = flag.help + _defaults(flag)
+        yield dataclasses.replace(flag, default=None, kind=kind, help=help_text, choices=flag.choices)
+
+
+def _defaults(flag):
+    """Returns what --help says of a flag's defaults, beside what it says by itself."""
+    has = {task: one for task, program in _PROGRAMS.items() for one in program.FLAGS if one.name == flag.name}
+    tasks = {}  # default -> those that have it
+    for task, one in has.items():
+        if one.default is not None:
+            tasks.setdefault(_shown(one.default), []).append(task)
+    if [*tasks.values()] == [[*has]]:
+        return f" Default: {next(iter(tasks))}."
+    several = "; ".join(f"{default} for {', '.join(each)}" for default, each in tasks.items())
+    return f" {'But' if 'default: ' in flag.help else 'Default:'} {several}." if several else ""
+
+
+def _shown(default):
+    """Returns a default as it would be given."""
+    if isinstance(default, list | tuple):
+        return ",".join(default)
+    text = str(default).lower() if isinstance(default, bool) else str(default)
+    return text if re.search(r"\w", text) else repr(text)
+
+
+FLAGS = (
+    Flag("task", "classification", "What the examples are for.", choices=tuple(_PROGRAMS)),
+    Flag("train_file", None, "Examples to train on, as the program of --task reads them."),
+    Flag("eval_file", None, "Examples to score on."),
+    Flag("predict_file", None, "Examples to answer for."),
+    *_taken(),
+    Flag("strict_data", False, "End with status 1 where there are warnings.", "bool"),
+    Flag("json", False, "Answer in JSON: files and findings, with up to 1,000 places of each.", "bool"),
+)
+
+
+def main(settings):
+    """Prints what is found."""
+    from bert_tf.cli.data_checks import refuse_warnings
+    from bert_tf.cli.data_overview import look_at_files
+    from bert_tf.cli.program import in_flags
+
+    overview = look_at_files(settings.task, of_program(settings))
+    text = json_text(overview.to_dict(), ensure_ascii=False, indent=2) if settings.json else str(overview)
+    print(in_flags(text, settings.to_dict()))
+    refuse_warnings(overview.findings, settings)
+
+
+def of_program(settings: Settings) -> Settings:
+    """Returns the settings of the task's own program, in which the files of `settings` are to be trained on and so on.
+
+    Raises:
+        ValueError: a flag was given that the program does not have, or no file.
+    """
+    program = _PROGRAMS[settings.task]
+    flags = {flag.name: flag for flag in program.FLAGS}
+    given = {name for name in settings.given if name in (*_FILES, *_TAKEN)}
+    if strange := sorted(given - flags.keys()):
+        raise ValueError(
+            f"`{strange[0]}` must come with a `task` that reads it. Received it with `task={settings.task}`; leave it "
+            "out."
+        )
+    if not any(settings.get(name) for name in (*_FILES, "task_name")):
+        raise ValueError("There must be examples to look at. Received no `train_file`, `eval_file` or `predict_file`.")
+    values = {name: flag.default for name, flag in flags.items()}
+    values |= {name: _as_kind(flags[name], settings.get(name)) for name in given}
+    values |= {f"do_{file.removesuffix('_file')}": bool(settings.get(file)) for file in _FILES}
+    if settings.task_name:
+        values |= {"do_train": True, "do_eval": True}
+    values |= {"skip_bad_rows": True}  # so that such rows are found too, and not an error at the first
+    return Settings(values, given)
+
+
+def _as_kind(flag, value):
+    """Returns what the task's own flag would have of a value: a list may be one number."""
+    if flag.kind == "integer" and isinstance(value, list):
+        text = ",".join(value)
+        if not text.lstrip("-").isdecimal():
+            raise ValueError(f"`{flag.name}` must be one number here. Received: {text}.")
+        return int(text)
+    return value

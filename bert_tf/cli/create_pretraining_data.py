@@ -1,0 +1,166 @@
+"""Makes records for pretraining from text.
+
+    bert-tf create_pretraining_data --input_file=corpus/ --vocab_file=vocab.txt \\
+      --output_file=records/train.tfrecord.gz --num_shards=8
+
+--input_file takes files, globs and folders. Beside the records it writes a report as text and as a page with plots.
+"""
+
+import os
+
+from absl import logging
+
+from bert_tf.cli.flags.corpus import PRETRAINING_DATA
+from bert_tf.cli.texts import text_options
+from bert_tf.utils.counts import number_of
+from bert_tf.utils.names import MASK, SPECIAL_PIECES
+from bert_tf.utils.signals import orderly_end
+
+FLAGS = PRETRAINING_DATA
+_OF_MASKS = (
+    "masking", "do_whole_word_mask", "masked_lm_prob", "phrase_file", "mask_token_prob", "random_token_prob",
+)  # fmt: skip
+
+
+@orderly_end()  # which removes what is half-made
+def main(settings):
+    """Writes the records and the report."""
+    from bert_tf.pretraining.corpus import report
+    from bert_tf.pretraining.corpus.job import create_pretraining_data
+    from bert_tf.utils.files import write_text
+    from bert_tf.utils.shards import report_name, warn_of_others
+
+    job, vocabulary = _job(settings)
+    pieces = _pieces(job, vocabulary)
+    statistics = _run_on_beam(job, settings) if settings.runner else create_pretraining_data(job)
+    warn_of_others(settings.output_file, job.output_files)
+    _warn_of_phrases(statistics, job.options)
+    text = report.as_text(statistics, job.options, pieces)
+    name = report_name(settings.output_file)
+    write_text(f"{name}.txt", text)
+    write_text(f"{name}.html", report.as_page(statistics, job.options, pieces))
+    print(text)
+    wrote = number_of(len(job.output_files), "file")
+    logging.info("Wrote %s, such as %s, and %s.html.", wrote, job.output_files[0], name)
+
+
+def _run_on_beam(job, settings):
+    """Runs the job on --runner. Returns its `Statistics`."""
+    try:
+        from bert_tf.pretraining.corpus.beam import run_pipeline
+    except ModuleNotFoundError as error:
+        raise ValueError(f"--runner must have Apache Beam. Received: {error}; pip install 'bert-tf[beam]'.") from error
+    return run_pipeline(job, settings.runner, settings.beam_options)
+
+
+def _job(settings):
+    """Returns what the flags ask for: a `Job`, and its vocabulary."""
+    from bert_tf.pretraining.corpus.job import Job
+    from bert_tf.tokenization.added_token_files import read_added_tokens
+    from bert_tf.tokenization.precedence import case_of_vocabulary
+    from bert_tf.utils.shards import output_files
+    from bert_tf.utils.text import files
+    from bert_tf.utils.workers import cores
+
+    paths = files.find(settings.input_file)
+    formats = files.formats_of(paths, settings.input_format, settings.language)
+    _warn_of_ignored(formats, settings)
+    vocabulary = _read_vocabulary(settings.vocab_file)
+    if settings.work_dir and not os.path.isdir(settings.work_dir):
+        raise ValueError(f"--work_dir must be a folder. Received {settings.work_dir}, which is none; make it first.")
+    folder = os.path.dirname(os.path.abspath(settings.vocab_file))
+    added_tokens = read_added_tokens(folder, vocabulary.pieces, vocabulary.id_of, SPECIAL_PIECES)
+    do_lower_case, strip_accents = case_of_vocabulary(settings.vocab_file, settings.do_lower_case)
+    job = Job(
+        paths,
+        formats,
+        output_files(settings.output_file, settings.num_shards),
+        settings.vocab_file,
+        do_lower_case,
+        _options(settings),
+        settings.num_workers or cores(),
+        settings.work_dir,
+        strip_accents,
+        added_tokens,
+    )
+    logging.info(
+        "Vocabulary: %d pieces and %d added tokens, --do_lower_case=%s.",
+        *(len(vocabulary.pieces), len(added_tokens), str(job.do_lower_case).lower()),
+    )
+    return job, vocabulary
+
+
+def _pieces(job, vocabulary):
+    """Returns the `Pieces` of the vocabulary, with the phrases of --phrase_file, which must have some in its pieces."""
+    from bert_tf.pretraining.records.pieces import Pieces
+    from bert_tf.tokenization.added_tokens import names_with
+
+    if job.options.phrase_file is None:
+        return Pieces.of(names_with(vocabulary.pieces, job.added_tokens))
+    from bert_tf.tokenization.wordpiece import Tokenizer
+
+    settings = {"strip_accents": job.strip_accents, "added_tokens": job.added_tokens}
+    tokenizer = Tokenizer(job.vocab_file, job.do_lower_case, **settings)
+    pieces = Pieces.of_tokenizer(tokenizer, job.options.phrase_file)
+    known, unknown = pieces.phrases.number, pieces.phrases.unknown
+    logging.info("Phrases: %d; %d more hold pieces that the vocabulary lacks, and are left out.", known, unknown)
+    return pieces
+
+
+def _warn_of_phrases(statistics, options):
+    """Says where no phrase of the list stands in the text."""
+    if options.phrase_file is not None and not statistics.phrases["found"]:
+        logging.warning(
+            "No phrase of %s stands in any of the %d examples: whole words were masked. Are list and text of one "
+            "language?",
+            *(options.phrase_file, statistics.examples),
+        )
+
+
+def _warn_of_ignored(formats, settings):
+    """Says which of the flags that were given have no effect beside the others."""
+    masked_later = "with --dynamic_masking: training masks" if settings.dynamic_masking else None
+    on_beam = f"with --runner={settings.runner}" if settings.runner else None
+    idle = {
+        "max_sentences_per_seq": None if settings.packing else "without --packing",
+        **dict.fromkeys(_OF_MASKS, masked_later),
+        **dict.fromkeys(("num_workers", "work_dir"), on_beam),
+        "beam_options": None if settings.runner else "without --runner",
+        "document_start": None if "prose" in formats else "on files that are not prose",
+        "text_column": None if "jsonl" in formats else "on files that are not JSONL",
+    }
+    for name, why in idle.items():
+        if why and name in settings.given:
+            logging.warning("--%s has no effect %s.", name, why)
+
+
+def _read_vocabulary(vocab_file):
+    """Returns the `Vocabulary` of --vocab_file, which must have a [MASK]."""
+    from bert_tf.tokenization.vocabulary import Vocabulary
+
+    vocabulary = Vocabulary.read(vocab_file)
+    if vocabulary.id_of(MASK) is None:
+        raise ValueError(
+            f"The vocabulary must hold {MASK}. Received {vocab_file} without it; append it as a line of its own, "
+            "or learn a vocabulary with bert-tf train_vocabulary."
+        )
+    return vocabulary
+
+
+def _options(settings):
+    """Returns the `Options` that the flags describe."""
+    from bert_tf.pretraining.corpus.options import Options
+
+    if settings.do_whole_word_mask and "masking" in settings.given and settings.masking != "whole_word":
+        raise ValueError(
+            f"--do_whole_word_mask must not contradict --masking. Received --masking={settings.masking}; leave one out."
+        )
+    names = (
+        "max_seq_length", "max_predictions_per_seq", "masked_lm_prob", "short_seq_prob", "dupe_factor", "random_seed",
+        "sentence_objective", "packing", "max_sentences_per_seq", "dynamic_masking", "drop_duplicate_lines",
+        "mask_token_prob", "random_token_prob",
+    )  # fmt: skip
+    masking = "whole_word" if settings.do_whole_word_mask else settings.masking
+    phrase_file = None if settings.dynamic_masking else settings.phrase_file
+    options = {name: settings.get(name) for name in names} | {"masking": masking, "phrase_file": phrase_file}
+    return Options(**options, text=text_options(settings))

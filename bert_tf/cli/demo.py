@@ -1,0 +1,90 @@
+"""Shows it all in a few minutes: fine-tunes a pretrained BERT on film reviews, scores it, serves it and asks it.
+
+    bert-tf demo                                  or with sentences of your own, as "A fine film." "A dull one."
+
+It chooses precision and length of training by what the machine can do, and says so. Everything lies in one folder
+(--demo_dir) and is made once: what is there and unchanged is not fetched or trained again, and training that was
+interrupted continues. Training, server and client are started as anybody would start them.
+"""
+
+import pathlib
+import sys
+from collections.abc import Sequence
+
+from bert_tf.cli.flags.demo import DEMO
+from bert_tf.experiments.demo import data as demo_data
+from bert_tf.experiments.demo import serve as demo_serve
+from bert_tf.experiments.demo.run import STATE, Run, make_plan, train
+from bert_tf.utils.child_programs import shown
+
+FLAGS = DEMO
+TAKES_TEXTS = True
+ENOUGH = 0.84  # held-out accuracy below this means that something is broken, not just bad luck
+SENTENCES = {  # and what the answers must be
+    "A warm, funny and beautifully acted film that I would gladly see again.": "positive",
+    "A dull and lifeless film with a plot that makes no sense at all.": "negative",
+}
+
+
+def main(settings, texts):
+    """Fetches, trains, asks and reports, each only where that is still to do.
+
+    Raises:
+        ValueError: a step cannot be done, or its result is wrong; the message says which and why.
+    """
+    folder = pathlib.Path(settings.demo_dir)
+    precision = None if settings.precision == "auto" else settings.precision
+    plan = make_plan(folder / STATE, {"precision": precision, "epochs": settings.num_train_epochs})
+    run = Run(folder, plan.precision, plan.epochs, settings.seed)
+    new = demo_data.prepare_weights(run.weights)
+    _tell("Weights", new, f"{run.weights} (all-MiniLM-L6-v2, 22 million parameters)")
+    new = demo_data.prepare_text(run.data)
+    _tell("Text", new, f"{run.data}: train.tsv, and test.tsv, which training never sees")
+    _tell("Training", train(run), str(run.output))
+    sentences = texts or list(SENTENCES)
+    answers = demo_serve.ask(run.models, sentences, run.folder / "server.log", shown(sys.executable))
+    report(run, answers)
+
+
+def report(run: Run, answers: Sequence[dict]):
+    """Prints the held-out accuracy, the answers, where it all lies and what to try next.
+
+    Raises:
+        ValueError: the accuracy is too low, or an answer to one of `SENTENCES` is wrong.
+    """
+    accuracy = read_scores(run.output / "eval_results.txt")["eval_accuracy"]
+    print(f"\nHeld-out accuracy: {accuracy:.4f}, on snippets that training did not see.\n")
+    for answer in answers:
+        print(f"  {answer['label']:>8}  {answer['probabilities'][answer['label']]:6.1%}  {answer['text']}")
+    program, tensorboard = (shown(pathlib.Path(sys.executable).with_name(name)) for name in ("bert-tf", "tensorboard"))
+    print(f"""
+In {run.folder}: weights/minilm (the pretrained model), data (train.tsv, test.tsv), output (the fine-tuned model and
+eval_results.txt), {run.models.relative_to(run.folder)} (it again, as TensorFlow Serving takes it).
+
+Try next
+  other sentences:     {program} demo "One of your own." "And another."
+  data of your own:    {program} run_classifier --help
+  serve it for good:   {program} serve --model_base_path={run.models} --model_name=reviews
+  how the loss fell:   {tensorboard} --logdir={run.output}
+""")
+    if accuracy < ENOUGH:
+        raise ValueError(f"The held-out accuracy must be at least {ENOUGH}. Received: {accuracy:.4f}.")
+    if wrong := [a for a in answers if SENTENCES.get(a["text"], a["label"]) != a["label"]]:
+        raise ValueError(f"The answers to the demo's own sentences must be right. Received: {wrong}.")
+
+
+def read_scores(path: pathlib.Path) -> dict[str, float]:
+    """Returns what eval_results.txt says, line by line "key = value".
+
+    Raises:
+        ValueError: the file says nothing of eval_accuracy.
+    """
+    pairs = (line.split(" = ") for line in path.read_text(encoding="utf-8").splitlines() if " = " in line)
+    scores = {key: float(value) for key, value in pairs}
+    if "eval_accuracy" not in scores:
+        raise ValueError(f"{path} must give eval_accuracy. Received: {sorted(scores)}.")
+    return scores
+
+
+def _tell(what, new, where):
+    print(f"{what}: {'made now' if new else 'there already, unchanged'}: {where}", flush=True)

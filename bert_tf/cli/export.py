@@ -1,0 +1,42 @@
+"""Exports a trained model for TensorFlow Serving: text in, answers out; or any encoder for TF Hub's API.
+
+    bert-tf export --model=output --export_dir=models/reviews
+    bert-tf export --hub --model=uncased_L-12_H-768_A-12 --export_dir=bert_hub
+
+The first writes models/reviews/1, or the next version; --model is what run_classifier, run_squad, run_tagger,
+run_multiple_choice or run_embedder left in --output_dir, or a sentence-transformers directory, to serve its vectors.
+The second writes bert_hub/preprocessor and bert_hub/encoder: docs/hub.md.
+"""
+
+from bert_tf.cli.ending import tell_next_of_export
+from bert_tf.cli.flags.hub import HUB
+from bert_tf.cli.flags.model import EXPORT_ALONE
+
+FLAGS = (*EXPORT_ALONE, *HUB)
+
+
+def main(settings):
+    """Writes the next version, or TF Hub's pair."""
+    if settings.hub:
+        return _export_hub(settings)
+    if "default_seq_length" in settings.given:
+        raise ValueError("--default_seq_length must come with --hub. Received it without.")
+    from bert_tf.export.form import Form
+    from bert_tf.export.trained import export_trained
+
+    calibration = settings.calibration_file
+    export_trained(settings.model, settings.export_dir, Form.of(settings), calibration=calibration)
+    tell_next_of_export(settings)
+
+
+def _export_hub(settings):
+    for name in ("export_dtype", "export_for", "export_explanations", "calibration_file"):
+        if name in settings.given:
+            raise ValueError(
+                f"--{name} must be left out with --hub, whose encoder has float32 variables and answers no texts. "
+                f"Received {settings.get(name)!r}."
+            )
+    from bert_tf.export.hub.export import export_hub
+
+    for path in export_hub(settings.model, settings.export_dir, settings.default_seq_length):
+        print(path)

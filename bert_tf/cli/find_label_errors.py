@@ -1,0 +1,121 @@
+"""Finds training examples that are likely mislabelled, and near-duplicates, by models that had not seen them.
+
+    bert-tf find_label_errors --train_file=train.tsv --init_checkpoint=uncased_L-12_H-768_A-12 --output_dir=labels
+
+Writes label_errors.tsv, near_duplicates.tsv and label_errors.html into --output_dir. The same command goes on where it
+was. See docs/find_label_errors.md.
+"""
+
+import os
+import sys
+
+from absl import logging
+
+from bert_tf.cli import run_classifier
+from bert_tf.cli.flags.label_errors import ABOUT_MODELS, ABOUT_RUNS, OF_CLASSIFIER, SEARCH
+from bert_tf.utils import child_runs
+from bert_tf.utils.settings import Settings, command_line
+
+FLAGS = (*SEARCH, *(flag for flag in run_classifier.FLAGS if flag.name in OF_CLASSIFIER))
+
+_RUN = "run"  # a fold's, in its folder
+_SHOWN = 10  # likeliest errors that are printed
+
+
+def main(settings):
+    """Writes the lists, and prints the likeliest errors."""
+    from bert_tf.experiments.label_errors import listing, search
+    from bert_tf.utils.folder_lock import alone_in
+
+    _check(settings)
+    examples = _examples(settings)
+    os.makedirs(settings.output_dir, exist_ok=True)
+    with alone_in(settings.output_dir):  # what begins anew removes what another search may be at
+        found = search.start(
+            settings.output_dir, examples, settings.folds, settings.seed, _identity(settings),
+            settings.overwrite_output_dir,
+        )  # fmt: skip
+        findings = found.findings(_probabilities(settings, found))
+        listing.write(settings.output_dir, findings)
+    for sentence in listing.summary(findings):
+        logging.info("%s", sentence)
+    for i in findings.suspects[:_SHOWN]:
+        print(f"{findings.examples.where(i)}: {listing.change(findings, i)}: {findings.text(i)}")
+    folder = settings.output_dir
+    print(f"All {len(findings.suspects):,}: {folder}/{listing.ERRORS_FILE}; the page: {folder}/{listing.PAGE_FILE}")
+
+
+def _check(settings):
+    if not settings.init_checkpoint:
+        raise ValueError("--init_checkpoint must name the weights to start from. Received none; give a checkpoint.")
+    if settings.distribution_strategy == "multi_worker":
+        raise ValueError("--distribution_strategy must be of one machine here. Received multi_worker; choose another.")
+    if settings.fine_tune and "features" in settings.given:
+        raise ValueError("--features must come without --fine_tune. Received both; leave one of them out.")
+    if not settings.fine_tune and (given := [name for name in ABOUT_RUNS if name in settings.given]):
+        raise ValueError(f"--{given[0]} must come with --fine_tune. Received it without; add it, or leave this out.")
+
+
+def _identity(settings):
+    """Returns what decides the answers, but for the examples, folds and seed."""
+    from bert_tf.checkpoints.model_files import load_description
+    from bert_tf.inference.sentence_encoder import weights_hash
+
+    names = ("init_checkpoint", "max_seq_length", "precision", "features", "fine_tune", *ABOUT_RUNS)
+    files = settings.bert_config_file, settings.vocab_file, settings.do_lower_case
+    described = load_description([settings.init_checkpoint], *files)
+    hashes = {"weights": weights_hash(settings.init_checkpoint), "tokenizer or configuration": described.digest()}
+    return {name: settings.get(name) for name in names} | hashes
+
+
+def _examples(settings):
+    """Returns the training examples, of one label each."""
+    from bert_tf.tasks.classification.data import read_data
+
+    defaults = {flag.name: flag.default for flag in run_classifier.FLAGS}
+    data = read_data(Settings({**defaults, **settings.to_dict()}, settings.given), ["train"], None)
+    if not data.source.has_labels:
+        raise ValueError(f"--task_name must be one with labels. Received {settings.task_name}, whose are numbers.")
+    return data.examples["train"]
+
+
+def _probabilities(settings, found):
+    """Returns float64 [n, L]: each example's probabilities by a model that had not seen it."""
+    from bert_tf.experiments.label_errors import folds, frozen
+
+    if settings.fine_tune:
+        return found.answer_folds(lambda folder: _train(settings, folder, len(folds.columns(found.examples)) > 1))
+    import keras
+
+    keras.config.set_dtype_policy(settings.precision)
+    texts = [folds.texts_of(found.examples, i) for i in range(len(found.given))]
+    vectors = frozen.vectors([each if len(each) > 1 else each[0] for each in texts], settings)
+    return frozen.held_out(vectors, [" ".join(each) for each in texts], found.given, found.folds)
+
+
+def _train(settings, folder, are_pairs):
+    """Has run_classifier, in a process of its own, train on a fold's examples and answer those held out.
+
+    Returns:
+        the folder of that run, which is taken up again where it was interrupted.
+    """
+    from bert_tf.experiments.label_errors import folds
+    from bert_tf.utils.folder_lock import alone_in
+
+    run = folder / _RUN
+    values = {
+        **{name: value for name, value in settings.given_values().items() if name in ABOUT_MODELS},
+        "train_file": folder / folds.TRAIN_FILE,
+        "predict_file": folder / folds.HELD_OUT_FILE,
+        "output_dir": run,
+        "do_train": True,
+        "do_predict": True,
+        "keep_checkpoints": 1,
+        **({"text_column": ["text_a", "text_b"]} if are_pairs else {}),
+    }
+    flags = command_line({name: ",".join(v) if isinstance(v, list) else v for name, v in values.items()})
+    with alone_in(folder, wait=True) as claim:
+        if not child_runs.execute("run_classifier", flags, run, claim):
+            logging.error("The same command goes on with this fold.")
+            sys.exit(1)
+    return run

@@ -1,0 +1,113 @@
+"""Asks a model server many times at once, and says how fast it answers.
+
+    bert-tf load_test --model_name=films --input_file=texts.txt --callers=64
+    bert-tf load_test --model_name=films --input_file=texts.txt --rate=50,100,200 --seconds=30 --output_dir=load
+
+Needs no TensorFlow. All flags: --help; docs/client.md.
+"""
+
+import asyncio
+import functools
+import os
+
+from bert_tf.cli.connection import tls_of
+from bert_tf.cli.flags.serving import LOAD_TEST
+from bert_tf.utils.files import write_text
+
+FLAGS = LOAD_TEST
+_CALLERS = 8
+
+
+def main(settings):
+    """Prints what each run found, and writes it where that is wanted."""
+    from bert_tf.serving.client import load_report
+
+    rates = _read_rates(settings)
+    runs = asyncio.run(_ask(settings, rates, _read_batches(settings)))
+    for name, samples in runs.items():
+        print("\n".join(load_report.lines(name, load_report.summarize(samples, settings.batch_size))), flush=True)
+    if settings.output_dir:
+        os.makedirs(settings.output_dir, exist_ok=True)
+        given = {name: value for name, value in settings.given_values().items() if not name.startswith("tls")}
+        told = {name: ",".join(value) if isinstance(value, list) else value for name, value in given.items()}
+        for kind, write in (("json", load_report.to_json), ("html", load_report.to_page)):
+            write_text(os.path.join(settings.output_dir, f"load_test.{kind}"), write(told, runs, settings.batch_size))
+
+
+async def _ask(settings, rates, batches):
+    """Returns {name of the run: samples}."""
+    from bert_tf.serving.client import load_calls, load_generator
+    from bert_tf.serving.client.requests import Target
+
+    target = Target(settings.model_name)
+    if settings.rest:
+        connect, bodies = load_calls.over_rest, load_calls.rest_bodies(batches, settings.signature)
+    else:
+        connect = functools.partial(load_calls.over_grpc, tls=tls_of(settings))
+        bodies = load_calls.grpc_bodies(target, batches, settings.signature)
+    callers, runs = settings.callers or _CALLERS, {}
+    async with connect(settings.server, target, bodies, settings.timeout) as send:
+        await load_generator.ask_by_callers(send, callers, settings.warm_up_seconds)
+        for rate in rates:
+            samples = await load_generator.ask_at_rate(send, rate, settings.seconds, settings.seed)
+            runs[f"{rate:g} requests a second"] = samples
+        if not rates:
+            plural = "s" if callers > 1 else ""
+            runs[f"{callers} caller{plural}"] = await load_generator.ask_by_callers(send, callers, settings.seconds)
+    if not all(runs.values()):
+        raise ValueError("`seconds` must be long enough for a request. Received: none came; give more.")
+    return runs
+
+
+def _read_rates(settings):
+    if settings.rate and settings.callers:
+        raise ValueError("--callers must come without --rate. Received both; leave one of them out.")
+    try:
+        rates = [float(rate) for rate in settings.rate]
+    except ValueError:
+        rates = [0.0]
+    if not all(0 < rate < float("inf") for rate in rates):
+        raise ValueError(f"--rate must be numbers above 0. Received: {','.join(settings.rate)}; 50,100 tries two.")
+    return rates
+
+
+def _read_batches(settings):
+    """Returns what is asked, in the order in which it is: {input: texts} of each request."""
+    import numpy as np
+
+    from bert_tf.serving.client.items import read_file
+    from bert_tf.serving.client.questions import to_inputs
+    from bert_tf.serving.client.requests import CHOICES
+
+    names = _input_names(settings, _asked_names(settings))
+    items = read_file(settings.input_file, names, names == CHOICES)
+    order = np.random.default_rng(settings.seed).permutation(max(len(items), settings.batch_size)) % len(items)
+    size = settings.batch_size
+    chosen = (order[i : i + size] for i in range(0, len(order) - size + 1, size))
+    return [to_inputs([items[i] for i in chunk], names) for chunk in chosen]
+
+
+def _input_names(settings, names):
+    """Returns the order in which the texts of a line come: --inputs, or that of people for the model's `names`."""
+    from bert_tf.serving.client.requests import check_order
+
+    if not settings.inputs:
+        check_order(names)
+        return names
+    if sorted(settings.inputs) != sorted(names):
+        raise ValueError(
+            f"--inputs must be the model's: {', '.join(names)}. Received: {','.join(settings.inputs)}; name these."
+        )
+    return tuple(settings.inputs)
+
+
+def _asked_names(settings):
+    from bert_tf.serving.client.client import Client
+    from bert_tf.serving.client.load_calls import inputs_over_rest
+
+    if settings.rest:
+        if tls_of(settings):
+            raise ValueError("`tls` must come without `rest`. Received both; ask over gRPC.")
+        return inputs_over_rest(settings.server, settings.model_name, settings.signature, settings.timeout)
+    with Client(settings.server, settings.model_name, settings.timeout, tls=tls_of(settings)) as client:
+        return client.text_inputs(settings.signature)

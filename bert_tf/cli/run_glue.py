@@ -1,0 +1,113 @@
+"""Fine-tunes on many of GLUE's tasks, with several seeds and settings, in one command that can be stopped and resumed.
+
+    bert-tf run_glue --glue_dir=glue --tasks=cola,rte,sts-b --init_checkpoint=uncased_L-12_H-768_A-12 \\
+        --output_dir=grid --seeds=1,2,3 --grid=paper -- --precision=mixed_bfloat16 --max_seq_length=128
+
+After `--` come flags of run_classifier, which makes each run in a process of its own. The same command continues where
+it stopped. Scores of all runs: results.tsv, results.json and report.html in --output_dir. See docs/run_glue.md.
+"""
+
+import os
+
+from absl import logging
+
+from bert_tf.cli.flags.glue import GLUE
+from bert_tf.utils.child_programs import resumable
+from bert_tf.utils.folder_lock import alone_in
+
+FLAGS = GLUE
+TAKES_TEXTS = True  # the flags after `--`
+
+
+def main(settings, others):
+    """Makes the grid of runs, or the page of the runs that are there."""
+    with resumable():
+        _make_grid(settings, others) if settings.glue_dir or settings.tables else _only_report(settings, others)
+
+
+def _make_grid(settings, others):
+    from bert_tf.experiments.glue import grid as glue_grid
+    from bert_tf.experiments.glue.tables import read_tables
+
+    tables = read_tables(settings.tables) if settings.tables else {}
+    runs = _plan(settings, others, tables)
+    out = settings.output_dir
+    os.makedirs(out, exist_ok=True)
+    with alone_in(out, wait=True) as claim:
+        keep_all = settings.keep_models == "all"
+        start = settings.init_checkpoint
+        grid = glue_grid.Grid(out, settings.glue_dir, start, others, runs, keep_all, claim, tables)
+        grid.train()
+        if settings.do_predict and grid.results():
+            grid.answer()
+        grid.report(_compared(settings) if grid.results() else ())
+    logging.info("The page: %s", os.path.join(out, "report.html"))
+    if grid.failed:
+        raise ValueError(
+            f"Every run must end well. Received {len(grid.failed)} that did not: {'; '.join(map(str, grid.failed))}. "
+            "Their logs, in their folders, say why; the same command makes only them again."
+        )
+
+
+def _plan(settings, others, tables):
+    """Returns the runs of the grid, once all that can be checked before the first of them is."""
+    from bert_tf.experiments.glue import child, comparison
+    from bert_tf.experiments.glue import runs as glue_runs
+
+    child.check_others(others, {name for table in tables.values() for name in table.flags})
+    start = settings.init_checkpoint
+    if not start:
+        raise ValueError("--init_checkpoint must name the weights to start from. Received none; give a checkpoint.")
+    if not (os.path.exists(start) or os.path.exists(f"{start}.index")):
+        raise ValueError(
+            f"--init_checkpoint must be a directory, file or TF1 prefix. Received {start}, where nothing is; "
+            "correct it."
+        )
+    tasks = glue_runs.find_tasks(settings.tasks, settings.glue_dir, tables)
+    runs = glue_runs.grid(tasks, glue_runs.axis("seeds", settings.seeds, int), *_axes(settings))
+    if settings.compare:
+        comparison.best_runs(settings.compare)  # what is wrong with it is said now, not in the morning
+    return runs
+
+
+def _axes(settings):
+    from bert_tf.experiments.glue.runs import AXES, axis
+
+    kinds = {"train_batch_size": int, "learning_rate": float, "num_train_epochs": float}
+    return [axis(name, settings.get(name) or AXES[settings.grid][name], kind) for name, kind in kinds.items()]
+
+
+def _only_report(settings, others):
+    """Makes the page of the runs that are there, or compares one run with another."""
+    from bert_tf.experiments.glue import comparison, report
+    from bert_tf.experiments.glue import runs as glue_runs
+
+    out = settings.output_dir
+    if others or settings.tasks or settings.init_checkpoint or settings.do_predict:
+        raise ValueError("Runs are made of --glue_dir or --tables. Received neither; give --glue_dir or --tables.")
+    if not os.path.isdir(out):
+        raise ValueError(f"--output_dir must hold runs. Received {out!r}, where nothing is; correct it.")
+    if comparison.is_run(out):  # one run: the report.html there is its own
+        if not settings.compare:
+            raise ValueError("--output_dir must hold many runs, without --glue_dir. Received one; give --compare.")
+        _compared(settings)
+        return
+    with alone_in(out, wait=True):
+        results = glue_runs.all_finished(out)
+        if not results:
+            raise ValueError(f"--output_dir must hold runs. Received {out}, with none; give --glue_dir.")
+        report.write(out, results, {}, glue_runs.made_with(out), _compared(settings))
+    logging.info("The page: %s", os.path.join(out, "report.html"))
+
+
+def _compared(settings):
+    """Returns what --compare asks for, and logs it."""
+    from bert_tf.experiments.glue import comparison, seeds
+
+    if not settings.compare:
+        return []
+    sides = settings.output_dir, settings.compare
+    compared = [*comparison.compare(*sides), *seeds.compare_seeds(*sides)]
+    for each in compared:
+        logging.info("%s", each)
+    return compared

@@ -1,0 +1,21 @@
+"""Fine-tunes BERT to answer questions from a text (SQuAD 1.1 and 2.0), scores it, and answers new questions.
+
+    bert-tf run_squad --train_file=train-v1.1.json --predict_file=dev-v1.1.json --output_dir=out \\
+        --init_checkpoint=uncased_L-12_H-768_A-12 --do_train --do_predict
+
+The same command started again continues a run that was interrupted. All flags: --help; docs/run_squad.md.
+"""
+
+from bert_tf.cli.flags.distillation import OF_TASKS as TEACHER
+from bert_tf.cli.flags.fine_tuning import FINE_TUNING, RECURRENT
+from bert_tf.tasks.squad import options
+from bert_tf.utils.settings import with_default
+
+FLAGS = with_default((*FINE_TUNING, *RECURRENT, *TEACHER, *options.FLAGS), max_seq_length=384)
+
+
+def main(settings):
+    from bert_tf.cli.fine_tuning import run_task
+    from bert_tf.tasks.squad.task import QuestionAnsweringTask
+
+    run_task(QuestionAnsweringTask, settings)

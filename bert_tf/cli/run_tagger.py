@@ -1,0 +1,26 @@
+"""Fine-tunes BERT to tag words, such as named entities, scores it as conlleval does, and tags new sentences.
+
+    bert-tf run_tagger --train_file=eng.train --eval_file=eng.testa --init_checkpoint=uncased_L-12_H-768_A-12 \\
+        --output_dir=out --do_train --do_eval
+
+The same command started again continues a run that was interrupted. All flags: --help; docs/run_tagger.md.
+"""
+
+from bert_tf.cli.flags.distillation import OF_TASKS as TEACHER
+from bert_tf.cli.flags.fine_tuning import FINE_TUNING, LABELS, RECURRENT
+from bert_tf.tasks.tagging import options
+from bert_tf.utils.settings import with_attributes
+
+FLAGS = with_attributes(
+    (*FINE_TUNING, *LABELS, *RECURRENT, *TEACHER, *options.FLAGS),
+    "lstm_units",
+    help="Units of each direction of the BiLSTM: with --features of its two layers, 256 by default; without, of one "
+    "layer between the encoder and the head, which is not there by default.",
+)
+
+
+def main(settings):
+    from bert_tf.cli.fine_tuning import run_task
+    from bert_tf.tasks.tagging.task import TaggingTask
+
+    run_task(TaggingTask, settings)

@@ -1,0 +1,84 @@
+"""Says how likely a pretrained model finds texts: their pseudo-log-likelihood, and a corpus's pseudo-perplexity.
+
+    bert-tf score_text --model=uncased_L-12_H-768_A-12 "The man went home ." "The man home went ."
+    bert-tf score_text --model=pretrained --input_file=texts.txt --output_file=scores.jsonl
+
+A model that learned left to right gives the log-likelihood. All flags: --help; docs/score_text.md.
+"""
+
+from absl import logging
+
+from bert_tf.cli.flags.jobs import JOB
+from bert_tf.cli.flags.scoring import SCORE_TEXT
+from bert_tf.utils.json_files import json_text
+
+FLAGS = SCORE_TEXT
+TAKES_TEXTS = True
+
+
+def main(settings, texts):
+    """Prints the scores of the arguments, or writes those of a file."""
+    files = [name for name in ("input_file", "output_file") if settings.get(name)]
+    if len(files) != (0 if texts else 2):
+        received = [*(["texts as arguments"] if texts else []), *(f"`{name}={settings.get(name)}`" for name in files)]
+        raise ValueError(
+            "Texts must come as arguments, or from `input_file` with the scores going to `output_file`. Received: "
+            f"{' and '.join(received) or 'neither'}; give the one or the two."
+        )
+    idle, beside = ({flag.name for flag in JOB}, "arguments") if texts else ({"json"}, "--output_file")
+    for name in sorted(idle & settings.given):
+        logging.warning("--%s has no effect beside %s.", name, beside)
+    if texts:
+        _print_scores(settings, [text.encode("utf-8", "surrogateescape").decode("utf-8", "ignore") for text in texts])
+    else:
+        _write_scores(settings)
+
+
+def _print_scores(settings, texts):
+    from bert_tf.inference.batch_prediction.formats import plain
+    from bert_tf.inference.score_maker import columns
+    from bert_tf.inference.text_scorer import TextScorer, perplexity
+
+    scorer = TextScorer(settings.model, settings.vocab_file, settings.do_lower_case, settings.max_seq_length)
+    scores = scorer(texts)
+    table = columns(range(len(texts)), texts, scores, scorer.measure, settings.pieces)
+    lists = {name: plain(values) for name, values in table.items()}
+    for row in zip(*lists.values(), strict=True):
+        answer = dict(zip(lists, row, strict=True))
+        print(json_text(answer, ensure_ascii=False) if settings.json else _as_text(answer, scorer.measure), flush=True)
+    total, pieces = sum(score.total for score in scores), sum(len(score.pieces) for score in scores)
+    _tell(scorer.measure, perplexity(total, pieces), pieces, len(texts))
+
+
+def _write_scores(settings):
+    import numpy as np
+
+    from bert_tf.cli.jobs import run_job
+    from bert_tf.inference.batch_prediction.formats import format_of
+    from bert_tf.inference.score_maker import NUMBER, ScoreMaker
+    from bert_tf.inference.text_scorer import perplexity
+
+    if len(settings.text_column) != 1:
+        received = ",".join(settings.text_column)
+        raise ValueError(f"`text_column` must name one column here. Received: {received}; score one by one.")
+    maker = ScoreMaker(
+        settings.model, settings.vocab_file, settings.do_lower_case, settings.max_seq_length, settings.pieces
+    )
+    measure = maker.measure
+    form, written = format_of(settings.output_file), run_job(settings, maker)
+    scores, counts = (np.concatenate([form.numbers(path, name) for path in written]) for name in (measure, NUMBER))
+    has_text = ~np.isnan(counts)  # of rows without one both are null; a score alone is null where it is not finite
+    tokens = int(counts[has_text].sum())
+    _tell(measure, perplexity(scores[has_text].sum(dtype="float64"), tokens), tokens, int(has_text.sum()))
+
+
+def _as_text(answer, measure):
+    """Returns a score for the eye: the sum, the mean and the number of pieces, then the text; each piece, if wanted."""
+    head = f"{answer[measure]:12.4f} {answer['per_piece']:9.4f} {answer['num_pieces']:5}  {answer['text']}"
+    pieces = zip(answer.get("log_probabilities", ()), answer.get("pieces", ()), strict=True)
+    return "\n".join([head, *(f"{value:12.4f}  {piece}" for value, piece in pieces)])
+
+
+def _tell(measure, found, pieces, texts):
+    name = {"pseudo_log_likelihood": "Pseudo-perplexity", "log_likelihood": "Perplexity"}[measure]
+    logging.info("%s %.5g, over %d pieces of %d texts.", name, found, pieces, texts)

@@ -1,0 +1,30 @@
+"""Finds the texts of an index that are nearest in meaning, by the cosine of their vectors.
+
+    bert-tf embed --model=all-MiniLM-L6-v2 --input_file=news.txt --index_dir=news.index
+    bert-tf search --index_dir=news.index "floods in spring" "a new museum"
+
+All flags: --help; docs/embed.md.
+"""
+
+from bert_tf.cli.flags.embedding import SEARCH
+from bert_tf.utils.json_files import json_text
+
+FLAGS = SEARCH
+TAKES_TEXTS = True
+
+
+def main(settings, texts):
+    """Prints the nearest texts of each query, the best first."""
+    from bert_tf.inference.search import SearchIndex, read_queries
+
+    queries, index = read_queries(texts), SearchIndex(settings.index_dir)
+    encoder = index.encoder(settings.model, settings.prompt, settings.prompt_name)
+    for query, scores, rows in zip(queries, *index.search(encoder(queries), settings.top_k), strict=True):
+        found = [{"id": int(row), "score": float(str(score)), "text": index.text(row)}
+                 for score, row in zip(scores, rows, strict=True)]  # fmt: skip
+        if settings.json:
+            print(json_text({"query": query, "results": found}, ensure_ascii=False), flush=True)
+            continue
+        print(query)
+        for each in found:
+            print(f"  {each['score']:.4f}  {each['id']:>8}  {each['text']}", flush=True)

@@ -1,0 +1,44 @@
+"""Shows the inside of a model on a page: heads, neurons, inputs, masked words, layers, attributions.
+
+    bert-tf see --model=uncased_L-12_H-768_A-12 "The cat sat on the mat." --output=page.html
+    bert-tf see --model=reader "Who sat?" "The cat sat on the mat." --output=page.html
+
+The page is one file that opens in any browser, offline. All flags: --help; docs/see.md.
+"""
+
+from absl import logging
+
+from bert_tf.cli.flags.seeing import SEE
+
+FLAGS = SEE
+TAKES_TEXTS = True
+
+
+def main(settings, texts):
+    """Writes the page."""
+    from bert_tf.checkpoints.model_files import load
+    from bert_tf.interpret.page import see
+    from bert_tf.utils.files import write_text
+
+    if "top_k" in settings.given and settings.views and "masked_words" not in settings.views:
+        raise ValueError("--top_k must come with the view masked_words. Received others; add it, or leave --top_k out.")
+    layers = _layers(settings.layers)
+    texts = [text.encode("utf-8", "surrogateescape").decode("utf-8", "ignore") for text in texts]
+    seen = see(
+        load(settings.model), *texts, views=settings.views or None, layers=layers, target=settings.target,
+        top_k=settings.top_k,
+    )  # fmt: skip
+    write_text(settings.output, seen.page)
+    logging.info("Wrote %s, %.1f MB: open it in a browser.", settings.output, len(seen.page) / 1e6)
+
+
+def _layers(words):
+    """Returns numbers of layers, or None for all."""
+    if not words:
+        return None
+    try:
+        return [int(word) for word in words]
+    except ValueError as error:
+        raise ValueError(
+            f"--layers must be numbers with commas between them. Received: {','.join(words)}; correct it."
+        ) from error

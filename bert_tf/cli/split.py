@@ -1,0 +1,67 @@
+"""Splits a table into files to train on and to score on: no text is in two, and labels are shared out alike.
+
+    bert-tf split --input_file=reviews.csv --output_dir=parts --eval_share=0.1
+    bert-tf split --input_file=reviews.csv --output_dir=parts --eval_share=0.1 --test_share=0.1 --group_column=user
+
+All flags: --help; docs/split.md.
+"""
+
+import os
+
+from absl import logging
+
+from bert_tf.cli.flags.splitting import SPLIT
+from bert_tf.tasks.classification import options
+from bert_tf.utils.counts import percent
+
+FLAGS = (*SPLIT, *(flag for flag in options.FILES if flag.name == "header"), *options.COLUMNS, *options.PROBLEM)
+
+_SHOWN = 20  # labels in the table
+
+
+def main(settings):
+    """Writes the parts, and prints what each has."""
+    from bert_tf.data.splitting.split import Columns, group_sizes, split
+
+    columns = Columns(
+        settings.text_column, settings.label_column, settings.group_column, settings.header, settings.problem_type,
+        settings.label_separator,
+    )  # fmt: skip
+    done = split(
+        settings.input_file, settings.output_dir, settings.eval_share, settings.test_share, columns, settings.seed
+    )
+    for line in _aligned(_rows(done)):
+        print(line)
+    several = [size for size in group_sizes(done.texts) if size > 1]
+    print(f"Groups of same texts: {len(several):,}, of {sum(several):,} rows; each is in one part.")
+    if settings.group_column:
+        sizes = group_sizes(done.units)
+        print(f"Groups by text and {settings.group_column}: {len(sizes):,}, the largest of {max(sizes):,} rows.")
+    logging.info("Wrote %s.", ", ".join(done.paths.values()))
+    lost = sorted(set().union(*done.counts()) - set(done.counts()[0]))
+    if lost:
+        logging.warning("No row to train on has the label %s.", ", ".join(map(repr, lost[:_SHOWN])))
+
+
+def _rows(done):
+    """Returns the table's rows of cells: how many rows a part has, and of them each label."""
+    sizes = done.sizes()
+    rows = [["", *map(os.path.basename, done.paths.values())]]
+    rows.append(["asked for", *(f"{100 * share:g} %" for share in done.shares.values())])
+    rows.append(["rows", *(_share(size, sum(sizes)) for size in sizes)])
+    counts = done.counts()
+    labels = sorted(set().union(*counts), key=lambda name: (-sum(each[name] for each in counts), name))
+    for name in labels[:_SHOWN]:
+        rows.append([f"  {name:.40}", *(_share(each[name], size) for each, size in zip(counts, sizes, strict=True))])
+    return rows + [[f"  and {len(labels) - _SHOWN:,} labels more"]] * (len(labels) > _SHOWN)
+
+
+def _share(count, of):
+    return f"{count:,} ({percent(count / of)})"
+
+
+def _aligned(rows):
+    widths = [max(len(row[i]) for row in rows if i < len(row)) for i in range(len(rows[0]))]
+    for name, *others in rows:
+        cells = (cell.rjust(width) for cell, width in zip(others, widths[1:], strict=False))
+        yield "  ".join([name.ljust(widths[0]), *cells]).rstrip()

@@ -1,0 +1,88 @@
+"""Changes a trained model without training it: layers, heads, positions, a mean of several, adapters merged.
+
+    bert-tf surgery --model=bert-base --max_position_embeddings=1024 --output_dir=long
+    bert-tf surgery --model=bert-base --layers=0,2,4,6,8,10 --output_dir=student
+    bert-tf surgery --model=bert-base --prune_heads="0:1,3;2:0" --output_dir=lean
+    bert-tf surgery --model=run1 --average=run2,run3 --output_dir=mean
+    bert-tf surgery --model=bert-base --adapter=run/adapter --output_dir=merged
+
+Several in one command are done in the order of --average, --adapter, --prune_heads, --layers,
+--max_position_embeddings.
+"""
+
+import dataclasses
+
+from absl import logging
+
+from bert_tf.cli.flags.surgery import SURGERY
+from bert_tf.utils.files import check_free
+
+FLAGS = SURGERY
+_OPERATIONS = ("average", "adapter", "prune_heads", "layers", "max_position_embeddings")
+
+
+def main(settings):
+    """Writes the new model, and prints what changed."""
+    from bert_tf.checkpoints.surgery import model as models
+
+    if not any(settings.get(name) for name in _OPERATIONS):
+        wanted = ", ".join(f"--{name}" for name in _OPERATIONS)
+        raise ValueError(f"There must be something to change. Received none of {wanted}.")
+    check_free(settings.output_dir)
+    heads = read_heads(settings.prune_heads) if settings.prune_heads else None
+    layers = [_number(text, "layers", settings.layers) for text in settings.layers]
+    before = models.read(settings.model, settings.do_lower_case)
+    after = _operate(settings, before, heads, layers)
+    models.write(after, settings.output_dir)
+    print(models.changes(before, after))
+    logging.info("Wrote %s.", settings.output_dir)
+
+
+def _operate(settings, model, heads, layers):
+    """Returns the model after all that the flags ask for."""
+    from bert_tf.checkpoints.surgery import adapters, operations
+    from bert_tf.checkpoints.surgery import model as models
+
+    if settings.average:
+        others = [models.read(path, settings.do_lower_case) for path in settings.average]
+        for other in others:
+            models.check_alike(model, other)
+        model = dataclasses.replace(model, arrays=operations.average([m.arrays for m in (model, *others)]))
+    if settings.adapter:
+        model = adapters.merge(model, settings.adapter)
+    for operate, argument in (
+        (operations.prune_heads, heads),
+        (operations.keep_layers, layers),
+        (operations.resize_positions, settings.max_position_embeddings),
+    ):
+        if argument:
+            arrays, config = operate(model.arrays, model.config, argument)
+            model = dataclasses.replace(model, arrays=arrays, config=config)
+    return model
+
+
+def read_heads(text: str) -> dict[int, list[int]]:
+    """Returns layer -> heads of a text such as "0:1,3;2:0".
+
+    Raises:
+        ValueError: it is no such text, or names a layer twice.
+    """
+    heads = {}
+    for part in text.split(";"):
+        layer, colon, numbers = part.partition(":")
+        layer = _number(layer, "prune_heads", text)
+        if not colon or layer in heads:
+            raise _refusal("prune_heads", text)
+        heads[layer] = [_number(number, "prune_heads", text) for number in numbers.split(",")]
+    return heads
+
+
+def _number(text, name, value):
+    if not (text.strip().isascii() and text.strip().isdigit()):
+        raise _refusal(name, value)
+    return int(text)
+
+
+def _refusal(name, value):
+    form = {"layers": "0,2,4", "prune_heads": '"0:1,3;2:0", each layer once'}[name]
+    return ValueError(f"--{name} must be numbers as in {form}. Received: {value!r}; layers and heads start from 0.")

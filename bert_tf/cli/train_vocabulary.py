@@ -1,0 +1,105 @@
+"""Learns a WordPiece vocabulary from text and reports how well it fits.
+
+    bert-tf train_vocabulary --input_file=corpus/ --vocab_size=30522 --output_file=vocab.txt
+
+writes vocab.txt, one piece per line, and vocab.txt.report.txt.
+"""
+
+import os
+import tempfile
+
+from absl import logging
+
+from bert_tf.cli.flags.vocabulary import TRAIN_VOCABULARY
+from bert_tf.cli.texts import text_options
+
+FLAGS = TRAIN_VOCABULARY
+
+
+def main(settings):
+    """Writes the vocabulary and the report."""
+    from bert_tf.tokenization.learning import counting, learning
+    from bert_tf.tokenization.vocabulary import CONFIG_FILE, Vocabulary, resolve_case, write_config
+    from bert_tf.utils.files import write_text
+
+    check_writable(settings.output_file)
+    folder = os.path.dirname(os.path.abspath(settings.output_file))
+    do_lower_case = resolve_case(folder, settings.where_given("do_lower_case"))
+    others = _compared(settings.compare_vocab_file, do_lower_case)
+    texts, held_out = _read_texts(settings)
+    counts = counting.count(texts, do_lower_case)
+    names = ("vocab_size", "unused_pieces", "min_count", "max_words", "max_characters")
+    pieces = learning.learn(counts, **{name: settings.get(name) for name in names})
+    report = _report(pieces, do_lower_case, others, held_out, counts)
+    Vocabulary(pieces, settings.output_file).save(settings.output_file)
+    if not os.path.exists(os.path.join(folder, CONFIG_FILE)):
+        # So that whoever uses the vocabulary splits words as it was learned.
+        write_config(folder, "BertTokenizer", {"do_lower_case": do_lower_case})
+    write_text(f"{settings.output_file}.report.txt", report)
+    print(report, end="")
+    logging.info("Wrote %d pieces to %s, and the report beside it.", len(pieces), settings.output_file)
+
+
+def check_writable(path: str):
+    """Raises ValueError or OSError now, and not after minutes, where a file cannot be written."""
+    if os.path.isdir(path):
+        raise ValueError(f"--output_file must be a file. Received the directory {path}; name a file in it.")
+    folder = os.path.dirname(os.path.realpath(path))
+    os.makedirs(folder, exist_ok=True)
+    with tempfile.TemporaryFile(dir=folder):
+        pass
+
+
+def _compared(vocab_file, do_lower_case):
+    """Returns the tokenizer of the vocabulary to compare with by its file's name; its own letter case comes first."""
+    from bert_tf.tokenization.vocabulary import CONFIG_FILE
+    from bert_tf.tokenization.wordpiece import Tokenizer
+
+    if not vocab_file:
+        return {}
+    folder = os.path.dirname(os.path.abspath(vocab_file))
+    if os.path.exists(os.path.join(folder, CONFIG_FILE)):
+        return {vocab_file: Tokenizer.from_directory(folder, vocab_file=vocab_file)}
+    return {vocab_file: Tokenizer(vocab_file, do_lower_case)}
+
+
+def _read_texts(settings):
+    """Returns an iterator of lists of sentences to learn from, and a list of sentences for the report.
+
+    Where the second comes from the first, it is filled when that has been read.
+    """
+    from bert_tf.tokenization.learning import counting
+
+    options = text_options(settings)
+    texts, held_out = counting.read(settings.input_file, settings.input_format, options), []
+    if not settings.held_out_file:
+        return counting.hold_out(texts, held_out), held_out
+    for sentences in counting.read(settings.held_out_file, settings.input_format, options):
+        held_out += sentences
+        if len(held_out) >= counting.MOST_HELD_OUT:
+            logging.info("The report is made of the first %d sentences of --held_out_file.", len(held_out))
+            break
+    return texts, held_out
+
+
+def _report(pieces, do_lower_case, others, held_out, counts):
+    """Returns the report.
+
+    Args:
+        pieces, do_lower_case: the new vocabulary.
+        others: name -> tokenizer, to be compared.
+        held_out: sentences to measure on; where there are none:
+        counts: the words that were learned from.
+    """
+    from bert_tf.tokenization.learning import counting
+    from bert_tf.tokenization.learning import report as vocabulary_report
+    from bert_tf.tokenization.wordpiece import Tokenizer
+
+    about = "Measured on text that was not learned from."
+    if not held_out:
+        about = "Measured on the text that was learned from, too short to hold out a part of it: too optimistic."
+    fits = {}
+    for name, tokenizer in {"this vocabulary": Tokenizer(pieces, do_lower_case), **others}.items():
+        words = counting.count([held_out], tokenizer.do_lower_case) if held_out else counts
+        fits[name] = vocabulary_report.measure(tokenizer, words)
+    return vocabulary_report.as_text(fits, about)

@@ -1,0 +1,116 @@
+"""Searches the flags of a fine-tuning program for the best score, in one command that can be stopped and resumed.
+
+    bert-tf tune run_classifier --search='learning_rate=2e-5,5e-5,1e-4;train_batch_size=16,32' \\
+        --tuning_metric=eval_accuracy --output_dir=tuned -- \\
+        --train_file=train.tsv --eval_file=dev.tsv --init_checkpoint=uncased_L-12_H-768_A-12
+
+After `--` come the flags that all trials have alike; each trial is a process of its own. The same command continues
+where it stopped. Scores of all trials: trials.tsv and report.html in --output_dir. See docs/tune.md.
+"""
+
+import importlib
+import os
+
+from absl import logging
+
+from bert_tf.cli.flags.tuning import TUNING
+from bert_tf.cli.program import parse
+from bert_tf.utils.child_programs import resumable
+from bert_tf.utils.child_runs import LOG_FILE, check_others, check_same, contents
+from bert_tf.utils.folder_lock import alone_in
+
+FLAGS = TUNING
+TAKES_TEXTS = True  # the program's name, and its flags after `--`
+WHERE_OTHER_FLAGS_GO = "those of the program that is tuned come after `--`; "
+
+_NEEDED = {"do_train", "do_eval", "output_dir", "num_train_epochs"}  # flags of a program that can be tuned
+_NOTE_FILE = "tune.json"
+
+
+def main(settings, words):
+    """Makes the trials."""
+    with resumable():
+        _search(settings, *_program(words))
+
+
+def _program(words):
+    """Returns the program's name, its flags as it has them, and those of the command line."""
+    from bert_tf.cli.main import PROGRAMS
+
+    tables = {}
+    for name in PROGRAMS:
+        flags = importlib.import_module(f"bert_tf.cli.{name}").FLAGS
+        if {flag.name for flag in flags} >= _NEEDED:
+            tables[name] = flags
+    if not words or words[0] not in tables:
+        raise ValueError(
+            f"The first word must be the program that is tuned, one of {', '.join(tables)}. Received "
+            f"{words[0] if words else 'none'}; write `bert-tf tune run_classifier --search=... -- --train_file=...`."
+        )
+    return words[0], tables[words[0]], words[1:]
+
+
+def _search(settings, program, table, others):
+    from bert_tf.experiments.tuning.trials import Folder, Stages
+    from bert_tf.experiments.tuning.tuner import Tuner
+
+    trials, epochs = _plan(settings, program, table, others)
+    out, stages = settings.output_dir, Stages(settings.stages, settings.reduction_factor)
+    folder = Folder(out, stages, settings.tuning_metric)
+    os.makedirs(out, exist_ok=True)
+    with alone_in(out, wait=True) as claim:
+        check_same(os.path.join(out, _NOTE_FILE), _made_with(settings, program, others))
+        tuner = Tuner(program, others, epochs, trials, folder, settings.keep_models == "all", claim)
+        tuner.run()
+        tuner.report()
+    logging.info("The page: %s", os.path.join(out, "report.html"))
+    _conclude(tuner)
+
+
+def _plan(settings, program, table, others):
+    """Returns the trials and the epochs of one, once all that can be checked before the first of them is."""
+    from bert_tf.experiments.tuning import search, trials
+    from bert_tf.experiments.tuning.tuner import OURS
+
+    axes = search.parse(settings.search, [flag for flag in table if flag.name not in OURS])
+    check_others(others, {*OURS, *(axis.name for axis in axes)}, "tune")
+    points = search.draw(axes, settings.trials, settings.search_seed) if settings.trials else search.combinations(axes)
+    alike = ["--output_dir=.", *others]
+    epochs = parse(program, table, alike).num_train_epochs
+    for name, value in dict.fromkeys(pair for point in points for pair in point.items()):
+        parse(program, table, [*alike, f"--{name}={value}"])
+    return trials.numbered(points), epochs
+
+
+def _made_with(settings, program, others):
+    """Returns what must stay the same from command to command; how many trials there are may change."""
+    given = dict(flag.lstrip("-").partition("=")[::2] for flag in others)
+    read = contents(given[name] for name in ("train_file", "eval_file", "data_dir", "vocab_file") if given.get(name))
+    return {
+        **read,
+        "program": program,
+        "flags": " ".join(others),
+        "search": settings.search,
+        "search_seed": settings.search_seed if settings.trials else None,  # None: every combination
+        "stages": settings.stages,
+        "reduction_factor": settings.reduction_factor if settings.stages > 1 else None,
+    }
+
+
+def _conclude(tuner):
+    from bert_tf.experiments.tuning.trials import names
+
+    for trial, stage in tuner.failed:
+        logging.warning("Failed: %s; its log: %s", trial, tuner.folder.of(trial, stage) / LOG_FILE)
+    best = tuner.best()
+    if not best:
+        raise ValueError(
+            f"A trial at least must end well, with a score. Received {len(tuner.failed)} that failed; their logs say "
+            "why, and the same command makes them again."
+        )
+    if equal := tuner.as_good():
+        tied, metric = names(result.trial for result in (best, *equal)), tuner.folder.metric
+        logging.warning("Tied for the best: %s. The first is taken; %s is the same.", tied, metric)
+    logging.info("The best: %s, %s = %.5g. Its model lies in %s; its command:", best.trial, tuner.folder.metric,
+                 best.score, best.folder)  # fmt: skip
+    print(tuner.command(best), flush=True)

@@ -1,0 +1,84 @@
+"""Verifies that an exported model answers as it did when it was exported: here, or behind any model server.
+
+    bert-tf verify models/reviews
+    bert-tf verify models/reviews --server=localhost:8500 --model_name=reviews
+    bert-tf verify strangers_model --inspect
+
+Replays the golden requests of the newest version, or of one version's folder, and prints for each signature the largest
+difference. A SavedModel is a program and runs with your rights: --inspect tells what one would do, and runs nothing of
+it. Exit status 1 where a signature is missing, an answer differs, or an inspected model does more than compute.
+"""
+
+import logging
+import os
+
+from bert_tf.cli.connection import tls_of
+from bert_tf.cli.flags.serving import VERIFY
+
+FLAGS = VERIFY
+TAKES_TEXTS = True
+
+
+def main(settings, paths):
+    """Prints the table of signatures.
+
+    Raises:
+        ValueError: there is not one path, or the model does not answer as it did.
+    """
+    if settings.inspect:
+        _inspect(settings, paths)
+        return
+    from bert_tf.serving.verification import verify
+
+    logging.getLogger("tensorflow").setLevel(logging.ERROR)  # it tells of files that it reads
+    _check_one(paths)
+    how = settings.server, settings.model_name, settings.timeout, settings.tolerance, tls_of(settings)
+    verdicts = verify(paths[0], *how)
+    print(f"{'signature':<20}{'requests':>10}{'largest difference':>22}")
+    for each in verdicts:
+        print(f"{each.signature:<20}{each.requests:>10}{each.largest:>22.2g}{'   differs' * bool(each.problems)}")
+    problems = [problem for each in verdicts for problem in each.problems]
+    if problems:
+        raise ValueError(
+            f"{paths[0]} must answer as it did when it was exported. Received {len(problems)} other answers of "
+            f"{sum(each.requests for each in verdicts)}: {'; '.join(problems)}."
+        )
+
+
+def _check_one(paths):
+    if len(paths) != 1:
+        raise ValueError(f"There must be one path, of the export. Received {len(paths)}: {' '.join(paths) or 'none'}.")
+
+
+def _inspect(settings, paths):
+    """Prints what a graph would do.
+
+    Raises:
+        ValueError: there is not one path, no graph in it, or it does more than compute.
+    """
+    from bert_tf.export.hub.inspection import inspect_model
+    from bert_tf.serving.exports import find_export, find_versions
+
+    _check_one(paths)
+    if settings.server:
+        raise ValueError("`inspect` must come without `server`: a graph is read, and nobody asked. Leave one out.")
+    path = find_export(paths[0]) if os.path.isdir(paths[0]) and find_versions(paths[0]) else paths[0]
+    faults = []
+    for where, found in inspect_model(path).items():
+        print(where)
+        rows = {"signatures": found.signatures, "layers": found.layers, "files": found.files,
+                "texts that look like paths": found.paths, "size": found.sizes,
+                "not known to compute only": found.faults}  # fmt: skip
+        for title, lines in rows.items():
+            if lines or title == "not known to compute only":
+                print(f"  {title}: {len(lines) or 'none'}")
+            for line in lines:
+                print(f"    {line}")
+        if found.operations:
+            print(f"  operations: {', '.join(found.operations)}")
+        faults += found.faults
+    if faults:
+        raise ValueError(
+            f"{paths[0]} must only compute, or come from somebody whom you trust. Received what may do more: "
+            f"{'; '.join(faults[:5])}{'; ...' if faults[5:] else ''}."
+        )

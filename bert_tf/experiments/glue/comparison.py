@@ -1,0 +1,231 @@
+"""Two runs, or the best runs of two grids, held against each other on the dev examples that both answered."""
+
+import dataclasses
+import json
+import os
+import pathlib
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from bert_tf.evaluation import bootstrap
+from bert_tf.evaluation.one_answer import only_answer_in
+from bert_tf.evaluation.results import read_results
+from bert_tf.experiments.glue import runs as glue_runs
+from bert_tf.utils.files import read_text
+
+_ANSWERS = "eval_predictions"  # and for further dev files eval_predictions_<name>; .tsv: id, label, prediction
+_HEADER = ["id", "label", "prediction"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Compared:
+    """One metric of two runs.
+
+    Attributes:
+        what: the task, or the folder's name where that is not known.
+        metric: as eval_results.txt names it.
+        here, there: the folders of the runs.
+        comparison: what the bootstrap says; its difference is here - there.
+    """
+
+    what: str
+    metric: str
+    here: pathlib.Path
+    there: pathlib.Path
+    comparison: bootstrap.Comparison
+
+    def __str__(self):
+        c = self.comparison
+        return (
+            f"{self.what}, {self.metric.removeprefix('eval_')}: {100 * c.a:.2f} here, {100 * c.b:.2f} there: "
+            f"{100 * c.difference:+.2f} (95 % interval {100 * c.low:+.2f} to {100 * c.high:+.2f}), p = {c.p_value:.4f}"
+        )
+
+    def row(self) -> tuple[str, str, str]:
+        """Returns what the page shows: a name, the difference, and how sure it is."""
+        c = self.comparison
+        interval = f"95 % interval {100 * c.low:+.2f} to {100 * c.high:+.2f}, p = {c.p_value:.4f}"
+        name = f"{self.what}: {self.metric.removeprefix('eval_')}"
+        return name, f"{100 * c.difference:+.2f}", f"{interval}; {100 * c.a:.2f} here, {100 * c.b:.2f} in {self.there}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns JSON values; scores are from -1.0 to 1.0."""
+        sides = {"here": str(self.here), "there": str(self.there)}
+        about = {"test": "bootstrap", "what": self.what, "metric": self.metric}
+        return {**about, **sides, **dataclasses.asdict(self.comparison)}
+
+
+@dataclasses.dataclass(frozen=True)
+class LeftOut:
+    """What was not compared, for too few runs have learned anything.
+
+    Attributes:
+        what: would have been compared.
+        here, there: of the two sides, how many runs give one answer to all examples, and how many runs there are.
+    """
+
+    what: str
+    here: tuple[int, int]
+    there: tuple[int, int]
+
+    def __str__(self):
+        return ": ".join(self.row()[::2])
+
+    def row(self) -> tuple[str, str, str]:
+        """Returns what the page shows: a name, no difference, and why."""
+        counts = [f"{nothing} of {runs} {side}" for side, (nothing, runs) in self._sides().items()]
+        why = f"not compared, for models that give one answer to all examples have learned nothing: {', '.join(counts)}"
+        return self.what, "", why
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns JSON values."""
+        counts = {side: dict(zip(("runs_of_one_answer", "runs"), count, strict=True))
+                  for side, count in self._sides().items()}  # fmt: skip
+        return {"test": None, "what": self.what, **counts}
+
+    def _sides(self):
+        return {"here": self.here, "there": self.there}
+
+
+def is_run(path: str | os.PathLike) -> bool:
+    """Returns whether a folder is that of one scored run, and not one with many below it."""
+    return any(pathlib.Path(path).glob(f"{_ANSWERS}*.tsv"))
+
+
+def compare(here: str | os.PathLike, there: str | os.PathLike) -> list[Compared | LeftOut]:
+    """Compares all metrics of the best runs of the tasks that both folders have; a folder may also be one run.
+
+    A task of which a side's best run gives one answer to all examples is a `LeftOut`.
+
+    Raises:
+        ValueError: a folder holds no run, they have no task in common, or their dev examples are not the same.
+    """
+    ours, theirs = best_runs(here), best_runs(there)
+    if None in {*ours, *theirs} and len(ours) == len(theirs) == 1:  # made by hand: its examples must say if they fit
+        name = next(iter(ours)) or next(iter(theirs)) or pathlib.Path(here).name
+        ours, theirs = ({name: folder} for side in (ours, theirs) for folder in side.values())
+    common = [task for task in ours if task in theirs and task is not None]
+    if not common:
+        raise ValueError(
+            f"`compare` must name runs on a task that is here too. Received {there}, which has {_named(theirs)}, and "
+            f"{here}, which has {_named(ours)}; name the folder of one run, as `output_dir` as well."
+        )
+    return [compared for task in common for compared in _compare_runs(task, ours[task], theirs[task])]
+
+
+def _named(runs):
+    return ", ".join(task or "one run on what it does not say" for task in runs)
+
+
+def best_runs(path) -> dict[str | None, pathlib.Path]:
+    """Returns task -> folder of its best run; the task is None for one that run_glue did not make."""
+    if is_run(path):
+        note = pathlib.Path(path, glue_runs.FINISHED_FILE)
+        return {json.loads(read_text(note))["task"] if note.exists() else None: pathlib.Path(path)}
+    runs = {task: best.folder for task, best in glue_runs.best(glue_runs.all_finished(path)).items()}
+    if not runs:
+        raise ValueError(
+            f"A comparison must be between scored runs. Received {path}, with no {_ANSWERS}.tsv and no run of run_glue "
+            "below it; name the `output_dir` of a run_classifier with `do_eval`, or of run_glue."
+        )
+    return runs
+
+
+def _compare_runs(what, here, there):
+    scores = [glue_runs.official(read_results(folder) or {}, bootstrap.METRICS) for folder in (here, there)]
+    common = [key for key in scores[0] if key in scores[1]]
+    if not common:
+        raise ValueError(
+            f"Two runs must have a metric in common. Received {here} with {sorted(scores[0])} and {there} with "
+            f"{sorted(scores[1])}; score both with `do_eval`."
+        )
+    for folder in (here, there):
+        if _has_several_labels(folder):
+            raise ValueError(
+                f"Runs that are compared must give one label, or a score, to each example. Received {folder}, which "
+                "gives several; compare their eval_results.txt over several seeds instead."
+            )
+    nothing = [int(only_answer_in(folder) is not None) for folder in (here, there)]
+    if any(nothing):
+        yield LeftOut(f"{what}, best run against best run", *((count, 1) for count in nothing))
+        return
+    for key in common:
+        metric, _, file = key.removeprefix("eval_").partition("_")
+        name = f"{_ANSWERS}_{file}.tsv" if file else f"{_ANSWERS}.tsv"
+        is_number = metric in bootstrap.CORRELATIONS
+        arrays = _arrays(here / name, there / name, is_number)
+        yield Compared(what, key, here, there, bootstrap.paired_bootstrap(metric, *arrays))
+
+
+def _arrays(here, there, are_numbers):
+    """Returns labels, our and their answers as arrays [n] of numbers.
+
+    Raises:
+        ValueError: they are not about the same examples.
+    """
+    (ids, labels, ours), (their_ids, their_labels, theirs) = map(read_answers, (here, there))
+    if ids != their_ids and sorted(ids) == sorted(their_ids):  # one of them is sorted, by `sort_predictions`
+        places = {name: i for i, name in enumerate(their_ids)}
+        their_ids, their_labels, theirs = (
+            [column[places[name]] for name in ids] for column in (their_ids, their_labels, theirs)
+        )
+    if are_numbers:
+        labels, ours, their_labels, theirs = (
+            _as_floats(path, column)
+            for path, column in ((here, labels), (here, ours), (there, their_labels), (there, theirs))
+        )
+    if ids != their_ids or list(labels) != list(their_labels):
+        pairs = zip(zip(ids, labels, strict=True), zip(their_ids, their_labels, strict=True), strict=False)
+        first = next((i for i, (one, other) in enumerate(pairs) if one != other), min(len(ids), len(their_ids)))
+        raise ValueError(
+            f"{here} and {there} must be about the same dev examples in the same order. Received {len(ids)} and "
+            f"{len(their_ids)} examples that differ from line {first + 2} on; score both runs on the same file."
+        )
+    if are_numbers:
+        return labels, ours, theirs
+    names = sorted({*_known_labels(here.parent), *labels, *ours, *theirs})  # as ids are given: sorted as strings
+    place = {name: i for i, name in enumerate(names)}
+    return tuple(np.array([place[name] for name in column]) for column in (labels, ours, theirs))
+
+
+def read_answers(path: pathlib.Path) -> tuple[list[str], list[str], list[str]]:
+    """Returns the columns of a file of answers: ids, labels, predictions, as text.
+
+    Raises:
+        ValueError: there is no such file, or it is not one of answers.
+    """
+    rows = [line.split("\t") for line in read_text(path).split("\n")]
+    rows = rows[:-1] if rows[-1] == [""] else rows
+    for number, row in enumerate(rows, 1):
+        if len(row) != len(rows[0]) or (number == 1 and row[:3] != _HEADER):
+            raise ValueError(
+                f"{path}:{number}: a file of answers must have the columns {', '.join(_HEADER)} first, and as many "
+                f"columns in every line. Received: {row[:5]}; "
+                "write it again, by run_classifier with `do_eval`."
+            )
+    if len(rows) < 2:
+        raise ValueError(f"{path} must hold answers. Received none; write it again, by run_classifier with `do_eval`.")
+    columns = zip(*rows[1:], strict=True)
+    return tuple(list(column) for column, _ in zip(columns, _HEADER, strict=False))
+
+
+def _as_floats(path, column: Sequence[str]):
+    try:
+        return np.array(column, np.float64)
+    except ValueError as error:
+        raise ValueError(f"{path} must hold numbers, for a correlation. Received: {error}.") from error
+
+
+def _has_several_labels(folder):
+    from bert_tf.tasks.classification.problems import PROBLEMS
+
+    path = folder / "task.json"
+    problem = json.loads(read_text(path)).get("problem") if path.exists() else None
+    return problem in PROBLEMS and PROBLEMS[problem].has_several_labels
+
+
+def _known_labels(folder):
+    path = folder / "labels.txt"
+    return read_text(path).split("\n")[:-1] if path.exists() else []

@@ -1,0 +1,170 @@
+"""A grid of runs is made: trained one after the other, the best of them asked, all of them reported."""
+
+import dataclasses
+import os
+import pathlib
+import time
+from collections.abc import Iterable, Sequence
+
+from absl import logging
+
+from bert_tf.data import glue
+from bert_tf.experiments.glue import child as glue_child
+from bert_tf.experiments.glue import report as glue_report
+from bert_tf.experiments.glue import runs as glue_runs
+from bert_tf.experiments.glue.runs import Result, Run
+from bert_tf.experiments.glue.submission import write_submission
+from bert_tf.experiments.glue.tables import Table
+from bert_tf.utils import child_runs
+from bert_tf.utils.progress import clock
+
+SUBMISSION_FILE = "submission.zip"
+_FILES = ("train_file", "eval_file")  # of a table
+
+
+@dataclasses.dataclass
+class Grid:
+    """Runs below one folder. What fails is told and noted in `failed`; the rest goes on.
+
+    Attributes:
+        output_dir: where all of it lies.
+        glue_dir: GLUE's folders, or None where all runs are on tables.
+        init_checkpoint: what every run starts from.
+        others: further flags of run_classifier.
+        runs: those that are wanted; others may be there from earlier commands.
+        keep_all: whether the weights of all runs stay, not only those of each task's best.
+        claim: of `folder_lock.alone_in`.
+        tables: of the user's own, by name.
+    """
+
+    output_dir: str
+    glue_dir: str | None
+    init_checkpoint: str
+    others: Sequence[str]
+    runs: Sequence[Run]
+    keep_all: bool
+    claim: int
+    tables: dict[str, Table] = dataclasses.field(default_factory=dict)
+
+    def __post_init__(self):
+        self.failed = []
+        self.made_with = {"glue_dir": os.path.realpath(self.glue_dir)} if self.glue_dir else {}
+        self.made_with |= {
+            "init_checkpoint": os.path.realpath(self.init_checkpoint),
+            "flags": " ".join(self.others),
+            **child_runs.contents(self._read()),
+        }
+        glue_runs.check_same(self.output_dir, self.made_with)
+        for result in self.results():
+            table = self.tables.get(result.run.task)
+            if table and table.to_dict() != result.table:
+                raise ValueError(
+                    f"`tables` must say of a table what it said before. Received {table.to_dict()} of {table.name!r}, "
+                    f"with runs in {result.folder} of {result.table}; name it otherwise."
+                )
+
+    def train(self):
+        """Makes the runs that are not finished, and the page after each."""
+        there = {result.run for result in self.results()}
+        left = [run for run in self.runs if run not in there]
+        logging.info("%d runs, %d of them finished already.", len(self.runs), len(self.runs) - len(left))
+        sizes = {run: self._training_size(run.task) * run.settings.num_train_epochs for run in left}
+        begin, progress = time.monotonic(), 0.0
+        for place, run in enumerate(left):
+            spent, to_do = time.monotonic() - begin, sum(sizes[r] for r in left[place:])
+            remaining = f"; {clock(spent / progress * to_do)} left" if progress else ""
+            logging.info("Run %d of %d: %s%s", len(self.runs) - len(left) + place + 1, len(self.runs), run, remaining)
+            self._make(run)
+            progress += sizes[run]
+            self.report()
+
+    def _make(self, run):
+        folder, start = run.folder(self.output_dir), time.monotonic()
+        table = self.tables.get(run.task)
+        data = table.flags if table else {"task_name": run.task, "data_dir": self._data_dir(run.task)}
+        flags = glue_child.training(run, folder, data, self.init_checkpoint, self.others)
+        if not glue_child.execute(flags, folder, self.claim):
+            self.failed.append(run)
+            return
+        seconds = time.monotonic() - start
+        glue_runs.mark_finished(folder, run, seconds, table and table.to_dict())
+        result = glue_runs.finished(folder)
+        if result is None:  # scores that cannot be read back are none
+            self.failed.append(run)
+            return
+        shown = ", ".join(f"{name.removeprefix('eval_')} {100 * value:.2f}" for name, value in result.scores.items())
+        logging.info("    %s, in %s", shown, clock(seconds))
+        if result.one_answer is not None:
+            logging.warning("    It answers %r to all dev examples: it has learned nothing.", result.one_answer)
+        if not self.keep_all:
+            glue_runs.drop_models(self.output_dir, run.task)
+
+    def answer(self):
+        """Lets each task's best run answer the test file, and packs the answers for GLUE's server."""
+        asked = answerers(glue_runs.best(self.results()), self.glue_dir) if self.glue_dir else []
+        for task, result in asked:
+            if not _answered(task, result.folder):
+                logging.info("Answering %s by %s", glue.TASKS[task].directory, result.run)
+                flags = glue_child.answering(task, result.folder, self._data_dir(task), self.others)
+                if not glue_child.execute(flags, result.folder, self.claim):
+                    self.failed.append(f"the answers of {task}")
+        folders = list(dict.fromkeys(result.folder for _, result in asked))
+        if not folders:
+            raise ValueError(
+                f"`do_predict` must find finished runs and test files. Received {self.output_dir} and {self.glue_dir}, "
+                "which have none for the same task; put GLUE's test.tsv there."
+            )
+        path = pathlib.Path(self.output_dir, SUBMISSION_FILE)
+        write_submission(folders, path)
+        logging.info("For GLUE's leaderboard: %s", path)
+
+    def report(self, compared: Sequence = ()):
+        """Writes the results and the page; `compared` is as `glue_report.write` takes it."""
+        results = self.results()
+        there = {result.run for result in results}
+        missing = {run: "failed" if run in self.failed else "not yet" for run in self.runs if run not in there}
+        glue_report.write(self.output_dir, results, missing, self.made_with, compared)
+
+    def results(self) -> list[Result]:
+        """Returns the finished runs, those of earlier commands too."""
+        return glue_runs.all_finished(self.output_dir)
+
+    def _read(self):
+        """Returns the files and folders of examples of the tasks that are wanted."""
+        tasks = dict.fromkeys(run.task for run in self.runs)
+        files = [self.tables[task].flags.get(name) for task in tasks if task in self.tables for name in _FILES]
+        return [*filter(None, files), *(self._data_dir(task) for task in tasks if task not in self.tables)]
+
+    def _training_size(self, task):
+        table = self.tables.get(task)
+        return table.training_size if table else glue_runs.training_size(task, self.glue_dir)
+
+    def _data_dir(self, task):
+        return os.path.join(self.glue_dir, glue.TASKS[task].directory)
+
+
+def answerers(best: dict[str, Result], glue_dir: str | os.PathLike) -> list[tuple[str, Result]]:
+    """Returns (task, run that answers it) for all that GLUE's server asks and whose test file is there.
+
+    A task without training examples, a diagnostic, is answered by a run on a task of GLUE with the same labels, and
+    first: the run's folder then keeps the other predictions of its own task.
+    """
+    asked = []
+    for name, row in glue.TASKS.items():
+        tests = [pathlib.Path(glue_dir, row.directory, row.splits[split].file) for split in row.like("test")]
+        by = best.get(name) if row.like("train") else _with_labels(row.labels, best.values())
+        if by and row.leaderboard_files and all(path.is_file() for path in tests):
+            asked.append((name, by))
+    return sorted(asked, key=lambda pair: pair[0] == pair[1].run.task)
+
+
+def _with_labels(labels, results: Iterable[Result]):
+    tasks = ((glue.TASKS[result.run.task], result) for result in results if result.run.task in glue.TASKS)
+    return next((result for task, result in tasks if task.leaderboard_files and task.labels == labels), None)
+
+
+def _answered(task, folder):
+    """Whether all answers are there, made after the run was finished."""
+    since = (folder / glue_runs.FINISHED_FILE).stat().st_mtime
+    files = [folder / name for name in glue.TASKS[task].leaderboard_files]
+    return all(file.exists() and file.stat().st_mtime >= since for file in files)

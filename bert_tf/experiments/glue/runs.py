@@ -1,0 +1,251 @@
+"""A grid of runs: which there are, where they lie, how far they are, and what they scored."""
+
+import dataclasses
+import functools
+import itertools
+import json
+import os
+import pathlib
+import statistics
+from collections.abc import Iterable, Sequence
+
+from absl import logging
+
+from bert_tf.data import glue
+from bert_tf.evaluation.one_answer import only_answer_in
+from bert_tf.evaluation.results import read_results
+from bert_tf.utils import child_runs
+from bert_tf.utils.files import write_text
+from bert_tf.utils.json_files import json_text
+
+FINISHED_FILE = "finished.json"  # written when a run has ended well: what it was, and how long it took
+_GRID_FILE = "grid.json"
+# "paper": what Devlin et al. 2018, appendix A.3, search on every task.
+AXES = {
+    "single": {"train_batch_size": ["32"], "learning_rate": ["5e-5"], "num_train_epochs": ["3"]},
+    "paper": {
+        "train_batch_size": ["16", "32"],
+        "learning_rate": ["5e-5", "3e-5", "2e-5"],
+        "num_train_epochs": ["2", "3", "4"],
+    },
+}
+
+
+@dataclasses.dataclass(frozen=True, order=True)
+class Point:
+    """One point of the grid."""
+
+    train_batch_size: int
+    learning_rate: float
+    num_train_epochs: float
+
+    @property
+    def folder(self) -> str:
+        return f"batch-{self.train_batch_size}_rate-{self.learning_rate:g}_epochs-{self.num_train_epochs:g}"
+
+    def __str__(self):
+        return f"batch {self.train_batch_size}, rate {self.learning_rate:g}, epochs {self.num_train_epochs:g}"
+
+
+@dataclasses.dataclass(frozen=True, order=True)
+class Run:
+    """One fine-tuning: a task of `glue_tasks.TASKS`, settings, a seed."""
+
+    task: str
+    settings: Point
+    seed: int
+
+    def folder(self, output_dir: str | os.PathLike) -> pathlib.Path:
+        return pathlib.Path(output_dir, self.task, self.settings.folder, f"seed-{self.seed}")
+
+    def __str__(self):
+        return f"{self.task}, {self.settings}, seed {self.seed}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+    """A finished run.
+
+    Attributes:
+        run: which.
+        folder: where it lies.
+        scores: official metrics on every dev file, as eval_results.txt names them, from -1.0 to 1.0.
+        seconds: that it took.
+        table: what a table of the user's own was (`tables.Table.to_dict`); None: it is a task of GLUE.
+        one_answer: what the model answers to every dev example, so that it has learned nothing; None: it does not.
+    """
+
+    run: Run
+    folder: pathlib.Path
+    scores: dict[str, float]
+    seconds: float
+    table: dict | None = None
+    one_answer: str | None = None
+
+    @property
+    def score(self) -> float:
+        """The task's one number, as GLUE counts it: the mean of its metrics and files."""
+        return statistics.fmean(self.scores.values())
+
+
+def axis(name: str, values: Sequence[str], kind=float) -> list:
+    """Returns the different numbers of a setting, in order.
+
+    Raises:
+        ValueError: there is none, or one that is no positive number; a seed may be 0.
+    """
+    try:
+        numbers = list(dict.fromkeys(map(kind, values)))
+    except ValueError:
+        numbers = []
+    if numbers and all(0 <= n < float("inf") and (n or name == "seeds") for n in numbers):
+        return numbers
+    must = f"{'whole ' if kind is int else ''}numbers {'from 0 on' if name == 'seeds' else 'above 0'}"
+    raise ValueError(
+        f"`{name}` must be {must} with commas between them. Received: {','.join(values) or 'nothing'}; correct it."
+    )
+
+
+def grid(tasks: Iterable[str], seeds: Iterable[int], batches, rates, epochs) -> list[Run]:
+    """Returns the runs of a grid: task by task, setting by setting, seed by seed."""
+    settings = [Point(*point) for point in itertools.product(batches, rates, epochs)]
+    return [Run(*point) for point in itertools.product(tasks, settings, seeds)]
+
+
+def find_tasks(names: Sequence[str] | None, glue_dir: str | None, tables: Iterable[str] = ()) -> list[str]:
+    """Returns the names of the tasks as in `glue_tasks.TASKS`; without `names`, all whose training examples are there.
+
+    Args:
+        names: those that are wanted, or None.
+        glue_dir: GLUE's folders; None: there are only tables.
+        tables: names of the user's own, which may be among `names`, and without `names` come after GLUE's tasks.
+
+    Raises:
+        ValueError: no such task, no such folder, or no task at all.
+    """
+    tables = list(tables)
+    asked_tables = tables if names is None else [name for name in dict.fromkeys(names) if name in tables]
+    if tables and (glue_dir is None or names is not None):
+        names = [name for name in names or () if name not in tables]
+        if not names:
+            return asked_tables
+    if glue_dir is None or not os.path.isdir(glue_dir):
+        raise ValueError(f"`glue_dir` must be a directory. Received {glue_dir!r}, where there is none; correct it.")
+    return [*_find_glue_tasks(names, glue_dir), *asked_tables]
+
+
+def _find_glue_tasks(names, glue_dir):
+    there = [name for name in glue.TASKS if training_size(name, glue_dir)]
+    asked = there if names is None else list(dict.fromkeys(map(_find_task, names)))
+    if missing := [glue.TASKS[name].directory for name in asked if name not in there] or ([] if asked else ["RTE"]):
+        raise ValueError(
+            f"`glue_dir={glue_dir}` must hold the training examples of the tasks, such as {missing[0]}/train.tsv. "
+            f"Received a directory with {sorted(os.listdir(glue_dir))[:20]}; correct `glue_dir`, or name other `tasks`."
+        )
+    return asked
+
+
+def _find_task(name):
+    try:
+        return glue.find_task(name).name
+    except ValueError as error:
+        must = ", ".join(name for name, row in glue.TASKS.items() if row.like("train"))
+        raise ValueError(f"`tasks` must name some of {must}. Received: {name!r}; correct it.") from error
+
+
+def training_size(task: str, glue_dir: str) -> int:
+    """Returns how many bytes the training examples are, 0 where they are not there: says how long a run takes."""
+    row = glue.TASKS[task]
+    files = [row.splits[name].file.format(language="*") for name in row.like("train")]
+    folder = pathlib.Path(glue_dir, row.directory)
+    return sum(path.stat().st_size for file in files for path in folder.glob(file))
+
+
+def finished(folder: str | os.PathLike) -> Result | None:
+    """Returns the result of the run in `folder`, or None where it has not ended well.
+
+    A run whose files are damaged, or cannot be read, counts as one that has not ended, and the log says so: the others
+    go on.
+    """
+    try:
+        return _read_finished(pathlib.Path(folder))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        _warn_of_damage(os.fspath(folder), str(error) or type(error).__name__)
+        return None
+
+
+@functools.lru_cache(maxsize=1024)
+def _warn_of_damage(folder, problem):  # once, though runs are read after each run
+    logging.warning("The run in %s counts as not finished: its %s or scores are damaged: %s", folder, FINISHED_FILE,
+                    problem)  # fmt: skip
+
+
+def _read_finished(folder):
+    note, scores = folder / FINISHED_FILE, read_results(folder)
+    if not note.exists() or scores is None:
+        return None
+    values = json.loads(note.read_text(encoding="utf-8"))
+    run, table = Run(values["task"], Point(**values["settings"]), values["seed"]), values.get("table")
+    metrics = table["metrics"] if table else glue.TASKS[run.task].metrics
+    return Result(run, folder, official(scores, metrics), values["seconds"], table, only_answer_in(folder))
+
+
+def all_finished(output_dir: str | os.PathLike) -> list[Result]:
+    """Returns every finished run below `output_dir`, of earlier commands too, in the order of `grid`'s parts."""
+    results = map(finished, sorted(path.parent for path in pathlib.Path(output_dir).glob(f"*/*/*/{FINISHED_FILE}")))
+    order = {name: place for place, name in enumerate(glue.TASKS)}  # behind them the user's own, by name
+
+    def place(result):
+        run = result.run
+        return order.get(run.task, len(order)), run.task, run.settings, run.seed
+
+    return sorted(filter(None, results), key=place)
+
+
+def mark_finished(folder: pathlib.Path, run: Run, seconds: float, table: dict | None = None):
+    """Notes that the run ended well; `table` is as of `Result`."""
+    values = {**dataclasses.asdict(run), "seconds": round(seconds, 1)} | ({"table": table} if table else {})
+    text = json_text(values, indent=2)
+    write_text(folder / FINISHED_FILE, text + "\n")
+
+
+def official(scores: dict[str, float], metrics: Iterable[str]) -> dict[str, float]:
+    """Returns those of `scores` that are of these metrics, of every dev file: f1 is eval_f1 and eval_f1_<file>."""
+    keys = [f"eval_{metric}" for metric in metrics]
+    return {k: v for k, v in scores.items() if any(k == key or k.startswith(f"{key}_") for key in keys)}
+
+
+def best(results: Iterable[Result]) -> dict[str, Result]:
+    """Returns the best run on dev of each task; of equal ones the first.
+
+    A run that gives one answer to all examples is the best only where all do.
+    """
+    winners = {}
+    for result in results:
+        before = winners.get(result.run.task)
+        if before is None or _rank(result) > _rank(before):
+            winners[result.run.task] = result
+    return winners
+
+
+def _rank(result):
+    return result.one_answer is None, result.score
+
+
+def drop_models(output_dir: str | os.PathLike, task: str):
+    """Removes the checkpoints of all finished runs of a task but the best, which no later run can bring back."""
+    results = [result for result in all_finished(output_dir) if result.run.task == task]
+    winners = best(results)
+    for result in results:
+        if result != winners[task]:
+            child_runs.drop_checkpoints(result.folder)
+
+
+def made_with(output_dir: str | os.PathLike) -> dict:
+    """Returns what `check_same` noted, or {}."""
+    return child_runs.made_with(pathlib.Path(output_dir, _GRID_FILE))
+
+
+def check_same(output_dir: str | os.PathLike, now: dict):
+    """Does what `child_runs.check_same` does, with the note of a grid."""
+    child_runs.check_same(pathlib.Path(output_dir, _GRID_FILE), now, "; `compare` sets the two side by side")

@@ -1,0 +1,83 @@
+"""Two sets of seeds held against each other: the scores of each task's best setting, one for each seed."""
+
+import dataclasses
+import os
+from typing import Any
+
+from bert_tf.evaluation.permutation import Permuted, permutation_test
+from bert_tf.experiments.glue import runs as glue_runs
+from bert_tf.experiments.glue.comparison import LeftOut, is_run
+from bert_tf.experiments.glue.report import Row, Spread, best_setting, summary
+
+
+@dataclasses.dataclass(frozen=True)
+class ComparedSeeds:
+    """The scores of a task in two grids.
+
+    Attributes:
+        what: the task.
+        here, there: its best setting in each, of those with at least two seeds that learned something.
+        comparison: what the permutation test says; its difference is here - there.
+    """
+
+    what: str
+    here: Row
+    there: Row
+    comparison: Permuted
+
+    def __str__(self):
+        name, difference, remark = self.row()
+        return f"{name}: {difference}, {remark}"
+
+    def row(self) -> tuple[str, str, str]:
+        """Returns what the page shows: a name, the difference, and how sure it is."""
+        c, (ours, theirs) = self.comparison, (self.here, self.there)
+        kind = "exact" if c.is_exact else f"of {c.ways:,} ways"
+        remark = (
+            f"p = {c.p_value:.4f} ({kind}; the least that so many seeds can give is {c.least_p_value:.4f}); "
+            f"{Spread.of(ours.learned)} here, {Spread.of(theirs.learned)} there"
+        )
+        if ours.settings != theirs.settings:
+            remark += f"; {ours.settings} here, {theirs.settings} there"
+        if ours.one_answers or theirs.one_answers:
+            remark += f"; left out, for giving one answer to all: {ours.one_answers} here, {theirs.one_answers} there"
+        name = f"{self.what}, {len(ours.learned)} seeds against {len(theirs.learned)}"
+        return name, f"{100 * c.difference:+.2f}", remark
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns JSON values; scores are from -1.0 to 1.0."""
+        sides = {
+            side: {"settings": dataclasses.asdict(row.settings), "scores": list(row.learned),
+                   "runs_of_one_answer": row.one_answers}
+            for side, row in (("here", self.here), ("there", self.there))
+        }
+        return {"test": "permutation", "what": self.what, **sides, **dataclasses.asdict(self.comparison)}
+
+
+def compare_seeds(here: str | os.PathLike, there: str | os.PathLike) -> list[ComparedSeeds | LeftOut]:
+    """Compares the tasks of which both folders of run_glue have a setting with two seeds at least; others are left out.
+
+    A task's score is its one number (`runs.Result.score`). Runs that give one answer to all examples are left out; a
+    task of which too few others are there is a `LeftOut`. Where a folder is that of one run, there is nothing to do.
+    """
+    if is_run(here) or is_run(there):
+        return []
+    ours, theirs = _rows_of_several(here), _rows_of_several(there)
+    return [_compare(task, ours[task], theirs[task]) for task in ours if task in theirs]
+
+
+def _compare(task, ours, theirs):
+    learned = [[row for row in rows if len(row.learned) > 1] for rows in (ours, theirs)]
+    if not all(learned):
+        counts = [(sum(row.one_answers for row in rows), sum(len(row.values) for row in rows))
+                  for rows in (ours, theirs)]  # fmt: skip
+        return LeftOut(f"{task}, seeds against seeds", *counts)
+    here, there = map(best_setting, learned)
+    return ComparedSeeds(task, here, there, permutation_test(here.learned, there.learned))
+
+
+def _rows_of_several(folder) -> dict[str, list[Row]]:
+    """Returns task -> its rows of two runs at least."""
+    rows = summary(glue_runs.all_finished(folder))
+    several = {task: [row for row in group if len(row.values) > 1] for task, group in rows.items()}
+    return {task: group for task, group in several.items() if group}

@@ -1,0 +1,195 @@
+"""From one format to another: a checkpoint is read, written in the other form, read again and compared."""
+
+import dataclasses
+import os
+import re
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from bert_tf.checkpoints import writers
+from bert_tf.checkpoints.locate import locate
+from bert_tf.checkpoints.model_files import Bert, Description, directory_of, load_description
+from bert_tf.checkpoints.names import TF1
+from bert_tf.checkpoints.names.tf1 import GENERATOR
+from bert_tf.checkpoints.readers import Checkpoint, open_checkpoint
+from bert_tf.export.conversion.choice import Choice
+from bert_tf.export.conversion.proof import Proof, prove
+from bert_tf.export.conversion.purpose import for_task, with_task
+from bert_tf.models.config import EncoderConfig
+from bert_tf.models.config_files import TASK_FILE
+from bert_tf.models.lora import is_adapter
+from bert_tf.models.sentence_files import MODULES
+from bert_tf.utils.files import check_free, whole_directory
+
+_SHARED = "bert/embeddings/"  # what a generator has of the discriminator
+
+
+def convert(
+    source: str | os.PathLike,
+    target: str | os.PathLike,
+    form: str,
+    leave_out: Sequence[str] = (),
+    with_optimizer: bool = False,
+    overwrite: bool = False,
+    do_lower_case: bool | None = None,
+) -> Proof:
+    """Writes the model at `source` in another format: the whole directory, proven, or nothing.
+
+    Args:
+        source: a checkpoint, as `bert_tf.load` takes it.
+        target: a directory that is not there yet, or empty.
+        form: a key of `writers.FORMATS`.
+        leave_out: regular expressions, each matched against the whole of our path of a weight, of the source's name
+            where we know none, and of a setting: what matches need not come along.
+        with_optimizer: Adam's moments and the step too; a bert_tf directory also gets the rest of the run's state.
+        overwrite: replace the model at `target`, once the new directory is whole.
+        do_lower_case: None: what the source says.
+
+    Raises:
+        ValueError: the source is not whole, the format cannot hold all of it, or what was written is not what it was.
+        OSError: a file cannot be written.
+    """
+    _check_target(source, target, overwrite)
+    checkpoint, description = open_checkpoint(source), load_description([source], do_lower_case=do_lower_case)
+    choice = Choice(leave_out)
+    arrays = {path: checkpoint.stored(path) for path in checkpoint.names if not choice.drops(path)}
+    if unknown := [name for name in checkpoint.unknown if not choice.drops(name)]:
+        raise ValueError(
+            f"Every name in a checkpoint must be known, or be left out by `leave_out`. Received {len(unknown)} in "
+            f"{checkpoint.path} that are not: {', '.join(unknown[:10])}{', ...' if len(unknown) > 10 else ''}"
+            f"; leave them out by patterns such as {re.escape(unknown[0].rpartition('.')[0])}.*"
+        )
+    checkpoint.check_twins(arrays)
+    parts = description.config, arrays, description.tokenizer, description.labels
+    model = with_task(writers.Model(*parts, beside=directory_of(source)), form, choice)
+    model = dataclasses.replace(model, optimizer=_optimizer(checkpoint, form, arrays) if with_optimizer else {})
+    without_meaning = tuple(name for name in checkpoint.left_out if name not in model.optimizer)
+    return _write(model, target, form, choice, overwrite, checkpoint.path, without_meaning)
+
+
+def _check_target(source, target, overwrite):
+    """Raises ValueError where something is at `target` that no conversion wrote, or that is still needed."""
+    check_free(target, overwrite, "to")
+    if not (overwrite and os.path.isdir(target) and os.listdir(target)):
+        return
+    try:
+        locate(target)  # whatever holds no weights is no model
+    except ValueError as error:
+        raise ValueError(f"`overwrite` must replace a model and nothing else. Received {target}: {error}") from error
+    old, needed = os.path.realpath(target), os.path.realpath(directory_of(source))
+    if os.path.commonpath([old, needed]) == old:
+        raise ValueError(f"A model must not replace what it comes from. Received {source} to convert to {target}.")
+
+
+def save(bert: Bert, path: str | os.PathLike, format: str = "bert_tf", leave_out: Sequence[str] = ()) -> Proof:
+    """Writes a model of `bert_tf.load`, as it is now: encoder, head and the heads in `others`; proven, or nothing.
+
+    Args:
+        bert: the model.
+        path: a directory that is not there yet, or empty.
+        format: "bert_tf", "tf1", "huggingface", "sentence_transformers" or "keras_hub".
+        leave_out: as in `convert`.
+
+    Returns:
+        the proof, of which `str` is a report.
+
+    Raises:
+        ValueError: the format cannot hold all of it, or something is at `path`.
+        OSError: a file cannot be written.
+    """
+    check_free(path, parameter="path")
+    choice = Choice(leave_out)
+    variables = [*bert.encoder.variables, *(bert.head.variables if bert.head else [])]
+    arrays = {variable.path: np.asarray(variable) for variable in variables} | dict(bert.others)
+    arrays = {name: array for name, array in arrays.items() if not choice.drops(name)}
+    beside = bert.path and directory_of(bert.path)
+    model = with_task(writers.Model(bert.config, arrays, bert.tokenizer, bert.labels, beside=beside), format, choice)
+    return _write(model, path, format, choice, False, "a model in memory", ())
+
+
+def save_generator(source: str | os.PathLike, target: str | os.PathLike, config: EncoderConfig) -> Proof:
+    """Makes a model of its own, with a masked-LM head, of the generator that lies beside a discriminator.
+
+    Args:
+        source: the discriminator's directory, as run_pretraining leaves it.
+        target: the directory to write, in the format bert_tf; one that is there is replaced.
+        config: of the generator.
+
+    Raises:
+        ValueError: there is no generator, or it is of another configuration.
+        OSError: a file cannot be written.
+    """
+    checkpoint, tokenizer = open_checkpoint(source), load_description([source]).tokenizer
+    shared = {path: checkpoint.get(path) for path in checkpoint.names if path.startswith(_SHARED)}
+    own = {path: checkpoint.get(path) for path in checkpoint.names if path.startswith(GENERATOR)}
+    if not own:
+        raise ValueError(
+            f"There must be a generator beside the model. Received {checkpoint.path}, which has none; name what "
+            "run_pretraining left of replaced-token detection."
+        )
+    arrays = shared | {path.removeprefix(GENERATOR): array for path, array in own.items()}
+    model = writers.Model(dataclasses.replace(config, has_pooler=False), arrays, tokenizer)
+    return _write(model, target, "bert_tf", Choice(()), True, checkpoint.path, ())
+
+
+def check(form: str, description: Description, variables: Iterable, task=None):
+    """Says, before a model is trained, whether a format can hold it.
+
+    Args:
+        form: a key of `writers.FORMATS`.
+        description: of the model.
+        variables: its own.
+        task: what it is to be trained for, a `tasks.task.FineTuned`; None: nothing that task.json describes.
+
+    Raises:
+        ValueError: it cannot.
+    """
+    arrays = {variable.path: variable for variable in variables if not is_adapter(variable.path)}  # they get merged
+    model = writers.Model(description.config, arrays, description.tokenizer)
+    model = model if task is None else for_task(model, task, form, Choice(()))
+    try:
+        writers.CHECKS[form](model)
+    except ValueError as error:
+        raise ValueError(
+            f"{error}\n`save_format` must be a form that holds the result of training. Received: {form}; leave it out, "
+            "and give what training leaves to `bert-tf convert`, which can leave parts behind."
+        ) from error
+
+
+def _write(model, target, form, choice, overwrite, source, without_meaning):
+    implied = writers.implied(form, model.config)
+    given_up = {name: value for name, value in implied.items()
+                if getattr(model.config, name) != value and choice.drops(name)}  # fmt: skip
+    choice.check()
+    adapted = dataclasses.replace(model, config=dataclasses.replace(model.config, **given_up))
+    with whole_directory(target, overwrite) as aside:
+        written = writers.write(aside, form, adapted)
+        written = dataclasses.replace(written, remarks=(*written.remarks, *model.remarks, *_stays_behind(model, aside)))
+        found = prove(aside, model, written, tuple(given_up))
+    told = {"left_out": tuple(choice.dropped), "without_meaning": without_meaning}
+    return Proof(source, os.fspath(target), form, **told, **found)
+
+
+def _stays_behind(model, directory):
+    """Returns remarks on files of the source that say something of the model, and that the format has no place for."""
+    files = (MODULES, TASK_FILE)
+    if model.recipe and os.path.exists(os.path.join(directory, MODULES)):  # all that task.json says of the model
+        return []
+    lost = [name for name in files if model.beside and os.path.exists(os.path.join(model.beside, name))
+            and not os.path.exists(os.path.join(directory, name))]  # fmt: skip
+    return [f"{name} of the source stays behind, and what it says." for name in lost]
+
+
+def _optimizer(checkpoint: Checkpoint, form, paths):
+    """Returns what lies beside the weights that come along: the optimizer's moments, the step; for us, all of it."""
+    of = {TF1.from_ours(path) for path in paths}
+    slots = [name for name in checkpoint.left_out if name.rpartition("/adam_")[0] in of]
+    if not slots:
+        raise ValueError(
+            "`with_optimizer` must come with a checkpoint that holds an optimizer's state. Received "
+            f"{checkpoint.path}, which holds none; a run keeps it to its end with `keep_optimizer`."
+        )
+    rest = [name for name in checkpoint.left_out if name == "global_step" or name.startswith("training/")]
+    rest = [name for name in rest if form in writers.WITH_TASK or name == "global_step"]
+    return {name: checkpoint.read_left_out(name) for name in [*slots, *rest]}

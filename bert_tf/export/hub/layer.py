@@ -1,0 +1,187 @@
+"""A SavedModel of TF Hub's API as a layer of Keras 3, which `tensorflow_hub` and its KerasLayer do not know."""
+
+import inspect
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import keras
+import tensorflow as tf
+import tensorflow_text  # noqa: F401  preprocessors hold its operations
+
+from bert_tf.export.hub import safety, sources, symbols, variables
+
+_GRAPH, _ASSETS = "saved_model.pb", "assets"
+
+
+@keras.saving.register_keras_serializable("bert_tf")
+class HubLayer(keras.layers.Layer):
+    """Runs a SavedModel that can be called: an encoder or preprocessor of TF Hub's text API, ours or Google's.
+
+        text = keras.Input((), dtype="string")
+        rows = bert_tf.HubLayer("bert_en_uncased_preprocess_3")(text)
+        vector = bert_tf.HubLayer("bert_en_uncased_L-12_H-768_A-12_4", trainable=True)(rows)["pooled_output"]
+        model = keras.Model(text, keras.layers.Dense(2)(vector))
+
+    `model.save` writes graph, files and weights into the .keras file, which then needs the folder no more.
+
+    A SavedModel in a folder is a program, which runs with your rights: look at a stranger's first, with
+    `bert-tf verify MODEL --inspect`. One in a .keras file is refused unless it only computes.
+
+    Inputs and outputs are those of the SavedModel. `training` reaches it where it takes that, and only while the layer
+    is `trainable`, as with hub.KerasLayer; so do its regularization losses. Its variables keep their own types under
+    mixed precision.
+
+    Args:
+        path: folder with saved_model.pb.
+        part: the name of a part to run in the whole's place: "mlm", "tokenize", "bert_pack_inputs".
+        arguments: more arguments of each call: {"seq_length": 64} for "bert_pack_inputs".
+        trainable: whether training changes the variables that the SavedModel calls trainable.
+
+    Raises:
+        ValueError: there is no SavedModel of TensorFlow 2, it has no such part, or none that can be called.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike,
+        part: str | None = None,
+        arguments: Mapping[str, Any] | None = None,
+        trainable: bool = False,
+        **kwargs,
+    ):
+        files = _files_in(os.fspath(path))
+        described = variables.described(safety.read_graph(files.folder), part)
+        self._begin(part, arguments, trainable, files.fingerprint, described, {}, **kwargs)
+        self._take(files, with_values=True)
+
+    def _begin(self, part, arguments, trainable, fingerprint, described, outputs, **kwargs):
+        """All but the SavedModel, which may come later.
+
+        Args:
+            fingerprint: of its files.
+            described: its variables.
+            outputs: of symbolic calls, by their inputs: a model is rebuilt before the files are there.
+        """
+        super().__init__(trainable=trainable, autocast=False, **kwargs)
+        self.part, self.arguments = part, dict(arguments or {})
+        self.supports_jit = False  # neither strings nor what others wrote
+        self._fingerprint, self._described, self._outputs = fingerprint, tuple(described), dict(outputs)
+        self._made = variables.made(self.name, described)
+        self._files = self._loaded = self._function = None
+        self.built = True
+        # As `add_weight` would: Keras has noted which ones can be trained, and a model around this asks each of them.
+        for variable in self._made:
+            variable.trainable = variable.trainable and trainable
+
+    def _take(self, files, with_values):
+        self._loaded = variables.load(files.folder, self._described, self._made, with_values)
+        self._function = _function(self._loaded, self.part, files.folder)
+        self._takes_training = "training" in _parameters(self._function)
+        self._files = files
+        sources.remember(files.fingerprint, files)
+
+    def call(self, inputs, training=None):
+        if self.trainable and self._loaded is not None:
+            for loss in getattr(_part(self._loaded, self.part), "regularization_losses", ()):
+                self.add_loss(loss())
+        return self._run(inputs, training)
+
+    def _run(self, inputs, training):
+        if self._function is None:
+            raise ValueError(
+                f"The layer {self.name!r} must have its SavedModel, which lies in the .keras file of its model. "
+                "Received a call without; load that file, or make the layer from the folder, `HubLayer(path)`."
+            )
+        training = {"training": bool(training and self.trainable)} if self._takes_training else {}
+        return self._function(inputs, **training, **self.arguments)
+
+    def compute_output_spec(self, inputs, training=None):
+        key = symbols.written(inputs)
+        if key not in self._outputs:
+            specs = keras.tree.map_structure(symbols.spec_of, inputs)  # Keras would take ragged tensors for dense ones
+            traced = tf.function(lambda x: self._run(x, False), autograph=False).get_concrete_function(specs)
+            outputs = keras.tree.map_structure(symbols.symbol_of, traced.structured_outputs)
+            self._outputs[key] = symbols.written(outputs)
+        return symbols.read(self._outputs[key])
+
+    def get_config(self):
+        return {
+            "name": self.name,
+            "trainable": self.trainable,
+            "dtype": keras.dtype_policies.serialize(self.dtype_policy),
+            "part": self.part,
+            "arguments": dict(self.arguments),
+            "fingerprint": self._fingerprint,
+            "described": [list(variable) for variable in self._described],
+            "outputs": dict(self._outputs),
+        }
+
+    @classmethod
+    def from_config(cls, config):
+        """Makes the layer that `get_config` described.
+
+        It has its SavedModel at once where this process has read the same already; else once `load_assets` brings it.
+        """
+        layer = cls.__new__(cls)
+        described = [variables.Variable(*each) for each in config["described"]]
+        layer._begin(**(dict(config) | {"described": described}))
+        files = sources.recall(layer._fingerprint)
+        if files is not None and files.unchanged():
+            layer._take(files, with_values=os.path.isdir(os.path.join(files.folder, "variables")))
+        return layer
+
+    def save_assets(self, dir_path):
+        """Writes the SavedModel without its variables, which are the layer's weights; Keras calls it."""
+        if self._files is None or not self._files.unchanged():
+            raise ValueError(
+                f"The SavedModel of the layer {self.name!r} must be there, as it was, when its model is saved. "
+                f"Received a changed or missing one in {self._files and self._files.folder}; put it back."
+            )
+        self._files.copy_to(dir_path)
+
+    def load_assets(self, dir_path):
+        """Reads what `save_assets` wrote, after the weights; Keras calls it.
+
+        Raises:
+            ValueError: there is none, it is another layer's, or it does more than compute.
+        """
+        if self._function is not None:
+            return
+        safety.check(dir_path or "")  # first: it says which files may be read at all
+        files = _files_in(dir_path or "")
+        if files.fingerprint != self._fingerprint:
+            raise ValueError(
+                f"The files of the layer {self.name!r} must be those that it was saved with. Received others; save the "
+                "model again."
+            )
+        self._take(files.copy(), with_values=False)
+
+
+def _files_in(folder):
+    """Returns a SavedModel's files but its variables."""
+    graph = safety.read_graph(folder)
+    names = {os.path.join(_ASSETS, asset.filename) for asset in graph.asset_file_def}
+    return sources.Files(folder, [_GRAPH, *names])
+
+
+def _part(loaded, part):
+    return getattr(loaded, part, None) if part else loaded
+
+
+def _function(loaded, part, folder):
+    function = _part(loaded, part)
+    if not callable(function):
+        there = sorted(name for name in vars(loaded) if not name.startswith("_") and callable(getattr(loaded, name)))
+        what = f"no part {part!r}; it has {there}" if part else f"no function of its own; take a `part` of it, {there}"
+        raise ValueError(
+            "A SavedModel of TF Hub's API must be one that can be called, or have the `part` asked for. Received "
+            f"{folder} with {what}."
+        )
+    return function
+
+
+def _parameters(function):
+    """Returns the names of the parameters of what was loaded: a function, or an object that has one."""
+    is_one = isinstance(function, tf.types.experimental.PolymorphicFunction)
+    return inspect.signature(function if is_one else function.__call__).parameters

@@ -1,0 +1,167 @@
+"""The tokenizer as a layer of Keras: a model reads text itself and takes its vocabulary along."""
+
+import dataclasses
+import json
+import os
+import tempfile
+
+import keras
+import tensorflow as tf
+
+from bert_tf.checkpoints.model_files import load_description
+from bert_tf.data.features import ENCODER_INPUTS
+from bert_tf.export.hub import sources
+from bert_tf.models.families import Template
+from bert_tf.tokenization.base import BaseTokenizer
+from bert_tf.tokenization.kinds import TOKENIZERS
+from bert_tf.utils.text_lists import text_list
+
+
+@keras.saving.register_keras_serializable("bert_tf")
+class TokenizerLayer(keras.layers.Layer):
+    """Texts to what `Encoder` takes.
+
+        text = keras.Input((), dtype="string")
+        vector = bert.encoder(bert_tf.TokenizerLayer(bert.tokenizer)(text))["pooled_output"]
+        model = keras.Model(text, keras.layers.Dense(2)(vector))
+
+    `model.save` writes the vocabulary into the .keras file.
+
+    Input: strings [n], or what `text_lists.text_list` takes; or two tensors, in a list or tuple, for pairs.
+    Output: a dict of `input_ids`, `input_mask` and `segment_ids`, int32 [n, S], S being the longest row of the batch.
+
+    Args:
+        tokenizer: a `BaseTokenizer`, such as `bert_tf.load(path).tokenizer`; or the directory of a model.
+        max_seq_length: pieces in a row at most, special tokens included; what is longer is cut.
+        fixed_length: whether S is max_seq_length.
+
+    Raises:
+        ValueError: the directory holds no model; in a call: what is given is no strings [n], once or twice;
+            max_seq_length has no room for the special tokens, or the model knows no pairs.
+    """
+
+    def __init__(
+        self,
+        tokenizer: BaseTokenizer | str | os.PathLike,
+        max_seq_length: int = 128,
+        fixed_length: bool = False,
+        **kwargs,
+    ):
+        self._begin(max_seq_length, fixed_length, **kwargs)
+        if not isinstance(tokenizer, BaseTokenizer):
+            tokenizer = load_description([os.fspath(tokenizer)]).tokenizer
+        self.tokenizer = tokenizer
+        with tempfile.TemporaryDirectory(prefix="bert_tf-") as folder:
+            self._said = {
+                "kind": tokenizer.KIND,
+                "template": dataclasses.asdict(tokenizer.template),
+                "settings": tokenizer.settings,
+                "fingerprint": _saved(tokenizer, folder).fingerprint,
+            }
+        sources.remember(_key(self._said), tokenizer)
+
+    def _begin(self, max_seq_length, fixed_length, **kwargs):
+        super().__init__(autocast=False, **kwargs)
+        self.max_seq_length, self.fixed_length = max_seq_length, fixed_length
+        self.supports_jit = False  # XLA knows no strings
+        self.built = True
+
+    def __call__(self, texts, *args, **kwargs):
+        return super().__call__(_columns(texts), *args, **kwargs)
+
+    def call(self, texts):
+        if self.tokenizer is None:
+            raise ValueError(
+                f"The layer {self.name!r} must have its vocabulary, which lies in the .keras file of its model. "
+                "Received a call without; load that file, or make the layer from a tokenizer."
+            )
+        ids = [self.tokenizer.tokenize(each) for each in texts]
+        packed = self.tokenizer.pack(*ids, max_seq_length=self.max_seq_length)
+        return self.tokenizer.pad(packed, self.max_seq_length if self.fixed_length else None)
+
+    def compute_output_spec(self, texts):
+        shape = (texts[0].shape[0], self.max_seq_length if self.fixed_length else None)
+        return {name: keras.KerasTensor(shape, "int32") for name in ENCODER_INPUTS}
+
+    def get_config(self):
+        return super().get_config() | {
+            "tokenizer": self._said,
+            "max_seq_length": self.max_seq_length,
+            "fixed_length": self.fixed_length,
+        }
+
+    @classmethod
+    def from_config(cls, config):
+        """Makes the layer that `get_config` described.
+
+        It has its vocabulary at once where this process has the same tokenizer; else once `load_assets` brings it.
+        """
+        options = dict(config)
+        said = options.pop("tokenizer")
+        layer = cls.__new__(cls)
+        layer._begin(**options)
+        layer._said, layer.tokenizer = said, sources.recall(_key(said))
+        return layer
+
+    def save_assets(self, dir_path):
+        """Writes the vocabulary; Keras calls it."""
+        self.tokenizer.save(dir_path)
+
+    def load_assets(self, dir_path):
+        """Reads what `save_assets` wrote; Keras calls it.
+
+        Raises:
+            ValueError: there is nothing, or it is another layer's.
+        """
+        if self.tokenizer is not None:
+            return
+        files = _files_in(dir_path) if dir_path else None
+        if files is None or files.fingerprint != self._said["fingerprint"]:
+            raise ValueError(
+                f"The vocabulary of the layer {self.name!r} must be the one that it was saved with. Received "
+                f"{'none' if files is None else 'another'}; save the model again."
+            )
+        self._files = files.copy()  # stays: an export of the model takes the vocabulary along as a file
+        fields = {name: tuple(v) if isinstance(v, list) else v for name, v in self._said["template"].items()}
+        kind = TOKENIZERS[self._said["kind"]]
+        self.tokenizer = kind.from_saved(self._files.folder, Template(**fields), self._said["settings"])
+        sources.remember(_key(self._said), self.tokenizer)
+
+
+def _columns(texts):
+    """Returns one tensor of texts, or the two of pairs, in a list."""
+    columns = [texts] if _is_tensor(texts) else texts
+    if not isinstance(columns, list | tuple) or not any(map(_is_tensor, columns)):
+        columns = [tf.constant(text_list(texts), tf.string)]
+    columns = [each if _is_tensor(each) else tf.constant(text_list(each), tf.string) for each in columns]
+    if len(columns) > 2:
+        raise ValueError(
+            f"`texts` must be strings [n], or two of them for pairs. Received {len(columns)}; join those that make one "
+            "text, as with keras.ops or tf.strings.join."
+        )
+    for each in columns:
+        if keras.backend.standardize_dtype(each.dtype) != "string" or len(each.shape) != 1:
+            raise ValueError(
+                f"`texts` must be strings [n]. Received {keras.backend.standardize_dtype(each.dtype)} of the shape "
+                f'{tuple(each.shape)}; make the input with keras.Input((), dtype="string").'
+            )
+    return columns
+
+
+def _is_tensor(texts):
+    return tf.is_tensor(texts) or isinstance(texts, keras.KerasTensor)
+
+
+def _saved(tokenizer, folder):
+    """Returns the files that the tokenizer writes into a folder."""
+    tokenizer.save(folder)
+    return _files_in(folder)
+
+
+def _files_in(folder):
+    return sources.Files(folder, os.listdir(folder))
+
+
+def _key(said):
+    """Returns what distinguishes one tokenizer from another; lists are as good as tuples."""
+    return json.dumps(said, sort_keys=True)

@@ -1,0 +1,202 @@
+"""A fine-tuned BERT as a scikit-learn classifier: `run_classifier` on texts in memory."""
+
+import os
+import sys
+from collections.abc import Sequence
+from numbers import Real
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from bert_tf.evaluation.error_reports.choices import Choices
+from bert_tf.evaluation.error_reports.judged import Shown
+from bert_tf.evaluation.error_reports.page import scored
+from bert_tf.inference.sklearn.embedder import of_texts
+from bert_tf.inference.sklearn.texts import as_labels, as_places, as_texts
+from bert_tf.inference.sklearn.trained import train
+from bert_tf.utils.names import USE_XLA
+from bert_tf.utils.report import Page
+from bert_tf.utils.settings import Settings
+
+# Parameter -> its lowest and highest value, both allowed; None: no bound.
+BOUNDS = {
+    "learning_rate": (0, None),
+    "num_train_epochs": (0, None),
+    "train_batch_size": (1, None),
+    "max_seq_length": (3, None),
+    "warmup_proportion": (0, 1),
+    "label_smoothing": (0, 1),
+    "layerwise_lr_decay": (0, 1),
+    "unfreeze_epochs": (0, None),
+    "reinit_layers": (0, None),
+    "gradient_accumulation_steps": (1, None),
+    "lstm_units": (1, None),
+    "seed": (0, None),
+    "predict_batch_size": (1, None),
+}
+_OPTIONAL = ("lstm_units",)  # None: there is none
+
+
+class BertClassifier(ClassifierMixin, BaseEstimator):
+    """Fine-tunes an encoder to tell classes of texts apart, with the defaults and the arithmetic of `run_classifier`.
+
+        BertClassifier("demo/weights/minilm", num_train_epochs=2).fit(texts, labels).predict(["A warm, funny film."])
+
+    Args:
+        model: the weights to start from: a folder that `bert_tf.load` takes.
+        learning_rate: the peak of Adam's rate.
+        num_train_epochs: passes over the texts.
+        train_batch_size: texts a step.
+        max_seq_length: longest row in pieces; what is longer is cut.
+        warmup_proportion: share of the steps in which the rate rises.
+        class_weights: how much the texts of each class weigh in the loss: None, 1 each; "balanced"; or {class: weight}.
+        label_smoothing: share of the target that is spread over all classes.
+        freeze_layers: so many layers stay as they are, from the embeddings up; "all": the whole encoder.
+        layerwise_lr_decay: each layer's rate is that of the one above it times this.
+        unfreeze_epochs: after so many epochs each, one more layer from the top joins the training; 0: all at once.
+        reinit_layers: so many layers at the top, and the pooler, start from random weights.
+        lstm_units: units of each direction of a BiLSTM between the encoder and the head; None: there is none.
+        gradient_accumulation_steps: each batch is cut into so many parts, to save memory.
+        bucket_by_length: texts of similar lengths share a batch.
+        precision: what the layers compute in, one of `names.PRECISIONS`.
+        use_xla: "auto", with a GPU or TPU only; "true" or "false".
+        seed: of new weights, the order of the texts and dropout: the same seed, the same model.
+        predict_batch_size: texts at a time in `predict`.
+
+    A fitted one pickles with its weights, tokenizer and classes. Each `fit` starts from `model` again.
+
+    Attributes:
+        classes_: as `numpy.unique` sorts them; the columns of `predict_proba`.
+    """
+
+    def __init__(
+        self,
+        model,
+        learning_rate=5e-5,
+        num_train_epochs=3.0,
+        train_batch_size=32,
+        max_seq_length=128,
+        warmup_proportion=0.1,
+        class_weights=None,
+        label_smoothing=0.0,
+        freeze_layers="0",
+        layerwise_lr_decay=1.0,
+        unfreeze_epochs=0.0,
+        reinit_layers=0,
+        lstm_units=None,
+        gradient_accumulation_steps=1,
+        bucket_by_length=True,
+        precision="float32",
+        use_xla="auto",
+        seed=0,
+        predict_batch_size=8,
+    ):
+        self.model = model
+        self.learning_rate = learning_rate
+        self.num_train_epochs = num_train_epochs
+        self.train_batch_size = train_batch_size
+        self.max_seq_length = max_seq_length
+        self.warmup_proportion = warmup_proportion
+        self.class_weights = class_weights
+        self.label_smoothing = label_smoothing
+        self.freeze_layers = freeze_layers
+        self.layerwise_lr_decay = layerwise_lr_decay
+        self.unfreeze_epochs = unfreeze_epochs
+        self.reinit_layers = reinit_layers
+        self.lstm_units = lstm_units
+        self.gradient_accumulation_steps = gradient_accumulation_steps
+        self.bucket_by_length = bucket_by_length
+        self.precision = precision
+        self.use_xla = use_xla
+        self.seed = seed
+        self.predict_batch_size = predict_batch_size
+
+    def fit(self, X: Sequence[str], y: Sequence):
+        """Fine-tunes on n texts and their labels.
+
+        Raises:
+            ValueError: texts and labels do not fit together, or a setting does not fit them or the model.
+        """
+        texts = as_texts(X)
+        classes, label_ids = as_labels(y, texts)
+        self.trained_ = train(self._settings(), texts, [str(c) for c in classes], label_ids)
+        self.classes_ = classes
+        return self
+
+    def predict_proba(self, X: Sequence[str]) -> np.ndarray:
+        """Returns the probability of each class for n texts, float64 [n, L], in the order of `classes_`.
+
+        Raises:
+            NotFittedError: `fit` was not called.
+            ValueError: what was given is no list of texts.
+        """
+        check_is_fitted(self)
+        return self.trained_.probabilities(as_texts(X), self.predict_batch_size)
+
+    def predict(self, X: Sequence[str]) -> np.ndarray:
+        """Returns the most probable class of each of n texts, [n]; raises as `predict_proba`."""
+        check_is_fitted(self)
+        return self.classes_[self.predict_proba(X).argmax(-1)]
+
+    def report(self, X: Sequence[str], y: Sequence) -> str:
+        """Returns a page, one HTML file, that shows what the classifier does on n texts: docs/report.md.
+
+        Args:
+            X: texts that it was not fitted on.
+            y: their right labels, all of them in `classes_`.
+
+        Raises:
+            NotFittedError: `fit` was not called.
+            ValueError: texts and labels do not fit together, or there is a label of no class.
+        """
+        check_is_fitted(self)
+        texts = as_texts(X)
+        names, gold = [str(name) for name in self.classes_], as_places(y, texts, self.classes_)
+        lengths = np.array([len(text) for text in texts])
+        numbers = range(len(texts))
+        examples = Shown("X", list(map(str, numbers)), numbers, {"text": texts}, lengths, "characters")
+        judged = Choices(examples=examples, gold=gold, probabilities=self.predict_proba(texts), labels=names)
+        page = Page(type(self).__name__)
+        page.keep("eval", scored({"dev": judged}, {"accuracy": float(np.mean(judged.given == gold))}))
+        return page.html()
+
+    def save(self, output_dir: str | os.PathLike):
+        """Writes the fine-tuned model as `run_classifier` leaves it, to be exported, served or loaded.
+
+        Args:
+            output_dir: nothing may be there, or an empty directory.
+
+        Raises:
+            NotFittedError: `fit` was not called.
+            ValueError: something is there.
+        """
+        check_is_fitted(self)
+        self.trained_.save(output_dir)
+
+    def _settings(self):
+        """Returns the settings of a run of `run_classifier`, all but its folder."""
+        given, weights = self.get_params(deep=False), self.class_weights
+        _check(given)
+        if isinstance(weights, dict):
+            weights = [f"{label}:{weight}" for label, weight in weights.items()]
+        given |= {"class_weights": [weights] if isinstance(weights, str) else weights}
+        given |= {"freeze_layers": str(self.freeze_layers)}
+        of_the_run = {"do_train": True, "overwrite_output_dir": True, "init_checkpoint": os.fspath(given.pop("model"))}
+        return Settings(given | of_the_run | {"save_checkpoints_steps": sys.maxsize, "keep_checkpoints": 1}, given)
+
+    def __sklearn_tags__(self):
+        return of_texts(super().__sklearn_tags__())
+
+
+def _check(parameters):
+    """Raises ValueError where a parameter is none that the program's flag of that name would take."""
+    for name, (low, high) in BOUNDS.items():
+        value = parameters[name]
+        if value is None and name in _OPTIONAL:
+            continue
+        if not isinstance(value, Real) or not low <= value <= (float("inf") if high is None else high):
+            end = "" if high is None else f" to {high}"
+            raise ValueError(f"`{name}` must be a number from {low}{end}{'' if end else ' up'}. Received: {value!r}.")
+    if parameters["use_xla"] not in USE_XLA:
+        raise ValueError(f"`use_xla` must be one of {', '.join(USE_XLA)}. Received: {parameters['use_xla']!r}.")

@@ -1,0 +1,20 @@
+"""What goes on inside a model, as arrays: attention, queries and keys, vectors, layers, attributions, heads off.
+
+    bert = bert_tf.load("uncased_L-12_H-768_A-12")
+    [seen] = bert_tf.inspect.attention(bert, ["The cat sat on the mat."])
+    seen.pieces, seen.weights[11, 3]                # [S] word pieces; float32 [S, S]: layer 11, head 3, from to
+
+Layers and heads count from 0, as in `pruned_heads` of a configuration. See docs/inspect.md.
+"""
+
+from bert_tf.interpret.ablation import heads_off
+from bert_tf.interpret.attribution import Attributions, attributions
+from bert_tf.interpret.lens import MaskedWords, masked_words
+from bert_tf.interpret.rows import Row, Word
+from bert_tf.interpret.vectors import Inputs, Layers, inputs, layers
+from bert_tf.interpret.weights import Attention, Neurons, attention, neurons
+
+__all__ = [
+    "Attention", "Attributions", "Inputs", "Layers", "MaskedWords", "Neurons", "Row", "Word",
+    "attention", "attributions", "heads_off", "inputs", "layers", "masked_words", "neurons",
+]  # fmt: skip

@@ -1,0 +1,181 @@
+"""What `attention` and `attributions` tell, of many texts in one graph: a served model explains itself by these."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.interpret.choices import OfPieces, OfSpans, OfTexts
+from bert_tf.interpret.gradients import Integral, integrated_until_small
+from bert_tf.interpret.weights import kept_heads
+from bert_tf.models.encoder import Encoder
+from bert_tf.tokenization.places import Found, Places
+
+Tensors = dict[str, tf.Tensor]
+_INPUTS = ("input_ids", "input_mask", "segment_ids")
+_MOST_ASKED = 2**24  # weights in an answer: 64 MiB, the most that the server sends by default
+_MOST_WEIGHTS = 2**26  # of attention, of all texts and layers: 256 MiB, several times over while they are computed
+_MOST_TEXTS = 16  # whose answers are explained at once: each takes the gradients of 32 to 512 times the text
+
+
+def encoder_in(model: Any) -> Encoder:
+    """Returns the encoder of a task's functional model."""
+    return next(layer for layer in model.layers if isinstance(layer, Encoder))
+
+
+def attention_in_graph(
+    encoder: Any, tokenizer: Any, texts: Sequence[tf.Tensor], layers: tf.Tensor, max_seq_length: int
+) -> Tensors:
+    """Returns what attends to what in some layers.
+
+    Args:
+        encoder: an `Encoder` of L layers and A heads.
+        tokenizer: its tokenizer.
+        texts: of each example, string [n], or of both of a pair; cut to one row as `Tokenizer.pack` cuts.
+        layers: int32 [n, k], which layers of each example, from 0, or from -1, the last, down.
+        max_seq_length: longest row.
+
+    Returns:
+        `attention`, float32 [n, k, A, S, S], from the piece in the last place but one to that in the last, 0 for
+        padding and for heads that were pruned; and what `_shown` tells of the pieces.
+
+    Raises:
+        tf.errors.InvalidArgumentError: there is no such layer, more are named than there are, or the texts are so many
+            and so long that all weights together would be more than 2^26, or the layers named more than 2^24; nothing
+            is computed then.
+    """
+    L, places = encoder.config.num_hidden_layers, Places(tokenizer)
+    packed = places.pad(places.pack(*map(places.tokenize, texts), max_seq_length=max_seq_length))
+    pieces, features = _resolved(places, packed)
+    with tf.control_dependencies(_attention_checks(encoder.config, features["input_ids"], layers)):
+        layers = tf.where(layers < 0, layers + L, layers)
+        features = {name: tf.identity(values) for name, values in features.items()}
+    probs = encoder(features, training=False, return_attention_probs=True)["attention_probs"]
+    there = tf.cast(features["input_mask"], tf.float32)[:, tf.newaxis]
+    both = there[..., tf.newaxis] * there[:, :, tf.newaxis]
+    each = [_of_all_heads(probs[n], kept) * both for n, kept in enumerate(kept_heads(encoder.config))]
+    weights = tf.gather(tf.stack(each, 1), layers, batch_dims=1)
+    return {"attention": weights} | _shown(tokenizer, pieces, features["input_mask"] > 0)
+
+
+def attributions_in_graph(
+    encoder: Any,
+    head: OfTexts | OfPieces | OfSpans,
+    tokenizer: Any,
+    read: Callable,
+    texts: Sequence[tf.Tensor],
+    target: tf.Tensor,
+    max_seq_length: int,
+) -> Tensors:
+    """Returns by which pieces a model comes to its answers, as `attributions` does with the baseline "pad".
+
+    Of the rows that a task reads texts through, that one is explained which the answer is in.
+
+    Args:
+        encoder, tokenizer, texts, max_seq_length: as of `attention_in_graph`.
+        head: of the model, by `choices.head_in`.
+        read: the task's.
+        target: string [n], whose score is explained, as of `OfTexts.choose`.
+
+    Returns:
+        `attribution` float32 [n, S], what each piece adds to the score, 0 for special ones; `target` string [n], the
+        label, tag or answer; `score`, `baseline_score` and `gap` float32 [n], `steps` int32 [n], as of `Attributions`;
+        and what `_shown` tells of the pieces.
+
+    Raises:
+        tf.errors.InvalidArgumentError: there is no such target, or there are more than 16 texts.
+    """
+    places = Places(tokenizer)
+    told = f"An explanation must be asked for {_MOST_TEXTS} texts at most. Received"
+    n = tf.maximum(tf.size(target), tf.size(texts[0]))
+    few = tf.debugging.Assert(n <= _MOST_TEXTS, [told, n, "; ask for fewer at a time."])
+    with tf.control_dependencies([few]):
+        texts = [tf.identity(each) for each in texts]
+    laid_out, origin = read(places, texts, max_seq_length)
+    pieces, features = _resolved(places, laid_out)
+    choice = head.choose(head.logits(encoder(features, training=False)), origin, target)
+    pieces = Found(*(tf.gather(column, choice.rows) for column in pieces))
+    features = {name: tf.gather(values, choice.rows) for name, values in features.items()}
+    instead = tf.where(pieces.of_text >= 0, tokenizer.pad_id, pieces.ids)
+    found = _integrals(encoder, head, features, instead, choice.parts)
+    there = choice.there[:, tf.newaxis] & (features["input_mask"] > 0)
+    return {"attribution": found.pop("values"), "target": choice.name, **found} | _shown(tokenizer, pieces, there)
+
+
+def _attention_checks(config, input_ids, layers):
+    """Returns the operations that refuse a request for attention before it is computed."""
+    L, A = config.num_hidden_layers, config.num_attention_heads
+    n, width = tf.unstack(tf.shape(input_ids, tf.int64))
+    of_a_layer = n * A * width * width
+    weights, asked = of_a_layer * L, of_a_layer * tf.shape(layers, tf.int64)[1]
+    known = f"`layers` must be from 0 to {L - 1}, or from -1, the last, to {-L}. Received another; correct it."
+    each_once = f"`layers` must name {L} layers of a text at most, as many as there are. Received"
+    sent = f"The attention weights of the layers asked for must be {_MOST_ASKED} at most. Received a request for"
+    small = f"The attention weights of all texts and layers must be {_MOST_WEIGHTS} at most. Received texts of"
+    return [
+        tf.debugging.Assert(tf.reduce_all((layers >= -L) & (layers < L)), [known]),
+        tf.debugging.Assert(tf.shape(layers)[1] <= L, [each_once, tf.shape(layers)[1], "; name each once."]),
+        tf.debugging.Assert((n <= 1) | (weights <= _MOST_WEIGHTS), [small, weights, "; ask for fewer at a time."]),
+        tf.debugging.Assert(asked <= _MOST_ASKED, [sent, asked, "; ask for fewer layers, or fewer texts, at a time."]),
+    ]
+
+
+def _resolved(places, laid_out):
+    """Returns the pieces of rows whose ids are places, and the encoder's inputs, int32 [w, S] each."""
+    pieces = places.found(laid_out["input_ids"])
+    return pieces, {name: laid_out[name] for name in _INPUTS} | {"input_ids": pieces.ids}
+
+
+def _shown(tokenizer, pieces, there):
+    """Returns `piece` string [n, S], as the vocabulary has it, "" for padding; `start` and `end` int32 [n, S], where it
+    lies in its text, half-open, in code points; `of_text` int32 [n, S], which text it is of, -1 for special ones."""
+    vocab, (ids, *others) = tf.constant(tokenizer.vocab), pieces
+    columns = dict(zip(("start", "end", "of_text"), others, strict=True))
+    outside = {"start": 0, "end": 0, "of_text": -1}
+    shown = {name: tf.where(there, values, outside[name]) for name, values in columns.items()}
+    return {"piece": tf.where(there, tf.gather(vocab, ids), ""), **shown}
+
+
+def _of_all_heads(probs, kept):
+    """Returns float32 [n, A, S, S] of the weights of the heads that are there; zeros for the others."""
+    probs = tf.cast(probs, tf.float32)
+    if kept.all():
+        return probs
+    behind = tf.concat([probs, tf.zeros_like(probs[:, :1])], 1)
+    return tf.gather(behind, np.where(kept, np.cumsum(kept) - 1, kept.sum()), axis=1)
+
+
+def _integrals(encoder, head, features, instead, parts) -> Tensors:
+    """Returns `values` [n, S] and the other fields of `Integral` [n]; each row by itself and without its padding."""
+    lengths = tf.reduce_sum(features["input_mask"], 1)
+    n, width = tf.size(lengths), tf.shape(instead)[1]
+
+    def explain(k, whole):
+        row = {name: values[k : k + 1, : lengths[k]] for name, values in features.items()}
+        found = _integral(encoder, head, row, instead[k : k + 1, : lengths[k]], parts[k])
+        own = found._replace(values=tf.pad(tf.reduce_sum(found.values, -1), [[0, width - lengths[k]]]))
+        own = own._replace(gap=tf.cast(own.gap, tf.float32))
+        return k + 1, Integral(*(tf.tensor_scatter_nd_update(each, [[k]], [value])
+                                 for each, value in zip(whole, own, strict=True)))  # fmt: skip
+
+    numbers = [tf.zeros([n]) for _ in range(3)]
+    start = Integral(tf.zeros(tf.shape(instead)), *numbers, tf.zeros([n], tf.int32))
+    _, found = tf.while_loop(lambda k, _: k < n, explain, (tf.constant(0), start), parallel_iterations=1)
+    return found._asdict()
+
+
+def _integral(encoder, head, row, instead, parts):
+    """Returns the `Integral` of one row; parts: of its logits and of the padding's."""
+    vectors, baseline = (
+        tf.cast(encoder.embeddings(ids, row["segment_ids"], training=False), tf.float32)
+        for ids in (row["input_ids"], instead)
+    )
+
+    def score(points):
+        rows = {name: tf.repeat(values, tf.shape(points)[0], 0) for name, values in row.items()}
+        logits = head.logits(encoder(rows, training=False, input_vectors=points))
+        own = parts if logits.shape.rank == 2 else parts[: tf.shape(logits)[1]]  # [L], or [S, L]
+        return tf.reduce_sum(tf.reshape(logits * own, [tf.shape(points)[0], -1]), 1)
+
+    return integrated_until_small(score, vectors, baseline)

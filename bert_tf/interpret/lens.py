@@ -1,0 +1,108 @@
+"""What a masked-LM head would put at each place, behind each layer (the "logit lens", nostalgebraist 2020)."""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.interpret.heads import with_weights
+from bert_tf.interpret.rows import Row, Texts, name_of, parts_of, read
+from bert_tf.interpret.vectors import states
+from bert_tf.models.pretraining_heads import MaskedLMHead
+
+_BIAS = "cls/predictions/output_bias"
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class MaskedWords(Row):
+    """A row, and the likeliest pieces for each of its places, in front of the first of L layers and behind each.
+
+    Attributes:
+        top_ids: int32 [L + 1, S, k], the likeliest pieces first; [0] is by what the first layer reads. -1 where the
+            model says nothing: at the first place of a left-to-right model.
+        top_pieces: the same as text, str [L + 1, S, k], as a reader would write them; "" for -1.
+        probabilities: float32 [L + 1, S, k], theirs: shares of the whole vocabulary.
+        own_probabilities: float32 [L + 1, S], that of the piece which stands there.
+    """
+
+    top_ids: np.ndarray
+    top_pieces: np.ndarray
+    probabilities: np.ndarray
+    own_probabilities: np.ndarray
+
+
+def masked_words(
+    model: Any, texts: Texts, top_k: int = 5, pairs: Sequence[str] | None = None, masks: bool = True
+) -> list[MaskedWords]:
+    """Returns what a model with a masked-LM head would put at each place of texts, layer by layer.
+
+        [said] = masked_words(bert, ["The cat [MASK] on the mat."])
+        said.top_pieces[-1, 3], said.probabilities[-1, 3]           # what the model answers
+        said.top_pieces[:, 3, 0]                                    # how it came to it, from layer to layer
+
+    The whole head reads each layer as if it were the last: its linear map, activation and LayerNorm, and the table of
+    words. Of a model with `norm_first` the final norm comes before that, which the last layer has behind it anyway. A
+    left-to-right model says at a place what follows it: here that stands at the place that it is about.
+
+    Args:
+        model: what `bert_tf.load` gave, with such a head.
+        texts, pairs, masks: as of `attention`; but here the tokenizer's mask in a text, "[MASK]", is a blank.
+        top_k: how many pieces, k; all where the vocabulary has fewer.
+
+    Raises:
+        ValueError: the model has no such head; top_k is less than 1; as of `attention`.
+    """
+    if top_k < 1:
+        raise ValueError(f"`top_k` must be at least 1. Received: {top_k}; ask for one piece or more.")
+    head = masked_lm_head(model)
+    encoder, rows = read(model, texts, pairs, masks)
+    return [_filled(encoder, head, row, parts_of(model)[1], top_k) for row in rows]
+
+
+def masked_lm_head(model: Any) -> MaskedLMHead:
+    """Returns a model's head, with its weights.
+
+    Raises:
+        ValueError: it has none.
+    """
+    if _BIAS not in getattr(model, "others", {}):
+        raise ValueError(
+            f"`model` must have a masked-LM head for this. Received {name_of(model)}, which has none; load what was "
+            "pretrained, before it was trained for a task."
+        )
+    c, policy = model.config, model.encoder.dtype_policy
+    numbers = (c.vocab_size, c.hidden_act, c.initializer_range, c.layer_norm_eps, c.embedding_size)
+    return with_weights(MaskedLMHead(*numbers, c.tie_word_embeddings, dtype=policy), model)
+
+
+def _filled(encoder, head, row, tokenizer, top_k):
+    pieces = np.array([*tokenizer.written_pieces, ""])  # [-1] is for what was not asked
+    found = [_likeliest(head, encoder, each, row, len(pieces) - 1, top_k) for each in _normalized(encoder, row)]
+    ids, probabilities, own = (np.stack(each) for each in zip(*found, strict=True))
+    return MaskedWords(**vars(row), top_ids=ids, top_pieces=pieces[ids], probabilities=probabilities,
+                       own_probabilities=own)  # fmt: skip
+
+
+def _normalized(encoder, row):
+    """Yields float32 [S, H] for each layer, as the head of the last one is used to it."""
+    values = states(encoder, row)
+    for n, each in enumerate(values):
+        is_raw = encoder.config.norm_first and n < len(values) - 1
+        yield np.asarray(encoder.norm(each), np.float32) if is_raw else each
+
+
+def _likeliest(head, encoder, values, row, pieces, top_k):
+    """Returns ids and probabilities [S, k] of the likeliest pieces, and the probabilities [S] of the row's own."""
+    shift = int(encoder.config.is_decoder)
+    places = tf.range(len(row) - shift)[tf.newaxis]
+    table = tf.cast(encoder.embeddings.word_embeddings, head.compute_dtype)
+    values = tf.cast(values[np.newaxis], head.compute_dtype)
+    shares = tf.nn.softmax(head(values, table, places))[0, :, :pieces]
+    probabilities, ids = (each.numpy() for each in tf.math.top_k(shares, min(top_k, pieces)))
+    own = shares.numpy()[np.arange(len(row) - shift), row.ids[shift:]]
+    front = [(shift, 0), (0, 0)]
+    return (
+        np.pad(ids, front, constant_values=-1), np.pad(probabilities, front), np.pad(own, front[:1])
+    )  # fmt: skip

@@ -1,0 +1,120 @@
+"""What was found, for people: lines of a log, and pages."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from bert_tf.interpret.probing.heads import MEASURES
+from bert_tf.utils.counts import percent
+from bert_tf.utils.report import ACCENT, FILL, INK, PALE, Bar, Page, Shade
+
+_TOP = 3  # heads that the log names of each measure
+_IN_PIECES = ("entropy", "distance")
+_ABOUT = (
+    "Each layer's vectors were frozen, and a linear map learned to tell the label from them. The control is the same "
+    "with labels that mean nothing: each word has one of its own, drawn at random. What a probe learns there it "
+    "learned by heart, so that the gap between both (selectivity) is what the vectors themselves know. Layer 0 is what "
+    "the first layer reads; the mix is a sum of all layers whose weights were learned."
+)
+
+
+def table(results: Mapping) -> list[tuple]:
+    """Returns a row for each layer and the mix: name, accuracy, control, selectivity, each as a number."""
+    rows = [("layer " + str(each["layer"]), each) for each in results["layers"]] + [("mix", results["mix"])]
+    return [(name, each["accuracy"], each["control"], each["selectivity"]) for name, each in rows]
+
+
+def probe_lines(results: Mapping) -> Iterator[str]:
+    """Yields a table of the results of `job.run`, a line each."""
+    yield f"{'':10}{'accuracy':>10}{'control':>10}{'gap':>10}"
+    for name, *shares in table(results):
+        yield f"{name:10}" + "".join(f"{percent(share, 2):>10}" for share in shares)
+    base = results["baselines"]
+    yield (
+        f"Without any vector: {percent(base['majority'], 2)} by the commonest label, {percent(base['word'], 2)} by "
+        f"each word's commonest one; {percent(base['seen'], 2)} of the words were seen in training."
+    )
+
+
+def probe_page(results: Mapping) -> str:
+    """Returns the results of `job.run` as one HTML file."""
+    page = Page("What the layers know")
+    page.text(_ABOUT)
+    counts, base = results["examples"], results["baselines"]
+    page.table("Read", [
+        ("model", results["model"]),
+        ("learned from", f"{counts['train']:,}", results["files"]["train"]),
+        ("measured on", f"{counts['eval']:,}", results["files"]["eval"]),
+        ("labels", f"{len(results['labels']):,}", " ".join(results["labels"][:60])),
+        ("right by the commonest label", percent(base["majority"], 2)),
+        ("right by each word's commonest label", percent(base["word"], 2)),
+        ("words that training has seen", percent(base["seen"], 2)),
+    ])  # fmt: skip
+    page.figure("Right, by layer", lambda axes: _curves(axes, results), 2.9,
+                "Accuracy of the probe and of its control for each layer, and for the mix")  # fmt: skip
+    error = max(each["standard_error"] for each in results["layers"])
+    page.text(f"The standard error of an accuracy is {100 * error:.2f} points at most.")
+    rows = [(name, *(Bar(percent(each, 2), each) for each in shares)) for name, *shares in table(results)]
+    page.table("Right, as numbers", rows, ("", "probe", "control", "selectivity"))
+    page.figure("What the mix is made of", lambda axes: _weights(axes, results["mix"]["weights"]), 1.8,
+                "The weight of each layer in the learned mix")  # fmt: skip
+    return page.html()
+
+
+def _curves(axes, results):
+    layers, mix, base = results["layers"], results["mix"], results["baselines"]
+    places = [each["layer"] for each in layers]
+    for key, colour, name, mark in (("accuracy", FILL, "probe", "o"), ("control", ACCENT, "control", "s")):
+        axes.plot(places, [100 * each[key] for each in layers], color=colour, marker=mark, markersize=4, label=name)
+        axes.axhline(100 * mix[key], color=colour, linestyle=":", linewidth=1.2, label=f"{name}, mix")
+    axes.axhline(100 * base["word"], color=INK, linestyle="--", linewidth=0.8, label="word's commonest label")
+    axes.set_xticks(places)
+    axes.set_xlabel("layer")
+    axes.set_ylabel("right, %")
+    axes.legend(fontsize=7, ncols=2)
+
+
+def _weights(axes, weights):
+    axes.bar(range(len(weights)), [100 * each for each in weights], color=FILL)
+    axes.axhline(100 / len(weights), color=PALE, linewidth=1)
+    axes.set_xticks(range(len(weights)))
+    axes.set_xlabel("layer")
+    axes.set_ylabel("weight, %")
+
+
+def shown(name: str, value: float) -> str:
+    """Returns a head's measure as text."""
+    if np.isnan(value):
+        return "pruned"
+    return f"{value:.2f}" if name in _IN_PIECES else percent(value)
+
+
+def _shade(name, value, most):
+    """A cell of a table of heads, the darker the nearer to the most; its unit stands above."""
+    return Shade(shown(name, value).removesuffix(" %"), 0.0 if np.isnan(value) else value / most)
+
+
+def heads_lines(measures: Mapping[str, np.ndarray]) -> Iterator[str]:
+    """Yields, for each measure, the heads that have most of it."""
+    for name, values in measures.items():
+        order = np.argsort(-np.where(np.isnan(values), -np.inf, values), axis=None, kind="stable")[:_TOP]
+        tops = [tuple(map(int, np.unravel_index(i, values.shape))) for i in order]
+        yield f"{name:10} most in " + ", ".join(f"layer {n} head {h} ({shown(name, values[n, h])})" for n, h in tops)
+
+
+def heads_page(measures: Mapping[str, np.ndarray], read: Sequence[tuple]) -> str:
+    """Returns the measures of `heads.measure` as one HTML file; `read`: rows of a table that say of what."""
+    page = Page("What the heads look at")
+    page.text(
+        "Means over all pieces of words. Layers and heads count from 0. Shares do not sum to 100 %: the rest is on "
+        "words farther away."
+    )
+    page.table("Read", read)
+    for name, values in measures.items():
+        most = max(float(np.nanmax(values)), 1e-12)
+        rows = [(f"layer {n}", *(_shade(name, each, most) for each in row)) for n, row in enumerate(values)]
+        about = MEASURES[name] if name in _IN_PIECES else f"{MEASURES[name]}, in %"
+        page.heading(name.capitalize())
+        page.text(f"{about[0].upper()}{about[1:]}.")
+        page.table(None, rows, ("head", *map(str, range(values.shape[1]))))
+    return page.html()

@@ -1,0 +1,208 @@
+"""Texts to the rows that a model reads one at a time, with what a reader needs to find them again in the texts."""
+
+import dataclasses
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.interpret.words import Word, words_of
+from bert_tf.models.encoder import Encoder
+from bert_tf.models.model_inputs import named_inputs
+from bert_tf.tokenization.packing import pack
+from bert_tf.utils.text_lists import text_list
+
+Texts = str | Sequence[str] | Sequence[tuple[str, str]] | Mapping[str, Any]
+
+_INPUTS = ("input_ids", "segment_ids", "input_mask")
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Row:
+    """One text, or a pair of them, as the model reads it: S pieces, special ones among them, without padding.
+
+    Attributes:
+        texts: the text, or both of a pair.
+        pieces: S texts, as the vocabulary writes them.
+        ids, segments: int32 [S], `input_ids` and `segment_ids`.
+        starts, limits: int32 [S], where each piece lies in its text, half-open, in code points; 0, 0 for special ones.
+        of_text: int32 [S], which text each piece is of: 0, or 1 for the second of a pair; -1 for special ones.
+        words: the W `Word`s of the texts.
+        word_of_piece: int32 [S], the place of each piece's word among `words`; -1 for a piece of none.
+    """
+
+    texts: tuple[str, ...]
+    pieces: list[str]
+    ids: np.ndarray
+    segments: np.ndarray
+    starts: np.ndarray
+    limits: np.ndarray
+    of_text: np.ndarray
+    words: list[Word]
+    word_of_piece: np.ndarray
+
+    def __len__(self) -> int:
+        """S."""
+        return len(self.pieces)
+
+    def of_words(self, values: np.ndarray) -> np.ndarray:
+        """Returns the sums over the pieces of each word, [..., W], of values [..., S]."""
+        sums = np.zeros([*values.shape[:-1], len(self.words)], values.dtype)
+        there = np.flatnonzero(self.word_of_piece >= 0)
+        np.add.at(sums, (..., self.word_of_piece[there]), values[..., there])
+        return sums
+
+    @property
+    def features(self) -> dict[str, tf.Tensor]:
+        """The model's inputs, int32 [1, S] each."""
+        ids = {"input_ids": self.ids, "input_mask": np.ones_like(self.ids), "segment_ids": self.segments}
+        return {name: tf.constant(values[np.newaxis]) for name, values in ids.items()}
+
+
+def read(model: Any, texts: Texts, pairs: Sequence[str] | None = None, masks: bool = False) -> tuple[Any, list[Row]]:
+    """Returns the encoder of a model, and the rows that texts are for it.
+
+    Args:
+        model: what `bert_tf.load` gave; or a pair of an `Encoder` and its tokenizer; or an `Encoder` alone.
+        texts: a text, n of them, or n pairs (a, b). With an encoder alone: what it takes, a dict of `input_ids` and
+            perhaps `input_mask` and `segment_ids`, int [n, S] each; pieces are the ids then, and there are no words.
+        pairs: the second texts of n pairs whose first ones are `texts`.
+        masks: the tokenizer's mask in a text, such as "[MASK]", is a blank; else it is text like any other.
+
+    Raises:
+        ValueError: texts are not like that, or a row is longer than the model's positions.
+    """
+    encoder, tokenizer = parts_of(model)
+    if tokenizer is None:
+        rows = _given(encoder.config, texts, pairs)
+    else:
+        rows = _rows(tokenizer, _columns(texts, pairs), encoder.config, masks)
+    for n, row in enumerate(rows):
+        if len(row) > encoder.config.max_length:
+            raise ValueError(
+                f"`texts` must be of at most {encoder.config.max_length} pieces each, special ones included: the model "
+                f"has no more positions. Received {len(row)} in text {n + 1} of {len(rows)}; shorten it."
+            )
+    return encoder, rows
+
+
+def parts_of(model: Any) -> tuple[Any, Any]:
+    """Returns the encoder of what `read` takes as a model, and the tokenizer: None where it is an encoder alone.
+
+    Raises:
+        ValueError: it is nothing like that.
+    """
+    if isinstance(model, tuple) and len(model) == 2:
+        return model
+    if hasattr(model, "encoder") and hasattr(model, "tokenizer"):
+        return model.encoder, model.tokenizer
+    if isinstance(model, Encoder) or hasattr(model, "head_mask"):
+        return model, None
+    raise ValueError(
+        "`model` must be what `bert_tf.load` gives, an `Encoder`, or a pair of an `Encoder` and its tokenizer. "
+        f"Received: {type(model).__name__}; load the model first."
+    )
+
+
+def name_of(model: Any) -> str:
+    """Returns what a message calls a model."""
+    return (model.path or "one that was not loaded") if hasattr(model, "encoder") else "an encoder alone"
+
+
+def _given(config, features, pairs):
+    """Returns rows of ids that somebody laid out."""
+    if not isinstance(features, Mapping) or "input_ids" not in features or pairs is not None:
+        raise ValueError(
+            "`texts` must be a dict with `input_ids` for an encoder alone, which has no tokenizer. Received: "
+            f"{type(features).__name__}; give the model as `bert_tf.load` gave it, or as (encoder, tokenizer)."
+        )
+    given = {name: np.asarray(values) for name, values in named_inputs(features, _INPUTS).items()}
+    ids = given["input_ids"]
+    segments, masks = given.get("segment_ids", np.zeros_like(ids)), given.get("input_mask", np.ones_like(ids)) > 0
+    rows = []
+    for row, segment, mask in zip(ids, segments, masks, strict=True):
+        none = np.zeros(mask.sum(), np.int32)
+        own = row[mask], segment[mask]
+        rows.append(Row((), list(map(str, own[0].tolist())), *own, none, none, none - 1, [], none - 1))
+    return rows
+
+
+def _columns(texts, pairs):
+    """Returns one or two lists of texts."""
+    texts, pairs = ([each] if isinstance(each, str) else each for each in (texts, pairs))
+    first = text_list(texts, pairs=pairs is None)
+    if pairs is None:
+        paired = first and isinstance(first[0], tuple)
+        return [list(column) for column in zip(*first, strict=True)] if paired else [first]
+    second = text_list(pairs, "pairs")
+    if len(first) != len(second):
+        raise ValueError(
+            f"`pairs` must have a second text for each of `texts`. Received {len(second)} for {len(first)}; correct it."
+        )
+    return [first, second]
+
+
+def _rows(tokenizer, columns, config, masks):
+    tokenizer.template.check(len(columns))
+    if not columns[0]:
+        return []
+    parts = [_tokenized(tokenizer, column, masks) for column in columns]  # ids, starts, limits of each column
+    of_text = [ids.with_flat_values(tf.fill(tf.shape(ids.flat_values), n)) for n, (ids, *_) in enumerate(parts)]
+    longest = int(sum(tf.reduce_max(ids.row_lengths()) for ids, *_ in parts)) + tokenizer.template.special(2)
+
+    def beside(numbers, special=0):
+        both = numbers if len(numbers) == 2 else (*numbers, None)
+        return pack(*both, longest, tokenizer.template, lambda piece: special)["input_ids"]
+
+    packed = tokenizer.pack(*(ids for ids, *_ in parts), max_seq_length=longest)
+    numbers = [packed["input_ids"], packed["segment_ids"]]
+    numbers += [beside([each[k] for each in parts]) for k in (1, 2)] + [beside(of_text, -1)]
+    rows, vocab = [], tokenizer.vocab
+    for n, texts in enumerate(zip(*columns, strict=True)):
+        ids, *others = (each[n].numpy() for each in numbers)
+        rows.append(Row(texts, [vocab[i] for i in ids.tolist()], ids, *others, *_words(texts, *others[1:])))
+    return rows
+
+
+def _words(texts, starts, limits, of_text):
+    words, word_of_piece = [], np.full(len(starts), -1, np.int32)
+    for n, text in enumerate(texts):
+        own = np.flatnonzero(of_text == n)
+        found, of_piece = words_of(text, starts[own], limits[own], n)
+        word_of_piece[own] = np.where(of_piece >= 0, of_piece + len(words), -1)
+        words += found
+    return words, word_of_piece
+
+
+def _tokenized(tokenizer, texts, masks):
+    """Returns ids, starts and limits of the pieces of texts, RaggedTensors of int32 [n, (pieces)]."""
+    if not masks or tokenizer.mask_id is None or not any(tokenizer.mask in text for text in texts):
+        return tokenizer.tokenize_with_offsets(texts)
+    blank = re.compile(rf"\s*({re.escape(tokenizer.mask)})")  # white space before it is its own, as RoBERTa has it
+    parts = [list(_parts(blank, text)) for text in texts]
+    plain = [text for each in parts for _, text in each]
+    found = [each.to_list() for each in tokenizer.tokenize_with_offsets(plain)]
+    lists, place = ([], [], []), 0
+    for text, each in zip(texts, parts, strict=True):
+        blanks, row = [match.span(1) for match in blank.finditer(text)], ([], [], [])
+        for k, (offset, _) in enumerate(each):
+            ids, starts, limits = (numbers[place + k] for numbers in found)
+            own = [ids, [offset + start for start in starts], [offset + limit for limit in limits]]
+            behind = [tokenizer.mask_id, *blanks[k]] if k < len(blanks) else []
+            for numbers, more, last in zip(row, own, behind or [None] * 3, strict=True):
+                numbers += more + ([] if last is None else [last])
+        place += len(each)
+        for column, numbers in zip(lists, row, strict=True):
+            column.append(numbers)
+    return tuple(tf.ragged.constant(column, tf.int32, ragged_rank=1) for column in lists)
+
+
+def _parts(blank, text):
+    """Yields (where it begins, text) of what lies between the blanks of a text, before the first and after the last."""
+    start = 0
+    for match in blank.finditer(text):
+        yield start, text[start : match.start()]
+        start = match.end()
+    yield start, text[start:]

@@ -1,0 +1,293 @@
+"""What an encoder is made of: one frozen dataclass, JSON both ways, in Google's and in Hugging Face's dialects."""
+
+import dataclasses
+import json
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from bert_tf.models import config_files, config_keys, families
+from bert_tf.models.lora import Lora
+from bert_tf.utils.files import brief, write_text
+
+ACTIVATIONS = ("gelu", "gelu_tanh", "relu", "tanh", "linear")
+CLASSIFIER_POOLINGS = ("cls", "mean")
+
+# Two dialects use the word "gelu" for two functions: google-research/bert's modeling.py means the tanh approximation,
+# Hugging Face's config.json means the exact erf form. Inside this package "gelu" is erf and "gelu_tanh" is tanh; a file
+# says which dialect it speaks by the keys that only Hugging Face writes.
+_HUGGING_FACE_KEYS = ("model_type", "architectures", "transformers_version", "layer_norm_eps")
+_HUGGING_FACE_ACTIVATIONS = {"gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh", "gelu_fast": "gelu_tanh"}
+_MOST = {"num_hidden_layers": 10_000}  # the most of a field: layers that share weights leave no trace in them
+_MOST_OF_ALL = 2**31 - 1  # an id is an int32
+_FROM_ZERO = ("type_vocab_size", "first_position", "task_type_vocab_size")
+# The fields that bert_config.json did not know at first.
+_NEW = ("has_pooler", "first_position", "embedding_size", "num_hidden_groups", "task_type_vocab_size", "classifier_act",
+        "is_decoder", "model_type", "tie_word_embeddings", "pruned_heads", "lora", "norm_first",
+        "classifier_pooling", "maps_embeddings")  # fmt: skip
+_GOOGLE_DEFAULTS = {"type_vocab_size": 16}  # what modeling.py assumes when the key is absent; every release says 2
+
+
+@dataclasses.dataclass(frozen=True)
+class EncoderConfig:
+    """The shape and the numbers of a BERT encoder (Devlin et al. 2018, section 3; google-research/bert modeling.py).
+
+    Attributes:
+        vocab_size: rows of the word-embedding table.
+        hidden_size: width H of every token vector; a multiple of num_attention_heads.
+        num_hidden_layers: Transformer blocks L.
+        num_attention_heads: heads A per block, each H / A wide.
+        intermediate_size: width of the feed-forward layer, 4H in every release.
+        hidden_act: "gelu" (exact, erf), "gelu_tanh" (Google's approximation), "relu", "tanh" or "linear".
+        hidden_dropout_prob: dropout on embeddings and on each sub-layer's output.
+        attention_probs_dropout_prob: dropout on attention probabilities.
+        max_position_embeddings: rows of the position table; `max_length` is the longest sequence, in word pieces.
+        type_vocab_size: rows of the segment table; 2 in every release of Google's, 0: there is no such table.
+        initializer_range: standard deviation of the truncated normal that weights start from.
+        layer_norm_eps: added to the variance in every LayerNorm.
+        has_pooler: whether `pooled_output` is tanh of a linear map of the first token; else it is that token itself.
+            With `is_decoder` it is the last token's, which has seen the others; `classifier_pooling` may say otherwise.
+        first_position: the row of the position table that belongs to the first token; what is before it is not used.
+        embedding_size: width E of the embeddings, from which a linear map leads to H ("factorized", Lan et al. 2019,
+            section 3.1); None: H, without a map.
+        num_hidden_groups: how many blocks have weights of their own, which the layers in turn share ("cross-layer
+            parameter sharing", the same section); None: as many as there are layers.
+        task_type_vocab_size: rows of ERNIE's table of tasks, the first of which is added to every token; 0: no table.
+        classifier_act: the activation of a linear map H -> H between `pooled_output` and a classifier's logits; None:
+            there is none.
+        is_decoder: whether a token sees itself and those before it only, as the left-to-right model that the paper
+            compares with (section 5.1).
+        tie_word_embeddings: whether the masked-LM head's output layer is the table of word embeddings, as in
+            google-research/bert's run_pretraining.py; else it has one of its own.
+        model_type: the family, a key of `families.FAMILIES`; for what reads and writes files, never for the encoder.
+        pruned_heads: layer -> the heads that it lacks (Michel et al. 2019), counted before any were taken out; the
+            others stay as wide as they were. None: every layer has all.
+        lora: the adapters that the encoder trains in place of its own weights; None: it has none.
+        norm_first: whether LayerNorm stands before attention and feed-forward layer, inside of the residual, and once
+            more behind the last block ("pre-LN", Xiong et al. 2020, arXiv 2002.04745): training then bears higher rates
+            and a shorter warm-up. The embeddings' own norm stays. Else it stands after each residual, as in BERT.
+        classifier_pooling: what stands for a whole text, and is given to the pooler: "cls", the first token (with
+            `is_decoder` the last), or "mean", the mean of all that are not padding, as ModernBERT's configuration has
+            it (Warner et al. 2024, arXiv 2412.13663): better where no sentence objective has taught the first token.
+        maps_embeddings: whether a linear map leads from the embeddings to H although both are H wide, as Transformers'
+            ALBERT has it. Where the widths differ there is a map in any case, and this is False.
+        extra: keys that this class does not know, kept as they came; and of the fields from has_pooler on those that
+            the file says although they are BERT's, so that it is written as it was.
+    """
+
+    vocab_size: int
+    hidden_size: int = 768
+    num_hidden_layers: int = 12
+    num_attention_heads: int = 12
+    intermediate_size: int = 3072
+    hidden_act: str = "gelu_tanh"
+    hidden_dropout_prob: float = 0.1
+    attention_probs_dropout_prob: float = 0.1
+    max_position_embeddings: int = 512
+    type_vocab_size: int = 2
+    initializer_range: float = 0.02
+    layer_norm_eps: float = 1e-12
+    has_pooler: bool = True
+    first_position: int = 0
+    embedding_size: int | None = None
+    num_hidden_groups: int | None = None
+    task_type_vocab_size: int = 0
+    classifier_act: str | None = None
+    is_decoder: bool = False
+    tie_word_embeddings: bool = True
+    model_type: str = families.DEFAULT
+    pruned_heads: Mapping[int, tuple[int, ...]] | None = None
+    lora: Lora | None = None
+    norm_first: bool = False
+    classifier_pooling: str = "cls"
+    maps_embeddings: bool = False
+    extra: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+    def __post_init__(self):
+        for field in dataclasses.fields(self):
+            _check_field(field, getattr(self, field.name))
+        if self.hidden_size % self.num_attention_heads:
+            raise ValueError(
+                f"hidden_size must be a multiple of num_attention_heads. Received: hidden_size={self.hidden_size}, "
+                f"num_attention_heads={self.num_attention_heads}."
+            )
+        if self.first_position >= self.max_position_embeddings:
+            raise ValueError(
+                f"first_position must be below max_position_embeddings. Received: {self.first_position} and "
+                f"{self.max_position_embeddings}."
+            )
+        if self.num_blocks > self.num_hidden_layers:
+            raise ValueError(
+                f"num_hidden_groups must be at most num_hidden_layers. Received: {self.num_hidden_groups} and "
+                f"{self.num_hidden_layers}."
+            )
+        if self.embedding_width != self.hidden_size:  # it holds anyway: equal configurations say it alike
+            object.__setattr__(self, "maps_embeddings", False)
+        extra = {k: v for k, v in self.extra.items() if k not in _SETTINGS or getattr(self, k) == _SETTINGS[k]}
+        for name, switch in families.family(self.model_type).switches.items():  # or `from_dict` would leave it out
+            extra |= {switch: True} if getattr(self, name) != _SETTINGS[name] else {}
+        object.__setattr__(self, "extra", extra)
+        object.__setattr__(self, "lora", Lora.of(self.lora))
+        if self.pruned_heads is not None:
+            object.__setattr__(self, "pruned_heads", _checked_heads(self, self.pruned_heads))
+
+    def heads_of(self, layer: int) -> int:
+        """Returns how many attention heads a layer has."""
+        return self.num_attention_heads - len((self.pruned_heads or {}).get(layer, ()))
+
+    @property
+    def max_length(self) -> int:
+        """The longest sequence, in word pieces."""
+        return self.max_position_embeddings - self.first_position
+
+    @property
+    def embedding_width(self) -> int:
+        """The width of the embeddings, H unless `embedding_size` says otherwise."""
+        return self.embedding_size or self.hidden_size
+
+    @property
+    def has_embedding_map(self) -> bool:
+        """Whether a linear map leads from the embeddings to the blocks."""
+        return self.maps_embeddings or self.embedding_width != self.hidden_size
+
+    @property
+    def num_blocks(self) -> int:
+        """How many blocks have weights of their own: as many as there are layers, unless some share theirs."""
+        return self.num_hidden_groups or self.num_hidden_layers
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns one flat dict, unknown keys included; `from_dict` of it is equal to this config.
+
+        What `bert_config.json` did not know at first is there only where it differs from BERT's: so files stay as they
+        were.
+        """
+        values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name != "extra"}
+        values["lora"] = self.lora and self.lora.to_dict()
+        if self.pruned_heads is not None:
+            values["pruned_heads"] = {str(layer): list(heads) for layer, heads in self.pruned_heads.items()}
+        usual = [name for name, value in _SETTINGS.items() if values[name] == value]
+        return {**self.extra, **{name: value for name, value in values.items() if name not in usual}}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> "EncoderConfig":
+        """Reads bert_config.json, Hugging Face's config.json or what `to_dict` wrote.
+
+        Raises:
+            ValueError: a key is missing, has the wrong type or a value that the model does not know, or there is no row
+                for its `model_type` in `families.FAMILIES`.
+        """
+        config_keys.check_keys(values)
+        values = _translate(dict(values))
+        if "vocab_size" not in values:
+            raise ValueError(f"A BERT configuration must give vocab_size. Received the keys: {brief(sorted(values))}.")
+        known = {f.name for f in dataclasses.fields(cls)} - {"extra"}
+        extra = {k: v for k, v in values.items() if k not in known or (k in _SETTINGS and v == _SETTINGS[k])}
+        return cls(**{k: v for k, v in values.items() if k in known}, extra=extra)
+
+    def save(self, path: str | os.PathLike):
+        """Writes JSON to `path`."""
+        write_text(path, json.dumps(self.to_dict(), indent=2) + "\n")
+
+    @classmethod
+    def load(cls, path: str | os.PathLike) -> "EncoderConfig":
+        """Reads the file at `path`, or the first of bert_config.json and config.json in the directory `path`."""
+        path = config_files.find(os.fspath(path))
+        values = config_files.read(path)
+        try:
+            config = cls.from_dict(values)
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from error
+        row = families.family(config.model_type)
+        known = {f.name for f in dataclasses.fields(cls)}
+        config_keys.say_unknown(path, values, known.union(row.keys, row.switches.values(), row.fixed))
+        return config
+
+
+# The new fields with BERT's values.
+_SETTINGS = {f.name: f.default for f in dataclasses.fields(EncoderConfig) if f.name in _NEW}
+
+
+def config_for(name: str, vocab_size: int | None = None) -> EncoderConfig:
+    """Returns the configuration published under `name`, one of `families.names()`.
+
+    Args:
+        name: such as "bert-base".
+        vocab_size: None: that of the release; of Google's, the uncased vocabulary's.
+
+    Raises:
+        ValueError: no release has that name.
+    """
+    fields = families.size(name) | ({} if vocab_size is None else {"vocab_size": vocab_size})
+    known = {f.name for f in dataclasses.fields(EncoderConfig)}
+    extra = {name: value for name, value in fields.items() if name not in known}
+    return EncoderConfig(**{name: value for name, value in fields.items() if name in known}, extra=extra)
+
+
+def template_for(config: EncoderConfig) -> families.Template:
+    """Returns what stands around the texts of the model's rows."""
+    template = families.family(config.model_type).template
+    return dataclasses.replace(template, segments=config.type_vocab_size)
+
+
+def _check_field(field, value):
+    """Raises ValueError that names the field, what it must be, and what was received."""
+    if field.name in ("extra", "lora", "pruned_heads"):
+        return
+    if field.default is None and value is None:
+        return
+    if field.name in ("hidden_act", "classifier_act"):
+        good, must = value in ACTIVATIONS, f"one of {ACTIVATIONS}"
+    elif field.name == "classifier_pooling":
+        good, must = value in CLASSIFIER_POOLINGS, f"one of {CLASSIFIER_POOLINGS}"
+    elif field.name == "model_type":
+        good, must = value in families.FAMILIES, f"one of {sorted(families.FAMILIES)}"
+    elif field.type in (bool, "bool"):
+        good, must = isinstance(value, bool), "true or false"
+    elif field.name in _FROM_ZERO:
+        good, must = isinstance(value, int) and not isinstance(value, bool) and value >= 0, "an integer from 0 up"
+    elif field.type in (int, "int") or field.name in ("embedding_size", "num_hidden_groups"):
+        good, must = isinstance(value, int) and not isinstance(value, bool) and value > 0, "a positive integer"
+    elif field.name.endswith("_prob"):
+        good, must = isinstance(value, (int, float)) and 0 <= value < 1, "a number from 0 up to, not including, 1"
+    else:
+        good, must = isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0, "a positive number"
+    if not good:
+        raise ValueError(f"{field.name} must be {must}. Received: {brief(value)}.")
+    most = _MOST.get(field.name, _MOST_OF_ALL)
+    if not isinstance(value, str) and value > most:
+        raise ValueError(f"{field.name} must be at most {most:,}. Received: {brief(value)}.")
+
+
+def _checked_heads(config, given):
+    """Returns {layer: heads, ascending} of what a file or a caller says of pruned heads; JSON has text for numbers."""
+    try:
+        pruned = {int(layer): tuple(sorted({int(head) for head in heads})) for layer, heads in given.items()}
+    except (AttributeError, TypeError, ValueError) as error:
+        raise ValueError(f"pruned_heads must map layers to lists of heads. Received: {given!r}.") from error
+    A, L = config.num_attention_heads, config.num_hidden_layers
+    known = all(0 <= layer < L and all(0 <= head < A for head in heads) for layer, heads in pruned.items())
+    if not known or any(len(heads) >= A for heads in pruned.values()):
+        raise ValueError(
+            f"pruned_heads must name layers from 0 to {L - 1}, and of each some heads from 0 to {A - 1}, not all. "
+            f"Received: {given!r}."
+        )
+    if pruned and config.num_blocks < L:
+        raise ValueError(
+            f"pruned_heads must be of layers that have weights of their own. Received: {given!r} for a model whose "
+            f"{L} layers share {config.num_blocks} blocks."
+        )
+    return dict(sorted(pruned.items()))
+
+
+def _translate(values):
+    """Turns any dialect into our own keys; what `to_dict` wrote says "gelu_tanh" itself and passes unchanged."""
+    hugging_face = any(key in values for key in _HUGGING_FACE_KEYS)
+    values = families.family(values.get("model_type", families.DEFAULT)).read(values)
+    act = values.get("hidden_act", "gelu")
+    if not isinstance(act, str):
+        raise ValueError(f"hidden_act must be the name of an activation. Received: {brief(act)}.")
+    act = act.lower()
+    if act == "gelu" and not hugging_face:
+        act = "gelu_tanh"
+    values["hidden_act"] = _HUGGING_FACE_ACTIVATIONS.get(act, act)
+    return values if hugging_face else {**_GOOGLE_DEFAULTS, **values}

@@ -1,0 +1,130 @@
+"""The file that holds a configuration: where it is, and its JSON, before `EncoderConfig` reads it."""
+
+import os
+from typing import Any
+
+from bert_tf.models import families, keras_hub_names
+from bert_tf.models.lora import Lora
+from bert_tf.utils.json_files import read_object
+
+TASK_FILE = "task.json"
+CONFIG_FILES = ("bert_config.json", "config.json")
+
+
+def find(path: str) -> str:
+    """Returns the file at `path`, or the first of CONFIG_FILES in the directory `path`.
+
+    Raises:
+        ValueError: the directory holds none of them.
+    """
+    if not os.path.isdir(path):
+        return path
+    for name in CONFIG_FILES:
+        if os.path.exists(os.path.join(path, name)):
+            return os.path.join(path, name)
+    there = sorted(os.listdir(path))[:20]
+    raise ValueError(f"{path} must hold one of {CONFIG_FILES}. Received a directory with: {there}.")
+
+
+def read(path: str) -> dict[str, Any]:
+    """Returns the JSON object in a file; that of a KerasHub preset in our names.
+
+    Raises:
+        ValueError: there is no such file, or it does not hold one.
+    """
+    if not os.path.exists(path):
+        raise ValueError(
+            f"A BERT configuration must be a file. There is none at {path}; name one, such as bert_config.json."
+        )
+    kind = "a BERT configuration in JSON, such as bert_config.json"
+    values = read_object(path, kind, "correct the file, or `bert_config_file`")
+    if "registered_name" not in values:  # of a KerasHub preset
+        return values
+    try:
+        return keras_hub_names.from_keras_hub(values)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
+
+
+def model_type_in(directory: str | os.PathLike) -> str | None:
+    """Returns the `model_type` of the configuration in a directory, BERT's where it names none.
+
+    Returns:
+        a key of `families.FAMILIES`; None where the directory holds no configuration.
+
+    Raises:
+        ValueError: the file holds no JSON object, or there is no row for its `model_type`.
+    """
+    path = _file_in(directory)
+    if path is None:
+        return None
+    model_type = read(path).get("model_type", families.DEFAULT)
+    try:
+        families.family(model_type)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
+    return model_type
+
+
+def lora_in(directory: str | os.PathLike) -> Lora | None:
+    """Returns the adapters of the configuration in a directory; None where it has none, or there is no configuration.
+
+    Raises:
+        ValueError: the file holds no JSON object, or what it says of them is wrong.
+    """
+    path = _file_in(directory)
+    try:
+        return path and Lora.of(read(path).get("lora"))
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
+
+
+def task_in(directory: str | os.PathLike) -> dict[str, Any] | None:
+    """Returns what the task.json beside a trained model says, as it stands; None: there is none.
+
+    A KerasHub preset has a file of this name, too, which says nothing of ours.
+
+    Raises:
+        ValueError: it holds no JSON object.
+    """
+    path = os.path.join(os.fspath(directory), TASK_FILE)
+    if not os.path.exists(path):
+        return None
+    values = read_object(path, "the description of a task", "take the task.json that training wrote")
+    return None if "registered_name" in values else values
+
+
+def tied_in(directory: str | os.PathLike) -> bool:
+    """Returns whether the output layer is the table of word embeddings: yes, unless a configuration there says no.
+
+    Raises:
+        ValueError: the file holds no JSON object.
+    """
+    path = _file_in(directory)
+    return path is None or read(path).get("tie_word_embeddings") is not False
+
+
+def is_decoder_in(directory: str | os.PathLike) -> bool:
+    """Returns whether the configuration in a directory, if there is one, says that its model learned left to right.
+
+    Raises:
+        ValueError: the file holds no JSON object.
+    """
+    path = _file_in(directory)
+    return path is not None and read(path).get("is_decoder") is True
+
+
+def tokenizer_class_in(directory: str | os.PathLike) -> tuple[Any, str | None]:
+    """Returns what the configuration in a directory calls the tokenizer's class, and its path; None where it does not.
+
+    Raises:
+        ValueError: the file holds no JSON object.
+    """
+    path = _file_in(directory)
+    return (None, None) if path is None else (read(path).get("tokenizer_class"), path)
+
+
+def _file_in(directory):
+    """Returns the first of CONFIG_FILES in a directory, or None."""
+    paths = (os.path.join(os.fspath(directory), name) for name in CONFIG_FILES)
+    return next(filter(os.path.isfile, paths), None)

@@ -1,0 +1,114 @@
+"""An encoder that shows what students and teachers are compared by (Sanh et al. 2019; Wang et al. 2020 and 2021)."""
+
+import keras
+import tensorflow as tf
+
+from bert_tf.models.config import EncoderConfig
+from bert_tf.models.encoder import Encoder
+from bert_tf.models.layers import Linear
+from bert_tf.models.model_inputs import ENCODER_FEATURES, NamedInputsModel, encoder_inputs
+from bert_tf.models.pretraining_heads import MaskedLMHead
+
+_OF_ATTENTION = ("queries", "keys", "values")
+
+
+@keras.saving.register_keras_serializable("bert_tf")
+class DistillationModel(NamedInputsModel):
+    """`Encoder`, and where it is asked for `MaskedLMHead`, with the outputs that distillation compares.
+
+    What the outputs do not depend on has nothing to learn and is frozen: the pooler, and where nothing is shown of the
+    top, what lies above the last layer's queries, keys and values, and those of them that are not shown.
+
+    Args:
+        config: an `EncoderConfig`, or the dict that `to_dict` made of one.
+        shown: names of the outputs.
+        layer: the one whose queries, keys and values they are, 1 being the lowest; None: the last.
+        width: to which the hidden states are mapped, a teacher's; None: they are shown as they are.
+        rematerialize: as in `Encoder`.
+
+    Inputs: a dict of what `Encoder` takes, and with "mlm_logits" of `masked_lm_positions` int32 [B, M].
+
+    Outputs: a dict of some of `mlm_logits` float32 [B, M, V]; `hidden`, the last layer's states, [B, S, H], or
+    [B, S, width]; `queries`, `keys`, `values` [B, S, A D], heads side by side; but for the first in the compute dtype.
+    """
+
+    TAKES = (*ENCODER_FEATURES, "masked_lm_positions")
+
+    def __init__(self, config, shown, layer=None, width=None, rematerialize=False, trainable=True, **kwargs):
+        super().__init__(**kwargs)
+        self.config = config if isinstance(config, EncoderConfig) else EncoderConfig.from_dict(config)
+        self.shown = tuple(shown)
+        self.layer = layer or self.config.num_hidden_layers
+        self.width = width
+        self.rematerialize = rematerialize
+        c, policy = self.config, {"dtype": self.dtype_policy}
+        self.encoder, self.masked_lm, self.map = Encoder(c, rematerialize, **policy), None, None
+        if "mlm_logits" in self.shown:
+            numbers = (c.vocab_size, c.hidden_act, c.initializer_range, c.layer_norm_eps, c.embedding_size)
+            self.masked_lm = MaskedLMHead(*numbers, c.tie_word_embeddings, **policy)
+        if width:
+            self.map = Linear(width, "linear", c.initializer_range, name="hidden", **policy)
+        self._build_parts()
+        self.trainable = trainable
+        for part in self._idle():
+            part.trainable = False
+
+    def _build_parts(self):
+        """Creates the weights here, and not in `build`, where the model's own name would stand before Google's."""
+        self.encoder.build()
+        with keras.name_scope("cls"):
+            if self.masked_lm:
+                self.masked_lm.build((None, None, self.config.hidden_size))
+            if self.map:
+                with keras.name_scope("distillation"):
+                    self.map.build((None, None, self.config.hidden_size))
+
+    def _idle(self):
+        """Returns the parts on which no output depends; a block may be that of several layers."""
+        found = [self.encoder.pooler] if self.encoder.pooler else []
+        if {"mlm_logits", "hidden"} & set(self.shown):
+            return found
+        found += [self.encoder.norm] if self.encoder.norm else []
+        stack = [self.encoder.block_of(layer) for layer in range(1, self.config.num_hidden_layers + 1)]
+        below, own, above = stack[: self.layer - 1], stack[self.layer - 1], stack[self.layer :]
+        found += [block for block in above if block not in (*below, own)]
+        if own not in below:
+            attention = own.attention
+            found += [attention.dense, own.intermediate, own.dense, own.norm]
+            found += [] if attention.norm_first else [attention.norm]
+            maps = zip(_OF_ATTENTION, (attention.query, attention.key, attention.value), strict=True)
+            found += [each for name, each in maps if name not in self.shown]
+        return found
+
+    def call(self, inputs, training=None):
+        outputs = self.encoder(encoder_inputs(inputs), training=training)
+        x, found = outputs["sequence_output"], {}
+        if self.masked_lm:
+            table = tf.cast(self.encoder.embeddings.word_embeddings, x.dtype)  # once a step, for both passes
+            found["mlm_logits"] = self.masked_lm(x, table, inputs["masked_lm_positions"], training=training)
+        found["hidden"] = self.map(x, training=training) if self.map else x
+        found |= zip(_OF_ATTENTION, self.encoder.queries_keys_values(outputs, self.layer), strict=True)
+        return {name: found[name] for name in self.shown}
+
+    def compute_output_spec(self, inputs, training=None):
+        B, S = inputs["input_ids"].shape
+        c = self.config
+        inner = c.heads_of(self.layer - 1) * (c.hidden_size // c.num_attention_heads)
+        widths = {"hidden": self.width or c.hidden_size, **dict.fromkeys(_OF_ATTENTION, inner)}
+        specs = {name: keras.KerasTensor((B, S, width), self.compute_dtype) for name, width in widths.items()}
+        if self.masked_lm:
+            M = inputs["masked_lm_positions"].shape[1]
+            specs["mlm_logits"] = keras.KerasTensor((B, M, self.config.vocab_size), "float32")
+        return {name: specs[name] for name in self.shown}
+
+    def get_config(self):
+        return {
+            "name": self.name,
+            "trainable": self.trainable,
+            "dtype": keras.dtype_policies.serialize(self.dtype_policy),
+            "config": self.config.to_dict(),
+            "shown": self.shown,
+            "layer": self.layer,
+            "width": self.width,
+            "rematerialize": self.rematerialize,
+        }

@@ -1,0 +1,268 @@
+"""The encoder: embeddings, a stack of blocks, a pooler; all of `BertModel` in google-research/bert modeling.py."""
+
+import collections
+import contextlib
+
+import keras
+import tensorflow as tf
+
+from bert_tf.models import row_packing
+from bert_tf.models.attention import attention_bias
+from bert_tf.models.block import TransformerBlock
+from bert_tf.models.config import EncoderConfig
+from bert_tf.models.embeddings import Embeddings
+from bert_tf.models.flat_rows import flatten, with_positions
+from bert_tf.models.graph_forms import FLAT_ROWS, ROW_PACKING, is_wanted
+from bert_tf.models.int8_ranges import note_mask
+from bert_tf.models.layers import LayerNorm, Linear, current_seed, seed_scope
+from bert_tf.models.lora import is_adapter
+from bert_tf.models.model_inputs import NamedInputsModel
+from bert_tf.models.pooling import pool
+
+
+@keras.saving.register_keras_serializable("bert_tf")
+class Encoder(NamedInputsModel):
+    """BERT's encoder as a Keras model.
+
+    Args:
+        config: an `EncoderConfig`, or the dict that `to_dict` made of one.
+        rematerialize: compute each block's activations again in the backward pass instead of keeping them.
+        embeddings: another encoder's, built, whose weights this one shares; None: its own. No configuration holds them.
+
+    Inputs: a dict of integers [B, S]: `input_ids`; `input_mask` (1 = token, 0 = padding; absent: all ones);
+    `segment_ids` (absent: zeros); `sentence_ids` for packed rows (1, 2, ... for each sentence in the row, 0 = padding;
+    absent: one sentence a row): then positions start again with each sentence and attention stays inside it. Other
+    names, such as Hugging Face's `attention_mask`, are refused: see `model_inputs.named_inputs`.
+
+    A call may give two things more. `head_mask`, a list with float [A] for each layer, the lowest first: what the
+    probabilities of that layer's heads are multiplied by, so that 0 turns a head off. `input_vectors`, float [B, S, E]:
+    what stands in place of the embeddings' output, so that a gradient can be taken there.
+
+    Where the configuration says `is_decoder`, every token attends to itself and to those before it only; then the last
+    token, and not the first, stands for the row. Where it has adapters (`lora`), they and the pooler can be trained and
+    all else cannot. An encoder that is not `trainable` gives in training what it gives elsewhere: it drops nothing, and
+    keeps nothing for a gradient.
+
+    Outputs: a dict of `sequence_output` [B, S, H]; `pooled_output` [B, H], tanh of a linear map of the first token
+    (with `is_decoder` the last that is not padding; with `classifier_pooling` "mean" of the mean of those that are
+    not), or without a pooler (`has_pooler`) that token as it is; `embedding_output` [B, S, H], what the first block
+    reads; `encoder_outputs`, the list of every block's [B, S, H], of which the last is `sequence_output`; with
+    `return_attention_probs=True` also `attention_probs`, a list of [B, A, S, S]. All in the compute dtype. With
+    `norm_first` a block's output is a sum that nothing has normalized, but for the last one's, behind the final norm.
+    """
+
+    def __init__(self, config, rematerialize=False, trainable=True, embeddings=None, **kwargs):
+        kwargs.setdefault("name", "bert")
+        super().__init__(**kwargs)
+        self.config = config if isinstance(config, EncoderConfig) else EncoderConfig.from_dict(config)
+        self.rematerialize = rematerialize
+        c, numbers = self.config, {"initializer_range": self.config.initializer_range, "dtype": self.dtype_policy}
+        self.embeddings = embeddings or Embeddings(
+            c.vocab_size,
+            c.embedding_width,
+            c.max_position_embeddings,
+            c.type_vocab_size,
+            dropout=c.hidden_dropout_prob,
+            epsilon=c.layer_norm_eps,
+            first_position=c.first_position,
+            task_type_vocab_size=c.task_type_vocab_size,
+            name="embeddings",
+            **numbers,
+        )
+        self.projection = None
+        if c.has_embedding_map:
+            self.projection = Linear(c.hidden_size, "linear", name="embedding_hidden_mapping_in", **numbers)
+        self.blocks = [
+            TransformerBlock(
+                c.heads_of(n),
+                c.intermediate_size,
+                c.hidden_act,
+                attention_dropout=c.attention_probs_dropout_prob,
+                hidden_dropout=c.hidden_dropout_prob,
+                epsilon=c.layer_norm_eps,
+                head_width=c.hidden_size // c.num_attention_heads,
+                lora=c.lora,
+                norm_first=c.norm_first,
+                name=f"layer_{n}",
+                **numbers,
+            )
+            for n in range(c.num_blocks)
+        ]
+        self.norm = LayerNorm(c.layer_norm_eps, name="LayerNorm", dtype=self.dtype_policy) if c.norm_first else None
+        self.pooler = Linear(c.hidden_size, "tanh", name="dense", **numbers) if c.has_pooler else None
+        self.trainable = trainable  # last: it is handed on to the parts that are there
+
+    def build(self, input_shape=None):
+        tokens = (None, None, self.config.hidden_size)
+        if not self.embeddings.built:
+            self.embeddings.build((None, None))
+        with keras.name_scope("encoder"):
+            if self.projection:
+                self.projection.build((None, None, self.config.embedding_width))
+            for block in self.blocks:
+                block.build(tokens)
+            if self.norm:
+                self.norm.build(tokens)
+        if self.pooler:
+            with keras.name_scope("pooler"):
+                self.pooler.build((None, self.config.hidden_size))
+        if self.config.lora:
+            self._freeze_all_but_adapters()
+
+    @property
+    def trainable(self):
+        return self._trainable
+
+    @trainable.setter
+    def trainable(self, value):
+        keras.Model.trainable.fset(self, value)
+        if value and self.built and self.config.lora:  # what adapters stand for stays frozen, whoever unfreezes a model
+            self._freeze_all_but_adapters()
+
+    def _freeze_all_but_adapters(self):
+        """The pooler stays free: many checkpoints lack it, and a frozen one of random weights would do harm."""
+        for part in filter(None, (self.embeddings, self.projection, *self.blocks, self.norm)):
+            for variable in part.variables:
+                variable.trainable = variable.trainable and is_adapter(variable.path)
+
+    def call(self, inputs, training=None, return_attention_probs=False, head_mask=None, input_vectors=None):
+        training = training and self.trainable
+        self._check_head_mask(head_mask)
+        inputs = dict(inputs)
+        if "input_mask" not in inputs:
+            inputs["input_mask"] = tf.ones_like(inputs["input_ids"])
+        mask = inputs["input_mask"]
+        rows = _rows(inputs, may_pack=input_vectors is None and not return_attention_probs)
+        inputs = rows.features
+        note_mask(inputs["input_mask"])
+        bias = attention_bias(
+            inputs["input_mask"], inputs.get("sentence_ids"), self.compute_dtype, self.config.is_decoder
+        )
+        x = input_vectors
+        assert x is None or not is_wanted(FLAT_ROWS), "vectors are not flat"
+        if x is None:
+            texts = [inputs.get(name) for name in ("input_ids", "segment_ids", "position_ids")]
+            x = self.embeddings(*flatten(inputs["input_mask"], texts), training=training)
+        if self.projection:
+            x = self.projection(x, training=training)
+        embedded, layers, probs = x, [], []
+        for n, block in enumerate(self._stack()):
+            with self._seeds(n, training):
+                own = {} if head_mask is None else {"head_mask": head_mask[n]}
+                x, p = self._run(block, x, bias, training, return_attention_probs, own)
+            layers.append(x)
+            probs.append(p)
+        if self.norm:
+            x = self.norm(x)
+            layers[-1:] = [x][: len(layers)]  # TF Hub's contract: the last one is `sequence_output`
+        embedded, *layers = map(rows.batch, (embedded, *layers))
+        outputs = {"sequence_output": rows.batch(x), "pooled_output": self.pooled(self._whole(x, rows, mask))}
+        outputs |= {"embedding_output": embedded, "encoder_outputs": layers}
+        return outputs | ({"attention_probs": probs} if return_attention_probs else {})
+
+    def _check_head_mask(self, head_mask):
+        layers = self.config.num_hidden_layers
+        if head_mask is not None and len(head_mask) != layers:
+            raise ValueError(
+                f"`head_mask` must be a list with the heads of each of {layers} layers. Received: {len(head_mask)}; "
+                "give one for every layer, ones where all heads stay."
+            )
+
+    def _whole(self, x, rows, mask):
+        """Returns what stands for each text, float [B, H], of what the rows have."""
+        if self.config.classifier_pooling == "mean":
+            return pool("mean", rows.batch(x), mask)
+        # Of a decoder, the token that has seen the row.
+        return pool("last_token", rows.batch(x), mask) if self.config.is_decoder else rows.first(x)
+
+    def _stack(self):
+        """Returns the block of each layer, from the lowest on: the same several times in a row, where layers share."""
+        layers, blocks = self.config.num_hidden_layers, self.config.num_blocks
+        times = collections.Counter(n * blocks // layers for n in range(layers))
+        return [block for n, block in enumerate(self.blocks) for _ in range(times[n])]
+
+    def _seeds(self, n, training):
+        """Layers that share a block must not share its masks, which a seed and the block's path decide."""
+        if not training or self.config.num_blocks == self.config.num_hidden_layers:
+            return contextlib.nullcontext()
+        return seed_scope(current_seed() + tf.constant([0, n]))
+
+    def pooled(self, token, training=None):
+        """Returns `pooled_output` for tokens that stand for rows, float [..., H]: the pooler's, or themselves."""
+        return self.pooler(token, training=training) if self.pooler else token
+
+    def block_of(self, layer):
+        """Returns the block of a layer, 1 being the lowest; layers may share one."""
+        return self._stack()[layer - 1]
+
+    def queries_keys_values(self, outputs, layer):
+        """Returns what the attention of a layer is made of, float [B, S, A D] each, the heads side by side.
+
+        Args:
+            outputs: of this encoder.
+            layer: 1 is the lowest.
+        """
+        below = outputs["encoder_outputs"][layer - 2] if layer > 1 else outputs["embedding_output"]
+        return self.block_of(layer).attention.queries_keys_values(below)
+
+    def _run(self, block, x, bias, training, return_probs, options):
+        if return_probs:
+            return block(x, bias, training=training, return_probs=True, **options)
+        if not (self.rematerialize and training):
+            return block(x, bias, training=training, **options), None
+        seed = current_seed()  # drawn once: the second pass must drop what the first one dropped
+
+        @tf.recompute_grad
+        def again(x):
+            with seed_scope(seed):
+                return block(x, bias, training=True, **options)
+
+        return again(x), None
+
+    def compute_output_spec(
+        self, inputs, training=None, return_attention_probs=False, head_mask=None, input_vectors=None
+    ):
+        B, S = inputs["input_ids"].shape
+        H, layers = self.config.hidden_size, range(len(self._stack()))
+
+        def tensor(*shape):
+            return keras.KerasTensor(shape, self.compute_dtype)
+
+        outputs = {
+            "sequence_output": tensor(B, S, H),
+            "pooled_output": tensor(B, H),
+            "embedding_output": tensor(B, S, H),
+            "encoder_outputs": [tensor(B, S, H) for _ in layers],
+        }
+        probs = [tensor(B, self.config.heads_of(n), S, S) for n in layers]
+        return outputs | ({"attention_probs": probs} if return_attention_probs else {})
+
+    def get_config(self):
+        return {
+            "name": self.name,
+            "trainable": self.trainable,
+            "dtype": keras.dtype_policies.serialize(self.dtype_policy),
+            "config": self.config.to_dict(),
+            "rematerialize": self.rematerialize,
+        }
+
+
+def _rows(inputs, may_pack):
+    """Returns the rows that are computed."""
+    if "sentence_ids" in inputs:
+        return row_packing.Whole(inputs | {"position_ids": restarting_positions(inputs["sentence_ids"])})
+    if may_pack and is_wanted(ROW_PACKING):
+        return row_packing.pack(inputs)
+    return row_packing.Whole(with_positions(inputs))
+
+
+def restarting_positions(sentence_ids):
+    """Returns positions that start again with every packed sentence.
+
+        sentence_ids   1 1 1 2 2 0 0
+        positions      0 1 2 0 1 0 1
+
+    Args and returns: int32 [B, S].
+    """
+    same = tf.cast(sentence_ids[:, :, tf.newaxis] == sentence_ids[:, tf.newaxis, :], tf.int32)
+    return tf.reduce_sum(tf.linalg.band_part(same, -1, 0), axis=2) - 1  # earlier tokens of the same sentence

@@ -1,0 +1,122 @@
+"""Heads: what is put on the encoder for a task. A head keeps to google-research/bert's variable names."""
+
+import keras
+import tensorflow as tf
+
+from bert_tf.models.layers import Dropout, Linear, initializer
+
+_NEVER = -1e30  # a logit whose exponential is 0, and which can be added to others
+
+
+@keras.saving.register_keras_serializable("bert_tf")
+class ClassificationHead(keras.layers.Layer):
+    """Dropout and one linear layer on the pooled output (run_classifier.py's `create_model`), or on every piece.
+
+    One head serves one label (softmax over `num_labels`), several labels (a sigmoid each) and regression (one number):
+    they differ in the loss and in what is made of the scores, not in the weights.
+
+    Args:
+        num_labels: width of the output; 1 for regression.
+        dropout: `EncoderConfig.hidden_dropout_prob`.
+        initializer_range: standard deviation of the weights' start.
+        transform_act: `EncoderConfig.classifier_act`: the activation of a linear map H -> H before the last one, as
+            RoBERTa, ELECTRA and DistilBERT have it; None: there is none.
+
+    Input: `pooled_output` [B, H], or `sequence_output` [B, S, H]. Output: float32 [B, num_labels], or [B, S,
+    num_labels]: scores before softmax or sigmoid.
+    Weights: `output_weights` [num_labels, H], `output_bias` [num_labels]; `dense/kernel`, `dense/bias`.
+    """
+
+    def __init__(self, num_labels, dropout=0.1, initializer_range=0.02, transform_act=None, **kwargs):
+        kwargs.setdefault("name", "classifier")
+        super().__init__(**kwargs)
+        self.num_labels = num_labels
+        self.dropout_rate = dropout
+        self.initializer_range = initializer_range
+        self.transform_act = transform_act
+        self.dropout = Dropout(dropout, name="dropout", dtype=self.dtype_policy)
+        if transform_act:
+            self.first_dropout = Dropout(dropout, name="first_dropout", dtype=self.dtype_policy)
+
+    def build(self, input_shape):
+        start = initializer(self.initializer_range)
+        if self.transform_act:
+            numbers = {"dtype": self.dtype_policy, "trainable": self.trainable}
+            self.dense = Linear(input_shape[-1], self.transform_act, self.initializer_range, name="dense", **numbers)
+            self.dense.build(input_shape)
+            self.first_dropout.build(input_shape)
+        shape = (self.num_labels, input_shape[-1])
+        self.output_weights = self.add_weight(name="output_weights", shape=shape, initializer=start)
+        self.output_bias = self.add_weight(name="output_bias", shape=(self.num_labels,), initializer="zeros")
+        self.dropout.build(input_shape)
+
+    def call(self, pooled_output, training=None):
+        x = pooled_output
+        if self.transform_act:
+            x = self.dense(self.first_dropout(x, training=training), training=training)
+        x = self.dropout(x, training=training)
+        rows = tf.reshape(x, [-1, x.shape[-1]]) if x.shape.rank > 2 else x  # one product of matrices in any case
+        logits = tf.matmul(rows, tf.cast(self.output_weights, x.dtype), transpose_b=True)
+        logits = tf.cast(tf.nn.bias_add(logits, tf.cast(self.output_bias, x.dtype)), tf.float32)
+        return tf.reshape(logits, [*tf.unstack(tf.shape(x)[:-1]), self.num_labels]) if x.shape.rank > 2 else logits
+
+    def compute_output_spec(self, pooled_output, training=None):
+        return keras.KerasTensor((*pooled_output.shape[:-1], self.num_labels), "float32")
+
+    def get_config(self):
+        return super().get_config() | {
+            "num_labels": self.num_labels,
+            "dropout": self.dropout_rate,
+            "initializer_range": self.initializer_range,
+            "transform_act": self.transform_act,
+        }
+
+
+@keras.saving.register_keras_serializable("bert_tf")
+class QuestionAnsweringHead(keras.layers.Layer):
+    """Two scores for every piece: an answer begins here, an answer ends here (run_squad.py's `create_model`).
+
+    Its weights bear the names that they have in Google's checkpoints once it is built in the scope `cls`.
+
+    Args:
+        initializer_range: standard deviation of the weights' start.
+
+    Inputs: `sequence_output` float [B, S, H]; `input_mask` int32 [B, S]. Output: a dict of `start_logits` and
+    `end_logits`, float32 [B, S], scores before softmax over the row. Where the mask is 0 they are so low that their
+    share of the softmax is 0: what a row gives does not depend on how far it was padded.
+    Weights: `output_weights` [2, H], `output_bias` [2].
+    """
+
+    def __init__(self, initializer_range=0.02, **kwargs):
+        kwargs.setdefault("name", "squad")
+        super().__init__(**kwargs)
+        self.initializer_range = initializer_range
+
+    def build(self, input_shape, *_):
+        start = initializer(self.initializer_range)
+        self.output_weights = self.add_weight(name="output_weights", shape=(2, input_shape[-1]), initializer=start)
+        self.output_bias = self.add_weight(name="output_bias", shape=(2,), initializer="zeros", autocast=False)
+
+    def call(self, sequence_output, input_mask):
+        weights = tf.cast(self.output_weights, sequence_output.dtype)
+        logits = tf.cast(tf.einsum("bsh,lh->lbs", sequence_output, weights), tf.float32)
+        bias = tf.cast(self.output_bias, tf.float32)[:, tf.newaxis, tf.newaxis]
+        logits = tf.where(input_mask > 0, logits + bias, _NEVER)
+        return {"start_logits": logits[0], "end_logits": logits[1]}
+
+    def compute_output_spec(self, sequence_output, input_mask):
+        return {name: keras.KerasTensor(input_mask.shape, "float32") for name in ("start_logits", "end_logits")}
+
+    def get_config(self):
+        return super().get_config() | {"initializer_range": self.initializer_range}
+
+
+def span_logits(logits, input_mask) -> dict:
+    """Returns two scores for every piece as `QuestionAnsweringHead` does, of logits that another head made.
+
+    Args:
+        logits: float32 [B, S, 2].
+        input_mask: int32 [B, S].
+    """
+    both = keras.ops.where(keras.ops.expand_dims(input_mask, -1) > 0, logits, _NEVER)
+    return {"start_logits": both[..., 0], "end_logits": both[..., 1]}

@@ -1,0 +1,191 @@
+"""The small parts that every room of the encoder shares: linear map, layer norm, dropout, activations."""
+
+import contextlib
+import threading
+import zlib
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.models import int8_products, numerics
+from bert_tf.models.flat_rows import as_rows
+from bert_tf.models.graph_forms import INT8_PRODUCTS, is_wanted
+from bert_tf.models.int8_ranges import note_inputs
+from bert_tf.models.lora import Lora
+
+_PACKAGE = "bert_tf"
+_scopes = threading.local()
+
+
+def initializer(config_range: float):
+    """BERT's start for every weight matrix: a normal distribution cut at two standard deviations."""
+    return keras.initializers.TruncatedNormal(stddev=config_range)
+
+
+def activation(name: str, training=False):
+    """Returns the function called `name` in `EncoderConfig.hidden_act`; gelu has a cheaper gradient for training."""
+    gelu = numerics.gelu_for_training if training else tf.nn.gelu
+    return {
+        "gelu": lambda x: gelu(x, approximate=False),
+        "gelu_tanh": lambda x: gelu(x, approximate=True),
+        "relu": tf.nn.relu,
+        "tanh": tf.tanh,
+        "linear": lambda x: x,
+    }[name]
+
+
+@keras.saving.register_keras_serializable(_PACKAGE)
+class Linear(keras.layers.Layer):
+    """x W + b over the last axis, with BERT's initializer, followed by an activation.
+
+    keras.layers.Dense is not used because it multiplies tensors of rank 3 as a batch and adds the bias in a form that
+    oneDNN does not fuse; here the product is one matrix product whatever the rank.
+
+    Args:
+        units: width of the output.
+        activation: a name of `EncoderConfig.hidden_act`.
+        initializer_range: standard deviation of the kernel's start.
+        lora: a `Lora`, or the dict that its `to_dict` made: an adapter x A B alpha / rank is added before the
+            activation. None: there is none.
+
+    Input: float [..., in]. Output: float [..., units] in the compute dtype.
+    """
+
+    def __init__(self, units, activation="linear", initializer_range=0.02, lora=None, **kwargs):
+        super().__init__(**kwargs)
+        self.units = units
+        self.activation = activation
+        self.initializer_range = initializer_range
+        self.lora = Lora.of(lora)
+
+    def build(self, input_shape):
+        shape = (input_shape[-1], self.units)
+        self.kernel = self.add_weight(name="kernel", shape=shape, initializer=initializer(self.initializer_range))
+        self.bias = self.add_weight(name="bias", shape=(self.units,), initializer="zeros")
+        if self.lora:
+            a, b = (input_shape[-1], self.lora.rank), (self.lora.rank, self.units)
+            self.lora_a = self.add_weight(name="lora_A", shape=a, initializer=_adapter_start())
+            self.lora_b = self.add_weight(name="lora_B", shape=b, initializer="zeros")
+
+    def call(self, x, training=None):
+        return linear(self, x, training)
+
+    def compute_output_shape(self, input_shape):
+        return (*input_shape[:-1], self.units)
+
+    def get_config(self):
+        return super().get_config() | {
+            "units": self.units,
+            "activation": self.activation,
+            "initializer_range": self.initializer_range,
+            "lora": self.lora and self.lora.to_dict(),
+        }
+
+
+def linear(layer, x, training=None):
+    """Returns what a layer gives, float [..., units].
+
+    Args:
+        layer: a `Linear`, or what has its attributes.
+        x: float [..., in].
+    """
+    rows = as_rows(x)
+    note_inputs(x, layer.kernel)
+    if training:
+        y = numerics.linear_for_training(rows, layer.kernel, layer.bias)
+    elif is_wanted(INT8_PRODUCTS):
+        y = int8_products.linear(rows, layer.kernel, layer.bias)
+    else:
+        y = tf.matmul(rows, layer.kernel)
+        y = tf.nn.bias_add(y, tf.cast(layer.bias, y.dtype))
+    if layer.lora:
+        y += tf.matmul(tf.matmul(rows, layer.lora_a), layer.lora_b) * tf.cast(layer.lora.scale, y.dtype)
+    y = activation(layer.activation, training)(y)
+    return tf.reshape(y, tf.concat([tf.shape(x)[:-1], [layer.units]], 0)) if x.shape.rank != 2 else y
+
+
+def _adapter_start():
+    """A's start, with which B's zeros make an adapter that does nothing yet: uniform up to 1 / sqrt(in).
+
+    The paper (section 4.1) says "random Gaussian"; this is what its authors' code and PEFT do.
+    """
+    return keras.initializers.VarianceScaling(1 / 3, "fan_in", "uniform")
+
+
+@keras.saving.register_keras_serializable(_PACKAGE)
+class LayerNorm(keras.layers.Layer):
+    """Layer normalization over the last axis (Ba et al. 2016), in float32 whatever comes in.
+
+    Args:
+        epsilon: added to the variance; `EncoderConfig.layer_norm_eps`.
+
+    Input: float [..., H]. Output: the same shape, in the compute dtype.
+    """
+
+    def __init__(self, epsilon=1e-12, **kwargs):
+        super().__init__(autocast=False, **kwargs)  # Keras would round a float32 input to the compute dtype first
+        self.epsilon = epsilon
+
+    def build(self, input_shape):
+        width = (input_shape[-1],)
+        self.gamma = self.add_weight(name="gamma", shape=width, initializer="ones", autocast=False)
+        self.beta = self.add_weight(name="beta", shape=width, initializer="zeros", autocast=False)
+
+    def call(self, x):
+        return numerics.layer_norm(x, self.gamma, self.beta, self.epsilon, self.compute_dtype)
+
+    def compute_output_shape(self, input_shape):
+        return input_shape
+
+    def get_config(self):
+        return super().get_config() | {"epsilon": self.epsilon}
+
+
+@contextlib.contextmanager
+def seed_scope(seed):
+    """Makes every Dropout inside draw from `seed`, int32 [2], and from its own name: the same seed, the same masks.
+
+    A training step opens one with a seed made of (run, step, replica): then a resumed run repeats itself, and a block
+    whose activations are computed again in the backward pass drops the same ones.
+    """
+    before = getattr(_scopes, "seed", None)
+    _scopes.seed = seed
+    try:
+        yield
+    finally:
+        _scopes.seed = before
+
+
+def current_seed():
+    """Returns the seed of the innermost `seed_scope`, or a fresh one from Keras's global generator: int32 [2]."""
+    seed = getattr(_scopes, "seed", None)
+    return keras.random.randint((2,), 0, 2**31 - 1, dtype="int32") if seed is None else seed
+
+
+@keras.saving.register_keras_serializable(_PACKAGE)
+class Dropout(keras.layers.Layer):
+    """Zeroes a share `rate` of the numbers while training and scales the rest by 1 / (1 - rate).
+
+    keras.layers.Dropout keeps its random state in a variable of each layer; here the masks are a function of the
+    `seed_scope` and the layer's path, so nothing need be saved to repeat them.
+    """
+
+    def __init__(self, rate, **kwargs):
+        super().__init__(**kwargs)
+        self.rate = rate
+
+    def build(self, input_shape):
+        self.site = np.int32(zlib.crc32(self.path.encode()) & 0x7FFFFFFF)
+
+    def call(self, x, training=None):
+        if not training or not self.rate:
+            return x
+        seed = current_seed() + tf.stack([self.site, 0])
+        return numerics.dropout(x, self.rate, seed)
+
+    def compute_output_shape(self, input_shape):
+        return input_shape
+
+    def get_config(self):
+        return super().get_config() | {"rate": self.rate}

@@ -1,0 +1,193 @@
+"""From the encoder's layers to features: which layers, how they are put together, and what stands for a whole text.
+
+The six choices of layers are those of the BERT paper's feature-based approach (section 5.3, table 7).
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+
+import keras
+import tensorflow as tf
+
+from bert_tf.utils.names import LAYERS, POOLINGS
+
+Layers = str | Sequence[int]  # one of names.LAYERS, or indices of blocks, whose outputs are put side by side
+Pooling = str | Sequence[str]  # one of names.POOLINGS, or several, whose vectors are put side by side
+
+
+def check_layers(layers: Layers, num_layers: int, name: str = "layers"):
+    """Raises ValueError where an encoder of `num_layers` blocks does not have these layers.
+
+    Args:
+        layers: one of `names.LAYERS`, or indices of blocks, from 0 up or from -1, the last, down.
+        num_layers: the encoder's blocks.
+        name: what the message calls them.
+    """
+    if isinstance(layers, str):
+        if layers not in LAYERS:
+            raise ValueError(
+                f"`{name}` must be one of {', '.join(LAYERS)}, or indices of layers. Received: {layers!r}; choose one."
+            )
+        need = 4 if layers.endswith("last_4") else 2 if layers == "second_to_last" else 0
+        if num_layers < need:
+            raise ValueError(
+                f"`{name}={layers}` must come with a model of {need} layers at least. Received a model of {num_layers};"
+                " choose other layers."
+            )
+        return
+    wrong = [n for n in layers if not -num_layers <= n < num_layers]
+    if wrong or not len(layers):
+        raise ValueError(
+            f"`{name}` must be indices of the model's {num_layers} layers, from {-num_layers} to {num_layers - 1}. "
+            f"Received: {wrong[0] if wrong else 'none'}; choose others."
+        )
+
+
+def chosen_layers(outputs: Mapping, layers: Layers) -> list[tf.Tensor]:
+    """Returns the layers, float [B, S, H] each, of what an `Encoder` returned: those that a choice puts together."""
+    blocks = outputs["encoder_outputs"]
+    if not isinstance(layers, str):
+        return [blocks[n] for n in layers]
+    return {
+        "embeddings": lambda: [outputs["embedding_output"]],
+        "second_to_last": lambda: [blocks[-2]],
+        "last": lambda: [blocks[-1]],
+        "weighted_sum_last_4": lambda: blocks[-4:],
+        "concat_last_4": lambda: blocks[-4:],
+        "weighted_sum_all": lambda: list(blocks),
+    }[layers]()
+
+
+def is_weighted(layers: Layers) -> bool:
+    """Returns whether the layers are summed; otherwise they are put side by side."""
+    return isinstance(layers, str) and layers.startswith("weighted_sum")
+
+
+def joined(outputs: Mapping, layers: Layers) -> tf.Tensor:
+    """Returns the features of every piece, float [B, S, D], without anything learned: a sum has equal weights."""
+    values = chosen_layers(outputs, layers)
+    return tf.add_n(values) / len(values) if is_weighted(layers) else tf.concat(values, -1)
+
+
+@keras.saving.register_keras_serializable("bert_tf")
+class LayerSum(keras.layers.Layer):
+    """A weighted sum of layers whose weights are learned (Peters et al. 2018, equation 1).
+
+    Inputs: a list of L tensors float [B, S, H]. Output: float [B, S, H]: gamma times their sum, each weighed by its
+    share of a softmax.
+    Weights: `layer_weights` [L], zeros at first, so that all weigh the same; `gamma` [].
+    """
+
+    def build(self, input_shape):
+        self.layer_weights = self.add_weight(name="layer_weights", shape=(len(input_shape),), initializer="zeros")
+        self.gamma = self.add_weight(name="gamma", shape=(), initializer="ones")
+
+    def call(self, layers):
+        shares = tf.unstack(tf.nn.softmax(self.layer_weights))
+        total = tf.add_n([share * layer for share, layer in zip(shares, layers, strict=True)])
+        return tf.cast(self.gamma, total.dtype) * total
+
+    def compute_output_shape(self, input_shape):
+        return input_shape[0]
+
+
+def pool(pooling: Pooling, values: tf.Tensor, input_mask: tf.Tensor) -> tf.Tensor:
+    """Returns one vector for each row, [CLS] and [SEP] counted as pieces like all others, as sentence-transformers.
+
+    Args:
+        pooling: one of `names.POOLINGS`: `cls`, the first piece; `mean`; `max`; `mean_max`, both side by side;
+            `mean_sqrt_len`, the sum over the root of how many there are; `weighted_mean`, the n-th piece n times;
+            `last_token`. Or several of them, side by side.
+        values: float [B, S, D].
+        input_mask: int32 [B, S]: 1 for each piece that counts; those before the first such piece keep their places.
+
+    Returns:
+        float [B, D], or [B, P D] for what puts P vectors side by side.
+    """
+    mask = tf.cast(input_mask, values.dtype)[:, :, tf.newaxis]
+    return tf.concat([_POOLINGS[name](values, mask) for name in _names(pooling)], -1)
+
+
+def check_pooling(pooling: Pooling, is_decoder: bool = False):
+    """Raises ValueError where there is no such pooling, or it says nothing of a text: `EncoderConfig.is_decoder`."""
+    wrong = [name for name in _names(pooling) if name not in POOLINGS]
+    if wrong or not len(pooling):
+        raise ValueError(
+            f"`pooling` must be one of {', '.join(POOLINGS)}, or several. Received: {wrong[0] if wrong else ''!r}; "
+            "choose one."
+        )
+    if is_decoder and "cls" in _names(pooling):
+        raise ValueError(
+            "`pooling` must not be cls for a left-to-right model (is_decoder in its configuration), whose first piece "
+            "has seen nothing of the text. Received: cls; choose last_token, which has seen all of it, or mean."
+        )
+
+
+@keras.saving.register_keras_serializable("bert_tf")
+class PooledFeatures(keras.layers.Layer):
+    """What an `Encoder` gave for rows -> a vector for each row, in float32 whatever the encoder computes in.
+
+    Args:
+        layers, pooling: as in `joined` and `pool`.
+        normalize: divide each vector by its length.
+
+    Inputs: the dict that the encoder returned; `input_mask` int32 [B, S]. Output: float32 [B, D]. No weights.
+    """
+
+    def __init__(self, layers: Layers = "last", pooling: Pooling = "mean", normalize=False, **kwargs):
+        super().__init__(autocast=False, **kwargs)
+        self.layers, self.pooling, self.normalize = layers, pooling, normalize
+
+    def call(self, outputs, input_mask):
+        vectors = pool(self.pooling, tf.cast(joined(outputs, self.layers), tf.float32), input_mask)
+        return tf.math.l2_normalize(vectors, -1) if self.normalize else vectors
+
+    def compute_output_spec(self, outputs, input_mask):
+        parts = 1 if is_weighted(self.layers) else len(chosen_layers(outputs, self.layers))
+        each = sum(1 + (name == "mean_max") for name in _names(self.pooling))
+        width = parts * each * outputs["sequence_output"].shape[-1]
+        return keras.KerasTensor((input_mask.shape[0], width), "float32")
+
+    def get_config(self):
+        return super().get_config() | {"layers": self.layers, "pooling": self.pooling, "normalize": self.normalize}
+
+
+def _names(pooling):
+    return (pooling,) if isinstance(pooling, str) else pooling
+
+
+def _places(mask):
+    """Returns int32 [1, S, 1]: 1, 2, ..., the number of each place in a row."""
+    return tf.range(1, tf.shape(mask)[1] + 1)[tf.newaxis, :, tf.newaxis]
+
+
+def _first(values, mask):
+    return tf.gather(values, tf.argmax(mask[:, :, 0], 1), batch_dims=1)
+
+
+def _mean(values, mask):
+    return tf.math.divide_no_nan(tf.reduce_sum(values * mask, 1), tf.reduce_sum(mask, 1))
+
+
+def _max(values, mask):
+    return tf.reduce_max(tf.where(mask > 0, values, values.dtype.min), 1)
+
+
+def _last(values, mask):
+    last = tf.reduce_max(_places(mask) * tf.cast(mask, tf.int32), 1)[:, 0] - 1
+    return tf.gather(values, tf.maximum(last, 0), batch_dims=1)
+
+
+def _mean_sqrt_len(values, mask):
+    return tf.math.divide_no_nan(tf.reduce_sum(values * mask, 1), tf.sqrt(tf.reduce_sum(mask, 1)))
+
+
+_POOLINGS: dict[str, Callable[[tf.Tensor, tf.Tensor], tf.Tensor]] = {
+    "cls": _first,
+    "mean": _mean,
+    "max": _max,
+    "mean_max": lambda values, mask: tf.concat([_mean(values, mask), _max(values, mask)], -1),
+    "mean_sqrt_len": _mean_sqrt_len,
+    "weighted_mean": lambda values, mask: _mean(values, mask * tf.cast(_places(mask), mask.dtype)),
+    "last_token": _last,
+}
+assert tuple(_POOLINGS) == POOLINGS

@@ -1,0 +1,176 @@
+"""A head that reads features both ways: the BiLSTMs of the BERT paper.
+
+They are on a frozen encoder in its feature-based approach (section 5.3), and on a left-to-right one, which lacks the
+right side, in its ablation (section 5.1).
+"""
+
+from collections.abc import Mapping
+
+import keras
+import tensorflow as tf
+
+from bert_tf.models import lstm_loop
+from bert_tf.models.heads import ClassificationHead
+from bert_tf.models.layers import Dropout
+from bert_tf.models.pooling import LayerSum
+
+RECURRENT = "recurrent"  # how the paths of a BiLSTM's weights begin on an encoder that is trained with it
+
+
+@keras.saving.register_keras_serializable("bert_tf")
+class BiLSTM(keras.layers.Layer):
+    """An LSTM from left to right and one from right to left (Hochreiter and Schmidhuber 1997), in one loop.
+
+    What keras.layers.Bidirectional computes with two LSTMs. Here both directions take a step at once, and states and
+    gates are float32 whatever the precision. Where the mask is 0 the state stays as it is, so that the reading from the
+    right begins with the last piece, and what a row gives does not depend on how far it was padded.
+
+    Args:
+        units: of each direction.
+
+    Inputs: `values` float [B, S, D]; `input_mask` int32 [B, S], 1 = piece, 0 = padding. Output: float [B, S, 2 units]
+    in the compute dtype: what the two directions say of every piece, side by side.
+    Weights, each for one direction and then the other: `kernel` [2, D, 4 units], `recurrent_kernel` [2, units,
+    4 units], `bias` [2, 4 units].
+    """
+
+    def __init__(self, units, **kwargs):
+        super().__init__(**kwargs)
+        self.units = units
+
+    def build(self, input_shape, *_):
+        glorot, orthogonal = keras.initializers.GlorotUniform(), keras.initializers.Orthogonal()
+        width, gates = input_shape[-1], lstm_loop.GATES * self.units
+
+        def each_way(start):
+            def both(shape, dtype="float32"):  # TensorFlow finds no orthogonal matrix in bfloat16
+                return tf.cast(tf.stack([start(shape[1:], "float32") for _ in range(2)]), dtype)
+
+            return both
+
+        add = self.add_weight
+        self.kernel = add(name="kernel", shape=(2, width, gates), initializer=each_way(glorot))
+        self.recurrent_kernel = add(
+            name="recurrent_kernel", shape=(2, self.units, gates), initializer=each_way(orthogonal)
+        )
+        self.bias = add(name="bias", shape=(2, gates), initializer=self._first_bias, autocast=False)
+
+    def _first_bias(self, shape, dtype=None):
+        """Ones for the forget gates, so that a cell remembers at first (Jozefowicz et al. 2015)."""
+        return tf.cast(tf.tile(tf.repeat([[0.0, 1.0, 0.0, 0.0]], self.units, 1), [2, 1]), dtype or "float32")
+
+    def call(self, values, input_mask):
+        there = tf.cast(tf.transpose(input_mask)[:, tf.newaxis, :, tf.newaxis], tf.float32)  # [S, 1, B, 1]
+        there = tf.concat([there, tf.reverse(there, [0])], 1)
+        recurrent = tf.convert_to_tensor(self.recurrent_kernel)
+        states = lstm_loop.read(self._told(values), recurrent, tf.cast(self.bias, tf.float32), there)
+        from_left, from_right = tf.unstack(states, axis=1)
+        both = tf.concat([from_left, tf.reverse(from_right, [0])], -1)
+        return tf.cast(tf.transpose(both, [1, 0, 2]), self.compute_dtype)
+
+    def _told(self, values):
+        """Returns what the pieces tell the gates, [S, 2, B, 4 units]; from right to left the last piece comes first."""
+        B, S = tf.unstack(tf.shape(values)[:2])
+        rows = tf.reshape(tf.transpose(values, [1, 0, 2]), [S * B, values.shape[-1]])
+        left, right = (tf.matmul(rows, kernel) for kernel in tf.unstack(tf.convert_to_tensor(self.kernel)))
+        left, right = (tf.reshape(told, [S, B, lstm_loop.GATES * self.units]) for told in (left, right))
+        return tf.stack([left, tf.reverse(right, [0])], 1)
+
+    def compute_output_spec(self, values, input_mask):
+        return keras.KerasTensor((*values.shape[:-1], 2 * self.units), self.compute_dtype)
+
+    def get_config(self):
+        return super().get_config() | {"units": self.units}
+
+
+@keras.saving.register_keras_serializable("bert_tf")
+class BiLSTMHead(keras.layers.Layer):
+    """A sum of layers or all of them side by side, `BiLSTM` layers, and a linear layer, for every piece or the row.
+
+    Args:
+        num_labels: width of the output.
+        units: of each direction of each `BiLSTM`.
+        is_weighted: sum the layers with learned weights (`LayerSum`); otherwise they are put side by side.
+        dropout: before each of the parts.
+        initializer_range: standard deviation of the last layer's start.
+        num_layers: how many `BiLSTM` layers.
+        of_row: one output for the row, from what each direction says at its end.
+
+    Inputs: `layers`, a list of float [B, S, H]; `input_mask` int32 [B, S]. Output: float32 [B, S, num_labels], or
+    `of_row` [B, num_labels], scores before softmax.
+    Weights: those of `layer_sum`, if any, of `lstm_0`, `lstm_1` ... and `classifier`.
+    """
+
+    def __init__(
+        self,
+        num_labels,
+        units=256,
+        is_weighted=False,
+        dropout=0.1,
+        initializer_range=0.02,
+        num_layers=2,
+        of_row=False,
+        **kwargs,
+    ):
+        kwargs.setdefault("name", "tagger")
+        super().__init__(**kwargs)
+        self.num_labels, self.units, self.is_weighted = num_labels, units, is_weighted
+        self.dropout_rate, self.initializer_range = dropout, initializer_range
+        self.num_layers, self.of_row = num_layers, of_row
+        numbers = {"dtype": self.dtype_policy, "trainable": self.trainable}
+        self.layer_sum = LayerSum(name="layer_sum", **numbers) if is_weighted else None
+        self.dropouts = [Dropout(dropout, name=f"dropout_{n}", **numbers) for n in range(num_layers)]
+        self.lstms = [BiLSTM(units, name=f"lstm_{n}", **numbers) for n in range(num_layers)]
+        self.classifier = ClassificationHead(num_labels, dropout, initializer_range, **numbers)
+
+    def build(self, layers_shape, *_):
+        width = layers_shape[0][-1] * (1 if self.is_weighted else len(layers_shape))
+        if self.layer_sum:
+            self.layer_sum.build(layers_shape)
+        for dropout, lstm in zip(self.dropouts, self.lstms, strict=True):
+            dropout.build((None, None, width))
+            lstm.build((None, None, width))
+            width = 2 * self.units
+        self.classifier.build((None, None, width))
+
+    def call(self, layers, input_mask, training=None):
+        x = self.layer_sum(layers) if self.layer_sum else tf.concat(layers, -1)
+        for dropout, lstm in zip(self.dropouts, self.lstms, strict=True):
+            x = lstm(dropout(x, training=training), input_mask)
+        if self.of_row:  # over padding the states stay as they are
+            x = tf.concat([x[:, -1, : self.units], x[:, 0, self.units :]], -1)
+        return self.classifier(x, training=training)
+
+    def compute_output_spec(self, layers, input_mask, training=None):
+        shape = input_mask.shape[:1] if self.of_row else input_mask.shape
+        return keras.KerasTensor((*shape, self.num_labels), "float32")
+
+    def get_config(self):
+        return super().get_config() | {
+            "num_labels": self.num_labels,
+            "units": self.units,
+            "is_weighted": self.is_weighted,
+            "dropout": self.dropout_rate,
+            "initializer_range": self.initializer_range,
+            "num_layers": self.num_layers,
+            "of_row": self.of_row,
+        }
+
+
+def bilstm_on_top(encoder, inputs: Mapping, num_labels: int, units: int, of_row: bool = False):
+    """Returns what a fresh `BiLSTMHead` of one layer makes of an encoder that is trained with it.
+
+    Args:
+        encoder: an `Encoder`, whose pooler stays unused.
+        inputs: its inputs; `input_mask` must be there.
+        num_labels, units, of_row: as in `BiLSTMHead`.
+
+    Returns:
+        float32 [B, S, num_labels] or [B, num_labels].
+    """
+    if encoder.pooler:
+        encoder.pooler.trainable = False
+    c = encoder.config
+    numbers = {"dropout": c.hidden_dropout_prob, "initializer_range": c.initializer_range}
+    head = BiLSTMHead(num_labels, units, num_layers=1, of_row=of_row, name=RECURRENT, **numbers)
+    return head([encoder(inputs)["sequence_output"]], inputs["input_mask"])

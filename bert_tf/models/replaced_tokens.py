@@ -1,0 +1,105 @@
+"""ELECTRA's two networks, trained together: a generator fills in the masks, a discriminator tells which pieces it did.
+
+Clark et al. 2020, "ELECTRA: Pre-training Text Encoders as Discriminators Rather Than Generators", section 2.
+"""
+
+import contextlib
+
+import keras
+import tensorflow as tf
+
+from bert_tf.models.config import EncoderConfig
+from bert_tf.models.encoder import Encoder
+from bert_tf.models.layers import current_seed, seed_scope
+from bert_tf.models.model_inputs import ENCODER_FEATURES, NamedInputsModel, encoder_inputs
+from bert_tf.models.pretraining_heads import MaskedLMHead, ReplacedTokenHead
+from bert_tf.models.replacements import sampled_ids, with_ids_at
+
+_APART = 1 << 30  # added to the seed, so that the shared embeddings drop other numbers in either network
+
+
+@keras.saving.register_keras_serializable("bert_tf")
+class ReplacedTokenPretrainer(NamedInputsModel):
+    """The discriminator, `Encoder` and `ReplacedTokenHead`, and beside it the generator, `Encoder` and `MaskedLMHead`.
+
+    The generator reads the discriminator's embeddings, LayerNorm included, as in google-research/electra; a linear map
+    leads to its own width. What it draws has no gradient: it learns by masked LM alone. The discriminator's variables
+    have the names of a model of its own, the generator's the same names behind `generator/`.
+
+    Args:
+        config: of the discriminator, an `EncoderConfig`, or the dict that `to_dict` made of one.
+        generator: the same of the generator; its tables are of the discriminator's shapes.
+        rematerialize: as in `Encoder`.
+
+    Inputs: a dict of what `Encoder` takes, `input_ids` being masked; `masked_lm_positions` int32 and
+    `masked_lm_weights`, `sampling_draws` float32 [B, M]; `unmasked_ids` int32 [B, S]. See `data/features.py`.
+
+    Outputs: a dict of `mlm_logits` float32 [B, M, V], the generator's; `replaced_logits` float32 [B, S], above 0 where
+    the discriminator takes a piece for a replacement; and `replaced` float32 [B, S], 1 where it is one, that is,
+    where the generator drew another piece than was there.
+    """
+
+    TAKES = (*ENCODER_FEATURES, "masked_lm_positions", "masked_lm_weights", "sampling_draws", "unmasked_ids")
+
+    def __init__(self, config, generator, rematerialize=False, trainable=True, **kwargs):
+        super().__init__(autocast=False, **kwargs)  # Keras would round the draws, and 1 would come out
+        of = EncoderConfig.from_dict
+        self.config = config if isinstance(config, EncoderConfig) else of(config)
+        self.generator_config = generator if isinstance(generator, EncoderConfig) else of(generator)
+        self.rematerialize = rematerialize
+        c, g, policy = self.config, self.generator_config, {"dtype": self.dtype_policy}
+        self.encoder = Encoder(c, rematerialize, **policy)
+        self.generator = Encoder(g, rematerialize, embeddings=self.encoder.embeddings, **policy)
+        numbers = (g.vocab_size, g.hidden_act, g.initializer_range, g.layer_norm_eps, g.embedding_width)
+        self.masked_lm = MaskedLMHead(*numbers, g.tie_word_embeddings, **policy)
+        self.replaced_tokens = ReplacedTokenHead(c.hidden_act, c.initializer_range, **policy)
+        self._build_parts()
+        self.trainable = trainable
+
+    def _build_parts(self):
+        """Creates the weights here, as `Pretrainer` does."""
+        self.encoder.build()
+        with keras.name_scope("cls"):
+            self.replaced_tokens.build((None, None, self.config.hidden_size))
+        with keras.name_scope("generator"):
+            self.generator.build()
+            with keras.name_scope("cls"):
+                self.masked_lm.build((None, None, self.generator_config.hidden_size))
+
+    def call(self, inputs, training=None):
+        logits = self._generated(inputs, training)
+        places = inputs["masked_lm_positions"], inputs["masked_lm_weights"]
+        unmasked = inputs["unmasked_ids"]
+        ids = with_ids_at(*places, sampled_ids(logits, inputs["sampling_draws"]), unmasked)
+        x = self.encoder(encoder_inputs({**inputs, "input_ids": ids}), training=training)["sequence_output"]
+        return {
+            "mlm_logits": logits,
+            "replaced_logits": self.replaced_tokens(x, training=training),
+            "replaced": tf.cast(ids != unmasked, tf.float32),
+        }
+
+    def _generated(self, inputs, training):
+        """Returns the generator's scores at the masked places, float32 [B, M, V]."""
+        apart = seed_scope(current_seed() + tf.constant([0, _APART])) if training else contextlib.nullcontext()
+        with apart:
+            x = self.generator(encoder_inputs(inputs), training=training)["sequence_output"]
+        table = tf.cast(self.encoder.embeddings.word_embeddings, x.dtype)
+        return self.masked_lm(x, table, inputs["masked_lm_positions"], training=training)
+
+    def compute_output_spec(self, inputs, training=None):
+        masked, tokens = inputs["masked_lm_positions"].shape, inputs["input_ids"].shape
+        return {
+            "mlm_logits": keras.KerasTensor((*masked, self.config.vocab_size), "float32"),
+            "replaced_logits": keras.KerasTensor(tokens, "float32"),
+            "replaced": keras.KerasTensor(tokens, "float32"),
+        }
+
+    def get_config(self):
+        return {
+            "name": self.name,
+            "trainable": self.trainable,
+            "dtype": keras.dtype_policies.serialize(self.dtype_policy),
+            "config": self.config.to_dict(),
+            "generator": self.generator_config.to_dict(),
+            "rematerialize": self.rematerialize,
+        }

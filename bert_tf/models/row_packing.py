@@ -1,0 +1,124 @@
+"""Short texts without padding: as many in a row as fit, each attending to itself only, and back again."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from bert_tf.models.flat_rows import as_rows, unflatten
+
+ROW = 96  # pieces of a row that holds several texts, unless one alone is longer
+_MOST_REAL, _ALL = 4, 5  # with four fifths or more of its pieces no padding, a batch stays as it is
+_DOUBLINGS = 16  # so that a batch may come to 2^16 rows
+
+
+class Rows(NamedTuple):
+    """A batch [B, S] in rows [R, L].
+
+    Attributes:
+        features: {name: int32 [R, L]} of what it has for its pieces, 0 for padding. Besides `sentence_ids` [R, L], the
+            number of the piece's text, from 1 on, or [R, 1] where rows are texts, and `position_ids` [R, L], its own
+            there, from 0 on.
+        places: int32 [B, S]: the number of each piece in the rows; that of padding is the one of the text's first, if
+            rows are packed.
+    """
+
+    features: dict[str, tf.Tensor]
+    places: tf.Tensor
+
+    def batch(self, values: tf.Tensor) -> tf.Tensor:
+        """Returns [B, S, H] of what the rows have for their pieces, [R, L, H] or flat."""
+        return tf.gather(as_rows(values), self.places)
+
+    def first(self, values: tf.Tensor) -> tf.Tensor:
+        """Returns [B, H], of each text's first piece."""
+        return tf.gather(as_rows(values), self.places[:, 0])
+
+
+class Whole(NamedTuple):
+    """A batch whose rows are computed as they are."""
+
+    features: Mapping[str, tf.Tensor]
+
+    def batch(self, values: tf.Tensor) -> tf.Tensor:
+        """Returns [B, S, H] as it is, or of flat rows."""
+        return unflatten(values)
+
+    def first(self, values: tf.Tensor) -> tf.Tensor:
+        """Returns [B, H], of each row's first piece."""
+        return unflatten(values)[:, 0]
+
+
+def pack(features: Mapping[str, tf.Tensor]) -> Rows:
+    """Returns rows for a batch: packed ones where a fifth of it or more is padding, else those that it has.
+
+    Which it is, is decided when the graph runs. Texts go into rows from the longest to the shortest, the next one into
+    a new row where it does not fit.
+
+    Args:
+        features: {name: int32 [B, S]}, among them `input_mask`, 1 for a piece and 0 for padding; S is 1 at least.
+            Padding before a text's last piece stays.
+    """
+    mask = features["input_mask"]
+    few = _ALL * tf.reduce_sum(mask) < _MOST_REAL * tf.size(mask)
+    rows = tf.cond(few, lambda: _packed(features), lambda: _as_it_is(features))
+    # Grappler must see that both are of as many rows, or it keeps attention's product and its mask apart.
+    found = rows.features
+    number = tf.shape(found["input_mask"])[0]
+    same = {name: tf.reshape(found[name], [number, -1]) for name in ("input_mask", "sentence_ids")}
+    return rows._replace(features=found | same)
+
+
+def _as_it_is(features):
+    B, S = tf.unstack(tf.shape(features["input_mask"]))
+    more = {"sentence_ids": tf.ones([B, 1], tf.int32), "position_ids": tf.tile(tf.range(S)[tf.newaxis], [B, 1])}
+    return Rows(dict(features) | more, tf.reshape(tf.range(B * S), [B, S]))
+
+
+def _packed(features):
+    mask = features["input_mask"]
+    S = tf.shape(mask)[1]
+    lengths = tf.reduce_max(tf.maximum(mask * tf.range(1, S + 1), 1), 1)  # one without pieces has a place, too
+    places, sources = _layout(lengths, S)
+    found = {name: tf.gather(tf.reshape(values, [-1]), tf.maximum(sources, 0)) for name, values in features.items()}
+    rows = {name: tf.where(sources < 0, 0, values) for name, values in found.items()}
+    return Rows(rows | {"sentence_ids": sources // S + 1, "position_ids": sources % S}, places)
+
+
+def _layout(lengths, S):
+    """Returns the `places` of `Rows` and, int32 [R, L], the number in the batch of each piece of the rows.
+
+    Numbers count row by row; -1: padding.
+    """
+    columns = tf.range(S)
+    inside = tf.where(columns < lengths[:, tf.newaxis], columns, 0)
+    order = tf.argsort(lengths, direction="DESCENDING", stable=True)
+    lengths = tf.gather(lengths, order)
+    ends = tf.cumsum(lengths)
+    starts = ends - lengths
+    row = _row_of_each(starts, ends, tf.maximum(lengths[0], ROW))
+    offsets = starts - tf.gather(tf.math.segment_min(starts, row), row)
+    width = tf.reduce_max(offsets + lengths)
+    firsts = row * width + offsets  # where each text begins, ascending
+    places = tf.gather(firsts, tf.math.invert_permutation(order))[:, tf.newaxis] + inside
+
+    slots = tf.range((row[-1] + 1) * width)
+    text = tf.searchsorted(firsts, slots, side="right") - 1
+    column = slots - tf.gather(firsts, text)
+    sources = tf.where(column < tf.gather(lengths, text), tf.gather(order, text) * S + column, -1)
+    return places, tf.reshape(sources, [-1, width])
+
+
+def _row_of_each(starts, ends, most):
+    """Returns int32 [B], the number of the row of each text, for rows of `most` pieces that are filled one by one.
+
+    A row that begins with text i ends before text `after[i]`, with which the next one begins. Which texts are reached
+    so from the first is found in steps of 1, 2, 4, ... rows.
+    """
+    number = tf.size(starts)
+    after = tf.concat([tf.searchsorted(ends, starts + most, side="right"), [number]], 0)
+    begins = tf.one_hot(0, number + 1, dtype=tf.int32)
+    for _ in range(_DOUBLINGS):
+        begins = tf.maximum(begins, tf.math.unsorted_segment_max(begins, after, number + 1))
+        after = tf.gather(after, after)
+    return tf.cumsum(begins[:-1]) - 1

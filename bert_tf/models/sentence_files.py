@@ -1,0 +1,268 @@
+"""What makes one vector of a text's pieces, and the small files of a sentence-transformers directory that say it.
+
+    modules.json                        Transformer, Pooling, then Dense and Normalize, each with its folder
+    sentence_bert_config.json           max_seq_length, do_lower_case
+    1_Pooling/config.json               how pieces are pooled
+    config_sentence_transformers.json   prompts, and which of them is put before every text
+"""
+
+import dataclasses
+import functools
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from absl import logging
+
+from bert_tf.utils.files import brief
+from bert_tf.utils.json_files import read_list, read_object
+from bert_tf.utils.names import POOLINGS
+
+MODULES, PROMPTS = "modules.json", "config_sentence_transformers.json"
+# The first that is there is read; a directory has one, called after its kind of model.
+TRANSFORMER_FILES = tuple(
+    f"sentence_{kind}_config.json"
+    for kind in ("bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet")
+)
+_REMEDY = "copy it again from the sentence encoder"
+_LONGEST = 10**6  # a tokenizer_config.json without a longest text says 10 ** 30
+# Theirs -> ours, in the order in which older files, which have a switch for each, put the vectors side by side.
+MODES = {"cls": "cls", "max": "max", "mean": "mean", "mean_sqrt_len_tokens": "mean_sqrt_len",
+         "weightedmean": "weighted_mean", "lasttoken": "last_token"}  # fmt: skip
+SWITCHES = {"pooling_mode_cls_token": "cls", "pooling_mode_max_tokens": "max", "pooling_mode_mean_tokens": "mean",
+            "pooling_mode_mean_sqrt_len_tokens": "mean_sqrt_len", "pooling_mode_weightedmean_tokens": "weighted_mean",
+            "pooling_mode_lasttoken": "last_token"}  # fmt: skip
+# Of each file, the keys that are read or change no vector, and key -> the values that say what is computed here.
+_OF_TRANSFORMER = (
+    ("max_seq_length", "do_lower_case", "transformer_task", "unpad_inputs"),
+    {"module_output_name": (None, "token_embeddings"), "processing_kwargs": (None, {}),
+     "modality_config": (None, {"text": {"method": "forward", "method_output_name": "last_hidden_state"}})},
+)  # fmt: skip
+_OF_POOLING = (("pooling_mode", *SWITCHES, "include_prompt", "embedding_dimension", "word_embedding_dimension"), {})
+_OF_PROMPTS = (
+    ("prompts", "default_prompt_name", "similarity_fn_name", "__version__"),
+    {"truncate_dim": (None,), "model_type": (None, "SentenceTransformer")},
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Dense:
+    """A linear map behind the pooling, with an activation.
+
+    Attributes:
+        folder: of its weights, in the directory.
+        width: of what it returns.
+        bias: whether it adds one.
+        activation: the last part of its class's name in torch: "Tanh".
+    """
+
+    folder: str
+    width: int
+    bias: bool
+    activation: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Recipe:
+    """How a text becomes a vector.
+
+    Attributes:
+        layers: whose features are pooled, one of `names.LAYERS`.
+        poolings: of `names.POOLINGS`; the vectors of several stand side by side.
+        normalize: whether the vector is divided by its length, at the end.
+        max_seq_length: longest row in pieces; None: what the model can take.
+        lower: whether the text is lowercased before the tokenizer has it.
+        include_prompt: whether the pieces of a prompt are pooled too.
+        prompts: name -> what is put before a text.
+        default_prompt: the name of the one that is used where none is asked for; None: none is.
+        steps: what follows the pooling: a `Dense`, or None for a division by the length; `normalize` comes after them.
+        folder: of the encoder's files, in the directory.
+    """
+
+    layers: str = "last"
+    poolings: tuple[str, ...] = ("mean",)
+    normalize: bool = False
+    max_seq_length: int | None = None
+    lower: bool = False
+    include_prompt: bool = True
+    prompts: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    default_prompt: str | None = None
+    steps: tuple[Dense | None, ...] = ()
+    folder: str = ""
+
+
+def read_recipe(directory: str) -> Recipe | None:
+    """Returns what a sentence-transformers directory says; None where `directory` has no modules.json.
+
+    Raises:
+        ValueError: a file is damaged, or asks for what we do not have; it is named.
+    """
+    path = os.path.join(directory, MODULES)
+    if not os.path.exists(path):
+        return None
+    (kind, folder), *rest = _modules(path)
+    if kind != "Transformer" or not rest or rest[0][0] != "Pooling":
+        there = " ".join([kind, *(name for name, _ in rest)])
+        raise ValueError(f"{path} must begin with a Transformer and a Pooling. Received: {there}; name another model.")
+    steps = []
+    for kind, place in rest[1:]:
+        if kind not in _STEPS:
+            raise _unknown(path, kind)
+        steps.append(_STEPS[kind](directory, place))
+    normalize = bool(steps) and steps[-1] is None
+    steps = tuple(steps[:-1] if normalize else steps)
+    parts = _of_transformer(os.path.join(directory, folder)), _of_pooling(directory, rest[0][1]), _prompts(directory)
+    return Recipe(**parts[0] | parts[1] | parts[2], normalize=normalize, steps=steps, folder=folder)
+
+
+def _modules(path):
+    """Returns (class, folder) of each module; the class without the package that it is in."""
+    folders(path)
+    described = [(module.get("type"), module["path"]) for module in read_list(path, "a list of modules", _REMEDY)]
+    for kind, _ in described:
+        if not isinstance(kind, str) or not kind.startswith("sentence_transformers."):
+            raise _unknown(path, kind)
+    return [(kind.rpartition(".")[2], folder) for kind, folder in described] or [("nothing", "")]
+
+
+def folders(path: str) -> list[str]:
+    """Returns the folders that modules.json names.
+
+    Raises:
+        ValueError: it is no list of modules, or one lies elsewhere than beside it.
+    """
+    modules = read_list(path, "a list of modules in JSON", _REMEDY)
+    names = [module.get("path") if isinstance(module, dict) else None for module in modules]
+    strange = [name for name in names if not isinstance(name, str) or os.path.basename(name) != name
+               or name in (".", "..") or "\0" in name]  # fmt: skip
+    if strange:
+        raise ValueError(
+            f"The modules in {path} must each have a `path` and lie beside it. Received the path {brief(strange[0])}; "
+            "correct it."
+        )
+    return [name for name in names if name]
+
+
+def _unknown(path, kind):
+    return ValueError(
+        f"The modules in {path} must be Transformer, Pooling, Dense or Normalize of sentence-transformers. Received: "
+        f"{brief(kind)}; name another model."
+    )
+
+
+def _of_transformer(directory):
+    path = next((p for name in TRANSFORMER_FILES if os.path.exists(p := os.path.join(directory, name))), None)
+    values = _checked(path, _OF_TRANSFORMER) if path else {}
+    task = _value(path, values, "transformer_task", str, "feature-extraction")
+    if task != "feature-extraction":
+        raise ValueError(f"{path} must describe an encoder. Received transformer_task={task!r}; name another model.")
+    length = _value(path, values, "max_seq_length", int, None)
+    tokenizer = os.path.join(directory, "tokenizer_config.json")
+    if length is None and os.path.exists(tokenizer):
+        longest = _read(tokenizer).get("model_max_length")
+        length = int(longest) if isinstance(longest, int | float) and longest < _LONGEST else None
+    return {"max_seq_length": length, "lower": _value(path, values, "do_lower_case", bool, False)}
+
+
+def _of_pooling(directory, folder):
+    path = os.path.join(directory, folder, "config.json")
+    values = _checked(path, _OF_POOLING)
+    modes = values.get("pooling_mode")
+    if modes is None:
+        theirs = {name: mode for mode, name in MODES.items()}
+        modes = [theirs[name] for key, name in SWITCHES.items() if values.get(key)] or ["mean"]
+    modes = [modes] if isinstance(modes, str) else modes
+    if not isinstance(modes, list) or not modes or not all(isinstance(m, str) and m in MODES for m in modes):
+        raise ValueError(
+            f"{path} must ask for poolings that are known: {', '.join(MODES)}. Received pooling_mode={brief(modes)}; "
+            "name another model, or say what you want by `pooling`."
+        )
+    return {"poolings": tuple(MODES[mode] for mode in modes),
+            "include_prompt": _value(path, values, "include_prompt", bool, True)}  # fmt: skip
+
+
+def _prompts(directory):
+    path = os.path.join(directory, PROMPTS)
+    values = _checked(path, _OF_PROMPTS) if os.path.exists(path) else {}
+    prompts = _value(path, values, "prompts", dict, {})
+    prompts = {name: prompt for name, prompt in prompts.items() if prompt is not None}
+    default = _value(path, values, "default_prompt_name", str, None)
+    if not all(isinstance(prompt, str) for prompt in prompts.values()) or default not in (None, *prompts):
+        raise ValueError(
+            f"{path} must have a text for each of its prompts, and one called {default}, the default. Received: "
+            f"{brief(prompts)}; correct it."
+        )
+    return {"prompts": prompts, "default_prompt": default}
+
+
+def _dense(directory, folder):
+    path = os.path.join(directory, folder, "config.json")
+    values = _read(path)
+    for key in ("module_input_name", "module_output_name"):
+        if values.get(key) not in (None, "sentence_embedding"):
+            raise ValueError(f"{path} must map the sentence's vector. Received {key}={values[key]!r}; name another.")
+    width, bias = _value(path, values, "out_features", int, 0), _value(path, values, "bias", bool, True)
+    kind = _value(path, values, "activation_function", str, "torch.nn.modules.activation.Tanh")
+    package, _, activation = kind.rpartition(".")
+    if package not in ("torch.nn", "torch.nn.modules.activation", "torch.nn.modules.linear"):
+        activation = kind  # of somebody's own: whoever knows the activations refuses it by its whole name
+    return Dense(folder, width, bias, activation)
+
+
+_STEPS = {"Dense": _dense, "Normalize": lambda directory, folder: None}
+
+
+def _checked(path, keys):
+    """Returns what a file says; refuses settings that make other vectors, and names in the log what nobody knows."""
+    values, (known, computed) = _read(path), keys
+    for key, allowed in computed.items():
+        if key in values and values[key] not in allowed:
+            raise ValueError(
+                f"{key} in {path} must be absent or {brief(allowed[-1])}, which is what is computed here. Received: "
+                f"{brief(values[key])}; name another model, or take the key out to have its vectors without it."
+            )
+    if unknown := sorted(values.keys() - {*known, *computed}):
+        _say_unknown_keys(path, tuple(unknown))
+    return values
+
+
+@functools.cache
+def _say_unknown_keys(path, keys):
+    logging.warning("%s: settings that are not known here have no effect: %s.", path, ", ".join(keys)[:500])
+
+
+def _read(path):
+    return read_object(path, "the settings of a sentence encoder in JSON", _REMEDY)
+
+
+def _value(path, values: Mapping[str, Any], key, kind, default):
+    """Returns a value of one type; the default where it is missing or null."""
+    value = values.get(key)
+    if value is None:
+        return default
+    if not isinstance(value, kind) or isinstance(value, bool) != (kind is bool):
+        raise ValueError(f"{key} in {path} must be of type {kind.__name__}. Received: {brief(value)}; correct it.")
+    return value
+
+
+def pooling_settings(poolings: tuple[str, ...], width: int, include_prompt: bool = True) -> dict:
+    """Returns what 1_Pooling/config.json says of poolings, in the form that most versions read.
+
+    Args:
+        poolings: of `names.POOLINGS`.
+        width: of the encoder.
+        include_prompt: whether the pieces of a prompt are pooled too.
+    """
+    each = [part for name in poolings for part in _PARTS.get(name, (name,))]
+    values = {"word_embedding_dimension": width}
+    in_order = [name for name in SWITCHES.values() if name in each]
+    if in_order == each:
+        values |= {key: name in each for key, name in SWITCHES.items()}
+    else:  # only versions from 5.0 on let the order be chosen
+        theirs = {name: mode for mode, name in MODES.items()}
+        values["pooling_mode"] = [theirs[name] for name in each]
+    return values | {"include_prompt": include_prompt}
+
+
+_PARTS = {"mean_max": ("mean", "max")}
+assert {*MODES.values(), *_PARTS} == set(POOLINGS)

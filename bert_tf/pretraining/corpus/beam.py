@@ -1,0 +1,247 @@
+"""The same records made by Apache Beam, on as many machines as a runner has.
+
+Each step calls the function that a local run calls for it, with the same random keys, so the records are the same. One
+worker at a time reads a file of text, holds the documents of a unit and sorts the records of an output file: give many
+files of text, and so many shards that the records of one fit into memory.
+"""
+
+import dataclasses
+import json
+import os
+import secrets
+import shlex
+import shutil
+import tempfile
+from collections import Counter
+from typing import Any
+
+import apache_beam as beam
+import numpy as np
+from apache_beam.io.filesystems import FileSystems
+from apache_beam.options.pipeline_options import PipelineOptions, SetupOptions
+from apache_beam.pvalue import AsSingleton, TaggedOutput
+
+from bert_tf.data import ragged, records
+from bert_tf.pretraining.corpus import documents as arrays
+from bert_tf.pretraining.corpus import duplicates, runs
+from bert_tf.pretraining.corpus.description import origin_of, sources_of, texts_beside
+from bert_tf.pretraining.corpus.duplicates import Places
+from bert_tf.pretraining.corpus.job import Job, check_made, check_text, check_written
+from bert_tf.pretraining.corpus.statistics import Statistics
+from bert_tf.pretraining.corpus.tokenize import tokenize
+from bert_tf.pretraining.corpus.unit import make_records, number_of_units
+from bert_tf.pretraining.records.pieces import Pieces
+from bert_tf.tokenization.added_tokens import names_with
+from bert_tf.tokenization.vocabulary import Vocabulary
+from bert_tf.utils.text.blocks import read_blocks
+from bert_tf.utils.text.documents import read_documents
+
+_HASH_RANGES = 64  # in which equal sentences are looked for
+
+
+def run_pipeline(job: Job, runner: str, beam_options: str = "") -> Statistics:
+    """Runs `job` on a Beam runner and waits for its end; see `job.create_pretraining_data`.
+
+    Args:
+        job: its num_workers and work_dir are the runner's business, and not looked at.
+        runner: a name that Beam knows, such as "DirectRunner".
+        beam_options: more options as on the command line of a Beam program.
+
+    Returns:
+        What was read and made.
+    """
+    options = PipelineOptions(shlex.split(beam_options), runner=runner)
+    options.view_as(SetupOptions).save_main_session = False
+    sources = sources_of(job.paths)
+    aside = {path: _temporary(path) for path in job.output_files}
+    report = _temporary(f"{job.output_files[0]}.report")
+    try:
+        with beam.Pipeline(options=options) as pipeline:
+            build(pipeline, job, list(aside.values()), report)
+        with FileSystems.open(report) as file:
+            counts, statistics = _parse_report(file.read())
+        check_made(statistics.rows, counts, job.options)
+        statistics.add_text(counts + Counter(files=len(job.paths)))
+        for path, text in texts_beside(job, _sizes(aside), statistics, sources).items():
+            aside[path] = _temporary(path)
+            _write_text(aside[path], text)
+        FileSystems.delete([path for path in aside if FileSystems.exists(path)])
+        FileSystems.rename(list(aside.values()), list(aside))
+    finally:
+        FileSystems.delete([path for path in (*aside.values(), report) if FileSystems.exists(path)])
+    return statistics
+
+
+def build(pipeline, job: Job, output_files: list[str], report: str):
+    """Adds the steps to a pipeline: records to `output_files`, counts and `Statistics` as JSON to `report`."""
+    files = [(number, *file) for number, file in enumerate(zip(job.paths, job.formats, strict=True))]
+    blocks = (
+        pipeline
+        | "Files" >> beam.Create(files)
+        | "Spread files" >> beam.Reshuffle()
+        | "Read" >> beam.FlatMap(_blocks, job)
+        | "Spread blocks" >> beam.Reshuffle()
+    )
+    read = blocks | "Tokenize" >> beam.ParDo(_Tokenize(job)).with_outputs("counts", main="documents")
+    dropped = _duplicates(pipeline, read.documents, job)
+    repeats = dropped | "Count duplicates" >> beam.Map(lambda places: Counter(duplicate_lines=len(places.part)))
+    counts = (read.counts, repeats) | "All counts" >> beam.Flatten() | "Count" >> beam.CombineGlobally(_total)
+    of = counts | "Number of units" >> beam.Map(_number_of_units, job)
+    units = {
+        "documents": read.documents | "Documents by unit" >> beam.FlatMap(_by_unit, AsSingleton(of)),
+        "dropped": dropped | "Duplicates by unit" >> beam.FlatMap(_by_unit, AsSingleton(of)),
+    } | "Shuffle documents" >> beam.CoGroupByKey()
+    outputs = units | "Make" >> beam.ParDo(_Make(job)).with_outputs("statistics", main="records")
+    each = pipeline | "Each output file" >> beam.Create([(number, None) for number in range(len(output_files))])
+    together = (outputs.records, each) | "All records" >> beam.Flatten() | "Shuffle records" >> beam.GroupByKey()
+    _ = together | "Write" >> beam.Map(_write, output_files, job.output_files, _stamp(job))
+    statistics = outputs.statistics | "Add up" >> beam.CombineGlobally(_added).without_defaults()
+    _ = counts | "Report" >> beam.Map(_write_report, AsSingleton(statistics), report)
+
+
+class _WithTokenizer(beam.DoFn):
+    """A step that makes its tokenizer once for each worker."""
+
+    def __init__(self, job):
+        self._job = job
+
+    def setup(self):
+        from bert_tf.tokenization.wordpiece import Tokenizer
+
+        job = self._job
+        settings = {"strip_accents": job.strip_accents, "added_tokens": job.added_tokens}
+        self._tokenizer = Tokenizer(job.vocab_file, job.do_lower_case, **settings)
+
+
+class _Tokenize(_WithTokenizer):
+    """Block -> Documents; and what was read, as "counts"."""
+
+    def process(self, block):
+        counts, options = Counter(bytes=len(block.data)), self._job.options
+        documents = tokenize(read_documents(block, options.text, counts), self._tokenizer, options.random_seed)
+        counts["tokens"] = len(documents.tokens.flat)
+        yield TaggedOutput("counts", counts)
+        yield documents
+
+
+@beam.typehints.with_output_types(tuple[int, Any])
+class _Make(_WithTokenizer):
+    """(unit, its documents and duplicates) -> (output file, (keys, records)); and their statistics."""
+
+    def setup(self):
+        super().setup()
+        self._pieces = Pieces.of_tokenizer(self._tokenizer, self._job.options.phrase_file)
+
+    def process(self, unit):
+        number, parts = unit
+        documents = arrays.concatenate(list(parts["documents"]))
+        documents = documents.take(np.argsort(documents.keys, kind="stable"))
+        dropped = list(parts["dropped"])
+        if dropped:
+            documents = duplicates.drop(documents, duplicates.concatenate(dropped))
+        for pass_number in range(self._job.options.dupe_factor):
+            keys, rows, statistics = make_records(documents, self._job.options, self._pieces, pass_number, number)
+            yield TaggedOutput("statistics", statistics)
+            file = runs.range_of(keys, len(self._job.output_files))
+            for one in np.unique(file).tolist():
+                its = np.flatnonzero(file == one)
+                yield one, (keys[its], rows.take(its))
+
+
+def _blocks(file, job):
+    number, path, form = file
+    for block in read_blocks([path], [form], job.options.text):
+        yield dataclasses.replace(block, file=number)
+
+
+def _duplicates(pipeline, documents, job):
+    """Places of the sentences to drop; an empty collection where none is asked for."""
+    if not job.options.drop_duplicate_lines:
+        return pipeline | "No duplicates" >> beam.Create([])
+    grouped = documents | "Hash" >> beam.FlatMap(_hashes) | "Equal hashes" >> beam.GroupByKey()
+    return grouped | "Find duplicates" >> beam.Map(_find)
+
+
+def _hashes(documents):
+    """Documents -> (range of hashes, (hashes, places))."""
+    hashes, places = duplicates.hashes(documents), duplicates.places(documents)
+    unit = runs.range_of(hashes, _HASH_RANGES)
+    for number in np.unique(unit).tolist():
+        its = np.flatnonzero(unit == number)
+        yield number, (hashes[its], places.take(its))
+
+
+def _find(grouped):
+    hashes, places = zip(*grouped[1], strict=True)
+    return duplicates.find(np.concatenate(hashes), duplicates.concatenate(places))
+
+
+def _by_unit(keyed, of):
+    """Documents or Places -> (unit, those of them that belong to it)."""
+    unit = runs.range_of(keyed.part if isinstance(keyed, Places) else keyed.keys, of)
+    for number in np.unique(unit).tolist():
+        yield number, keyed.take(np.flatnonzero(unit == number))
+
+
+def _total(counters):
+    return sum(counters, Counter())
+
+
+def _added(several):
+    first, *others = several
+    return sum(others, first)
+
+
+def _number_of_units(counts, job):
+    check_text(counts | Counter(files=len(job.paths)), job.options)
+    return number_of_units(counts["tokens"])
+
+
+def _stamp(job):
+    """Returns what the first record of each file is to say."""
+    pieces = names_with(Vocabulary.read(job.vocab_file).pieces, job.added_tokens)
+    return origin_of(pieces, job.do_lower_case, job.strips_accents, job.options).stamp()
+
+
+def _sizes(aside):
+    """Returns {path: bytes} of files by the paths where they lie for now."""
+    return {path: FileSystems.get_filesystem(its_aside).size(its_aside) for path, its_aside in aside.items()}
+
+
+def _write_text(path, text):
+    with FileSystems.create(path, compression_type="uncompressed") as file:
+        file.write(text.encode())
+
+
+def _write(grouped, output_files, names, stamp):
+    """Sorts the records of a file and writes it: here first, then beside the one of `names` that it will be."""
+    number, pairs = grouped
+    pairs = [each for each in pairs if each is not None]
+    path = output_files[number]
+    check_written(names[number], len(pairs), len(output_files))
+    keys, rows = np.concatenate([keys for keys, _ in pairs]), ragged.concatenate([rows for _, rows in pairs])
+    with tempfile.TemporaryDirectory() as directory:
+        here = os.path.join(directory, "records")
+        compression = records.compression_of(names[number])
+        records.write(here, rows.take(np.argsort(keys)), compression, stamp=stamp)
+        with open(here, "rb") as source, FileSystems.create(path, compression_type="uncompressed") as target:
+            shutil.copyfileobj(source, target, 1 << 20)
+
+
+def _write_report(counts, statistics, path):
+    fields = {field.name: getattr(statistics, field.name) for field in dataclasses.fields(statistics)}
+    _write_text(path, json.dumps({"counts": counts, "statistics": fields}, default=lambda value: value.tolist()))
+
+
+def _parse_report(text):
+    """Returns the counts and the `Statistics` of a report. It lies where others may write: to read it runs nothing."""
+    report = json.loads(text)
+    kinds = {list: lambda values: np.array(values, np.int64), dict: Counter, int: int}
+    fields = {name: kinds[type(value)](value) for name, value in report["statistics"].items()}
+    return Counter(report["counts"]), Statistics(**fields)
+
+
+def _temporary(path):
+    """Returns a path in the folder of `path`, hidden as `files.is_temporary` knows it, that no other job has."""
+    folder, name = FileSystems.split(path)
+    return FileSystems.join(folder, f".{name}.{secrets.token_hex(8)}.tmp")

@@ -1,0 +1,214 @@
+"""Which stretches of text become one example: google-research/bert, create_instances_from_document, and its kin.
+
+An example is chosen as places in `Documents.tokens`; the ids are fetched last, for many examples at once. Only the
+choice itself, which goes on where the example before it ended, is a loop.
+"""
+
+import random
+from bisect import bisect_left, bisect_right
+from typing import NamedTuple
+
+import numpy as np
+
+from bert_tf.pretraining.corpus.documents import Documents
+from bert_tf.pretraining.records.pieces import Pieces
+
+CHOSEN, FORCED_RANDOM, FORCED_ACTUAL = range(3)  # how the second text came about
+
+
+class Examples(NamedTuple):
+    """n examples of one text or two, as stretches of `Documents.tokens.flat`.
+
+    Attributes:
+        a_start, a_length, b_start, b_length: int64 [n]; b_length is 0 where there is no second text.
+        label: int32 [n], 1 where the second text is random (nsp) or the two are swapped (sop).
+        forced: int8 [n], CHOSEN by chance, or FORCED_RANDOM or FORCED_ACTUAL because there was no choice.
+    """
+
+    a_start: np.ndarray
+    a_length: np.ndarray
+    b_start: np.ndarray
+    b_length: np.ndarray
+    label: np.ndarray
+    forced: np.ndarray
+
+    def take(self, rows) -> "Examples":
+        """Returns these examples (int [k] or a slice)."""
+        return Examples(*(field[rows] for field in self))
+
+
+class _Others:
+    """Draws a part of another document, each with the same chance."""
+
+    def __init__(self, ids):
+        self._order = np.argsort(ids, kind="stable").tolist()
+        ordered = ids[self._order]
+        first = np.searchsorted(ordered, ids, "left")
+        self._first, self._own = first.tolist(), (np.searchsorted(ordered, ids, "right") - first).tolist()
+
+    def any(self, part) -> bool:
+        """Whether there is a part of another document than that of `part`."""
+        return self._own[part] < len(self._order)
+
+    def draw(self, part, uniform) -> int:
+        """Returns the number of one: among all parts in the order of their documents, the own ones are stepped over."""
+        place = int(uniform() * (len(self._order) - self._own[part]))
+        return self._order[place + (self._own[part] if place >= self._first[part] else 0)]
+
+
+def next_sentence(documents: Documents, max_seq_length: int, short_seq_prob: float, rng) -> Examples:
+    """Pairs of texts where the second is the true next one, or one of another document (BERT, section 3.1).
+
+        the document's sentences    s0 s1 s2 s3 s4 ...         s0 to s3 fill a row; s0 s1 were drawn as the first text
+        label 0                     s0 s1 | s2 s3              the next example begins with s4
+        label 1                     s0 s1 | r7 r8              ... with s2, lest s2 s3 be lost
+
+    A random text is never of the same document. A lone sentence, the last of its document, has no next one and is
+    paired with a random text; where there is no other document, the pair is a true one and the lone sentence is left
+    out. Pairs that came about so are marked as forced.
+    """
+    others, starts = _Others(documents.ids), documents.sentence_starts.tolist()
+    uniform, target = _chance(rng, max_seq_length - 3, short_seq_prob)
+    parts, examples = _parts(documents), []
+    for part, (i, end) in enumerate(parts):
+        free = others.any(part)
+        while i < end:
+            goal = target()
+            after = bisect_left(starts, starts[i] + goal, i + 1, end)
+            middle = i + 1 + int(uniform() * (after - i - 1))
+            lone = after == i + 1
+            length = starts[middle] - starts[i]
+            if free and (lone or uniform() < 0.5):
+                first, last = parts[others.draw(part, uniform)]
+                r = first + int(uniform() * (last - first))
+                stop = bisect_left(starts, starts[r] + goal - length, r + 1, last)
+                examples.append(
+                    (starts[i], length, starts[r], starts[stop] - starts[r], 1, FORCED_RANDOM if lone else CHOSEN)
+                )
+                i = middle
+                continue
+            if not lone:
+                length_b = starts[after] - starts[middle]
+                examples.append((starts[i], length, starts[middle], length_b, 0, CHOSEN if free else FORCED_ACTUAL))
+            i = after
+    return _truncated(_examples(examples), max_seq_length - 3, rng)
+
+
+def sentence_order(documents: Documents, max_seq_length: int, short_seq_prob: float, rng) -> Examples:
+    """Pairs of texts that follow each other, half of them swapped (ALBERT, arXiv 1909.11942, section 3.1).
+
+        label 0     s0 s1 | s2 s3          label 1     s2 s3 | s0 s1
+
+    A lone sentence is cut in two at a random place; one of a single piece is left out.
+    """
+    starts = documents.sentence_starts.tolist()
+    uniform, target = _chance(rng, max_seq_length - 3, short_seq_prob)
+    examples = []
+    for i, end in _parts(documents):
+        while i < end:
+            after = bisect_left(starts, starts[i] + target(), i + 1, end)
+            begin, stop = starts[i], starts[after]
+            if after > i + 1:
+                middle = starts[i + 1 + int(uniform() * (after - i - 1))]
+            else:
+                middle = begin + 1 + int(uniform() * (stop - begin - 1))
+            i = after
+            if middle == stop:
+                continue
+            first, second = (begin, middle - begin), (middle, stop - middle)
+            swapped = uniform() < 0.5
+            examples.append((*second, *first, 1, CHOSEN) if swapped else (*first, *second, 0, CHOSEN))
+    return _truncated(_examples(examples), max_seq_length - 3, rng)
+
+
+def one_text(documents: Documents, max_seq_length: int, short_seq_prob: float, rng) -> Examples:
+    """Texts without a partner, of as many whole sentences as fit (RoBERTa, arXiv 1907.11692, DOC-SENTENCES).
+
+        s0 s1 s2 | s3 s4 | ...          one example after the other
+
+    A sentence that is longer than an example fills several: nothing is cut off.
+    """
+    starts = documents.sentence_starts.tolist()
+    _, target = _chance(rng, max_seq_length - 2, short_seq_prob)
+    examples = []
+    for i, end in _parts(documents):
+        place, stop = starts[i], starts[end]
+        while place < stop:
+            goal = place + target()
+            whole = starts[bisect_right(starts, goal, i, end + 1) - 1]  # where the last sentence that fits ends
+            upto = whole if whole > place else goal
+            examples.append((place, upto - place, 0, 0, 0, CHOSEN))
+            place = upto
+    return _examples(examples)
+
+
+# What --sentence_objective names. Each takes (documents, max_seq_length, short_seq_prob, rng): the texts, the pieces of
+# an example at most (special ones included), how often an example aims at a random shorter length, and a
+# np.random.Generator; each returns Examples that fit. The length is drawn anew for every example. Google draws it once
+# for a document, which makes one long document in ten a series of short examples from end to end.
+OBJECTIVES = {"nsp": next_sentence, "sop": sentence_order, "none": one_text}
+
+
+def rows(documents: Documents, examples: Examples, max_seq_length: int, pieces: Pieces) -> dict:
+    """Fetches the ids and lays them out as BERT reads them.
+
+        input_ids    [CLS]  a  a  a [SEP]  b  b [SEP] [PAD] [PAD]
+        input_mask     1    1  1  1   1    1  1   1     0     0
+        segment_ids    0    0  0  0   0    1  1   1     0     0
+
+    Returns:
+        "input_ids", "input_mask", "segment_ids": int32 [n, max_seq_length]; "next_sentence_labels": int32 [n, 1].
+    """
+    column = np.arange(max_seq_length, dtype=np.int32)
+    a, b = (length.astype(np.int32)[:, None] for length in (examples.a_length, examples.b_length))
+    total = a + b + 2 + (b > 0)
+    second = column >= a + 2
+    start = np.where(second, examples.b_start[:, None] - a - 2, examples.a_start[:, None] - 1)
+    mask = column < total
+    ids = documents.tokens.flat.take(start + column, mode="clip")
+    ids[(column == a + 1) | (column == total - 1)] = pieces.sep_id
+    ids[:, 0] = pieces.cls_id
+    ids[~mask] = pieces.pad_id
+    return {
+        "input_ids": ids,
+        "input_mask": mask.astype(np.int32),
+        "segment_ids": (second & mask).astype(np.int32),
+        "next_sentence_labels": examples.label[:, None],
+    }
+
+
+def _parts(documents):
+    """[(first sentence, sentence after the last)] of each part, as Python numbers: a loop reads them fastest."""
+    splits = documents.sentences.splits.tolist()
+    return list(zip(splits[:-1], splits[1:], strict=True))
+
+
+def _chance(rng, longest, short_seq_prob):
+    """Returns two functions for loops: a draw from [0, 1), and the length that an example aims at."""
+    uniform = random.Random(int(rng.integers(2**63))).random  # ten times as fast as the Generator for single numbers
+
+    def target():
+        return 2 + int(uniform() * (longest - 1)) if uniform() < short_seq_prob else longest
+
+    return uniform, target
+
+
+def _examples(examples):
+    fields = np.array(examples, np.int64).reshape(-1, 6).T
+    return Examples(*fields[:4], fields[4].astype(np.int32), fields[5].astype(np.int8))
+
+
+def _truncated(examples, room, rng):
+    """Cuts both texts to `room` pieces: always the longer one (the second of equals), at front or back by chance.
+
+    What google-research/bert's truncate_seq_pair does piece by piece depends on the lengths alone, so it is done at
+    once: a text under half of the room leaves the rest of its half to the other.
+    """
+    keep_b = np.minimum(examples.b_length, np.maximum(room // 2, room - examples.a_length))
+    keep_a = np.minimum(examples.a_length, room - keep_b)
+    return examples._replace(
+        a_start=examples.a_start + rng.binomial(examples.a_length - keep_a, 0.5),
+        a_length=keep_a,
+        b_start=examples.b_start + rng.binomial(examples.b_length - keep_b, 0.5),
+        b_length=keep_b,
+    )

@@ -1,0 +1,133 @@
+"""Counts of what was read and made, small enough to be added up over any number of workers."""
+
+import dataclasses
+from collections import Counter
+
+import numpy as np
+
+from bert_tf.pretraining.corpus.examples import FORCED_ACTUAL
+from bert_tf.pretraining.corpus.options import Options
+from bert_tf.pretraining.records.pieces import Pieces
+
+HIDDEN, SWAPPED, KEPT = range(3)  # what became of a masked piece: [MASK], a random piece, itself
+
+
+@dataclasses.dataclass(eq=False)
+class Statistics:
+    """What some records hold; S, M and V are max_seq_length, max_predictions_per_seq and the size of the vocabulary.
+
+    Attributes:
+        shapes: int64 [S + 1, M + 1], how many examples have this many pieces (special ones too) and predictions.
+        pairs: int64 [2, 3], how many examples have this next_sentence_label and one of examples.CHOSEN, FORCED_RANDOM
+            and FORCED_ACTUAL; all 0 where the examples have one text.
+        fates: int64 [3], how many predictions were HIDDEN, SWAPPED or KEPT. A random piece which happens to be the
+            original one counts as kept: nobody could tell.
+        masked_ids: int64 [V], how often each piece is to be predicted.
+        rows: how many rows of S were written, with one example or, packed, several.
+        padding: how many positions of them hold none.
+        text: what was read and dropped: "files", "bytes", "documents", "sentences", "tokens" and so on.
+        phrases: how many phrases were "found" in the examples, and how many "masked".
+    """
+
+    shapes: np.ndarray
+    pairs: np.ndarray
+    fates: np.ndarray
+    masked_ids: np.ndarray
+    rows: int = 0
+    padding: int = 0
+    text: Counter = dataclasses.field(default_factory=Counter)
+    phrases: Counter = dataclasses.field(default_factory=Counter)
+
+    @classmethod
+    def empty(cls, options: Options, vocab_size: int) -> "Statistics":
+        """Returns those of nothing."""
+        shapes = options.max_seq_length + 1, options.max_predictions_per_seq + 1
+        return cls(*(np.zeros(shape, np.int64) for shape in (shapes, (2, FORCED_ACTUAL + 1), KEPT + 1, vocab_size)))
+
+    def add_examples(self, rows: dict, forced, pieces: Pieces):
+        """Counts n examples, before they are packed.
+
+        Args:
+            rows: "input_ids" (masked), "input_mask" int [n, S]; and where there are masks "masked_lm_positions",
+                "masked_lm_ids", "masked_lm_weights" [n, M]; and where there are two texts "next_sentence_labels" int
+                [n, 1].
+            forced: int8 [n], as `examples.Examples` has it.
+            pieces: of the vocabulary.
+        """
+        lengths = np.count_nonzero(rows["input_mask"], axis=1)
+        predictions = self._add_predictions(rows, pieces) if "masked_lm_weights" in rows else 0
+        self.shapes += _histogram(lengths * self.shapes.shape[1] + predictions, self.shapes.shape)
+        if "next_sentence_labels" in rows:
+            labels = rows["next_sentence_labels"][:, 0]
+            self.pairs += _histogram(labels * self.pairs.shape[1] + forced, self.pairs.shape)
+
+    def add_rows(self, input_mask):
+        """Counts rows as they are written, packed or not: int [rows, S]."""
+        self.rows += len(input_mask)
+        self.padding += input_mask.size - int(np.count_nonzero(input_mask))
+
+    def add_text(self, counts: Counter):
+        """Counts what was read and dropped."""
+        self.text.update(counts)
+
+    def __add__(self, other: "Statistics") -> "Statistics":
+        both = {f.name: (getattr(self, f.name), getattr(other, f.name)) for f in dataclasses.fields(self)}
+        return Statistics(**{name: mine + its for name, (mine, its) in both.items()})
+
+    @property
+    def lengths(self):
+        """int64 [S + 1], how many examples have this many pieces."""
+        return self.shapes.sum(axis=1)
+
+    @property
+    def predictions(self):
+        """int64 [M + 1], how many examples have this many predictions."""
+        return self.shapes.sum(axis=0)
+
+    @property
+    def examples(self) -> int:
+        """How many there are."""
+        return int(self.shapes.sum())
+
+    @property
+    def tokens(self) -> int:
+        """Pieces of all examples, special ones too."""
+        return int(self.lengths @ np.arange(len(self.lengths)))
+
+    @property
+    def chosen(self) -> int:
+        """Predictions of all examples."""
+        return int(self.fates.sum())
+
+    def to_json(self) -> dict:
+        """Returns all counts as numbers, lists and dictionaries; "shapes" are [pieces, predictions, examples]."""
+        shapes = np.argwhere(self.shapes)
+        return {
+            "examples": self.examples,
+            "tokens": self.tokens,
+            "lengths": self.lengths.tolist(),
+            "predictions": self.predictions.tolist(),
+            "shapes": np.column_stack([shapes, self.shapes[tuple(shapes.T)]]).tolist(),
+            "pairs": dict(zip(("actual", "random"), self.pairs.tolist(), strict=True)),
+            "fates": dict(zip(("hidden", "swapped", "kept"), self.fates.tolist(), strict=True)),
+            "masked_ids": self.masked_ids.tolist(),
+            "rows": self.rows,
+            "padding": self.padding,
+            "text": dict(self.text),
+            "phrases": {name: self.phrases[name] for name in ("found", "masked")},
+        }
+
+    def _add_predictions(self, rows, pieces):
+        """Counts what was masked. Returns how many predictions each example has, int64 [n]."""
+        chosen = np.flatnonzero(rows["masked_lm_weights"])
+        row = chosen // rows["masked_lm_weights"].shape[1]
+        place = row * rows["input_ids"].shape[1] + rows["masked_lm_positions"].ravel()[chosen]
+        seen, original = rows["input_ids"].ravel()[place], rows["masked_lm_ids"].ravel()[chosen]
+        num_hidden, num_kept = np.count_nonzero(seen == pieces.mask_id), np.count_nonzero(seen == original)
+        self.fates += np.array([num_hidden, len(seen) - num_hidden - num_kept, num_kept])
+        self.masked_ids += np.bincount(original, minlength=len(self.masked_ids))
+        return np.bincount(row, minlength=len(rows["input_ids"]))
+
+
+def _histogram(codes, shape):
+    return np.bincount(codes, minlength=shape[0] * shape[1]).reshape(shape)

@@ -1,0 +1,81 @@
+"""Documents of sentences to `Documents` of ids, each part with the random number that places it."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from bert_tf.data import ragged
+from bert_tf.data.ragged import Ragged
+from bert_tf.pretraining.corpus.documents import Documents
+from bert_tf.utils.text.batching import batches
+
+# A document of more pieces comes in several parts: lest one book fill a whole range of the shuffled order, and so that
+# a book's examples are spread over it.
+LONGEST_PART = 1 << 16
+_LINE_BITS = 40  # of a document's id, for the line it begins at; the rest is for the file
+
+
+def tokenize(texts, tokenizer, seed: int, longest_part: int = LONGEST_PART) -> Documents:
+    """Tokenizes documents.
+
+    Args:
+        texts: list of `bert_tf.utils.text.documents.Document`.
+        tokenizer: a `bert_tf.tokenization.wordpiece.Tokenizer`.
+        seed: of the random keys; a part's key depends on this and on its place in the corpus alone.
+        longest_part: a part ends with the sentence that brings it to so many pieces.
+
+    Returns:
+        Documents sorted by key; sentences without a piece, and documents without a sentence, are left out.
+    """
+    pieces = _pieces([s for text in texts for s in text.sentences], tokenizer)
+    text_of = np.repeat(np.arange(len(texts)), [len(text.sentences) for text in texts])
+    real = np.flatnonzero(pieces.lengths)
+    text_of, lengths = text_of[real], pieces.lengths[real].astype(np.int32)
+    part_of = _parts(text_of, lengths, longest_part)  # numbers the parts within their text
+    first = np.flatnonzero(np.diff(text_of, prepend=-1) | np.diff(part_of, prepend=-1))  # each part's first sentence
+    sentences = Ragged.of_lengths(lengths, np.diff(first, append=len(lengths)))
+    tokens = Ragged(pieces.flat, ragged.splits_of(lengths)[sentences.splits])
+    text, part = text_of[first], part_of[first]
+    file, line, own = (np.array([getattr(t, name) for t in texts], np.int64) for name in ("file", "line", "first_line"))
+    keys = random_keys(seed, file[text], own[text], part)
+    documents = Documents(keys, (file << _LINE_BITS | line)[text], tokens, sentences)
+    return documents.take(np.argsort(keys, kind="stable"))
+
+
+def random_keys(seed: int, *numbers) -> np.ndarray:
+    """Returns uint64 [n], random numbers that are a function of the seed and of `numbers` (int64 [n] each)."""
+    keys = np.array(seed, np.uint64)
+    for values in numbers:
+        keys = mixed(keys ^ np.asarray(values).astype(np.uint64))
+    return keys
+
+
+def mixed(x):
+    """Returns uint64 like x, every bit of which depends on every bit of x (the finalizer of SplitMix64)."""
+    with np.errstate(over="ignore"):  # it counts modulo 2^64
+        x = x + np.uint64(0x9E3779B97F4A7C15)
+        x = (x ^ x >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
+        x = (x ^ x >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
+        return x ^ x >> np.uint64(31)
+
+
+def _pieces(sentences, tokenizer):
+    """Ragged int32, the ids of each sentence.
+
+    What stands between two spaces is tokenized by itself, so it is enough to tokenize once what occurs many times:
+
+        the cat the dog     distinct  the cat dog     places  0 1 0 2
+    """
+    words = pc.split_pattern(pa.array(sentences, pa.large_string()), " ")
+    encoded = words.flatten().dictionary_encode()
+    parts = [tokenizer.tokenize(batch) for batch in batches(encoded.dictionary.to_pylist())]
+    distinct = ragged.concatenate([Ragged(ids.flat_values.numpy(), ids.row_splits.numpy()) for ids in parts])
+    pieces = distinct.take(encoded.indices.to_numpy())
+    return Ragged(pieces.flat, pieces.splits[words.offsets.to_numpy()])
+
+
+def _parts(text_of, lengths, longest):
+    """int64 [sentences]: the number of the part of its text that each sentence belongs to."""
+    before = np.cumsum(lengths, dtype=np.int64) - lengths
+    first = np.searchsorted(text_of, text_of)  # the first sentence of the same text
+    return (before - before[first]) // longest

@@ -1,0 +1,150 @@
+"""Replaced-token detection (ELECTRA, Clark et al. 2020): which pieces of a row did a small network fill in?"""
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.data.features import keras_inputs
+from bert_tf.models.config import EncoderConfig
+from bert_tf.models.replaced_tokens import ReplacedTokenPretrainer
+from bert_tf.pretraining.objectives.task import PretrainingTask
+from bert_tf.pretraining.objectives.unmasking import unmasked_ids
+from bert_tf.tasks.protocols import Trainable
+
+DISCRIMINATOR_WEIGHT = 50.0  # the paper's, section 3.1
+_SAMPLING = 0x5EED  # keeps these draws apart from others of the same run
+
+
+class ReplacedTokensTask(Trainable):
+    """What run_pretraining trains by `objective=electra`; see `tasks/protocols.py` for what the methods mean.
+
+    The loss is the generator's of masked LM, a mean over the predictions, plus `weight` times the discriminator's, a
+    mean over all pieces, [CLS] and [SEP] included. A piece that the generator guessed right is not replaced.
+
+    Args:
+        config: of the discriminator, without a pooler from here on: nothing would teach it.
+        generator: of the generator, as `generators.generator_of` makes it.
+        packed: rows hold several examples each.
+        weight: see above.
+        rematerialize: as in `Encoder`.
+    """
+
+    uses_pooler = False
+    head = ("cls/replaced_tokens/.*", "generator/.*")
+
+    def __init__(
+        self,
+        config: EncoderConfig,
+        generator: EncoderConfig,
+        packed: bool = False,
+        weight: float = DISCRIMINATOR_WEIGHT,
+        rematerialize: bool = False,
+    ):
+        self.generator = generator
+        self.rematerialize = rematerialize
+        self._masked_lm = PretrainingTask(config, "none", packed)
+        self.config = config
+        self.loss_weights = {**self._masked_lm.loss_weights, "replaced_loss": weight}
+
+    @property
+    def features(self):
+        return (*self._masked_lm.features, "masked_lm_weights", "unmasked_ids", "sampling_draws")
+
+    @property
+    def targets(self):
+        return self._masked_lm.targets
+
+    @property
+    def metric_names(self):
+        of_generator = (name for name in self._masked_lm.metric_names if name != "loss")
+        own = ("accuracy", "accuracy_of_commonest", "loss", "precision", "recall", "share")
+        return (*of_generator, *(f"replaced_{name}" for name in own), "loss")
+
+    def build_model(self) -> keras.Model:
+        inputs = keras_inputs(self.features)
+        model = ReplacedTokenPretrainer(self.config, self.generator, self.rematerialize)
+        return keras.Model(inputs, model(inputs), name="replaced_tokens")
+
+    def denominators(self, batch):
+        return {**self._masked_lm.denominators(batch), "replaced_weights": tf.reduce_sum(_weights(batch))}
+
+    def loss_parts(self, outputs, batch, denominators):
+        sums = tf.reduce_sum(_sums(outputs, batch)["replaced_loss"])
+        parts = self._masked_lm.loss_parts(outputs, batch, denominators)
+        return {**parts, "replaced_loss": tf.math.divide_no_nan(sums, denominators["replaced_weights"])}
+
+    def example_losses(self, outputs, batch):
+        return None
+
+    def collected(self, outputs, batch):
+        """Returns what `metrics` divides, summed over each row.
+
+        Args:
+            outputs: of the model.
+            batch: with `input_mask` and what `PretrainingTask.collected` asks for.
+
+        Returns:
+            what that returns of the generator, and float32 [B] by name: replaced_loss; replaced_correct, pieces that
+            were told rightly; replaced_weights, all pieces; replaced_tokens, those that were replaced; replaced_told,
+            those that were said to be; replaced_found, both.
+        """
+        return {**self._masked_lm.collected(outputs, batch), **_sums(outputs, batch)}
+
+    def metrics(self, outputs, rows=None):
+        """Returns the scores of both networks, of what `collected` kept of all rows, and `loss`, the sum as trained.
+
+        `replaced_share` is that of replaced pieces, and `replaced_accuracy_of_commonest` what the answer "never", or
+        "always", would get. Precision and recall are 0 where nothing was said to be replaced, or nothing was.
+        """
+        kept = {name: values for name, values in outputs.items() if name.startswith("masked_lm_")}
+        scores = dict(self._masked_lm.metrics(kept, rows))
+        del scores["loss"]  # of the generator alone
+        sums = {name: float(np.sum(outputs[name], dtype=np.float64)) for name in outputs.keys() - kept.keys()}
+        weights = sums["replaced_weights"] or float("nan")
+        share = sums["replaced_tokens"] / weights
+        scores |= {
+            "replaced_accuracy": sums["replaced_correct"] / weights,
+            "replaced_accuracy_of_commonest": max(share, 1 - share),
+            "replaced_loss": sums["replaced_loss"] / weights,
+            "replaced_precision": sums["replaced_found"] / max(sums["replaced_told"], 1),
+            "replaced_recall": sums["replaced_found"] / max(sums["replaced_tokens"], 1),
+            "replaced_share": share,
+        }
+        return scores | {"loss": sum(weight * scores[name] for name, weight in self.loss_weights.items())}
+
+
+def _weights(batch):
+    """Returns float32 [B, S]: 1 for a piece of an example."""
+    weights, real = tf.cast(batch["input_mask"], tf.float32), batch.get("is_real_example")
+    return weights if real is None else weights * real[:, tf.newaxis]
+
+
+def _sums(outputs, batch):
+    """Returns the discriminator's part of `collected`."""
+    logits, weights = outputs["replaced_logits"], _weights(batch)
+    labels, told = outputs["replaced"], tf.cast(logits > 0, tf.float32)
+    values = {
+        "loss": tf.nn.sigmoid_cross_entropy_with_logits(labels=labels, logits=logits),
+        "correct": tf.cast(tf.equal(told, labels), tf.float32),
+        "weights": tf.ones_like(weights),
+        "tokens": labels,
+        "told": told,
+        "found": told * labels,
+    }
+    return {f"replaced_{name}": tf.reduce_sum(value * weights, axis=1) for name, value in values.items()}
+
+
+def with_unmasked_ids(batch):
+    """Returns the batch with `unmasked_ids`, int32 [B, S]."""
+    return batch | {"unmasked_ids": unmasked_ids(batch)}
+
+
+def sampling_draws(batch, seed: int, number: int):
+    """Returns {"sampling_draws": float32 [B, M]}, a function of the seed and the number of the batch.
+
+    They are drawn for the whole batch, before devices and micro-batches share it: what is sampled for a row does not
+    depend on how many they are.
+    """
+    shape = tf.shape(batch["masked_lm_positions"])
+    seeds = tf.constant([seed ^ _SAMPLING, number], tf.int64)
+    return {"sampling_draws": tf.random.stateless_uniform(shape, seeds, alg="philox")}

@@ -1,0 +1,166 @@
+"""How many steps fit into the minutes: what was measured, and what follows from it. No clock is read here."""
+
+import dataclasses
+import datetime
+import json
+import math
+import pathlib
+import statistics
+from collections.abc import Mapping, Sequence
+
+from bert_tf.pretraining.quick.recipe import Phase
+from bert_tf.utils.files import write_text
+from bert_tf.utils.json_files import read_object
+
+PLAN_FILE = "plan.json"
+TRIAL_STEPS = 60  # of each phase, to find out how fast it is
+_SETTLED = 15  # the first of them build graphs, and do not count
+TRIAL_CHECKPOINTS, CHECKPOINTS = 4, 20  # of the calibration and of the training
+
+
+@dataclasses.dataclass(frozen=True)
+class Rates:
+    """How fast this machine is.
+
+    Attributes:
+        rows_per_second: of each phase.
+        start_seconds: from the command to the first step, and from the last one to the end; graphs being built too.
+        checkpoint_seconds: to save one, and to score it where there is held-out text.
+    """
+
+    rows_per_second: tuple[float, ...]
+    start_seconds: float
+    checkpoint_seconds: float
+
+
+def measure(lines: Sequence[dict], phases: Sequence[Phase], seconds: float) -> Rates:
+    """Returns the rates of a calibration.
+
+    Args:
+        lines: of its history.jsonl.
+        phases: of its training, `TRIAL_STEPS` each.
+        seconds: that its command took.
+    """
+    trained = [line for line in lines if line["kind"] == "train"]
+    speeds = [line for line in trained if line.get("examples_per_second")]
+    starts = [TRIAL_STEPS * number for number in range(len(phases))]
+    rates = tuple(
+        statistics.median(
+            line["examples_per_second"] for line in speeds if start + _SETTLED < line["step"] <= start + TRIAL_STEPS
+        )
+        for start in starts
+    )
+    per_step = [phase.batch_size / rate for phase, rate in zip(phases, rates, strict=True)]
+    checkpoint = _pause(lines, trained, per_step[-1])
+    return Rates(rates, max(0.0, seconds - TRIAL_STEPS * sum(per_step) - TRIAL_CHECKPOINTS * checkpoint), checkpoint)
+
+
+def _pause(lines, trained, per_step):
+    """Returns the seconds that the last checkpoint took.
+
+    Earlier ones build the graph of the scoring, and what comes behind its line is the end of the run.
+    """
+    before, end = trained[-2], lines.index(trained[-1])
+    last = lines[min(end + 1, len(lines) - 1)]  # its scores, where there is held-out text
+    passed = _time(last) - _time(before)
+    return max(0.0, passed.total_seconds() - per_step * (last["step"] - before["step"]))
+
+
+def _time(line):
+    return datetime.datetime.fromisoformat(line["time"])
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """What is trained, settled once.
+
+    Attributes:
+        minutes: given, for all.
+        minutes_used: by what comes before the training.
+        rates: that were found.
+        steps: of each phase.
+    """
+
+    minutes: float
+    minutes_used: float
+    rates: Rates
+    steps: tuple[int, ...]
+
+    @classmethod
+    def of(cls, phases: Sequence[Phase], rates: Rates, minutes: float, seconds_used: float) -> "Plan":
+        """Returns the plan whose training ends when the minutes do.
+
+        Raises:
+            ValueError: they are over before, or leave fewer steps than the calibration made.
+        """
+        per_step = sum(
+            phase.share * phase.batch_size / rate for phase, rate in zip(phases, rates.rows_per_second, strict=True)
+        )
+        besides = seconds_used + rates.start_seconds + CHECKPOINTS * rates.checkpoint_seconds
+        steps, least = int((60 * minutes - besides) / per_step), TRIAL_STEPS * len(phases)
+        if steps < least:
+            raise ValueError(
+                f"`minutes` must leave time for {least} steps of training. Received {minutes:g}, of which "
+                f"{besides / 60:.1f} go into what comes before and into checkpoints; give "
+                f"{math.ceil((besides + least * per_step) / 60)} or more, with which the same command goes on."
+            )
+        return cls(minutes, seconds_used / 60, rates, _shared_out(steps, phases))
+
+    @classmethod
+    def read(cls, folder: pathlib.Path) -> "Plan | None":
+        """Returns the plan in a folder, None where there is none yet.
+
+        Raises:
+            ValueError: the file holds none.
+        """
+        path = folder / PLAN_FILE
+        if not path.exists():
+            return None
+        values = read_object(path, "the plan of pretrain_small", "name another `output_dir`, or remove it all")
+        try:
+            phases = values["phases"]
+            rates = [phase["rows_per_second"] for phase in phases]
+            found = Rates(tuple(rates), values["start_seconds"], values["checkpoint_seconds"])
+            return cls(
+                values["minutes"], values["minutes_used"], found, tuple(phase["num_train_steps"] for phase in phases)
+            )
+        except (KeyError, TypeError) as error:
+            raise ValueError(
+                f"{path} must be a plan of pretrain_small. Received one that lacks {error}; name another `output_dir`."
+            ) from error
+
+    def times_read(self, phases: Sequence[Phase], rows: Mapping[int, int]) -> list[float]:
+        """Returns how often each phase reads the text; `rows` are the records' of each length."""
+        pairs = zip(phases, self.steps, strict=True)
+        return [steps * phase.batch_size / rows[phase.row_length] for phase, steps in pairs]
+
+    def write(
+        self, folder: pathlib.Path, phases: Sequence[Phase], rows: Mapping[int, int], commands: Sequence[str]
+    ):
+        """Writes it, for people too; `rows` are the records' of each length."""
+        parts = zip(phases, self.rates.rows_per_second, self.steps, self.times_read(phases, rows), strict=True)
+        values = {
+            "minutes": self.minutes,
+            "minutes_used": self.minutes_used,
+            "start_seconds": self.rates.start_seconds,
+            "checkpoint_seconds": self.rates.checkpoint_seconds,
+            "phases": [
+                {
+                    "max_seq_length": phase.row_length,
+                    "train_batch_size": phase.batch_size,
+                    "rows_per_second": rate,
+                    "num_train_steps": steps,
+                    "rows": rows[phase.row_length],
+                    "times_read": round(times, 3),
+                }
+                for phase, rate, steps, times in parts
+            ],
+            "commands": list(commands),
+        }
+        write_text(folder / PLAN_FILE, json.dumps(values, indent=1) + "\n")
+
+
+def _shared_out(steps, phases):
+    """Returns the steps of each phase; they add up."""
+    ends = [round(steps * sum(phase.share for phase in phases[: number + 1])) for number in range(len(phases))]
+    return tuple(end - start for start, end in zip([0, *ends], ends, strict=False))

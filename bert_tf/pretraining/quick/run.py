@@ -1,0 +1,153 @@
+"""A run from text to encoder: each step is done once, and the same command goes on after the last that is."""
+
+import dataclasses
+import functools
+import json
+import pathlib
+import shutil
+import subprocess
+import time
+from collections.abc import Callable
+
+from absl import logging
+
+from bert_tf.models.config import EncoderConfig
+from bert_tf.pretraining.quick import inputs
+from bert_tf.pretraining.quick.commands import WORK, Command, Commands
+from bert_tf.pretraining.quick.journal import Journal
+from bert_tf.pretraining.quick.plan import Plan, measure
+from bert_tf.pretraining.quick.recipe import Recipe
+from bert_tf.tokenization.vocabulary import Vocabulary
+from bert_tf.utils.child_programs import execute
+from bert_tf.utils.folder_lock import alone_in
+from bert_tf.utils.processor import best_precision
+from bert_tf.utils.settings import Settings
+
+
+def pretrain(settings: Settings, recipe: Recipe, execute: Callable = execute, clock: Callable = time.monotonic) -> int:
+    """Makes the encoder, or what is left to do of it.
+
+    Args:
+        settings: of `flags.pretrain_small`.
+        recipe: how it is made.
+        execute: as `child_programs.execute`.
+        clock: gives seconds.
+
+    Returns:
+        how many steps its training has.
+
+    Raises:
+        ValueError: what is given is not as it must be, the minutes are too few, or a program failed.
+    """
+    inputs.check(settings, recipe)
+    folder = pathlib.Path(settings.output_dir)
+    journal = _journal(settings, recipe)
+    if not journal.path.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        journal.write()
+    (folder / WORK).mkdir(exist_ok=True)
+    with alone_in(folder / WORK) as lock:
+        journal = _journal(settings, recipe)  # of another command that was at work until now, perhaps
+        settled = Settings(settings.to_dict() | {"precision": journal.run["precision"]}, settings.given)
+        commands = Commands(settled, recipe, inputs.depth_of(settings.teacher) if settings.teacher else 0)
+        if not journal.is_done("training"):
+            _Run(commands, journal, settings.minutes, functools.partial(execute, inherited=[lock]), clock).make()
+    return sum(Plan.read(folder).steps)
+
+
+def _journal(settings, recipe):
+    """Returns the `Journal`; where the precision is left to the processor, it is that of the run's first command."""
+    run = inputs.identity(settings, recipe)
+    if settings.precision != "auto":
+        return Journal.of(settings.output_dir, run)
+    return Journal.of(settings.output_dir, run | {"precision": best_precision()}, ("precision",))
+
+
+@dataclasses.dataclass
+class _Run:
+    """The steps of one run, not all of them done.
+
+    Attributes:
+        commands: of the steps.
+        journal: of those that are done.
+        minutes: for all.
+        execute, clock: as of `pretrain`.
+    """
+
+    commands: Commands
+    journal: Journal
+    minutes: float
+    execute: Callable
+    clock: Callable
+
+    def make(self):
+        """Does all that is left."""
+        plan = Plan.read(self.commands.folder)
+        if plan is None:
+            self._prepare()
+            plan = self._settle()
+        elif plan.minutes != self.minutes:
+            raise ValueError(
+                f"`minutes` must stay as they were once the training is planned. Received {self.minutes:g}, and "
+                f"{self.commands.folder} is planned for {plan.minutes:g}; name another `output_dir`."
+            )
+        shutil.rmtree(self.commands.calibration_folder, ignore_errors=True)
+        self._do("training", self.commands.training(plan.steps))
+
+    def _prepare(self):
+        commands = self.commands
+        for name, command in commands.before_training().items():
+            self._do(name, command, self._left)
+        if commands.recipe.config is not None:
+            size = len(Vocabulary.read(commands.vocab_file).pieces)
+            inputs.check_vocabulary_size(size, commands.vocab_file, commands.recipe.config["hidden_size"])
+            EncoderConfig(vocab_size=size, **commands.recipe.config).save(commands.config_file)
+        inputs.check_rows(commands.rows(), commands.recipe)
+        self._do("calibration", commands.calibration(), self._left)
+
+    def _settle(self):
+        """Returns the plan, and writes it: it stays, so that a run that is interrupted ends as another does."""
+        commands, phases = self.commands, self.commands.recipe.phases
+        history = (commands.calibration_folder / "history.jsonl").read_text(encoding="utf-8").splitlines()
+        seconds = self.journal.steps["calibration"]["seconds"]
+        rates = measure([json.loads(line) for line in history], phases, seconds)
+        plan = Plan.of(phases, rates, self.minutes, self.journal.seconds)
+        done = [step["command"] for step in self.journal.steps.values()]
+        plan.write(commands.folder, phases, commands.rows(), [*done, str(commands.training(plan.steps))])
+        logging.info(
+            "Planned: %d steps in %.1f of %g minutes, of which %.1f are used.",
+            *(sum(plan.steps), self.minutes - plan.minutes_used, self.minutes, plan.minutes_used),
+        )
+        if (read := max(plan.times_read(phases, commands.rows()))) < 1:
+            logging.warning(
+                "The minutes suffice to read %.0f %% of the text. Preparing the rest took time and gains nothing: with "
+                "less in `input_file` more of them are left for the training.", 100 * read,
+            )  # fmt: skip
+        return plan
+
+    def _left(self, name):
+        """Returns the seconds that are left for a step that comes before the training."""
+        left = 60 * self.minutes - self.journal.seconds
+        if left <= 0:
+            raise self._too_few(name)
+        return left
+
+    def _do(self, name: str, command: Command, limit: Callable | None = None):
+        if self.journal.is_done(name):
+            return
+        seconds = limit(name) if limit else None
+        if command.anew:
+            shutil.rmtree(command.anew, ignore_errors=True)
+        begin = self.clock()
+        try:
+            self.execute(command.words(), seconds)
+        except subprocess.TimeoutExpired as error:
+            raise self._too_few(name) from error
+        self.journal.note(name, str(command), self.clock() - begin)
+
+    def _too_few(self, name):
+        return ValueError(
+            f"`minutes` must be enough for all that comes before the training. Received {self.minutes:g}, which were "
+            f"over in the step {name!r}; give more, with which the same command goes on, or begin in another "
+            "`output_dir` with less text."
+        )

@@ -1,0 +1,220 @@
+"""Records to batches for pretraining: in a new order each epoch, and from any step on."""
+
+import dataclasses
+import functools
+from collections.abc import Callable
+
+import tensorflow as tf
+
+from bert_tf.data import records
+from bert_tf.data.record_features import MADE_WITH, made_with
+from bert_tf.data.records import describe
+from bert_tf.pretraining.records import beside, faults, reading, unpacking
+from bert_tf.pretraining.records.origin import Origin
+from bert_tf.pretraining.records.reading import Batches
+
+_ROWS = ("input_ids", "input_mask", "segment_ids")
+_MASKS = ("masked_lm_positions", "masked_lm_ids", "masked_lm_weights")
+_SENTENCES = ("next_sentence_labels", "next_sentence_positions", "next_sentence_weights")
+_WANTED = (*_ROWS, "sentence_ids", *_MASKS, *_SENTENCES)
+
+
+@dataclasses.dataclass(frozen=True)
+class Records:
+    """Record files of create_pretraining_data.
+
+    Attributes:
+        paths: of the files.
+        lengths: {feature: its length} of all of them.
+        vocab_size, type_vocab_size: what ids and segments must lie below; None: anything goes. See `for_model`.
+        origins: {path: what the file says of how it was made, or None}.
+    """
+
+    paths: list[str]
+    lengths: dict[str, int]
+    vocab_size: int | None = None
+    type_vocab_size: int | None = None
+    origins: dict[str, Origin | None] = dataclasses.field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls, patterns: list[str], max_seq_length: int | None = None, max_predictions_per_seq: int | None = None
+    ) -> "Records":
+        """Finds the files and looks into each.
+
+        Args:
+            patterns: paths, folders, or patterns with * and so on; see `beside.find`.
+            max_seq_length, max_predictions_per_seq: what the records must have been made with; None: whatever it was,
+                the same for all. Records without masks were made with no max_predictions_per_seq.
+
+        Raises:
+            ValueError: a pattern matches nothing, or the files are not such records, or not all alike, or not whole.
+        """
+        return cls._holding(beside.find(patterns), max_seq_length, max_predictions_per_seq)
+
+    @classmethod
+    def select(cls, patterns: list[str], max_seq_length: int) -> "Records":
+        """Finds, among all files that the patterns match, those with rows of one length.
+
+        Raises:
+            ValueError: there are none; otherwise as `of`.
+        """
+        lengths = {path: _length(path) for path in beside.find(patterns)}
+        paths = [path for path, length in lengths.items() if length == max_seq_length]
+        if not paths:
+            held = " and ".join(map(str, sorted(set(lengths.values()))))
+            more = " and others" if len(patterns) > 3 else ""
+            raise ValueError(
+                f"There must be records with rows of {max_seq_length} tokens. Received {', '.join(patterns[:3])}{more},"
+                f" where all rows are of {held}; make some with create_pretraining_data and "
+                f"`max_seq_length={max_seq_length}`."
+            )
+        return cls._holding(paths, max_seq_length)
+
+    @classmethod
+    def _holding(cls, paths, max_seq_length=None, max_predictions=None):
+        held = describe(paths[0])
+        lengths = {name: held[name][1] for name in _WANTED if name in held}
+        _check_kind(paths[0], held)
+        expect = dict.fromkeys(_ROWS, max_seq_length or lengths.get("input_ids"))
+        if "masked_lm_ids" in held:
+            expect |= dict.fromkeys(_MASKS, max_predictions or lengths["masked_lm_ids"])
+        if "next_sentence_labels" in held:
+            packed = "sentence_ids" in held
+            expect |= dict.fromkeys(_SENTENCES if packed else _SENTENCES[:1], packed and lengths[_SENTENCES[0]] or 1)
+        records.parser(paths, tuple(lengths), expect)
+        beside.check_whole(paths)
+        return cls(paths, lengths, origins={path: Origin.of(path) for path in paths})
+
+    @property
+    def max_seq_length(self) -> int:
+        """Tokens of a row."""
+        return self.lengths["input_ids"]
+
+    @property
+    def max_predictions(self) -> int | None:
+        """Predictions of a row at most; None where the records have no masks."""
+        return self.lengths.get("masked_lm_ids")
+
+    @property
+    def masked(self) -> bool:
+        """Whether the records have masks: not so where they were made with --dynamic_masking."""
+        return "masked_lm_ids" in self.lengths
+
+    @property
+    def packed(self) -> bool:
+        """Whether a row holds several examples."""
+        return "sentence_ids" in self.lengths
+
+    @property
+    def has_sentences(self) -> bool:
+        """Whether there are labels for next sentence or sentence order."""
+        return "next_sentence_labels" in self.lengths
+
+    @property
+    def sentence_objective(self) -> str | None:
+        """What the labels of sentences mean, "nsp" or "sop"; "none": there are none; None: the records do not say."""
+        said = (origin.sentence_objective for origin in self.origins.values() if origin)
+        return next(said, None) if self.has_sentences else "none"
+
+    def for_model(self, vocab_size: int, type_vocab_size: int) -> "Records":
+        """Returns the same records, of which every batch is looked at: whether ids and segments fit the model."""
+        return dataclasses.replace(self, vocab_size=vocab_size, type_vocab_size=type_vocab_size)
+
+    def batches(
+        self, batch_size: int, seed: int, start: int = 0, masks: Callable | None = None, passed: int = 0
+    ) -> Batches:
+        """Reads the files again and again, each epoch in another order.
+
+        Which rows and masks a step gets is a function of the arguments alone, so that a run which is resumed at step
+        `start` gets the very batches that would have come. Getting there takes some three seconds for a million rows.
+
+        Args:
+            batch_size: rows a batch.
+            seed: of the order.
+            start: how many batches to pass over.
+            masks: for records without masks, as `dynamic_masking.masker` makes it: from (the batch's number in the run
+                from 0, batch) to the batch with masks; None: leave them without.
+            passed: how many rows to pass over before the first batch, since they have been read.
+
+        Returns:
+            Endless {name: [batch_size, ...]}, of the dtypes and shapes in `bert_tf.data.features`.
+
+        Raises:
+            ValueError: the records are masked already. While the batches are iterated: a file is cut off, damaged or
+                gone, or its values do not fit the model; the message names the file and the record.
+        """
+        rows = reading.shuffled(self.paths, seed).repeat().skip(passed + start * batch_size)
+        return self._prepared(rows.batch(batch_size, drop_remainder=True), start, masks)
+
+    def in_order(
+        self, batch_size: int, steps: int | None = None, masks: Callable | None = None, packed: bool | None = None
+    ) -> Batches:
+        """Reads the files once, in order.
+
+        Args:
+            batch_size: rows a batch.
+            steps: batches at most; None: all whole ones.
+            masks: as in `batches`.
+            packed: whether the rows are to be packed, for a model that takes one or the other: rows that are not become
+                packed rows of one example, and packed ones a row for each example. None: they stay as they are.
+
+        Returns, Raises:
+            as `batches`, but that they end.
+        """
+        packed = self.packed if packed is None else packed
+        rows = records.serialized(self.paths).batch(batch_size, drop_remainder=packed or not self.packed)
+        batches = self._prepared(rows, 0, masks)
+        if packed and not self.packed:
+            batches = batches.map(unpacking.as_packed)
+        if self.packed and not packed:
+            batches = batches.again(unpacking.unpacked(batches.dataset).batch(batch_size, drop_remainder=True))
+        return batches if steps is None else batches.again(batches.dataset.take(steps))
+
+    def sample(self, path: str, rows: int) -> dict[str, tf.Tensor]:
+        """Returns the first rows of one of the files, so many or all that it has; it raises what `batches` does."""
+        one = dataclasses.replace(self, paths=[path])
+        return next(iter(one._prepared(records.serialized([path]).batch(rows).take(1), 0, None)))
+
+    def _prepared(self, rows, start, masks):
+        """Makes batches of serialized records, of which the first is number `start`."""
+        if masks and self.masked:
+            raise ValueError(
+                "Records must have no masks where masks are to be drawn anew each epoch. Received records that are "
+                f"masked already, such as {self.paths[0]}; make them by create_pretraining_data with `dynamic_masking`."
+            )
+        parse, limits = records.parser(self.paths, tuple(self.lengths), stamps=True), self._limits()
+        stamps = sorted({made_with(path) or b"" for path in self.paths} | {b""})
+
+        def prepare(number, serialized):
+            batch = parse(serialized)
+            faults.check_stamps(batch.pop(MADE_WITH), stamps)
+            faults.check(batch, limits)
+            return masks(number, batch) if masks else batch
+
+        dataset = rows.enumerate(start).map(prepare, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
+        return Batches(dataset.prefetch(2), functools.partial(faults.find_fault, self.paths, parse, limits))
+
+    def _limits(self):
+        length, vocab_size = self.max_seq_length, self.vocab_size
+        segments = self.type_vocab_size or None  # 0: the model looks up no segments
+        limits = {"input_ids": vocab_size, "masked_lm_ids": vocab_size, "segment_ids": segments}
+        limits |= {"masked_lm_positions": length, "next_sentence_positions": length, "next_sentence_labels": 2}
+        return {name: limit for name, limit in limits.items() if limit is not None and name in self.lengths}
+
+
+def _length(path):
+    """Tokens of a row."""
+    held = describe(path)
+    _check_kind(path, held)
+    return held["input_ids"][1]
+
+
+def _check_kind(path, held):
+    """Raises ValueError where records are not for pretraining; without masks only a feature of others tells."""
+    others = [] if "masked_lm_ids" in held else sorted(held.keys() - set(_WANTED))
+    if "input_ids" not in held or others:
+        raise ValueError(
+            f"{path} must hold records for pretraining. Received records with {', '.join(held)}; make some with "
+            "python -m bert_tf create_pretraining_data."
+        )

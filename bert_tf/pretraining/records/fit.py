@@ -1,0 +1,142 @@
+"""Whether records fit each other and the model, as far as can be known."""
+
+import numpy as np
+from absl import logging
+
+from bert_tf.pretraining.records import beside
+from bert_tf.pretraining.records.batches import Records
+from bert_tf.pretraining.records.origin import Origin, fingerprint
+from bert_tf.tokenization.base import BaseTokenizer
+
+_ROWS, _FILES = 256, 16  # that are looked at, of files that do not say how they were made
+_CASE = ("do_lower_case", "strip_accents")
+
+
+def check(several: list[Records], tokenizer: BaseTokenizer, sentence_objectives: tuple[str, ...]):
+    """Refuses records of another vocabulary, letter case or sentence objective.
+
+    Files that do not say how they were made are checked by their ids of [CLS], [SEP] and [MASK]; a warning says what
+    that leaves open.
+
+    Args:
+        several: all records of a run, those to score on too.
+        tokenizer: the model's.
+        sentence_objectives: those that the run can learn; where records have another one, it is left out if "none" is
+            among them, and refused if not.
+
+    Raises:
+        ValueError: something does not fit.
+    """
+    origins = {path: origin for records in several for path, origin in records.origins.items()}
+    known = {path: origin for path, origin in origins.items() if origin}
+    _check_vocabulary(known, tokenizer)
+    _check_case(known, tokenizer)
+    _check_sentences(known, sentence_objectives)
+    whose = {path: records for records in several for path in records.paths}
+    unknown = [path for path, origin in origins.items() if not origin]
+    for path in unknown[:_FILES]:
+        _check_special_ids(path, whose[path].sample(path, _ROWS), tokenizer)
+    if unknown:
+        logging.warning(
+            "%d of %d record files, such as %s, do not say how they were made, for another program or an earlier "
+            "version made them. Their [CLS], [SEP] and [MASK] are those of the model; whether their other pieces and "
+            "their letter case are, and whether they were made for next sentences or for sentence order, cannot be "
+            "known.",
+            *(len(unknown), len(origins), unknown[0]),
+        )
+
+
+def vocabulary_beside(several: list[Records]) -> tuple[str, bool] | None:
+    """Returns the vocab.txt that made the records, from beside one of them, and its do_lower_case; None: there is none.
+
+    Raises:
+        ValueError: they were made with several vocabularies.
+    """
+    known = {path: origin for records in several for path, origin in records.origins.items() if origin}
+    _check_same(known, "vocabulary", "vocab_file")
+    found = ((beside.vocabulary_of(path, origin), origin.do_lower_case) for path, origin in known.items())
+    return next((each for each in found if each[0]), None)
+
+
+def _check_vocabulary(known: dict[str, Origin], tokenizer):
+    _check_same(known, "vocabulary", "vocab_file")
+    ours = fingerprint(tokenizer.vocab)
+    for path, origin in known.items():
+        if origin.vocabulary != ours:
+            theirs = beside.vocabulary_of(path, origin)
+            remedy = f"pass `vocab_file={theirs}` with a model of that vocabulary" if theirs else "name that one"
+            raise ValueError(
+                f"The records must be made with the vocabulary of the model, {tokenizer.vocab_file}, of "
+                f"{tokenizer.vocab_size} pieces with the SHA-256 {ours[:16]}. Received {path}, made with another one, "
+                f"with the SHA-256 {origin.vocabulary[:16]}; make the records anew, or {remedy}."
+            )
+
+
+def _check_case(known, tokenizer):
+    for name in _CASE:
+        _check_same(known, name, name)
+        ours = getattr(tokenizer, name, None)  # only word pieces are told what to do with accents
+        for path, origin in known.items():
+            if ours not in (None, getattr(origin, name)):
+                theirs = str(getattr(origin, name)).lower()
+                where = "`do_lower_case`" if name == _CASE[0] else "tokenizer_config.json beside the vocabulary"
+                raise ValueError(
+                    f"The records must be made with the model's {name}, {str(ours).lower()}. Received {path}, made "
+                    f"with {name} {theirs}; make the records anew, or say {theirs} in {where} if the model is to be so."
+                )
+
+
+def _check_sentences(known, can_learn):
+    learned = {path: origin for path, origin in known.items() if origin.sentence_objective in can_learn}
+    if "none" not in can_learn and learned != known:
+        path, origin = next(each for each in known.items() if each[0] not in learned)
+        raise ValueError(
+            f"The records must be made with `sentence_objective={can_learn[0]}`, for this `objective` learns that. "
+            f"Received {path}, made with {origin.sentence_objective}; make them anew, or choose another `objective`."
+        )
+    _check_same(learned, "sentence_objective", "sentence_objective")
+
+
+def _check_same(known, name, option):
+    """Raises ValueError unless all files were made with the same; `option` is what create_pretraining_data calls it."""
+    first = next(iter(known), None)
+    for path, origin in known.items():
+        here, there = getattr(origin, name), getattr(known[first], name)
+        if here != there:
+            here, there = (str(value)[:16] for value in (here, there))
+            raise ValueError(
+                f"The records of one run, those to score on too, must be made with the same `{option}`. Received "
+                f"{path}, made with {here}, and {first}, made with {there}; leave one out, or make them alike."
+            )
+
+
+def _check_special_ids(path, batch, tokenizer):
+    """Raises ValueError where rows show that they were made with another vocabulary: int32 [n, S] and so on."""
+    rows = {name: values.numpy() for name, values in batch.items()}
+    ids, lengths = rows["input_ids"], rows["input_mask"].sum(1)
+    row = np.arange(len(ids))
+    first, last = tokenizer.template.before[0], tokenizer.template.after[-1]
+    _expect(path, first, tokenizer, ids[:, 0], "begin with")
+    _expect(path, last, tokenizer, ids[row, np.maximum(lengths, 1) - 1], "end with")
+    hidden = _hidden(rows) if "masked_lm_ids" in rows else ids[:0, 0]
+    if len(hidden) and tokenizer.mask_id is not None:
+        values, counts = np.unique(hidden, return_counts=True)
+        if counts.max() > len(hidden) / 2:  # it is rather the blank than random pieces
+            _expect(path, tokenizer.mask, tokenizer, values[[counts.argmax()]], "hide pieces by")
+
+
+def _hidden(rows):
+    """Returns int [n]: what stands in the place of masked pieces, where that is another one."""
+    real = rows["masked_lm_weights"] > 0
+    seen = np.take_along_axis(rows["input_ids"], rows["masked_lm_positions"], 1)[real]
+    return seen[seen != rows["masked_lm_ids"][real]]
+
+
+def _expect(path, piece, tokenizer, ids, what):
+    expected = tokenizer.vocab.index(piece)
+    if wrong := [int(each) for each in ids if each != expected]:
+        raise ValueError(
+            f"The rows of {path} must {what} {piece}, {expected} in the model's vocabulary, {tokenizer.vocab_file}. "
+            f"Received {wrong[0]}: the records were made with another vocabulary; make them anew with the model's, or "
+            "give the model theirs."
+        )

@@ -1,0 +1,259 @@
+"""What a client sends and reads, whichever way it waits: messages made and taken apart."""
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from google.protobuf.message import DecodeError, Message
+
+from bert_tf.serving import wire, wire_scan
+from bert_tf.serving.client import messages
+from bert_tf.serving.client.channel import MAX_ANSWER_BYTES
+from bert_tf.serving.errors import ServingError
+from bert_tf.serving.limits import Limits
+
+PAIR = ("text_a", "text_b")  # the inputs of a model that compares two texts
+CHOICES = ("context", "choices")  # and of one that chooses among several
+_ORDERS = (PAIR, CHOICES, ("question", "context"))  # as people put them; a signature's inputs have no order
+DEFAULT = "serving_default"  # the signature that is meant where none is named
+INITIAL = "__saved_model_init_op"  # a signature that TensorFlow writes for itself
+_PREDICTION, _MODEL = "/tensorflow.serving.PredictionService", "/tensorflow.serving.ModelService"
+METHODS = {  # name: (path, request, response)
+    "Predict": (f"{_PREDICTION}/Predict", messages.PredictRequest, messages.PredictResponse),
+    "GetModelMetadata": (f"{_PREDICTION}/GetModelMetadata", messages.MetadataRequest, messages.MetadataResponse),
+    "GetModelStatus": (f"{_MODEL}/GetModelStatus", messages.StatusRequest, messages.StatusResponse),
+}
+_BYTES_OF_FIELD = 64  # of what an answer may have, for each string or message in it, which is an object in memory
+_LISTED, _LONGEST = 20, 60  # names in a message, and characters of one
+_STATES = {0: "UNKNOWN", 10: "START", 20: "LOADING", 30: "AVAILABLE", 40: "UNLOADING", 50: "END"}
+
+
+class Rpc(NamedTuple):
+    """A call to make: a key of METHODS, its request, and the seconds that it may take."""
+
+    method: str
+    request: Any
+    timeout: float
+
+
+class Target(NamedTuple):
+    """Which model is asked.
+
+    Attributes:
+        name: of the model.
+        version: its number, or None.
+        label: of a version, or None; without both it is the newest.
+    """
+
+    name: str
+    version: int | None = None
+    label: str | None = None
+
+    def fill(self, spec, signature: str = ""):
+        """Writes it into a ModelSpec."""
+        spec.name, spec.signature_name = self.name, signature
+        if self.version is not None:
+            spec.version.value = self.version
+        if self.label is not None:
+            spec.version_label = self.label
+
+
+@dataclasses.dataclass(frozen=True)
+class TensorKind:
+    """What an input or output of a signature is.
+
+    Attributes:
+        dtype: numpy's name of its type, such as "float32"; "string".
+        shape: its sizes, None for those that are free; None: even their number is.
+    """
+
+    dtype: str
+    shape: tuple[int | None, ...] | None
+
+
+@dataclasses.dataclass(frozen=True)
+class Signature:
+    """What can be asked of a model under one name.
+
+    Attributes:
+        name: such as `DEFAULT`.
+        method: TensorFlow Serving's name of its kind, such as "tensorflow/serving/predict".
+        inputs, outputs: {name: TensorKind}, sorted by name.
+    """
+
+    name: str
+    method: str
+    inputs: dict[str, TensorKind]
+    outputs: dict[str, TensorKind]
+
+    @property
+    def text_inputs(self) -> tuple[str, ...]:
+        """Names of its inputs, in the order in which people give them: question, context."""
+        return order_of(self.inputs)
+
+
+@dataclasses.dataclass(frozen=True)
+class VersionStatus:
+    """Where a version of a model is in its life.
+
+    Attributes:
+        version: its number.
+        state: "START", "LOADING", "AVAILABLE", "UNLOADING" or "END".
+        code: canonical code number of what ended it; 0 for none.
+        message: the error in words.
+    """
+
+    version: int
+    state: str
+    code: int
+    message: str
+
+
+def order_of(inputs: Iterable[str]) -> tuple[str, ...]:
+    """Returns the names of inputs in the order in which people give them; sorted, where that is not known."""
+    names = set(inputs)
+    return next((order for order in _ORDERS if set(order) == names), tuple(sorted(names)))
+
+
+def is_order_known(inputs: Iterable[str]) -> bool:
+    """Returns whether texts without names can be given to these inputs: there is one, or people have an order."""
+    names = set(inputs)
+    return len(names) < 2 or any(set(order) == names for order in _ORDERS)
+
+
+def check_order(inputs: Sequence[str]):
+    """Raises ValueError where texts without names cannot be given to inputs: there are none, or in no known order."""
+    if not inputs:
+        raise ValueError("`inputs` must be of a signature that takes any. Received one without inputs; name another.")
+    if not is_order_known(inputs):
+        raise ValueError(
+            f"`inputs` must say in which order the texts of an example come, for this model's are "
+            f"{listed(inputs)}, which have no order that is known. Received none; name them, such as "
+            f"`inputs={listed(inputs).replace(', ', ',')}`."
+        )
+
+
+def predict_request(target: Target, inputs: Mapping[str, Any], signature: str = "", outputs: Sequence[str] = ()):
+    """Returns the PredictRequest for `inputs`, {name: array or nested lists}.
+
+    Raises:
+        ValueError: an input is uneven, or of a type that tensors do not have.
+    """
+    request = messages.PredictRequest(output_filter=outputs)
+    target.fill(request.model_spec, signature)
+    for name, values in inputs.items():
+        wire.fill_tensor(request.inputs.add(key=name).value, values, name)
+    return request
+
+
+def parse_answer(data: bytes, kind: type[Message], max_bytes: int) -> Message:
+    """Returns the message of a kind that a server has answered.
+
+    Args:
+        data: the answer.
+        kind: the message's class.
+        max_bytes: that an answer may have. It has at most a number for every four of them, and a string or a message
+            for every `_BYTES_OF_FIELD`, so that what is made of it stays in proportion.
+
+    Raises:
+        ValueError: it is none, or has so many fields that they would take far more memory than its bytes.
+    """
+    try:
+        limits = Limits(max_message_fields=max_bytes // _BYTES_OF_FIELD, max_tensor_elements=max_bytes // 16)
+        wire_scan.check(data, kind.DESCRIPTOR, limits)
+        return kind.FromString(data)
+    except (DecodeError, ServingError) as error:
+        reason = str(error).partition("\n")[0]
+        raise ValueError(
+            f"An answer must be a {kind.DESCRIPTOR.name} of TensorFlow Serving. Received {len(data)} bytes that are "
+            f"not ({reason}); is that a model server?"
+        ) from error
+
+
+def listed(names: Iterable[str]) -> str:
+    """Returns names that a server has sent as a message shows them: in one line, and not all of too many."""
+    names = list(names)
+    shown = [clean(name, _LONGEST) for name in names[:_LISTED]]
+    return ", ".join(shown + [f"and {len(names) - _LISTED} more"] * (len(names) > _LISTED)) or "none"
+
+
+def clean(text: str, longest: int = 1000) -> str:
+    """Returns what a server has sent in one line, cut to a length and without what a terminal would obey."""
+    line = " ".join(text[: 4 * longest].split())
+    return "".join(char if char.isprintable() else "\ufffd" for char in line[:longest])
+
+
+def read_outputs(response, wanted: Sequence[str] = ()) -> dict[str, np.ndarray]:
+    """Returns {name: array} of a PredictResponse.
+
+    Args:
+        response: the message.
+        wanted: names that must be there.
+
+    Raises:
+        ValueError: one is missing, there is no output at all, or one that is malformed or larger than its message.
+    """
+    names = {item.key for item in response.outputs}
+    if not names or not names.issuperset(wanted):
+        raise ValueError(
+            f"An answer must have {f'the outputs {listed(wanted)}' if wanted else 'outputs'}. Received: "
+            f"{listed(sorted(names))}; is that the right model?"
+        )
+    wire.check_missing(item.value for item in response.outputs)
+    return {item.key: wire.to_array(item.value) for item in response.outputs}
+
+
+def metadata_request(target: Target):
+    """Returns the GetModelMetadataRequest for all signatures."""
+    request = messages.MetadataRequest(metadata_field=["signature_def"])
+    target.fill(request.model_spec)
+    return request
+
+
+def read_signatures(response) -> dict[str, Signature]:
+    """Returns {name: Signature} of a GetModelMetadataResponse, sorted by name; raises ValueError where it has none."""
+    packed = [item.value.value for item in response.metadata if item.key == "signature_def"]
+    if len(packed) != 1:
+        raise ValueError(
+            f"An answer must have the signatures of the model once. Received them {len(packed)} times; is that a model "
+            "server?"
+        )
+    found = parse_answer(packed[0], messages.Signatures, MAX_ANSWER_BYTES).signature_def
+    return {
+        each.key: Signature(each.key, each.value.method_name, _kinds(each.value.inputs), _kinds(each.value.outputs))
+        for each in sorted(found, key=lambda each: each.key)
+        if each.key != INITIAL
+    }
+
+
+def status_request(target: Target):
+    """Returns the GetModelStatusRequest."""
+    request = messages.StatusRequest()
+    target.fill(request.model_spec)
+    return request
+
+
+def read_status(response) -> list[VersionStatus]:
+    """Returns the versions of a GetModelStatusResponse, the newest first."""
+    found = [
+        VersionStatus(each.version, _STATES.get(each.state, "UNKNOWN"), each.status.error_code,
+                      each.status.error_message)
+        for each in response.model_version_status
+    ]  # fmt: skip
+    return sorted(found, key=lambda each: -each.version)
+
+
+def sent_kinds(request) -> dict[str, TensorKind]:
+    """Returns what the inputs of a PredictRequest are."""
+    return _kinds(request.inputs)
+
+
+def _kinds(items):
+    """Returns {name: TensorKind} of messages that have a type and a shape."""
+    return {item.key: TensorKind(wire.dtype_name(item.value.dtype), _shape(item.value.tensor_shape))
+            for item in sorted(items, key=lambda item: item.key)}  # fmt: skip
+
+
+def _shape(shape):
+    return None if shape.unknown_rank else tuple(None if dim.size < 0 else dim.size for dim in shape.dim)

@@ -1,0 +1,285 @@
+"""Requests of many callers computed together: a queue that knows lengths, and the threads that empty it."""
+
+import contextlib
+import functools
+import threading
+import time
+from collections.abc import Sequence
+
+import grpc
+import numpy as np
+from absl import logging
+
+from bert_tf.serving.errors import ServingError
+from bert_tf.serving.server import metrics
+from bert_tf.serving.server.batching_parameters import Batching
+from bert_tf.serving.server.batching_queue import LengthQueue, Row
+from bert_tf.serving.server.batching_rows import group_of, joined, lengths_of, scattered
+from bert_tf.serving.server.call import INTERNAL, Call
+
+_LOOK_SECONDS = 0.5  # after which a caller that waits in the queue is looked at: is it still there?
+_GUESS_ROWS_PER_SECOND = 100.0  # before the first batch has been timed
+
+
+class Task:
+    """One request in the queue, and then in one or several batches."""
+
+    def __init__(self, compute, signature, inputs, call):
+        self.compute, self.signature, self.inputs, self.call = compute, signature, inputs, call
+        self.count = 1
+        self.lengths = [1]
+        self.came = time.monotonic()
+        # Set by the batcher, under its lock.
+        self.computing = False  # a batch with one of its rows has begun
+        self.running = 0  # batches with its rows that are computed now
+        self.ending: BaseException | None = None  # why it will get no answer
+        self.error: BaseException | None = None
+        self.answer = None
+        self.done = threading.Event()
+        self._parts = []
+
+    def add(self, indices: list[int], arrays: dict[str, np.ndarray]):
+        """Takes the answers to the rows `indices`; the last of them ends the wait."""
+        self._parts.append((indices, arrays))
+        if sum(len(indices) for indices, _ in self._parts) == self.count:
+            self.answer = scattered(self._parts, self.count)
+            self.done.set()
+
+    def fail(self, error: BaseException):
+        """Ends the wait with an error."""
+        self.error = error
+        self.done.set()
+
+
+class Batcher:
+    """Puts rows of one model, one signature and about one length together; the threads of all models are the same.
+
+    A request of several rows may be cut, and its rows computed with those of others. Before each batch its callers are
+    looked at: of a request that nobody waits for any more, or of which a part has failed, no further row is computed. A
+    batch that fails is computed again request by request, so that the others get their answers. `close` ends the
+    threads.
+
+    Args:
+        parameters: how large a batch, a queue and their number may be.
+        turns: bounds how many batches are computed at a time, with those of other batchers; None: nothing does.
+    """
+
+    def __init__(self, parameters: Batching, turns: threading.Semaphore | None = None):
+        self.parameters = parameters
+        self._turns = turns or contextlib.nullcontext()
+        self._queue = LengthQueue(parameters.max_batch_size, parameters.max_batch_tokens)
+        self._changed = threading.Condition()
+        self._waiting: dict[str, int] = {}  # requests in the queue, by model
+        self._rows_per_second = _GUESS_ROWS_PER_SECOND
+        self._closed = False
+        name = parameters.thread_pool_name
+        self._threads = [
+            threading.Thread(target=self._work, name=f"{name}-{i}", daemon=True)
+            for i in range(parameters.num_batch_threads)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def batch(self, model_name: str, compute) -> functools.partial:
+        """Returns a `versions.Compute` that does what the version's own `compute` does, in batches."""
+        return functools.partial(self._compute, model_name, compute)
+
+    def close(self):
+        """Refuses what waits and ends the threads after the batches that run."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+        for thread in self._threads:
+            thread.join()
+
+    def _compute(self, model_name, compute, signature, inputs, aliases: Sequence[str], call: Call, plan=None):
+        call.check()
+        task = Task(compute, signature, inputs, call)
+        shared = group_of(signature, inputs)
+        group = (model_name, id(compute), shared or id(task))
+        if shared:
+            task.count, task.lengths = len(next(iter(inputs.values()))), lengths_of(inputs)
+        self._enter(model_name, group, task)
+        self._wait(group, task)
+        if task.error is not None:
+            raise task.error
+        return {alias: task.answer[alias] for alias in aliases}
+
+    def _enter(self, model_name, group, task):
+        with self._changed:
+            if self._closed:
+                raise _stopped()
+            most = self.parameters.max_rows
+            rows = self._queue.load(most // 2)  # a large request leaves room for others
+            if rows and rows + task.count > most:
+                raise self._full(len(self._queue))
+            for index, length in enumerate(task.lengths):
+                self._queue.add(group, Row(task, index, length))
+            self._count(model_name, 1)
+            self._changed.notify()
+
+    def _full(self, rows):
+        seconds = max(0.1, rows / self._rows_per_second)
+        return ServingError(
+            grpc.StatusCode.UNAVAILABLE,
+            f"The batch scheduling queue to which this task was submitted is full: {rows} rows wait, of at most "
+            f"{self.parameters.max_rows}; retry after {seconds:.1f} s",
+        )
+
+    def _wait(self, group, task):
+        """Returns when the task is done, or its caller has given up and none of its rows is computed any more."""
+        while not task.done.wait(min(_LOOK_SECONDS, _or_more(task.call.seconds_left))):
+            try:
+                task.call.check()
+            except ServingError as error:
+                with self._changed:
+                    self._leave(group, task, error)
+                break
+        task.done.wait()
+
+    def _leave(self, group, task, error):
+        """Takes what waits of a request out of the queue, and ends it with an error; called under the lock."""
+        if task.done.is_set() or task.ending:
+            return
+        self._queue.remove(group, task)
+        if not task.computing:
+            self._count(group[0], -1)
+        self._end(task, error)
+
+    @staticmethod
+    def _end(task, error):
+        """Ends a request that will get no answer; a batch cannot be stopped, and uses the model until it ends."""
+        task.ending = task.ending or error
+        if not task.running and not task.done.is_set():
+            task.fail(task.ending)
+
+    def _count(self, model_name, change):
+        self._waiting[model_name] = self._waiting.get(model_name, 0) + change
+        metrics.set_queue_length(model_name, self._waiting[model_name])
+
+    def _work(self):
+        while True:
+            with self._changed:
+                while not self._closed and not self._is_ready():
+                    self._changed.wait(self._seconds_to_wait())
+                if self._closed:
+                    return self._refuse_all()
+            with self._turns:
+                self._run_next()
+
+    def _run_next(self):
+        """Computes a batch, where another thread has not been faster."""
+        with self._changed:
+            if self._closed or not self._is_ready():
+                return
+            group, rows = self._queue.take()
+            rows = self._begin(group, rows)
+            self._changed.notify()  # of a large request, the other threads may take the rest
+        if rows:
+            self._run(group, rows)
+
+    def _is_ready(self):
+        """Whether a batch may begin: it is full, or the row that it is made for has waited long enough."""
+        return len(self._queue) > 0 and (self._seconds_to_wait() == 0 or self._queue.is_full())
+
+    def _seconds_to_wait(self):
+        """Returns how long the next batch may still wait for more rows; None where nothing waits."""
+        row = self._queue.next()
+        if row is None:
+            return None
+        return max(0.0, row.task.came + self.parameters.batch_timeout_micros / 1e6 - time.monotonic())
+
+    def _begin(self, group, rows):
+        """Returns the rows whose callers are still there; of the others none is computed."""
+        kept = []
+        for task, mine in _by_task(rows).items():
+            try:
+                task.call.check()
+            except ServingError as error:
+                self._leave(group, task, error)
+            if task.ending or task.done.is_set():
+                continue
+            task.running += 1
+            if not task.computing:
+                task.computing = True
+                self._count(group[0], -1)
+                metrics.observe_queuing(group[0], time.monotonic() - task.came)
+            kept += mine
+        return kept
+
+    def _run(self, group, rows):
+        started = time.monotonic()
+        tasks = _by_task(rows)
+        try:
+            self._answer(group, tasks, rows)
+        except Exception as error:
+            self._run_apart(group, tasks, error)
+        rate = len(rows) / max(time.monotonic() - started, 1e-6)
+        with self._changed:
+            self._rows_per_second += 0.1 * (rate * len(self._threads) - self._rows_per_second)
+            for task in tasks:
+                task.running -= 1
+                if task.ending:
+                    self._end(task, task.ending)
+
+    def _run_apart(self, group, tasks, error):
+        """Computes each request of a batch that failed for itself, so that one cannot spoil the others."""
+        for task, mine in tasks.items():
+            try:
+                if len(tasks) == 1:
+                    raise error
+                self._answer(group, {task: mine}, mine)
+            except Exception as its_own:
+                if not isinstance(its_own, ServingError):
+                    logging.exception("A batch of %s failed", group[0])
+                with self._changed:
+                    self._leave(group, task, its_own)
+
+    def _answer(self, group, tasks, rows):
+        """Computes rows of one group and gives each request its own."""
+        first = rows[0].task
+        whole = len(tasks) == 1 and len(rows) == first.count
+        inputs = first.inputs if whole else joined(rows, list(first.inputs))
+        outputs = first.compute(first.signature, inputs, list(first.signature.outputs), INTERNAL)
+        longest = max(row.length for row in rows)
+        metrics.observe_batch(group[0], len(rows), sum(longest - row.length for row in rows))
+        if whole:
+            first.answer = outputs
+            first.done.set()
+            return
+        _check(outputs, len(rows))
+        places = {id(row): i for i, row in enumerate(rows)}
+        for task, mine in tasks.items():
+            chosen = [places[id(row)] for row in mine]
+            arrays = {alias: array[chosen] for alias, array in outputs.items()}
+            task.add([row.index for row in mine], arrays)
+
+    def _refuse_all(self):
+        while taken := self._queue.take():
+            for task in _by_task(taken[1]):
+                self._end(task, _stopped())
+
+
+def _by_task(rows):
+    tasks = {}
+    for row in rows:
+        tasks.setdefault(row.task, []).append(row)
+    return tasks
+
+
+def _check(outputs, rows):
+    for alias, array in outputs.items():
+        if not np.ndim(array) or len(array) != rows:
+            raise ServingError(
+                grpc.StatusCode.FAILED_PRECONDITION,
+                f"The output {alias} must have one entry for each of the {rows} rows of a batch, "
+                f"got shape {list(np.shape(array))}",
+            )
+
+
+def _or_more(seconds):
+    return _LOOK_SECONDS if seconds is None else seconds
+
+
+def _stopped():
+    return ServingError(grpc.StatusCode.UNAVAILABLE, "The server stops")

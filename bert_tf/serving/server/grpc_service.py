@@ -1,0 +1,256 @@
+"""The gRPC face: PredictionService and ModelService over a catalog, and what tells about them.
+
+Requests come as bytes and are parsed here, so that a broken one is the caller's error and no traceback in the log.
+"""
+
+import contextlib
+import dataclasses
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent import futures
+
+import grpc
+from absl import logging
+from google.protobuf.message import DecodeError, Message
+from grpc_health.v1 import health_pb2_grpc
+from grpc_reflection.v1alpha import reflection
+from tensorflow_serving.apis import (
+    classification_pb2,
+    get_model_metadata_pb2,
+    get_model_status_pb2,
+    inference_pb2,
+    model_management_pb2,
+    model_service_pb2,
+    predict_pb2,
+    prediction_service_pb2,
+    regression_pb2,
+)
+
+from bert_tf.serving import addresses, wire_scan
+from bert_tf.serving.errors import ServingError, from_fault, invalid, unavailable
+from bert_tf.serving.server import metrics
+from bert_tf.serving.server.call import Call
+from bert_tf.serving.server.channel_arguments import UnixSocket, bind_port, channel_options
+from bert_tf.serving.server.classify import classify, regress
+from bert_tf.serving.server.config_reload import reload
+from bert_tf.serving.server.describe import model_metadata, model_status, require_spec
+from bert_tf.serving.server.health import Health
+from bert_tf.serving.server.multi_inference import multi_inference, spec_of
+from bert_tf.serving.server.options import Options
+from bert_tf.serving.server.predict import predict
+
+PREDICTION = prediction_service_pb2.DESCRIPTOR.services_by_name["PredictionService"].full_name
+MODEL = model_service_pb2.DESCRIPTOR.services_by_name["ModelService"].full_name
+_OPEN_CALLS = 2048  # whose requests have not come whole, or have come and are answered
+_PATIENCE = 30  # seconds in which the request of an open call must have come
+_LARGE_MESSAGES = 4  # of the largest size, that are in memory at once, as many small ones as it takes
+
+
+@dataclasses.dataclass(frozen=True)
+class Method:
+    """A method of a service.
+
+    Attributes:
+        request: its type.
+        answer: answer(catalog, request, call) -> response; raises ServingError.
+        counts: whether it is in the metrics, by the name of its model.
+    """
+
+    request: type[Message]
+    answer: Callable
+    counts: bool = False
+
+
+def _inference(handler):
+    """Returns answer(catalog, request, call) of handler(version, request, call)."""
+
+    def answer(catalog, request, call):
+        require_spec(request)
+        with catalog.lease(request.model_spec) as version:
+            return handler(version, request, call)
+
+    return answer
+
+
+def _metadata(catalog, request, call):
+    return model_metadata(catalog, request)
+
+
+def _status(catalog, request, call):
+    return model_status(catalog, request)
+
+
+def _multi_inference(catalog, request, call):
+    with catalog.lease(spec_of(request)) as version:
+        return multi_inference(version, request, call)
+
+
+METHODS = {
+    PREDICTION: {
+        "Predict": Method(predict_pb2.PredictRequest, _inference(predict), counts=True),
+        "Classify": Method(classification_pb2.ClassificationRequest, _inference(classify), counts=True),
+        "Regress": Method(regression_pb2.RegressionRequest, _inference(regress), counts=True),
+        "MultiInference": Method(inference_pb2.MultiInferenceRequest, _multi_inference, counts=True),
+        "GetModelMetadata": Method(get_model_metadata_pb2.GetModelMetadataRequest, _metadata),
+    },
+    MODEL: {
+        "GetModelStatus": Method(get_model_status_pb2.GetModelStatusRequest, _status),
+        "HandleReloadConfigRequest": Method(model_management_pb2.ReloadConfigRequest, reload),
+    },
+}
+
+
+class GrpcServer:
+    """Answers every method of METHODS.
+
+    Attributes:
+        port: where it listens; None: on a Unix socket alone.
+    """
+
+    def __init__(self, catalog, options: Options):
+        """Takes its port; nobody is answered before `start`.
+
+        Raises:
+            ValueError: an address cannot be had.
+        """
+        self._catalog, self._options = catalog, options
+        self._answering = {}  # calls whose request has come: when it did
+        self._silent = {}  # calls whose request has not come yet: when they began
+        self._held, self._holding = 0, threading.Lock()  # bytes of requests that have come and are not answered
+        self._stopping = threading.Event()
+        # Calls whose request is on its way hold a thread too: gRPC's own pool must be larger than the callers are many.
+        self._server = grpc.server(
+            futures.ThreadPoolExecutor(_OPEN_CALLS, "grpc"),
+            options=channel_options(options.limits, options.grpc_channel_arguments),
+            maximum_concurrent_rpcs=_OPEN_CALLS,
+        )
+        for service, methods in METHODS.items():
+            handlers = {name: self._handler(name, method) for name, method in methods.items()}
+            self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, handlers),))
+        self._health = Health(catalog, list(METHODS)) if options.health else None
+        if self._health:
+            health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
+        if options.reflection:
+            offered = [*METHODS, reflection.SERVICE_NAME, *([self._health.service] if self._health else [])]
+            reflection.enable_server_reflection(offered, self._server)
+        self.port = None
+        if options.port is not None:
+            self.port = bind_port(self._server, addresses.join(options.host, options.port), options.tls)
+        path = options.grpc_socket_path
+        self._socket = None if path is None else UnixSocket(self._server, path, options.tls)
+
+    @property
+    def running(self) -> int:
+        """How many requests are being answered."""
+        return len(self._answering)
+
+    def start(self):
+        self._server.start()
+        if self._socket:
+            self._socket.take()
+        threading.Thread(target=self._hang_up, name="silent calls", daemon=True).start()
+        if self._health:
+            self._health.start()
+
+    def stop(self, grace: float) -> threading.Event:
+        """Takes no more calls; returns what is set when those that run have ended, after `grace` seconds at most."""
+        self._stopping.set()
+        if self._health:
+            self._health.stop()
+        ended = self._server.stop(grace)
+        if self._socket:
+            self._socket.remove()
+        return ended
+
+    def _handler(self, name, method):
+        # As a stream of one request, the call is ours before its request is there: one that never comes can be ended.
+        def answer(requests, context):
+            data = self._receive(requests, context)
+            size = len(data)
+            until_sent = contextlib.ExitStack()
+            context.add_callback(until_sent.close)
+            try:
+                self._hold(size)
+                # A status is told, and a config taken, also while as much is computed as may be.
+                if method.counts and len(self._answering) >= self._options.grpc_max_threads:
+                    raise unavailable("The server answers as many requests as it can; try again later")
+                self._answering[context] = time.monotonic()
+                try:
+                    return self._answer(name, method, data, context, until_sent)
+                finally:
+                    del self._answering[context]
+                    if not context.is_active():  # what was to close it may have come too early
+                        until_sent.close()
+            # No error is kept: it holds this frame, which would hold it, and an answer that was refused, for long.
+            except ServingError as error:
+                code, message = error.code, error.short_message
+            except Exception as error:
+                failure = from_fault(error, name)
+                code, message = failure.code, failure.short_message
+            finally:
+                self._hold(-size)
+            context.abort(code, message)
+
+        return grpc.stream_unary_rpc_method_handler(answer)
+
+    def _receive(self, requests: Iterator[bytes], context):
+        self._silent[context] = time.monotonic()
+        try:
+            return next(requests, b"")
+        finally:
+            del self._silent[context]
+
+    def _hold(self, size):
+        """Counts a request that has come, or with a negative size one that is answered.
+
+        Raises:
+            ServingError: all in memory are too large together; this one counts nevertheless.
+        """
+        with self._holding:
+            self._held += size
+            too_many = size > 0 and self._held > _LARGE_MESSAGES * self._options.limits.max_message_bytes
+        if too_many:
+            raise unavailable("The server holds as many messages as it may; try again later")
+
+    def _answer(self, name, method, data, context, until_sent):
+        left = context.time_remaining()
+        if left is not None and left > threading.TIMEOUT_MAX:  # as gRPC says that there is no deadline
+            left = None
+        deadline = None if left is None else time.monotonic() + left
+        content = self._options.enable_serialization_as_tensor_content
+        peer = "" if method.counts else context.peer()
+        call = Call(
+            deadline, lambda: not context.is_active(), self._options.limits, tensor_content=content, peer=peer,
+            until_sent=until_sent,
+        )  # fmt: skip
+        call.check()
+        with call.work.begun(call, len(data)):
+            call.check()  # who had to wait for the turn may have left
+            wire_scan.check(data, method.request.DESCRIPTOR, call.limits)
+            request = _parse(method.request, data)
+            del data
+            if not method.counts:
+                return method.answer(self._catalog, request, call).SerializeToString()
+            with metrics.request(self._catalog, _model_name(request), name, call.entrypoint):
+                return method.answer(self._catalog, request, call).SerializeToString()
+
+    def _hang_up(self):
+        """Ends calls that were opened long ago and have sent no request: each holds a thread."""
+        while not self._stopping.wait(1):
+            late = time.monotonic() - _PATIENCE
+            for context, began in list(self._silent.items()):
+                if began < late:
+                    logging.log_every_n_seconds(logging.WARNING, "Ended calls without a request.", 10)
+                    context.cancel()
+
+
+def _model_name(request):
+    return (request.model_spec if hasattr(request, "model_spec") else spec_of(request)).name
+
+
+def _parse(kind, data):
+    try:
+        return kind.FromString(data)
+    except DecodeError as error:
+        raise invalid(f"The message is no {kind.DESCRIPTOR.name}") from error

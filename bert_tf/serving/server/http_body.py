@@ -1,0 +1,217 @@
+"""Bodies of HTTP requests: taken in while they are small enough, and unpacked as far as they may grow."""
+
+import asyncio
+import contextlib
+import threading
+import zlib
+from collections.abc import Callable, Iterator
+
+from aiohttp import http_exceptions, web
+
+from bert_tf.serving.limits import Limits
+from bert_tf.serving.server.call import Call
+
+_PACKED_PIECE = 2**16  # bytes given to zlib at a time: it copies what it leaves of them, once for each member
+_PIECE = 2**20  # bytes unpacked at a time
+_MEMBERS = 4096  # of one body: each costs as much as thousands of bytes
+_SLOW_SECONDS = 5  # that a large body may take while others find no room
+_SILENT_SECONDS = 10  # in which something more of a body must come
+_GZIP = 16 + zlib.MAX_WBITS
+_SMALL = 2**18  # bytes up to which a body is a small one
+_LARGE_BODIES = 4  # of the largest size, that are in memory at once; the small ones may fill one more
+_SMALL_BODIES = 4  # of their largest size, at least, however small the largest body may be
+
+
+class HttpError(Exception):
+    """A request that is refused before anybody has looked into its body.
+
+    Attributes:
+        status: of HTTP.
+        message: what the caller reads.
+    """
+
+    def __init__(self, status: int, message: str):
+        super().__init__(message)
+        self.status = status
+        self.message = message
+
+
+class BodyMemory:
+    """How many bytes of bodies are in memory at once, in two accounts: large ones never keep small ones out.
+
+    A body is large once more than 256 KiB of it are there, packed and unpacked bytes together.
+    """
+
+    def __init__(self, limits: Limits):
+        self._coming: dict[HeldBody, tuple[float, asyncio.Timeout]] = {}  # since when; of the event loop alone
+        self._lock = threading.Lock()
+        self._held = {"small": 0, "large": 0}
+        largest = max(limits.max_body_bytes, limits.max_inflated_bytes)
+        self._most = {"small": max(largest, _SMALL_BODIES * _SMALL), "large": _LARGE_BODIES * largest}
+
+    def resize(self, before: int, after: int):
+        """Accounts for a body that had `before` bytes and has `after`, which is 0 once it is freed.
+
+        Raises:
+            HttpError: 503, there is no room for it; nothing has changed.
+        """
+        old, new = _account(before), _account(after)
+        with self._lock:
+            held = self._held[new] + after - (before if new == old else 0)
+            if after > before and held > self._most[new]:
+                raise HttpError(503, "The server holds as many bodies as it may; try again later")
+            self._held[old] -= before
+            self._held[new] = held
+
+    @contextlib.contextmanager
+    def receiving(self, held: "HeldBody", limit: asyncio.Timeout, now: Callable[[], float]) -> Iterator[None]:
+        """A block in which a body comes.
+
+        Where there is no room for it, it is refused, and the large body that has been coming for longest is ended, if
+        that is a while: so the next one finds room, and who sends slowly keeps nobody out for long.
+
+        Args:
+            held: the body's share.
+            limit: until when it may come; ended by a change of that.
+            now: the clock of `limit`.
+        """
+        self._coming[held] = (now(), limit)
+        try:
+            yield
+        except HttpError as error:
+            if error.status == 503:
+                self._end_longest(now())
+            raise
+        finally:
+            del self._coming[held]
+
+    def _end_longest(self, now):
+        for held, (since, limit) in self._coming.items():
+            if _account(held.size) == "large":
+                if since < now - _SLOW_SECONDS:
+                    limit.reschedule(now)
+                return
+
+
+class HeldBody:
+    """One body's share of a `BodyMemory`.
+
+    Attributes:
+        memory: of which.
+        size: bytes that are accounted for.
+    """
+
+    def __init__(self, memory: BodyMemory):
+        self.memory, self.size = memory, 0
+
+    def grow(self, size: int):
+        """Accounts for `size` bytes more; raises HttpError where there is no room for them."""
+        self.memory.resize(self.size, self.size + size)
+        self.size += size
+
+    def free(self):
+        self.memory.resize(self.size, 0)
+        self.size = 0
+
+
+def _account(size):
+    return "small" if size <= _SMALL else "large"
+
+
+async def read_body(request: web.BaseRequest, limits: Limits, seconds: float, held: HeldBody) -> bytes:
+    """Returns the body as it was sent.
+
+    Args:
+        request: its head.
+        limits: what a request may cost.
+        seconds: in which the whole body must have come.
+        held: the body's share of memory; takes in each part before the next is asked for.
+
+    Raises:
+        HttpError: 400, 408, 413, 415, 501 or 503.
+    """
+    _check_head(request, limits)
+    if request.headers.get("Expect", "").lower() == "100-continue":
+        await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        request.writer.output_size = 0  # the answer itself has not begun
+    body = bytearray()
+    try:
+        now = asyncio.get_running_loop().time
+        end = now() + seconds
+        async with asyncio.timeout_at(min(end, now() + _SILENT_SECONDS)) as limit:
+            with held.memory.receiving(held, limit, now):
+                while part := await request.content.readany():
+                    limit.reschedule(min(end, now() + _SILENT_SECONDS))
+                    if len(body) + len(part) > limits.max_body_bytes:
+                        raise _too_large(limits.max_body_bytes)
+                    held.grow(len(part))
+                    body += part
+    except TimeoutError as error:
+        raise HttpError(408, "The body did not come in time") from error
+    except (web.RequestPayloadError, http_exceptions.HttpProcessingError, OSError) as error:
+        raise HttpError(400, "The body is no valid HTTP, or ends too early") from error
+    return bytes(body)
+
+
+def unpack(body: bytes, call: Call, held: HeldBody) -> bytes:
+    """Returns a body of gzip unpacked, in time proportional to its packed and its unpacked size.
+
+    Args:
+        body: as it was sent.
+        call: its caller, who may leave or have no more time, and what it may cost.
+        held: the body's share of memory; takes in each part that is unpacked.
+
+    Raises:
+        HttpError: 400 for what is no gzip or has too many members, 413 for what grows beyond the limit, 503.
+        ServingError: nobody waits for it any more.
+    """
+    parts, size, position, members = [], 0, 0, 0
+    view = memoryview(body)
+    try:
+        while position < len(body):  # several members, one after the other, are one body
+            if members == _MEMBERS:
+                raise HttpError(400, f"The body's gzip may have {_MEMBERS} members and has more")
+            member, members = zlib.decompressobj(_GZIP), members + 1
+            while position < len(body) and not member.eof:
+                call.check()
+                packed = view[position : position + _PACKED_PIECE]
+                part = member.decompress(packed, _PIECE)
+                position += len(packed) - len(member.unused_data if member.eof else member.unconsumed_tail)
+                size += len(part)
+                if size > call.limits.max_inflated_bytes:
+                    most = call.limits.max_inflated_bytes
+                    raise HttpError(413, f"The body may unpack to {most} bytes and does to more")
+                held.grow(len(part))
+                parts.append(part)
+            if not member.eof:
+                raise HttpError(400, "The body's gzip ends too early")
+    except zlib.error as error:
+        raise HttpError(400, "The body is no gzip, though its Content-Encoding says so") from error
+    return b"".join(parts)
+
+
+def encoding_of(request: web.BaseRequest) -> str:
+    """Returns the Content-Encoding in small letters, "identity" where there is none; several with commas between."""
+    return _listed(request, "Content-Encoding") or "identity"
+
+
+def _listed(request, name):
+    """Returns the values of a header that may be a list, and may be there more than once, in small letters."""
+    if name not in request.headers:
+        return ""
+    values = ",".join(request.headers.getall(name, [])).split(",")
+    return ", ".join(value.strip().lower() for value in values if value.strip())
+
+
+def _check_head(request, limits):
+    if _listed(request, "Transfer-Encoding") not in ("", "chunked"):
+        raise HttpError(501, "The only Transfer-Encoding that this server reads is chunked")
+    if encoding_of(request) not in ("gzip", "identity"):
+        found = encoding_of(request)[:100]
+        raise HttpError(415, f"The Content-Encoding must be gzip or identity, once; this request has {found}")
+    if (request.content_length or 0) > limits.max_body_bytes:
+        raise _too_large(limits.max_body_bytes)
+
+
+def _too_large(most):
+    return HttpError(413, f"A body may have {most} bytes and this one has more; send it in parts")

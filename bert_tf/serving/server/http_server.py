@@ -1,0 +1,329 @@
+"""HTTP around the REST face, on aiohttp: its loop in a thread of its own, the answers in a pool of threads."""
+
+import asyncio
+import contextlib
+import dataclasses
+import errno
+import functools
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Callable, Mapping
+from concurrent import futures
+
+from absl import logging
+from aiohttp import http_exceptions, web, web_protocol
+
+from bert_tf.serving import addresses
+from bert_tf.serving.errors import ServingError, from_fault
+from bert_tf.serving.server import json_responses
+from bert_tf.serving.server.call import Call
+from bert_tf.serving.server.http_body import BodyMemory, HeldBody, HttpError, encoding_of, read_body, unpack
+from bert_tf.serving.server.http_callers import CallersAllowed
+from bert_tf.serving.server.options import Options
+
+_IDLE_SECONDS = 120  # a connection that says nothing for so long is closed
+# Of a request: the future of its answer, and what is closed when that is sent.
+_SENDING = web.RequestKey("sending", tuple)
+_SENDING_SECONDS = 60  # in which a caller must have taken the answer
+_DRAIN_SECONDS = 0.5  # of a stop, in which what is on its way over an open connection still gets in
+_LATE_SECONDS = 0.25  # by which an answer may be late: the model's own word on a deadline is better than ours
+_BACKLOG = 1024
+_ACCEPTED_AT_ONCE = 16  # connections, before those that are open get their turn
+_EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)  # why no connection can be taken
+_SPARED_SECONDS = 5  # that a connection may be idle also while there are too few descriptors for new ones
+_JSON = "application/json"
+_CORS = {
+    "Access-Control-Allow-Origin": "*",
+    "Access-Control-Allow-Methods": "GET, POST, OPTIONS",
+    "Access-Control-Allow-Headers": "Content-Type, Content-Encoding",
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Page:
+    """What a GET that is not for a model gives.
+
+    Attributes:
+        status: of HTTP.
+        data: the body.
+        kind: its Content-Type.
+        headers: others.
+    """
+
+    status: int
+    data: bytes
+    kind: str = "text/plain; charset=utf-8"
+    headers: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+
+class RestServer:
+    """Hands each request to `answer(method, path, body, call) -> (status, JSON)`, at most one to a thread.
+
+    What is asked by GET, the status of a model and the like, has a thread of its own, since probes ask while all others
+    compute.
+
+    Attributes:
+        port: where it listens.
+        running: predictions that have a thread.
+    """
+
+    def __init__(self, answer: Callable, pages: dict[str, Callable[[], Page]], options: Options):
+        """Takes its port; nobody is answered before `start`.
+
+        Args:
+            answer: called in a thread of a pool; `call` is a `Call`.
+            pages: {path: function} of what needs no model and answers at once.
+            options: where to listen and what to allow.
+
+        Raises:
+            ValueError: the address cannot be had, or a name in `allowed_hosts` is none.
+        """
+        self._answer, self._pages, self._options = answer, pages, options
+        cors = options.rest_api_enable_cors_support
+        self._callers = CallersAllowed(options.host, options.allowed_hosts, cors)
+        self._socket = _bind(options.host, options.rest_api_port)
+        self.port = self._socket.getsockname()[1]
+        self._tls: ssl.SSLContext | None = options.tls and options.tls.context()
+        self._pool = futures.ThreadPoolExecutor(options.rest_api_num_threads, "rest")
+        self._status_pool = futures.ThreadPoolExecutor(1, "rest status")  # a GET computes nothing: it never waits
+        self.running = 0
+        self._bodies = BodyMemory(options.limits)
+        self._busy: dict[web_protocol.RequestHandler, int] = {}  # connections with a request in progress
+        self._stopping = self._over = False
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._run, name="rest", daemon=True)
+        self._started: futures.Future = futures.Future()
+
+    def start(self):
+        self._thread.start()
+        self._started.result()
+
+    def stop(self, grace: float):
+        """Takes no more connections, answers the requests that came, for up to `grace` seconds, and closes all."""
+        if self._thread.is_alive():
+            asyncio.run_coroutine_threadsafe(self._end(grace), self._loop).result()
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+        self._socket.close()
+        for pool in (self._pool, self._status_pool):
+            pool.shutdown(wait=False, cancel_futures=True)
+
+    def _run(self):
+        asyncio.set_event_loop(self._loop)
+        self._loop.set_exception_handler(self._fail)
+        try:
+            self._loop.run_until_complete(self._listen())
+        except BaseException as error:
+            self._started.set_exception(error)
+            raise
+        self._started.set_result(None)
+        self._loop.run_forever()
+        self._loop.run_until_complete(self._loop.shutdown_asyncgens())
+        self._loop.close()
+
+    async def _listen(self):
+        self._server = _Connections(self._handle, access_log=None, auto_decompress=False,
+                                    keepalive_timeout=_IDLE_SECONDS)  # fmt: skip
+        # asyncio's backlog is also how often it tries to take a connection, and complains, in one round.
+        self._listener = await self._loop.create_server(
+            self._server, sock=self._socket, ssl=self._tls, backlog=_ACCEPTED_AT_ONCE
+        )
+        self._socket.listen(_BACKLOG)
+
+    def _fail(self, loop, context):
+        """Called for what goes wrong outside of any request; makes room where no more connections can be taken."""
+        error = context.get("exception")
+        if not isinstance(error, OSError) or error.errno not in _EXHAUSTED:
+            loop.default_exception_handler(context)
+            return
+        logging.log_every_n_seconds(logging.WARNING, "Cannot take more REST connections (%s): closing idle ones.", 10,
+                                    error.strerror)  # fmt: skip
+        late = loop.time() - _SPARED_SECONDS
+        for connection in self._server.connections:
+            if connection not in self._busy and connection.idle_since < late:
+                connection.force_close()
+
+    async def _end(self, grace):
+        end = time.monotonic() + grace
+        self._stopping = True  # from here each answer says that the connection closes
+        self._listener.close()
+        await self._until(lambda: not self._server.connections, min(end, time.monotonic() + _DRAIN_SECONDS))
+        for connection in self._server.connections:
+            if connection not in self._busy:
+                connection.close()
+        await self._until(lambda: not self._busy, end)
+        self._over = True  # nobody waits for what is still being computed
+        for connection in self._server.connections:
+            connection.force_close()
+        tasks = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    @staticmethod
+    async def _until(condition, end):
+        while not condition() and time.monotonic() < end:
+            await asyncio.sleep(0.01)
+
+    async def _handle(self, request):
+        """Answers one request, from its head to the last byte of the answer."""
+        connection = request.protocol
+        self._busy[connection] = self._busy.get(connection, 0) + 1
+        try:
+            response = await self._response(request)
+            if self._stopping:
+                response.force_close()
+            async with asyncio.timeout(_SENDING_SECONDS):
+                await response.prepare(request)
+                await response.write_eof()
+            return response
+        except TimeoutError as error:
+            if request.transport is not None:
+                request.transport.abort()
+            raise ConnectionError("The caller does not read") from error
+        finally:
+            if _SENDING in request:
+                future, until_sent = request[_SENDING]
+                future.add_done_callback(lambda _: until_sent.close())  # it may come after its time
+            connection.idle_since = self._loop.time()
+            self._busy[connection] -= 1
+            if not self._busy[connection]:
+                del self._busy[connection]
+
+    async def _response(self, request):
+        deadline = time.monotonic() + self._options.rest_api_timeout_ms / 1000
+        path = _path(request)
+        try:
+            self._callers.check_host(request)
+            if request.method in ("TRACE", "CONNECT"):
+                raise HttpError(405, f"The method {request.method} is not allowed")
+            if request.method == "OPTIONS" and self._options.rest_api_enable_cors_support:
+                return self._reply(200, b"", _JSON)
+            if request.method in ("GET", "HEAD") and path in self._pages:
+                page = self._pages[path]()
+                return self._reply(page.status, page.data, page.kind, page.headers)
+            if request.method not in ("GET", "HEAD"):
+                self._callers.check_origin(request)
+            return await self._computed(request, path, deadline)
+        except HttpError as error:
+            response = self._reply(error.status, json_responses.error(error.message).encode(), _JSON)
+            if error.status != 503 or not request.content.is_eof():
+                response.force_close()  # where the next request begins is not known, or not worth reading on for
+            return response
+
+    async def _computed(self, request, path, deadline):
+        held = HeldBody(self._bodies)
+        try:
+            body = await read_body(request, self._options.limits, deadline - time.monotonic(), held)
+            future = self._begin(request, path, body, held, deadline)
+        except BaseException:
+            held.free()
+            raise
+        del body  # it is the thread's
+        await asyncio.wait({future}, timeout=deadline - time.monotonic() + _LATE_SECONDS)
+        if not future.done():
+            return self._reply(504, json_responses.error("The server did not answer in time").encode(), _JSON)
+        status, text = future.result()
+        return self._reply(status, text.encode("utf-8", "replace"), _JSON if text else "text/plain")
+
+    def _begin(self, request, path, body, held, deadline):
+        """Returns the future of an answer, (status, JSON), which a thread computes; the body is freed after that."""
+        predicts = request.method != "GET"
+        if predicts and self.running >= self._options.rest_api_num_threads:
+            raise HttpError(503, "The server answers as many requests as it can; try again later")
+        until_sent = contextlib.ExitStack()
+        call = Call(
+            deadline, lambda: self._over or request.transport is None, self._options.limits, "REST",
+            until_sent=until_sent,
+        )  # fmt: skip
+        packed = predicts and encoding_of(request) == "gzip"  # the body of a GET nobody reads
+        work = functools.partial(self._work, request.method, path, body, packed, call, held)
+        future = self._loop.run_in_executor(self._pool if predicts else self._status_pool, work)
+        request[_SENDING] = future, until_sent
+        self.running += predicts
+        future.add_done_callback(functools.partial(self._end_work, predicts, held))
+        return future
+
+    def _work(self, method, path, body, packed, call, held):
+        """Runs in a thread of the pool."""
+        if packed:
+            try:
+                body = unpack(body, call, held)
+            except ServingError as error:
+                raise HttpError(error.http_status, error.message) from error
+        return self._answer(method, path, body, call)
+
+    def _end_work(self, predicts, held, future):
+        held.free()
+        self.running -= predicts
+        if not future.cancelled():
+            future.exception()  # an answer that came too late may have failed, and nobody asks
+
+    def _reply(self, status, data, kind, more=None):
+        headers = {"Content-Type": kind, "Server": "bert_tf", **(more or {})}
+        if self._options.rest_api_enable_cors_support:
+            headers |= _CORS
+        if status == 503:
+            headers["Retry-After"] = "1"
+        if status == 405:
+            headers["Allow"] = "GET, POST"
+        return web.Response(status=status, body=data, headers=headers)
+
+
+class _Connections(web.Server):
+    def __call__(self):
+        return _Connection(self, loop=self._loop, **self._kwargs)
+
+
+class _Connection(web_protocol.RequestHandler):
+    """A connection whose errors are JSON too.
+
+    Attributes:
+        idle_since: when it was made, or its last request ended, on the loop's clock.
+    """
+
+    __slots__ = ("idle_since",)
+
+    def connection_made(self, transport):
+        self.idle_since = asyncio.get_running_loop().time()
+        super().connection_made(transport)
+
+    def handle_error(self, request, status=500, exc=None, message=None):
+        if request.writer.output_size > 0:
+            raise ConnectionError("The answer has begun already")
+        if isinstance(exc, http_exceptions.LineTooLong):
+            status, message = 431, "The head of the request is too long"
+        elif isinstance(exc, http_exceptions.HttpProcessingError):
+            message = f"Malformed HTTP: {(message or '').split(chr(10))[0].strip(' :')[:200]}"
+        elif exc is not None:
+            message = from_fault(exc, "HTTP").message
+        response = web.Response(
+            status=status,
+            body=json_responses.error(message or "The request failed").encode("utf-8", "replace"),
+            headers={"Content-Type": _JSON, "Server": "bert_tf"},
+        )
+        response.force_close()
+        return response
+
+
+def _bind(host, port):
+    host = addresses.bare(host)
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    both = host == "::" and socket.has_dualstack_ipv6()  # as gRPC does
+    try:
+        return socket.create_server((host, port), family=family, backlog=_BACKLOG, dualstack_ipv6=both)
+    except (OSError, OverflowError) as error:
+        raise ValueError(
+            f"The REST port must be free and its address this machine's. Received {addresses.join(host, port)}: "
+            f"{error}; choose another `rest_api_port`, or 0 for any."
+        ) from error
+
+
+def _path(request):
+    """Returns the path without its query, still percent-encoded; bytes that are not UTF-8 become U+FFFD."""
+    path = request.raw_path.partition("?")[0]
+    if not path.startswith("/"):  # a proxy's whole URL
+        path = request.rel_url.raw_path
+    return path.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

@@ -1,0 +1,262 @@
+"""Bodies of REST requests: `instances` and `inputs` to arrays, `examples` to tf.Example.
+
+The rules and words are those of TensorFlow Serving's `json_tensor.cc`.
+"""
+
+import json
+import re
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.serving.errors import ServingError, invalid
+from bert_tf.serving.limits import LIMITS, Limits
+from bert_tf.serving.server import json_scan
+from bert_tf.serving.server.json_values import (
+    Constant,
+    as_double,
+    encode,
+    from_base64,
+    is_base64,
+    kind,
+    quoted,
+    shape_of,
+    to_array,
+    too_big,
+)
+from bert_tf.serving.server.predict import check_input, wrong_count
+from bert_tf.serving.server.tensors import count_rows
+
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_SPACE = re.compile(r"[ \t\n\r]*")
+
+
+class RepeatedKeys(dict):
+    """A JSON object that has a key more than once; as a mapping it has the first value of each.
+
+    Attributes:
+        pairs: [(key, value)] of all its members.
+    """
+
+    def __init__(self, pairs):
+        super().__init__()
+        for key, value in pairs:
+            self.setdefault(key, value)
+        self.pairs = pairs
+
+
+def parse(body: bytes, limits: Limits = LIMITS) -> dict:
+    """Returns the JSON object of a request body, with which the body may end or not; of equal keys the first counts.
+
+    Raises:
+        ServingError: it is none, or its `signature_name` is no string, or there is too much of it.
+    """
+    body = body.removeprefix(_BYTE_ORDER_MARK)
+    if not body:
+        raise invalid("JSON Parse error: The document is empty")
+    json_scan.check(body, limits)
+    document = _first_value(body)
+    if not isinstance(document, dict):
+        raise invalid(f"JSON Value: {quoted(document)} Is not object")
+    if not isinstance(document.get("signature_name", ""), str):
+        raise invalid(
+            f"JSON Value: {quoted(document)} not formatted correctly. 'signature_name' key must be a string value."
+        )
+    return document
+
+
+def predict_inputs(document: dict, signature, limits: Limits = LIMITS) -> tuple[dict[str, np.ndarray], bool]:
+    """Returns ({input alias: array}, whether the request is in row form) of a predict request.
+
+    Raises:
+        ServingError: the document does not fit the signature's inputs, or there is too much of it.
+    """
+    if "instances" in document:
+        _check_instances(document)
+        limits.check_rows(len(document["instances"]))
+        arrays = _rows(document["instances"], signature, limits)
+        if len(arrays) < len(signature.inputs):
+            raise wrong_count(arrays, signature.inputs)
+        return arrays, True
+    if "inputs" not in document:
+        raise invalid("Missing 'inputs' or 'instances' key")
+    return _columns(document["inputs"], signature, limits), False
+
+
+def fill_examples(document: dict, request_input, limits: Limits = LIMITS):
+    """Writes `examples` and `context` of a classify or regress request into the proto `Input`.
+
+    Raises:
+        ServingError: they are not what tf.Example can hold, or too many.
+    """
+    target = request_input.example_list
+    if "context" in document:
+        target = request_input.example_list_with_context
+        _fill_example(document["context"], target.context)
+    if "examples" not in document:
+        raise invalid(
+            f"JSON Value: {quoted(document)} When method is classify, key 'examples' is expected and was not found"
+        )
+    if not isinstance(document["examples"], list):
+        raise invalid(f"JSON Value: {quoted(document)} Expecting 'examples' value to be an list/array")
+    if not document["examples"]:
+        raise invalid(f"JSON Value: {quoted(document)} 'examples' value is an empty array")
+    limits.check_rows(len(document["examples"]))
+    for item in document["examples"]:
+        _fill_example(item, target.examples.add())
+
+
+def _check_instances(document):
+    if "inputs" in document:
+        raise invalid(
+            f"JSON Value: {quoted(document)} Not formatted correctly expecting only one of 'inputs' or 'instances' "
+            "keys to exist "
+        )
+    if not isinstance(document["instances"], list):
+        raise invalid(f"JSON Value: {quoted(document)} Expecting 'instances' to be an list/array")
+    if not document["instances"]:
+        raise invalid(f"JSON Value: {quoted(document)} No values in 'instances' array")
+
+
+def _columns(value, signature, limits):
+    dtypes = _dtypes(signature)
+    if not _is_object(value):
+        if len(dtypes) > 1:
+            raise invalid(
+                "inputs is a plain value/list, but expecting an object as multiple input tensors required as per "
+                "tensorinfo_map"
+            )
+        value = {next(iter(dtypes)): value}
+    for alias in dtypes:
+        if alias not in value:
+            raise invalid(f"Missing named input: {alias} in 'inputs' object.")
+    for alias in dtypes:
+        _check_shape(signature, alias, shape_of(value[alias], limits), limits)
+    return {alias: to_array(value[alias], dtype, limits) for alias, dtype in dtypes.items()}
+
+
+def _dtypes(signature):
+    return {alias: endpoint.dtype for alias, endpoint in signature.inputs.items()}
+
+
+def _check_shape(signature, alias, shape, limits):
+    datatype = signature.inputs[alias].dtype.as_datatype_enum
+    limits.check_rows(count_rows(datatype, shape))
+    check_input(signature, alias, datatype, shape)
+
+
+def _rows(instances, signature, limits):
+    """Stacks the rows of each input; a row is an object with all inputs, or the value of the first one."""
+    dtypes = _dtypes(signature)
+    if not isinstance(instances[0], dict) and len(dtypes) > 1:
+        raise invalid(
+            "instances is a plain list, but expecting list of objects as multiple input tensors required as per "
+            "tensorinfo_map"
+        )
+    by_name = _is_object(instances[0])
+    columns = {alias: [] for alias in dtypes}
+    for i, row in enumerate(instances):
+        if by_name and not _is_object(row):
+            raise invalid(f"Expecting object but got list at item {i} of input list")
+        if not by_name and _is_object(row):
+            raise invalid(f"Expecting value/list but got object at item {i} of input list")
+        for alias, value in (row if by_name else {next(iter(dtypes)): row}).items():
+            try:
+                if alias in dtypes and not columns[alias]:  # the others must have the shape of the first
+                    _check_shape(signature, alias, [len(instances), *shape_of(value, limits)], limits)
+                _add(columns, alias, value, dtypes, limits)
+            except ServingError as error:
+                key = f" key: {alias}" if by_name else ""
+                message = f"Failed to process element: {i}{key} of 'instances' list. Error: {error.code.name}: "
+                raise invalid(message + error.message) from error
+        if by_name and set(row) != set(dtypes):
+            raise invalid(
+                f"Failed to process element: {i} of 'instances' list. JSON object: {quoted(row)} keys must be equal "
+                f"to: {','.join(dtypes)}"
+            )
+        if by_name and isinstance(row, RepeatedKeys):
+            raise invalid(f"tensor parsing error: {_repeated(row)}")
+    columns = {alias: column for alias, column in columns.items() if column}
+    for alias, column in columns.items():
+        if dtypes[alias] == tf.string:
+            limits.check_texts([len(text) for array in column for text in array.ravel()])
+    return {alias: np.stack(column) for alias, column in columns.items()}
+
+
+def _add(columns, alias, value, dtypes, limits):
+    """Adds a row's value to its column, whose rows must all have one shape."""
+    if alias not in dtypes:
+        raise invalid(f"JSON object: does not have named input: {alias}")
+    array = to_array(value, dtypes[alias], limits)
+    first = columns[alias][0] if columns[alias] else array
+    if first.size != array.size:
+        raise invalid(f"Expecting tensor size: {first.size} but got: {array.size}")
+    if first.shape != array.shape:
+        shapes = [f"[{','.join(map(str, each.shape))}]" for each in (first, array)]
+        raise invalid(f"Expecting shape {shapes[0]} but got: {shapes[1]}")
+    columns[alias].append(array)
+
+
+def _is_object(value):
+    return isinstance(value, dict) and not is_base64(value)
+
+
+def _fill_example(value, example):
+    if not isinstance(value, dict):
+        raise invalid(f"Example must be JSON object but got JSON {kind(value)}")
+    members = dict(value.pairs) if isinstance(value, RepeatedKeys) else value  # of equal features the last counts
+    for name, content in members.items():
+        feature = example.features.feature[name]
+        for item in content if isinstance(content, list) else [content]:
+            _add_to_feature(item, name, feature)
+
+
+def _add_to_feature(value, name, feature):
+    """Appends a JSON scalar to a Feature, whose values must all be of one kind."""
+    if isinstance(value, int) and -(2**63) <= value < 2**64:
+        field, value = "int64_list", int(value)
+    elif isinstance(value, (int, float)):
+        field, value = "float_list", as_double(value)
+    elif isinstance(value, str) or is_base64(value):
+        field, value = "bytes_list", encode(value) if isinstance(value, str) else from_base64(value)
+    else:
+        raise invalid(f"Feature: {name} has element with unexpected JSON type: {kind(value)}")
+    before = feature.WhichOneof("kind")
+    if before not in (None, field):
+        raise invalid(f"Unexpected element type in feature: {name} expecting type: {before.removesuffix('_list')}")
+    if field == "int64_list" and value >= 2**63:
+        raise invalid(f"Feature: {name} has uint64_t element. Only int64_t is supported.")
+    getattr(feature, field).value.append(value)
+
+
+def _first_value(body):
+    """Returns the JSON value that a body begins with. TensorFlow Serving does not look at what comes behind it."""
+    wrong = None
+    try:
+        text = body.decode("utf-8")  # given bytes, json would guess among encodings
+    except UnicodeDecodeError as error:
+        wrong, text = error, body[: error.start].decode("utf-8")
+    try:
+        return _DECODER.raw_decode(text, _SPACE.match(text).end())[0]
+    except json.JSONDecodeError as error:
+        if wrong:
+            raise invalid(f"JSON Parse error: Invalid encoding in string. at offset: {wrong.start}") from wrong
+        raise invalid(f"JSON Parse error: {error.msg} at offset: {error.pos}") from error
+    except RecursionError as error:  # --max_nesting may allow more than Python's reader can do
+        raise invalid("JSON Parse error: Lists and objects nest deeper than can be read here") from error
+    except ValueError as error:  # an integer of more digits than Python converts
+        raise too_big() from error
+
+
+def _object(pairs):
+    found = dict(pairs)
+    return found if len(found) == len(pairs) else RepeatedKeys(pairs)
+
+
+def _repeated(row):
+    """Returns the first key that comes twice."""
+    names = [name for name, _ in row.pairs]
+    return next(name for i, name in enumerate(names) if name in names[:i])
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_constant=Constant)

@@ -1,0 +1,149 @@
+"""What a server counts and measures, for Prometheus under TensorFlow Serving's names: its paths with `:` for `/`.
+
+The figures are the whole process's, as TensorFlow Serving's are, however many servers run in it. `model` is always the
+name of a model that is served, or "": a label that callers choose freely would grow without bound.
+"""
+
+import contextlib
+import re
+import time
+from collections.abc import Iterator
+
+import grpc
+from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4, CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+from bert_tf.serving.errors import ServingError
+from bert_tf.serving.server import text_configs
+
+PATH = "/monitoring/prometheus/metrics"
+CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
+_REGISTRY = CollectorRegistry()
+_MICROSECONDS = 1e6
+
+
+def _powers(scale, growth, count):
+    return [scale * growth**i for i in range(count)]
+
+
+def _histogram(name, meaning, labels, buckets):
+    return Histogram(f":tensorflow:serving:{name}", meaning, labels, registry=_REGISTRY, buckets=buckets)
+
+
+_LATENCY = _powers(10, 1.8, 33)  # 10 us to 20 minutes
+_SIZES = _powers(1, 2, 15)
+_REQUESTS = Counter(
+    ":tensorflow:serving:request_count", "Requests by their end.", ["model_name", "status"], registry=_REGISTRY
+)
+_REQUEST_LATENCY = _histogram(
+    "request_latency", "Microseconds from request to answer.", ["model_name", "API", "entrypoint"], _LATENCY
+)
+_RUNTIME_LATENCY = _histogram(
+    "runtime_latency", "Microseconds in the graph.", ["model_name", "API", "runtime"], _LATENCY
+)
+_WARMUP_LATENCY = _histogram(
+    "model_warmup_latency", "Microseconds of a version's warm-up.", ["model_path", "status"], _LATENCY
+)
+_QUEUING_LATENCY = _histogram(
+    "batching_session:queuing_latency", "Microseconds in the queue.", ["model_name"], _powers(100, 1.2, 52)
+)
+_BATCH_SIZE = _histogram("batching_session:processed_batch_size", "Rows of a batch.", ["model_name"], _SIZES)
+_PADDING = _histogram("batching_session:padding_size", "Tokens of padding in a batch.", ["model_name"], _SIZES)
+_QUEUE = Gauge(":bert_tf:serving:queue_length", "Requests that wait now.", ["model_name"], registry=_REGISTRY)
+
+
+def observe_request(model: str, api: str, entrypoint: str, status: str, seconds: float):
+    """Counts one request, and how long it took where it succeeded: refusals are fast, and would hide what answers take.
+
+    Args:
+        model: its name, "" where no such model is served.
+        api: "Predict", "Classify", "Regress" or "MultiInference" of gRPC; of REST "predict", "classify" or "regress",
+            and "" of what only asks about a model.
+        entrypoint: "GRPC" or "REST".
+        status: name of its canonical code, "OK" or "INVALID_ARGUMENT" and the like.
+        seconds: from its arrival to its answer.
+    """
+    _REQUESTS.labels(model, status).inc()
+    if status == "OK":
+        _REQUEST_LATENCY.labels(model, api, entrypoint).observe(seconds * _MICROSECONDS)
+
+
+@contextlib.contextmanager
+def request(catalog, model: str, api: str, entrypoint: str) -> Iterator:
+    """Counts the block as one request, whose end is that of the block, a ServingError or an error of our own."""
+    started, status = time.monotonic(), grpc.StatusCode.INTERNAL.name
+    try:
+        yield
+        status = "OK"
+    except ServingError as error:
+        status = error.code.name
+        raise
+    finally:
+        known = model if model in catalog.names() else ""
+        observe_request(known, api, entrypoint, status, time.monotonic() - started)
+
+
+def observe_runtime(model: str, api: str, runtime: str, seconds: float):
+    """Counts one run of a graph; `runtime` is "TF1", TensorFlow Serving's word for a session."""
+    _RUNTIME_LATENCY.labels(model, api, runtime).observe(seconds * _MICROSECONDS)
+
+
+def observe_warmup(path: str, status: str, seconds: float):
+    """Counts the warm-up of the version in the folder `path`; `status` as in `observe_request`."""
+    _WARMUP_LATENCY.labels(path, status).observe(seconds * _MICROSECONDS)
+
+
+def observe_queuing(model: str, seconds: float):
+    """Counts how long one request has waited for its batch."""
+    _QUEUING_LATENCY.labels(model).observe(seconds * _MICROSECONDS)
+
+
+def observe_batch(model: str, rows: int, padding: int):
+    """Counts one batch of `rows` texts, with `padding` tokens beyond those of the texts."""
+    _BATCH_SIZE.labels(model).observe(rows)
+    _PADDING.labels(model).observe(padding)
+
+
+def set_queue_length(model: str, requests: int):
+    """Says how many requests wait now."""
+    _QUEUE.labels(model).set(requests)
+
+
+def count_of(path: str) -> int:
+    """Returns what a counter, or the count of a histogram, has come to over all labels; 0 where there is none.
+
+    Args:
+        path: TensorFlow's name of it, such as "/tensorflow/serving/request_count".
+    """
+    name = path.replace("/", ":")
+    samples = [sample for metric in _REGISTRY.collect() if metric.name == name for sample in metric.samples]
+    return int(sum(sample.value for sample in samples if sample.name in (f"{name}_total", f"{name}_count")))
+
+
+def read_path(file: str) -> str | None:
+    """Returns the path of the page that the MonitoringConfig in the text file `file` wants; None: no page.
+
+    Raises:
+        ValueError: the file cannot be read, or its path begins with no slash.
+    """
+    config = text_configs.read(file, "MonitoringConfig", "monitoring_config_file").prometheus_config
+    if not config.enable:
+        return None
+    if config.path and not config.path.startswith("/"):
+        raise ValueError(f"`monitoring_config_file` must name a path that begins with /. Received: {config.path!r}.")
+    return config.path or PATH
+
+
+def page() -> bytes:
+    """Returns all figures in Prometheus's text format, version 0.0.4."""
+    text = generate_latest(_Named()).decode()
+    # The library ends each counter's name in `_total`; TensorFlow Serving's has no such end.
+    return re.sub(r"^(# \S+ )?(:tensorflow:serving:request_count)_total\b", r"\1\2", text, flags=re.M).encode()
+
+
+class _Named:
+    """The registry without the moments at which series began, which TensorFlow Serving does not give."""
+
+    def collect(self) -> Iterator:
+        for metric in _REGISTRY.collect():
+            metric.samples = [sample for sample in metric.samples if not sample.name.endswith("_created")]
+            yield metric

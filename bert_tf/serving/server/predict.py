@@ -1,0 +1,182 @@
+"""Predict: any signature, any tensors.
+
+The checks, their order and their words are those of TensorFlow Serving's `predict_util.cc` and TensorFlow's
+`cc/saved_model/util.cc`.
+"""
+
+import time
+from collections.abc import Iterable, Sequence
+
+import grpc
+import numpy as np
+from tensorflow.core.framework import tensor_pb2
+from tensorflow_serving.apis import predict_pb2
+
+from bert_tf.serving.errors import ServingError, failed_precondition, invalid, unimplemented
+from bert_tf.serving.limits import LIMITS, Limits
+from bert_tf.serving.server import metrics
+from bert_tf.serving.server.call import INTERNAL, Call
+from bert_tf.serving.server.signatures import CLASSIFY, PREDICT, REGRESS
+from bert_tf.serving.server.tensors import check_tensor, fill_content, fill_proto, to_array, type_name
+
+DEFAULT_SIGNATURE = "serving_default"
+
+
+def predict(version, request: predict_pb2.PredictRequest, call: Call = INTERNAL) -> predict_pb2.PredictResponse:
+    """Answers a PredictRequest with the given version, whatever its ModelSpec says of name and version.
+
+    Raises:
+        ServingError: the request does not fit the signature, or the graph refuses it.
+    """
+    name = request.model_spec.signature_name or DEFAULT_SIGNATURE
+    signature = version.model.signatures.get(name)
+    if signature is None:
+        raise failed_precondition(f'Serving signature key "{name}" not found.')
+    check_method(signature)
+    inputs = _inputs(signature, request.inputs, call.limits)
+    aliases = _aliases(signature, request.output_filter)
+    fill = fill_content if call.tensor_content else fill_proto
+    response = predict_pb2.PredictResponse()
+    set_spec(response.model_spec, version, name)
+    for alias, array in run(version, signature, inputs, aliases, call).items():
+        fill(response.outputs[alias], array, signature.outputs[alias].dtype)
+    return response
+
+
+def run(
+    version,
+    signature,
+    inputs: dict[str, np.ndarray],
+    aliases: Sequence[str] = (),
+    call: Call = INTERNAL,
+    api: str = "Predict",
+) -> dict[str, np.ndarray]:
+    """Computes the outputs `aliases` (all, where none is named) of a signature from {input alias: array}.
+
+    Raises:
+        ServingError: that is more than a request may ask for, or than the server takes now, or the graph refuses it.
+    """
+    aliases = aliases or list(signature.outputs)
+    sequences = version.model.sequences
+    sequences.check(signature, inputs)
+    plan = sequences.plan(signature, inputs)
+    call.limits.check_tokens(plan.tokens)
+    started = time.monotonic()
+    with version.workload.admitted(plan.tokens), call.work.paused(call):
+        outputs = version.compute(signature, inputs, aliases, call, plan)
+    metrics.observe_runtime(version.name, api, "TF1", time.monotonic() - started)
+    for alias, array in outputs.items():
+        call.limits.check_output(alias, np.size(array))
+    elements = sum(map(np.size, outputs.values()))
+    if call.until_sent is not None:
+        call.until_sent.enter_context(version.workload.answer(elements))
+    call.work.grow(call, elements)
+    return outputs
+
+
+def read_input(signature, alias: str, proto: tensor_pb2.TensorProto, limits: Limits = LIMITS) -> np.ndarray:
+    """Returns the array of an input of a signature.
+
+    Raises:
+        ServingError: the tensor is malformed, too large or none that the input takes; nothing of its size was made.
+    """
+    check_tensor(proto, alias, limits)
+    check_input(signature, alias, proto.dtype, [dim.size for dim in proto.tensor_shape.dim])
+    return to_array(proto, alias)
+
+
+def check_input(signature, alias: str, datatype: int, sizes: Sequence[int]):
+    """Raises ServingError where an input of a signature takes no tensor of this type, a number in DataType, and shape.
+
+    TensorFlow Serving hands on whatever shape there is and leaves the rest to the graph.
+    """
+    endpoint = signature.inputs[alias]
+    if not endpoint.tensor:  # a sparse or composite one
+        raise unimplemented(f"Input {alias} must be one tensor of the graph. Received a signature where it is several")
+    if datatype != endpoint.dtype.as_datatype_enum:
+        raise _wrong_dtype(signature, alias, datatype)
+    endpoint.check_shape(alias, sizes)
+
+
+def wrong_count(given: Iterable[str], wanted: Iterable[str]) -> ServingError:
+    """Returns the error of a request that has more or fewer inputs, by alias, than the signature."""
+    given, wanted = set(given), set(wanted)
+    return invalid(
+        f"input size does not match signature: {len(given)}!={len(wanted)} "
+        f"len({{{_listed(given)}}}) != len({{{_listed(wanted)}}}). Sent extra: {{{_listed(given - wanted)}}}. "
+        f"Missing but required: {{{_listed(wanted - given)}}}."
+    )
+
+
+def check_method(signature):
+    """Raises ServingError where a signature is made for another method, and the server was told to mind that."""
+    methods = (PREDICT, CLASSIFY, REGRESS)
+    if not signature.has_method(*methods):
+        raise ServingError(
+            grpc.StatusCode.INTERNAL,
+            f"Expected prediction signature method_name to be one of {{{', '.join(methods)}}}. "
+            f"Was: {signature.definition.method_name}",
+        )
+
+
+def set_spec(spec, version, signature_name: str):
+    """Writes into a response's ModelSpec what has answered."""
+    spec.name = version.name
+    spec.version.value = version.number
+    spec.signature_name = signature_name
+
+
+def _inputs(signature, protos, limits):
+    """Returns {alias: array} for every input of the signature."""
+    _check_count(signature, protos)
+    arrays = {}
+    for alias in signature.inputs:
+        arrays[alias] = read_input(signature, alias, _given_or_default(signature, protos, alias), limits)
+    if set(protos) - set(arrays):
+        used = set(protos) & set(arrays)
+        raise invalid(
+            f"Inputs contains invalid name. Used request inputs: {_listed(used)}, request input: {_listed(protos)}"
+        )
+    return arrays
+
+
+def _check_count(signature, protos):
+    given, wanted = set(protos), set(signature.inputs)
+    if len(given) > len(wanted) or (len(given) < len(wanted) and not signature.defaults):
+        raise wrong_count(given, wanted)
+
+
+def _given_or_default(signature, protos, alias):
+    if alias in protos:
+        return protos[alias]
+    if alias in signature.defaults:
+        return signature.defaults[alias]
+    raise invalid(
+        f"Signature input alias: {alias}(feed name: {signature.inputs[alias].tensor}) not found in request and no "
+        f"default value provided. Inputs expected to be in the request {{{_listed(protos)}}}, or default input alias "
+        f"set: {_listed(signature.defaults)}"
+    )
+
+
+def _wrong_dtype(signature, alias, datatype):
+    """The session would refuse another type too, but not always in these words."""
+    index = list(signature.inputs).index(alias)
+    wanted = signature.inputs[alias].dtype.as_datatype_enum
+    return invalid(f"Expects arg[{index}] to be {type_name(wanted)} but {type_name(datatype)} is provided")
+
+
+def _aliases(signature, output_filter):
+    """Returns the outputs that were asked for, none where all are wanted."""
+    for i, alias in enumerate(output_filter):
+        if alias not in signature.outputs:
+            raise invalid(
+                f"output tensor alias not found in signature: {alias} Outputs expected to be in the set "
+                f"{{{_listed(signature.outputs)}}}."
+            )
+        if alias in output_filter[:i]:
+            raise invalid(f"duplicate output tensor alias: {alias}")
+    return list(output_filter)
+
+
+def _listed(names):
+    return ",".join(sorted(names))

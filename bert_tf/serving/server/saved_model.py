@@ -1,0 +1,198 @@
+"""A SavedModel in memory, run as TensorFlow Serving's C++ runs it: a session, fed and fetched by tensor names."""
+
+import functools
+import os
+import threading
+from collections.abc import Sequence
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_text  # noqa: F401  registers the tokenizers' ops, which TensorFlow Serving links too
+from tensorflow.core.protobuf import config_pb2
+from tensorflow.python.client import pywrap_tf_session
+from tensorflow.python.framework import ops
+from tensorflow.python.saved_model import loader_impl
+
+from bert_tf.serving.errors import from_number, invalid
+from bert_tf.serving.server.bundle import DEFAULT, Bundle
+from bert_tf.serving.server.regular_files import check_files, check_regular
+from bert_tf.serving.server.sequences import Sequences
+from bert_tf.serving.server.signatures import MAX_AXES, read_signature
+from bert_tf.utils.names import EXPLANATIONS, SEQUENCES, SIDE_BY_SIDE
+
+# TensorFlow prepares the graph anew for each set of feeds and fetches, and keeps it as long as the session. Each
+# signature has one, and so has each combination of them that MultiInference is asked for.
+_PREPARED = 64
+# To hand hundreds of small operations to other threads costs more than it gains, unless the graph is made for it and
+# these have no work of their own.
+_CALLERS_THREAD, _ALL_THREADS = (
+    pywrap_tf_session.TF_NewBufferFromString(config_pb2.RunOptions(inter_op_thread_pool=pool).SerializeToString())
+    for pool in (-1, 0)
+)
+
+
+class _Running:
+    """Counts what runs now; entered, it gives the number."""
+
+    def __init__(self):
+        self._number, self._lock = 0, threading.Lock()
+
+    def __enter__(self):
+        with self._lock:
+            self._number += 1
+            return self._number
+
+    def __exit__(self, *error):
+        with self._lock:
+            self._number -= 1
+
+
+_running = _Running()  # of all models: the threads are the same
+
+
+class SavedModel:
+    """The graph and the weights of one exported version.
+
+    Attributes:
+        signatures: {name: Signature}.
+        sequences: how long they may be.
+        prepare: prepare(feeds, fetches), tuples of tensor names, returns what `run` needs to have of them; the first
+            call takes seconds.
+    """
+
+    def __init__(self, path: str, bundle: Bundle = DEFAULT):
+        """Loads the meta graph with the tags of `bundle` from `path`.
+
+        Raises:
+            ServingError: the graph cannot be made or its weights cannot be read.
+            Exception: what else TensorFlow finds wrong; each missing or damaged file has a type of its own.
+        """
+        # tf.saved_model.load would trace every function anew and keep the weights in the one eager context; its TF1
+        # sister warns of its age and fails over a missing vocabulary before it can be named.
+        check_files(path)
+        loader = loader_impl.SavedModelLoader(path)
+        meta_graph = loader.get_meta_graph_def_from_tags(bundle.tags)
+        _check_assets(path, meta_graph)
+        graph = tf.Graph()
+        self._session = tf.compat.v1.Session(graph=graph, config=_config(bundle))
+        try:
+            with graph.as_default():
+                loader.load(self._session, bundle.tags)
+        except tf.errors.OpError as error:
+            self._session.close()
+            raise _in_short(error) from error
+        except BaseException:
+            self._session.close()
+            raise
+        self._has_parts = SIDE_BY_SIDE in meta_graph.collection_def
+        self.sequences = Sequences(*meta_graph.collection_def[SEQUENCES].int64_list.value)
+        definitions, checks = meta_graph.signature_def.items(), bundle.check_method_names
+        explanations = EXPLANATIONS if SEQUENCES in meta_graph.collection_def else ()
+        self.signatures = {name: read_signature(each, checks, name in explanations) for name, each in definitions}
+        self._flat = self._flatten_strings()
+        self.prepare = functools.lru_cache(maxsize=_PREPARED)(self._prepare)
+
+    def run(self, feeds: dict[str, np.ndarray], fetches: Sequence[str]) -> list[np.ndarray]:
+        """Computes tensors by name; safe to call from several threads.
+
+        An export whose graph has parts for several threads is computed by all of TensorFlow's where nothing else runs
+        in this process. Else the caller's thread computes all of it. The answer is the same.
+
+        Args:
+            feeds: {tensor name: array}; strings as object arrays of bytes.
+            fetches: tensor names.
+
+        Raises:
+            ServingError: the graph cannot compute with these feeds.
+        """
+        if max((np.ndim(array) for array in feeds.values()), default=0) > MAX_AXES:
+            raise invalid(f"A tensor may have {MAX_AXES} axes and one has more")  # also one that came with the model
+        names = tuple(sorted(feeds))
+        try:
+            inputs, outputs, flat = self.prepare(names, tuple(fetches))
+            arrays = dict(zip(inputs, (feeds[name] for name in names), strict=True))
+            with _running as number:
+                threads = _ALL_THREADS if self._has_parts and number == 1 else _CALLERS_THREAD
+                values = self._compute(threads, arrays, outputs)
+            return _shaped(values, fetches, flat) if flat else values
+        except tf.errors.OpError as error:
+            raise from_number(error.error_code, error.message) from error
+        except (TypeError, ValueError) as error:  # numpy's and the session's own checks, before the graph runs
+            raise invalid(str(error)) from error
+
+    def close(self):
+        """Frees the weights; nothing may run any more."""
+        self.prepare.cache_clear()
+        self._session.close()
+        graph = self._session.graph
+        del self._session, self.prepare  # the last references: TensorFlow frees the variables with the session
+        ops.dismantle_graph(graph)  # cycles, for which the collector comes too seldom: MiB for each version
+
+    def _prepare(self, feeds, fetches):
+        inputs, outputs = ([self._session.graph.get_tensor_by_name(name) for name in each] for each in (feeds, fetches))
+        flat = [i for i, name in enumerate(fetches) if name in self._flat]
+        for i in flat:
+            outputs[i], shape = self._flat[fetches[i]]
+            outputs.append(shape)
+        keys = [each._as_tf_output() for each in inputs], [each._as_tf_output() for each in outputs], flat
+        if not inputs:
+            return keys
+        # The graph is optimized before what is fed is looked at: so nothing is computed.
+        wrong = [np.zeros([], np.int8 if each.dtype == tf.bool else np.bool_) for each in inputs]
+        try:
+            self._compute(_CALLERS_THREAD, dict(zip(keys[0], wrong, strict=True)), keys[1])
+        except tf.errors.InvalidArgumentError as error:
+            if "Expects arg" not in error.message:
+                raise
+        return keys
+
+    def _flatten_strings(self):
+        """Returns {tensor name: (the same in one axis, its shape)} of outputs that may have more axes than strings can.
+
+        TensorFlow copies strings to NumPy with an iterator of 32 axes; fetching more of them ends the process. No
+        export of ours has such an output: the operations are added for outputs whose rank the graph does not know.
+        """
+        found, graph = {}, self._session.graph
+        endpoints = (each for signature in self.signatures.values() for each in signature.outputs.values())
+        names = sorted({each.tensor for each in endpoints if each.dtype == tf.string and each.tensor})
+        with graph.as_default():
+            for name in names:
+                tensor = graph.get_tensor_by_name(name)
+                if tensor.shape.rank is None or tensor.shape.rank > MAX_AXES:
+                    found[name] = tf.reshape(tensor, [-1]), tf.shape(tensor, tf.int64)
+        if found:
+            self._session._extend_graph()  # which `Session.run` does, and `_compute` does not
+        return found
+
+    def _compute(self, threads, feeds, outputs):
+        # `Session.run` parses feeds and fetches at each call, and casts feeds silently where the runtime would refuse;
+        # a callable of its own for each choice of threads would hold the graph and its constants twice.
+        return self._session._call_tf_sessionrun(threads, feeds, outputs, [], None)
+
+
+def _shaped(values, fetches, flat):
+    """Returns the fetched values, those at the indices `flat` in the shapes that stand behind all others."""
+    shapes = values[len(fetches) :]
+    for i, shape in zip(flat, shapes, strict=True):
+        values[i] = np.asarray(values[i], object).reshape(shape)
+    return values[: len(fetches)]
+
+
+def _config(bundle):
+    return config_pb2.ConfigProto.FromString(bundle.session_config)
+
+
+def _in_short(error):
+    """Returns the runtime's own words, before which `Session.run` puts an account of the Python that made the graph."""
+    inner = error.__context__ if isinstance(error.__context__, tf.errors.OpError) else error
+    return from_number(inner.error_code, f"restoring its variables or tables failed: {inner.message}")
+
+
+def _check_assets(path, meta_graph):
+    """Raises FileNotFoundError for a vocabulary that is not there, even if the graph would read it only later."""
+    for asset in meta_graph.asset_file_def:
+        file = os.path.join(path, "assets", asset.filename)
+        if not tf.io.gfile.exists(file):
+            raise FileNotFoundError(f"the asset {file} is missing")
+        if os.path.exists(file):  # in this file system, also where its name leads out of the folder
+            check_regular(file)

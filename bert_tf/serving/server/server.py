@@ -1,0 +1,213 @@
+"""A model server in Python that speaks TensorFlow Serving's protocol, over gRPC and REST.
+
+`serve` serves the newest version under a folder, and each newer one as it appears there, or the models of a config.
+"""
+
+import functools
+import os
+import threading
+import time
+from collections.abc import Sequence
+from concurrent import futures
+
+from absl import logging
+
+from bert_tf.serving.errors import ServingError
+from bert_tf.serving.server import metrics
+from bert_tf.serving.server.catalog import Catalog
+from bert_tf.serving.server.config_reload import ReloadRules
+from bert_tf.serving.server.grpc_service import GrpcServer
+from bert_tf.serving.server.health import readiness
+from bert_tf.serving.server.http_server import Page, RestServer
+from bert_tf.serving.server.model_batching import ModelBatching
+from bert_tf.serving.server.model_config import ConfigFile, ModelConfig, read_file
+from bert_tf.serving.server.options import Options
+from bert_tf.serving.server.page import pages
+from bert_tf.serving.server.rest_api import answer
+from bert_tf.serving.server.version_folders import explain_no_versions, find_versions
+from bert_tf.serving.server.versions import Loading
+from bert_tf.serving.server.workload import Workload
+
+
+def serve(model_base_path: str | None = None, model_name: str = "default", **options) -> "Server":
+    """Loads models and serves them until `stop` is called.
+
+    Args:
+        model_base_path: folder with a numbered folder for each version of one model, of which the newest is served;
+            None: the option `model_config_file` lists the models.
+        model_name: its name in requests.
+        options: fields of `Options`.
+
+    Raises:
+        ValueError: `model_base_path` is no directory or holds something else than versions, the name is empty, the
+            config cannot be served, or a port cannot be had. An empty directory and a version that cannot be loaded are
+            no errors: they are logged, and the server waits for a better one.
+    """
+    options = Options(**options)
+    if (model_base_path is None) == (options.model_config_file is None):
+        raise ValueError(
+            "Either `model_base_path` or `model_config_file` must say what is served. "
+            f"Received: {model_base_path!r} and {options.model_config_file!r}."
+        )
+    if options.model_config_file is not None:
+        configs = read_file(options.model_config_file)
+        if configs is None:
+            logging.warning("%s sets nothing: no model is served.", options.model_config_file)
+        return Server(configs or [], options)
+    if not model_name:
+        raise ValueError("`model_name` must be the model's name in requests. Received ''; leave it out for default.")
+    _check_base_path(model_base_path)
+    return Server([ModelConfig(model_name, os.path.abspath(model_base_path))], options)
+
+
+def _check_base_path(path):
+    if not os.path.isdir(path):
+        raise ValueError(
+            f"`model_base_path` must be a directory with a numbered folder for each version. Received: {path!r}."
+        )
+    what = "" if find_versions(path) else explain_no_versions(path)
+    if what:
+        raise ValueError(
+            "`model_base_path` must be a model's own folder, in which each version has a numbered one. "
+            f"Received {path}, {what}."
+        )
+
+
+class Server:
+    """A running server; a context manager that stops at its end.
+
+    Attributes:
+        port: of gRPC, None where it has a Unix socket alone.
+        rest_port: of REST, None without.
+    """
+
+    def __init__(self, configs: Sequence[ModelConfig], options: Options):
+        self._options = options
+        own = options.bundle.enable_per_model_batching_parameters
+        self._batching = ModelBatching(options.batching, own) if options.batching else None
+        loads, unloads = options.num_load_threads, options.num_unload_threads
+        self._load_pool = futures.ThreadPoolExecutor(loads, "load") if loads else None
+        loading = Loading(
+            options.bundle,
+            Workload(options.max_concurrent_runs, options.max_pending_tokens, 4 * options.limits.max_output_elements),
+            self._batching.batcher_of if self._batching else None,
+            self._load_pool,
+            threading.Semaphore(unloads) if unloads else None,
+            options.max_num_load_retries,
+            options.load_retry_interval_micros,
+        )
+        offered = options.enable_model_config_reload
+        offered = options.model_config_file is not None if offered is None else offered
+        rules = ReloadRules.of(offered, configs, options.model_config_reload_base_paths)
+        catalog = Catalog((), loading, options.allow_version_labels_for_unavailable_models, rules)
+        self._catalog = catalog
+        self._stopping = threading.Event()
+        self._grpc = GrpcServer(catalog, options)
+        self._rest = None
+        if options.rest_api_port is not None:
+            self._rest = RestServer(functools.partial(answer, catalog), self._pages(), options)
+        self.port, self.rest_port = self._grpc.port, self._rest and self._rest.port
+        self._load(configs)  # before anybody can ask
+        self._grpc.start()
+        if self._rest:
+            self._rest.start()
+        self._pollers = [threading.Thread(target=self._poll, name="poll", daemon=True)]
+        if options.model_config_file and options.model_config_poll_seconds:
+            retry_seconds = options.load_retry_interval_micros / 1e6
+            file = ConfigFile(catalog, options.model_config_file, configs, retry_seconds)
+            self._pollers.append(threading.Thread(target=self._poll_config, args=[file], name="config", daemon=True))
+        for poller in self._pollers:
+            poller.start()
+
+    def stop(self, grace: float | None = None) -> bool:
+        """Takes no new requests, finishes those that run, for up to `grace` seconds, and frees the models.
+
+        Returns:
+            Whether all that ran has ended; what has not is computed to its end, though nobody waits for it.
+        """
+        end = time.monotonic() + (self._options.grace if grace is None else grace)
+        self._stopping.set()
+        ended = self._grpc.stop(_seconds_until(end))
+        if self._rest:
+            self._rest.stop(_seconds_until(end))
+        ended.wait()
+        for poller in self._pollers:
+            poller.join(_seconds_until(end))
+        if self._is_loading():
+            return False
+        self._catalog.close()
+        self._close_threads()
+        return not self._running()
+
+    def unfinished(self) -> str:
+        """Returns what a stop has left unfinished, to end a sentence; "" where nothing is."""
+        running, found = self._running(), []
+        if running:
+            found.append("1 request was cut off" if running == 1 else f"{running} requests were cut off")
+        if self._is_loading():
+            found.append("models were still being loaded")
+        return " and ".join(found)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self.stop()
+
+    def _running(self):
+        """How many requests are being answered."""
+        return self._grpc.running + (self._rest.running if self._rest else 0)
+
+    def _is_loading(self):
+        """Whether something is loaded for a poll, which nobody can hurry."""
+        return any(poller.is_alive() for poller in self._pollers)
+
+    def _pages(self):
+        found = {"/healthz": lambda: Page(200, b"ok"), "/readyz": self._readiness}
+        if self._options.metrics_path:
+            found[self._options.metrics_path] = lambda: Page(200, metrics.page(), metrics.CONTENT_TYPE)
+        if self._options.ui:
+            found |= pages(self._catalog)
+        return found
+
+    def _readiness(self):
+        good, text = readiness(self._catalog)
+        return Page(200 if good and not self._stopping.is_set() else 503, text, "application/json")
+
+    def _load(self, configs):
+        try:
+            self._catalog.apply(configs, must_load=False)
+        except ServingError as error:
+            self._grpc.stop(0)
+            self._close_threads()
+            raise ValueError(
+                "`model_config_file` must give labels to versions that can be loaded, unless "
+                f"`allow_version_labels_for_unavailable_models` is set. Received: {error.message}."
+            ) from error
+
+    def _close_threads(self):
+        if self._load_pool:
+            self._load_pool.shutdown(wait=False, cancel_futures=True)  # a caller's config may still be loaded
+        if self._batching:
+            self._batching.close()
+
+    def _poll_config(self, file):
+        self._repeat(self._options.model_config_poll_seconds, file.poll, "Looking for a new config")
+
+    def _poll(self):
+        self._repeat(self._options.poll_seconds, self._catalog.poll, "Looking for new versions")
+
+    def _repeat(self, seconds, poll, what):
+        reported = ""
+        while seconds and not self._stopping.wait(seconds):
+            try:
+                poll()
+                reported = ""
+            except Exception as error:  # a disk that comes and goes must not end the polling
+                if repr(error) != reported:  # once, not at each look
+                    logging.exception("%s failed; it goes on every %g s.", what, seconds)
+                reported = repr(error)
+
+
+def _seconds_until(end):
+    return max(0.0, end - time.monotonic())

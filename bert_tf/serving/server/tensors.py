@@ -1,0 +1,174 @@
+"""TensorProto to numpy and back, as TensorFlow Serving reads and writes it."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import tensorflow as tf
+from tensorflow.core.framework import tensor_pb2, types_pb2
+
+from bert_tf.serving import wire
+from bert_tf.serving.errors import ServingError, invalid
+from bert_tf.serving.limits import LIMITS, Limits
+from bert_tf.serving.server.signatures import MAX_AXES
+
+_MOST_REPEATS = 2**16  # elements of a tensor that does not hold them all
+_PART = 2**16  # elements that are Python's own at a time, each in eight times the memory
+_IDS = (types_pb2.DT_INT32, types_pb2.DT_INT64)
+_OF_ANSWERS = Limits(max_tensor_elements=2**31, max_batch_size=2**31, max_text_bytes=2**31, max_input_text_bytes=2**31)
+
+_FIELDS = {
+    tf.float32: "float_val",
+    tf.float64: "double_val",
+    tf.int32: "int_val",
+    tf.int16: "int_val",
+    tf.int8: "int_val",
+    tf.uint8: "int_val",
+    tf.uint16: "int_val",
+    tf.int64: "int64_val",
+    tf.uint32: "uint32_val",
+    tf.uint64: "uint64_val",
+    tf.bool: "bool_val",
+    tf.string: "string_val",
+    tf.float16: "half_val",
+    tf.bfloat16: "half_val",
+}
+
+
+def check_tensor(proto: tensor_pb2.TensorProto, alias: str, limits: Limits = LIMITS):
+    """Raises ServingError where a TensorProto is malformed or too large, before anything of its size is made.
+
+    A shape may hold more elements than there are values; the last value then stands for the others. TensorFlow Serving
+    knows no bound for that, and here it is small: a request of 60 bytes could otherwise ask for gigabytes.
+
+    Args:
+        proto: of a request.
+        alias: of the input, for the message.
+        limits: what a request may cost.
+    """
+    fault = invalid(f"tensor parsing error: {alias}")
+    field = _NUMBERED.get(proto.dtype)
+    sizes = [dim.size for dim in proto.tensor_shape.dim[: MAX_AXES + 1]]
+    if field is None or proto.tensor_shape.unknown_rank or len(sizes) > MAX_AXES or min(sizes, default=0) < 0:
+        raise fault
+    elements = math.prod(sizes)
+    # An empty tensor counts as if it were not: the graph makes more of its other axes, such as a mask.
+    extent = elements or math.prod(max(size, 1) for size in sizes)
+    if extent > limits.max_tensor_elements:
+        what = f"{elements} elements" if elements else f"the shape {sizes}, for {extent} elements"
+        raise invalid(f"{fault.message} has {what}, of which {limits.max_tensor_elements} are allowed")
+    limits.check_rows(count_rows(proto.dtype, sizes))
+    if proto.tensor_content:
+        if field == "string_val" or len(proto.tensor_content) != elements * tf.as_dtype(proto.dtype).size:
+            raise fault
+        return
+    values = getattr(proto, field)
+    if field == "string_val":
+        _check_texts(values, elements, limits)
+    if len(values) > elements or len(values) < min(elements, 1):
+        raise fault
+    if len(values) < elements and elements > _MOST_REPEATS:
+        raise invalid(f"{fault.message} has {elements} elements and holds {len(values)}")
+
+
+def count_rows(datatype: int, sizes: Sequence[int]) -> int:
+    """Returns how many texts or sequences a tensor has: what is computed, on whichever axis it stands.
+
+    Each string is a text. Numbers are tokens, and the last axis of ids of three is a sequence, such as a window of a
+    text or a choice. Of other numbers, which may be pictures, each entry of the first axis is one.
+
+    Args:
+        datatype: number in DataType.
+        sizes: of the tensor's axes.
+    """
+    if datatype == types_pb2.DT_STRING:
+        return math.prod(sizes)
+    if datatype in _IDS and len(sizes) > 2:
+        return math.prod(sizes[:-1])
+    return sizes[0] if sizes else 1
+
+
+def read_answer(proto: tensor_pb2.TensorProto, alias: str) -> np.ndarray:
+    """Returns the array of a TensorProto that a model, or a server, has answered; strings as objects of type bytes.
+
+    Raises:
+        ValueError: it is malformed, or larger than its message; `alias` says which output it was.
+    """
+    try:
+        if proto.dtype == types_pb2.DT_STRING and proto.tensor_content:
+            return wire.to_array(proto)
+        check_tensor(proto, alias, _OF_ANSWERS)
+        return tf.make_ndarray(proto)
+    except (ServingError, OverflowError, TypeError, ValueError) as error:
+        raise ValueError(f"Output {alias} must be a tensor whose values fit its shape. Received: {error}.") from error
+
+
+def to_array(proto: tensor_pb2.TensorProto, alias: str) -> np.ndarray:
+    """Returns the array of a TensorProto that `check_tensor` let pass; strings as objects of type bytes.
+
+    Raises:
+        ServingError: its values do not fit its shape; `alias` says which input it was.
+    """
+    try:
+        return tf.make_ndarray(proto)
+    except Exception as error:  # numpy and TensorFlow have many words for a shape that does not fit the values
+        raise invalid(f"tensor parsing error: {alias}") from error
+
+
+def fill_proto(proto: tensor_pb2.TensorProto, array: np.ndarray, dtype: tf.DType):
+    """Writes an array into an empty TensorProto, one value per element in the field of its type, such as `float_val`.
+
+    That is what TensorFlow Serving sends, and what callers read without TensorFlow; `tf.make_tensor_proto` would write
+    the raw bytes of `tensor_content` instead.
+    """
+    array = np.asarray(array, object if dtype == tf.string else None)
+    if dtype not in _FIELDS:
+        proto.CopyFrom(tf.make_tensor_proto(array, dtype))
+        return
+    proto.dtype = dtype.as_datatype_enum
+    for size in array.shape:
+        proto.tensor_shape.dim.add(size=size)
+    if dtype in (tf.float16, tf.bfloat16):
+        array = array.view(np.uint16)  # half_val holds the bits
+    flat, values = array.ravel(), getattr(proto, _FIELDS[dtype])
+    for start in range(0, len(flat), _PART):
+        values.extend(flat[start : start + _PART].tolist())
+
+
+def fill_content(proto: tensor_pb2.TensorProto, array: np.ndarray, dtype: tf.DType):
+    """Writes an array into an empty TensorProto, as raw bytes in `tensor_content`.
+
+    Strings stand there as TensorFlow writes them: the length of each as a varint, then all of them.
+    """
+    array = np.asarray(array, object if dtype == tf.string else None)
+    proto.dtype = dtype.as_datatype_enum
+    for size in array.shape:
+        proto.tensor_shape.dim.add(size=size)
+    if dtype == tf.string:
+        texts = array.ravel().tolist()
+        proto.tensor_content = b"".join([*(_varint(len(text)) for text in texts), *texts])
+    else:
+        proto.tensor_content = np.ascontiguousarray(array).tobytes()
+
+
+def type_name(datatype: int) -> str:
+    """Returns the runtime's word for a DataType number: "float", "int64", "string"."""
+    return types_pb2.DataType.Name(datatype).removeprefix("DT_").lower()
+
+
+def _varint(number):
+    groups = [number & 0x7F]
+    while number := number >> 7:
+        groups.append(number & 0x7F)
+    return bytes([*(group | 0x80 for group in groups[:-1]), groups[-1]])
+
+
+def _check_texts(values, elements, limits):
+    sizes = list(map(len, values))
+    limits.check_texts(sizes)
+    if len(values) < elements:
+        # TensorFlow copies the text as often as it stands there.
+        limits.check_text(max(sizes, default=0) * (elements - len(values)))
+
+
+_NUMBERED = {dtype.as_datatype_enum: field for dtype, field in _FIELDS.items()}

@@ -1,0 +1,64 @@
+"""The classes that Keras finds in saved models by their names, without any of them being imported before it is needed.
+
+Keras knows a class of others once the decorator above it has run. So that `keras.models.load_model` works after
+`import bert_tf`, which imports neither Keras nor TensorFlow, Keras is given stand-ins as soon as both are imported.
+"""
+
+import importlib
+import sys
+
+from bert_tf.utils.imports import AroundImport
+
+PACKAGE = "bert_tf"
+CLASSES = {  # module -> the classes registered in it; tests/utils/keras_names_test.py compares
+    "export.hub.layer": ("HubLayer",),
+    "export.hub.tokenizer_layer": ("TokenizerLayer",),
+    "models.attention": ("SelfAttention",),
+    "models.block": ("TransformerBlock",),
+    "models.distillation": ("DistillationModel",),
+    "models.embeddings": ("Embeddings",),
+    "models.encoder": ("Encoder",),
+    "models.heads": ("ClassificationHead", "QuestionAnsweringHead"),
+    "models.layers": ("Dropout", "LayerNorm", "Linear"),
+    "models.pooling": ("LayerSum", "PooledFeatures"),
+    "models.pretrainer": ("Pretrainer",),
+    "models.pretraining_heads": ("MaskedLMHead", "NextSentenceHead", "ReplacedTokenHead"),
+    "models.recurrent": ("BiLSTM", "BiLSTMHead"),
+    "models.replaced_tokens": ("ReplacedTokenPretrainer",),
+    "models.windows": ("MeanOfWindows", "RowsTogether", "TakeWindows"),
+    "training.lamb": ("Lamb",),
+    "training.optimizer": ("AdamW",),
+    "training.schedule": (
+        "ExponentialRise", "WarmupCosineDecay", "WarmupLinearDecay", "WarmupPolynomialDecay", "WarmupTrapezoid",
+    ),
+}
+
+
+class _StandIn:
+    """Makes an object of a class that is imported when this is asked for the first time."""
+
+    def __init__(self, module, name):
+        self._module, self._name = f"{PACKAGE}.{module}", name
+
+    def from_config(self, config):
+        return getattr(importlib.import_module(self._module), self._name).from_config(config)
+
+
+def announce():
+    """Gives Keras the stand-ins: now where it is imported, else as soon as it is."""
+    if "keras" in sys.modules:
+        _register(sys.modules["keras"])
+    else:
+        sys.meta_path.insert(0, AroundImport("keras", _import))
+
+
+def _import(keras, execute):
+    execute(keras)
+    _register(keras)
+
+
+def _register(keras):
+    known = keras.saving.get_custom_objects()
+    for module, names in CLASSES.items():
+        for name in names:
+            known.setdefault(f"{PACKAGE}>{name}", _StandIn(module, name))

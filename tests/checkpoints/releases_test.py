@@ -1,0 +1,62 @@
+"""Published checkpoints by name: each makes a model's configuration, and a name in place of a path says what to do."""
+
+import pytest
+
+import bert_tf
+from bert_tf.checkpoints import model_files, releases
+from bert_tf.models import families
+from bert_tf.models.config import config_for
+from tests.conftest import ROOT
+
+
+@pytest.mark.parametrize("name", releases.RELEASES)
+def test_each_release_is_whole(name):
+    release = releases.RELEASES[name]
+    assert config_for(release.size, release.vocab_size).vocab_size == release.vocab_size
+    assert bool(release.scores) == bool(release.source)
+    assert name.split("/")[-1] == release.repository.split("/")[-1]
+    cased = ("-cased", "Bio_ClinicalBERT", "roberta")
+    assert release.do_lower_case != any(word in name for word in cased)
+    assert releases.find(name) is releases.find(release.repository) is release
+
+
+def test_the_embedding_tables_are_as_large_as_published():
+    """Parameters of the encoder as the papers and model cards count them, in millions."""
+    published = {"bert-base-uncased": 110, "bert-large-uncased": 340, "bert-base-multilingual-cased": 178}
+    for name, millions in published.items():
+        fields = families.size(releases.RELEASES[name].size) | {"vocab_size": releases.RELEASES[name].vocab_size}
+        width, layers = fields["hidden_size"], fields["num_hidden_layers"]
+        count = (fields["vocab_size"] + 514) * width + layers * (12 * width + 13) * width + (width + 1) * width
+        assert count / 1e6 == pytest.approx(millions, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("name", "parts"),
+    [
+        ("bert-base-uncased", ["https://huggingface.co/google-bert/bert-base-uncased", "30522 pieces", "12 layers"]),
+        ("allenai/scibert_scivocab_uncased", ["https://huggingface.co/allenai/", "31090", "BC5CDR 90.01"]),
+        ("uncased_L-24_H-1024_A-16", ["bert-large-uncased", "uncased_L-24_H-1024_A-16.zip (TF1)", "24 layers of 1024"]),
+        ("emilyalsentzer/Bio_ClinicalBERT", ["cased", "with `do_lower_case=false`"]),
+        ("somebody/some-model", ["If 'somebody/some-model' is a model on huggingface.co", "pass the folder"]),
+    ],
+)
+def test_a_name_in_place_of_a_path(name, parts, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for refuse in (bert_tf.load, lambda path: model_files.load_description([path])):
+        with pytest.raises(ValueError) as error:
+            refuse(name)
+        assert all(part in str(error.value) for part in parts)
+
+
+def test_a_path_that_is_no_name_gets_no_advice(tmp_path):
+    with pytest.raises(ValueError, match="no such directory, file or TF1 prefix.$"):
+        model_files.load_description([str(tmp_path / "none")])
+    assert releases.advice("./models/of/mine") == releases.advice("/models") == ""
+
+
+def test_the_page_lists_them():
+    page = (ROOT / "docs" / "families.md").read_text(encoding="utf-8")
+    for name, release in releases.RELEASES.items():
+        link = f"[{name}](https://huggingface.co/{release.repository})"
+        line = next(line for line in page.splitlines() if link in line)
+        assert f"| {release.size} | {release.vocab_size:,} | " in line and release.scores in line

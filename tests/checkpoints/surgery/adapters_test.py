@@ -1,0 +1,153 @@
+"""Adapters alone: PEFT's names and shapes, merged where they belong, refused where they do not."""
+
+import json
+import os
+
+import keras
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+
+import bert_tf
+from bert_tf.checkpoints.surgery import adapters, model
+from bert_tf.models.config import EncoderConfig
+from bert_tf.models.heads import ClassificationHead
+from bert_tf.models.lora import Lora
+from bert_tf.utils.files import write_text
+from tests import tiny
+from tests.harness import randomize
+
+LORA = Lora(2, 3.0, ("query", "value", "output"))
+LABELS = ["bad", "good", "neither"]
+IDS = {"input_ids": np.array([[2, 5, 9, 14, 3], [2, 6, 7, 11, 3]], np.int32)}
+
+
+class _Task:
+    """What `adapters.write` asks of a task."""
+
+    head, uses_pooler, labels = ("classifier/.*",), True, LABELS
+
+    def __init__(self, config):
+        self.config = config
+
+
+def _with_adapters(base):
+    """Returns (encoder, head) on the weights of `base`, with random adapters, pooler and head."""
+    plain = bert_tf.load(base)
+    values = plain.config.to_dict() | {"lora": LORA.to_dict()}
+    encoder = bert_tf.Encoder(EncoderConfig.from_dict(values))
+    head = ClassificationHead(3, transform_act=plain.config.classifier_act)
+    keras.utils.set_random_seed(0)
+    encoder.build()
+    head.build((None, 32))
+    randomize(encoder)
+    randomize(head)
+    for variable in plain.encoder.variables:
+        if "/pooler/" not in variable.path:
+            next(v for v in encoder.variables if v.path == variable.path).assign(variable)
+    return encoder, head
+
+
+def _write(folder, base):
+    encoder, head = _with_adapters(base)
+
+    def also(aside):
+        write_text(os.path.join(aside, "task.json"), '{"task": "classification"}\n')
+
+    adapters.write(os.fspath(folder), [*encoder.variables, *head.variables], _Task(encoder.config), "base", also)
+    return encoder, head
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory):
+    """(base, folder of the adapters, encoder, head)."""
+    folder = tmp_path_factory.mktemp("adapters")
+    base = tiny.checkpoint(folder / "base", num_hidden_layers=2)
+    return base, folder / "adapter", *_write(folder / "adapter", base)
+
+
+def test_the_form_is_pefts(kept):
+    _, folder, encoder, _ = kept
+    assert sorted(os.listdir(folder)) == ["adapter_config.json", "adapter_model.safetensors", "labels.txt", "task.json"]
+    settings = json.loads((folder / "adapter_config.json").read_text(encoding="utf-8"))
+    assert (settings["peft_type"], settings["r"], settings["lora_alpha"], settings["bias"]) == ("LORA", 2, 3.0, "none")
+    assert settings["target_modules"] == ["attention.output.dense", "attention.self.query", "attention.self.value"]
+    assert settings["modules_to_save"] == ["bert.pooler.dense", "classifier"]
+    shapes = {name: array.shape for name, array in load_file(folder / "adapter_model.safetensors").items()}
+    layer = "base_model.model.bert.encoder.layer"
+    assert shapes.pop("base_model.model.classifier.weight") == (3, 32)
+    assert shapes.pop("base_model.model.classifier.bias") == (3,)
+    assert shapes.pop("base_model.model.bert.pooler.dense.weight") == (32, 32)
+    assert shapes.pop("base_model.model.bert.pooler.dense.bias") == (32,)
+    parts = ("attention.self.query", "attention.self.value", "attention.output.dense")
+    assert shapes == {f"{layer}.{n}.{part}.lora_{m}.weight": (2, 32) if m == "A" else (32, 2)
+                      for n in (0, 1) for part in parts for m in "AB"}  # fmt: skip
+
+
+def test_merged_is_unmerged(kept, tmp_path):
+    base, folder, encoder, head = kept
+    merged = adapters.merge(model.read(os.fspath(base)), os.fspath(folder))
+    model.write(merged, os.fspath(tmp_path / "merged"))
+    bert = bert_tf.load(tmp_path / "merged")
+    assert bert.labels == LABELS and bert.config.lora is None
+    assert json.loads((tmp_path / "merged" / "task.json").read_text(encoding="utf-8")) == {"task": "classification"}
+    ours, true = bert.encoder(IDS), encoder(IDS)
+    np.testing.assert_allclose(ours["sequence_output"], true["sequence_output"], atol=1e-5)
+    np.testing.assert_allclose(bert.head(ours["pooled_output"]), head(true["pooled_output"]), atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "family", [{"model_type": "distilbert", "has_pooler": False, "type_vocab_size": 0, "classifier_act": "relu"},
+               {"model_type": "albert", "num_hidden_groups": 1, "embedding_size": 16}], ids=lambda f: f["model_type"]
+)  # fmt: skip
+def test_names_of_other_families(tmp_path, family):
+    base = tiny.checkpoint(tmp_path / "base", **family)
+    encoder, _ = _write(tmp_path / "adapter", base)
+    merged = adapters.merge(model.read(os.fspath(base)), os.fspath(tmp_path / "adapter"))
+    plain = bert_tf.Encoder(merged.config)
+    plain.build()
+    for variable in plain.variables:
+        variable.assign(merged.arrays[variable.path])
+    np.testing.assert_allclose(plain(IDS)["sequence_output"], encoder(IDS)["sequence_output"], atol=1e-5)
+
+
+def _change(folder, kept, settings=None, weights=lambda tensors: None):
+    os.mkdir(folder)
+    values = json.loads((kept / "adapter_config.json").read_text(encoding="utf-8"))
+    (folder / "adapter_config.json").write_text(json.dumps({**values, **(settings or {})}), encoding="utf-8")
+    tensors = load_file(kept / "adapter_model.safetensors")
+    weights(tensors)
+    save_file(tensors, folder / "adapter_model.safetensors")
+
+
+QUERY = "base_model.model.bert.encoder.layer.0.attention.self.query"
+
+
+@pytest.mark.parametrize(
+    ("settings", "weights", "message"),
+    [
+        ({"peft_type": "LOHA"}, None, "must be of a LoRA adapter, peft_type LORA. Received: "),
+        ({"use_dora": True}, None, "must not set use_dora, which changes what an adapter computes. Received: True;"),
+        ({"rank_pattern": {"query": 4}}, None, "must not set rank_pattern"),
+        ({"r": "2"}, None, "must be a whole number above 0"),
+        ({"r": 4}, None, r"with a broken one for .*/kernel, where the model has \(32, 32\);"),
+        ({}, lambda t: t.pop(f"{QUERY}.lora_A.weight"), "a broken one for bert/encoder/layer_0/attention/self/query"),
+        ({}, lambda t: t.update(other=np.ones(2)), "must hold adapters and heads that the family .*: .'other'"),
+        ({}, lambda t: t.update({f"{QUERY}.lora_B.weight": np.ones((8, 2))}), r"with \(32, 8\) for .*query/kernel"),
+        ({}, lambda t: t.update({f"{QUERY.replace('.0.', '.7.')}.lora_{m}.weight": np.ones(s)
+                                 for m, s in (("A", (2, 32)), ("B", (32, 2)))}), "where the model has nothing;"),
+    ],
+)  # fmt: skip
+def test_adapters_that_are_none_of_this_model(kept, tmp_path, settings, weights, message):
+    base, folder, _, _ = kept
+    _change(tmp_path / "other", folder, settings, weights or (lambda tensors: None))
+    with pytest.raises(ValueError, match=message):
+        adapters.merge(model.read(os.fspath(base)), os.fspath(tmp_path / "other"))
+
+
+def test_an_earlier_run_s_are_replaced(kept, tmp_path):
+    base, _, _, _ = kept
+    (tmp_path / "adapter").mkdir()
+    (tmp_path / "adapter" / "old").write_text("x", encoding="utf-8")
+    _write(tmp_path / "adapter", base)
+    assert sorted(os.listdir(tmp_path)) == ["adapter"] and "old" not in os.listdir(tmp_path / "adapter")

@@ -1,0 +1,66 @@
+"""Files that are not there: told before TensorFlow is imported, whatever the program, and only where they are read."""
+
+import subprocess
+import sys
+
+import pytest
+
+from bert_tf.cli.given_files import check_files
+from bert_tf.utils.settings import Settings
+from tests.conftest import ROOT
+
+# Every program is given a file that is not there by each of its flags in turn, and all that it requires.
+EVERY_PROGRAM = """
+import importlib, io, contextlib, sys
+from bert_tf.cli import main, given_files
+from absl import logging
+there = sys.argv[1]
+for name in main.PROGRAMS:
+    flags = {flag.name: flag for flag in importlib.import_module(f"bert_tf.cli.{name}").FLAGS}
+    for read in given_files._READ:
+        if read not in flags:
+            continue
+        required = [f"--{each}={flag.choices[0] if flag.choices else 'x'}" for each, flag in flags.items()
+                    if flag.required and each not in given_files._READ]
+        other = [f"--{each}={there}" for each in given_files._READ if each in flags and flags[each].required]
+        actions = [f"--{each}" for each in ("do_train", "do_eval", "do_predict") if each in flags]
+        try:
+            main.start(name, [*required, *[flag for flag in other if not flag.startswith(f"--{read}=")], *actions,
+                              f"--{read}=no-such-file"])
+        except SystemExit as end:
+            print(name, read, end.code, "tensorflow" in sys.modules)
+"""
+
+
+def test_every_program_says_so_before_tensorflow_is_imported():
+    command = [sys.executable, "-c", EVERY_PROGRAM, __file__]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120)
+    found = [line.split() for line in done.stdout.splitlines()]
+    assert len(found) > 40, done.stderr
+    assert {(status, imported) for _, _, status, imported in found} == {("1", "False")}, found
+    for name, read, *_ in found:
+        assert f"--{read} must be " in done.stderr, (name, read)
+    assert done.stderr.count("no-such-file") >= len(found)
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        ({"train_file": "gone.tsv", "do_train": True}, "`train_file` must be a file. Received gone.tsv, a path where"),
+        ({"train_file": "gone.tsv"}, "Received gone.tsv"),  # of a program that has no actions
+        ({"train_file": "gone.tsv", "do_train": False, "dry_run": True}, "Received gone.tsv"),
+        ({"input_file": ["*.none"]}, r"`input_file` must be files, .* Received '\*.none', which matches no file"),
+        ({"train_file": "gone.tsv", "do_train": False, "do_predict": True}, None),
+        ({"input_file": ["gs://bucket/records"]}, None),
+        ({"input_file": ["."]}, None),
+        ({"vocab_file": None}, None),
+        ({"output_file": "gone.txt"}, None),
+    ],
+)
+def test_what_would_be_read(values, told):
+    settings = Settings(values, values)
+    if told is None:
+        check_files(settings)
+        return
+    with pytest.raises(ValueError, match=told):
+        check_files(settings)

@@ -1,0 +1,75 @@
+"""The flags of layers: what they mean, and which contradict each other or the model."""
+
+import pytest
+from absl import flags
+
+from bert_tf.cli import program
+from bert_tf.cli.fine_tuning import check_stopping
+from bert_tf.cli.flags import fine_tuning, training
+from bert_tf.training.fine_tuning import layer_rates
+from bert_tf.training.layer_rates import LayerRates
+from bert_tf.utils.settings import Settings
+
+
+def _settings(**given):
+    values = {"freeze_layers": "0", "layerwise_lr_decay": 1.0, "unfreeze_epochs": 0.0, "reinit_layers": 0}
+    return Settings({**values, "train_batch_size": 8, "init_checkpoint": "some", **given}, given)
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({}, None),
+        ({"freeze_layers": "1"}, LayerRates(2, 1)),
+        ({"freeze_layers": "all"}, LayerRates(2, "all")),
+        ({"layerwise_lr_decay": 0.9, "reinit_layers": 2}, LayerRates(2, 0, 0.9)),
+        ({"unfreeze_epochs": 0.5, "freeze_layers": "1"}, LayerRates(2, 1, 1.0, 6)),  # 100 / 8 * 0.5
+        ({"unfreeze_epochs": 0.01}, LayerRates(2, unfreeze_steps=1)),
+    ],
+)
+def test_the_flags_mean(given, expected):
+    assert layer_rates(_settings(**given), 2, 100) == expected
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"freeze_layers": "3"}, r"`freeze_layers` must be `all` or a number from 0 to .* 2\. Received: 3\."),
+        ({"freeze_layers": "some"}, r"`freeze_layers` must be `all` or a number .*\. Received: some\."),
+        ({"freeze_layers": "-1"}, r"`freeze_layers` must be `all` or a number .*\. Received: -1\."),
+        ({"layerwise_lr_decay": 0.0}, r"`layerwise_lr_decay` must be above 0 and at most 1\. Received: 0\.0; to keep"),
+        ({"freeze_layers": "all", "unfreeze_epochs": 1.0}, r"`unfreeze_epochs` must have a layer that is not frozen\."),
+        ({"freeze_layers": "2", "unfreeze_epochs": 1.0}, r"Received it with `freeze_layers=2`; pass one of the two\."),
+        ({"freeze_layers": "all", "layerwise_lr_decay": 0.9}, r"`layerwise_lr_decay` must have a layer that is not"),
+        ({"freeze_layers": "1", "reinit_layers": 2}, r"layers that are not frozen, 1\. Received: 2\."),
+        ({"freeze_layers": "all", "reinit_layers": 1}, r"layers that are not frozen, 0\. Received: 1\."),
+        ({"freeze_layers": "1", "init_checkpoint": None}, r"`freeze_layers` and `unfreeze_epochs` must come with"),
+        ({"unfreeze_epochs": 1.0, "init_checkpoint": None}, r"must come with `init_checkpoint`\. Received none, where"),
+        ({"reinit_layers": 1, "init_checkpoint": None}, r"`reinit_layers` must come with `init_checkpoint`\."),
+    ],
+)
+def test_flags_that_cannot_be_are_refused(given, message):
+    with pytest.raises(ValueError, match=message):
+        layer_rates(_settings(**given), 2, 100)
+
+
+def test_early_stopping_is_by_a_metric():
+    with pytest.raises(ValueError, match="must come with `keep_best`. Received `early_stopping=2` alone"):
+        check_stopping(Settings({"early_stopping": 2, "keep_best": None}))
+    check_stopping(Settings({"early_stopping": 1, "keep_best": "ece"}))
+    check_stopping(Settings({"early_stopping": 0, "keep_best": None}))
+    check_stopping(Settings({}))  # a task whose checkpoints are not scored
+
+
+@pytest.mark.parametrize(
+    "given", ["freeze_layers=all", "layerwise_lr_decay=0.9", "unfreeze_epochs=1", "reinit_layers=1", "early_stopping=2"]
+)
+def test_without_training_they_are_refused(given):
+    mine, table = flags.FlagValues(), (*training.TRAINING, *fine_tuning.LAYERS, *fine_tuning.STOPPING)
+    program.define(mine, table)
+    names = [flag.name for flag in table]
+    mine(["program", "--output_dir=out", "--do_eval"])
+    program.check_actions(program.read_settings(mine, names), table)
+    mine(["program", f"--{given}"])
+    with pytest.raises(ValueError, match=rf"--{given.split('=')[0]} must come with --do_train\. Received it without\."):
+        program.check_actions(program.read_settings(mine, names), table)

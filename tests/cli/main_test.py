@@ -1,0 +1,224 @@
+"""How programs are started, what their flags become, and how errors that a user can mend end."""
+
+import ast
+import pathlib
+import subprocess
+import sys
+import types
+
+import pytest
+from absl import flags
+
+from bert_tf.cli import main, program
+from bert_tf.utils.settings import Flag, Settings, command_line, with_attributes, with_default
+from tests.conftest import ROOT
+
+TABLE = (
+    Flag("size", 3, "How many.", "integer", low=1),
+    Flag("rate", 0.5, "How fast.", "float", low=0, high=1),
+    Flag("kind", "a", "Which.", choices=("a", "b")),
+    Flag("names", ["x"], "Who.", "list"),
+    Flag("do_lower_case", None, "Whether.", "bool"),
+)
+
+
+def start(*words):
+    """Returns what a program prints and its status, from a process of its own."""
+    command = [sys.executable, "-m", "bert_tf", *words]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+def start_unread(*command):
+    """Returns the status and the errors of a process of whose output nobody reads a line."""
+    process = subprocess.Popen(
+        [sys.executable, *command], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    process.stdout.close()
+    said = process.stderr.read()
+    process.stderr.close()
+    return process.wait(), said
+
+
+@pytest.mark.parametrize("words", [[], ["--version"], ["split", "--help"], ["run_squad", "--help"]])
+def test_output_that_nobody_reads_ends_a_program_quietly(words):
+    assert start_unread("-m", "bert_tf", *words) == (141, "")  # as SIGPIPE ends others: `bert-tf --help | head`
+
+
+def test_a_program_that_prints_into_a_closed_pipe_ends_quietly():
+    code = (
+        "import types\n"
+        "from bert_tf.cli import main, program\n"
+        "def prints(settings):\n"
+        "    [print('line') for _ in range(100_000)]\n"
+        "of_mine = types.SimpleNamespace(__doc__='It prints.', FLAGS=(), main=prints)\n"
+        "main.importlib.import_module = lambda name: of_mine\n"
+        "main.start('split', [])\n"
+    )
+    assert start_unread("-c", code) == (141, "")
+
+
+@pytest.mark.parametrize("error", ["BrokenPipeError(32, 'of a socket')", "KeyError('x')"])
+def test_other_errors_are_told_although_nobody_reads_the_output(error):
+    code = (
+        "from bert_tf.cli.closed_output import end_quietly_when_closed\n"
+        "import sys\n"
+        "with end_quietly_when_closed():\n"
+        f"    raise {error}\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and error.partition("(")[0] in done.stderr
+    if "KeyError" in error:
+        status, said = start_unread("-c", code)
+        assert status == 1 and "KeyError" in said and "BrokenPipe" not in said
+
+
+def test_help_says_what_a_list_may_hold():
+    values = flags.FlagValues()
+    program.define(values, [Flag("views", [], "Which.", "list", choices=("heads", "inputs"))])
+    assert values["views"].help == "<heads|inputs>: Which."
+
+
+def test_the_listing_names_every_program_with_a_line(capsys):
+    main.main([])
+    lines = [line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines() if line.startswith("  ")]
+    assert [name for name, _ in lines] == list(main.PROGRAMS)
+    assert all(text.endswith(".") for _, text in lines)
+
+
+def test_every_program_is_listed():
+    """A program is a module of the room with flags and a main; the others help them."""
+    room = pathlib.Path(main.__file__).parent
+    found = set()
+    for path in room.glob("*.py"):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        names = {target.id for node in tree.body if isinstance(node, ast.Assign) for target in node.targets}
+        found |= {path.stem} if "FLAGS" in names else set()
+    assert found == set(main.PROGRAMS)
+
+
+def test_the_version(capsys):
+    main.main(["--version"])
+    assert capsys.readouterr().out == "bert_tf 0.1.0\n"
+
+
+def test_an_unknown_name_is_refused_with_the_nearest():
+    with pytest.raises(SystemExit, match=r"must be one of demo, .*\. Received 'run_clasifier'; did you mean run_class"):
+        main.main(["run_clasifier"])
+    with pytest.raises(SystemExit, match="Received 'zzz'; `bert-tf` alone lists them"):
+        main.main(["zzz"])
+
+
+def test_both_ways_to_start_are_one():
+    script = pathlib.Path(sys.executable).with_name("bert-tf")
+    assert 'bert-tf = "bert_tf.cli.main:main"' in (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    assert start("--version").stdout == "bert_tf 0.1.0\n"
+    if script.exists():
+        assert subprocess.run([script, "--version"], capture_output=True, text=True).stdout == "bert_tf 0.1.0\n"
+
+
+def test_help_shows_the_docstring_and_the_flags_without_tensorflow():
+    shown = start("score_squad", "--help")
+    assert shown.stdout.startswith("Scores answers to SQuAD as the official scripts do")
+    assert "--predictions_file: The answers to score" in shown.stdout and not shown.stderr
+
+
+def test_a_mistake_is_one_message_in_flags():
+    refused = start("score_squad", "--data_file=none.json", "--predictions_file=none.json", "superfluous")
+    assert refused.returncode == 1 and "Traceback" not in refused.stderr
+    assert "Error: Everything must be given as --flag=value. Received: superfluous" in refused.stderr
+
+
+def read(*words):
+    values = flags.FlagValues()
+    program.define(values, TABLE)
+    values(["program", *words])
+    return program.read_settings(values, [flag.name for flag in TABLE])
+
+
+def test_an_unknown_flag_is_told_and_where_others_go():
+    done = start("tune", "run_classifier", "--task_name=mrpc")
+    assert done.returncode == 1 and done.stderr.splitlines() == [
+        "Error: Unknown command line flag 'task_name'; those of the program that is tuned come after `--`; "
+        "`bert-tf tune --help` lists the flags."
+    ]
+    done = start("run_classifier", "--learning_rat=1")
+    assert done.stderr == (
+        "Error: Unknown command line flag 'learning_rat'. Did you mean: learning_rate? "
+        "`bert-tf run_classifier --help` lists the flags.\n"
+    )
+
+
+def test_flags_become_settings():
+    settings = read("--size=5", "--names=a,b", "--nodo_lower_case")
+    assert (settings.size, settings.rate, settings.kind, settings.names, settings.do_lower_case) == (
+        *(5, 0.5, "a", ["a", "b"], False),
+    )
+    assert settings.given == {"size", "names", "do_lower_case"}
+    assert read().do_lower_case is None and read().names == ["x"] and not read().given
+
+
+@pytest.mark.parametrize("word", ["--size=0", "--rate=1.5", "--kind=c", "--size=x"])
+def test_values_out_of_range_are_refused(word):
+    with pytest.raises(flags.IllegalFlagValueError):
+        read(word)
+
+
+def test_a_required_flag_is_missed():
+    values = flags.FlagValues()
+    program.define(values, with_attributes(TABLE, "kind", default=None, required=True))
+    with pytest.raises(flags.IllegalFlagValueError, match="kind"):
+        values(["program"])
+
+
+@pytest.mark.parametrize(
+    ("message", "shown"),
+    [
+        ("`size` must be 1. Received: 0.", "--size must be 1. Received: 0."),
+        ("pass `kind=b`, or `size`.", "pass --kind=b, or --size."),
+        ("`unknown` stays, `all` too; and so does `x y`.", "`unknown` stays, `all` too; and so does `x y`."),
+        ("`names=a,b c/d.txt` is taken whole", "--names=a,b c/d.txt is taken whole"),
+    ],
+)
+def test_parameters_are_shown_as_flags(message, shown):
+    assert program.in_flags(message, [flag.name for flag in TABLE]) == shown
+
+
+def test_programs_run_one_after_the_other_in_a_process():
+    runs = []
+
+    def refuse(settings):
+        raise ValueError(f"`size` must be 1. Received: {settings.size}; lower `size`, not `rate`.")
+
+    one = types.SimpleNamespace(__doc__="One.", FLAGS=TABLE, main=lambda settings: runs.append(settings.size))
+    other = types.SimpleNamespace(
+        __doc__="Other.",
+        FLAGS=with_default(TABLE[:1], size=7),
+        TAKES_TEXTS=True,
+        main=lambda settings, texts: runs.append((settings.size, texts)),
+    )
+    refusing = types.SimpleNamespace(__doc__="Refusing.", FLAGS=TABLE[:1], main=refuse)
+    before, argv = set(flags.FLAGS), sys.argv
+    try:
+        for module, words in ((one, ["--size=2"]), (other, ["a", "--size=4", "--", "--b"]), (one, []), (refusing, [])):
+            sys.argv = ["bert-tf test", *words]
+            with pytest.raises(SystemExit) as end:
+                program.run(module)
+            assert end.value.code == (1 if module is refusing else None)
+    finally:
+        sys.argv = argv
+    assert runs == [2, (4, ["a", "--b"]), 3]
+    assert not {flag.name for flag in TABLE} & (set(flags.FLAGS) | before)
+
+
+def test_settings_are_told_of_as_a_command_line():
+    assert command_line({"do_train": True, "seed": 1}) == ["--do_train", "--seed=1"]
+
+
+def test_settings_never_change():
+    settings = Settings({"size": 1, "rate": 2}, ["size"])
+    adopted = settings.adopt({"size": 5, "rate": 6})
+    assert (adopted.size, adopted.rate, settings.rate) == (1, 6, 2)
+    assert settings.where_given("size") == 1 and settings.where_given("rate") is None
+    assert settings.given_values() == {"size": 1} and "rate" in settings and settings.get("other", 3) == 3
+    with pytest.raises(AttributeError, match="there is no setting 'other'"):
+        settings.other  # noqa: B018

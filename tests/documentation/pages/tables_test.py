@@ -1,0 +1,96 @@
+"""docs/api.md and docs/programs.md say what the code says, and leave out no name that is public or that a page uses."""
+
+import ast
+import pathlib
+import re
+
+import pytest
+
+from bert_tf.cli import main
+from tests.documentation.pages import markdown
+from tools.docs import tables
+
+API, PROGRAMS = tables.PAGES
+_FENCED = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+_DOTTED = re.compile(r"\bbert_tf(?:\.\w+)+")
+_NO_PAGE_FOR_USERS = ("CONTRIBUTING.md",)  # it names modules, to those who change them
+
+
+def _text(page):
+    return page.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("page", tables.PAGES, ids=lambda page: page.name)
+def test_the_tables_are_filled_from_docstrings(page):
+    text = _text(page)
+    assert text == tables.filled(text), "`python -m tools.docs.tables` writes them anew"
+    assert tables.names_in(text) and "| |" not in text
+
+
+@pytest.mark.parametrize(
+    "package", ["bert_tf", "bert_tf.inspect", "bert_tf.interpret.page", "bert_tf.serving", "bert_tf.sklearn"]
+)
+def test_public_names_are_on_the_page(package):
+    public = tables.public(package)
+    assert public and set(public) <= set(tables.names_in(_text(API)))
+
+
+def test_every_program_is_on_the_page():
+    assert sorted(tables.names_in(_text(PROGRAMS))) == sorted(f"bert-tf {name}" for name in main.PROGRAMS)
+
+
+def _imported(code):
+    """Yields the names of bert_tf that Python code imports, or uses by its full name."""
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "bert_tf":
+            yield from (f"{node.module}.{each.name}" for each in node.names)
+    yield from _DOTTED.findall(code)
+
+
+def _names_on(page):
+    """Returns the names of bert_tf in a page's Python and between its backticks."""
+    text = _text(page)
+    code = re.findall(r"`([^`\n]+)`", "\n".join(markdown.prose(text)))
+    names = {name for span in code if not span.endswith(".py") for name in _DOTTED.findall(span)}
+    return names.union(*(_imported(block) for block in _FENCED.findall(text)))
+
+
+def _with_outer(name):
+    """Yields a name, the class that it is of, and so on."""
+    parts = name.split(".")
+    return (".".join(parts[:count]) for count in range(len(parts), 1, -1))
+
+
+def test_names_on_other_pages_are_there_and_on_the_page():
+    listed, used = {tables.find(name).name for name in tables.names_in(_text(API))}, {}
+    for page in markdown.pages():
+        if page != API and page.name not in _NO_PAGE_FOR_USERS:
+            used.update({name: page.name for name in _names_on(page)})
+    assert "bert_tf.load" in used and len(used) > 20
+    for name, page in used.items():
+        home = tables.find(name)  # raises where there is none
+        is_module = isinstance(home.node, ast.Module)
+        assert is_module or any(tables.find(each).name in listed for each in _with_outer(name)), f"{name} in {page}"
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "full"),
+    [
+        ("bert_tf.load", "bert_tf/checkpoints/model_files.py", "bert_tf.checkpoints.model_files.load"),
+        ("bert_tf.serving.Client.ask", "bert_tf/serving/client/base.py", "bert_tf.serving.client.base.BaseClient.ask"),
+        ("bert_tf.checkpoints.model_files.Bert.features", "bert_tf/checkpoints/model_files.py",
+         "bert_tf.checkpoints.model_files.Bert.features"),
+        ("bert_tf.sklearn", "bert_tf/inference/sklearn/__init__.py", "bert_tf.sklearn"),
+        ("bert_tf.sklearn.BertEmbedder", "bert_tf/inference/sklearn/embedder.py",
+         "bert_tf.inference.sklearn.embedder.BertEmbedder"),
+    ],  # fmt: skip
+)
+def test_names_are_found(name, path, full):
+    home = tables.find(name)
+    assert home.path == pathlib.PurePosixPath(path) and home.name == full and home.summary
+
+
+@pytest.mark.parametrize("name", ["bert_tf.no", "bert_tf.models.config.no", "bert_tf.load.no", "numpy.array"])
+def test_names_that_are_nowhere_are_refused(name):
+    with pytest.raises(ValueError, match="must be defined in bert_tf"):
+        tables.find(name)

@@ -1,0 +1,76 @@
+"""docs/versions.md and docs/changelog.md against pyproject.toml and the locks."""
+
+import re
+import tomllib
+
+import pytest
+
+import bert_tf
+from bert_tf.cli.main import PROGRAMS
+from tests import other_envs
+from tests.conftest import ROOT
+from tools import install
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+REQUIREMENTS = [*PROJECT["dependencies"], *(r for extra in PROJECT["optional-dependencies"].values() for r in extra)]
+_ROW = re.compile(r"^\| ([\w-]+) \| ([^|]+) \| ([\d.]*) ?\|$", re.MULTILINE)
+
+
+def _text(name):
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def _pinned(lock):
+    """Returns {package: version} of a lock's lines."""
+    lines = [line.partition(";")[0].strip() for line in install.pins(_text(lock))]
+    return dict(line.split("==") for line in lines)
+
+
+def _name_and_range(requirement):
+    return re.match(r"([\w-]+(?:\[\w+\])?)(.*)", requirement).groups()
+
+
+RANGES = dict(map(_name_and_range, REQUIREMENTS))
+ROWS = {name: (fits.strip(), locked) for name, fits, locked in _ROW.findall(_text("docs/versions.md"))}
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_versions_are_those_of_the_project(name):
+    fits, locked = ROWS[name]
+    if name == "Python":
+        assert (fits, locked) == (PROJECT["requires-python"], "")
+    else:
+        assert fits == RANGES[name] and locked == _pinned("requirements.lock")[name]
+
+
+def test_the_versions_that_must_go_together_are_there():
+    together = {"Python", "tensorflow", "tensorflow-text", "keras", "tensorflow-serving-api"}
+    bounded = {name for name, fits in map(_name_and_range, PROJECT["dependencies"]) if "<" in fits and "tensor" in name}
+    assert together | bounded <= set(ROWS)
+
+
+def test_versions_of_torch_and_transformers_are_those_of_the_slow_tests():
+    text = " ".join(_text("docs/versions.md").lower().split())
+    for package in other_envs.TORCH[:2]:
+        name, version = package.split("==")
+        assert f"{name} {'.'.join(version.split('.')[:2])}" in text, package
+
+
+def test_the_version_has_its_entry_of_changes():
+    versions = re.findall(r"^## (\d+\.\d+\.\d+)\b", _text("docs/changelog.md"), re.MULTILINE)
+    assert bert_tf.__version__ == versions[0] and len(set(versions)) == len(versions)
+
+
+def test_every_program_is_among_the_changes():
+    text = _text("docs/changelog.md")
+    assert [name for name in PROGRAMS if not re.search(rf"\b{name}\b", text)] == []
+
+
+def test_the_lock_of_the_site_has_what_the_extra_wants():
+    from packaging.requirements import Requirement
+
+    pinned = _pinned("tools/docs/requirements.lock")
+    for line in PROJECT["optional-dependencies"]["docs"]:
+        wanted = Requirement(line)
+        assert wanted.specifier.contains(pinned[wanted.name]), line
+    assert "tensorflow" not in pinned

@@ -1,0 +1,205 @@
+"""The tutorials for the shell run from top to bottom as they are written, and print what they say that they print."""
+
+import itertools
+import pathlib
+import re
+import signal
+import socket
+import string
+
+import pytest
+
+from tests import sentence_folders, tiny
+from tests.documentation.tutorials import commands, pages
+from tests.documentation.tutorials.shell import Shell
+
+PAGES = {page.stem: page for page in pages.pages("bash")}
+WEIGHTS = "demo/weights/minilm"  # where the pages expect a model
+# Why blocks of the pages are not run here. There is no other reason.
+REASONS = {"makes the environment", "fetches the weights", "needs docker", "trains for 45 minutes"}
+
+
+def model(folder, text):
+    """Writes a tiny model where pages expect one; its vocabulary has all words of a page, long ones in two pieces."""
+    words = sorted(set(re.findall(r"[a-z]+|[0-9]+|[^\w\s]", text.lower())))
+    pieces = [piece for word in words for piece in ([word] if len(word) < 7 else [word[:5], f"##{word[5:]}"])]
+    letters = [f"{start}{letter}" for start in ("", "##") for letter in string.ascii_lowercase + string.digits]
+    vocab = list(dict.fromkeys([*tiny.VOCAB, *pieces, *letters]))
+    place = tiny.checkpoint(folder / WEIGHTS, vocab=vocab, vocab_size=len(vocab), max_position_embeddings=512)
+    sentence_folders.write(place)
+
+
+def on_free_ports(text):
+    """Returns a page's text with free ports in place of those that it asks on; they are under those of connections."""
+    free = (port for port in range(21000, 32000) if _is_free(port))
+    for port in commands.PORTS:
+        text = text.replace(port, str(next(free)))
+    return text
+
+
+def _is_free(port):
+    with socket.socket() as tried:
+        return tried.connect_ex(("localhost", port)) != 0
+
+
+@pytest.fixture(scope="module")
+def process():
+    with Shell() as shell:
+        yield shell
+
+
+@pytest.fixture
+def shell(process, tmp_path):
+    """A shell in a folder of its own."""
+    process.folder = tmp_path
+    yield process
+    process.stop()
+
+
+def check(shell, text, with_weights, tolerance=0.0):
+    """Runs a page and holds what it prints against what it shows, lines that go by the weights `with_weights` alone."""
+    for block in commands.blocks(on_free_ports(text)):
+        if block.not_run:
+            assert block.not_run in REASONS
+        elif block.sign:
+            shell.stay(block.text, block.sign)
+        else:
+            check_block(shell.run(block.text), block, with_weights, tolerance)
+    for status, log in shell.stop():
+        assert status == 0, log
+
+
+def beginning(name):
+    """Returns the blocks of a page before the first that needs a model."""
+    blocks = [block for block in commands.blocks(PAGES[name].read_text(encoding="utf-8")) if not block.not_run]
+    return list(itertools.takewhile(lambda block: WEIGHTS not in block.text, blocks))
+
+
+def check_block(ended, block, with_weights, tolerance):
+    said = f"line {block.line}:\n{block.text}\nstdout:\n{ended.stdout}\nstderr:\n{ended.stderr}"
+    assert ended.returncode == block.status, f"status {ended.returncode}, {said}"
+    for shown in block.shown:
+        if with_weights or not shown.by_the_weights:
+            streams = (ended.stdout, ended.stderr)
+            assert any(commands.matches(shown.text, stream, tolerance) for stream in streams), f"{shown.text}\n{said}"
+
+
+def test_every_block_of_every_page_is_one_that_is_run_or_says_why_not():
+    assert len(PAGES) == 7
+    for page in PAGES.values():
+        text = page.read_text(encoding="utf-8")
+        found = commands.blocks(text)
+        shown = sum(len(block.shown) for block in found)
+        assert text.count("```") == 2 * (len(found) + shown), f"{page.name}: a block that is neither bash nor text"
+        assert {block.not_run for block in found} - {None} <= REASONS
+
+
+def test_the_table_of_tutorials_has_all_of_them():
+    table = (pages.FOLDER / "index.md").read_text(encoding="utf-8")
+    linked = set(re.findall(r"\]\(([a-z_]+\.md)\)", table))
+    assert linked == {page.name for page in pages.FOLDER.glob("*.md")} - {"index.md"}
+    assert {page.name for page in [*pages.pages(), *PAGES.values()]} == linked  # each is run, as one or the other
+    assert not {page.stem for page in pages.pages()} & PAGES.keys()
+
+
+MADE_UP = """
+<!-- not run: needs docker -->
+```bash
+docker run it
+```
+
+```bash
+printf '12:30:59 one 0.51\\ntwo\\n' && echo three >&2
+```
+
+prints
+
+<!-- by the weights -->
+```text
+one 0.50
+two
+```
+
+and in the log
+
+```text
+three
+```
+
+<!-- status 1 -->
+```bash
+false
+echo never
+```
+"""
+
+
+def test_blocks():
+    left_out, prints, fails = commands.blocks(MADE_UP)
+    assert left_out == commands.Block(4, "docker run it\n", [], "needs docker")
+    assert prints.shown == [commands.Shown("one 0.50\ntwo\n", True), commands.Shown("three\n", False)]
+    assert fails.status == 1 and fails.line == 27
+    with pytest.raises(ValueError, match="Line 3: a block must be bash, or text behind it. Received: 'python'"):
+        commands.blocks("\n```python\n1\n```\n")
+    with pytest.raises(ValueError, match="Line 3: a comment before commands .* Received: perhaps."):
+        commands.blocks("<!-- perhaps -->\n```bash\nls\n```\n")
+
+
+@pytest.mark.parametrize(
+    "shown, printed, is_match",
+    [
+        ("a\nb", "a\nb\n", True),
+        ("a", "a\nb", False),
+        ("a\n...", "a\nb\nc", True),
+        ("...\nc", "a\nb\nc", True),
+        ("...\nb\n...", "a\nb\nc", True),
+        ("a\n...\nb", "a\nb", True),
+        ("...\nb", "b\nc", False),
+        ("a\n...\nd\n...", "a\nb\nc", False),
+        ("loss 0.50", "12:00:01 loss  0.52", True),
+        ("loss 0.50", "loss 0.54", False),
+        ("9 of 10", "8 of 10", False),
+    ],
+)
+def test_what_a_page_shows_is_what_was_printed(shown, printed, is_match):
+    assert commands.matches(shown, printed, tolerance=0.03) == is_match
+
+
+def test_a_shell_runs_programs_as_a_terminal_does(shell, tmp_path):
+    """Words, folder, streams, pipes and statuses are those of bash; what stays is ended by SIGTERM."""
+    _, prints, fails = commands.blocks(MADE_UP)
+    check_block(shell.run(prints.text), prints, True, 0.03)
+    check_block(shell.run(fails.text), fails, True, 0.03)
+    with pytest.raises(AssertionError, match="one 0.50"):
+        check_block(shell.run(prints.text), prints, True, 0.0)
+    ended = shell.run("mkdir a; cd a; bert-tf --version | tee it; bert-tf nothing || echo $?")
+    assert ended.stdout == (tmp_path / "a" / "it").read_text() + "1\n" and ended.stdout.startswith("bert_tf ")
+    assert "Received 'nothing'" in ended.stderr
+    shell.stay("python -uc 'import time; print(\"begun\"); time.sleep(3600)'", "begun")
+    assert shell.stop() == [(-signal.SIGTERM, "begun\n")]
+    with pytest.raises(AssertionError, match="gone"):
+        shell.stay("echo gone", "never said")
+
+
+@pytest.mark.parametrize("name", [name for name in PAGES if beginning(name)])
+def test_the_files_of_a_page_are_made_as_it_shows_them(name, shell):
+    for block in beginning(name):
+        check_block(shell.run(block.text), block, with_weights=False, tolerance=0.0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_runs_as_it_is_written(name, shell, tmp_path):
+    """With a tiny model: what depends on the weights is not compared."""
+    text = PAGES[name].read_text(encoding="utf-8")
+    model(tmp_path, text)
+    check(shell, text, with_weights=False)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_prints_what_it_says(name, shell, tmp_path, minilm):
+    """With the weights of the demo, and numbers within 0.03, as machines differ."""
+    (tmp_path / WEIGHTS).parent.mkdir(parents=True)
+    (tmp_path / WEIGHTS).symlink_to(pathlib.Path(minilm).resolve())
+    check(shell, PAGES[name].read_text(encoding="utf-8"), with_weights=True, tolerance=0.03)

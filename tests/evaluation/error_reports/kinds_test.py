@@ -1,0 +1,170 @@
+"""The pages of several labels, numbers, tags, questions and places."""
+
+import numpy as np
+import pytest
+
+from bert_tf.evaluation.entities import Entity
+from bert_tf.evaluation.error_reports.judged import Shown
+from bert_tf.evaluation.error_reports.marks import Marks
+from bert_tf.evaluation.error_reports.places import Places
+from bert_tf.evaluation.error_reports.questions import Questions, question_words
+from bert_tf.evaluation.error_reports.taggings import Taggings, kind_of, match
+from bert_tf.evaluation.error_reports.values import Values
+from tests.evaluation.error_reports.support import Sections, shown
+
+
+def test_several_labels():
+    gold = np.array([[1, 1], [0, 0], [1, 0]], bool)
+    chances = np.array([[0.9, 0.2], [0.4, 0.1], [0.9, 0.95]])
+    page = Sections(Marks(examples=shown(["a", "b", "c"]), gold=gold, probabilities=chances, labels=["x", "y"]))
+    assert [row[:4] for row in page.tables["Each label"][0][1:]] == [["x", "2", "2", "2"], ["y", "1", "1", "0"]]
+    assert page.tables["Most confident errors"][0][1:] == [
+        ["4", "x", "", "y 0.950", "c"],
+        ["2", "x,y", "y 0.200", "", "a"],
+    ]
+    assert page.tables["By number of labels"][0][1:] == [
+        ["0", "1", "100.0 %", "100.0 %"],
+        ["1", "1", "0.0 %", "50.0 %"],
+        ["2", "1", "0.0 %", "50.0 %"],
+    ]
+
+
+def test_numbers():
+    gold, given = np.array([1.0, 2.0, 4.0]), np.array([1.5, 2.0, 2.0])
+    page = Sections(Values(examples=shown(["a", "b", "c"]), gold=gold, given=given))
+    rows = {row[0]: row[1] for row in page.tables["Given and right"][0]}
+    assert rows["mean absolute error"] == "0.8333" and rows["mean error"] == "-0.5"
+    assert page.tables["Greatest errors"][0][1] == ["4", "4", "2", "-2", "c"]
+    assert {"Errors by length", "By length"} <= page.tables.keys()
+
+
+def test_numbers_that_are_none_are_no_error():
+    page = Sections(Values(examples=shown(["a"]), gold=np.ones(1), given=np.array([np.nan])))
+    assert "no numbers" in page.html
+
+
+_NOTHING = ": the model has learned nothing; train longer, or try another learning rate."
+
+
+def test_models_that_give_one_answer_to_all_are_warned_of():
+    one, numbers = shown(["a", "b"]), np.array([1.0, 3.0])
+    marks = {"gold": np.array([[1, 0], [0, 1]], bool), "labels": ["x", "y"]}
+    tags = {"words": [["a"], ["b"]], "chances": [[0.9], [0.9]], "gold": [["O"], ["B-X"]]}
+    asked = {"confidence": np.ones(2), "exact": np.zeros(2), "f1": np.zeros(2), "gold": [["a"], []]}
+    for judged, answers in (
+        (Values(examples=one, gold=numbers, given=np.full(2, 2.5)), "2.5"),
+        (Marks(examples=one, probabilities=np.array([[0.9, 0.6]] * 2), **marks), "'x,y'"),
+        (Marks(examples=one, probabilities=np.zeros([2, 2]), **marks), "none of the labels"),
+        (Taggings(examples=one, given=[["O"], ["O"]], **tags), "the tag 'O'"),
+        (Questions(examples=one, given=["", ""], **asked), "that there is none"),
+        (Questions(examples=one, given=["a", "a"], **asked), "'a'"),
+    ):
+        assert judged.warning == f"All 2 answers on {one.path.split('/')[-1]} are {answers}{_NOTHING}"
+    for judged in (
+        Values(examples=one, gold=numbers, given=numbers[::-1]),
+        Values(examples=one, gold=np.ones(2), given=np.ones(2)),
+        Values(examples=one, gold=numbers, given=np.full(2, np.nan)),
+        Marks(examples=one, probabilities=np.array([[0.9, 0.1], [0.1, 0.1]]), **marks),
+        Taggings(examples=one, given=[["O"], ["B-Y"]], **tags),
+        Questions(examples=one, given=["a", ""], **asked),
+    ):
+        assert judged.warning == ""
+
+
+def test_places():
+    page = Sections(Places(examples=shown(["a", "b"]), places=np.array([1, 7])))
+    assert page.tables["Places"][0][1] == ["among the first 1", "50.0 %"]
+    assert page.tables["Furthest from what belongs to them"][0][1:] == [["3", "7", "b"]]
+
+
+A, B = Entity("PER", 0, 1), Entity("LOC", 3, 3)
+
+
+@pytest.mark.parametrize(
+    ("gold", "given", "kinds"),
+    [
+        ([A, B], [A, B], ["right", "right"]),
+        ([A], [Entity("PER", 0, 0)], ["wrong ends"]),
+        ([A], [Entity("ORG", 0, 1)], ["wrong type"]),
+        ([A], [Entity("ORG", 1, 2)], ["wrong type and ends"]),
+        ([A], [B], ["missed", "invented"]),
+        ([A], [Entity("PER", 0, 0), Entity("PER", 1, 1)], ["wrong ends", "invented"]),
+        ([Entity("PER", 0, 0), Entity("PER", 1, 1)], [A], ["wrong ends", "missed"]),
+        ([A], [Entity("ORG", 0, 0), Entity("ORG", 0, 1)], ["wrong type", "invented"]),  # equal words come first
+    ],
+)
+def test_every_entity_is_held_against_one_at_most(gold, given, kinds):
+    assert [kind_of(*pair) for pair in match(gold, given)] == kinds
+
+
+def test_tags():
+    words = [["Joan", "Baez", "in", "Rome"], ["no", "name"], ["x", "y"]]
+    gold = [["B-PER", "I-PER", "O", "B-LOC"], ["O", "O"], ["B-LOC", "O"]]
+    given = [["B-PER", "O", "O", "B-ORG"], ["O", "B-LOC"], ["B-LOC", "O"]]
+    chances = [[0.9, 0.6, 0.9, 0.7], [0.9, 0.8], [0.99, 0.99]]
+    examples = shown([" ".join(each) for each in words], unit="words")
+    judged = Taggings(examples=examples, words=words, gold=gold, given=given, chances=chances)
+    page = Sections(judged)
+    assert [row[:4] for row in page.tables["Each type"][0][1:]] == [
+        ["LOC", "2", "2", "1"], ["ORG", "0", "1", "0"], ["PER", "1", "1", "0"],
+    ]  # fmt: skip
+    kinds = page.tables["Kinds of errors"][0]
+    assert kinds[0] == ["type", "right", "wrong ends", "wrong type", "wrong type and ends", "missed", "invented"]
+    assert kinds[1:] == [["LOC", *"101001"], ["ORG", *"000000"], ["PER", *"010000"]]
+    confusions = page.tables["Confusions"][0]
+    assert confusions[0][1:] == ["LOC", "ORG", "PER", "no entity"]
+    assert [row[1:] for row in confusions[1:]] == [list("1100"), list("0000"), list("0010"), list("1000")]
+    assert page.tables["Most confident errors"][0][1:] == [
+        ["3", "", "LOC name", "0.800", "no name"],
+        ["2", "PER Joan Baez; LOC Rome", "PER Joan; ORG Rome", "0.700", "Joan Baez in Rome"],
+    ]
+    assert judged.columns() == {"tags": ["B-PER I-PER O B-LOC", "O O", "B-LOC O"],
+                                "predicted_tags": ["B-PER O O B-ORG", "O B-LOC", "B-LOC O"],
+                                "probability": ["0.6", "0.8", "0.99"]}  # fmt: skip
+    by_length = page.tables["By length"][0]
+    assert by_length[1:] == [["2", "2", "50.0 %", "66.7 %"], ["4", "1", "0.0 %", "0.0 %"]]
+
+
+def test_sentences_without_any_entity():
+    examples = shown(["a b"], unit="words")
+    page = Sections(Taggings(examples=examples, words=[["a", "b"]], gold=[["O", "O"]], given=[["O", "O"]],
+                             chances=[[0.9, 0.9]]))  # fmt: skip
+    assert "Each type" not in page.tables and "None." in page.text["Most confident errors"]
+
+
+def _questions(asked, gold, given, confidence, exact, f1):
+    n = len(asked)
+    texts = {"question": asked, "context": ["the long context " * 30] * n}
+    ids = [f"q{i}" for i in range(n)]
+    examples = Shown("dev.json", ids, ids, texts, np.full(n, 90), "words", "id")
+    numbers = {"confidence": np.array(confidence), "exact": np.array(exact), "f1": np.array(f1)}
+    return Questions(examples=examples, gold=gold, given=given, threshold=-1.5, **numbers)
+
+
+def test_questions():
+    asked = ["Who sang ?", "In which year ?", "How many songs ?", "who was <b>he</b> ?"]
+    gold = [["Joan Baez", "Baez"], ["1959"], [], ["a man of the people"]]
+    judged = _questions(asked, gold, ["Baez", "in 1960", "", ""], [0.9, 0.8, 0.7, 0.6], [1, 0, 1, 0], [1, 0, 1, 0.5])
+    page = Sections(judged)
+    assert page.tables["Answerable or not"][0] == [
+        ["the question", "questions", "exact", "F1", "answered with none"],
+        ["has an answer", "3", "33.3 %", "50.0 %", "33.3 %"],
+        ["has none", "1", "100.0 %", "100.0 %", "100.0 %"],
+    ]
+    assert "more than -1.5" in page.text["Answerable or not"]
+    assert [row[:3] for row in page.tables["By question word"][0][1:]] == [
+        ["who", "2", "50.0 %"], ["which", "1", "0.0 %"], ["how many", "1", "100.0 %"],
+    ]  # fmt: skip
+    assert [row[:2] for row in page.tables["By length of the right answer"][0][1:]] == [["1", "2"], ["5", "1"]]
+    worst = page.tables["Worst answers"][0]
+    assert worst[0] == ["id", "question", "right", "given", "its probability", "F1", "context"]
+    assert [row[:6] for row in worst[1:]] == [
+        ["q1", "In which year ?", "1959", "in 1960", "0.800", "0.00"],
+        ["q3", "who was <b>he</b> ?", "a man of the people", "(none)", "0.600", "0.50"],
+    ]
+    assert judged.columns()["answer"] == ["Joan Baez", "1959", "", "a man of the people"]
+
+
+def test_questions_of_another_language_go_by_their_first_word():
+    words, kind = question_words(["Wer ist das ?", "Wer sang ?", "Wo ?", ""])
+    assert (words, kind) == (["wer", "wer", "wo", ""], "first word")

@@ -1,0 +1,174 @@
+"""The demo around stand-ins for run_classifier and for the server, which note how they were called."""
+
+import contextlib
+import json
+import os
+
+import pytest
+
+from bert_tf.cli import demo
+from bert_tf.experiments.demo import data as demo_data
+from bert_tf.experiments.demo import fetch, plan
+from bert_tf.experiments.demo import run as demo_run
+from bert_tf.experiments.demo import serve as demo_serve
+from bert_tf.utils import processor
+from bert_tf.utils.settings import Settings
+
+STAND_IN = """
+import json, os, pathlib, sys
+flags = dict(word.removeprefix("--").partition("=")[::2] for word in sys.argv[1:])
+out = pathlib.Path(flags["output_dir"])
+out.mkdir(parents=True, exist_ok=True)
+with open(pathlib.Path(__file__).with_name("calls"), "a") as calls:
+    calls.write(json.dumps(flags) + "\\n")
+if "do_train" in flags:
+    (out / "model").write_text("half")
+    if os.environ.get("STAND_IN_FAILS"):
+        sys.exit(3)
+    (out / "eval_results.txt").write_text(f"eval_accuracy = {os.environ.get('STAND_IN_ACCURACY', '0.87')}\\n")
+    pathlib.Path(flags["export_dir"], "1").mkdir(parents=True, exist_ok=True)
+"""
+
+
+@pytest.fixture
+def stand_in(tmp_path, monkeypatch):
+    """Puts the stand-in and small folders in place; gives the function that runs the demo."""
+    script = tmp_path / "stand_in.py"
+    script.write_text(STAND_IN)
+    monkeypatch.setattr(demo_run, "PROGRAM", (str(script),))
+    for name, file in (("prepare_weights", "model.safetensors"), ("prepare_text", "train.tsv")):
+
+        def prepare(folder, file=file):
+            return fetch.ensure(folder, {}, lambda made: (made / file).write_text("content"))
+
+        monkeypatch.setattr(demo_data, name, prepare)
+    calls = tmp_path / "calls"
+
+    def ask(models, sentences, log, python):
+        assert (models / "1").is_dir()
+        with open(calls, "a") as file:
+            file.write(json.dumps(list(sentences)) + "\n")
+        labels = [demo.SENTENCES.get(sentence, "positive") for sentence in sentences]
+        if os.environ.get("STAND_IN_ERRS"):
+            labels.reverse()
+        return [{"text": s, "label": x, "probabilities": {x: 0.75}} for s, x in zip(sentences, labels, strict=True)]
+
+    monkeypatch.setattr(demo_serve, "ask", ask)
+
+    monkeypatch.setattr(plan, "matrix_speed", lambda: 1000.0)
+    monkeypatch.setattr(processor, "best_precision", lambda: "float32")
+
+    def run(*texts, refusal=None, **settings):
+        calls.unlink(missing_ok=True)
+        values = {flag.name: flag.default for flag in demo.FLAGS} | {"demo_dir": str(tmp_path / "demo")} | settings
+        with pytest.raises(ValueError, match=refusal) if refusal else contextlib.nullcontext():
+            demo.main(Settings(values), list(texts))
+        lines = calls.read_text().splitlines() if calls.exists() else []
+        return ["train" if "do_train" in json.loads(line) else "ask" for line in lines]
+
+    run.calls, run.output = calls, tmp_path / "demo" / "output"
+    return run
+
+
+def test_first_run_trains_asks_and_reports(stand_in, capsys):
+    assert stand_in() == ["train", "ask"]
+    said = capsys.readouterr().out
+    assert "Held-out accuracy: 0.8700" in said
+    assert f"positive   75.0%  {list(demo.SENTENCES)[0]}" in said
+    assert "--train_batch_size=32" in said, "the command is printed so that one can repeat it"
+    train, sentences = map(json.loads, stand_in.calls.read_text().splitlines())
+    assert train["eval_file"].endswith("demo/data/test.tsv") and train["label_column"] == "label"
+    assert (train["learning_rate"], train["num_train_epochs"], train["max_seq_length"]) == ("5e-5", "2", "64")
+    assert "do_export" in train and sentences == list(demo.SENTENCES)
+
+
+def trained_with(stand_in):
+    """Returns precision and passes of the training that was just run."""
+    call = json.loads(stand_in.calls.read_text().splitlines()[0])
+    return call["precision"], call["num_train_epochs"]
+
+
+def test_the_machine_decides_how_it_is_trained(stand_in, monkeypatch, capsys):
+    monkeypatch.setattr(plan, "matrix_speed", lambda: 100.0)
+    stand_in()
+    assert trained_with(stand_in) == ("float32", "1")
+    assert "Plan: float32, 1 pass over 8,058 sentences, about 3:24 minutes" in capsys.readouterr().out
+    monkeypatch.setattr(plan, "matrix_speed", lambda: 1000.0)
+    monkeypatch.setattr(processor, "best_precision", lambda: "mixed_bfloat16")
+    assert stand_in() == ["ask"], "what was begun in one way is not begun again in another"
+    assert "Plan" not in capsys.readouterr().out
+    stand_in(demo_dir=str(stand_in.output.parent.with_name("another")))
+    assert trained_with(stand_in) == ("mixed_bfloat16", "2")
+
+
+def test_what_is_given_wins(stand_in, monkeypatch):
+    monkeypatch.setattr(plan, "matrix_speed", lambda: 100.0)
+    stand_in(num_train_epochs=1.5)
+    assert trained_with(stand_in) == ("float32", "1.5")
+    assert stand_in(precision="mixed_bfloat16") == ["train", "ask"]
+    assert trained_with(stand_in) == ("mixed_bfloat16", "1.5"), "the rest as it was"
+    assert stand_in(precision="mixed_bfloat16", num_train_epochs=0.5) == ["train", "ask"]
+    assert trained_with(stand_in) == ("mixed_bfloat16", "0.5")
+
+
+def test_second_run_only_asks(stand_in, capsys):
+    stand_in()
+    capsys.readouterr()
+    assert stand_in() == ["ask"]
+    assert "Held-out accuracy: 0.8700" in capsys.readouterr().out
+
+
+def test_other_sentences_are_asked_without_training(stand_in, capsys):
+    stand_in()
+    assert stand_in("What a film!") == ["ask"]
+    assert "75.0%  What a film!" in capsys.readouterr().out
+
+
+def test_another_setting_trains_from_nothing(stand_in):
+    stand_in()
+    (stand_in.output / "left-over").touch()
+    assert stand_in(seed=2) == ["train", "ask"]
+    assert not (stand_in.output / "left-over").exists()
+
+
+def test_altered_data_trains_from_nothing(stand_in, monkeypatch):
+    stand_in()
+
+    def prepare(folder):
+        return fetch.ensure(folder, {"seed": 2}, lambda made: (made / "train.tsv").write_text("other"))
+
+    monkeypatch.setattr(demo_data, "prepare_text", prepare)
+    assert stand_in() == ["train", "ask"]
+
+
+def test_interrupted_training_is_left_to_continue(stand_in, monkeypatch):
+    monkeypatch.setenv("STAND_IN_FAILS", "1")
+    assert stand_in(refusal="must end with status 0. Received: 3") == ["train"]
+    (stand_in.output / "checkpoint").touch()
+    monkeypatch.delenv("STAND_IN_FAILS")
+    assert stand_in() == ["train", "ask"]
+    assert (stand_in.output / "checkpoint").exists(), "what the first run saved is still there for the second"
+
+
+def test_low_accuracy_is_a_failure(stand_in, monkeypatch):
+    monkeypatch.setenv("STAND_IN_ACCURACY", "0.839")
+    assert stand_in(refusal="must be at least 0.84. Received: 0.8390") == ["train", "ask"]
+
+
+def test_wrong_answers_are_a_failure(stand_in, monkeypatch):
+    monkeypatch.setenv("STAND_IN_ERRS", "1")
+    assert stand_in(refusal="answers to the demo's own sentences must be right") == ["train", "ask"]
+
+
+def test_a_folder_of_somebody_else_is_not_removed(stand_in):
+    stand_in.output.mkdir(parents=True)
+    (stand_in.output / "thesis.txt").touch()
+    assert stand_in(refusal="must be a folder of the demo's own") == []
+    assert (stand_in.output / "thesis.txt").exists()
+
+
+def test_scores_without_an_accuracy_are_refused(tmp_path):
+    path = tmp_path / "eval_results.txt"
+    path.write_text("eval_loss = 0.3\nglobal_step = 504\n")
+    with pytest.raises(ValueError, match=r"must give eval_accuracy\. Received: \['eval_loss', 'global_step'\]"):
+        demo.read_scores(path)

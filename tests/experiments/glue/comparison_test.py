@@ -1,0 +1,104 @@
+"""Two runs, and the best runs of two grids, are held against each other on the same examples only."""
+
+import json
+
+import pytest
+
+from bert_tf.evaluation.results import write_results
+from bert_tf.experiments.glue import comparison as glue_compare
+from bert_tf.experiments.glue import report as glue_report
+from bert_tf.experiments.glue import runs as glue_runs
+from bert_tf.experiments.glue.runs import Run
+from tests import tiny
+from tests.experiments.glue.glue_folder import ONE, OTHER, finish, five_runs, program, write_answers
+
+
+@pytest.fixture
+def grid(tmp_path):
+    return five_runs(tmp_path)
+
+
+_RIGHT = [(label, label) for label in "0110100110010110"]
+_WORSE = [(label, label if i % 3 else "1") for i, (label, _) in enumerate(_RIGHT)]
+
+
+def test_best_against_best(grid, tmp_path):
+    write_answers(grid / "cola" / ONE.folder / "seed-2" / "eval_predictions.tsv", _RIGHT)
+    other = tmp_path / "other"
+    there = finish(other, Run("cola", OTHER, 1), matthews=0.5, answers=_WORSE)
+    for place in (other, there):
+        (found,) = glue_compare.compare(grid, place)
+        assert (found.what, found.metric, found.there) == ("cola", "eval_matthews", there)
+        assert found.comparison.a == pytest.approx(1) and 0 < found.comparison.difference < 1
+    assert str(found).startswith("cola, matthews: 100.00 here, ")
+    glue_report.write(grid, glue_runs.all_finished(grid), compared=[found])
+    assert "Against the other" in (grid / "report.html").read_text()
+    assert json.loads((grid / "results.json").read_text())["compared"][0]["difference"] == found.comparison.difference
+
+
+@pytest.mark.slow
+def test_two_runs_that_run_glue_did_not_make(tmp_path):
+    folders = []
+    for name, shift in (("one", 0.0), ("two", 1.5)):
+        folder = tmp_path / name
+        folder.mkdir()
+        write_results(str(folder), {"pearson": 0.5, "spearman": 0.5, "pearson_b": 0.5, "loss": 1.0}, 9)
+        for suffix in ("", "_b"):
+            rows = [(f"{i / 2}", f"{i / 2 + shift * (i % 3):.3f}") for i in range(12)]
+            write_answers(folder / f"eval_predictions{suffix}.tsv", rows)
+        folders.append(folder)
+    found = glue_compare.compare(*folders)
+    assert [c.metric for c in found] == ["eval_pearson", "eval_pearson_b", "eval_spearman"]
+    assert all(c.comparison.a == pytest.approx(1) and c.comparison.difference > 0 for c in found)
+    done = program(f"--output_dir={folders[0]}", f"--compare={folders[1]}")
+    assert done.returncode == 0 and "pearson: 100.00 here, " in done.stderr, done.stderr
+    assert not (folders[0] / "report.html").exists()
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        (_RIGHT[:-1], "Received 16 and 15 examples that differ from line 17 on"),
+        ([("1", "1"), *_RIGHT[1:]], "must be about the same dev examples .*16 examples that differ from line 2 on"),
+    ],
+)
+def test_other_examples_are_not_compared(tmp_path, rows, message):
+    one = finish(tmp_path / "a", Run("cola", ONE, 1), matthews=1.0, answers=_RIGHT)
+    other = finish(tmp_path / "b", Run("cola", ONE, 1), matthews=1.0, answers=rows)
+    with pytest.raises(ValueError, match=message):
+        glue_compare.compare(one, other)
+
+
+def test_a_file_may_have_more_columns_and_another_order(tmp_path):
+    one = finish(tmp_path / "a", Run("cola", ONE, 1), matthews=1.0, answers=_RIGHT)
+    other = finish(tmp_path / "b", Run("cola", ONE, 1), matthews=1.0, answers=_RIGHT)
+    rows = [(str(i), *row, "0.9", "a text") for i, row in enumerate(_RIGHT)]
+    tiny.write_tsv(other / "eval_predictions.tsv", rows[::-1], "id\tlabel\tprediction\tprobability\ttext")
+    (compared,) = glue_compare.compare(one, other)
+    assert compared.comparison.difference == 0 and compared.comparison.b == 1
+
+
+def test_what_cannot_be_compared(tmp_path, grid):
+    other = finish(tmp_path / "b", Run("rte", ONE, 1), accuracy=1.0, answers=_RIGHT)
+    with pytest.raises(ValueError, match="a task that is here too. Received .*, which has rte, and .* cola, mrpc"):
+        glue_compare.compare(grid, other)
+    path = other / "eval_predictions.tsv"
+    for text, message in (
+        ("id\tlabel\n0\t1\n", ":1: a file of answers must have the columns id, label, prediction"),
+        ("id\tlabel\tprediction\n0\t1\t1\n\n", ":3: a file of answers"),
+        ("id\tlabel\tprediction\n", "must hold answers. Received none"),
+    ):
+        path.write_text(text)
+        with pytest.raises(ValueError, match=message):
+            glue_compare.read_answers(path)
+
+
+def test_runs_of_several_labels_are_not_compared(tmp_path):
+    for name in ("one", "two"):
+        folder = tmp_path / name
+        folder.mkdir()
+        write_results(str(folder), {"accuracy": 0.5, "loss": 1.0}, 9)
+        write_answers(folder / "eval_predictions.tsv", [("music,sport", "music"), ("", "sport")])
+        (folder / "task.json").write_text('{"problem": "multi_label"}', encoding="utf-8")
+    with pytest.raises(ValueError, match="must give one label, or a score, to each example. Received .*one, which"):
+        glue_compare.compare(tmp_path / "one", tmp_path / "two")

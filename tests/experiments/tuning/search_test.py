@@ -1,0 +1,64 @@
+"""What a search says, and which trials it makes."""
+
+import pytest
+
+from bert_tf.cli.flags.fine_tuning import FINE_TUNING
+from bert_tf.experiments.tuning import search
+from bert_tf.experiments.tuning.search import Axis
+
+
+def _parse(text):
+    return search.parse(text, FINE_TUNING)
+
+
+def test_values_and_ranges():
+    assert _parse("learning_rate=2e-5,5e-5,auto; --train_batch_size=16,32,16 ;") == [
+        Axis("learning_rate", ("2e-5", "5e-5", "auto")), Axis("train_batch_size", ("16", "32"))]  # fmt: skip
+    rate, batch, decay = _parse("learning_rate=1e-5..1e-3;train_batch_size=8..64;layerwise_lr_decay=0.8..1")
+    assert (rate.low, rate.high, rate.whole, rate.is_logarithmic) == (1e-5, 1e-3, False, True)
+    assert (batch.low, batch.high, batch.whole, batch.is_logarithmic) == (8, 64, True, False)
+    assert not decay.is_logarithmic and _parse("schedule=linear..cosine")[0].values  # no number: a value
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", r"`search` must name a flag and its values\. Received nothing"),
+        ("learning_rate", r"must be name=value,value with `;` .* Received 'learning_rate'; write"),
+        ("learning_rate=1e-5,", r"must be name=value,value"),
+        ("learnin_rate=1e-5", r"must name flags .* Received 'learnin_rate'; did you mean learning_rate\?"),
+        ("learning_rate=1e-5;learning_rate=2e-5", r"must name a flag once\. Received learning_rate twice"),
+        ("lora_targets=query,key", r"must be over flags of one value\. Received lora_targets, which is a list"),
+        ("learning_rate=1e-3..1e-5", r"A range of `search` must be low\.\.high, two numbers\. Received learning_rate"),
+        ("train_batch_size=1.5..8", r"must be low\.\.high, two whole numbers\. Received train_batch_size=1\.5\.\.8"),
+        ("learning_rate=1e-5..nan", r"must be low\.\.high"),
+    ],
+)
+def test_what_is_no_search(text, message):
+    with pytest.raises(ValueError, match=message):
+        _parse(text)
+
+
+def test_combinations_are_all_of_them():
+    assert search.combinations(_parse("learning_rate=1e-5,2e-5;seed=1,2")) == [
+        {"learning_rate": rate, "seed": seed} for rate in ("1e-5", "2e-5") for seed in ("1", "2")]  # fmt: skip
+    with pytest.raises(ValueError, match=r"must come with `trials`\. Received a range of learning_rate alone"):
+        search.combinations(_parse("seed=1,2;learning_rate=1e-5..1e-4"))
+
+
+def test_a_longer_draw_begins_as_a_shorter_one():
+    axes = _parse("learning_rate=1e-5..1e-3;train_batch_size=16,32;freeze_layers=0,1,2;warmup_proportion=0..0.2")
+    points = search.draw(axes, 40, seed=1)
+    assert points[:8] == search.draw(axes, 8, seed=1) != search.draw(axes, 8, seed=2)
+    rates = [float(point["learning_rate"]) for point in points]
+    assert all(1e-5 <= rate <= 1e-3 for rate in rates) and 10 < sum(rate < 1e-4 for rate in rates) < 30
+    assert {point["freeze_layers"] for point in points} == {"0", "1", "2"}
+    assert 0.06 < sum(float(point["warmup_proportion"]) for point in points) / 40 < 0.14
+
+
+def test_a_draw_repeats_no_combination():
+    axes = _parse("train_batch_size=1..3;seed=1,2")
+    points = search.draw(axes, 100, seed=0)
+    assert len(points) == len({tuple(point.values()) for point in points}) == 6
+    wide = search.draw(_parse("train_batch_size=1..30"), 100, seed=0)
+    assert sorted(int(point["train_batch_size"]) for point in wide) == list(range(1, 31))

@@ -1,0 +1,103 @@
+"""KerasHub reads what we write, and we read what it writes: the same outputs, tokenizer included."""
+
+import os
+
+os.environ.setdefault("KERAS_BACKEND", "tensorflow")
+
+import keras_hub
+import numpy as np
+import pytest
+
+import bert_tf
+from bert_tf.checkpoints import writers
+from bert_tf.checkpoints.model_files import load_description
+from bert_tf.checkpoints.writers import keras_hub as keras_hub_writer
+from bert_tf.export.conversion.convert import convert
+from bert_tf.export.conversion.outputs import outputs
+from bert_tf.models.config_files import task_in
+from tests.export.conversion import models
+
+TEXTS = ["The film is a great story of people, and music.", "see the dull FILMS"]
+CASES = ["bert", "distilbert"]
+
+
+def _close(value, true):
+    return np.abs(np.asarray(value) - true).max() <= 1e-5 * max(1, np.abs(true).max())
+
+
+def test_the_version_that_our_files_name_is_the_one_that_reads_them():
+    assert keras_hub.__version__ == keras_hub_writer.KERAS_HUB_VERSION
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_keras_hub_reads_ours(case, tmp_path):
+    model = models.model(case, "text")
+    writers.write(tmp_path, "keras_hub", model)
+    assert (tmp_path / "task.json").exists() and task_in(tmp_path) is None  # it is no task of ours
+    theirs = keras_hub.models.TextClassifier.from_preset(str(tmp_path))
+    inputs = theirs.preprocessor(TEXTS)
+    rows = model.tokenizer(TEXTS, max_seq_length=model.config.max_length)
+    np.testing.assert_array_equal(inputs["token_ids"], rows["input_ids"])
+    np.testing.assert_array_equal(inputs["padding_mask"], rows["input_mask"])
+    ours = outputs(model.config, model.arrays, rows)
+    found = theirs.backbone(inputs)
+    sequence = found["sequence_output"] if isinstance(found, dict) else found
+    real = rows["input_mask"].numpy().astype(bool)
+    assert _close(np.asarray(sequence)[real], ours["sequence_output"][real])
+    assert _close(theirs(inputs), ours["classifier logits"][:, 0])
+    assert np.ptp(ours["classifier logits"][:, 0], axis=0).max() > 0.01  # the texts are told apart
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", CASES)
+def test_we_read_keras_hub_s(case, tmp_path):
+    """A classifier that KerasHub made and saved by itself, lowercased as its own presets of Google's models are."""
+    stem = {"bert": "Bert", "distilbert": "DistilBert"}[case]
+    model = models.model(case, "encoder")
+    classes = {name: getattr(keras_hub.models, f"{stem}{name}") for name in
+               ("Tokenizer", "Backbone", "TextClassifierPreprocessor", "TextClassifier")}  # fmt: skip
+    tokenizer = classes["Tokenizer"](list(model.tokenizer.vocab), lowercase=True)
+    segments = {"num_segments": 2} if model.config.type_vocab_size else {}
+    backbone = classes["Backbone"](
+        len(model.tokenizer.vocab), num_layers=2, num_heads=3, hidden_dim=12, intermediate_dim=20, dropout=0.2,
+        max_sequence_length=20, **segments,
+    )  # fmt: skip
+    preprocessor = classes["TextClassifierPreprocessor"](tokenizer, sequence_length=20)
+    theirs = classes["TextClassifier"](backbone, num_classes=4, preprocessor=preprocessor)
+    rng = np.random.default_rng(0)
+    theirs.set_weights([rng.normal(0, 0.2, w.shape) for w in theirs.get_weights()])
+    theirs.save_to_preset(str(tmp_path / "preset"))
+
+    ours = bert_tf.load(tmp_path / "preset")
+    assert ours.config.model_type == model.config.model_type and ours.config.attention_probs_dropout_prob == 0.2
+    rows = ours.tokenizer(TEXTS, max_seq_length=20)
+    np.testing.assert_array_equal(preprocessor(TEXTS)["token_ids"], rows["input_ids"])
+    logits = ours.head(ours.encoder(rows)["pooled_output"])
+    assert _close(theirs(preprocessor(TEXTS)), logits.numpy())
+    proof = convert(tmp_path / "preset", tmp_path / "hf", "huggingface")
+    assert proof.not_held == proof.left_out == () and set(proof.differences.values()) == {0.0}
+    assert len(proof.without_meaning) == 2 and all(n.startswith("task/optimizer/") for n in proof.without_meaning)
+
+
+def test_the_file_of_a_preset_is_damaged(tmp_path):
+    writers.write(tmp_path, "keras_hub", models.model("bert", "text"))
+    file = tmp_path / "model.weights.h5"
+    file.write_bytes(file.read_bytes()[:5000])
+    with pytest.raises(ValueError, match="model.weights.h5 must be a whole HDF5 file, .* Received: .*truncated"):
+        bert_tf.load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "values, message",
+    [
+        ('{"registered_name": "keras_hub>T5Backbone", "class_name": "T5Backbone", "config": {}}', "'T5Backbone'"),
+        ('{"registered_name": "x", "class_name": "BertBackbone", "config": 5}', "'BertBackbone'"),
+        ('{"registered_name": "x", "class_name": "BertBackbone", "config": {}}', "must give vocab_size"),
+        ('{"registered_name": "x"}', "Received: None"),
+    ],
+)
+def test_configurations_that_are_none(values, message, tmp_path):
+    writers.write(tmp_path, "keras_hub", models.model("bert", "encoder"))
+    (tmp_path / "config.json").write_text(values, encoding="utf-8")
+    with pytest.raises(ValueError, match=message):
+        load_description([str(tmp_path)])

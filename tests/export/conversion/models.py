@@ -1,0 +1,112 @@
+"""Tiny models of every family with every head, as arrays of random numbers, for the tests of conversion."""
+
+import functools
+import json
+
+import numpy as np
+
+from bert_tf.checkpoints.writers import Model
+from bert_tf.models.config import EncoderConfig, template_for
+from bert_tf.models.encoder import Encoder
+from bert_tf.tokenization.wordpiece import Tokenizer
+from tests import tiny
+
+PIECES = (*tiny.VOCAB, "<s>", "</s>")
+_SHAPE = {
+    "vocab_size": len(PIECES) + 3,  # releases round up, too
+    "hidden_size": 12,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 3,
+    "intermediate_size": 20,
+    "max_position_embeddings": 20,
+}
+_ONE_LAYER = {"num_hidden_layers": 1, "num_attention_heads": 2, "hidden_size": 10}
+# Case -> what its config.json has beside `_SHAPE`: two shapes of each family at least, both forms of gelu.
+CASES = {
+    "bert": {"model_type": "bert", "hidden_act": "gelu_new"},
+    "bert-odd": {"model_type": "bert", "hidden_act": "gelu", "type_vocab_size": 4, **_ONE_LAYER},
+    # More layers than the header of one of HDF5's groups has links for.
+    "distilbert": {"model_type": "distilbert", "activation": "gelu", "num_hidden_layers": 9},
+    "distilbert-odd": {"model_type": "distilbert", "activation": "gelu_new", **_ONE_LAYER},
+    "electra": {"model_type": "electra", "embedding_size": 8, "hidden_act": "gelu"},
+    "electra-odd": {"model_type": "electra", "embedding_size": 10, "hidden_act": "gelu", **_ONE_LAYER},
+    "roberta": {"model_type": "roberta", "type_vocab_size": 1, "layer_norm_eps": 1e-5, "hidden_act": "gelu"},
+    "roberta-odd": {"model_type": "roberta", "type_vocab_size": 1, "hidden_act": "gelu", **_ONE_LAYER},
+    "albert": {"model_type": "albert", "embedding_size": 8, "hidden_act": "gelu_new"},
+    "albert-odd": {"model_type": "albert", "embedding_size": 6, "num_hidden_groups": 2, "num_hidden_layers": 5},
+    "ernie": {"model_type": "ernie", "use_task_id": True, "task_type_vocab_size": 3, "hidden_act": "relu"},
+    "ernie-odd": {"model_type": "ernie", "type_vocab_size": 4, "hidden_act": "gelu", **_ONE_LAYER},
+    "prelayernorm": {"model_type": "roberta-prelayernorm", "type_vocab_size": 1, "hidden_act": "gelu"},
+}
+# Kind of model -> the heads that it has: [outputs, H] each, or "lm" and "discriminator", which are more.
+HEADS = {
+    "encoder": (),
+    "text": (("classifier", 3),),
+    "regression": (("classifier", 1),),
+    "tokens": (("classifier", 5),),
+    "spans": (("cls/squad", 2),),
+    "masked_lm": (("cls/predictions", "lm"),),
+    "pretraining": (("cls/predictions", "lm"), ("cls/seq_relationship", 2)),
+    "discriminator": (("cls/replaced_tokens", 1),),
+}
+ARCHITECTURES = {"tokens": ("ForTokenClassification",)}
+_WITH_PRETRAINING = ("bert", "albert", "ernie")
+
+
+def config(case) -> EncoderConfig:
+    return EncoderConfig.from_dict({**_SHAPE, "layer_norm_eps": 1e-12, **CASES[case]})
+
+
+def kinds(case) -> list[str]:
+    """Returns the kinds of models that the family has a class for in Transformers."""
+    family = CASES[case]["model_type"]
+    lacking = {"pretraining"} if family not in _WITH_PRETRAINING else set()
+    return [kind for kind in HEADS if kind not in lacking and (kind != "discriminator" or family == "electra")]
+
+
+def arrays(config, kind, seed=0) -> dict[str, np.ndarray]:
+    """Returns our path -> float32 array: the encoder, the pooler where the head reads it, the head."""
+    reads_pooler = kind in ("encoder", "text", "regression", "pretraining")
+    shapes = {p: shape for p, shape in _encoder(json.dumps(config.to_dict())) if reads_pooler or "/pooler/" not in p}
+    for name, size in HEADS[kind]:
+        shapes |= _head(config, kind, name, size)
+    rng = np.random.default_rng(seed)
+    drawn = {path: rng.normal(0, 0.2, shape).astype(np.float32) for path, shape in shapes.items()}
+    return {path: array + np.float32(path.endswith("/gamma")) for path, array in drawn.items()}
+
+
+@functools.cache
+def _encoder(values):
+    encoder = Encoder(EncoderConfig.from_dict(json.loads(values)))
+    encoder.build()
+    return [(v.path, tuple(v.shape)) for v in encoder.variables]
+
+
+def _head(config, kind, name, size):
+    wide, narrow = config.hidden_size, config.embedding_width
+    if size == "lm":
+        dense = {f"{name}/transform/dense/kernel": (wide, narrow), f"{name}/transform/dense/bias": (narrow,)}
+        norm = {f"{name}/transform/LayerNorm/{part}": (narrow,) for part in ("gamma", "beta")}
+        return dense | norm | {f"{name}/output_bias": (config.vocab_size,)}
+    last = {f"{name}/output_weights": (size, wide), f"{name}/output_bias": (size,)}
+    two = kind == "discriminator" or name == "classifier" and kind != "tokens" and config.classifier_act
+    return last | ({f"{name}/dense/kernel": (wide, wide), f"{name}/dense/bias": (wide,)} if two else {})
+
+
+@functools.cache
+def _tokenizer(template, pad):
+    pieces = [piece for piece in PIECES if piece != tiny.VOCAB[0]]
+    return Tokenizer([*pieces[:pad], tiny.VOCAB[0], *pieces[pad:]], template=template)
+
+
+def tokenizer(config) -> Tokenizer:
+    return _tokenizer(template_for(config), max(0, config.first_position - 1))
+
+
+def model(case, kind, **options) -> Model:
+    """Returns a `writers.Model`; its labels have names where there is something to tell apart."""
+    here = config(case)
+    weights = arrays(here, kind)
+    outputs = len(weights.get("classifier/output_bias", ()))
+    labels = [f"label {n}" for n in range(outputs)] if outputs > 1 else None
+    return Model(here, weights, tokenizer(here), labels, ARCHITECTURES.get(kind, ()), **options)

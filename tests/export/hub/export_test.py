@@ -1,0 +1,247 @@
+"""TF Hub's pair: what the API promises, and that it is the same model."""
+
+import os
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import bert_tf
+from bert_tf.export.hub.encoder import HubEncoder
+from bert_tf.export.hub.preprocessor import INPUTS
+from tests import scripts, tiny
+from tests.export.hub import models
+
+TEXTS = ["The film is göod.", "", "people see the music, a bad story of people " * 3]
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory):
+    return models.pretrained(tmp_path_factory.mktemp("model"))
+
+
+@pytest.fixture(scope="module")
+def program(checkpoint, tmp_path_factory):
+    """Runs the program as it shall be used and as it shall not; returns its folder, and how each ended."""
+    folder = tmp_path_factory.mktemp("export")
+    (folder / "used").mkdir()
+    (folder / "used" / "file").touch()
+    common, elsewhere = [f"--model={checkpoint}", "--hub"], f"--export_dir={folder}/no"
+    cases = {
+        "good": [*common, f"--export_dir={folder}/hub", "--default_seq_length=16"],
+        "long": [*common, elsewhere, "--default_seq_length=33"],
+        "used": [*common, f"--export_dir={folder}/used"],
+        "half": [*common, elsewhere, "--export_dtype=bfloat16"],
+        "explained": [*common, elsewhere, "--export_explanations=attention"],
+        "frozen": [*common, elsewhere, "--export_for=cpu"],
+        "alone": [common[0], elsewhere, "--default_seq_length=8"],
+    }
+    return folder, dict(zip(cases, scripts.run_programs("export", cases.values()), strict=True))
+
+
+@pytest.fixture(scope="module")
+def paths(program):
+    folder, ended = program
+    assert ended["good"]["status"] == 0, ended["good"]["log"]
+    return str(folder / "hub" / "preprocessor"), str(folder / "hub" / "encoder")
+
+
+@pytest.fixture(scope="module")
+def preprocessor(paths):
+    return tf.saved_model.load(paths[0])
+
+
+@pytest.fixture(scope="module")
+def encoder(paths):
+    return tf.saved_model.load(paths[1])
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return bert_tf.Tokenizer(tiny.VOCAB)
+
+
+def _same_rows(theirs, ours):
+    assert {name: value.dtype for name, value in theirs.items()} == dict.fromkeys(INPUTS.values(), tf.int32)
+    for name, value in ours.items():
+        np.testing.assert_array_equal(theirs[INPUTS[name]], value)
+
+
+def test_texts_become_rows_of_the_default_length(preprocessor, tokenizer):
+    _same_rows(preprocessor(tf.constant(TEXTS)), tokenizer(TEXTS, max_seq_length=16))
+
+
+def test_words_and_their_pieces(preprocessor, tokenizer):
+    ids = preprocessor.tokenize(tf.constant(TEXTS))
+    assert ids.dtype == tf.int32 and ids.shape.rank == 3
+    good, point = tiny.VOCAB.index("good"), tiny.VOCAB.index(".")
+    assert ids[0].to_list()[-2:] == [[good], [point]] and ids[1].to_list() == []
+    assert ids.merge_dims(1, 2).to_list() == tokenizer.tokenize(TEXTS).to_list()
+
+
+def test_offsets_are_in_bytes(preprocessor):
+    texts = ["The film is göod.", b"\xff a \xe4\xb8\xad film", ""]
+    ids, starts, limits = preprocessor.tokenize_with_offsets(tf.constant(texts))
+    assert ids.to_list() == preprocessor.tokenize(tf.constant(texts)).to_list()
+    assert starts.dtype == limits.dtype == tf.int64
+    pieces = [text.encode() if isinstance(text, str) else text for text in texts]
+    cut = [
+        [text[a:b] for a, b in zip(begin.flat_values.numpy(), end.flat_values.numpy(), strict=True)]
+        for text, begin, end in zip(pieces, starts, limits, strict=True)
+    ]
+    assert cut[0] == [b"The", b"film", b"is", "göod".encode(), b"."]
+    assert cut[1:] == [[b"a", "中".encode(), b"film"], []]
+
+
+def test_special_tokens(preprocessor):
+    expected = {"vocab_size": 28, "padding_id": 0, "start_of_sequence_id": 2, "end_of_segment_id": 3, "mask_id": 4}
+    for part in (preprocessor.tokenize, preprocessor.tokenize_with_offsets):
+        assert {name: int(value) for name, value in part.get_special_tokens_dict().items()} == expected
+
+
+@pytest.mark.parametrize("seq_length", [3, 4, 7, 16, 40])
+def test_packing_is_round_robin(preprocessor, tokenizer, seq_length):
+    ids = preprocessor.tokenize(tf.constant(TEXTS))
+    flat, turned = ids.merge_dims(1, 2), tokenizer.tokenize(TEXTS[::-1])
+    for pair in ([ids, turned], [flat, turned]):
+        packed = preprocessor.bert_pack_inputs(pair, seq_length=tf.constant(seq_length))
+        _same_rows(packed, tokenizer(TEXTS, TEXTS[::-1], seq_length))
+        for row, a, b in zip(packed["input_word_ids"].numpy(), flat.to_list(), turned.to_list(), strict=True):
+            np.testing.assert_array_equal(row, _round_robin(a, b, seq_length))
+    _same_rows(preprocessor.bert_pack_inputs([flat], seq_length=seq_length), tokenizer(TEXTS, None, seq_length))
+
+
+def _round_robin(a, b, seq_length):
+    """The rule as tensorflow-text's RoundRobinTrimmer words it: a piece from each in turn while there is room."""
+    room, kept = seq_length - 3, ([], [])
+    for n in range(max(len(a), len(b))):
+        for text, some in zip((a, b), kept, strict=True):
+            if n < len(text) and len(kept[0]) + len(kept[1]) < room:
+                some.append(text[n])
+    row = [2, *kept[0], 3, *kept[1], 3]
+    return row + [0] * (seq_length - len(row))
+
+
+def test_packing_has_a_default_and_a_lower_bound(preprocessor):
+    ids = preprocessor.tokenize(tf.constant(TEXTS))
+    assert preprocessor.bert_pack_inputs([ids])["input_mask"].shape == (3, 16)
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"room for the special pieces, \[CLS\] \[SEP\] \[SEP\]"):
+        preprocessor.bert_pack_inputs([ids, ids], seq_length=2)
+
+
+@pytest.mark.slow
+def test_what_is_loaded_and_saved_again_still_works(preprocessor, tmp_path):
+    class Wrapper(tf.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = preprocessor
+
+        @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
+        def __call__(self, texts):
+            return self.inner(texts)
+
+    tf.saved_model.save(Wrapper(), str(tmp_path))
+    again = tf.saved_model.load(str(tmp_path))
+    np.testing.assert_array_equal(*(m(tf.constant(TEXTS))["input_word_ids"] for m in (again, preprocessor)))
+    with open(again.inner.vocab_file.asset_path.numpy(), encoding="utf-8") as file:
+        assert file.read().split() == list(tiny.VOCAB)
+
+
+def test_the_encoder_is_ours(encoder, checkpoint, preprocessor):
+    inputs = preprocessor(tf.constant(TEXTS))
+    bert = bert_tf.load(checkpoint)
+    ours = bert.encoder({name: inputs[theirs] for name, theirs in INPUTS.items()})
+    outputs = encoder(inputs)
+    assert outputs.keys() == {"pooled_output", "default", "sequence_output", "encoder_outputs"}
+    for name in ("pooled_output", "sequence_output"):
+        np.testing.assert_allclose(outputs[name], ours[name], atol=1e-5)
+    np.testing.assert_array_equal(outputs["default"], outputs["pooled_output"])
+    np.testing.assert_allclose(outputs["encoder_outputs"][-1], outputs["sequence_output"], atol=0)
+    np.testing.assert_array_equal(encoder(inputs, training=False)["default"], outputs["default"])
+
+
+def test_dropout_draws_anew_in_training_alone(tokenizer, preprocessor):
+    own = bert_tf.Encoder(tiny.config(dropout=0.5))
+    own.build()
+    encoder, inputs = HubEncoder(own, tokenizer), preprocessor(tf.constant(TEXTS))
+    drawn = [encoder(inputs, training=training)["default"].numpy() for training in (True, True, False, False)]
+    assert np.abs(drawn[0] - drawn[1]).max() > 1e-3
+    np.testing.assert_array_equal(drawn[2], drawn[3])
+
+
+def test_attributes(encoder):
+    assert len(encoder.variables) == len(encoder.trainable_variables) == 23
+    assert encoder.variables[0].name == "bert/embeddings/word_embeddings:0"
+    assert list(encoder.regularization_losses) == []
+    assert encoder.do_lower_case.numpy() and not encoder.do_lower_case.trainable
+    assert os.path.basename(encoder.vocab_file.asset_path.numpy()) == b"vocab.txt"
+    assert len(encoder.mlm.trainable_variables) == 28
+
+
+def test_masked_words(encoder, checkpoint, preprocessor):
+    inputs = preprocessor(tf.constant(TEXTS))
+    positions = tf.constant([[1, 3], [0, 0], [5, 0]])
+    outputs = encoder.mlm({**inputs, "masked_lm_positions": positions})
+    assert outputs.keys() == {"pooled_output", "sequence_output", "encoder_outputs", "mlm_logits"}
+    bert = bert_tf.load(checkpoint)
+    x = tf.gather(outputs["sequence_output"], positions, batch_dims=1)
+    w = {name.removeprefix("cls/predictions/"): value for name, value in bert.others.items()}
+    x = tf.nn.gelu(x @ w["transform/dense/kernel"] + w["transform/dense/bias"], approximate=True)
+    mean, variance = tf.nn.moments(x, -1, keepdims=True)
+    x = (x - mean) / tf.sqrt(variance + 1e-12)
+    x = x * w["transform/LayerNorm/gamma"] + w["transform/LayerNorm/beta"]
+    table = bert.encoder.embeddings.word_embeddings.numpy()
+    np.testing.assert_allclose(outputs["mlm_logits"], x @ table.T + w["output_bias"], atol=1e-4)
+
+
+def steps(call, variables, batches, labels, weights):
+    """Returns the losses of steps down the gradient of the pooled output, with a head of these weights."""
+    weights = tf.Variable(weights)
+    variables = [*variables, weights]
+
+    @tf.function
+    def step(inputs, label):
+        with tf.GradientTape() as tape:
+            logits = tf.matmul(call(inputs), weights)
+            loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(label, logits))
+        for variable, gradient in zip(variables, tape.gradient(loss, variables), strict=True):
+            variable.assign_sub(0.05 * tf.convert_to_tensor(gradient))
+        return loss
+
+    return np.array([step(*each) for each in zip(batches, labels, strict=True)])
+
+
+def examples(preprocessor, count=20, size=8):
+    """Returns batches of rows, and their labels."""
+    rows = [tiny.texts(size, seed=n) for n in range(count)]
+    batches = [preprocessor(tf.constant([text for text, _ in row])) for row in rows]
+    return batches, [tf.constant([int(label) for _, label in row]) for row in rows]
+
+
+@pytest.mark.slow
+def test_twenty_steps_of_fine_tuning_are_those_of_our_own_encoder(preprocessor, paths, checkpoint):
+    loaded, own = tf.saved_model.load(paths[1]), bert_tf.load(checkpoint).encoder
+    batches, labels = examples(preprocessor)
+    head = np.random.default_rng(0).normal(0, 0.2, [32, 2]).astype(np.float32)
+    ours = steps(
+        lambda x: own({name: x[theirs] for name, theirs in INPUTS.items()}, training=True)["pooled_output"],
+        [variable.value for variable in own.variables], batches, labels, head,
+    )  # fmt: skip
+    theirs = steps(
+        lambda x: loaded(x, training=True)["pooled_output"], loaded.trainable_variables, batches, labels, head
+    )
+    np.testing.assert_allclose(theirs, ours, atol=1e-4)
+    assert np.ptp(ours) > 0.05  # it moved
+
+
+def test_the_program_refuses_what_it_cannot_do(program):
+    folder, ended = program
+    assert sorted(os.listdir(folder)) == ["hub", "used"]
+    assert sorted(os.listdir(folder / "hub")) == ["encoder", "preprocessor"]
+    told = {name: ended[name]["log"] for name in ended}
+    assert "--default_seq_length must be from 3, the special pieces of a pair, to 32" in told["long"]
+    assert "--export_dir must not be there yet" in told["used"]
+    assert "--export_dtype must be left out with --hub" in told["half"]
+    assert "--export_explanations must be left out with --hub" in told["explained"]
+    assert "--export_for must be left out with --hub" in told["frozen"]
+    assert "--default_seq_length must come with --hub" in told["alone"]

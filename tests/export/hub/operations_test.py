@@ -1,0 +1,92 @@
+"""What this package exports only computes by the list: each task, number format, processor and tokenizer."""
+
+import pathlib
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.export.form import Form
+from bert_tf.export.hub.encoder import HubEncoder
+from bert_tf.export.hub.inspection import inspect_model
+from bert_tf.export.hub.layer import HubLayer
+from bert_tf.export.hub.preprocessor import Preprocessor
+from bert_tf.export.hub.tokenizer_layer import TokenizerLayer
+from bert_tf.export.trained import export_trained
+from bert_tf.inference.filler import Filler
+from bert_tf.models.encoder import Encoder
+from bert_tf.tokenization.byte_bpe import ByteBpeTokenizer
+from bert_tf.tokenization.unigram import UnigramTokenizer
+from bert_tf.tokenization.wordpiece import Tokenizer
+from bert_tf.utils.names import EXPLANATIONS
+from tests import tiny
+from tests.export.hub import models
+from tests.export.models import TASKS, write_trained
+
+TOKENIZERS = pathlib.Path(__file__).parents[2] / "goldens" / "tokenizers"
+FAMILIES = {
+    "bert": {},
+    "albert": {"embedding_size": 8, "num_hidden_groups": 1},
+    "electra": {"embedding_size": 8},
+    "roberta-prelayernorm": {"type_vocab_size": 1},
+    "distilbert": {},
+}
+FORMS = [Form(dtype, kind) for dtype in ("float32", "bfloat16", "int8") for kind in ("portable", "cpu")]
+FAST = {("classification", Form()), ("questions", Form("bfloat16", "cpu"))}
+CASES = [pytest.param(name, form, id=f"{name}-{form.dtype}-{form.export_for}",
+                      marks=() if (name, form) in FAST else pytest.mark.slow)
+         for name in TASKS for form in FORMS]  # fmt: skip
+
+
+def _only_computes(*paths):
+    found = [each for path in paths for each in inspect_model(str(path)).values()]
+    assert found and [each.faults for each in found] == [[] for _ in found]
+    return found
+
+
+@pytest.mark.parametrize(("name", "form"), CASES)
+def test_each_task(name, form, tmp_path):
+    write_trained(tmp_path, name)
+    (found,) = _only_computes(export_trained(str(tmp_path), form=form))
+    assert any(line.startswith("serving_default: ") for line in found.signatures) and len(found.operations) > 30
+
+
+@pytest.mark.slow
+def test_explanations(tmp_path):
+    write_trained(tmp_path, "classification")
+    _only_computes(export_trained(str(tmp_path), form=Form(explanations=tuple(EXPLANATIONS))))
+
+
+@pytest.mark.slow
+def test_blanks(tmp_path):
+    filler = Filler(models.pretrained(tmp_path / "model"))
+    _only_computes(*(filler.export(str(tmp_path / form.dtype), form) for form in (Form(), Form("bfloat16", "cpu"))))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [ByteBpeTokenizer, UnigramTokenizer])
+def test_each_tokenizer(kind, tmp_path):
+    tokenizer = kind.from_directory(TOKENIZERS / kind.KIND)
+    tf.saved_model.save(Preprocessor(tokenizer, 12), str(tmp_path / "preprocessor"), signatures={})
+    text = keras.Input((), dtype="string")
+    keras.Model(text, TokenizerLayer(tokenizer, 12)(text)).export(str(tmp_path / "keras"), verbose=False)
+    _only_computes(tmp_path / "preprocessor", tmp_path / "keras")
+
+
+@pytest.mark.parametrize(
+    "family", [pytest.param(name, marks=() if name == "bert" else pytest.mark.slow) for name in FAMILIES]
+)
+def test_each_family_with_its_dropout(family, tmp_path):
+    encoder = Encoder(tiny.config(0.1, model_type=family, **FAMILIES[family]))
+    encoder.build()
+    tf.saved_model.save(HubEncoder(encoder, Tokenizer(tiny.VOCAB)), str(tmp_path / "hub"), signatures={})
+    _only_computes(tmp_path / "hub")
+    ids = keras.Input((None,), dtype="int32")
+    inputs = {"input_word_ids": ids, "input_mask": ids, "input_type_ids": ids * 0}
+    model = keras.Model(ids, HubLayer(tmp_path / "hub")(inputs)["pooled_output"])
+    model.save(tmp_path / "model.keras")
+    _only_computes(tmp_path / "model.keras")
+    text = tf.constant([[1, 2, 3]])
+    again = keras.models.load_model(tmp_path / "model.keras")
+    np.testing.assert_allclose(again(text), model(text), atol=1e-6)

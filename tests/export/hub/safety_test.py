@@ -1,0 +1,209 @@
+"""What a graph in somebody else's file may do: compute. Each attack is refused before anything of it has run."""
+
+import os
+
+import pytest
+import tensorflow as tf
+from tensorflow.core.framework import op_def_pb2
+from tensorflow.python.client import pywrap_tf_session
+from tensorflow_text.python.ops import trimmer_ops
+
+from bert_tf.export.hub import safety
+from bert_tf.export.hub.operations import COMPUTES, LOADS
+from tests.export.hub import hostile, models
+from tests.export.hub.hostile import AtLoad, Model, Table
+
+
+def _fills():
+    return AtLoad(lambda: tf.debugging.assert_greater(tf.reduce_sum(tf.fill([2**10, 2**10], 1.0)), 0.0))
+
+
+def _prints(ids):
+    tf.raw_ops.PrintV2(input=tf.constant("x"))
+    return tf.identity(ids)
+
+
+MODULES = {
+    "writes when it is loaded": (lambda path: hostile.writes(path),
+                                 r"WriteFile in __inference\S+_initializer_\d+, which runs when the model is loaded"),
+    "writes when it is called": (lambda path: models.Writer(), r"WriteFile in cond_true_\d+"),
+    "dumps when it is loaded": (hostile.dumps_when_loaded, r"DumpTensor in \S+, which runs when the model is loaded"),
+    "dumps when it is called": (hostile.dumps_when_called, r"DumpTensor in __inference\S+"),
+    "a table of a file": (lambda path: hostile.reads_passwd(), r"InitializeTableFromTextFileV2 of a file that is no a"),
+    "a sampler": (lambda path: hostile.samples_passwd(), r"FixedUnigramCandidateSampler in __inference\S+"),
+    "large when it is loaded": (lambda path: Model(lambda ids: ids, _fills), r"Fill in \S+, which runs when the model"),
+    "prints": (lambda path: Model(_prints), r"PrintV2 in "),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("attack", MODULES)
+def test_an_attack_is_refused_before_it_runs(attack, tmp_path):
+    make, words = MODULES[attack]
+    target = tmp_path / "written"
+    hostile.save(make(target), tmp_path / "hub")
+    target.unlink(missing_ok=True)
+    with pytest.raises(ValueError, match=rf"that only computes\. Received one with .*{words}.*; if you trust it, make"):
+        safety.check(str(tmp_path / "hub"))
+    assert not target.exists()
+
+
+def _no_polymorphic(graph):
+    """Has the functions that run at loading be called without the list of those with other arguments."""
+    nodes = graph.object_graph_def.nodes
+    for child in (child for node in nodes for child in node.children if child.local_name == "_initialize"):
+        (name,) = nodes[child.node_id].function.concrete_functions
+        nodes[child.node_id].bare_concrete_function.concrete_function_name = name
+
+
+def _behind_an_object(graph):
+    """Has what runs at loading be an object whose `__call__` is the function."""
+    nodes = graph.object_graph_def.nodes
+    for child in [child for node in nodes for child in node.children if child.local_name == "_initialize"]:
+        between = nodes.add()
+        between.user_object.identifier = "_generic_user_object"
+        between.children.add(node_id=child.node_id, local_name="__call__")
+        child.node_id = len(nodes) - 1
+
+
+@pytest.mark.parametrize("change", [_no_polymorphic, _behind_an_object])
+def test_what_runs_at_loading_is_found_however_it_hangs_there(change, tmp_path):
+    folder = hostile.save(Model(lambda ids: ids, _fills), tmp_path / "hub")
+    hostile.edit(folder, change)
+    tf.saved_model.load(str(folder))  # runs it
+    with pytest.raises(ValueError, match=r"Fill in \S+, which runs when the model is loaded"):
+        safety.check(str(folder))
+
+
+def _hidden(graph):
+    """Adds a function that writes, and that nothing calls."""
+    function = graph.graph_def.library.function.add()
+    function.signature.name = "__inference_hidden_7"
+    function.node_def.add(name="write", op="WriteFile")
+
+
+def _in_an_argument_of_a_function(graph):
+    _hidden(graph)
+    hostile.add_call(hostile.initializer(graph), "__inference_hidden_7")
+    func = hostile.initializer(graph).node_def[-1].attr["f"].func
+    func.name, func.attr["g"].func.name = hostile.initializer(graph).signature.name, "__inference_hidden_7"
+
+
+def _has_a_name_of_tensorflows(graph):
+    function = graph.graph_def.library.function.add()
+    function.signature.name = "DumpTensor"
+    hostile.initializer(graph).node_def.add(name="dump", op="DumpTensor")
+
+
+def _twice(graph):
+    function = graph.graph_def.library.function.add()
+    function.CopyFrom(hostile.initializer(graph))
+    function.node_def.add(name="write", op="WriteFile")
+
+
+def _exchanged(graph):
+    """Lets an optimizer of graphs take the function that saves variables for another one."""
+    for function in graph.graph_def.library.function:
+        if "save" in function.signature.name:
+            function.attr["api_implements"].s = b"anything"
+
+
+def _shares(graph):
+    for node in hostile.initializer(graph).node_def:
+        node.attr["container"].s = b"another_model"
+
+
+def _left_open(graph):
+    hostile.initializer(graph).node_def[0].attr["T"].placeholder = "T"
+
+
+GRAPHS = {
+    "nothing calls it": (_hidden, "WriteFile in __inference_hidden_7"),
+    "an argument of a function": (_in_an_argument_of_a_function, "WriteFile in __inference_hidden_7, which runs when"),
+    "a function with a name of TensorFlow's": (_has_a_name_of_tensorflows, "DumpTensor in __inference"),
+    "two functions of one name": (_twice, "functions of the same name"),
+    "one function in place of another": (_exchanged, r"SaveV2 in __inference__traced_save_\d+"),
+    "resources of others": (_shares, "with a container, which other models share"),
+    "an attribute left open": (_left_open, "with an attribute that its caller decides"),
+    "an asset elsewhere": (lambda graph: graph.asset_file_def.add(filename="../../passwd"), r"the asset \.\./\.\./pas"),
+    "an asset without an end": (lambda graph: graph.asset_file_def.add(filename="/dev/zero"), "the asset /dev/zero"),
+    "an asset that is not there": (lambda graph: graph.asset_file_def.add(filename="a\x1b[2Jb"), r"asset a\\x1b\[2Jb"),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    return (hostile.save(Table(), tmp_path_factory.mktemp("table")) / "saved_model.pb").read_bytes()
+
+
+@pytest.mark.parametrize("attack", GRAPHS)
+def test_a_graph_made_by_hand_is_refused(attack, table, tmp_path):
+    change, words = GRAPHS[attack]
+    (tmp_path / "saved_model.pb").write_bytes(table)
+    safety.check(str(tmp_path))
+    hostile.edit(tmp_path, change)
+    with pytest.raises(ValueError, match=rf"Received one with .*{words}.*; if you trust it, make the layer from its f"):
+        safety.check(str(tmp_path))
+
+
+def test_assets_are_files_of_the_models_folder(table, tmp_path):
+    (tmp_path / "saved_model.pb").write_bytes(table)
+    hostile.edit(tmp_path, lambda graph: graph.asset_file_def.add(filename="sub/vocab.txt"))
+    path = tmp_path / "assets" / "sub" / "vocab.txt"
+    path.parent.mkdir(parents=True)
+    path.write_text("a\n")
+    safety.check(str(tmp_path))
+    for make in (lambda: path.symlink_to("/etc/passwd"), lambda: os.mkfifo(path), path.mkdir):
+        path.unlink()
+        make()
+        with pytest.raises(ValueError, match=r"Received one with the asset sub/vocab\.txt"):
+            safety.check(str(tmp_path))
+
+
+def _vocabulary(path):
+    path.write_text("a\nb\n")
+    whole, number = tf.lookup.TextFileIndex.WHOLE_LINE, tf.lookup.TextFileIndex.LINE_NUMBER
+    return tf.lookup.StaticHashTable(tf.lookup.TextFileInitializer(str(path), tf.string, whole, tf.int64, number), -1)
+
+
+def test_what_only_computes_passes(tmp_path):
+    looks_up = Model(None, lambda: _vocabulary(tmp_path / "vocab.txt"))
+    looks_up.function = lambda ids: ids + tf.cast(looks_up.made.lookup(tf.constant("b")), tf.int32)
+    # Google's preprocessors cut pairs with this loop, whose end the texts decide.
+    cuts = Model(lambda ids: ids + trimmer_ops._round_robin_allocation(ids[:, :2], tf.constant(7))[:, :1])
+    for n, module in enumerate((looks_up, cuts, Model(lambda ids: tf.map_fn(lambda x: x + 1, ids)))):
+        safety.check(str(hostile.save(module, tmp_path / str(n))))
+
+
+def _all_operations():
+    buffer = pywrap_tf_session.TF_GetBuffer(pywrap_tf_session.TF_GetAllOpList())
+    return {each.name: each for each in op_def_pb2.OpList.FromString(buffer).op}
+
+
+def test_no_permitted_operation_is_told_of_files_or_machines():
+    """By the names of attributes and inputs, of which `filename` of a table is looked at by itself."""
+    known = _all_operations()
+    assert known.keys() >= COMPUTES and LOADS < COMPUTES
+    words = ("file", "path", "dir", "url", "address", "server", "program", "python", "prefix", "protocol", "dataset")
+    found = {(name, each.name) for name in COMPUTES for each in (*known[name].attr, *known[name].input_arg)
+             if any(word in each.name.lower() for word in words)}  # fmt: skip
+    assert found == {("InitializeTableFromTextFileV2", "filename")}
+    assert {"WriteFile", "ReadFile", "DumpTensor", "FixedUnigramCandidateSampler", "PyFunc", "EagerPyFunc",
+            "XlaCustomCallV2", "TextLineDataset", "SaveV2", "RestoreV2"} <= known.keys() - COMPUTES  # fmt: skip
+
+
+# What TF Hub's preprocessors and encoders of text hold, those of tensorflow-text of their day among them.
+GOOGLES = """
+    All Any Assert AddV2 BatchMatMulV2 BiasAdd Cast CaseFoldUTF8 ConcatV2 Const Cumsum Einsum Equal Erf ExpandDims Fill
+    GatherNd GatherV2 GreaterEqual HashTableV2 Identity If InitializeTableFromTextFileV2 Less LogicalAnd
+    LookupTableFindV2 LookupTableSizeV2 MatMul Max Maximum Mean Min Minimum Mul NormalizeUTF8 NoOp NotEqual Pack
+    PartitionedCall Pow Prod RaggedGather RaggedRange RaggedTensorToTensor Range ReadVariableOp RealDiv
+    RegexSplitWithOffsets Reshape ResourceGather Rsqrt SegmentSum Select SelectV2 SentencepieceOp
+    SentencepieceTokenizeOp SentencepieceTokenizeWithOffsetsOp Shape Slice Softmax SplitV SquaredDifference Squeeze
+    StatefulPartitionedCall StatelessIf StatelessWhile StaticRegexReplace StopGradient StridedSlice Sub Sum Tanh
+    TensorScatterAdd Tile Transpose Unpack VarHandleOp Where While WordpieceTokenizeWithOffsets ZerosLike
+"""
+
+
+def test_googles_operations_are_permitted():
+    assert set(GOOGLES.split()) <= COMPUTES
+    assert {"HashTableV2", "InitializeTableFromTextFileV2", "SentencepieceOp", "NoOp", "Const", "Identity"} <= LOADS

@@ -1,0 +1,129 @@
+"""TokenizerLayer: a model from raw text that is built, trained, saved and loaded elsewhere."""
+
+import pathlib
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import bert_tf
+from bert_tf.export.hub import sources
+from bert_tf.export.hub.tokenizer_layer import TokenizerLayer
+from bert_tf.models import families
+from bert_tf.tokenization.byte_bpe import ByteBpeTokenizer
+from bert_tf.tokenization.unigram import UnigramTokenizer
+from bert_tf.tokenization.wordpiece import Tokenizer
+from tests import tiny
+
+GOLDENS = pathlib.Path(__file__).parents[2] / "goldens" / "tokenizers"
+TEXTS = np.array(["the film is Good", "bad, a dull story of people"])
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return Tokenizer(tiny.VOCAB)
+
+
+def test_rows(tokenizer):
+    layer = TokenizerLayer(tokenizer, 6)
+    ours = tokenizer.pad(tokenizer.pack(tokenizer.tokenize(TEXTS), max_seq_length=6))
+    for name, value in layer(tf.constant(TEXTS)).items():
+        np.testing.assert_array_equal(value, ours[name])
+    assert layer(tf.constant(["film"]))["input_mask"].shape == (1, 3)
+    fixed = TokenizerLayer(tokenizer, 16, fixed_length=True)
+    pair = fixed((tf.constant(TEXTS), tf.constant(TEXTS[::-1])))
+    for name, value in tokenizer(TEXTS, TEXTS[::-1], 16).items():
+        np.testing.assert_array_equal(pair[name], value)
+    for given in (TEXTS, TEXTS.tolist(), iter(TEXTS)):
+        np.testing.assert_array_equal(fixed(given)["input_ids"], fixed(tf.constant(TEXTS))["input_ids"])
+    symbols = fixed(keras.Input((), dtype="string"))
+    assert {name: (symbol.shape, symbol.dtype) for name, symbol in symbols.items()} == dict.fromkeys(
+        ("input_ids", "input_mask", "segment_ids"), ((None, 16), "int32")
+    )
+
+
+@pytest.mark.parametrize(
+    ("texts", "told"),
+    [
+        ([tf.constant(["a"])] * 3, "two of them for pairs. Received 3; join those that make one text"),
+        ([keras.Input((), dtype="string") for _ in range(3)], "two of them for pairs. Received 3"),
+        (keras.Input((1,), dtype="string"), r"strings \[n\]. Received string of the shape \(None, 1\); make the input"),
+        (keras.Input(()), r"Received float32 of the shape \(None,\)"),
+        ("film", "Received one text, 'film'; put it into brackets"),
+        ([("film", "good")], "Received tuple in position 0"),
+        ({"text": ["a"]}, r"Received a dict of text; choose one of them"),
+    ],
+)
+def test_what_are_no_texts(tokenizer, texts, told):
+    with pytest.raises(ValueError, match=told):
+        TokenizerLayer(tokenizer)(texts)
+
+
+@pytest.mark.slow
+def test_a_model_from_raw_text(tmp_path, monkeypatch):
+    bert = bert_tf.load(tiny.checkpoint(tmp_path / "model", dropout=0.0))
+    text = keras.Input((), dtype="string")
+    pooled = bert.encoder(TokenizerLayer(bert.tokenizer, 16)(text))["pooled_output"]
+    model = keras.Model(text, keras.layers.Dense(2)(pooled))
+    model.compile("adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    texts, labels = tf.constant(TEXTS), np.array([1, 0])
+    first = model.fit(texts, labels, verbose=0).history["loss"]
+    assert model.fit(texts, labels, verbose=0).history["loss"] < first
+    model.save(tmp_path / "model.keras")
+    monkeypatch.setattr(sources, "_KNOWN", {})
+    again = keras.models.load_model(tmp_path / "model.keras")
+    np.testing.assert_allclose(again.predict(texts, verbose=0), model.predict(texts, verbose=0), atol=1e-6)
+
+
+def _make(kind):
+    if kind == "byte_bpe":
+        return ByteBpeTokenizer.from_directory(GOLDENS / "byte_bpe")
+    if kind == "unigram_in_front":
+        return UnigramTokenizer.from_directory(GOLDENS / "unigram", family=families.family("xlm-roberta"))
+    return Tokenizer([*tiny.VOCAB, "\u00e9t\u00e9"], strip_accents=False)
+
+
+@pytest.mark.parametrize("kind", ["byte_bpe", "unigram_in_front", "accents"])
+def test_every_tokenizer_is_the_same_again(kind, tmp_path, monkeypatch):
+    layer = TokenizerLayer(_make(kind), 12)
+    layer.save_assets(str(tmp_path))
+    monkeypatch.setattr(sources, "_KNOWN", {})
+    again = TokenizerLayer.from_config(layer.get_config())
+    again.load_assets(str(tmp_path))
+    texts = tf.constant(["Hello world, 9, \u00c9t\u00e9", "``quoted'' <mask>"])
+    for name, value in layer((texts, texts)).items():
+        np.testing.assert_array_equal(again((texts, texts))[name], value)
+    assert again.tokenizer.vocab == layer.tokenizer.vocab and again.tokenizer.template == layer.tokenizer.template
+
+
+def test_a_copy_in_memory_shares_the_tokenizer(tokenizer):
+    layer = TokenizerLayer(tokenizer)
+    assert TokenizerLayer.from_config(layer.get_config()).tokenizer is tokenizer
+
+
+def test_a_layer_without_its_vocabulary(tokenizer, tmp_path, monkeypatch):
+    config = TokenizerLayer(tokenizer, name="words").get_config()
+    monkeypatch.setattr(sources, "_KNOWN", {})
+    layer = TokenizerLayer.from_config(config)
+    with pytest.raises(ValueError, match=r"'words' must have its vocabulary, which lies in the \.keras file"):
+        layer(tf.constant(TEXTS))
+    with pytest.raises(ValueError, match="must be the one that it was saved with. Received none"):
+        layer.load_assets(None)
+    Tokenizer([*tiny.VOCAB, "more"]).save(tmp_path)
+    with pytest.raises(ValueError, match="must be the one that it was saved with. Received another"):
+        layer.load_assets(str(tmp_path))
+
+
+def test_a_directory_will_do(tmp_path):
+    layer = TokenizerLayer(tiny.checkpoint(tmp_path))
+    assert layer(tf.constant(["film"]))["input_ids"].numpy().tolist() == [[2, 14, 3]]
+
+
+def test_what_has_no_end_is_not_read(tokenizer, tmp_path, monkeypatch):
+    layer = TokenizerLayer(tokenizer, 12)
+    layer.save_assets(str(tmp_path))
+    (tmp_path / "zero").symlink_to("/dev/zero")
+    monkeypatch.setattr(sources, "_KNOWN", {})
+    with pytest.raises(ValueError, match=r"files of a saved layer must be files\. Received \S+/zero, which is none"):
+        TokenizerLayer.from_config(layer.get_config()).load_assets(str(tmp_path))

@@ -1,0 +1,206 @@
+"""Promises of a job over a table: the same bytes however it is run, each row once, and nothing half-made."""
+
+import csv
+import dataclasses
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from pyarrow import parquet
+
+from bert_tf.data.rows import Column, read_rows
+from bert_tf.inference.batch_prediction.formats import Partial, Slice, format_of
+from bert_tf.inference.batch_prediction.table import Rows
+from bert_tf.inference.batch_prediction.table_job import TableJob, run
+from tests.conftest import ROOT
+from tests.inference.batch_prediction.fakes import FakeMaker, answers
+
+TEXTS = [f"text {n} {'x' * (n % 7)}é" for n in range(23)]
+ALL = Rows([str(n) for n in range(len(TEXTS))], (TEXTS,))
+
+
+@pytest.fixture
+def home(tmp_path):
+    (tmp_path / "in.txt").write_text("".join(f"{text}\n" for text in TEXTS), encoding="utf-8")
+    return tmp_path
+
+
+def job(home, name="out.npz", arrays=True, **more):
+    maker = FakeMaker(str(home / "log"), arrays=arrays, **more.pop("maker", {}))
+    return TableJob(str(home / "in.txt"), str(home / name), maker, **{"rows_per_part": 5, **more})
+
+
+def parts_answered(home):
+    path = home / "log"
+    return [int(line.split()[1]) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def check_npz(paths):
+    expected, loaded = answers(ALL), [np.load(path) for path in paths]
+    for name in ("label", "vector", "grid", "id"):
+        got = np.concatenate([each[name] for each in loaded])
+        np.testing.assert_array_equal(got, np.asarray(expected[name]))
+        assert got.dtype == np.asarray(expected[name]).dtype
+    for name in ("codes", "pieces"):
+        np.testing.assert_array_equal(np.concatenate([each[name] for each in loaded]), expected[name].flat)
+        lengths = np.concatenate([np.diff(each[f"{name}_splits"]) for each in loaded])
+        np.testing.assert_array_equal(lengths, expected[name].lengths)
+
+
+def check_jsonl(paths):
+    lines = [json.loads(line) for path in paths for line in pathlib.Path(path).read_text("utf-8").splitlines()]
+    check_rows(lines)
+    assert '"vector": [2.6666667, 1.142857' in pathlib.Path(paths[0]).read_text("utf-8")  # no more digits than float32
+
+
+def check_parquet(paths):
+    check_rows([row for path in paths for row in parquet.read_table(path).to_pylist()])
+
+
+def check_csv(paths):
+    rows = []
+    for path in paths:
+        with open(path, encoding="utf-8", newline="") as file:
+            rows += csv.DictReader(file)
+    as_text = ("id", "label")
+    check_rows([{name: cell if name in as_text else json.loads(cell) for name, cell in row.items()} for row in rows])
+
+
+def check_rows(lines):
+    expected = answers(ALL, arrays=False)
+    for name in ("id", "label", "words"):
+        assert [line[name] for line in lines] == expected[name]
+    np.testing.assert_array_equal(np.array([line["vector"] for line in lines], np.float32), expected["vector"])
+    assert [line["grid"] for line in lines] == expected["grid"].tolist()
+    assert [line["codes"] for line in lines] == [row.tolist() for row in expected["codes"].rows()]
+    assert [line["pieces"] for line in lines] == [row.tolist() for row in expected["pieces"].rows()]
+
+
+CHECKS = {"out.npz": check_npz, "out.jsonl": check_jsonl, "out.parquet": check_parquet, "out.csv": check_csv}
+
+
+@pytest.mark.parametrize("name", CHECKS)
+@pytest.mark.parametrize("num_shards", [None, 1, 4, 23])
+def test_every_format_holds_every_row_once_and_in_order(home, name, num_shards):
+    paths = run(job(home, name, arrays=name == "out.npz", num_shards=num_shards))
+    assert len(paths) == (num_shards or 1) and sorted(os.listdir(home)) == sorted(
+        ["in.txt", "log", *map(os.path.basename, paths)]
+    )
+    assert num_shards is None or paths[-1].endswith(f"-{num_shards - 1:05d}-of-{num_shards:05d}{name[3:]}")
+    CHECKS[name](paths)
+
+
+def test_the_same_bytes_from_processes_and_from_beam(home):
+    pytest.importorskip("apache_beam", reason="Apache Beam is an extra: pip install bert-tf[beam]")
+    one = job(home, num_shards=2)
+    made = {}
+    for how, more in (("here", {}), ("workers", {"num_workers": 2}), ("beam", {"runner": "DirectRunner"})):
+        runner = more.pop("runner", None)
+        paths = run(TableJob(**{**one.__dict__, **more}), runner)
+        made[how] = [pathlib.Path(path).read_bytes() for path in paths]
+    assert made["here"] == made["workers"] == made["beam"]
+    assert sorted(parts_answered(home)) == sorted([0, 5, 10, 15, 20] * 3)
+
+
+def _with_gaps(home, name, **more):
+    """Returns a job on the same texts, of which rows 2, 5 to 9 (a whole part) and 22 are null."""
+    rows = [{"text": None if n in _GAPS else text} for n, text in enumerate(TEXTS)]
+    (home / "in.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    return dataclasses.replace(job(home, name, arrays=False, **more), input_file=str(home / "in.jsonl"))
+
+
+_GAPS = (2, *range(5, 10), 22)
+_READERS = {
+    "out.jsonl": lambda path: list(map(json.loads, path.read_text("utf-8").splitlines())),
+    "out.parquet": lambda path: parquet.read_table(path).to_pylist(),
+    "out.csv": lambda path: list(csv.DictReader(path.read_text("utf-8").splitlines())),
+}
+
+
+@pytest.mark.parametrize("name", _READERS)
+def test_a_row_without_a_text_is_answered_with_null(home, name, caplog):
+    run(_with_gaps(home, name))
+    rows, none = _READERS[name](home / name), "" if name == "out.csv" else None
+    assert [row["id"] for row in rows] == list(ALL.ids)
+    expected = answers(ALL, arrays=False)
+    for n, row in enumerate(rows):
+        values = [value for key, value in row.items() if key != "id"]
+        assert len(values) == 6 and all((value == none) == (n in _GAPS) for value in values), row
+        assert n in _GAPS or row["label"] == expected["label"][n]
+    assert "in.jsonl: 7 of 23 rows without a text (null), in lines 3, 6, 7, 8, 9, 10, 23; answered" in caplog.text
+    assert "7 of 23 rows answered with null, for lack of a text." in caplog.messages[-1]
+
+
+def test_arrays_hold_no_null(home):
+    with pytest.raises(ValueError, match="hold no null. Received 7 rows of 23 without, in lines 3, 6, .*; fill"):
+        run(_with_gaps(home, "out.npz"))
+    assert sorted(os.listdir(home)) == ["in.jsonl", "in.txt"]
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.parquet", "a.csv"])
+def test_numbers_of_a_column_have_nan_for_null(tmp_path, name):
+    form, part, path = format_of(name), str(tmp_path / "part"), str(tmp_path / name)
+    missing = np.array([False, True, False])
+    form.write(part, {"id": ["a", "b", "c"], "n": Partial(np.array([1.5, 0, 2], np.float32), missing)})
+    form.join(path, [Slice(part, 0, 3)])
+    np.testing.assert_array_equal(form.numbers(path, "n"), [1.5, np.nan, 2])
+
+
+_KILLED = """
+import os, signal, sys
+from bert_tf.inference.batch_prediction import parts
+from tests.inference.batch_prediction.table_job_test import job, pathlib, run
+
+write, left = parts.PartWriter.write, int(sys.argv[2])
+
+def write_and_die(self, *arguments):
+    global left
+    if not left:
+        os.kill(os.getpid(), signal.SIGKILL)
+    left -= 1
+    return write(self, *arguments)
+
+parts.PartWriter.write = write_and_die
+name = sys.argv[3] if sys.argv[3:] else 'out.npz'
+run(job(pathlib.Path(sys.argv[1]), name, arrays=name.endswith('z')))
+"""
+
+
+def test_a_run_that_is_killed_twice_answers_each_part_once(home):
+    for done in (2, 1):
+        ended = subprocess.run([sys.executable, "-c", _KILLED, home, str(done)], cwd=ROOT, check=False)
+        assert ended.returncode == -9 and not (home / "out.npz").exists()
+    assert parts_answered(home) == [0, 5, 10]
+    check_npz(run(job(home, num_shards=3)))
+    assert parts_answered(home) == [0, 5, 10, 15, 20] and not (home / "out.npz.parts").exists()
+
+
+FORMULAS = ["=1+1", "+a", "-b", "@sum", "\tx", "\r=x", "\n=x", "-0.5", "+1e-3", "-.5", "-1-1", "--", "a =1", "'=q", ""]
+QUOTED = {"=1+1", "+a", "-b", "@sum", "\tx", "\r=x", "\n=x", "-1-1", "--"}
+
+
+@pytest.mark.parametrize("quoted", [True, False])
+def test_texts_that_are_formulas_are_quoted_for_spreadsheets_and_numbers_are_not(tmp_path, quoted):
+    form, part, path = format_of("a.CSV", quoted), str(tmp_path / "part"), tmp_path / "a.csv"
+    numbers = np.array([-0.5, np.nan, *range(2, len(FORMULAS))], np.float32)
+    form.write(part, {"=name": FORMULAS, "n": numbers, "list": [["=1"]] * len(FORMULAS)})
+    form.join(str(path), [Slice(part, 0, 7), Slice(part, 7, len(FORMULAS))])
+    with open(path, encoding="utf-8", newline="") as file:
+        (name, *others), *rows = csv.reader(file)
+    assert (name, others) == ("'=name" if quoted else "=name", ["n", "list"])
+    assert [row[0] for row in rows] == [f"'{text}" if quoted and text in QUOTED else text for text in FORMULAS]
+    assert [row[1] for row in rows[:3]] == ["-0.5", "", "2.0"] and {row[2] for row in rows} == {'["=1"]'}
+    np.testing.assert_array_equal(form.numbers(str(path), "n"), numbers)
+    read_back = read_rows(str(path), [Column(name, "text_column")], True)
+    assert [text for _, (text,) in read_back] == [row[0] for row in rows]
+
+
+def test_a_run_goes_on_only_with_the_same_quotes(home):
+    ended = subprocess.run([sys.executable, "-c", _KILLED, home, "1", "out.csv"], cwd=ROOT, check=False)
+    assert ended.returncode == -9
+    with pytest.raises(ValueError, match="made with quote_formulas True, which is now False; give that"):
+        run(job(home, "out.csv", arrays=False, quote_formulas=False))

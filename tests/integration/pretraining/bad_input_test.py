@@ -1,0 +1,269 @@
+"""What a user can get wrong in a pretraining: one clear message, no traceback, status 1, nothing half-made."""
+
+import os
+import re
+import shutil
+
+import pytest
+import tensorflow as tf
+
+from tests import tiny
+from tests.integration.pretraining import support
+from tests.integration.pretraining.support import LENGTH, PREDICTIONS
+from tests.scripts import files
+
+FEW = len(tiny.VOCAB) - 4  # rows of an embedding table that is too short for the records
+
+# Name -> (changes of the command line, what the message must say); HOME is the folder with all files. Without
+# --output_dir the output is HOME/out, which must not appear.
+BAD = {
+    "an empty glob": (
+        ["--input_file=HOME/nothing-*"],
+        r"--input_file must be files, .*Received '?HOME/nothing-\*'?, which matches no file",
+    ),
+    "an empty glob of held-out files": (["--eval_file=HOME/nothing-*"], r"Received '?HOME/nothing-\*'?, which matche"),
+    "records for another length": (
+        ["--max_seq_length=16"],
+        rf"train\.tfrecord must hold input_ids as 16 int64\. Received {LENGTH} int64; make the records anew with "
+        rf"--max_seq_length=16, or give --max_seq_length={LENGTH} here",
+    ),
+    "records with fewer predictions": (
+        ["--max_predictions_per_seq=9"],
+        rf"train\.tfrecord must hold masked_lm_\w+ as 9 int64\. Received {PREDICTIONS} int64; make the records anew "
+        rf"with --max_predictions_per_seq=9, or give --max_predictions_per_seq={PREDICTIONS} here",
+    ),
+    "records of two lengths": (
+        ["--input_file=HOME/train.tfrecord,HOME/short.tfrecord"],
+        r"short\.tfrecord must hold .*input_ids.*16 int64",
+    ),
+    "held-out records of another sentence objective": (
+        ["--eval_file=HOME/packed.tfrecord"],
+        r"with the same `sentence_objective`\. Received HOME/packed\.tfrecord, made with sop, and HOME/train\.tfr",
+    ),
+    "records of two sentence objectives": (
+        ["--input_file=HOME/train.tfrecord,HOME/swapped.tfrecord"],
+        r"with the same `sentence_objective`\. Received HOME/swapped\.tfrecord, made with sop, and HOME/train\.tfr",
+    ),
+    "held-out records without sentences": (
+        ["--eval_file=HOME/alone.tfrecord"],
+        r"with the same `sentence_objective`\. Received others in HOME/train\.tfrecord, HOME/alone\.tfrecord; make t",
+    ),
+    "records packed and not": (
+        ["--input_file=HOME/train.tfrecord,HOME/packed.tfrecord"],
+        r"packed\.tfrecord must hold what HOME/train\.tfrecord",
+    ),
+    "another vocabulary of the same size": (
+        ["--vocab_file=HOME/other.txt"],
+        rf"with the vocabulary of the model, HOME/other\.txt, of {len(tiny.VOCAB)} pieces with the SHA-256 \w+\. "
+        r"Received HOME/train\.tfrecord, made with another one.* pass --vocab_file=HOME/train_vocabulary/vocab\.txt ",
+    ),
+    "another letter case": (
+        ["--do_lower_case=false"],
+        r"do_lower_case, false\. Received HOME/train\.tfrecord, made with do_lower_case true; .* true in --do_lower_c",
+    ),
+    "records of another program, and of another vocabulary": (
+        ["--input_file=HOME/foreign.tfrecord", "--vocab_file=HOME/moved.txt"],
+        r"rows of HOME/foreign\.tfrecord must begin with \[CLS\], 4 in the model's vocabulary, HOME/moved\.txt\. R.* 2",
+    ),
+    "records that bring no vocabulary": (
+        ["--input_file=HOME/foreign.tfrecord", "-vocab_file"],
+        r"--vocab_file must be given where .*\. Received none beside HOME/foreign\.tfrecord; name the one that the re",
+    ),
+    "records cut short": (
+        ["--input_file=HOME/cut_short"],
+        r"HOME/cut_short/train\.tfrecord must have [\d,]+ bytes, as HOME/cut_short/train_records\.json says\. Received",
+    ),
+    "a folder that holds no records": (
+        ["--input_file=HOME/empty"], r"Record files must be there\. Received 'HOME/empty', which holds none; make some",
+    ),
+    "phases without records": (
+        ["--phases=64x3", "-max_seq_length"],
+        r"There must be records with rows of 64 tokens\. Received HOME/train\.tfrecord, where all rows are of 32",
+    ),
+    "phases that cannot be read": (["--phases=32", "-max_seq_length"], r"--phases must list LENGTHxSTEPS"),
+    "masks for records that have some": (["--masking=span"], r"must come with records without masks\. Received"),
+    "a random share for records with masks": (
+        ["--random_token_prob=0.2"],
+        r"--random_token_prob must come with records without masks\. Received .*train\.tfrecord; make",
+    ),
+    "shares that are more than all": (
+        ["--input_file=HOME/unmasked.tfrecord", "--mask_token_prob=0.9", "--random_token_prob=0.2"],
+        r"--mask_token_prob and --random_token_prob must .*nor be more than 1 together\. Received 0\.9 and 0\.2",
+    ),
+    "ALBERT without sentences": (
+        ["--input_file=HOME/unmasked_alone.tfrecord", "--objective=albert"],
+        r"Records for --objective=albert must have labels for sentences\. Received records "
+        r"without, such as HOME/unmasked_alone\.tfrecord; make them by",
+    ),
+    "RoBERTa with sentences": (
+        ["--input_file=HOME/unmasked.tfrecord", "--objective=roberta"],
+        r"--objective=roberta must have no labels for sentences\. Received records with some, such as HOME/unmasked\.t",
+    ),
+    "RoBERTa with masks": (
+        ["--input_file=HOME/alone.tfrecord", "--objective=roberta"],
+        r"--objective=roberta must have no masks, .*Received records that are masked already, such as HOME/alone\.tfr",
+    ),
+    "ERNIE without a list": (
+        ["--input_file=HOME/unmasked.tfrecord", "--objective=ernie"],
+        r"--phrase_file must come with --masking=phrase, and that with a list of phrases\. Received none, and --mask",
+    ),
+    "a list in the wrong form": (
+        ["--input_file=HOME/unmasked.tfrecord", "--objective=ernie", "--phrase_file=HOME/columns.tsv"],
+        r"HOME/columns\.tsv:1 must be one phrase, .*Received 'the\\tfilm', which has a tab; give a plain list",
+    ),
+    "training on nothing": (["-input_file"], r"--do_train must come with --input_file.*Received none"),
+    "an empty name": (["--output_dir="], r"--output_dir must name a directory\. Received an empty name"),
+    "a file that holds no records": (
+        ["--input_file=HOME/vocab.txt"],
+        r"vocab\.txt must be a TFRecord file of .* Received something else; make records with",
+    ),
+    "a configuration that contradicts the checkpoint": (
+        ["--init_checkpoint=HOME/init", "--bert_config_file=HOME/wide.json"],
+        r"must describe the weights in HOME/init.*Received: hidden_size 64, but bert/embeddings/word_embeddings of",
+    ),
+    "a model that no memory holds": (
+        ["--bert_config_file=HOME/deep.json"],
+        r"must fit the memory, of which .* are available\. Received a configuration of .*num_hidden_layers 9999",
+    ),
+    "a model that no memory holds, in a dry run": (
+        ["--bert_config_file=HOME/deep.json", "-do_train", "--dry_run"],
+        r"must fit the memory, of which .* are available\. Received a configuration of .*num_hidden_layers 9999",
+    ),
+    "more layers than anybody has": (
+        ["--bert_config_file=HOME/layers.json"],
+        r"layers\.json: num_hidden_layers must be at most 10,000\. Received: 1000000000\.",
+    ),
+    "a vocabulary that contradicts the configuration": (
+        ["--bert_config_file=HOME/few.json"],
+        rf"must fit the embedding table of {FEW} rows\. Received {len(tiny.VOCAB)} pieces in HOME/vocab\.txt; give the",
+    ),
+    "rows beyond the positions": (
+        ["--bert_config_file=HOME/positions.json"],
+        rf"--max_seq_length must be at most max_position_embeddings of the checkpoint, 16\. Received: {LENGTH}\.",
+    ),
+    "masked LM for a left-to-right model": (
+        ["--bert_config_file=HOME/left.json"],
+        r"--objective must be left_to_right for a model that learned so .*Received: masked_lm; pass --objective=left",
+    ),
+    "a generator as large as the discriminator": (
+        ["--objective=electra", "--generator_size=1"],
+        r"must be smaller than the discriminator.* Received --generator_size=1\.0: 8,192 weights in its layers, and",
+    ),
+    "a generator with another vocabulary": (
+        ["--objective=electra", "--generator_config_file=HOME/few.json"],
+        rf"HOME/few\.json must describe a generator that reads the discriminator's tables: .* vocab_size {FEW}",
+    ),
+    "a generator without a discriminator": (
+        ["--generator_size=0.5"],
+        r"--generator_size must come with --objective=electra\. Received it with --objective=masked_lm; leave it out",
+    ),
+    "no configuration": (["--bert_config_file=HOME/none.json"], r"--bert_config_file must be a file\. .*HOME/none\."),
+    "a damaged checkpoint": (
+        ["--init_checkpoint=HOME/cut"],
+        r"cut/bert_model\.ckpt must be a whole TF1 checkpoint, .*Copy it again, or name an older checkpoint",
+    ),
+    "a micro-batch that does not divide": (
+        ["--gradient_accumulation_steps=3"],
+        r"must be a multiple of 1 \(replicas\) x 3 \(--gradient_accumulation_steps\)\. Received: 16\.",
+    ),
+    "nothing to do": (
+        ["-do_train"],
+        r"There must be something to do\. Received none of --do_train, --do_eval, --dry_run\.",
+    ),
+    "scoring what was never trained": (
+        ["-do_train", "--do_eval"],
+        r"There must be a trained model\. Received HOME/out, which holds no checkpoint, and no --init_checkpoint; ",
+    ),
+    "beginning anew without training": (
+        ["-do_train", "--do_eval", "--overwrite_output_dir"],
+        r"--overwrite_output_dir must come with --do_train\. Received it without\.",
+    ),
+    "an argument that is no flag": (["train.tfrecord"], r"Everything must be given as --flag=value\. Received: train"),
+    "ids beyond the embedding table": (
+        ["--input_file=HOME/foreign.tfrecord", "--bert_config_file=HOME/few.json", "--vocab_file=HOME/few.txt"],
+        rf"Record \d+ of HOME/foreign\.tfrecord must hold (input_ids|masked_lm_ids) from 0 to {FEW - 1}\b.*"
+        r"Received \d+; the records were made with another vocabulary",
+    ),
+    "a file cut in the middle": (
+        ["--input_file=HOME/train.tfrecord,HOME/half.tfrecord"],
+        r"HOME/half\.tfrecord must be a whole record file\. Received one that cannot be read from record \d+ on.*; cop",
+    ),
+}  # fmt: skip
+
+
+def _make(folder):
+    support.write_material(folder, ("train", "short", "packed", "alone", "unmasked", "unmasked_alone"))
+    (folder / "columns.tsv").write_text("the\tfilm\n", encoding="utf-8")
+    whole = (folder / "train.tfrecord").read_bytes()
+    (folder / "half.tfrecord").write_bytes(whole[: len(whole) // 2])
+    _make_mix_ups(folder)
+    shape = {"num_hidden_layers": 1}
+    tiny.config(hidden_size=64, **shape).save(folder / "wide.json")
+    deep = tiny.config(hidden_size=8192, num_hidden_layers=9999)
+    deep.save(folder / "deep.json")
+    text = (folder / "deep.json").read_text(encoding="utf-8").replace("9999", "1000000000")
+    (folder / "layers.json").write_text(text, encoding="utf-8")
+    tiny.config(vocab_size=FEW, **shape).save(folder / "few.json")
+    tiny.config(is_decoder=True, **shape).save(folder / "left.json")
+    tiny.config(max_position_embeddings=16, **shape).save(folder / "positions.json")
+    (folder / "few.txt").write_text("".join(f"{piece}\n" for piece in tiny.VOCAB[:FEW]), encoding="utf-8")
+    tiny.checkpoint(folder / "init", **shape)
+    data = tiny.checkpoint(folder / "cut", **shape) / "bert_model.ckpt.data-00000-of-00001"
+    os.truncate(data, data.stat().st_size // 2)
+    return folder
+
+
+def _make_mix_ups(folder):
+    """Writes records and vocabularies that do not go with train.tfrecord and vocab.txt, though they look alike."""
+    shutil.copy(folder / "train.txt", folder / "swapped.txt")
+    support.write_records(folder, "swapped", sentence_objective="sop")
+    rows = list(tf.data.TFRecordDataset(str(folder / "train.tfrecord")).as_numpy_iterator())
+    _, *others = rows  # of which none says how they were made
+    _write(folder / "foreign.tfrecord", others)
+    (folder / "empty").mkdir()
+    (folder / "empty" / "report.txt").write_text("no records", encoding="utf-8")
+    (folder / "cut_short").mkdir()
+    _write(folder / "cut_short" / "train.tfrecord", rows[:-5])
+    shutil.copy(folder / "train_records.json", folder / "cut_short")
+    pieces = list(tiny.VOCAB)
+    pieces[-1], pieces[-2] = pieces[-2], pieces[-1]
+    moved = [pieces[0], pieces[1], pieces[4], pieces[3], pieces[2], *pieces[5:]]
+    for name, its_pieces in (("other", pieces), ("moved", moved)):
+        (folder / f"{name}.txt").write_text("".join(f"{piece}\n" for piece in its_pieces), encoding="utf-8")
+
+
+def _write(path, rows):
+    with tf.io.TFRecordWriter(str(path)) as writer:
+        for row in rows:
+            writer.write(row)
+
+
+def _arguments(home, changes):
+    """Returns the command line of a good run with `changes`, of which -NAME takes --NAME away."""
+    taken = [f"-{change}" for change in changes if re.match("-[^-]", change)]
+    added = [change.replace("HOME", str(home)) for change in changes if f"-{change}" not in taken]
+    usual = [f"--output_dir={home}/out", "--num_train_steps=3", "--save_checkpoints_steps=2", *added]
+    names = [flag.split("=")[0] for flag in usual]
+    last = [flag for n, flag in enumerate(usual) if names[n] not in names[n + 1 :]]
+    return [flag for flag in support.arguments(home, *last) if flag.split("=")[0] not in taken]
+
+
+@pytest.fixture(scope="module")
+def said(tmp_path_factory):
+    """HOME, and what every case said, all in one process, of which none may make or change a file."""
+    home = _make(tmp_path_factory.mktemp("bad_input"))
+    before = files(home)
+    cases = {name: _arguments(home, changes) for name, (changes, _) in BAD.items()}
+    results = support.run_cases(cases)
+    assert files(home) == before
+    assert not (home / "out").exists()
+    return home, results
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_one_clear_message(said, name):
+    (home, results), (_, message) = said, BAD[name]
+    log = results[name]["log"]
+    assert results[name]["status"] == 1, log
+    assert "Traceback" not in log and len(re.findall(r"^[\d:]+ Error: ", log, re.M)) == 1, log
+    assert re.search(message.replace("HOME", re.escape(str(home))), log), log

@@ -1,0 +1,366 @@
+"""run_pretraining.py as a user runs it: records in, a model, scores and a page out."""
+
+import hashlib
+import json
+import os
+import re
+
+import numpy as np
+import pytest
+
+import bert_tf
+from bert_tf.checkpoints import names
+from bert_tf.checkpoints.tf1 import read
+from bert_tf.export.conversion.convert import convert
+from bert_tf.inference.filler import Filler
+from bert_tf.models.config import EncoderConfig
+from bert_tf.pretraining.objectives.generators import as_electra
+from bert_tf.training.history import read as read_history
+from tests import tiny
+from tests.integration.pretraining.support import arguments, results, run_cases
+from tests.scripts import files, run, run_programs
+
+KEYS = {  # of google-research/bert's eval_results.txt
+    "global_step", "loss", "masked_lm_accuracy", "masked_lm_loss", "next_sentence_accuracy", "next_sentence_loss",
+}  # fmt: skip
+PREDICTED = {"masked_lm_loss", "next_token_loss"}  # where there is such a loss, there is a perplexity
+STEPS = 60
+WHOLE = (f"--num_train_steps={STEPS}", "--save_checkpoints_steps=30")
+WITHOUT_SENTENCES = {"global_step", "loss", "masked_lm_accuracy", "masked_lm_loss"}
+OF_REPLACED = {
+    "global_step", "loss", "masked_lm_accuracy", "masked_lm_loss", "replaced_accuracy",
+    "replaced_accuracy_of_commonest", "replaced_loss", "replaced_precision", "replaced_recall", "replaced_share",
+}  # fmt: skip
+LEFT_TO_RIGHT = {"global_step", "loss", "next_token_accuracy", "next_token_loss"}
+SHORT = ("--num_train_steps=4", "--save_checkpoints_steps=2", "--do_eval", "--max_eval_steps=2")
+
+NUMBERS = ("--weight_decay_rate=0.1", "--adam_beta2=0.98", "--clip_norm=0", "--dropout_prob=0.2")
+
+# Name -> (records, flags, keys of eval_results.txt). Those of QUICK run with the quick tests.
+VARIANTS = {
+    "all at once": (
+        "packed",
+        ["--optimizer=lamb", "--schedule=trapezoid", "--precision=mixed_bfloat16", "--rematerialize",
+         "--gradient_accumulation_steps=2", *NUMBERS],
+        KEYS,
+    ),
+    "left to right": ("alone", ["--objective=left_to_right", "--schedule=cosine"], LEFT_TO_RIGHT),
+    "left to right, with sentences": ("train", ["--objective=left_to_right"], LEFT_TO_RIGHT),
+    "left to right, packed": ("packed", ["--objective=left_to_right"], LEFT_TO_RIGHT),
+    "replaced tokens": ("train", ["--objective=electra", "--generator_size=0.5"], OF_REPLACED),
+    "replaced tokens, all at once": (
+        "packed",
+        ["--objective=electra", "--precision=mixed_bfloat16", "--rematerialize", "--gradient_accumulation_steps=2",
+         "--optimizer=lamb", "--discriminator_weight=20"],
+        OF_REPLACED,
+    ),
+    "replaced tokens, masked as they are read": ("unmasked", ["--objective=electra", "--use_xla=true"], OF_REPLACED),
+    "replaced tokens, float16": (
+        "train",
+        # The first steps overflow, until the scale of the loss is low enough; those do not count in the warm-up.
+        ["--objective=electra", "--generator_size=0.5", "--precision=mixed_float16", "--num_warmup_steps=0"],
+        OF_REPLACED,
+    ),
+    "replaced tokens, shared layers": (
+        "train", ["--objective=electra", "--generator_size=0.5", "--bert_config_file=HOME/albert.json"], OF_REPLACED,
+    ),
+    "replaced tokens, phases": (
+        "train",
+        ["--objective=electra", "--generator_size=0.5", "--input_file=HOME/train.tfrecord,HOME/short.tfrecord",
+         "--phases=16x2,32x2@8"],
+        OF_REPLACED,
+    ),
+    "ALBERT": ("unmasked_swapped", ["--objective=albert", "--bert_config_file=HOME/albert.json"], KEYS),
+    "RoBERTa": ("unmasked_alone", ["--objective=roberta", "--mask_token_prob=0.9"], WITHOUT_SENTENCES),
+    "ERNIE": ("unmasked", ["--objective=ernie", "--phrase_file=HOME/phrases.list"], KEYS),
+    "MLM alone": ("alone", [], WITHOUT_SENTENCES),
+    "masked as they are read": ("unmasked", ["--masking=whole_word"], KEYS),
+    "packed": ("packed", ["--schedule=polynomial"], KEYS),
+    "LAMB": ("train", ["--optimizer=lamb"], KEYS),
+    "bfloat16": ("train", ["--precision=mixed_bfloat16"], KEYS),
+    "rematerialized": ("train", ["--rematerialize"], KEYS),
+    "accumulated": ("train", ["--gradient_accumulation_steps=4"], KEYS),
+    "averaged": ("train", ["--average_weights=0.5", "--schedule=trapezoid"], KEYS),
+    "unguarded": ("train", ["--noskip_bad_steps"], KEYS),
+    "XLA": ("train", ["--use_xla=true"], KEYS),
+}  # fmt: skip
+QUICK = ("all at once", "left to right", "replaced tokens")
+
+
+def _with_ours(keys):
+    """Returns Google's keys and those that we write beside them."""
+    commonest = {f"{name}_of_commonest" for name in keys if name.endswith("_accuracy")}
+    return keys | commonest | {name.replace("loss", "perplexity") for name in keys & PREDICTED}
+
+
+def _variant(material, folder, name):
+    records, flags, _ = VARIANTS[name]
+    output = f"--output_dir={folder}/{name.replace(' ', '_').replace(',', '')}"
+    flags = [flag.replace("HOME", str(material)) for flag in flags]
+    changed = arguments(material, *SHORT, *flags, output, records=records)
+    named = any(flag.startswith("--phases=") for flag in flags)  # they name the lengths, and add up to the steps
+    return [flag for flag in changed if not (named and flag.startswith("--max_seq"))]
+
+
+# What a run is continued with that it was not begun with -> what is said of it.
+OTHERS = {
+    "other pieces": "The records must be made with the vocabulary of the model",
+    "other sizes": "continues only with the settings",
+}
+
+
+def _others(material, folder):
+    pieces = [*tiny.VOCAB[:-2], tiny.VOCAB[-1], tiny.VOCAB[-2]]
+    (folder / "other.txt").write_text("".join(f"{piece}\n" for piece in pieces), encoding="utf-8")
+    tiny.config(dropout=0.1, num_hidden_layers=2).save(folder / "deeper.json")
+    changes = (f"--vocab_file={folder}/other.txt", f"--bert_config_file={folder}/deeper.json")
+    again = (*WHOLE, f"--output_dir={folder}/whole")
+    return {name: arguments(material, *again, change) for name, change in zip(OTHERS, changes, strict=True)}
+
+
+@pytest.fixture(scope="module")
+def quick(material, tmp_path_factory):
+    """The folder with all outputs, and what each run said; one process."""
+    folder = tmp_path_factory.mktemp("run_pretraining")
+    whole = arguments(
+        material, *WHOLE, f"--output_dir={folder}/whole",
+        f"--eval_file={material}/held_out.tfrecord", "--do_eval", "--max_eval_steps=4",
+    )  # fmt: skip
+    alone = [flag for flag in whole if not flag.startswith(("--do_train", "--input_file"))]
+    cases = {"whole": whole, "again": whole, "scored": alone}
+    cases["scored elsewhere"] = [*(flag for flag in alone if not flag.startswith("--output_dir")),
+                                 f"--init_checkpoint={folder}/whole", f"--output_dir={folder}/new/scores"]  # fmt: skip
+    cases |= {name: _variant(material, folder, name) for name in QUICK}
+    cases["replaced tokens, scored"] = [
+        flag for flag in cases["replaced tokens"] if not flag.startswith(("--do_train", "--generator_size"))
+    ]
+    cases["dry run"] = arguments(material, "--dry_run", "--recipe=bert_paper", f"--output_dir={folder}/dry")
+    cases |= _others(material, folder)
+    cases["another generator"] = [flag.replace("=0.5", "=0.25") for flag in cases["replaced tokens"]]
+    said = run_cases(cases)
+    for name, result in said.items():
+        assert result["status"] == (name in (*OTHERS, "another generator")), (name, result["log"])
+    return folder, said
+
+
+@pytest.fixture(scope="module")
+def whole(quick):
+    return quick[0] / "whole"
+
+
+def test_google_s_results(whole):
+    scores = results(whole)
+    assert scores.keys() == _with_ours(KEYS) and scores["global_step"] == STEPS
+    assert scores["masked_lm_perplexity"] == pytest.approx(np.exp(scores["masked_lm_loss"]), rel=1e-5)
+    assert 0.5 <= scores["next_sentence_accuracy_of_commonest"] < 1
+    assert 0 < scores["masked_lm_accuracy_of_commonest"] < 0.5
+    assert scores["loss"] == pytest.approx(scores["masked_lm_loss"] + scores["next_sentence_loss"], rel=1e-5)
+    assert 0.3 < scores["next_sentence_accuracy"] <= 1
+
+
+def test_it_learns(whole):
+    lines = read_history(whole / "history.jsonl")
+    losses = [line["loss"] for line in lines if line["kind"] == "train"]
+    parts = [line["masked_lm_loss"] + line["next_sentence_loss"] for line in lines if line["kind"] == "train"]
+    assert parts == pytest.approx(losses, rel=1e-5)
+    assert np.mean(losses[-5:]) < np.mean(losses[:5]) - 0.3
+    assert np.mean(losses[-5:]) < np.log(len(tiny.VOCAB)) + np.log(2) - 0.4  # of guessing a piece and an answer
+    scored = [(line["step"], line["masked_lm_loss"]) for line in lines if line["kind"] == "eval"]
+    assert [step for step, _ in scored] == [30, STEPS]
+    assert scored[1][1] < scored[0][1] < np.log(len(tiny.VOCAB)) - 0.4
+
+
+def test_what_lies_in_the_directory(whole):
+    kept = [f"model.ckpt-{step}.{kind}" for step in (0, 30, STEPS) for kind in ("data-00000-of-00001", "index")]
+    others = ["bert_config.json", "checkpoint", "eval", "eval_files.json", "eval_results.txt", "history.jsonl"]
+    others += ["report.html", "run.json", "tokenizer.json", "tokenizer_config.json", "train", "vocab.txt"]
+    assert sorted(os.listdir(whole)) == sorted([*kept, *others])
+
+
+def test_the_record_tells_all_values(quick, material):
+    told = json.loads((quick[0] / "all_at_once" / "run.json").read_text(encoding="utf-8"))
+    settings = told["settings"]
+    assert (settings["clip_norm"], settings["adam_beta1"], settings["optimizer"]) == (0, 0.9, "lamb")
+    numbers = {name: told["identity"][name] for name in ("weight_decay_rate", "adam_beta2", "clip_norm")}
+    assert numbers == {"weight_decay_rate": 0.1, "adam_beta2": 0.98, "clip_norm": 0}
+    assert told["identity"]["dropout_prob"] == 0.2 and "adam_beta1" not in told["identity"]
+    # For fine-tuning the model keeps its own dropout.
+    kept = EncoderConfig.load(quick[0] / "all_at_once")
+    assert kept == EncoderConfig.load(material / "bert_config.json") and kept.hidden_dropout_prob == 0.1
+    digests = {"data": material / "packed.tfrecord", "vocabulary": material / "vocab.txt"}
+    hashes = {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in digests.items()}
+    assert told["data"]["train"][0]["sha256"] == hashes["data"]
+    assert told["vocabulary"]["sha256"] == hashes["vocabulary"]
+
+
+def test_a_recipe_is_told(quick):
+    log = quick[1]["dry run"]["log"]
+    assert "--recipe=bert_paper: " in log and "--dropout_prob=0.1" in log
+    assert "Given, and not as in --recipe=bert_paper: " in log and "--train_batch_size=16" in log
+
+
+def test_the_page_tells_of_the_run(whole, material):
+    page = (whole / "report.html").read_text(encoding="utf-8")
+    for flag in ("--learning_rate", "--train_batch_size", "--input_file", "--do_train"):
+        assert f">{flag}<" in page
+    assert f"{material}/train.tfrecord" in page and 'aria-label="Loss"' in page
+    assert "http://" not in page.replace("http://www.w3.org/", "") and "<script src" not in page
+
+
+def test_the_directory_is_a_checkpoint(whole, material):
+    bert = bert_tf.load(whole)
+    assert bert.config == EncoderConfig.load(material / "bert_config.json")
+    assert bert.tokenizer.vocab_size == len(tiny.VOCAB)
+    saved = read(str(whole / f"model.ckpt-{STEPS}"))
+    for variable in bert.encoder.variables:
+        np.testing.assert_array_equal(variable.value.numpy(), saved[names.TF1.from_ours(variable.path)])
+
+
+def test_a_finished_run_started_again_makes_no_step(quick):
+    log = quick[1]["again"]["log"]
+    assert f"Continuing this run from step {STEPS}: " in log and "examples/s" not in log
+
+
+def test_scoring_alone_gives_the_scores_of_the_run(quick, whole):
+    scores = [line for line in read_history(whole / "history.jsonl") if line["kind"] == "eval"]
+    assert "loss" in quick[1]["scored"]["log"] and "Continuing" not in quick[1]["scored"]["log"]
+    for name in KEYS - {"global_step"}:
+        assert scores[-1][name] == scores[1][name] == pytest.approx(results(whole)[name], rel=1e-5)
+
+
+def test_scores_of_another_directory_s_model_go_where_there_was_none(quick, whole):
+    assert quick[1]["scored elsewhere"]["status"] == 0, quick[1]["scored elsewhere"]["log"]
+    assert sorted(os.listdir(quick[0] / "new" / "scores")) == ["eval_files.json", "eval_results.txt"]
+    found, expected = results(quick[0] / "new" / "scores"), results(whole)
+    assert {name: found[name] for name in KEYS - {"global_step"}} == pytest.approx(
+        {name: expected[name] for name in KEYS - {"global_step"}}, rel=1e-5
+    )
+
+
+def test_scoring_alone_knows_the_generator_of_the_run(quick):
+    log = quick[1]["replaced tokens, scored"]["log"]
+    assert "replaced_tokens: --generator_size=0.5 --discriminator_weight=50.0" in log and "replaced_share" in log
+
+
+def _check(folder, name, said):
+    assert said["status"] == 0, said["log"]
+    output = folder / name.replace(" ", "_").replace(",", "")
+    scores = results(output)
+    assert scores.keys() == _with_ours(VARIANTS[name][2]) and scores["global_step"] == 4
+    assert np.isfinite(list(scores.values())).all()
+    before, after = (read(str(output / f"model.ckpt-{step}")) for step in (2, 4))
+    for variable in ("bert/encoder/layer_0/output/dense/kernel", "bert/embeddings/word_embeddings"):
+        assert np.abs(after[variable] - before[variable]).max() > 0
+
+
+def _check_albert(folder):
+    """Its layers are one, and its table is narrow."""
+    config = EncoderConfig.load(folder)
+    weights = read(str(folder / "model.ckpt-4"))
+    layers = {name.split("/")[2] for name in weights if name.startswith("bert/encoder/") and "adam" not in name}
+    assert config.num_hidden_layers == 2 and layers == {"layer_0", "embedding_hidden_mapping_in"}
+    assert weights["bert/embeddings/word_embeddings"].shape == (len(tiny.VOCAB), 16)
+    assert bert_tf.load(folder).config == config
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_variants(quick, name):
+    _check(quick[0], name, quick[1][name])
+
+
+@pytest.mark.slow
+def test_phases_go_on_from_each_other(material, tmp_path):
+    (said,) = run_cases({"phases": [flag for flag in arguments(
+        material, f"--input_file={material}/train.tfrecord,{material}/short.tfrecord", "--phases=16x3,32x2@8",
+        f"--output_dir={tmp_path}", "--do_eval", "--save_checkpoints_steps=2",
+    ) if not flag.startswith("--max_seq")]}).values()  # fmt: skip
+    assert said["status"] == 0 and "step 5/5" in said["log"], said["log"]
+    assert results(tmp_path)["global_step"] == 5 and read(str(tmp_path / "model.ckpt-5"))  # whole
+    steps = [line["step"] for line in read_history(tmp_path / "history.jsonl") if line["kind"] == "train"]
+    assert len(steps) == 4
+
+
+def test_a_dry_run_says_whether_it_fits_and_writes_nothing(quick):
+    log = quick[1]["dry run"]["log"]
+    assert re.search(r"^does it fit\? +yes$", log, re.M) and re.search(r"^parameters +[\d,]+$", log, re.M)
+    assert re.search(r"^tokens per step +512: 16 rows of 32$", log, re.M) and not (quick[0] / "dry").exists()
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_other_sizes_or_pieces_do_not_continue_a_run(quick, name):
+    said = quick[1][name]
+    assert OTHERS[name] in said["log"]
+    assert ("num_hidden_layers: 1 then, 2 now" in said["log"]) == (name == "other sizes")
+    assert said["written"] == [] and quick[1]["whole"]["written"]
+
+
+def test_left_to_right_is_named_what_it_is_everywhere(quick):
+    folder = quick[0] / "left_to_right"
+    names = {name for line in read_history(folder / "history.jsonl") for name in line}
+    assert {"next_token_accuracy", "next_token_loss"} <= names and not any("masked_lm" in name for name in names)
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    assert "next_token_accuracy" in page and "masked_lm" not in page
+    assert bert_tf.load(folder).config.is_decoder
+
+
+def test_a_left_to_right_model_fills_no_blanks(quick):
+    with pytest.raises(ValueError, match=r"must have learned by masked LM\. Received .*left_to_right"):
+        Filler(quick[0] / "left_to_right")
+
+
+def test_replaced_tokens_leave_a_discriminator_and_a_generator(quick, material, tmp_path):
+    folder = quick[0] / "replaced_tokens"
+    bert = bert_tf.load(folder)
+    assert bert.config == as_electra(EncoderConfig.load(material / "bert_config.json"))
+    assert {"cls/replaced_tokens/output_bias", "generator/cls/predictions/output_bias"} <= bert.others.keys()
+    filler = Filler(folder / "generator", top_k=2)
+    assert filler.task.config.hidden_size == 16 and len(list(filler(["the film [MASK] a story ."]))) == 1
+    table = "bert/embeddings/word_embeddings"
+    saved = [read(str(path)) for path in (folder / "model.ckpt-4", folder / "generator" / "model.ckpt-0")]
+    np.testing.assert_array_equal(saved[0][table], saved[1][table])
+    proof = convert(folder, tmp_path / "huggingface", "huggingface")
+    assert all(path.startswith("generator/") for path in proof.not_held) and len(proof.not_held) == 23
+    written = json.loads((tmp_path / "huggingface" / "config.json").read_text(encoding="utf-8"))
+    assert (written["model_type"], written["architectures"]) == ("electra", ["ElectraForPreTraining"])
+    train = [line for line in read_history(folder / "history.jsonl") if line["kind"] == "train"]
+    assert all(line["loss"] == pytest.approx(line["masked_lm_loss"] + 50 * line["replaced_loss"], rel=1e-4)
+               for line in train)  # fmt: skip
+
+
+def test_a_run_of_replaced_tokens_goes_on_with_its_own_generator_alone(quick):
+    said = quick[1]["another generator"]
+    assert "continues only with the settings" in said["log"] and "generator: {" in said["log"]
+
+
+@pytest.mark.slow
+def test_every_variant(material, tmp_path):
+    said = run_cases({name: _variant(material, tmp_path, name) for name in VARIANTS})
+    for name in VARIANTS:
+        _check(tmp_path, name, said[name])
+    _check_albert(tmp_path / "ALBERT")
+    assert "Phrases: 2; 1 more hold pieces that the vocabulary lacks." in said["ERNIE"]["log"]
+    assert "No phrase of" not in said["ERNIE"]["log"]
+
+
+@pytest.mark.slow
+def test_the_model_answers_as_the_readme_says(whole):
+    likely, odd = "the film is a story of people .", "the people a film story of is ."
+    (filled,) = run_programs("fill_mask", [[f"--model={whole}", "the film [MASK] a story ."]])
+    (scored,) = run_programs("score_text", [[f"--model={whole}", likely, odd]])
+    assert filled["status"] == scored["status"] == 0 and "film is a story" in filled["log"].replace("[MASK]", "is")
+    totals = {text: float(line.split()[0]) for line in scored["log"].splitlines() for text in (likely, odd)
+              if line.endswith(f"  {text}")}  # fmt: skip
+    assert totals[likely] > totals[odd]
+
+
+@pytest.mark.slow
+def test_a_classifier_starts_from_the_directory(whole, tmp_path):
+    tiny.write_tsv(tmp_path / "train.tsv", tiny.texts(64))
+    before = files(whole)
+    log = run(
+        [f"--train_file={tmp_path}/train.tsv", f"--init_checkpoint={whole}", f"--output_dir={tmp_path}/out",
+         "--do_train", "--max_seq_length=16", "--train_batch_size=8", "--num_train_epochs=1"],
+        "run_classifier.py",
+    )  # fmt: skip
+    assert f"model.ckpt-{STEPS}" in log and "random weights" not in log
+    assert (tmp_path / "out" / "model.ckpt-8.index").exists() and files(whole) == before

@@ -1,0 +1,244 @@
+"""What a served model tells of itself: the same as `bert_tf.inspect` does, of many texts, of the rows that count."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf import inspect
+from bert_tf.checkpoints.model_files import Bert
+from bert_tf.interpret import exported
+from bert_tf.interpret.choices import head_in
+from bert_tf.interpret.exported import attention_in_graph, attributions_in_graph, encoder_in
+from bert_tf.tasks.classification.task import ClassificationTask
+from bert_tf.tasks.embedding.task import EmbeddingTask
+from bert_tf.tasks.multiple_choice.task import MultipleChoiceTask
+from bert_tf.tasks.squad.task import QuestionAnsweringTask
+from bert_tf.tasks.tagging.task import TaggingTask
+from bert_tf.tokenization.wordpiece import Tokenizer
+from tests import tiny
+from tests.harness import randomize
+from tests.interpret.models import with_words
+
+TEXTS = ["The films, a story", "bad"]
+LENGTH = 16
+
+
+class Explained:
+    """A task's model as `bert_tf.load` would give it, and as an export has it.
+
+    Args:
+        task: a task.
+    """
+
+    def __init__(self, task):
+        keras.utils.set_random_seed(1)
+        self.task, self.model, self.tokenizer = task, task.build_model(), Tokenizer(tiny.VOCAB)
+        self.encoder = encoder_in(self.model)
+        randomize(self.encoder)
+        self.head = head_in(self.model, task)
+        layer, spans = self.head.head, "cls" in self.head.head.variables[0].path
+        others = {each.path: each.numpy() for each in layer.variables} if spans else {}
+        self.bert = Bert(task.config, self.tokenizer, self.encoder, None if spans else layer, task.labels, others)
+
+    def explain(self, *texts, target=None):
+        """Returns the answer of the signature as arrays."""
+        asked = tf.constant([""] * len(texts[0]) if target is None else target)
+        parts = self.encoder, self.head, self.tokenizer, self.task.read, list(map(tf.constant, texts)), asked
+        return {name: values.numpy() for name, values in attributions_in_graph(*parts, LENGTH).items()}
+
+
+@pytest.fixture(scope="module")
+def classifier():
+    return Explained(ClassificationTask(tiny.config(), 2, labels=["bad", "good"]))
+
+
+@pytest.fixture(scope="module")
+def tagger():
+    config = tiny.config()
+    config.extra["architectures"] = ["BertForTokenClassification"]
+    return Explained(TaggingTask(config, ["B-PER", "I-PER", "O"], doc_stride=5))
+
+
+@pytest.fixture(scope="module")
+def reader():
+    return Explained(QuestionAnsweringTask(tiny.config(), 5, 30, 5, 4))
+
+
+def check(got, k, why):
+    """Compares row k of an answer with what `inspect.attributions` says of the text alone."""
+    S = len(why)
+    assert [piece.decode() for piece in got["piece"][k]] == why.pieces + [""] * (got["piece"].shape[1] - S)
+    for name, expected in (("start", why.starts), ("end", why.limits), ("of_text", why.of_text)):
+        assert got[name][k, :S].tolist() == expected.tolist()
+    np.testing.assert_allclose(got["attribution"][k, :S], why.values, atol=1e-5)
+    assert not got["attribution"][k, S:].any() and (got["of_text"][k, S:] == -1).all()
+    assert got["target"][k].decode() == why.target and got["steps"][k] == why.steps
+    for name in ("score", "baseline_score", "gap"):
+        assert got[name][k] == pytest.approx(getattr(why, name), abs=1e-5)
+
+
+@pytest.mark.slow
+def test_labels(classifier):
+    got = classifier.explain(TEXTS)
+    for k, why in enumerate(inspect.attributions(classifier.bert, TEXTS)):
+        check(got, k, why)
+    assert np.abs(got["attribution"]).max() > 0.01
+    other = {b"bad": "good", b"good": "bad"}[got["target"][0]]
+    check(classifier.explain(TEXTS[:1], target=[other]), 0, inspect.attributions(classifier.bert, TEXTS[:1], other)[0])
+    assert {values.shape[0] for values in classifier.explain(tf.zeros([0], tf.string), target=tf.zeros([0], tf.string))
+            .values()} == {0}  # fmt: skip
+
+
+@pytest.mark.slow
+def test_values_of_pairs():
+    regression = Explained(ClassificationTask(tiny.config(), 1, "regression"))
+    pairs = TEXTS, ["is good", ""]
+    got = regression.explain(*pairs)
+    for k, why in enumerate(inspect.attributions(regression.bert, pairs[0], pairs=pairs[1])):
+        check(got, k, why)
+    assert got["target"].tolist() == [b"0"] * 2
+
+
+def test_tags(tagger):
+    texts = [TEXTS[0], "", "people"]
+    got = tagger.explain(texts)
+    check(got, 2, inspect.attributions(tagger.bert, texts[2:])[0])
+    assert got["target"][1] == b"" and not got["attribution"][1].any() and not got["score"][1]
+    assert set(got["piece"][1].tolist()) == {b""}
+    named = tagger.explain(texts[:1], target=["4:9:B-PER"])
+    check(named, 0, inspect.attributions(tagger.bert, texts[:1], [(1, "B-PER")])[0])
+
+
+@pytest.mark.slow
+def test_tags_beyond_the_first_row(tagger):
+    text = "the film is good " * 8 + "people"
+    assert len(text) == 142
+    got = tagger.explain([text], target=["136:142:I-PER"])
+    pieces = [piece for piece in got["piece"][0].tolist() if piece]
+    place = len(pieces) - 2
+    assert pieces[place] == b"people" and text[got["start"][0, place] : got["end"][0, place]] == "people"
+    own = " ".join(piece.decode() for piece in pieces[1:-1])
+    [why] = inspect.attributions(tagger.bert, [own], [(place - 1, "I-PER")])
+    np.testing.assert_allclose(got["attribution"][0, : len(why)], why.values, atol=1e-5)
+
+
+def test_answers(reader):
+    questions, contexts = ["is it good", "a"], [TEXTS[0], "music and people"]
+    got = reader.explain(questions, contexts)
+    for k, why in enumerate(inspect.attributions(reader.bert, questions, pairs=contexts)):
+        check(got, k, why)
+    named = reader.explain(questions, contexts, target=["4:9", "10:16"])
+    assert named["target"].tolist() == [b"films", b"people"]
+    check(named, 0, inspect.attributions(reader.bert, questions[:1], (4, 9), pairs=contexts[:1])[0])
+    none = reader.explain(["is it good"], ["  "])
+    assert none["target"].tolist() == [b""] and np.isfinite(none["gap"]).all()
+
+
+@pytest.mark.slow
+def test_an_answer_beyond_the_first_row(reader):
+    context = "the film is good " * 8 + "people"
+    got = reader.explain(["is it"], [context], target=["136:142"])
+    assert got["target"].tolist() == [b"people"] and b"people" in got["piece"][0]
+    served = reader.task.answer(*_asked(reader, ["is it"], [context]))
+    assert reader.explain(["is it"], [context])["target"] == served["answer"]
+
+
+def _asked(explained, *texts):
+    features, origin = explained.task.read(explained.tokenizer, list(map(tf.constant, texts)), LENGTH)
+    return explained.model({name: features[name] for name in explained.task.features}, training=False), origin
+
+
+@pytest.mark.parametrize(
+    ("which", "texts", "target", "message"),
+    [
+        ("classifier", [["a"]], ["ugly"], r"must be a label of this model: bad, good; or empty"),
+        ("tagger", [["a film"]], ["film"], r"where a word lies in the text, such as 10:14, .* something else"),
+        ("tagger", [["a film"]], ["7:9"], r"Received a place where there is none"),
+        ("tagger", [["a film"]], ["2:6:B-LOC"], r"must be a tag of this model: B-PER, I-PER, O;"),
+        ("reader", [["a"], ["film"]], ["4"], r"where an answer lies in the context, .* something else"),
+        ("reader", [["a"], ["film"]], ["4:6"], r"Received a place where nothing is"),
+    ],
+)
+def test_targets_that_are_not_there(request, which, texts, target, message):
+    with pytest.raises(tf.errors.InvalidArgumentError, match=message):
+        request.getfixturevalue(which).explain(*texts, target=target)
+
+
+def test_attention():
+    bert = with_words(num_hidden_layers=2, num_attention_heads=4, pruned_heads={0: (1, 2)})
+    layers = tf.constant([[1, 0], [-1, -2]])
+    got = attention_in_graph(bert.encoder, bert.tokenizer, [tf.constant(TEXTS)], layers, LENGTH)
+    weights = got["attention"].numpy()
+    assert weights.shape == (2, 2, 4, 8, 8) and weights.dtype == np.float32
+    for k, seen in enumerate(inspect.attention(bert, TEXTS)):
+        S = len(seen)
+        np.testing.assert_allclose(weights[k, ..., :S, :S], seen.weights[layers[k].numpy()], atol=1e-6)
+        assert not weights[k, ..., S:, :].any() and not weights[k, ..., S:].any()
+        assert [piece.decode() for piece in got["piece"][k].numpy()] == seen.pieces + [""] * (8 - S)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="must be from 0 to 1, or from -1, the last, to -2"):
+        attention_in_graph(bert.encoder, bert.tokenizer, [tf.constant(["a"])], tf.constant([[2]]), LENGTH)
+
+
+@pytest.fixture
+def traced_attention(monkeypatch):
+    """The graph of a model of 2 layers and 4 heads as an export has it, with 2^12 weights at a time."""
+    monkeypatch.setattr(exported, "_MOST_WEIGHTS", 2**12)
+    bert = with_words(num_hidden_layers=2, num_attention_heads=4)
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string), tf.TensorSpec([None, None], tf.int32)])
+    def attention(text, layers):
+        return attention_in_graph(bert.encoder, bert.tokenizer, [text], layers, 32)["attention"]
+
+    return attention
+
+
+def test_attention_costs_no_more_than_the_layers_that_there_are(traced_attention):
+    twice = traced_attention(["bad"], [[-1, -1]]).numpy()  # the same layer twice is two layers at most
+    assert twice.shape[:2] == (1, 2) and (twice[0, 0] == twice[0, 1]).all()
+    for k in (3, 100_000):
+        message = rf"`layers` must name 2 layers of a text at most, as many as there are. Received(?s:.*){k}"
+        with pytest.raises(tf.errors.InvalidArgumentError, match=message):
+            traced_attention(["bad"], [[0] * k])
+
+
+def test_attention_of_many_or_long_texts_is_refused_before_it_is_computed(traced_attention):
+    assert traced_attention(["bad " * 30], [[0]]).shape == (1, 1, 4, 32, 32)  # one is always answered: 8,192 weights
+    S = 4
+    for n, fits in ((2**12 // (2 * 4 * S * S), True), (2**12 // (2 * 4 * S * S) + 1, False)):
+        texts, layers = ["bad bad"] * n, [[0]] * n
+        if fits:
+            assert traced_attention(texts, layers).shape == (n, 1, 4, S, S)
+            continue
+        message = rf"weights of all texts and layers must be {2**12} at most. Received(?s:.*){n * 2 * 4 * S * S}"
+        with pytest.raises(tf.errors.InvalidArgumentError, match=message):
+            traced_attention(texts, layers)
+
+
+def test_attention_that_would_be_a_large_answer_is_refused_before_it_is_computed(traced_attention, monkeypatch):
+    monkeypatch.setattr(exported, "_MOST_ASKED", 2**12)
+    assert traced_attention(["bad " * 30], [[0]]).shape == (1, 1, 4, 32, 32)  # 4,096 weights
+    with pytest.raises(tf.errors.InvalidArgumentError, match=rf"asked for must be {2**12} at most(?s:.*){2**13}"):
+        traced_attention(["bad " * 30], [[0, 1]])
+
+
+def test_attributions_are_for_a_few_texts_at_a_time(classifier):
+    message = r"An explanation must be asked for 16 texts at most. Received(?s:.*)17"
+    for targets in ([""] * 17, [""]):
+        with pytest.raises(tf.errors.InvalidArgumentError, match=message):
+            classifier.explain(["bad"] * 17, target=targets)
+
+
+@pytest.mark.parametrize(
+    ("task", "message"),
+    [
+        (EmbeddingTask, "Received one for embedding without; leave attributions out"),
+        (MultipleChoiceTask, "Received one for multiple_choice without"),
+        (lambda c: ClassificationTask(c, 2, lstm_units=4), "Received one for classification without"),
+        (lambda c: ClassificationTask(c, 2, windows={"stride": 5, "max_windows": 4}), "averages over the windows"),
+    ],
+)
+def test_models_without_attributions(task, message):
+    task = task(tiny.config())
+    with pytest.raises(ValueError, match=f"`export_explanations=attributions` must come with .*{message}"):
+        head_in(task.for_serving(task.build_model()), task)

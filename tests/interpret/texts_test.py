@@ -1,0 +1,218 @@
+"""What is inside a model with a vocabulary: pieces and words, what is asked for on demand, targets, errors."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+import bert_tf
+from bert_tf import inspect
+from bert_tf.interpret.lens import masked_lm_head
+from bert_tf.interpret.words import words_of
+from bert_tf.models.heads import ClassificationHead, QuestionAnsweringHead
+from bert_tf.models.pretraining_heads import MaskedLMHead
+from tests import tiny
+from tests.interpret.models import with_words
+
+TEXT = "The films, a story"
+
+
+@pytest.fixture(scope="module")
+def bert():
+    """A classifier of two labels."""
+    return with_words(ClassificationHead(2, 0.0), ["bad", "good"])
+
+
+def _others(layer, config):
+    """Returns the weights of a head, random ones, by path."""
+    import keras
+
+    with keras.name_scope("cls"):
+        layer.build((None, None, config.hidden_size))
+    rng = np.random.default_rng(3)
+    return {each.path: rng.standard_normal(each.shape).astype(np.float32) for each in layer.variables}
+
+
+def test_a_row(bert):
+    [row] = inspect.attention(bert, [(TEXT, "is good")])
+    assert row.pieces == ["[CLS]", "the", "film", "##s", ",", "a", "story", "[SEP]", "is", "good", "[SEP]"]
+    assert [word.text for word in row.words] == ["The", "films", ",", "a", "story", "is", "good"]
+    assert row.words[1] == inspect.Word("films", 4, 9, 0) and row.words[5] == ("is", 0, 2, 1)
+    assert row.word_of_piece.tolist() == [-1, 0, 1, 1, 2, 3, 4, -1, 5, 6, -1]
+    assert row.of_text.tolist() == [-1] + 6 * [0] + [-1, 1, 1, -1] and row.segments.tolist() == 8 * [0] + 3 * [1]
+    assert [TEXT[a:b] for a, b in zip(row.starts[1:4], row.limits[1:4], strict=True)] == ["The", "film", "s"]
+    assert row.weights.shape == (1, 2, 11, 11) and row.weights.dtype == np.float32 and row.heads.all()
+    np.testing.assert_allclose(row.weights.sum(-1), 1, atol=1e-6)
+    assert row.of_words(np.arange(11.0)).tolist() == [1, 5, 4, 5, 6, 8, 9]
+    [same] = inspect.attention((bert.encoder, bert.tokenizer), TEXT, pairs="is good")
+    assert np.array_equal(same.weights, row.weights)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("I don't.", ["I", "don't", "."]),
+        ("東京 e-mail", ["東", "京", "e-mail"]),
+        ("cafe\u0301  (yes)", ["cafe\u0301", "(", "yes", ")"]),
+        ("", []),
+    ],
+)
+def test_words(text, expected):
+    starts = np.flatnonzero([not char.isspace() for char in text])
+    words, of_piece = words_of(text, starts, starts + 1)
+    assert [word.text for word in words] == expected
+    assert "".join(words[i].text[0] for i in sorted(set(of_piece.tolist()))) == "".join(word[0] for word in expected)
+
+
+def test_one_piece_over_several_words_makes_them_one():
+    words, of_piece = words_of("a, b c", np.array([0, 1, 5]), np.array([1, 4, 6]))
+    assert [word.text for word in words] == ["a", ", b", "c"] and of_piece.tolist() == [0, 1, 2]
+
+
+def test_blanks_have_places(bert):
+    [row] = inspect.layers(bert, ["a [MASK] film"], masks=True)
+    assert row.pieces == ["[CLS]", "a", "[MASK]", "film", "[SEP]"] and row.words[1] == ("[MASK]", 2, 8, 0)
+    assert row.words[2] == ("film", 9, 13, 0)
+    [text] = inspect.layers(bert, ["a [MASK] film"])
+    assert "[MASK]" not in text.pieces
+
+
+def test_neurons_give_the_weights(bert):
+    [row] = inspect.neurons(bert, [TEXT])
+    scores = row.scores(0, 1)
+    np.testing.assert_allclose(np.exp(scores) / np.exp(scores).sum(-1, keepdims=True), row.weights[0, 1], atol=1e-5)
+    np.testing.assert_allclose(row.products(0, 1, 2).sum(-1) / np.sqrt(16), scores[2], atol=1e-5)
+
+
+def test_layers_and_inputs(bert):
+    [row], [begin] = inspect.layers(bert, [TEXT]), inspect.inputs(bert, [TEXT])
+    np.testing.assert_allclose(begin.output, row.values[0], atol=1e-5)
+    np.testing.assert_allclose(begin.token + begin.segment + begin.position, begin.total, atol=1e-6)
+    assert begin.task is None
+    itself = row.with_itself()
+    assert itself.shape == (2, 2, 8) and np.allclose(itself[[0, 1], [0, 1]], 1, atol=1e-5)
+    np.testing.assert_allclose(row.with_others(2)[1], row.among_all(1)[2], atol=1e-6)
+    a, b = row.values[:, 3]
+    assert itself[0, 1, 3] == pytest.approx(a @ b / np.linalg.norm(a) / np.linalg.norm(b), abs=1e-5)
+
+
+def test_heads_off_share_the_weights_and_leave_the_model(bert):
+    [before], without = inspect.layers(bert, [TEXT]), inspect.heads_off(bert, {0: [1]})
+    [after], [again] = inspect.layers(without, [TEXT]), inspect.layers(bert, [TEXT])
+    assert np.abs(after.values[1] - before.values[1]).max() > 1e-3 and np.array_equal(again.values, before.values)
+    assert without.head is bert.head and without._extractors is not bert._extractors
+    both = inspect.heads_off(without, {0: [0]})
+    [row] = inspect.attention(both, [TEXT])
+    assert without.encoder.head_mask[0].tolist() == [1, 0] and not row.weights.any()
+    assert inspect.attributions(both, [TEXT], steps=8)[0].gap < 0.01
+
+
+def test_pruned_heads_keep_their_numbers():
+    pruned = with_words(num_hidden_layers=2, num_attention_heads=4, pruned_heads={0: (1, 2)}, norm_first=True)
+    [row] = inspect.neurons(pruned, [TEXT])
+    assert row.weights.shape == (2, 4, 8, 8) and np.flatnonzero(row.heads[0]).tolist() == [0, 3]
+    assert not row.weights[0, 1].any() and not row.query[0, 2].any() and row.weights[0, 3].any()
+    assert not inspect.attention(inspect.heads_off(pruned, {0: [3]}), [TEXT])[0].weights[0, 3].any()
+    with pytest.raises(ValueError, match="Received: 2 of layer 0, which was pruned; choose another"):
+        inspect.heads_off(pruned, {0: [2]})
+
+
+def test_attributions_by_piece_and_word(bert):
+    [why] = inspect.attributions(bert, [TEXT])
+    assert why.target == ["bad", "good"][int(why.logits.argmax())] and why.score == pytest.approx(why.logits.max())
+    assert why.gap < 0.01 and why.steps == 32 and why.places is None
+    assert why.values[[0, -1]].tolist() == [0, 0] and why.word_values[1] == pytest.approx(why.values[2:4].sum())
+    assert why.word_values.sum() == pytest.approx(why.score - why.baseline_score, rel=0.01)
+    one, other = inspect.attributions(bert, [TEXT, TEXT], ["bad", 1], steps=8, baseline="mask")
+    assert (one.target, other.target, one.steps) == ("bad", "good", 8) and one.baseline_score != why.baseline_score
+
+
+def test_attributions_of_a_tag(bert):
+    head = ClassificationHead(2, 0.0)
+    head.build((None, 32))
+    tagger = dataclasses.replace(bert, head=head, labels=["B-X", "O"])
+    tagger.config.extra["architectures"] = ["BertForTokenClassification"]
+    try:
+        [why] = inspect.attributions(tagger, [TEXT], (1, "B-X"), 8)
+        assert (why.target, why.places) == ("B-X", (2, 2)) and why.score == pytest.approx(why.logits[0], abs=1e-5)
+        [said] = inspect.attributions(tagger, [TEXT], None, 8)
+        assert said.target == tagger.labels[int(said.logits.argmax())]
+        with pytest.raises(ValueError, match="place of a word, from 0 to 4"):
+            inspect.attributions(tagger, [TEXT], 5, 8)
+    finally:
+        del tagger.config.extra["architectures"]
+
+
+def test_attributions_of_an_answer(bert):
+    reader = dataclasses.replace(bert, head=None, labels=None, others=_others(QuestionAnsweringHead(), bert.config))
+    [why] = inspect.attributions(reader, [("is it good", TEXT)], (4, 9), 8)
+    assert (why.target, why.places) == ("films", (6, 7))
+    assert why.score == pytest.approx(why.logits[6, 0] + why.logits[7, 1], abs=1e-4)
+    [said] = inspect.attributions(reader, [("is it good", TEXT)], steps=8)
+    assert said.target in TEXT and said.score >= why.score - 1e-5
+
+
+@pytest.mark.parametrize("is_decoder", [False, True])
+def test_masked_words(is_decoder):
+    pretrained = with_words(is_decoder=is_decoder)
+    pretrained = dataclasses.replace(
+        pretrained, others=_others(MaskedLMHead(len(tiny.VOCAB), width=None), pretrained.config)
+    )
+    [said] = inspect.masked_words(pretrained, ["a [MASK] film"], top_k=3)
+    assert said.top_pieces.shape == said.probabilities.shape == (2, 5, 3) and said.own_probabilities.shape == (2, 5)
+    outputs = pretrained.encoder(said.features)
+    table = pretrained.encoder.embeddings.word_embeddings
+    logits = masked_lm_head(pretrained)(outputs["sequence_output"], table, np.arange(5)[np.newaxis]).numpy()[0]
+    ids = np.argsort(-logits, -1)[:, :3]
+    if is_decoder:  # what is said at a place is about the next
+        assert said.top_ids[-1, 0].tolist() == [-1] * 3 and set(said.top_pieces[:, 0].flat) == {""}
+        assert np.array_equal(said.top_ids[-1, 1:], ids[:-1])
+    else:
+        assert np.array_equal(said.top_ids[-1], ids)
+        assert said.top_pieces[-1, 2, 0] == tiny.VOCAB[ids[2, 0]]
+        shares = np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)
+        np.testing.assert_allclose(said.own_probabilities[-1], shares[np.arange(5), said.ids], rtol=1e-4)
+
+
+def test_a_left_to_right_model_does_not_look_ahead():
+    [row] = inspect.attention(with_words(is_decoder=True), [TEXT])
+    assert not np.triu(row.weights, 1).any()
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda b: inspect.attention(b, ["film " * 31]), "at most 32 pieces each, .* Received 33 in text 1 of 1"),
+        (lambda b: inspect.attention(b, [3]), "all texts, or all pairs of two texts. Received int"),
+        (lambda b: inspect.attention(b, ["a"], ["a", "b"]),
+         "`pairs` must have a second text for each of `texts`. Received 2 for 1"),
+        (lambda b: inspect.attention(b, [("a", "b"), ("c",)]), "Received tuple in position 1"),
+        (lambda b: inspect.attention(b.encoder, {"input_ids": [[2, 3]], "attention_mask": [[1, 0]]}),
+         "`attention_mask`, which is called `input_mask` here"),
+        (lambda b: inspect.attention(b.encoder, {"input_ids": [[2, 3]], "sentence_ids": [[1, 1]]}),
+         "`sentence_ids`, which this model does not read"),
+        (lambda b: inspect.attention(b.encoder, ["a"]), "a dict with `input_ids` for an encoder alone"),
+        (lambda b: inspect.attention("model", ["a"]), "`model` must be what `bert_tf.load` gives"),
+        (lambda b: inspect.heads_off(b, {2: [0]}), "`layer` must be from 0 to 0, and `head` from 0 to 1. Received: 2"),
+        (lambda b: inspect.heads_off(b, {0: [2]}), "Received: 0 and 2; choose others"),
+        (lambda b: inspect.neurons(b, ["a"])[0].products(0, 0, 3), "`place` must be of a piece, from 0 to 2"),
+        (lambda b: inspect.masked_words(b, ["a"]), "must have a masked-LM head for this. Received .*, which has none"),
+        (lambda b: inspect.attributions(dataclasses.replace(b, head=None), ["a"]), "must have a head for labels, tags"),
+        (lambda b: inspect.attributions(b.encoder, ["a"]), "Received an encoder alone, which has none"),
+        (lambda b: inspect.attributions(b, ["a"], "ugly"), "one of the model's labels, bad, good. Received: 'ugly'"),
+        (lambda b: inspect.attributions(b, ["a"], baseline="zero"), "`baseline` must be one of pad, mask"),
+        (lambda b: inspect.attributions(b, ["a"], steps=0), "`steps` must be at least 1"),
+        (lambda b: inspect.attributions(b, ["a"], [1, 1]), "one for each of 1. Received a list of 2"),
+        (
+            lambda b: inspect.attributions(dataclasses.replace(b, others={"recurrent/bias": 0}), ["a"]),
+            "a BiLSTM between them",
+        ),
+    ],
+)
+def test_what_is_refused(bert, call, message):
+    with pytest.raises(ValueError, match=message):
+        call(bert)
+
+
+def test_the_public_name():
+    assert bert_tf.inspect is inspect

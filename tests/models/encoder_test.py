@@ -1,0 +1,224 @@
+"""The encoder: the harness, and that a sentence's answer does not depend on what lies beside it."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.models.config import EncoderConfig
+from bert_tf.models.encoder import Encoder, restarting_positions
+from bert_tf.models.layers import seed_scope
+from tests import tiny
+from tests.harness import check_layer, randomize
+from tests.models import block_test
+
+CONFIG = EncoderConfig(
+    vocab_size=30,
+    hidden_size=8,
+    num_hidden_layers=2,
+    num_attention_heads=2,
+    intermediate_size=12,
+    max_position_embeddings=10,
+    hidden_dropout_prob=0.1,
+    attention_probs_dropout_prob=0.1,
+)
+SENTENCES = [[2, 7, 8, 9, 3], [2, 5, 3], [2, 11, 12, 13, 14, 15, 3]]
+SEGMENTS = [[0, 0, 1, 1, 1], [0, 0, 0], [0, 0, 0, 0, 1, 1, 1]]
+
+
+def weights():
+    tables = {"word_embeddings": (30, 8), "token_type_embeddings": (2, 8), "position_embeddings": (10, 8)}
+    result = {f"bert/embeddings/{name}": shape for name, shape in tables.items()}
+    result |= {"bert/embeddings/LayerNorm/gamma": (8,), "bert/embeddings/LayerNorm/beta": (8,)}
+    for n in range(2):
+        block = {p.removeprefix("layer_0"): shape for p, shape in block_test.WEIGHTS.items()}
+        result |= {f"bert/encoder/layer_{n}{path}": shape for path, shape in block.items()}
+    return result | {"bert/pooler/dense/kernel": (8, 8), "bert/pooler/dense/bias": (8,)}
+
+
+def padded(length=9):
+    """Returns SENTENCES as a batch, padded with a word so that a mask which is not looked at shows."""
+    ids = np.full((3, length), 20, np.int32)
+    mask, segments = np.zeros_like(ids), np.ones_like(ids)
+    for row, (words, kinds) in enumerate(zip(SENTENCES, SEGMENTS, strict=True)):
+        ids[row, : len(words)], mask[row, : len(words)], segments[row, : len(words)] = words, 1, kinds
+    return {"input_ids": ids, "input_mask": mask, "segment_ids": segments}
+
+
+@pytest.fixture(scope="module")
+def encoder():
+    encoder = Encoder(CONFIG)
+    encoder.build()
+    randomize(encoder)
+    return encoder
+
+
+def test_harness(tmp_path):
+    arguments = {"config": CONFIG.to_dict(), "rematerialize": False, "name": "bert"}
+    check_layer(Encoder, arguments, (padded(),), weights(), tmp_path, unmoved=["key/bias"], half_tolerance=0.05)
+
+
+def test_outputs(encoder):
+    outputs = encoder(padded())
+    assert set(outputs) == {"sequence_output", "pooled_output", "embedding_output", "encoder_outputs"}
+    assert [y.shape for y in outputs["encoder_outputs"]] == [(3, 9, 8)] * 2
+    np.testing.assert_array_equal(outputs["encoder_outputs"][-1], outputs["sequence_output"])
+    kernel, bias = encoder.pooler.get_weights()
+    pooled = np.tanh(outputs["sequence_output"][:, 0] @ kernel + bias)
+    np.testing.assert_allclose(outputs["pooled_output"], pooled, rtol=1e-5, atol=1e-6)
+
+
+def test_attention_probs_on_request(encoder):
+    outputs = encoder(padded(), return_attention_probs=True)
+    np.testing.assert_allclose(outputs["pooled_output"], encoder(padded())["pooled_output"], atol=1e-6)
+    assert [p.shape for p in outputs["attention_probs"]] == [(3, 2, 9, 9)] * 2
+    for probs in outputs["attention_probs"]:
+        np.testing.assert_allclose(tf.reduce_sum(probs, -1), np.ones((3, 2, 9)), rtol=1e-5)
+        assert (probs.numpy()[1, :, :, 3:] == 0).all()
+
+
+def test_attention_probs_of_a_symbolic_call():
+    ids = keras.Input((None,), dtype="int32")
+    outputs = Encoder(CONFIG)({"input_ids": ids}, return_attention_probs=True)
+    probs = keras.Model(ids, outputs["attention_probs"])(np.array([[2, 5, 3]]))
+    assert outputs["attention_probs"][0].shape == (None, 2, None, None)
+    assert [p.shape for p in probs] == [(1, 2, 3, 3)] * 2
+
+
+def test_a_mask_of_heads_and_vectors_in_place_of_embeddings(encoder):
+    plain, mask = encoder(padded(), return_attention_probs=True), [np.array([1.0, 0.0]), np.ones(2)]
+    masked = encoder(padded(), return_attention_probs=True, head_mask=mask)
+    assert not masked["attention_probs"][0][:, 1].numpy().any()
+    np.testing.assert_array_equal(masked["attention_probs"][0][:, 0], plain["attention_probs"][0][:, 0])
+    assert np.abs(masked["pooled_output"] - plain["pooled_output"]).max() > 1e-3
+    vectors = encoder.embeddings(padded()["input_ids"], padded()["segment_ids"])
+    np.testing.assert_array_equal(encoder(padded(), input_vectors=vectors)["pooled_output"],
+                                  encoder(padded())["pooled_output"])  # fmt: skip
+    changed = encoder(padded(), input_vectors=vectors[:, ::-1])["embedding_output"]
+    np.testing.assert_array_equal(changed, vectors[:, ::-1])
+
+
+def test_alone_equals_in_a_padded_batch(encoder):
+    batch = encoder(padded())
+    for row, (words, kinds) in enumerate(zip(SENTENCES, SEGMENTS, strict=True)):
+        alone = encoder({"input_ids": np.array([words]), "segment_ids": np.array([kinds])})
+        for name in ("sequence_output", "pooled_output"):
+            ours = batch[name][row, : len(words)] if name == "sequence_output" else batch[name][row]
+            np.testing.assert_allclose(ours, alone[name][0], rtol=1e-5, atol=1e-5)
+
+
+def test_alone_equals_in_a_packed_row(encoder):
+    """The row is longer than the position table: positions start again with each sentence."""
+    words, kinds = sum(SENTENCES, []) + [20, 20], sum(SEGMENTS, []) + [1, 1]
+    numbers = [n for n, s in enumerate(SENTENCES, 1) for _ in s] + [0, 0]
+    row = {
+        "input_ids": words,
+        "segment_ids": kinds,
+        "sentence_ids": numbers,
+        "input_mask": [int(n > 0) for n in numbers],
+    }
+    row = {name: np.array([values], np.int32) for name, values in row.items()}
+    without_mask = {name: value for name, value in row.items() if name != "input_mask"}
+    for inputs in (row, without_mask):
+        y, start = encoder(inputs)["sequence_output"][0], 0
+        for sentence, segments in zip(SENTENCES, SEGMENTS, strict=True):
+            alone = encoder({"input_ids": np.array([sentence]), "segment_ids": np.array([segments])})
+            end = start + len(sentence)
+            np.testing.assert_allclose(y[start:end], alone["sequence_output"][0], rtol=1e-5, atol=1e-5)
+            start = end
+
+
+def test_packing_is_needed(encoder):
+    """What the test above proves is not true of rows in which sentences merely follow each other."""
+    row = np.array([SENTENCES[0] + SENTENCES[1]])
+    together = encoder({"input_ids": row})["sequence_output"][0, :5]
+    alone = encoder({"input_ids": np.array([SENTENCES[0]])})["sequence_output"][0]
+    assert np.abs(together - alone).max() > 0.01
+
+
+def test_restarting_positions():
+    sentence_ids = tf.constant([[1, 1, 1, 2, 2, 0, 0], [1, 2, 3, 3, 3, 3, 4]])
+    positions = [[0, 1, 2, 0, 1, 0, 1], [0, 0, 0, 1, 2, 3, 0]]
+    assert restarting_positions(sentence_ids).numpy().tolist() == positions
+
+
+def test_mask_and_segments_may_be_left_out(encoder):
+    ids = padded()["input_ids"]
+    whole = encoder({"input_ids": ids, "input_mask": np.ones_like(ids), "segment_ids": np.zeros_like(ids)})
+    np.testing.assert_array_equal(encoder({"input_ids": ids})["sequence_output"], whole["sequence_output"])
+    marked = encoder({"input_ids": ids, "segment_ids": np.ones_like(ids)})["sequence_output"]
+    assert np.abs(marked - whole["sequence_output"]).max() > 0.01
+
+
+def _loss(encoder, seed=(1, 2), training=True):
+    with seed_scope(tf.constant(seed)):
+        outputs = encoder(padded(), training=training)
+    return tf.reduce_sum(outputs["sequence_output"] ** 3) + tf.reduce_sum(outputs["pooled_output"])
+
+
+def _loss_and_gradients(encoder, rematerialize):
+    """The gradients are asked for when the scope of the seed has ended."""
+    encoder.rematerialize = rematerialize
+
+    @tf.function
+    def run():
+        with tf.GradientTape() as tape:
+            loss = _loss(encoder)
+        gradients = tape.gradient(loss, [v.value for v in encoder.trainable_variables])
+        return loss, [tf.convert_to_tensor(g) for g in gradients]
+
+    loss, gradients = run()
+    encoder.rematerialize = False
+    return loss.numpy(), [g.numpy() for g in gradients]
+
+
+@pytest.mark.slow
+def test_rematerialization_changes_nothing(encoder):
+    loss, gradients = _loss_and_gradients(encoder, False)
+    again_loss, again = _loss_and_gradients(encoder, True)
+    np.testing.assert_allclose(again_loss, loss, rtol=1e-6)
+    for ours, true in zip(again, gradients, strict=True):
+        np.testing.assert_allclose(ours, true, rtol=1e-4, atol=1e-4)
+
+
+def test_dropout_is_a_function_of_the_seed(encoder):
+    loss = _loss(encoder)
+    assert _loss(encoder) == loss
+    # To the bit: how far apart the sums of two masks are is chance.
+    assert _loss(encoder, (1, 3)) != loss
+    assert _loss(encoder, training=False) != loss
+
+
+def test_every_dropout_has_its_own_masks(encoder):
+    """Sites of one width that drew alike would drop the same neurons in every layer."""
+    blocks = [d for b in encoder.blocks for d in (b.attention.attention_dropout, b.attention.hidden_dropout, b.dropout)]
+    sites = [int(dropout.site) for dropout in (encoder.embeddings.dropout, *blocks)]
+    assert len(set(sites)) == len(sites) == 7
+
+
+@pytest.mark.parametrize("precision", ["mixed_bfloat16", "mixed_float16"])
+def test_half_precision(encoder, precision):
+    half = Encoder(CONFIG, dtype=precision)
+    half.build()
+    half.set_weights(encoder.get_weights())
+    for name in ("sequence_output", "pooled_output"):
+        ours, true = half(padded())[name], encoder(padded())[name]
+        assert ours.dtype == precision.removeprefix("mixed_")
+        real = padded()["input_mask"] > 0 if name == "sequence_output" else slice(None)
+        assert np.abs(tf.cast(ours, tf.float32).numpy() - true)[real].max() < 0.05 * np.abs(true).max()
+
+
+def test_a_frozen_encoder_stays_frozen():
+    """Also the layers that are made when it is built, after `trainable` was set; and after saving."""
+    encoder = Encoder(CONFIG)
+    encoder.trainable = False
+    for model in (encoder, Encoder.from_config(encoder.get_config()), Encoder(CONFIG, trainable=False)):
+        model.build()
+        assert model.variables and not any(v.trainable for v in model.variables)
+
+
+def test_a_frozen_encoder_drops_nothing_in_training():
+    frozen = Encoder(tiny.config(dropout=0.5), trainable=False)
+    ids = {"input_ids": np.array([[2, 5, 9, 3]], np.int32)}
+    np.testing.assert_array_equal(frozen(ids, training=True)["sequence_output"], frozen(ids)["sequence_output"])
+    assert not frozen.trainable_variables

@@ -1,0 +1,186 @@
+"""BERT's children against torch Transformers: committed goldens of seeded random models, read by name."""
+
+import dataclasses
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from safetensors.numpy import load_file, save_file
+
+from bert_tf.checkpoints import convert, heads, names
+from bert_tf.models import config_files
+from bert_tf.models.config import EncoderConfig
+from bert_tf.models.encoder import Encoder
+from bert_tf.models.graph_forms import ROW_PACKING, graph_forms
+from bert_tf.models.pretrainer import Pretrainer
+from bert_tf.models.pretraining_heads import ReplacedTokenHead
+from bert_tf.tasks.classification.task import ClassificationTask
+from bert_tf.tasks.squad.task import QuestionAnsweringTask
+from bert_tf.tasks.tagging.task import TaggingTask
+from tests import parity
+from tests.harness import relative_error
+
+GOLDENS = parity.GOLDENS
+CASES = sorted(path.name for path in (GOLDENS / "families").iterdir())
+TOLERANCE = 1e-5  # of the largest value, float32
+
+
+def _kind(case):
+    (name,) = config_files.read(str(GOLDENS / "families" / case / "config.json"))["architectures"]
+    return name
+
+
+def _of(*endings):
+    return [case for case in CASES if _kind(case).endswith(endings)]
+
+
+def _golden(case):
+    """Returns (folder, config, inputs, what torch gave)."""
+    folder = GOLDENS / "families" / case
+    expected = load_file(folder / "expected.safetensors")
+    names = {"input_ids": "input_ids", "attention_mask": "input_mask", "token_type_ids": "segment_ids"}
+    inputs = {ours: expected.pop(theirs) for theirs, ours in names.items()}
+    return folder, EncoderConfig.load(folder), inputs, expected
+
+
+def _assert_equal(ours, true, mask=None):
+    ours = np.array(ours)
+    if mask is not None:  # a place of padding means nothing
+        ours, true = ours[mask > 0], true[mask > 0]
+    assert relative_error(ours, true) < TOLERANCE
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_encoder(case):
+    folder, config, inputs, expected = _golden(case)
+    if "pooled_output" in expected:  # some families have one in some files: `model_files.load` looks
+        config = dataclasses.replace(config, has_pooler=True)
+    encoder = Encoder(config)
+    encoder.build()
+    report = convert.load(folder, encoder.variables, (*heads.others(()), heads.POOLER), config.model_type)
+    assert set(report.excused_missing) <= {"bert/pooler/dense/kernel", "bert/pooler/dense/bias"}
+    plain = encoder(inputs)
+    with graph_forms(ROW_PACKING):
+        packed = encoder(inputs)
+    for outputs in (plain, packed):
+        _assert_equal(outputs["sequence_output"], expected["sequence_output"], inputs["input_mask"])
+        assert len(outputs["encoder_outputs"]) == config.num_hidden_layers
+        if "pooled_output" in expected:
+            assert not report.excused_missing
+            _assert_equal(outputs["pooled_output"], expected["pooled_output"])
+
+
+def test_norms_that_stand_first():
+    folder, config, inputs, expected = _golden("prelayernorm")
+    config = dataclasses.replace(config, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
+    model = Pretrainer(config, next_sentence=False)
+    convert.load(folder, model.variables, [heads.POOLER], config.model_type)
+    outputs, mask = model.encoder(inputs), inputs["input_mask"]
+    states = expected["hidden_states"]  # of the last block before the final norm, which ours has behind it
+    for ours, true in zip(outputs["encoder_outputs"][:-1], states[1:-1], strict=True):
+        _assert_equal(ours, true, mask)
+    _assert_equal(outputs["embedding_output"], states[0], mask)
+    _assert_equal(outputs["encoder_outputs"][-1], expected["sequence_output"], mask)
+    positions = np.tile(np.arange(3, dtype=np.int32), (len(mask), 1))
+    with tf.GradientTape() as tape:
+        logits = model(inputs | {"masked_lm_positions": positions}, training=True)["mlm_logits"]
+        losses = tf.nn.sparse_softmax_cross_entropy_with_logits(inputs["input_ids"][:, 1:4], logits)
+        loss = tf.reduce_sum(losses * tf.cast(mask[:, :3], tf.float32))
+    name_map, checked = names.hugging_face(config.model_type), 0
+    for variable, found in zip(model.variables, tape.gradient(loss, [v.value for v in model.variables]), strict=True):
+        if not name_map.knows(variable.path) or f"gradient/{name_map.from_ours(variable.path)}" not in expected:
+            continue
+        true = name_map.transform(variable.path).to_ours(expected[f"gradient/{name_map.from_ours(variable.path)}"])
+        # Softmax does not see a key's bias: its gradient is zero but for rounding.
+        scale = 1.0 if variable.path.endswith("key/bias") else np.abs(true).max()
+        assert np.abs(tf.convert_to_tensor(found).numpy() - true).max() < TOLERANCE * scale, variable.path
+        checked += 1
+    assert checked == sum(name.startswith("gradient/") for name in expected) == 5 + 16 * 2 + 2 + 5
+
+
+@pytest.mark.parametrize("case", _of("ForMaskedLM", "ForPreTraining"))
+def test_pretraining_s_heads(case):
+    folder, config, inputs, expected = _golden(case)
+    if _kind(case).startswith("Electra") and _kind(case).endswith("ForPreTraining"):
+        pytest.skip("is a discriminator")
+    model = Pretrainer(config, next_sentence="sentence_logits" in expected)
+    report = convert.load(folder, model.variables, [heads.POOLER], config.model_type)
+    assert not report.excused_left_over
+    positions = np.tile(np.arange(expected["logits"].shape[1], dtype=np.int32), (len(inputs["input_ids"]), 1))
+    outputs = model(inputs | {"masked_lm_positions": positions})
+    _assert_equal(outputs["mlm_logits"], expected["logits"], inputs["input_mask"][:, : positions.shape[1]])
+    if "sentence_logits" in expected:
+        _assert_equal(outputs["nsp_logits"][:, 0], expected["sentence_logits"])
+
+
+@pytest.mark.parametrize("case", _of("ForSequenceClassification"))
+def test_the_classifier_s_head(case):
+    folder, config, inputs, expected = _golden(case)
+    task = ClassificationTask(config, 3)
+    model = task.build_model()
+    report = convert.load(folder, model.variables, family=config.model_type)
+    assert len(report.loaded) == len(model.variables)
+    _assert_equal(model(inputs), expected["logits"])
+
+
+@pytest.mark.parametrize("case", _of("ForTokenClassification"))
+def test_the_head_for_every_piece(case):
+    folder, config, inputs, expected = _golden(case)
+    model = TaggingTask(config, ["B-A", "I-A", "O"], "iob2").build_model()
+    report = convert.load(folder, model.variables, [heads.POOLER], config.model_type)
+    assert set(report.excused_missing) <= {"bert/pooler/dense/kernel", "bert/pooler/dense/bias"}
+    _assert_equal(model(inputs), expected["logits"], inputs["input_mask"])
+
+
+@pytest.mark.parametrize("case", _of("ForQuestionAnswering"))
+def test_the_head_for_questions(case):
+    folder, config, inputs, expected = _golden(case)
+    model = QuestionAnsweringTask(config).build_model()
+    report = convert.load(folder, model.variables, [heads.POOLER], config.model_type)
+    assert set(report.excused_missing) <= {"bert/pooler/dense/kernel", "bert/pooler/dense/bias"}
+    for name, logits in model(inputs).items():
+        _assert_equal(logits, expected[name], inputs["input_mask"])
+
+
+def test_replaced_tokens():
+    folder, config, inputs, expected = _golden("electra-discriminator")
+    encoder = Encoder(config)
+    encoder.build()
+    with keras.name_scope("cls"):
+        head = ReplacedTokenHead(config.hidden_act)
+        head.build((None, None, config.hidden_size))
+    convert.load(folder, [*encoder.variables, *head.variables], family=config.model_type)
+    _assert_equal(head(encoder(inputs)["sequence_output"]), expected["logits"], inputs["input_mask"])
+
+
+def test_an_encoder_that_is_a_part_of_another_model(tmp_path):
+    folder, config, _, _ = _golden("electra-generator")
+    held = load_file(folder / "model.safetensors").items()
+    weights = {name.replace("electra.", "backbone."): held for name, held in held if name.startswith("electra.")}
+    beside = {"task_heads.ner.classifier.0.weight": np.ones((3, 12), np.float32)}
+    save_file(weights | beside, tmp_path / "model.safetensors")
+    whole, part = Encoder(config), Encoder(config)
+    for encoder, path in ((whole, folder), (part, tmp_path)):
+        encoder.build()
+        report = convert.load(path, encoder.variables, heads.others(()), config.model_type)
+    assert report.excused_left_over == list(beside)
+    for mine, theirs in zip(part.get_weights(), whole.get_weights(), strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+
+
+def test_layers_that_share_a_block_do_not_share_its_masks():
+    _, config, inputs, _ = _golden("albert")
+    config = EncoderConfig(**{**config.__dict__, "hidden_dropout_prob": 0.5, "extra": {}})
+    keras.utils.set_random_seed(0)
+    encoder = Encoder(config)
+    first, second = encoder(inputs, training=True)["encoder_outputs"]
+    assert not np.allclose(first, second)
+
+
+@pytest.mark.slow
+def test_torch_makes_the_same_goldens_again(tmp_path):
+    parity.run_torch("torch_families.py", tmp_path)
+    for case in CASES:
+        files = (f"families/{case}/{file}" for file in ("model.safetensors", "expected.safetensors"))
+        parity.check_same(tmp_path, files, 1e-5)

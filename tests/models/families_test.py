@@ -1,0 +1,218 @@
+"""The table of families: published sizes, how configurations are read, and templates of rows."""
+
+import dataclasses
+import json
+import re
+
+import pytest
+
+from bert_tf.models import families, sizes
+from bert_tf.models.config import EncoderConfig, config_for, template_for
+from bert_tf.models.config_files import model_type_in
+from bert_tf.models.families import Family, Template, names
+
+# From the papers: layers, width, heads, feed-forward; rows of the vocabulary.
+PUBLISHED = {
+    "bert-tiny": (2, 128, 2, 512, 30522),
+    "bert-mini": (4, 256, 4, 1024, 30522),
+    "bert-small": (4, 512, 8, 2048, 30522),
+    "bert-medium": (8, 512, 8, 2048, 30522),
+    "bert-base": (12, 768, 12, 3072, 30522),
+    "bert-large": (24, 1024, 16, 4096, 30522),
+    "minilm-L6-H384": (6, 384, 12, 1536, 30522),
+    "minilm-L12-H384": (12, 384, 12, 1536, 30522),
+    "tinybert-4L-312": (4, 312, 12, 1200, 30522),
+    "tinybert-6L-768": (6, 768, 12, 3072, 30522),
+    "distilbert-base": (6, 768, 12, 3072, 30522),
+    "distilbert-base-multilingual": (6, 768, 12, 3072, 119547),
+    "electra-small": (12, 256, 4, 1024, 30522),
+    "electra-base": (12, 768, 12, 3072, 30522),
+    "electra-large": (24, 1024, 16, 4096, 30522),
+    "ernie-2.0-base-en": (12, 768, 12, 3072, 30522),
+    "ernie-2.0-large-en": (24, 1024, 16, 4096, 30522),
+    "ernie-3.0-base-zh": (12, 768, 12, 3072, 40000),
+    "ernie-3.0-medium-zh": (6, 768, 12, 3072, 40000),
+    "ernie-3.0-mini-zh": (6, 384, 12, 1536, 40000),
+    "ernie-3.0-micro-zh": (4, 384, 12, 1536, 40000),
+    "ernie-3.0-nano-zh": (4, 312, 12, 1248, 40000),
+    "albert-base-v2": (12, 768, 12, 3072, 30000),
+    "albert-large-v2": (24, 1024, 16, 4096, 30000),
+    "albert-xlarge-v2": (24, 2048, 16, 8192, 30000),
+    "albert-xxlarge-v2": (12, 4096, 64, 16384, 30000),
+    "roberta-base": (12, 768, 12, 3072, 50265),
+    "roberta-large": (24, 1024, 16, 4096, 50265),
+    "xlm-roberta-base": (12, 768, 12, 3072, 250002),
+    "xlm-roberta-large": (24, 1024, 16, 4096, 250002),
+}
+# What else the configurations of one family say.
+BESIDE = {
+    "bert-": {"max_position_embeddings": 512, "type_vocab_size": 2, "hidden_act": "gelu_tanh", "has_pooler": True},
+    "minilm-": {"max_position_embeddings": 512, "type_vocab_size": 2, "hidden_act": "gelu", "layer_norm_eps": 1e-12},
+    "tinybert-": {"max_position_embeddings": 512, "type_vocab_size": 2, "hidden_act": "gelu"},
+    "distilbert-": {"max_position_embeddings": 512, "type_vocab_size": 0, "hidden_act": "gelu", "has_pooler": False},
+    "electra-": {"max_position_embeddings": 512, "type_vocab_size": 2, "hidden_act": "gelu", "has_pooler": False},
+    "ernie-2": {"max_position_embeddings": 512, "type_vocab_size": 4, "task_type_vocab_size": 3, "hidden_act": "gelu"},
+    "ernie-3": {"max_position_embeddings": 2048, "type_vocab_size": 4, "hidden_act": "gelu", "layer_norm_eps": 1e-12},
+    "albert-": {"embedding_size": 128, "num_hidden_groups": 1, "hidden_act": "gelu_tanh", "hidden_dropout_prob": 0.0},
+    "roberta-": {"max_length": 512, "type_vocab_size": 1, "layer_norm_eps": 1e-5, "hidden_act": "gelu"},
+    "xlm-roberta-": {"max_length": 512, "type_vocab_size": 1, "layer_norm_eps": 1e-5, "hidden_act": "gelu"},
+}
+# The file of distilbert-base-uncased.
+DISTILBERT = {
+    "activation": "gelu",
+    "architectures": ["DistilBertForMaskedLM"],
+    "attention_dropout": 0.1,
+    "dim": 768,
+    "dropout": 0.1,
+    "hidden_dim": 3072,
+    "initializer_range": 0.02,
+    "max_position_embeddings": 512,
+    "model_type": "distilbert",
+    "n_heads": 12,
+    "n_layers": 6,
+    "pad_token_id": 0,
+    "qa_dropout": 0.1,
+    "seq_classif_dropout": 0.2,
+    "sinusoidal_pos_embds": False,
+    "tie_weights_": True,
+    "vocab_size": 30522,
+}
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_published_sizes(name):
+    config = config_for(name)
+    shape = (config.num_hidden_layers, config.hidden_size, config.num_attention_heads, config.intermediate_size)
+    assert (*shape, config.vocab_size) == PUBLISHED[name]
+    (beside,) = (fields for start, fields in BESIDE.items() if name.startswith(start))
+    assert {field: getattr(config, field) for field in beside} == beside
+
+
+def test_what_sets_the_published_ones_apart():
+    bert, distilbert = config_for("bert-base"), config_for("distilbert-base")
+    assert (bert.type_vocab_size, bert.has_pooler, bert.hidden_act, bert.model_type) == (2, True, "gelu_tanh", "bert")
+    assert (distilbert.type_vocab_size, distilbert.has_pooler, distilbert.hidden_act) == (0, False, "gelu")
+    assert dataclasses.replace(EncoderConfig.from_dict(DISTILBERT), extra=distilbert.extra) == distilbert
+
+
+def test_the_grid_of_24():
+    assert len(set(sizes.GRID)) == 24
+    for layers, hidden in sizes.GRID:
+        config = config_for(f"bert-L{layers}-H{hidden}")
+        assert (config.num_hidden_layers, config.hidden_size) == (layers, hidden)
+        assert hidden / config.num_attention_heads == 64 and config.intermediate_size == 4 * hidden
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_a_published_size_is_written_and_read_again(name, tmp_path):
+    config = config_for(name)
+    config.save(tmp_path / "config.json")
+    assert EncoderConfig.load(tmp_path) == config
+
+
+def test_names():
+    grid = {f"bert-L{layers}-H{hidden}" for layers, hidden in sizes.GRID}
+    assert len(names()) == len(set(names())) and set(names()) == grid | set(PUBLISHED)
+    assert [config_for(f"ernie-3.0-{size}-zh").task_type_vocab_size for size in ("base", "nano")] == [3, 16]
+    assert [config_for(f"electra-{size}").embedding_width for size in ("small", "base", "large")] == [128, 768, 1024]
+    same = {"bert-tiny": "bert-L2-H128", "bert-medium": "bert-L8-H512", "bert-base": "bert-L12-H768"}
+    assert all(config_for(a) == config_for(b) for a, b in same.items())
+
+
+def test_another_vocabulary():
+    assert config_for("bert-base", vocab_size=28996).vocab_size == 28996
+
+
+def test_an_unknown_name():
+    with pytest.raises(ValueError, match=r"must be one of \['bert-tiny', .*\]. Received: 'bert-huge'\.$"):
+        config_for("bert-huge")
+
+
+def test_distilbert_s_file_both_ways(tmp_path):
+    config = EncoderConfig.from_dict(DISTILBERT)
+    assert (config.hidden_size, config.num_hidden_layers, config.layer_norm_eps) == (768, 6, 1e-12)
+    assert (config.type_vocab_size, config.has_pooler, config.model_type) == (0, False, "distilbert")
+    assert (config.extra["qa_dropout"], config.extra["seq_classif_dropout"]) == (0.1, 0.2)
+    assert not {"dim", "n_layers", "activation", "dropout"} & config.extra.keys()
+    config.save(tmp_path / "bert_config.json")
+    assert EncoderConfig.load(tmp_path) == config
+    assert model_type_in(tmp_path) == "distilbert"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"model_type": "t5"}, f"model_type must be one of {sorted(families.FAMILIES)}. Received: 't5'; take a model"),
+        ({"model_type": None}, f"model_type must be one of {sorted(families.FAMILIES)}. Received: None; take a model"),
+        ({"type_vocab_size": 2}, "type_vocab_size must be 0, or be left out, for this model_type. Received: 2."),
+        ({"sinusoidal_pos_embds": True}, "sinusoidal_pos_embds must be False, or be left out, for this model_type."),
+        ({"hidden_size": 7}, "hidden_size must be said once. Received 768 and 7"),
+        ({"dim": "768"}, "hidden_size must be a positive integer. Received: '768'."),
+        ({"add_cross_attention": True}, "add_cross_attention must be false or absent, for here the encoder attends"),
+    ],
+)
+def test_what_a_family_does_not_have_is_refused(change, message):
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
+        EncoderConfig.from_dict({**DISTILBERT, **change})
+
+
+def test_a_row_is_looked_up_when_it_is_needed(monkeypatch, tmp_path):
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps({"model_type": "mine", "words": 9, "pieces": 4}), encoding="utf-8")
+    assert model_type_in(tmp_path / "nowhere") is None
+    for read in (EncoderConfig.load, model_type_in):
+        with pytest.raises(ValueError, match="config.json: model_type must be one of .* Received: 'mine'; take a"):
+            read(tmp_path)
+    row = Family("bert", keys={"words": "vocab_size"}, fixed={"first_position": 2}, sizes={"mine-base": {"words": 5}})
+    monkeypatch.setitem(families.FAMILIES, "mine", row)
+    config = EncoderConfig.load(tmp_path)
+    assert (config.vocab_size, config.first_position, config.max_length) == (9, 2, 510)
+    assert config.extra == {"pieces": 4} and EncoderConfig.from_dict(config.to_dict()) == config
+    assert config_for("mine-base").vocab_size == 5 and model_type_in(tmp_path) == "mine"
+
+
+def test_templates():
+    bert = Template()
+    assert (bert.special(1), bert.special(2)) == (2, 3)
+    assert bert.pieces(1) == ("[CLS]", "[SEP]") and bert.pieces(2) == ("[CLS]", "[SEP]", "[SEP]")
+    two = Template(("<s>",), ("</s>", "</s>"), ("</s>",), 0)
+    assert (two.special(1), two.special(2)) == (2, 4)
+    template = template_for(EncoderConfig(vocab_size=9, type_vocab_size=1))
+    template.check(1)
+    message = "type_vocab_size of its configuration: 1. Received a second text, whose segment is 1; give one text"
+    with pytest.raises(ValueError, match=message):
+        template.check(2)
+    template_for(EncoderConfig.from_dict(DISTILBERT)).check(2)
+
+
+def _roberta(**changes):
+    return {"model_type": "roberta", "vocab_size": 9, "max_position_embeddings": 40, **changes}
+
+
+def test_positions_begin_behind_the_padding():
+    """transformers#15292: the padding's row of the table is `pad_token_id`, the first token's is the next one."""
+    for model_type in ("roberta", "roberta-prelayernorm", "xlm-roberta"):
+        config = EncoderConfig.from_dict(_roberta(model_type=model_type, pad_token_id=3))
+        assert (config.first_position, config.max_length) == (4, 36)
+        assert EncoderConfig.from_dict(config.to_dict()) == config
+    assert EncoderConfig.from_dict(_roberta()).first_position == 2
+    assert EncoderConfig.from_dict(_roberta(pad_token_id=0)).first_position == 1
+    assert EncoderConfig.from_dict({"model_type": "bert", "vocab_size": 9, "pad_token_id": 3}).first_position == 0
+    for wrong in (None, True, -1, "1"):
+        with pytest.raises(ValueError, match="pad_token_id must be an integer from 0 up for this model_type"):
+            EncoderConfig.from_dict(_roberta(pad_token_id=wrong))
+    with pytest.raises(ValueError, match=r"first_position must be pad_token_id \+ 1.* Received: 2 with pad_token_id 3"):
+        EncoderConfig.from_dict(_roberta(pad_token_id=3, first_position=2))
+
+
+def test_albert_maps_its_embeddings_whatever_their_width():
+    def read(model_type, width):
+        return EncoderConfig.from_dict(
+            {"model_type": model_type, "vocab_size": 9, "hidden_size": 12, "embedding_size": width}
+        )
+
+    for model_type, width, maps, said in (("albert", 12, True, True), ("albert", 8, True, False),
+                                          ("electra", 12, False, False), ("electra", 8, True, False)):  # fmt: skip
+        config = read(model_type, width)
+        assert (config.has_embedding_map, config.maps_embeddings) == (maps, said)
+        assert EncoderConfig.from_dict(config.to_dict()) == config

@@ -1,0 +1,111 @@
+"""What a sentence-transformers directory says, in the files of old versions and of new ones; and what we lack."""
+
+import pytest
+
+from bert_tf.models.sentence_files import MODES, Dense, Recipe, pooling_settings, read_recipe
+from bert_tf.utils.names import POOLINGS
+from tests.sentence_folders import NEW, OLD, PLAIN, write
+
+
+def test_a_plain_directory(tmp_path):
+    assert read_recipe(str(tmp_path)) is None
+    assert read_recipe(write(tmp_path)) == Recipe()
+
+
+@pytest.mark.parametrize("package", [OLD, NEW], ids=["old", "new"])
+def test_modules_in_their_order(package, tmp_path):
+    modules = (*PLAIN, ("Normalize", "2_Normalize"), ("Dense", "3_Dense"), ("Normalize", "4_Normalize"))
+    activation = "torch.nn.modules.activation.GELU"
+    dense = {"in_features": 4, "out_features": 3, "bias": False, "activation_function": activation}
+    recipe = read_recipe(write(tmp_path, modules, package, **{"3_Dense__config": dense}))
+    assert recipe.steps == (None, Dense("3_Dense", 3, False, "GELU")) and recipe.normalize
+
+
+def test_settings_of_length_case_and_prompts(tmp_path):
+    prompts = {"prompts": {"query": "ask: ", "document": None}, "default_prompt_name": "query"}
+    path = write(tmp_path, sentence_bert_config={"max_seq_length": 77, "do_lower_case": True},
+                 config_sentence_transformers=prompts, **{"1_Pooling__config": {"include_prompt": False}})  # fmt: skip
+    assert read_recipe(path) == Recipe(
+        max_seq_length=77, lower=True, include_prompt=False, prompts={"query": "ask: "}, default_prompt="query"
+    )
+
+
+def test_what_sentence_transformers_5_writes(tmp_path):
+    text = {"text": {"method": "forward", "method_output_name": "last_hidden_state"}}
+    transformer = {"transformer_task": "feature-extraction", "modality_config": text}
+    prompts = {"__version__": {}, "default_prompt_name": None, "model_type": "SentenceTransformer", "prompts": {},
+               "similarity_fn_name": "cosine"}  # fmt: skip
+    pooling = {"embedding_dimension": 4, "pooling_mode": "mean", "include_prompt": True}
+    files = {"sentence_bert_config": {**transformer, "module_output_name": "token_embeddings"},
+             "config_sentence_transformers": prompts, "1_Pooling__config": pooling}  # fmt: skip
+    assert read_recipe(write(tmp_path, **files)) == Recipe()
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ({"config_sentence_transformers": {"truncate_dim": 8}}, "truncate_dim in .* must be absent .* Received: 8"),
+        ({"config_sentence_transformers": {"model_type": "SparseEncoder"}}, "model_type in .* Received: 'SparseEnc"),
+        ({"sentence_bert_config": {"module_output_name": "sentence"}}, "module_output_name in .* 'token_embeddings'"),
+        ({"sentence_bert_config": {"processing_kwargs": {"text": {}}}}, "processing_kwargs in .* must be absent"),
+        ({"sentence_bert_config": {"modality_config": {"image": {}}}}, "modality_config in .* must be absent"),
+    ],
+)
+def test_settings_that_make_other_vectors_are_refused(files, message, tmp_path):
+    with pytest.raises(ValueError, match=message):
+        read_recipe(write(tmp_path, **files))
+
+
+def test_the_length_may_be_the_tokenizers(tmp_path):
+    assert read_recipe(write(tmp_path, tokenizer_config={"model_max_length": 99})).max_seq_length == 99
+    assert read_recipe(write(tmp_path, tokenizer_config={"model_max_length": 1e30})).max_seq_length is None
+
+
+def test_the_encoder_may_lie_in_a_folder(tmp_path):
+    modules = (("Transformer", "0_Transformer"), ("Pooling", "1_Pooling"))
+    path = write(tmp_path, modules, **{"0_Transformer__sentence_roberta_config": {"max_seq_length": 5}})
+    assert read_recipe(path) == Recipe(max_seq_length=5, folder="0_Transformer")
+
+
+@pytest.mark.parametrize(
+    ("values", "poolings"),
+    [
+        ({"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False}, ("cls",)),
+        ({"pooling_mode_mean_tokens": True, "pooling_mode_max_tokens": True}, ("max", "mean")),
+        ({"pooling_mode_weightedmean_tokens": True, "pooling_mode_lasttoken": True}, ("weighted_mean", "last_token")),
+        ({"pooling_mode": "mean_sqrt_len_tokens"}, ("mean_sqrt_len",)),
+        ({"pooling_mode": ["mean", "cls"]}, ("mean", "cls")),
+        ({}, ("mean",)),
+    ],
+)
+def test_poolings(values, poolings, tmp_path):
+    assert read_recipe(write(tmp_path, **{"1_Pooling__config": values})).poolings == poolings
+
+
+@pytest.mark.parametrize("poolings", [*((name,) for name in POOLINGS), ("cls", "mean"), ("mean", "cls")])
+def test_what_is_written_is_read(poolings, tmp_path):
+    parts = tuple(part for name in poolings for part in (("mean", "max") if name == "mean_max" else (name,)))
+    written = pooling_settings(poolings, 8)
+    assert read_recipe(write(tmp_path, **{"1_Pooling__config": written})).poolings == parts
+    assert ("pooling_mode" in written) == (list(parts) != [name for name in MODES.values() if name in parts])
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ({"modules": [{"type": f"{OLD}CNN", "path": ""}]}, "begin with a Transformer and a Pooling. Received: CNN"),
+        ({"modules": []}, "begin with a Transformer and a Pooling"),
+        ({"modules": [*({"type": OLD + k, "path": p} for k, p in PLAIN), {"type": f"{OLD}LSTM", "path": "2"}]},
+         "modules.json must be Transformer, Pooling, Dense or Normalize .*Received: 'LSTM'"),
+        ({"modules": [{"type": "mine.Pooling", "path": ""}]}, "Received: 'mine.Pooling'"),
+        ({"modules": [{"type": f"{OLD}Pooling", "path": "../x"}]}, "lie beside it. Received the path '../x'"),
+        ({"1_Pooling__config": {"pooling_mode": "median"}}, "must ask for poolings that are known: .*"
+         r"Received pooling_mode=\['median'\]"),
+        ({"sentence_bert_config": {"max_seq_length": "long"}}, "max_seq_length in .* must be of type int. Received: "),
+        ({"sentence_bert_config": {"transformer_task": "fill-mask"}}, "must describe an encoder"),
+        ({"config_sentence_transformers": {"default_prompt_name": "query"}}, "one called query, the default"),
+    ],
+)  # fmt: skip
+def test_what_we_do_not_have_is_named(files, message, tmp_path):
+    with pytest.raises(ValueError, match=message):
+        read_recipe(write(tmp_path, **files))

@@ -1,0 +1,188 @@
+"""What is wrong with the input is said in one message; what was there before stays, and nothing half-made."""
+
+import gzip
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tests.conftest import ROOT
+from tests.pretraining.corpus import support
+from tests.processes import LIMIT_S
+from tests.scripts import Cases
+
+
+@pytest.fixture(scope="module")
+def program():
+    with Cases("create_pretraining_data") as program:
+        yield program
+
+
+def _run(program, folder, *flags, limit=None):
+    """Runs the program on everything in folder/corpus, beside output of an earlier run. Returns what it said."""
+    (folder / "out").mkdir()
+    (folder / "out" / "a.tfrecord").write_bytes(b"old")
+    given = {flag.split("=")[0] for flag in flags}
+    default = [
+        f"--input_file={folder}/corpus", f"--vocab_file={folder}/vocab.txt", f"--output_file={folder}/out/a.tfrecord",
+        "--num_workers=1", "--dupe_factor=1",
+    ]  # fmt: skip
+    result = program.run([*flags, *(flag for flag in default if flag.split("=")[0] not in given)], limit)
+    assert result["status"] == 1 and "Traceback" not in result["log"], result["log"]
+    assert os.listdir(folder / "out") == ["a.tfrecord"]
+    assert (folder / "out" / "a.tfrecord").read_bytes() == b"old"
+    (message,) = (line for line in result["log"].splitlines() if " Error: " in line)
+    return message
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "corpus").mkdir()
+    (tmp_path / "vocab.txt").write_text("\n".join(support.VOCAB) + "\n")
+    return tmp_path
+
+
+def _write(folder, **files):
+    for name, text in files.items():
+        (folder / "corpus" / f"{name}.txt").write_bytes(text.encode() if isinstance(text, str) else text)
+
+
+GOOD = "wak wal .\nwam .\n\nwal .\nwak .\n"
+
+
+def test_an_empty_corpus(program, folder):
+    assert "must be files, folders or patterns that match some" in _run(program, folder)
+
+
+def test_a_corpus_of_empty_files(program, folder):
+    _write(folder, a="", b="\n\n")
+    assert "must hold a sentence at least. Received 2 files without one" in _run(program, folder)
+
+
+def test_one_document_only(program, folder):
+    _write(folder, a="wak wal .\nwam .\n")
+    message = _run(program, folder)
+    assert "must have two documents at least" in message and "--sentence_objective=sop or none" in message
+
+
+def test_a_binary_file(program, folder):
+    _write(folder, a=GOOD, b=bytes(range(256)) * 10)
+    assert "corpus/b.txt (binary: it has NUL bytes)" in _run(program, folder)
+
+
+def test_a_line_of_10_mb(program, folder):
+    _write(folder, a=GOOD, b="wak .\n" + "wal " * 2_500_000)
+    assert "corpus/b.txt:2 must be a line of at most 8 MiB" in _run(program, folder, "--input_format=sentences")
+
+
+def test_a_vocabulary_without_mask(program, folder):
+    _write(folder, a=GOOD)
+    (folder / "vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\nwak\n")
+    assert "must hold [MASK]. Received" in _run(program, folder)
+
+
+def test_an_unreadable_file_among_a_thousand(program, folder):
+    _write(folder, **{f"f{number}": GOOD for number in range(1000)})
+    os.symlink(folder / "nowhere", folder / "corpus" / "f1000.txt")
+    message = _run(program, folder)
+    assert "Received 1 of 1001 that are not" in message and "f1000.txt (No such file or directory)" in message
+
+
+def test_a_file_that_breaks_off(program, folder):
+    packed = gzip.compress(os.urandom(300_000).hex().encode())
+    (folder / "corpus" / "a.txt.gz").write_bytes(packed[: len(packed) // 2])
+    assert "a.txt.gz must be a file that can be read to its end" in _run(program, folder, "--input_format=sentences")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_full_disk(program, folder, workers):
+    _write(folder, a=GOOD * 3000)
+    message = _run(program, folder, f"--num_workers={workers}", limit=20_000)
+    assert "File too large: " in message and f"{folder}/out/" in message
+
+
+def test_masking_flags_that_contradict_each_other(program, folder):
+    _write(folder, a=GOOD)
+    message = _run(program, folder, "--do_whole_word_mask", "--masking=span")
+    assert "--do_whole_word_mask must not contradict --masking" in message
+
+
+PHRASES = {
+    "no list": ("--masking=phrase", None, "--phrase_file must come with --masking=phrase, and that with a list of"),
+    "a list for another masking": ("--masking=ngram", "wak wal\n", "Received some, and --masking=ngram; leave out the"),
+    "an empty list": ("--masking=phrase", "\n", "must hold one phrase at least. Received a --phrase_file without"),
+    "columns": ("--masking=phrase", "wak\twal\n", "phrases.list:1 must be one phrase, of at most 256 characters"),
+    "other words": ("--masking=phrase", "new york\n", "must hold a phrase whose pieces the vocabulary has. Received a"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PHRASES)
+def test_phrases_that_cannot_be(program, folder, name):
+    masking, phrases, message = PHRASES[name]
+    _write(folder, a=GOOD)
+    flags = [masking]
+    if phrases is not None:
+        (folder / "phrases.list").write_text(phrases, encoding="utf-8")
+        flags.append(f"--phrase_file={folder}/phrases.list")
+    assert message in _run(program, folder, *flags)
+
+
+def test_shares_that_are_more_than_all(program, folder):
+    _write(folder, a=GOOD)
+    message = _run(program, folder, "--mask_token_prob=0.8", "--random_token_prob=0.3")
+    assert "--mask_token_prob and --random_token_prob must not be negative, nor be more than 1 together" in message
+
+
+def test_several_files_and_shards(program, folder):
+    _write(folder, a=GOOD)
+    output = f"--output_file={folder}/out/a.tfrecord,{folder}/out/b.tfrecord"
+    message = _run(program, folder, output, "--num_shards=2")
+    assert "--num_shards must come with one --output_file. Received 2" in message
+
+
+def test_a_folder_as_output(program, folder):
+    _write(folder, a=GOOD)
+    assert "--output_file must be a file. Received the folder" in _run(program, folder, f"--output_file={folder}/out")
+
+
+def test_ctrl_c_ends_all_workers_in_one_line(folder):
+    _write(folder, a=GOOD * 30_000)
+    (folder / "out").mkdir()
+    command = [
+        sys.executable, "-m", "bert_tf", "create_pretraining_data", f"--input_file={folder}/corpus",
+        f"--vocab_file={folder}/vocab.txt", f"--output_file={folder}/out/a.tfrecord", "--num_workers=2",
+        "--dupe_factor=1000",
+    ]  # fmt: skip
+    # Whoever runs the tests in the background may have them ignore Ctrl-C, and what they start would too.
+    process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True, start_new_session=True,
+                               preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))  # fmt: skip
+    while not os.listdir(folder / "out"):
+        assert process.poll() is None
+        time.sleep(0.1)
+    time.sleep(1)  # the workers are starting
+    os.killpg(process.pid, signal.SIGINT)
+    said = process.communicate(timeout=40)[1]  # the workers have minutes of work in hand, for which nobody waits
+    assert process.returncode == 130 and "Traceback" not in said
+    assert "Interrupted. The same command starts over; what was half-made is removed." in said
+    assert not os.listdir(folder / "out")
+
+
+def test_sigterm_ends_the_run_and_removes_what_is_half_made(folder):
+    _write(folder, a=GOOD * 30_000)
+    (folder / "out").mkdir()
+    command = [
+        sys.executable, "-m", "bert_tf", "create_pretraining_data", f"--input_file={folder}/corpus",
+        f"--vocab_file={folder}/vocab.txt", f"--output_file={folder}/out/a.tfrecord", "--num_workers=1",
+        "--dupe_factor=1000",
+    ]  # fmt: skip
+    process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.DEVNULL)
+    while not os.listdir(folder / "out"):
+        assert process.poll() is None
+        time.sleep(0.1)
+    process.terminate()
+    assert process.wait(LIMIT_S) == 143
+    assert not os.listdir(folder / "out")

@@ -1,0 +1,65 @@
+"""Apache Beam makes the records that a local run makes."""
+
+import dataclasses
+import os
+import pickle
+from collections import Counter
+
+import pytest
+
+from bert_tf.pretraining.corpus import job as jobs
+from bert_tf.pretraining.corpus import unit
+from bert_tf.pretraining.corpus.options import Options
+from bert_tf.pretraining.corpus.statistics import Statistics
+from tests import scripts
+from tests.pretraining.corpus import support
+
+beam = pytest.importorskip(
+    "bert_tf.pretraining.corpus.beam", reason="Apache Beam is an extra: pip install bert-tf[beam]"
+)
+
+
+@pytest.mark.parametrize(
+    "name, phrases", [pytest.param("a.tfrecord", False, marks=pytest.mark.slow), ("a.tfrecord.gz", True)]
+)
+def test_the_same_records_as_a_local_run(corpus, tmp_path, name, phrases, monkeypatch):
+    options = {"masking": "phrase", "phrase_file": str(corpus / "phrases.list")} if phrases else {}
+    options["drop_duplicate_lines"] = True
+    monkeypatch.setattr(unit, "TOKENS", 1 << 13)
+    written = {}
+    for kind in ("local", "beam"):
+        os.mkdir(tmp_path / kind)
+        job = support.job(corpus, [tmp_path / kind / str(n) / name for n in range(2)], **options)
+        run = jobs.create_pretraining_data if kind == "local" else lambda job: beam.run_pipeline(job, "DirectRunner")
+        statistics = run(job)
+        assert (statistics.phrases["found"] > 0) == phrases
+        written[kind] = scripts.files(tmp_path / kind), statistics.to_json()
+    assert written["beam"] == written["local"]
+    beside = ["a_records.json", "a_vocabulary/tokenizer_config.json", "a_vocabulary/vocab.txt"]
+    assert sorted(written["beam"][0]) == sorted(f"{n}/{each}" for n in range(2) for each in (name, *beside))
+
+
+@pytest.mark.slow
+def test_what_is_wrong_with_the_text_is_said_and_nothing_is_left(corpus, tmp_path):
+    (tmp_path / "one.txt").write_text("wak .\nwal .\n")
+    job = dataclasses.replace(
+        support.job(corpus, [tmp_path / "a"]), paths=[str(tmp_path / "one.txt")], formats=["sentences"]
+    )
+    with pytest.raises(Exception, match="two documents at least"):
+        beam.run_pipeline(job, "DirectRunner")
+    assert os.listdir(tmp_path) == ["one.txt"]
+
+
+def test_a_report_is_what_was_counted_and_runs_nothing(tmp_path):
+    path, statistics = str(tmp_path / "report"), Statistics.empty(Options(), 3)
+    statistics.masked_ids[1], statistics.rows = 2**40, 7
+    statistics.add_text({"bytes": 5})
+    beam._write_report(Counter(tokens=9), statistics, path)
+    with open(path, "rb") as file:
+        counts, read = beam._parse_report(file.read())
+    assert counts == Counter(tokens=9) and (read.rows, read.text) == (7, Counter(bytes=5))
+    for name in ("shapes", "pairs", "fates", "masked_ids"):
+        ours, theirs = getattr(read, name), getattr(statistics, name)
+        assert ours.dtype == theirs.dtype and ours.shape == theirs.shape and (ours == theirs).all()
+    with pytest.raises(ValueError, match="decode"):
+        beam._parse_report(pickle.dumps((counts, statistics)))

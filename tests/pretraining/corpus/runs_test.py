@@ -1,0 +1,85 @@
+"""Rows that are sorted on disk."""
+
+import os
+import pathlib
+import stat
+
+import numpy as np
+import pytest
+
+from bert_tf.data.ragged import Ragged
+from bert_tf.pretraining.corpus import runs
+from bert_tf.pretraining.corpus.context import scratch_folder
+
+
+def _two_runs(tmp_path):
+    folders = [str(tmp_path / name) for name in ("a", "b")]
+    runs.write(
+        folders[0],
+        np.array([8, 1, 4], np.uint64),
+        {"words": Ragged(np.array([8, 8, 1, 4, 4, 4]), np.array([0, 2, 3, 6])), "names": np.array([80, 10, 40])},
+    )
+    runs.write(
+        folders[1],
+        np.array([5, 2], np.uint64),
+        {"words": Ragged(np.array([2, 2]), np.array([0, 0, 2])), "names": np.array([50, 20])},
+    )
+    return folders
+
+
+def test_a_range_is_read_from_all_runs_in_order(tmp_path):
+    folders = _two_runs(tmp_path)
+    keys, columns = runs.read(folders, ["words", "names"], 0, 5)
+    assert keys.tolist() == [1, 2, 4] and columns["names"].tolist() == [10, 20, 40]
+    assert [row.tolist() for row in columns["words"].rows()] == [[1], [2, 2], [4, 4, 4]]
+    keys, columns = runs.read(folders, ["words"], 5, runs.KEYS)
+    assert keys.tolist() == [5, 8] and [row.tolist() for row in columns["words"].rows()] == [[], [8, 8]]
+
+
+def test_a_range_without_rows(tmp_path):
+    keys, columns = runs.read(_two_runs(tmp_path), ["words", "names"], 6, 8)
+    assert len(keys) == len(columns["names"]) == len(columns["words"].lengths) == 0
+
+
+def test_a_run_without_rows(tmp_path):
+    runs.write(str(tmp_path / "r"), np.zeros(0, np.uint64), {"w": Ragged(np.zeros(0, np.uint8), np.zeros(1, np.int64))})
+    keys, columns = runs.read([str(tmp_path / "r")], ["w"], 0, runs.KEYS)
+    assert len(keys) == len(columns["w"].lengths) == 0
+
+
+@pytest.mark.parametrize("of", [1, 3, 7])
+def test_ranges_hold_every_key_once(of):
+    edges = [runs.bounds(number, of) for number in range(of)]
+    assert edges[0][0] == 0 and edges[-1][1] == runs.KEYS
+    assert all(a[1] == b[0] for a, b in zip(edges[:-1], edges[1:], strict=True))
+
+
+def test_the_highest_key_is_in_the_last_range(tmp_path):
+    runs.write(str(tmp_path / "r"), np.array([2**64 - 1, 0], np.uint64), {})
+    assert runs.read([str(tmp_path / "r")], [], *runs.bounds(2, 3))[0].tolist() == [2**64 - 1]
+
+
+@pytest.mark.parametrize("of", [1, 3, 64])
+def test_every_key_is_in_the_range_that_holds_it(of):
+    keys = np.random.default_rng(of).integers(0, 2**64 - 1, 200, np.uint64, endpoint=True)
+    keys = np.concatenate([keys, np.array([bounds for n in range(of) for bounds in runs.bounds(n, of)[:1]], np.uint64)])
+    for key, number in zip(keys.tolist(), runs.range_of(keys, of).tolist(), strict=True):
+        low, high = runs.bounds(number, of)
+        assert low <= key < high
+
+
+def test_work_files_lie_where_nobody_else_can_read_or_put_any(tmp_path):
+    with scratch_folder(str(tmp_path), "corpus") as folder:
+        assert os.path.dirname(folder) == str(tmp_path) and stat.S_IMODE(os.stat(folder).st_mode) == 0o700
+    assert os.listdir(tmp_path) == []
+
+
+def test_the_next_one_removes_what_a_killed_one_left_behind_and_nothing_of_one_that_works(tmp_path):
+    with scratch_folder(str(tmp_path), "corpus") as at_work:
+        killed = pathlib.Path(tmp_path, ".corpus.0123456789abcdef.tmp.new")
+        killed.mkdir()
+        killed.with_suffix("").touch()  # its lock, which nobody holds
+        (killed / "keys.npy").write_bytes(b"of a run")
+        with scratch_folder(str(tmp_path), "corpus") as folder:
+            assert not killed.exists() and os.path.isdir(folder) and os.path.isdir(at_work)
+    assert os.listdir(tmp_path) == []

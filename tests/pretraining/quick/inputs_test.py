@@ -1,0 +1,74 @@
+"""What is wrong from the first is said at once: nothing is made, and no program is started."""
+
+import pytest
+
+from bert_tf.pretraining.quick import inputs
+from bert_tf.pretraining.quick.commands import Commands
+from bert_tf.pretraining.quick.run import pretrain
+from bert_tf.tokenization.wordpiece import Tokenizer
+from tests import tiny
+from tests.pretraining.quick import support
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "text.txt").write_text("A film.\n")
+    (tmp_path / "empty.txt").touch()
+    (tmp_path / "nothing").mkdir()
+    for name, layers, pieces in (("teacher", 6, tiny.VOCAB), ("shallow", 2, tiny.VOCAB), ("mute", 6, None)):
+        (tmp_path / name).mkdir()
+        tiny.config(num_hidden_layers=layers).save(tmp_path / name / "bert_config.json")
+        if pieces:
+            (tmp_path / name / "vocab.txt").write_text("".join(f"{piece}\n" for piece in pieces))
+    (tmp_path / "maskless.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\na\n")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"input_file": "nothing"}, "nothing', a folder that holds no file; put text there"),
+        ({"input_file": "nowhere"}, "matches no file"),
+        ({"input_file": "empty.txt"}, "Text must be there. Received 1 file"),
+        ({"eval_file": "nowhere"}, "matches no file"),
+        ({"eval_file": "text.txt"}, r"`eval_file` must be text that is not trained on. Received .*text\.txt"),
+        ({"vocab_file": "nowhere"}, "vocabulary must be a file"),
+        ({"vocab_file": "maskless.txt"}, r"must hold \[MASK\]"),
+        ({"teacher": "mute"}, r"`teacher` must be a model's folder with vocab\.txt"),
+        ({"teacher": "nowhere"}, r"`teacher` must be a model's folder with vocab\.txt"),
+        ({"teacher": "shallow"}, "`teacher` must have more than the 2 layers of its student. Received .* with 2"),
+        ({"teacher": "teacher", "vocab_file": "maskless.txt"}, "`teacher` must come without `vocab_file`"),
+        ({"teacher": "teacher", "vocab_size": 100}, "`vocab_size` must come without"),
+        ({"vocab_file": "teacher/vocab.txt", "vocab_size": 100}, "`vocab_size` must come without"),
+    ],
+    ids=str,
+)
+def test_bad_input_is_refused(folder, given, message):
+    given = {"input_file": "text.txt", "output_dir": "out"} | given
+    files = {name: str(folder / value) for name, value in given.items() if isinstance(value, str)}
+    files |= {name: [files[name]] for name in ("input_file", "eval_file") if name in files}
+    children = support.Children(())
+    with pytest.raises(ValueError, match=message):
+        pretrain(support.settings(**given | files), support.recipe("teacher" in given), children.execute)
+    assert not (folder / "out").exists() and children.called == []
+
+
+def test_a_teacher_may_have_its_vocabulary_in_tokenizer_json(folder):
+    """It counts where both are there, as for the teacher itself."""
+    Tokenizer(folder / "teacher" / "vocab.txt").save(folder / "teacher")
+    (folder / "teacher" / "vocab.txt").unlink()
+    settings = support.settings(input_file=[str(folder / "text.txt")], teacher=str(folder / "teacher"))
+    inputs.check(settings, support.recipe(True))
+    commands = Commands(settings, support.recipe(True), 6)
+    assert commands.vocab_file == folder / "teacher" / "tokenizer.json"
+
+
+def test_the_working_directory_is_not_a_part_of_a_run(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    here = inputs.identity(support.settings(input_file=["text.txt"], teacher="teacher"), support.recipe())
+    monkeypatch.chdir(folder / "nothing")
+    there = inputs.identity(support.settings(input_file=["../text.txt"], teacher="../teacher"), support.recipe())
+    assert here == there and here["input_file"] == [str(folder / "text.txt")]
+    (folder / "text.txt").write_text("something else\n")
+    there = inputs.identity(support.settings(input_file=["../text.txt"], teacher="../teacher"), support.recipe())
+    assert {name for name in here if here[name] != there[name]} == {"contents"}

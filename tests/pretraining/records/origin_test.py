@@ -1,0 +1,54 @@
+"""What record files say of how they were made, where no reader of rows sees it."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.data import records
+from bert_tf.pretraining.records.origin import Origin, fingerprint
+
+ORIGIN = Origin(fingerprint(["[PAD]", "a"]), True, False, "sop", None)
+ROWS = {"input_ids": np.arange(6).reshape(3, 2), "masked_lm_weights": np.ones((3, 1), np.float32)}
+
+
+def _write(path, stamp):
+    records.write(path, records.serialize(ROWS), stamp=stamp)
+    return str(path)
+
+
+@pytest.mark.parametrize("name", ["a.tfrecord", "a.tfrecord.gz"])
+def test_a_file_says_how_it_was_made_and_its_rows_are_as_without(tmp_path, name):
+    path = _write(tmp_path / name, ORIGIN.stamp())
+    assert Origin.of(path) == ORIGIN
+    assert records.describe(path) == {"input_ids": ("int64", 2), "masked_lm_weights": ("float32", 1)}
+    (batch,) = records.read([path, _write(tmp_path / f"other-{name}", b"")], batch_size=6)
+    assert batch.keys() == ROWS.keys()
+    np.testing.assert_array_equal(batch["input_ids"], np.concatenate([ROWS["input_ids"]] * 2))
+
+
+def test_only_the_first_record_says_it(tmp_path):
+    first, *others = tf.data.TFRecordDataset(_write(tmp_path / "a", ORIGIN.stamp())).as_numpy_iterator()
+    plain = list(tf.data.TFRecordDataset(_write(tmp_path / "b", b"")).as_numpy_iterator())
+    assert first == plain[0] + ORIGIN.stamp() and others == plain[1:]
+    assert set(tf.train.Example.FromString(first).features.feature) == {*ROWS, "made_with"}
+    parsed = tf.io.parse_single_example(first, {"input_ids": tf.io.FixedLenFeature([2], tf.int64)})  # as Google reads
+    assert parsed["input_ids"].numpy().tolist() == [0, 1]
+
+
+def test_files_of_others_say_nothing(tmp_path):
+    assert Origin.of(_write(tmp_path / "a", b"")) is None
+
+
+@pytest.mark.parametrize("said", [b"nonsense", b"[" * 5000, b'{"vocabulary": 1}', b"[]", b" " * 20_000])
+def test_what_cannot_be_understood_is_refused(tmp_path, said):
+    feature = tf.train.Feature(bytes_list=tf.train.BytesList(value=[said]))
+    stamp = tf.train.Example(features=tf.train.Features(feature={"made_with": feature})).SerializeToString()
+    with pytest.raises(ValueError, match="a must say in made_with, a feature of its first record, how it was made. Re"):
+        Origin.of(_write(tmp_path / "a", stamp))
+
+
+def test_vocabularies_are_told_apart_by_their_pieces_and_order():
+    assert len({fingerprint(pieces) for pieces in (["a", "b"], ["b", "a"], ["a", "B"], ["a"])}) == 4
+    assert dataclasses.replace(ORIGIN, vocabulary=fingerprint(["[PAD]", "a"])) == ORIGIN

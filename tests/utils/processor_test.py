@@ -1,0 +1,71 @@
+"""What the processor can do."""
+
+import platform
+
+import pytest
+
+from bert_tf.utils import processor
+
+X86 = """processor\t: 0
+model name\t: A  Processor
+flags\t\t: fpu AVX2 avx512_bf16
+processor\t: 1
+model name\t: Another
+flags\t\t: fpu
+"""
+ARM = "processor\t: 0\nFeatures\t: fp asimd asimddp bf16\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "sets", "name"),
+    [
+        (X86, {"fpu", "avx2", "avx512_bf16"}, "A Processor"),
+        (ARM, {"fp", "asimd", "asimddp", "bf16"}, "arm64"),
+        (None, set(), "arm64"),
+    ],
+)
+def test_linux_says_it_in_a_file(monkeypatch, tmp_path, text, sets, name):
+    path = tmp_path / "cpuinfo"
+    if text:
+        path.write_text(text)
+    monkeypatch.setattr(processor, "CPU_INFO", str(path))
+    monkeypatch.setattr(platform, "system", lambda: "Linux")
+    monkeypatch.setattr(platform, "machine", lambda: "arm64")
+    assert processor.instruction_sets() == sets and processor.name() == name
+
+
+def test_a_mac_says_it_by_sysctl(monkeypatch, tmp_path):
+    program = tmp_path / "sysctl"
+    program.write_text(
+        '#!/bin/sh\nif [ "$1" = -n ]; then echo "Apple M2"; else\n'
+        'echo "hw.optional.arm.FEAT_BF16: 1"; echo "hw.optional.arm.FEAT_SME: 0"; echo "hw.optional.neon: 1"; fi\n'
+    )
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
+    monkeypatch.setattr(platform, "system", lambda: "Darwin")
+    assert processor.instruction_sets() == {"bf16", "neon"} and processor.name() == "Apple M2"
+
+
+@pytest.mark.parametrize(
+    ("sets", "environment", "answer"),
+    [
+        ({"avx512_bf16"}, {}, True),
+        ({"amx_bf16"}, {"ONEDNN_MAX_CPU_ISA": "AVX512_CORE_AMX"}, True),
+        ({"avx512_bf16"}, {"ONEDNN_MAX_CPU_ISA": "ALL"}, True),
+        ({"avx512_bf16"}, {"ONEDNN_MAX_CPU_ISA": "AVX2"}, False),
+        ({"avx512_bf16"}, {"ONEDNN_MAX_CPU_ISA": "AVX512_CORE"}, False),
+        ({"avx512_bf16"}, {"TF_ENABLE_ONEDNN_OPTS": "0"}, False),
+        ({"avx512f", "avx2"}, {}, False),
+        ({"bf16", "asimd"}, {}, False),
+        (set(), {}, False),
+    ],
+)
+def test_who_computes_in_bfloat16(sets, environment, answer):
+    assert processor.computes_bfloat16(sets, environment) is answer
+
+
+def test_the_best_precision(monkeypatch):
+    monkeypatch.setattr(processor, "computes_bfloat16", lambda: True)
+    assert processor.best_precision() == "mixed_bfloat16"
+    monkeypatch.setattr(processor, "computes_bfloat16", lambda: False)
+    assert processor.best_precision() == "float32"

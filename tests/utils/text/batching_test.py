@@ -1,0 +1,20 @@
+"""Strings are cut into parts, in order, with nothing lost."""
+
+import pytest
+
+from bert_tf.utils.text.batching import batches
+
+
+@pytest.mark.parametrize("size", [1, 2, 5, 100])
+def test_the_parts_are_the_list(size):
+    strings = ["a", "", "bcd", "ef", "", "g" * 7, "h"]
+    parts = batches(strings, size)
+    assert [s for part in parts for s in part] == strings and all(parts)
+
+
+def test_parts_have_about_the_size():
+    assert batches(["ab", "cd", "ef", "gh"], 4) == [["ab"], ["cd", "ef"], ["gh"]]
+
+
+def test_an_empty_list_is_one_empty_part():
+    assert batches([]) == [[]]

@@ -1,0 +1,97 @@
+"""What may be given for texts: whatever has an order and holds texts; all else is refused by what it is."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import tensorflow as tf
+
+from bert_tf.utils.text_lists import present_list, refuse_no_list, text_list
+from tests.fake_pandas import DataFrame, Series
+
+TEXTS = ["b", "ä", ""]
+BYTES = [text.encode() for text in TEXTS]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        TEXTS,
+        tuple(TEXTS),
+        (text for text in TEXTS),
+        {"x": "b", "y": "ä", "z": ""}.values(),
+        Series(TEXTS, [2, 0, 1]),
+        np.array(TEXTS),
+        np.array(TEXTS, object),
+        BYTES,
+        np.array(BYTES, object),
+        tf.constant(TEXTS),
+        tf.data.Dataset.from_tensor_slices(TEXTS),
+        pa.array(TEXTS),
+        pa.chunked_array([TEXTS[:1], TEXTS[1:]]),
+    ],
+    ids=lambda given: type(given).__name__,
+)
+def test_what_holds_texts_in_an_order(given):
+    found = text_list(given)
+    assert found == TEXTS and {type(each) for each in found} == {str}
+
+
+def test_bytes_that_are_no_utf8_are_dropped():
+    assert text_list([b"a\xffb", np.bytes_(b"c")]) == ["ab", "c"]
+
+
+@pytest.mark.parametrize("given", [[("a", "b"), ["c", b"d"]], np.array([["a", "b"], ["c", "d"]])])
+def test_pairs(given):
+    assert text_list(given, pairs=True) == [("a", "b"), ("c", "d")]
+    with pytest.raises(ValueError, match="`x` must be texts"):
+        text_list(given, "x")
+
+
+_TABLE = {"text": TEXTS, "label": [0, 1, 0]}
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ("one", "Received one text, 'one'; put it into brackets."),
+        (b"one", "Received one text, b'one'; put it into brackets."),
+        (np.array("one"), r"Received a single value, array\('one'.*; put it into brackets"),
+        (_TABLE, r"Received a dict of text, label; choose one of them, such as `\['text'\]`"),
+        (DataFrame(_TABLE), r"Received a DataFrame of text, label; choose one of them, such as `\['text'\]`"),
+        (pa.table(_TABLE), r"Received a Table of text, label; choose one of them"),
+        ({}, "Received an empty dict; give a list"),
+        ({"a", "b"}, "Received a set, which has no order; make a list"),
+        (5, "Received int: 5; make a list"),
+        (None, "Received NoneType: None; make a list"),
+    ],
+)
+def test_what_are_no_texts(given, told):
+    for door in (text_list, present_list, refuse_no_list):
+        if door is refuse_no_list and getattr(given, "shape", None) == ():
+            continue
+        with pytest.raises(ValueError, match=f"`x` must be texts, such as a list. {told}"):
+            door(given, "x")
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (["a", None], "with none missing. Received None in position 1; leave them out"),
+        (Series(["a", float("nan"), None], [9, 8, 7]), r"Received nan in positions 1, 2 \(2 of 3\)"),
+        (np.array(["a", np.float32("nan")], object), r"Received np.float32\(nan\) in position 1"),
+        (pa.array([None, "a"] * 6), r"Received None in positions 0, 2, 4, 6, 8, ... \(6 of 12\)"),
+        (["a", 3], "texts, each a string. Received int in position 1: '3'; correct it"),
+        ([("a", "b")], "Received tuple in position 0"),
+        (np.array([1.5, 2]), "Received float in position 0: '1.5'"),
+        (np.array([["a"], ["b"]]), r"one dimension. Received an array of shape \(2, 1\); choose one column"),
+    ],
+)
+def test_what_is_no_text_is_named_with_its_position(given, told):
+    with pytest.raises(ValueError, match=told):
+        text_list(given)
+
+
+def test_the_door_of_a_stream_reads_nothing():
+    given = iter(TEXTS)
+    refuse_no_list(given)
+    assert list(given) == TEXTS
