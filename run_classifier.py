@@ -1,6 +1,6 @@
 """Fine-tunes BERT to classify a text or a pair of texts: `bert-tf run_classifier`, from a checkout.
 
-The task is `ClassificationTask` in bert_tf/tasks/classification/task.py.
+The task is `ClassificationTask` in bert_tf/tasks/classification.py.
 bert_tf/cli/run_classifier.py hands it to `run_task`, which trains, scores, answers and exports whatever the
 task is. docs/run_classifier.md says how to use it, and --help what each flag does.
 """

@@ -1,6 +1,6 @@
 """Fine-tunes BERT to answer questions from a text, as in SQuAD: `bert-tf run_squad`, from a checkout.
 
-The task is `QuestionAnsweringTask` in bert_tf/tasks/squad/task.py.
+The task is `QuestionAnsweringTask` in bert_tf/tasks/squad.py.
 bert_tf/cli/run_squad.py hands it to `run_task`, which trains, scores, answers and exports whatever the
 task is. docs/run_squad.md says how to use it, and --help what each flag does.
 """

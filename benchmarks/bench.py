@@ -84,11 +84,11 @@ def _some_of(names):
 
 
 def _dtypes():
-    from bert_tf.utils import processor
+    from bert_tf.utils import resources
 
     if gpus():
         return ["float32", "bfloat16"]
-    return ["float32", *["bfloat16"] * processor.computes_bfloat16(), *["int8"] * processor.has_onednn()]
+    return ["float32", *["bfloat16"] * resources.computes_bfloat16(), *["int8"] * resources.has_onednn()]
 
 
 def _peers(python):

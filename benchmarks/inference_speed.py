@@ -92,13 +92,13 @@ def _model(options, folder):
     """Returns the directory of a classifier as Hugging Face has it, and {case: floating-point operations}."""
     import bert_tf
     from bert_tf.checkpoints import convert, heads
-    from bert_tf.checkpoints.model_files import save_description
+    from bert_tf.checkpoints.loading import save_description
     from bert_tf.checkpoints.tf1 import write_tf1
     from bert_tf.models.config import EncoderConfig
-    from bert_tf.models.sizes import BERT
-    from bert_tf.tasks.classification.task import ClassificationTask
+    from bert_tf.models.families import BERT
+    from bert_tf.tasks.base import TrainedTask
+    from bert_tf.tasks.classification import ClassificationTask
     from bert_tf.tasks.registry import save_task
-    from bert_tf.tasks.task import TrainedTask
     from bert_tf.tokenization.wordpiece import Tokenizer
 
     trained, source = folder / "trained", folder / "huggingface"

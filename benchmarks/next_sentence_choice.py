@@ -20,7 +20,7 @@ import sys
 import scripts
 
 from bert_tf.utils.files import read_text
-from bert_tf.utils.text.sentences import split
+from bert_tf.utils.text_files import split
 
 HEADING = re.compile(r"^ ?=( ?)([^=].*[^=])\1= ?$")
 

@@ -58,10 +58,10 @@ def gpus():
 
 def machine():
     """Returns what machine this is, for a file of results."""
-    from bert_tf.utils import processor
+    from bert_tf.utils import resources
 
-    sets = sorted(processor.instruction_sets())
-    return {"processor": processor.name(), "instruction_sets": sets, "gpus": gpus(), "load": os.getloadavg()}
+    sets = sorted(resources.instruction_sets())
+    return {"processor": resources.name(), "instruction_sets": sets, "gpus": gpus(), "load": os.getloadavg()}
 
 
 def write_batches(path, batches):

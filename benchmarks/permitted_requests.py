@@ -31,7 +31,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import grpc
 import numpy as np
 
-from bert_tf.cli.flags.serving import LIMITS, SERVE
+from bert_tf.cli.serving_flags import LIMITS, SERVE
 from tests.serving.server_process import running
 
 _PREDICTION = "/tensorflow.serving.PredictionService/"
@@ -75,13 +75,13 @@ def export_model(name: str, folder: pathlib.Path) -> pathlib.Path:
     import keras
 
     from bert_tf.checkpoints import tf1
-    from bert_tf.checkpoints.model_files import save_description
+    from bert_tf.checkpoints.loading import save_description
     from bert_tf.export.form import Form
     from bert_tf.export.trained import export_trained
     from bert_tf.models.config import EncoderConfig
-    from bert_tf.tasks.classification.task import ClassificationTask
+    from bert_tf.tasks.base import TrainedTask
+    from bert_tf.tasks.classification import ClassificationTask
     from bert_tf.tasks.registry import save_task
-    from bert_tf.tasks.task import TrainedTask
     from bert_tf.tokenization.wordpiece import Tokenizer
 
     vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", ".", *(f"w{i}" for i in range(_WORDS))]

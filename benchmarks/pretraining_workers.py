@@ -32,10 +32,10 @@ def bert_tf_step(config, precision, sentences="nsp", packed=""):
     import tensorflow as tf
 
     from bert_tf.models.config import EncoderConfig
-    from bert_tf.pretraining.objectives.task import PretrainingTask
+    from bert_tf.pretraining.objectives.base import PretrainingTask
     from bert_tf.training.guard import GuardConfig
-    from bert_tf.training.optimizer import AdamW
-    from bert_tf.training.schedule import WarmupLinearDecay
+    from bert_tf.training.learning_rate import WarmupLinearDecay
+    from bert_tf.training.optimizers import AdamW
     from bert_tf.training.step import StepConfig, TrainStep
 
     keras.config.set_dtype_policy(precision)

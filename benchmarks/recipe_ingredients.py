@@ -22,13 +22,12 @@ import time
 import fine_tuned
 import scripts
 
-from bert_tf.cli.flags import recipes
-from bert_tf.cli.flags.pretrain_small import PRETRAIN_SMALL
-from bert_tf.pretraining.quick.plan import PLAN_FILE
-from bert_tf.pretraining.quick.recipe import Recipe
+from bert_tf.cli import recipes
+from bert_tf.cli.pretrain_small import PRETRAIN_SMALL
+from bert_tf.pretraining.quick.plan import PLAN_FILE, Recipe
 from bert_tf.pretraining.quick.run import pretrain
-from bert_tf.utils.child_programs import execute
 from bert_tf.utils.settings import Settings
+from bert_tf.utils.subprocesses import execute
 
 _ENOUGH = 15.0  # minutes, for a plan
 

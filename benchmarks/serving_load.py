@@ -31,9 +31,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import numpy as np
 
 from bert_tf.serving import Client, Retry
-from bert_tf.serving.client.load_calls import grpc_bodies, over_grpc
-from bert_tf.serving.client.load_generator import OK, ask_at_rate, ask_by_callers
-from bert_tf.serving.client.load_report import lines, summarize
+from bert_tf.serving.client.load_test import OK, ask_at_rate, ask_by_callers, grpc_bodies, lines, over_grpc, summarize
 from bert_tf.serving.client.requests import Target
 
 _ROOT = pathlib.Path(__file__).resolve().parents[1]

@@ -16,10 +16,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import numpy as np
 from absl import app, flags
 
-from bert_tf.evaluation.squad_files import Golds
-from bert_tf.evaluation.squad_scores import normalize, score
-from bert_tf.tasks.squad.files import SquadExamples, read_squad
-from bert_tf.tasks.squad.rows import question_rows
+from bert_tf.evaluation.squad import Golds, normalize, score
+from bert_tf.tasks.squad_examples import SquadExamples, question_rows, read_squad
 from bert_tf.tokenization.wordpiece import Tokenizer
 from bert_tf.utils.files import write_text
 

@@ -43,17 +43,18 @@ flags.DEFINE_string("results", None, "A file of JSON for every time, the ratios 
 def write_turns(folder):
     """Writes the files of every turn: {"padded": [...], ...}, and one of all widths for warming up."""
     from bert_tf.data import dataset
-    from bert_tf.tasks.classification import examples as classification
-    from bert_tf.tasks.classification import source as sources
+    from bert_tf.tasks import classification_data
     from bert_tf.tokenization.wordpiece import Tokenizer
 
-    source = sources.make_source(
+    source = classification_data.make_source(
         None, None, {"train": FLAGS.train_file}, header=FLAGS.header, text_columns=FLAGS.text_column,
         label_column=FLAGS.label_column,
     )  # fmt: skip
     texts = source.read(["train"])
     tokenizer = Tokenizer.from_directory(FLAGS.checkpoint)
-    examples = classification.tokenize_examples(tokenizer, texts["train"], FLAGS.max_seq_length, source.labels(texts))
+    examples = classification_data.tokenize_examples(
+        tokenizer, texts["train"], FLAGS.max_seq_length, source.labels(texts)
+    )
     files = {}
     for mode, by_length, pool in (("padded", False, None), ("ours", True, None), ("random", True, 1)):
         steps = 50  # whole pools: the lengths of as-shipped batches are those of a real run

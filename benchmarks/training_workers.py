@@ -23,9 +23,9 @@ def bert_tf_step(checkpoint, precision, **options):
 
     from bert_tf.checkpoints import convert, heads
     from bert_tf.models.config import EncoderConfig
-    from bert_tf.tasks.classification.task import ClassificationTask
-    from bert_tf.training.optimizer import AdamW
-    from bert_tf.training.schedule import WarmupLinearDecay
+    from bert_tf.tasks.classification import ClassificationTask
+    from bert_tf.training.learning_rate import WarmupLinearDecay
+    from bert_tf.training.optimizers import AdamW
     from bert_tf.training.step import StepConfig, TrainStep
 
     keras.config.set_dtype_policy(precision)

@@ -11,7 +11,7 @@ _HOMES = {
     "HubLayer": "bert_tf.export.hub.layer",
     "Tokenizer": "bert_tf.tokenization.wordpiece",
     "TokenizerLayer": "bert_tf.export.hub.tokenizer_layer",
-    "load": "bert_tf.checkpoints.model_files",
+    "load": "bert_tf.checkpoints.loading",
     "save": "bert_tf.export.conversion.convert",
 }
 _MODULES = {"inspect": "bert_tf.interpret", "sklearn": "bert_tf.inference.sklearn"}

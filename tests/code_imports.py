@@ -59,7 +59,7 @@ def _nodes(path):
 
 
 def _ours(root, file, name):
-    """Returns what a name makes Python import: bert_tf.data.rows.Rows bert_tf, bert_tf.data and bert_tf.data.rows."""
+    """Returns what a name makes Python import: a.b.C means a, a.b and a.b.C."""
     parts = name.split(".")
     heads = [".".join(parts[: n + 1]) for n in range(len(parts))]
     return [head for head in heads if path_of(root, file, head)]

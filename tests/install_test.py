@@ -71,14 +71,14 @@ def test_the_lock_needs_no_resolver():
     """Every package that a package of the lock needs is in it, in a version that fits; here, of what is installed."""
     from packaging.requirements import Requirement
 
-    from bert_tf.cli.doctor_checks import packages
+    from bert_tf.cli import doctor
 
     pinned = {}
     for line in install.pins((ROOT / "requirements.lock").read_text(encoding="utf-8")):
         each = Requirement(line)
         if each.marker is None or each.marker.evaluate():
-            pinned[packages._plain(each.name)] = [next(iter(each.specifier)).version]
-    faults = list(packages._missing_or_wrong(pinned, packages.requirements_of))
+            pinned[doctor._plain(each.name)] = [next(iter(each.specifier)).version]
+    faults = list(doctor._missing_or_wrong(pinned, doctor.requirements_of))
     assert not faults, [finding.text for finding in faults]
 
 

@@ -8,8 +8,73 @@ from collections.abc import Iterable
 from absl import logging
 
 from bert_tf.checkpoints.readers import Checkpoint, open_checkpoint
+from bert_tf.models.config import EncoderConfig
 from bert_tf.models.config_files import is_decoder_in
 from bert_tf.models.lora import is_adapter
+from bert_tf.utils.files import brief
+
+# === Shapes ===
+# Holds a configuration against the shapes in a checkpoint before a model is built of it.
+#
+# Building takes the memory that the configuration asks for. The comparison takes none, and it can say which field is
+# wrong; `convert.load` then compares every variable that was built.
+
+
+_LAYER = re.compile(r"bert/encoder/layer_(\d+)/.*")
+# Our path of a weight, its axis, and the field of `EncoderConfig` that says how long it is. Layers are all alike.
+_SIZES = (
+    ("bert/embeddings/word_embeddings", 0, "vocab_size"),
+    ("bert/embeddings/word_embeddings", 1, "embedding_width"),
+    ("bert/embeddings/position_embeddings", 0, "max_position_embeddings"),
+    ("bert/embeddings/token_type_embeddings", 0, "type_vocab_size"),
+    ("bert/embeddings/task_type_embeddings", 0, "task_type_vocab_size"),
+    ("bert/encoder/layer_0/attention/self/query/kernel", 0, "hidden_size"),
+    ("bert/encoder/layer_0/intermediate/dense/kernel", 1, "intermediate_size"),
+)
+
+
+def check(checkpoint: Checkpoint, config: EncoderConfig, new_layers: int = 0):
+    """Compares the number of layers, the rows of the tables and the widths.
+
+    Args:
+        checkpoint: open, of an encoder and perhaps heads.
+        config: of the model that shall be built.
+        new_layers: how many of the top layers need not be there, because they start from random weights.
+
+    Raises:
+        ValueError: they differ; the message names each field, what it says and what the weights have.
+    """
+    layers = {int(match[1]) for name in checkpoint.names if (match := _LAYER.fullmatch(name))}
+    wrong = []
+    if not set(range(config.num_blocks - new_layers)) <= layers <= set(range(config.num_blocks)):
+        field = "num_hidden_groups" if config.num_hidden_groups else "num_hidden_layers"
+        wrong.append(f"{field} {config.num_blocks}, but layers {_numbers(layers)} in the weights")
+    for path, axis, field in _SIZES:
+        size, shape = getattr(config, field), checkpoint.shape(path) if path in checkpoint.names else None
+        if field == "embedding_width":
+            field = "embedding_size" if config.embedding_size else "hidden_size"
+        if shape is not None and shape[axis : axis + 1] != (size,):
+            wrong.append(f"{field} {size}, but {path} of shape {brief(shape)}")
+        elif shape is None and size and not axis and path.startswith("bert/embeddings/"):
+            wrong.append(f"{field} {size}, but no {path} among the weights")
+    if wrong:
+        unknown = f"; names that mean nothing here: {brief(checkpoint.unknown)}" if checkpoint.unknown else ""
+        raise ValueError(
+            f"The configuration must describe the weights in {checkpoint.path}. Received: {'; '.join(wrong)}{unknown}; "
+            "give the configuration and the weights of one model."
+        )
+
+
+def _numbers(layers):
+    """Returns "0 to 11", or the numbers one by one where some are missing."""
+    if not layers:
+        return "of no number"
+    whole = layers == set(range(len(layers)))
+    return f"0 to {max(layers)}" if whole and max(layers) else brief(sorted(layers))
+
+
+# === Convert ===
+
 
 _HEAD_OF_TEXTS = {"classifier/output_weights", "bert/pooler/dense/kernel"}  # a head that reads the pooler
 _MOST_LINES = 400  # of a message: all weights of BERT-large

@@ -17,8 +17,7 @@ Without texts it reads them from standard input, one example per line, with tabs
 import re
 import sys
 
-from bert_tf.cli.connection import tls_of
-from bert_tf.cli.flags.serving import ASK
+from bert_tf.cli.serving_flags import ASK, tls_of
 from bert_tf.utils.json_files import json_text
 
 FLAGS = ASK
@@ -32,8 +31,7 @@ _CONTROLS = re.compile("[\x7f-\x9f]")  # what terminals obey and JSON does not e
 def main(settings, texts):
     """Prints a line for each example."""
     from bert_tf.serving.client.client import Client
-    from bert_tf.serving.client.items import read_choices, read_items
-    from bert_tf.serving.client.questions import chunks, to_inputs
+    from bert_tf.serving.client.questions import chunks, read_choices, read_items, to_inputs
     from bert_tf.serving.client.requests import CHOICES, PAIR, check_order
 
     names = _input_names(settings, {"pair": PAIR, "choices": CHOICES})

@@ -5,7 +5,23 @@
 Both must be output directories of the same task, scored with --do_eval on the same file. See docs/compare.md.
 """
 
-from bert_tf.cli.flags.comparison import COMPARE
+from bert_tf.utils.settings import Flag
+
+# === Comparison ===
+# Flags of a comparison of two runs.
+
+
+COMPARE = (
+    Flag("output_file", None, "Write a page (.html) with the same, too."),
+    Flag("examples", 10, "Changed examples that are shown in each direction; the page shows a hundred times as many.",
+         "integer", low=0),  # fmt: skip
+    Flag("samples", 10_000, "Draws of the bootstrap.", "integer", low=1),
+    Flag("seed", 0, "Of the draws: the same seed gives the same numbers.", "integer", low=0),
+)
+
+
+# === Compare ===
+
 
 FLAGS = COMPARE
 TAKES_TEXTS = True  # the two runs
@@ -15,8 +31,8 @@ _ON_PAGE = 100  # times as many examples as in the text
 
 def main(settings, runs):
     """Prints the comparison, and writes its page."""
-    from bert_tf.experiments.comparison.page import lines, page
-    from bert_tf.experiments.comparison.runs import compare
+    from bert_tf.experiments.comparison import compare
+    from bert_tf.experiments.comparison_page import lines, page
     from bert_tf.utils.files import write_text
 
     if len(runs) != 2:

@@ -5,7 +5,7 @@
 Formats: tf1 (google-research/bert), huggingface, sentence_transformers, keras_hub, bert_tf. docs/convert.md.
 """
 
-from bert_tf.cli.flags.conversion import CONVERT
+from bert_tf.cli.common_flags import CONVERT
 
 FLAGS = CONVERT
 

@@ -10,10 +10,8 @@ import os
 
 from absl import logging
 
-from bert_tf.cli.flags.corpus import PRETRAINING_DATA
-from bert_tf.cli.texts import text_options
-from bert_tf.utils.counts import number_of
-from bert_tf.utils.names import MASK, SPECIAL_PIECES
+from bert_tf.cli.common_flags import PRETRAINING_DATA, text_options
+from bert_tf.utils.names import MASK, SPECIAL_PIECES, number_of
 from bert_tf.utils.signals import orderly_end
 
 FLAGS = PRETRAINING_DATA
@@ -56,14 +54,14 @@ def _run_on_beam(job, settings):
 def _job(settings):
     """Returns what the flags ask for: a `Job`, and its vocabulary."""
     from bert_tf.pretraining.corpus.job import Job
-    from bert_tf.tokenization.added_token_files import read_added_tokens
+    from bert_tf.tokenization.added_tokens import read_added_tokens
     from bert_tf.tokenization.precedence import case_of_vocabulary
+    from bert_tf.utils import text_files
     from bert_tf.utils.shards import output_files
-    from bert_tf.utils.text import files
     from bert_tf.utils.workers import cores
 
-    paths = files.find(settings.input_file)
-    formats = files.formats_of(paths, settings.input_format, settings.language)
+    paths = text_files.find(settings.input_file)
+    formats = text_files.formats_of(paths, settings.input_format, settings.language)
     _warn_of_ignored(formats, settings)
     vocabulary = _read_vocabulary(settings.vocab_file)
     if settings.work_dir and not os.path.isdir(settings.work_dir):
@@ -92,7 +90,7 @@ def _job(settings):
 
 def _pieces(job, vocabulary):
     """Returns the `Pieces` of the vocabulary, with the phrases of --phrase_file, which must have some in its pieces."""
-    from bert_tf.pretraining.records.pieces import Pieces
+    from bert_tf.pretraining.records.groups import Pieces
     from bert_tf.tokenization.added_tokens import names_with
 
     if job.options.phrase_file is None:

@@ -1,11 +1,17 @@
 """The look at the data of a run: what it finds goes into the log, and with `strict_data` ends the run."""
 
+import collections
+import dataclasses
+
 from absl import logging
 
-from bert_tf.data.checks.findings import Finding
-from bert_tf.data.checks.look import look, look_at_rows
-from bert_tf.tasks.task import FineTuned, TaskData
-from bert_tf.utils.counts import number_of, word_for
+from bert_tf.checkpoints.loading import load_description
+from bert_tf.data.checks import Lengths, look, look_at_rows
+from bert_tf.data.samples import Finding
+from bert_tf.data.table_checks import UNKNOWN, count_labels
+from bert_tf.tasks.base import ACTIONS, FineTuned, TaskData
+from bert_tf.tasks.registry import TASKS
+from bert_tf.utils.names import number_of, word_for
 from bert_tf.utils.settings import Settings
 
 
@@ -53,3 +59,109 @@ def refuse_warnings(findings: list[Finding], settings: Settings):
             f"`strict_data` must come with data without warnings. Received {number_of(len(warnings), 'warning')} (see "
             f"above): {named}; correct the {word_for(len(paths), 'file', 'files')}, or leave the flag out."
         )
+
+
+# === Data overview ===
+# Files of examples as `check_data` shows them: how many, which labels, how long, and what was found.
+
+
+_LABELS = 20  # shown
+
+
+@dataclasses.dataclass(frozen=True)
+class FileOverview:
+    """One file.
+
+    Attributes:
+        split: such as "train".
+        path: the file.
+        examples: how many.
+        labels: name -> how many examples have it; {} where labels are no names.
+        lengths: in word pieces; None where they were not counted.
+        limit: what they must not exceed, such as "max_seq_length=128".
+    """
+
+    split: str
+    path: str
+    examples: int
+    labels: dict[str, int]
+    lengths: Lengths | None
+    limit: str | None
+
+    def __str__(self):
+        lines = [f"{self.path} ({self.split}): {number_of(self.examples, 'example')}"]
+        if self.labels:
+            most = collections.Counter(self.labels).most_common(_LABELS)
+            shown = ", ".join(f"{name!r:.40} {count:,}" for name, count in most)
+            more = ", ..." if len(self.labels) > _LABELS else ""
+            lines.append(f"  {number_of(len(self.labels), 'label')}: {shown}{more}")
+        if self.lengths:
+            half, most, longest = dataclasses.astuple(self.lengths)
+            lines.append(f"  lengths: half up to {half:,}, 95 % up to {most:,}, all up to {longest:,}; `{self.limit}`")
+        return "\n".join(lines)
+
+
+@dataclasses.dataclass(frozen=True)
+class Overview:
+    """All files of a run, and what was found in them."""
+
+    files: list[FileOverview]
+    findings: list[Finding]
+
+    def __str__(self):
+        lines = []
+        for file in self.files:
+            lines.append(str(file))
+            own = [finding for finding in self.findings if finding.path == file.path]
+            own.sort(key=lambda finding: not finding.is_warning)
+            for each in own:
+                level = "WARNING" if each.is_warning else "note"
+                lines.append(f"  {level:<9}{each.kind:<17}{each.text_with('`json`')}")
+        warnings = sum(finding.is_warning for finding in self.findings)
+        return "\n".join([*lines, f"Warnings: {warnings}. Notes: {len(self.findings) - warnings}."])
+
+    def to_dict(self) -> dict:
+        """Returns all of it as JSON values."""
+        return {name: list(map(dataclasses.asdict, each)) for name, each in vars(self).items()}
+
+
+def look_at_files(task: str, settings: Settings) -> Overview:
+    """Reads the files that the settings of a fine-tuning program name, and looks at them.
+
+    Word pieces are counted where there is a model to count them by, and there are examples to train on.
+
+    Args:
+        task: its name in the registry.
+        settings: of its program.
+
+    Raises:
+        ValueError: a file cannot be read as the settings say.
+    """
+    kind = next(kind for kind in TASKS if kind.name == task)
+    data = kind.read_data(settings, [split for split, do in ACTIONS.items() if settings.get(f"do_{do}")], None)
+    samples = kind.samples(data, settings)
+    findings = look(samples)
+    broken = {finding.path for finding in findings if finding.kind == UNKNOWN}
+    cuts = _cuts(kind, data, settings, [split for split in samples if samples[split].path not in broken])
+    findings += look_at_rows(samples, cuts, settings.get("long_text", "window") != "window")
+    return Overview([_overview(split, sample, cuts.get(split)) for split, sample in samples.items()], findings)
+
+
+def _cuts(kind, data, settings, splits):
+    """Returns split -> what its rows lack, where that can be told."""
+    described = settings.init_checkpoint or (settings.bert_config_file and settings.vocab_file)
+    if not described or "train" not in data.examples:
+        return {}
+    model = load_description(
+        [settings.init_checkpoint], settings.bert_config_file, settings.vocab_file, settings.do_lower_case
+    )
+    length = settings.max_seq_length
+    model.check_length(length)
+    made = kind.create(model, data, settings, None)
+    rows = {split: made.lay_out(model.tokenizer, data.examples[split], length, split != "test") for split in splits}
+    return {split: getattr(each, "cut", None) for split, each in rows.items()}
+
+
+def _overview(split, sample, cut):
+    lengths, limit = (Lengths.of(cut.needed), f"{cut.parameter}={cut.limit}") if cut else (None, None)
+    return FileOverview(split, sample.path, len(sample), count_labels(sample), lengths, limit)

@@ -11,11 +11,29 @@ import pathlib
 import sys
 from collections.abc import Sequence
 
-from bert_tf.cli.flags.demo import DEMO
 from bert_tf.experiments.demo import data as demo_data
-from bert_tf.experiments.demo import serve as demo_serve
+from bert_tf.experiments.demo import run as demo_run
 from bert_tf.experiments.demo.run import STATE, Run, make_plan, train
-from bert_tf.utils.child_programs import shown
+from bert_tf.utils import names
+from bert_tf.utils.settings import Flag
+from bert_tf.utils.subprocesses import shown
+
+# === Demo ===
+# Flags of the demo.
+
+
+DEMO = (
+    Flag("demo_dir", "demo", "Where everything is put."),
+    Flag("precision", "auto", "Of the arithmetic in training; auto: mixed_bfloat16 where the processor computes in it, "
+         "else float32.", choices=("auto", *names.PRECISIONS)),  # fmt: skip
+    Flag("num_train_epochs", None, "Passes over the text; default: from 1 to 2, as many as take a few minutes on this "
+         "machine.", "float", low=0),  # fmt: skip
+    Flag("seed", 1, "For the order and dropout.", "integer", low=0),
+)
+
+
+# === Demo ===
+
 
 FLAGS = DEMO
 TAKES_TEXTS = True
@@ -42,7 +60,7 @@ def main(settings, texts):
     _tell("Text", new, f"{run.data}: train.tsv, and test.tsv, which training never sees")
     _tell("Training", train(run), str(run.output))
     sentences = texts or list(SENTENCES)
-    answers = demo_serve.ask(run.models, sentences, run.folder / "server.log", shown(sys.executable))
+    answers = demo_run.ask(run.models, sentences, run.folder / "server.log", shown(sys.executable))
     report(run, answers)
 
 

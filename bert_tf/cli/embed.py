@@ -10,7 +10,7 @@ import dataclasses
 
 from absl import logging
 
-from bert_tf.cli.flags.embedding import EMBED
+from bert_tf.cli.common_flags import EMBED
 
 FLAGS = EMBED
 
@@ -18,7 +18,7 @@ FLAGS = EMBED
 def main(settings):
     """Writes the vectors of all texts, or an index of them."""
     from bert_tf.cli.jobs import run_job
-    from bert_tf.inference.embedding import Embedder, Indexer, make_index
+    from bert_tf.inference.search import Embedder, Indexer, make_index
     from bert_tf.inference.sentence_encoder import Options
 
     if bool(settings.output_file) == bool(settings.index_dir):

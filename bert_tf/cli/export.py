@@ -8,9 +8,23 @@ run_multiple_choice or run_embedder left in --output_dir, or a sentence-transfor
 The second writes bert_hub/preprocessor and bert_hub/encoder: docs/hub.md.
 """
 
-from bert_tf.cli.ending import tell_next_of_export
-from bert_tf.cli.flags.hub import HUB
-from bert_tf.cli.flags.model import EXPORT_ALONE
+from bert_tf.cli.common_flags import EXPORT_ALONE
+from bert_tf.utils.settings import Flag
+
+# === Hub ===
+# Flags of TF Hub's pair of SavedModels.
+
+
+HUB = (
+    Flag("hub", False, "Export TF Hub's pair, a preprocessor and an encoder that can be trained further, into two "
+         "folders of --export_dir; --model may then be any checkpoint.", "bool"),  # fmt: skip
+    Flag("default_seq_length", None, "With --hub: pieces in a row that the preprocessor makes; default: 128, or as "
+         "many as the model has positions.", "integer", low=3),  # fmt: skip
+)
+
+
+# === Export ===
+
 
 FLAGS = (*EXPORT_ALONE, *HUB)
 
@@ -21,6 +35,7 @@ def main(settings):
         return _export_hub(settings)
     if "default_seq_length" in settings.given:
         raise ValueError("--default_seq_length must come with --hub. Received it without.")
+    from bert_tf.cli.reporting import tell_next_of_export
     from bert_tf.export.form import Form
     from bert_tf.export.trained import export_trained
 

@@ -8,8 +8,7 @@ Each new word starts as the mean of the pieces it had before; every other weight
 
 from absl import logging
 
-from bert_tf.cli.flags.vocabulary import EXTEND_VOCABULARY
-from bert_tf.cli.texts import text_options
+from bert_tf.cli.common_flags import EXTEND_VOCABULARY, text_options
 from bert_tf.utils.files import check_free
 
 FLAGS = EXTEND_VOCABULARY
@@ -17,8 +16,8 @@ FLAGS = EXTEND_VOCABULARY
 
 def main(settings):
     """Writes the checkpoint with the words, and prints what they start from."""
-    from bert_tf.checkpoints.model_files import load_description
-    from bert_tf.checkpoints.surgery import extension as extensions
+    from bert_tf.checkpoints import vocabulary_extension
+    from bert_tf.checkpoints.loading import load_description
 
     if not (settings.words_file or settings.input_file):
         raise ValueError("There must be words to add. Received neither --words_file nor --input_file.")
@@ -27,24 +26,24 @@ def main(settings):
     check_free(settings.output_dir)
     description = load_description([settings.model], do_lower_case=settings.do_lower_case)
     tokenizer = description.tokenizer
-    extensions.check_kind(tokenizer)
+    vocabulary_extension.check_kind(tokenizer)
     words = _read_words(settings, tokenizer) if settings.words_file else None  # first: a mistake there shows at once
     counts = _count_words(settings, tokenizer) if settings.input_file else None
     if words is None:
-        words = extensions.choose_words(counts, tokenizer, settings.num_words, settings.min_count)
-    extension = extensions.Extension.of(tokenizer, words)
-    extensions.write(settings.model, settings.output_dir, extension, description)
+        words = vocabulary_extension.choose_words(counts, tokenizer, settings.num_words, settings.min_count)
+    extension = vocabulary_extension.Extension.of(tokenizer, words)
+    vocabulary_extension.write(settings.model, settings.output_dir, extension, description)
     _tell(extension)
     if counts:
-        print(extensions.effect(extension, counts))
+        print(vocabulary_extension.effect(extension, counts))
     logging.info("Wrote %s with %d pieces.", settings.output_dir, extension.tokenizer().vocab_size)
 
 
 def _read_words(settings, tokenizer):
     """Returns the words of --words_file that are no pieces yet."""
-    from bert_tf.checkpoints.surgery import extension as extensions
+    from bert_tf.checkpoints import vocabulary_extension
 
-    words, known = extensions.read_words(settings.words_file, tokenizer)
+    words, known = vocabulary_extension.read_words(settings.words_file, tokenizer)
     if known:
         logging.info("%d words are pieces already and stay as they are: %s.", len(known), ", ".join(known[:10]))
     return words
@@ -52,10 +51,10 @@ def _read_words(settings, tokenizer):
 
 def _count_words(settings, tokenizer):
     """Returns word -> count of --input_file."""
-    from bert_tf.tokenization.learning import counting
+    from bert_tf.tokenization import learning
 
-    texts = counting.read(settings.input_file, settings.input_format, text_options(settings))
-    return counting.count(texts, tokenizer.do_lower_case, tokenizer.between_added_tokens)
+    texts = learning.read(settings.input_file, settings.input_format, text_options(settings))
+    return learning.count(texts, tokenizer.do_lower_case, tokenizer.between_added_tokens)
 
 
 def _tell(extension):

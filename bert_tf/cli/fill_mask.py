@@ -8,7 +8,7 @@ as a SavedModel that answers the same way.
 
 from absl import logging
 
-from bert_tf.cli.flags.model import FILL_MASK
+from bert_tf.cli.common_flags import FILL_MASK
 from bert_tf.utils.json_files import json_text
 
 FLAGS = FILL_MASK

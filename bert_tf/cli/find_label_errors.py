@@ -12,9 +12,41 @@ import sys
 from absl import logging
 
 from bert_tf.cli import run_classifier
-from bert_tf.cli.flags.label_errors import ABOUT_MODELS, ABOUT_RUNS, OF_CLASSIFIER, SEARCH
-from bert_tf.utils import child_runs
-from bert_tf.utils.settings import Settings, command_line
+from bert_tf.utils import subprocesses
+from bert_tf.utils.names import LAYERS
+from bert_tf.utils.settings import Flag, Settings, command_line
+
+# === Label errors ===
+# Flags of the search for wrong labels.
+
+
+SEARCH = (
+    Flag("folds", 5, "Parts of the file; each is answered by a model that was trained on the others.", "integer",
+         low=2),  # fmt: skip
+    Flag("features", "last", "The layers of the frozen encoder from which, and from words, is learned what a label is.",
+         choices=LAYERS),  # fmt: skip
+    Flag("fine_tune", False, "Fine-tune a model for each part instead: much slower, and better where the model becomes "
+         "good at the task.", "bool"),  # fmt: skip
+)
+
+# Of run_classifier: which examples, and where everything goes; and how a model of a fold is made.
+ABOUT_FILE = (
+    "train_file", "header", "text_column", "label_column", "task_name", "data_dir", "xnli_language", "output_dir",
+    "overwrite_output_dir",
+)  # fmt: skip
+_MODEL = ("init_checkpoint", "bert_config_file", "vocab_file", "do_lower_case", "max_seq_length", "precision", "seed")
+ABOUT_RUNS = (
+    "long_text", "doc_stride", "max_windows", "save_checkpoints_steps", "train_batch_size", "predict_batch_size",
+    "learning_rate", "num_train_epochs", "warmup_proportion", "schedule", "gradient_accumulation_steps",
+    "bucket_by_length", "freeze_layers", "layerwise_lr_decay", "class_weights", "label_smoothing", "use_xla",
+    "distribution_strategy", "deterministic",
+)  # fmt: skip
+ABOUT_MODELS = (*_MODEL, *ABOUT_RUNS)
+OF_CLASSIFIER = (*ABOUT_FILE, *ABOUT_MODELS)
+
+
+# === Find label errors ===
+
 
 FLAGS = (*SEARCH, *(flag for flag in run_classifier.FLAGS if flag.name in OF_CLASSIFIER))
 
@@ -24,7 +56,7 @@ _SHOWN = 10  # likeliest errors that are printed
 
 def main(settings):
     """Writes the lists, and prints the likeliest errors."""
-    from bert_tf.experiments.label_errors import listing, search
+    from bert_tf.experiments.label_errors import search
     from bert_tf.utils.folder_lock import alone_in
 
     _check(settings)
@@ -36,13 +68,13 @@ def main(settings):
             settings.overwrite_output_dir,
         )  # fmt: skip
         findings = found.findings(_probabilities(settings, found))
-        listing.write(settings.output_dir, findings)
-    for sentence in listing.summary(findings):
+        search.write(settings.output_dir, findings)
+    for sentence in search.summary(findings):
         logging.info("%s", sentence)
     for i in findings.suspects[:_SHOWN]:
-        print(f"{findings.examples.where(i)}: {listing.change(findings, i)}: {findings.text(i)}")
+        print(f"{findings.examples.where(i)}: {search.change(findings, i)}: {findings.text(i)}")
     folder = settings.output_dir
-    print(f"All {len(findings.suspects):,}: {folder}/{listing.ERRORS_FILE}; the page: {folder}/{listing.PAGE_FILE}")
+    print(f"All {len(findings.suspects):,}: {folder}/{search.ERRORS_FILE}; the page: {folder}/{search.PAGE_FILE}")
 
 
 def _check(settings):
@@ -58,7 +90,7 @@ def _check(settings):
 
 def _identity(settings):
     """Returns what decides the answers, but for the examples, folds and seed."""
-    from bert_tf.checkpoints.model_files import load_description
+    from bert_tf.checkpoints.loading import load_description
     from bert_tf.inference.sentence_encoder import weights_hash
 
     names = ("init_checkpoint", "max_seq_length", "precision", "features", "fine_tune", *ABOUT_RUNS)
@@ -70,7 +102,7 @@ def _identity(settings):
 
 def _examples(settings):
     """Returns the training examples, of one label each."""
-    from bert_tf.tasks.classification.data import read_data
+    from bert_tf.tasks.classification import read_data
 
     defaults = {flag.name: flag.default for flag in run_classifier.FLAGS}
     data = read_data(Settings({**defaults, **settings.to_dict()}, settings.given), ["train"], None)
@@ -81,7 +113,7 @@ def _examples(settings):
 
 def _probabilities(settings, found):
     """Returns float64 [n, L]: each example's probabilities by a model that had not seen it."""
-    from bert_tf.experiments.label_errors import folds, frozen
+    from bert_tf.experiments.label_errors import folds
 
     if settings.fine_tune:
         return found.answer_folds(lambda folder: _train(settings, folder, len(folds.columns(found.examples)) > 1))
@@ -89,8 +121,8 @@ def _probabilities(settings, found):
 
     keras.config.set_dtype_policy(settings.precision)
     texts = [folds.texts_of(found.examples, i) for i in range(len(found.given))]
-    vectors = frozen.vectors([each if len(each) > 1 else each[0] for each in texts], settings)
-    return frozen.held_out(vectors, [" ".join(each) for each in texts], found.given, found.folds)
+    vectors = folds.vectors([each if len(each) > 1 else each[0] for each in texts], settings)
+    return folds.held_out(vectors, [" ".join(each) for each in texts], found.given, found.folds)
 
 
 def _train(settings, folder, are_pairs):
@@ -115,7 +147,7 @@ def _train(settings, folder, are_pairs):
     }
     flags = command_line({name: ",".join(v) if isinstance(v, list) else v for name, v in values.items()})
     with alone_in(folder, wait=True) as claim:
-        if not child_runs.execute("run_classifier", flags, run, claim):
+        if not subprocesses.execute_resumable("run_classifier", flags, run, claim):
             logging.error("The same command goes on with this fold.")
             sys.exit(1)
     return run

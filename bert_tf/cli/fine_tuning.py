@@ -3,43 +3,116 @@
 import copy
 import dataclasses
 import os
+from collections.abc import Mapping
 from typing import Any
 
-from bert_tf.checkpoints.model_files import Description, save_description
-from bert_tf.checkpoints.surgery import adapters
-from bert_tf.cli.calibration import calibration_of, check_calibration
+from absl import logging
+
+from bert_tf.checkpoints import adapters
+from bert_tf.checkpoints.loading import Description, save_description
+from bert_tf.cli.app import in_flags
+from bert_tf.cli.app import prepare as prepare_devices
+from bert_tf.cli.checkpoints import check_formats, describe_model, save_formats, task_paths
 from bert_tf.cli.data_checks import DataChecks
-from bert_tf.cli.devices import prepare as prepare_devices
-from bert_tf.cli.ending import tell_next_of_task
-from bert_tf.cli.int8_scores import check_scores, check_tolerance
-from bert_tf.cli.models import describe_model, task_paths
-from bert_tf.cli.program import in_flags
-from bert_tf.cli.saving import check_formats, save_formats
-from bert_tf.cli.showing import check_showing, show_answers, show_scored, warn_of_teacher
+from bert_tf.cli.reporting import check_showing, show_answers, show_scored, tell_next_of_task, warn_of_teacher
+from bert_tf.evaluation.metrics import largest_fall
 from bert_tf.evaluation.results import write_results
-from bert_tf.export.explanations import check as check_explanations
+from bert_tf.export.calibration import BATCH_SIZE, MOST_EXAMPLES, read_examples
 from bert_tf.export.form import Form
+from bert_tf.export.served import check as check_explanations
 from bert_tf.export.trained import export_trained
 from bert_tf.models.lora import Lora
 from bert_tf.pretraining.records.origin import fingerprint
+from bert_tf.tasks.base import ACTIONS, FineTuned, Outcome, TaskData, TrainedTask
+from bert_tf.tasks.distillation import check_teacher, with_teacher
 from bert_tf.tasks.registry import TASKS, find_task, save_task
-from bert_tf.tasks.task import ACTIONS, FineTuned, Outcome, TaskData, TrainedTask
-from bert_tf.tasks.teachers.fine_tuning import check_teacher, with_teacher
-from bert_tf.training.batching import batching_of
 from bert_tf.training.cluster import by_chief, is_chief
 from bert_tf.training.fine_tuning import fine_tuning_config
-from bert_tf.training.job import Job
-from bert_tf.training.layer_rates import ALL
+from bert_tf.training.learning_rate import ALL
 from bert_tf.training.loop import RunConfig
-from bert_tf.training.output import prepare as prepare_output
+from bert_tf.training.lr_range_test import with_tested_rate
+from bert_tf.training.memory import available_memory
 from bert_tf.training.run_record import RunRecord
 from bert_tf.training.scored_files import scored_files
-from bert_tf.training.scoring import Scorer
-from bert_tf.training.tested_rate import with_tested_rate
+from bert_tf.training.scoring import Batching, Scorer, batching_of
 from bert_tf.training.tracking import check_tracking, make_history, tracked
+from bert_tf.training.trainer import Job
+from bert_tf.training.trainer import prepare as prepare_output
 from bert_tf.training.trial import try_training
-from bert_tf.training.will_it_fit import available_memory
 from bert_tf.utils.settings import Settings
+
+# === Calibration ===
+# By which examples a run sets the ranges of an export in integers: texts of a file, or some that it trains on.
+
+
+def check_calibration(settings: Settings, trained: TrainedTask):
+    """Raises ValueError where a file of texts is given that sets no ranges: before the long work."""
+    path = settings.get("calibration_file")
+    if path is None:
+        return
+    if not settings.do_export:
+        raise ValueError(
+            "`calibration_file` must come with `do_export`, whose integers its texts set ranges for. Received it "
+            "without; leave it out, or export."
+        )
+    read_examples(path, trained.task, trained.text_inputs)
+
+
+def calibration_of(settings: Settings, form: Form, batching: Batching, rows: dict[str, Any]):
+    """Returns the examples as `export_trained` takes them; None: there are none, or the form needs none.
+
+    Args:
+        settings: of the run.
+        form: of the export.
+        batching: of the run.
+        rows: split -> the examples in rows; of "train" some are taken, where no file is given.
+    """
+    if not form.takes_ranges:
+        return None
+    if settings.calibration_file or not settings.do_train:
+        return settings.calibration_file
+    return batching.sample(rows["train"], MOST_EXAMPLES, settings.seed, BATCH_SIZE)
+
+
+# === Int8 scores ===
+# What a model scores in int8, held to what it scores otherwise: neither unmeasured nor too little is exported.
+
+
+def check_tolerance(settings: Settings):
+    """Raises ValueError where a score in int8 is to be near another, but there will be none of both."""
+    if "int8_tolerance" not in settings.given:
+        return
+    for is_there, what in ((settings.export_dtype == "int8", "export_dtype=int8"), (settings.do_eval, "do_eval")):
+        if not is_there:
+            raise ValueError(
+                f"`int8_tolerance` must come with `{what}`. Received it without; say what is to be scored in int8."
+            )
+
+
+def check_scores(before: Mapping[str, float], after: Mapping[str, float], tolerance: float):
+    """Tells in the log which score changes most in int8.
+
+    Args:
+        before, after: {name: score} of the same examples, after in int8.
+        tolerance: by what share of itself a score may be lower.
+
+    Raises:
+        ValueError: one is lower by more.
+    """
+    fall = largest_fall(before, after)
+    if fall is None:
+        return
+    name, share = fall
+    told = f"{name} {after[name]:.4f} in int8 and {before[name]:.4f} before"
+    if share > tolerance:
+        raise ValueError(
+            f"In int8 no score may be lower by more than `int8_tolerance={tolerance}` of itself. Received {told}; "
+            "nothing was exported: take another `export_dtype`, or allow more."
+        )
+    logging.info("What changes most in int8: %s.", told)
+
+
+# === Fine tuning ===
 
 
 def run_task(kind: type[FineTuned], settings: Settings):

@@ -17,7 +17,7 @@ def run_job(settings, maker, **more):
     Raises:
         ValueError: a flag, the file or the model is not as it must be.
     """
-    from bert_tf.data.rows import is_table
+    from bert_tf.data.table_reader import is_table
     from bert_tf.inference.batch_prediction.table_job import TableJob, run
 
     names = ("input_file", "output_file", "header", "num_shards", "rows_per_part", "num_workers", "overwrite",

@@ -10,8 +10,7 @@ import asyncio
 import functools
 import os
 
-from bert_tf.cli.connection import tls_of
-from bert_tf.cli.flags.serving import LOAD_TEST
+from bert_tf.cli.serving_flags import LOAD_TEST, tls_of
 from bert_tf.utils.files import write_text
 
 FLAGS = LOAD_TEST
@@ -20,40 +19,40 @@ _CALLERS = 8
 
 def main(settings):
     """Prints what each run found, and writes it where that is wanted."""
-    from bert_tf.serving.client import load_report
+    from bert_tf.serving.client import load_test
 
     rates = _read_rates(settings)
     runs = asyncio.run(_ask(settings, rates, _read_batches(settings)))
     for name, samples in runs.items():
-        print("\n".join(load_report.lines(name, load_report.summarize(samples, settings.batch_size))), flush=True)
+        print("\n".join(load_test.lines(name, load_test.summarize(samples, settings.batch_size))), flush=True)
     if settings.output_dir:
         os.makedirs(settings.output_dir, exist_ok=True)
         given = {name: value for name, value in settings.given_values().items() if not name.startswith("tls")}
         told = {name: ",".join(value) if isinstance(value, list) else value for name, value in given.items()}
-        for kind, write in (("json", load_report.to_json), ("html", load_report.to_page)):
+        for kind, write in (("json", load_test.to_json), ("html", load_test.to_page)):
             write_text(os.path.join(settings.output_dir, f"load_test.{kind}"), write(told, runs, settings.batch_size))
 
 
 async def _ask(settings, rates, batches):
     """Returns {name of the run: samples}."""
-    from bert_tf.serving.client import load_calls, load_generator
+    from bert_tf.serving.client import load_test
     from bert_tf.serving.client.requests import Target
 
     target = Target(settings.model_name)
     if settings.rest:
-        connect, bodies = load_calls.over_rest, load_calls.rest_bodies(batches, settings.signature)
+        connect, bodies = load_test.over_rest, load_test.rest_bodies(batches, settings.signature)
     else:
-        connect = functools.partial(load_calls.over_grpc, tls=tls_of(settings))
-        bodies = load_calls.grpc_bodies(target, batches, settings.signature)
+        connect = functools.partial(load_test.over_grpc, tls=tls_of(settings))
+        bodies = load_test.grpc_bodies(target, batches, settings.signature)
     callers, runs = settings.callers or _CALLERS, {}
     async with connect(settings.server, target, bodies, settings.timeout) as send:
-        await load_generator.ask_by_callers(send, callers, settings.warm_up_seconds)
+        await load_test.ask_by_callers(send, callers, settings.warm_up_seconds)
         for rate in rates:
-            samples = await load_generator.ask_at_rate(send, rate, settings.seconds, settings.seed)
+            samples = await load_test.ask_at_rate(send, rate, settings.seconds, settings.seed)
             runs[f"{rate:g} requests a second"] = samples
         if not rates:
             plural = "s" if callers > 1 else ""
-            runs[f"{callers} caller{plural}"] = await load_generator.ask_by_callers(send, callers, settings.seconds)
+            runs[f"{callers} caller{plural}"] = await load_test.ask_by_callers(send, callers, settings.seconds)
     if not all(runs.values()):
         raise ValueError("`seconds` must be long enough for a request. Received: none came; give more.")
     return runs
@@ -75,8 +74,7 @@ def _read_batches(settings):
     """Returns what is asked, in the order in which it is: {input: texts} of each request."""
     import numpy as np
 
-    from bert_tf.serving.client.items import read_file
-    from bert_tf.serving.client.questions import to_inputs
+    from bert_tf.serving.client.questions import read_file, to_inputs
     from bert_tf.serving.client.requests import CHOICES
 
     names = _input_names(settings, _asked_names(settings))
@@ -103,7 +101,7 @@ def _input_names(settings, names):
 
 def _asked_names(settings):
     from bert_tf.serving.client.client import Client
-    from bert_tf.serving.client.load_calls import inputs_over_rest
+    from bert_tf.serving.client.load_test import inputs_over_rest
 
     if settings.rest:
         if tls_of(settings):

@@ -1,13 +1,61 @@
 """`bert-tf NAME --flags`: starts the program of that name; alone, it lists them."""
 
 import ast
+import contextlib
 import importlib
+import io
+import os
 import pathlib
+import select
 import sys
 from collections.abc import Sequence
 
 import bert_tf
-from bert_tf.cli.closed_output import end_quietly_when_closed
+
+# === Closed output ===
+# What a program does where nobody reads its output any more, as behind `| head`: it ends, and says nothing.
+
+
+_STATUS = 128 + 13  # what a shell gives a command that SIGPIPE ended
+
+
+def is_output_closed() -> bool:
+    """Says whether standard output is a pipe whose other end is closed."""
+    try:
+        poll, number = select.poll(), sys.stdout.fileno()
+    except (AttributeError, io.UnsupportedOperation):  # no standard output, or one in memory
+        return False
+    poll.register(number, 0)
+    return any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))
+
+
+@contextlib.contextmanager
+def end_quietly_when_closed():
+    """Ends the process with the status of SIGPIPE where a closed standard output stopped what is inside.
+
+    A BrokenPipeError of anything else, such as a connection, passes through, and so does every error at which no output
+    was left to write.
+    """
+    try:
+        try:
+            yield
+        finally:
+            if sys.stdout is not None:
+                sys.stdout.flush()  # what is still in the buffer may be all that there was, such as --help
+    except BrokenPipeError:
+        if not is_output_closed():
+            raise
+        _leave_out_the_rest()
+        sys.exit(_STATUS)
+
+
+def _leave_out_the_rest():
+    """Python would write what is left at its end, and say that it could not."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+# === Main ===
+
 
 PROGRAMS = (
     "demo",
@@ -81,14 +129,14 @@ def start(name: str, words: Sequence[str] | None = None):
     """
     with end_quietly_when_closed():
         try:
-            from bert_tf.cli import program
+            from bert_tf.cli import app
         except ModuleNotFoundError as error:
             _start_without(error.name, name, sys.argv[1:] if words is None else words)
             return
 
         if words is not None:
             sys.argv = [f"bert-tf {name}", *words]
-        program.run(importlib.import_module(f"bert_tf.cli.{name}"))
+        app.run(importlib.import_module(f"bert_tf.cli.{name}"))
 
 
 def _start_without(package, name, words):

@@ -10,7 +10,7 @@ import logging as standard_logging
 
 from absl import logging
 
-from bert_tf.cli.flags.jobs import PREDICT
+from bert_tf.cli.common_flags import PREDICT
 from bert_tf.cli.jobs import run_job
 
 FLAGS = PREDICT
@@ -18,7 +18,7 @@ FLAGS = PREDICT
 
 def main(settings):
     """Writes the answers."""
-    from bert_tf.inference.batch_prediction.exported import find_model, match_columns
+    from bert_tf.inference.batch_prediction.prediction import find_model, match_columns
 
     standard_logging.getLogger("tensorflow").setLevel(standard_logging.ERROR)  # it tells of files that it reads
     model = find_model(settings.model, settings.signature, settings.batch_size)

@@ -1,35 +1,202 @@
 """One run of pretraining: what is read, what is trained on it, and what it leaves. `run_pretraining` is the program."""
 
 import dataclasses
+import itertools
 import os
 
 import tensorflow as tf
 from absl import logging
 
-from bert_tf.checkpoints.model_files import Description, directory_of, save_description
-from bert_tf.cli.largest_step import largest_step
-from bert_tf.cli.models import describe_model, model_paths, with_vocabulary_of
+from bert_tf.checkpoints.loading import Description, directory_of, save_description
+from bert_tf.cli.checkpoints import check_formats, describe_model, model_paths, with_vocabulary_of
 from bert_tf.cli.recipes import with_recipe
-from bert_tf.cli.saving import check_formats
-from bert_tf.cli.start_embeddings import first_weights, word_rate
 from bert_tf.export.conversion.convert import save_generator
-from bert_tf.pretraining.objectives.objectives import OBJECTIVES, Objective, objective_of
+from bert_tf.models.config import EncoderConfig
+from bert_tf.pretraining.objectives.distillation import encoder_teacher, losses_of, matrices_of
+from bert_tf.pretraining.objectives.registry import OBJECTIVES, Objective, objective_of
 from bert_tf.pretraining.records import fit, phases
 from bert_tf.pretraining.records.batches import Records
-from bert_tf.pretraining.records.dynamic_masking import masks_for, masks_identity
+from bert_tf.pretraining.records.masking import masks_for, masks_identity
 from bert_tf.pretraining.records.origin import fingerprint
-from bert_tf.pretraining.teacher_losses import encoder_teacher
 from bert_tf.training.cluster import by_chief
-from bert_tf.training.distribution import check_batch_size
+from bert_tf.training.fine_tuning import make_run_config
 from bert_tf.training.guard import GuardConfig, Rollback, order_seed
 from bert_tf.training.history import History
+from bert_tf.training.learning_rate import WORDS, WordRate
 from bert_tf.training.loop import RunConfig
-from bert_tf.training.output import prepare
-from bert_tf.training.run_config import make_run_config
+from bert_tf.training.memory import StepShape, TeacherShape, available_memory, estimate, warn_if_too_large
 from bert_tf.training.run_record import RunRecord, settings_of
+from bert_tf.training.step import check_batch_size
 from bert_tf.training.tracking import check_tracking, make_history
-from bert_tf.training.will_it_fit import available_memory, warn_if_too_large
+from bert_tf.training.trainer import prepare
 from bert_tf.utils.settings import Settings, command_line
+
+# === Largest step ===
+# Which step of a pretraining needs the most memory: what `--dry_run` tells, and the warning before the first step.
+
+
+def largest_step(pretraining, config: EncoderConfig, parameters: int) -> StepShape:
+    """Returns the step of the phase that needs the most memory.
+
+    Args:
+        pretraining: a `programs.pretraining.Pretraining`, with its teacher if it has one.
+        config: of the encoder that is built.
+        parameters: how many numbers the built model has.
+    """
+    settings, objective, plan = pretraining.settings, pretraining.objective, pretraining.plan
+    generator = objective.generator_of(config, settings) if objective.generator_of else None
+    teacher = _teacher_of(pretraining)
+
+    def step(phase):
+        return StepShape(
+            config,
+            parameters,
+            phase.batch_size,
+            phase.records.max_seq_length,
+            _predictions(pretraining, phase.records),
+            tf.distribute.get_strategy().num_replicas_in_sync,
+            settings.gradient_accumulation_steps,
+            settings.precision,
+            settings.rematerialize,
+            generator,
+            averages_weights=settings.average_weights > 0,
+            teacher=teacher,
+        )
+
+    return max(map(step, plan.phases), key=lambda step: estimate(step).peak)
+
+
+def _predictions(pretraining, records):
+    """Returns how many places of a row the loss over the vocabulary is of."""
+    objective, length = pretraining.objective, records.max_seq_length
+    if objective.is_decoder:
+        return length - 1
+    if not objective.draws_masks:
+        return 0
+    most = pretraining.settings.max_predictions_per_seq
+    return records.max_predictions or most * length // min(pretraining.plan.lengths)
+
+
+def _teacher_of(pretraining):
+    teacher, settings = pretraining.teacher, pretraining.settings
+    if teacher is None:
+        return None
+    heads = teacher.config.heads_of(teacher.layer - 1)
+    matrices = matrices_of(losses_of(settings.distillation_losses), heads, settings.relation_heads or heads)
+    return TeacherShape(teacher.config, teacher.parameters, matrices)
+
+
+# === Start embeddings ===
+# What the embeddings of a new model begin as, where that is not random: of words, vectors from the records'
+# neighbours; of positions, sines and cosines.
+
+
+_MOST = 20_000_000  # places of rows that are looked at: some 80 MB of ids, a minute of one core
+_ROWS = 8  # at a time; a rest is left out
+_POSITIONS = "bert/embeddings/position_embeddings"
+_BIASES = ("cls/predictions/output_bias", "generator/cls/predictions/output_bias")
+_LONGEST_WAVE = 10_000.0  # positions for a radian of the slowest wave (Vaswani et al. 2017, section 3.5)
+
+
+def check(settings):
+    """Raises ValueError where a model that is not new would begin so."""
+    for name in ("start_embeddings", "start_positions"):
+        value = getattr(settings, name)
+        if value != "random" and settings.init_checkpoint:
+            raise ValueError(
+                f"`{name}={value}` must come without `init_checkpoint`, whose embeddings mean something already. "
+                "Received both; leave one of them out."
+            )
+
+
+def word_rate(settings) -> WordRate | None:
+    """Returns how fast the word embeddings move; None: as all else.
+
+    Raises:
+        ValueError: they would stay what they are, but are random.
+    """
+    factor = settings.embedding_lr_factor
+    if not factor and not settings.init_checkpoint and settings.start_embeddings == "random":
+        raise ValueError(
+            "`embedding_lr_factor=0` must come with `start_embeddings=neighbours` or with `init_checkpoint`. Received "
+            "neither, so that the word embeddings would stay random."
+        )
+    return None if factor == 1 else WordRate(factor)
+
+
+def first_weights(settings, records, model):
+    """Returns the function that gives {variable path: array} to begin with in place of random weights; None: none.
+
+    Args:
+        settings: with `start_embeddings`, `start_positions`, `init_checkpoint` and `seed`.
+        records: the `Records` to train on.
+        model: the `model_files.Description` of what is pretrained.
+
+    Raises:
+        ValueError: as `check`.
+    """
+    check(settings)
+    makers = []
+    if settings.start_embeddings != "random":
+        makers.append(lambda: _of_neighbours(records, model, settings.seed))
+    if settings.start_positions != "random":
+        makers.append(lambda: {_POSITIONS: sinusoids(model.config)})
+    return (lambda: {path: array for make in makers for path, array in make().items()}) if makers else None
+
+
+def sinusoids(config):
+    """Returns sines, then cosines, of positions: float32 [P, E], as large as the random ones.
+
+    From two places of a row a linear map can tell how far apart they are, so that a layer need not learn first which
+    positions are neighbours.
+    """
+    import numpy as np
+
+    half = (config.embedding_width + 1) // 2
+    waves = _LONGEST_WAVE ** -(np.arange(half) / half)
+    angles = np.arange(config.max_position_embeddings)[:, np.newaxis] * waves
+    table = np.concatenate([np.sin(angles), np.cos(angles)], axis=1)[:, : config.embedding_width]
+    return (table * np.sqrt(2) * config.initializer_range).astype(np.float32)
+
+
+def _of_neighbours(records, model, seed):
+    """Returns {path: array}: word embeddings, and the masked-LM head's bias, the logarithm of how common pieces are."""
+    import numpy as np
+
+    from bert_tf.tokenization.neighbours import Neighbours, frequent_of
+
+    config, names = model.config, set(model.tokenizer.special_tokens.values())
+    special = [number for number, piece in enumerate(model.tokenizer.vocab) if piece in names]
+    rows = np.concatenate(_rows(records))
+    counts = np.bincount(rows.reshape(-1), minlength=config.vocab_size)
+    counts[special] = 0
+    neighbours = Neighbours(config.vocab_size, frequent_of(counts, special))
+    for part in np.array_split(rows, max(1, rows.size // 1_000_000)):
+        neighbours.add(part)
+    found = neighbours.vectors(config.embedding_width, seed)
+    known = (np.abs(found).sum(1) > 0) & (np.bincount(special, minlength=config.vocab_size) == 0)
+    logging.info("%d of %d word embeddings start from their neighbours in %d places of the records.",
+                 known.sum(), config.vocab_size, rows.size)  # fmt: skip
+    random = np.random.default_rng(seed).normal(size=found.shape).astype(np.float32)
+    bias = np.log((counts + 1) / (counts + 1).sum()).astype(np.float32)
+    words = np.where(known[:, np.newaxis], found, random) * np.float32(config.initializer_range)
+    return {WORDS: words} | dict.fromkeys(_BIASES, bias)
+
+
+def _rows(records):
+    """Returns the rows' ids, int32 [_ROWS, S] each, of one length: as many as are looked at."""
+    most = _MOST // (_ROWS * records.max_seq_length)
+    rows = [batch["input_ids"].numpy() for batch in itertools.islice(records.in_order(_ROWS), most)]
+    if not rows:
+        raise ValueError(
+            f"`start_embeddings=neighbours` must come with {_ROWS} rows at least. Received fewer in "
+            f"{', '.join(records.paths[:3])}; give more text."
+        )
+    return rows
+
+
+# === Pretraining ===
+
 
 _GENERATOR = "generator"  # in the output directory: the model that was trained beside the other
 

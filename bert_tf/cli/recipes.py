@@ -2,8 +2,103 @@
 
 from absl import logging
 
-from bert_tf.cli.flags.recipes import RECIPES
 from bert_tf.utils.settings import Settings
+
+# === Recipes ===
+# Recipes of pretraining that have a name: values of flags, for those that the user does not give.
+
+
+RECIPES = {
+    # Devlin et al. 2018 (arXiv 1810.04805), appendix A.2, and google-research/bert's create_pretraining_data.
+    "bert_paper": {
+        "phases": "128x90%,512x10%",
+        "train_batch_size": 256,
+        "num_train_steps": 1_000_000,
+        "num_warmup_steps": 10_000,
+        "optimizer": "adamw",
+        "learning_rate": 1e-4,
+        "schedule": "linear",
+        "weight_decay_rate": 0.01,
+        "adam_beta1": 0.9,
+        "adam_beta2": 0.999,
+        "adam_epsilon": 1e-6,
+        "clip_norm": 1.0,
+        "bias_correction": False,
+        "dropout_prob": 0.1,
+        "objective": "masked_lm",
+        "masking": "token",
+        "masked_lm_prob": 0.15,
+        "max_predictions_per_seq": 20,
+    },
+    # Liu et al. 2019 (arXiv 1907.11692), table 9, RoBERTa-base; records with --sentence_objective=none, and with
+    # --dynamic_masking.
+    "roberta_paper": {
+        "max_seq_length": 512,
+        "train_batch_size": 8192,
+        "num_train_steps": 500_000,
+        "num_warmup_steps": 24_000,
+        "optimizer": "adamw",
+        "learning_rate": 6e-4,
+        "schedule": "linear",
+        "weight_decay_rate": 0.01,
+        "adam_beta1": 0.9,
+        "adam_beta2": 0.98,
+        "adam_epsilon": 1e-6,
+        "clip_norm": 0.0,
+        "bias_correction": True,
+        "dropout_prob": 0.1,
+        "objective": "masked_lm",
+        "masking": "token",
+        "masked_lm_prob": 0.15,
+        "max_predictions_per_seq": 77,
+    },
+}
+
+# Of `bert-tf pretrain_small`; `small.recipe.Recipe` says what each name means. A phase is (pieces of a row, share of
+# the steps, rows of a step).
+SMALL = {
+    "phases": ((32, 0.6, 64), (64, 0.4, 64)),
+    "warmup_steps": 150,
+    "config": {
+        "hidden_size": 256,
+        "num_hidden_layers": 4,
+        "num_attention_heads": 4,
+        "intermediate_size": 1024,
+        "max_position_embeddings": 512,
+        "norm_first": True,
+        "classifier_pooling": "mean",
+    },
+    "records": {"sentence_objective": "none", "packing": True, "dynamic_masking": True, "dupe_factor": 1},
+    "pretraining": {
+        "objective": "masked_lm",
+        "learning_rate": 1e-3,
+        "schedule": "trapezoid",
+        "dropout_prob": 0.0,
+        "masked_lm_prob": 0.3,
+        "start_embeddings": "neighbours",
+        "start_positions": "sinusoidal",
+        "embedding_lr_factor": 0.0,
+        "average_weights": 0.1,
+    },
+}
+SMALL_VOCABULARY = 30_000  # pieces: with fewer, many of the words that a task turns on are cut
+
+# The same with --teacher: a student that begins as four of the teacher's layers.
+SMALL_TAUGHT = {
+    "phases": ((64, 1.0, 32),),
+    "warmup_steps": 150,
+    "layers": 4,
+    "records": SMALL["records"],
+    "pretraining": {
+        "objective": "distillation",
+        "distillation_losses": ["query_relations", "key_relations", "value_relations", "hidden"],
+        "learning_rate": 2e-4,
+        "schedule": "trapezoid",
+    },
+}
+
+
+# === Recipes ===
 
 
 def with_recipe(settings: Settings) -> Settings:

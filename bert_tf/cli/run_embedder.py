@@ -6,14 +6,14 @@
 The same command started again continues a run that was interrupted. All flags: --help; docs/run_embedder.md.
 """
 
-from bert_tf.cli.flags.fine_tuning import FINE_TUNING, STOPPING
-from bert_tf.tasks.embedding import options
+from bert_tf.cli.common_flags import FINE_TUNING, STOPPING
+from bert_tf.tasks import options
 
-FLAGS = (*FINE_TUNING, *STOPPING, *options.FLAGS)
+FLAGS = (*FINE_TUNING, *STOPPING, *options.EMBEDDING_FLAGS)
 
 
 def main(settings):
     from bert_tf.cli.fine_tuning import run_task
-    from bert_tf.tasks.embedding.task import EmbeddingTask
+    from bert_tf.tasks.embedding import EmbeddingTask
 
     run_task(EmbeddingTask, settings)

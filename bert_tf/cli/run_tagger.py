@@ -6,13 +6,13 @@
 The same command started again continues a run that was interrupted. All flags: --help; docs/run_tagger.md.
 """
 
-from bert_tf.cli.flags.distillation import OF_TASKS as TEACHER
-from bert_tf.cli.flags.fine_tuning import FINE_TUNING, LABELS, RECURRENT
-from bert_tf.tasks.tagging import options
+from bert_tf.cli.common_flags import FINE_TUNING, LABELS, RECURRENT
+from bert_tf.cli.common_flags import OF_TASKS as TEACHER
+from bert_tf.tasks import options
 from bert_tf.utils.settings import with_attributes
 
 FLAGS = with_attributes(
-    (*FINE_TUNING, *LABELS, *RECURRENT, *TEACHER, *options.FLAGS),
+    (*FINE_TUNING, *LABELS, *RECURRENT, *TEACHER, *options.TAGGING_FLAGS),
     "lstm_units",
     help="Units of each direction of the BiLSTM: with --features of its two layers, 256 by default; without, of one "
     "layer between the encoder and the head, which is not there by default.",
@@ -21,6 +21,6 @@ FLAGS = with_attributes(
 
 def main(settings):
     from bert_tf.cli.fine_tuning import run_task
-    from bert_tf.tasks.tagging.task import TaggingTask
+    from bert_tf.tasks.tagging import TaggingTask
 
     run_task(TaggingTask, settings)

@@ -6,23 +6,42 @@
 Messages about the files go to standard error.
 """
 
-from bert_tf.cli.flags.squad import SCORER
 from bert_tf.utils.json_files import json_text
+from bert_tf.utils.settings import Flag
+
+# === Squad ===
+# Flags of SQuAD's scorer.
+
+
+SCORER = (
+    Flag("data_file", None, "Questions and the answers that people gave: a file in SQuAD's format, 1.1 or 2.0.",
+         required=True),  # fmt: skip
+    Flag("predictions_file", None, "The answers to score: predictions.json, an object of texts by question id.",
+         required=True),  # fmt: skip
+    Flag("null_odds_file", None, "SQuAD 2.0: null_odds.json, an object of numbers by question id, greater where no "
+         "answer is likelier; gives the best thresholds."),  # fmt: skip
+    Flag("null_score_diff_threshold", 1.0, "With --null_odds_file: odds above it count as no answer (the official "
+         "script's --na-prob-thresh).", "float"),  # fmt: skip
+)
+
+
+# === Score squad ===
+
 
 FLAGS = SCORER
 
 
 def main(settings):
     """Prints the scores."""
-    from bert_tf.evaluation import squad_files, squad_scores
+    from bert_tf.evaluation import squad
 
     if "null_score_diff_threshold" in settings.given and not settings.null_odds_file:
         raise ValueError(
             "--null_score_diff_threshold must come with --null_odds_file. Received it alone; name the file, or leave "
             "it out."
         )
-    golds = squad_files.read_golds(settings.data_file)
-    predictions = squad_files.read_predictions(settings.predictions_file)
-    null_odds = squad_files.read_null_odds(settings.null_odds_file) if settings.null_odds_file else None
-    scores = squad_scores.score(golds, predictions, null_odds, settings.null_score_diff_threshold)
+    golds = squad.read_golds(settings.data_file)
+    predictions = squad.read_predictions(settings.predictions_file)
+    null_odds = squad.read_null_odds(settings.null_odds_file) if settings.null_odds_file else None
+    scores = squad.score(golds, predictions, null_odds, settings.null_score_diff_threshold)
     print(json_text(scores, indent=2))

@@ -8,9 +8,31 @@ A model that learned left to right gives the log-likelihood. All flags: --help; 
 
 from absl import logging
 
-from bert_tf.cli.flags.jobs import JOB
-from bert_tf.cli.flags.scoring import SCORE_TEXT
+from bert_tf.cli.common_flags import JOB
 from bert_tf.utils.json_files import json_text
+from bert_tf.utils.settings import Flag, with_attributes, with_default
+
+# === Scoring ===
+# Flags of texts that a model scores.
+
+
+_ROWS = with_default(JOB, rows_per_part=256)  # a text of 20 pieces is read 20 times
+
+SCORE_TEXT = (
+    Flag("model", None, "A checkpoint with a masked-LM head: a Hugging Face directory, what run_pretraining left in "
+         "--output_dir, or a TF1 checkpoint's prefix.", required=True),  # fmt: skip
+    *with_attributes(with_attributes(_ROWS, "input_file", required=False), "output_file", required=False),
+    Flag("pieces", False, "Say what each piece of a text adds to its score.", "bool"),
+    Flag("json", False, "Print the scores of texts that are arguments as JSON, one object per line.", "bool"),
+    Flag("vocab_file", None, "The vocabulary; default: the one beside the checkpoint."),
+    Flag("do_lower_case", None, "Lowercase the text; default: what the checkpoint says, else true.", "bool"),
+    Flag("max_seq_length", None, "Longest text in word pieces, special tokens included; default: as many as the model "
+         "has positions.", "integer", low=3),  # fmt: skip
+)
+
+
+# === Score text ===
+
 
 FLAGS = SCORE_TEXT
 TAKES_TEXTS = True
@@ -36,8 +58,7 @@ def main(settings, texts):
 
 def _print_scores(settings, texts):
     from bert_tf.inference.batch_prediction.formats import plain
-    from bert_tf.inference.score_maker import columns
-    from bert_tf.inference.text_scorer import TextScorer, perplexity
+    from bert_tf.inference.text_scorer import TextScorer, columns, perplexity
 
     scorer = TextScorer(settings.model, settings.vocab_file, settings.do_lower_case, settings.max_seq_length)
     scores = scorer(texts)
@@ -55,8 +76,7 @@ def _write_scores(settings):
 
     from bert_tf.cli.jobs import run_job
     from bert_tf.inference.batch_prediction.formats import format_of
-    from bert_tf.inference.score_maker import NUMBER, ScoreMaker
-    from bert_tf.inference.text_scorer import perplexity
+    from bert_tf.inference.text_scorer import NUMBER, ScoreMaker, perplexity
 
     if len(settings.text_column) != 1:
         received = ",".join(settings.text_column)

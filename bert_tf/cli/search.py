@@ -6,7 +6,7 @@
 All flags: --help; docs/embed.md.
 """
 
-from bert_tf.cli.flags.embedding import SEARCH
+from bert_tf.cli.common_flags import SEARCH
 from bert_tf.utils.json_files import json_text
 
 FLAGS = SEARCH

@@ -10,9 +10,28 @@ import os
 
 from absl import logging
 
-from bert_tf.cli.flags.splitting import SPLIT
-from bert_tf.tasks.classification import options
-from bert_tf.utils.counts import percent
+from bert_tf.tasks import options
+from bert_tf.utils.names import percent
+from bert_tf.utils.settings import Flag
+
+# === Splitting ===
+# Flags of the program that splits a table.
+
+
+SPLIT = (
+    Flag("input_file", None, "The table: .tsv, .csv, .jsonl or .parquet, the first three also packed (.gz).",
+         required=True),  # fmt: skip
+    Flag("output_dir", None, "Where train, eval and test go, each with the table's ending.", required=True),
+    Flag("eval_share", 0.1, "The share of the rows to score on.", "float"),
+    Flag("test_share", 0.0, "The share of the rows to keep for a last test; 0: there is no such file.", "float"),
+    Flag("group_column", None, "Rows with the same value in this column, such as a user's, stay together; by name or "
+         "by number from 0."),  # fmt: skip
+    Flag("seed", 0, "Another number splits the table in another way.", "integer", low=0),
+)
+
+
+# === Split ===
+
 
 FLAGS = (*SPLIT, *(flag for flag in options.FILES if flag.name == "header"), *options.COLUMNS, *options.PROBLEM)
 
@@ -21,7 +40,7 @@ _SHOWN = 20  # labels in the table
 
 def main(settings):
     """Writes the parts, and prints what each has."""
-    from bert_tf.data.splitting.split import Columns, group_sizes, split
+    from bert_tf.data.splitting import Columns, group_sizes, split
 
     columns = Columns(
         settings.text_column, settings.label_column, settings.group_column, settings.header, settings.problem_type,

@@ -10,15 +10,14 @@ import tempfile
 
 from absl import logging
 
-from bert_tf.cli.flags.vocabulary import TRAIN_VOCABULARY
-from bert_tf.cli.texts import text_options
+from bert_tf.cli.common_flags import TRAIN_VOCABULARY, text_options
 
 FLAGS = TRAIN_VOCABULARY
 
 
 def main(settings):
     """Writes the vocabulary and the report."""
-    from bert_tf.tokenization.learning import counting, learning
+    from bert_tf.tokenization import learning
     from bert_tf.tokenization.vocabulary import CONFIG_FILE, Vocabulary, resolve_case, write_config
     from bert_tf.utils.files import write_text
 
@@ -27,7 +26,7 @@ def main(settings):
     do_lower_case = resolve_case(folder, settings.where_given("do_lower_case"))
     others = _compared(settings.compare_vocab_file, do_lower_case)
     texts, held_out = _read_texts(settings)
-    counts = counting.count(texts, do_lower_case)
+    counts = learning.count(texts, do_lower_case)
     names = ("vocab_size", "unused_pieces", "min_count", "max_words", "max_characters")
     pieces = learning.learn(counts, **{name: settings.get(name) for name in names})
     report = _report(pieces, do_lower_case, others, held_out, counts)
@@ -68,15 +67,15 @@ def _read_texts(settings):
 
     Where the second comes from the first, it is filled when that has been read.
     """
-    from bert_tf.tokenization.learning import counting
+    from bert_tf.tokenization import learning
 
     options = text_options(settings)
-    texts, held_out = counting.read(settings.input_file, settings.input_format, options), []
+    texts, held_out = learning.read(settings.input_file, settings.input_format, options), []
     if not settings.held_out_file:
-        return counting.hold_out(texts, held_out), held_out
-    for sentences in counting.read(settings.held_out_file, settings.input_format, options):
+        return learning.hold_out(texts, held_out), held_out
+    for sentences in learning.read(settings.held_out_file, settings.input_format, options):
         held_out += sentences
-        if len(held_out) >= counting.MOST_HELD_OUT:
+        if len(held_out) >= learning.MOST_HELD_OUT:
             logging.info("The report is made of the first %d sentences of --held_out_file.", len(held_out))
             break
     return texts, held_out
@@ -91,8 +90,7 @@ def _report(pieces, do_lower_case, others, held_out, counts):
         held_out: sentences to measure on; where there are none:
         counts: the words that were learned from.
     """
-    from bert_tf.tokenization.learning import counting
-    from bert_tf.tokenization.learning import report as vocabulary_report
+    from bert_tf.tokenization import learning
     from bert_tf.tokenization.wordpiece import Tokenizer
 
     about = "Measured on text that was not learned from."
@@ -100,6 +98,6 @@ def _report(pieces, do_lower_case, others, held_out, counts):
         about = "Measured on the text that was learned from, too short to hold out a part of it: too optimistic."
     fits = {}
     for name, tokenizer in {"this vocabulary": Tokenizer(pieces, do_lower_case), **others}.items():
-        words = counting.count([held_out], tokenizer.do_lower_case) if held_out else counts
-        fits[name] = vocabulary_report.measure(tokenizer, words)
-    return vocabulary_report.as_text(fits, about)
+        words = learning.count([held_out], tokenizer.do_lower_case) if held_out else counts
+        fits[name] = learning.measure(tokenizer, words)
+    return learning.as_text(fits, about)

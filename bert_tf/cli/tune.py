@@ -13,11 +13,35 @@ import os
 
 from absl import logging
 
-from bert_tf.cli.flags.tuning import TUNING
-from bert_tf.cli.program import parse
-from bert_tf.utils.child_programs import resumable
-from bert_tf.utils.child_runs import LOG_FILE, check_others, check_same, contents
+from bert_tf.cli.app import parse
 from bert_tf.utils.folder_lock import alone_in
+from bert_tf.utils.settings import Flag
+from bert_tf.utils.subprocesses import LOG_FILE, check_others, check_same, contents, resumable
+
+# === Tuning ===
+# Flags of a search over the flags of another program.
+
+
+TUNING = (
+    Flag("search", None, "What is tried: flags with their values, name=value,value;name=value,value. In place of "
+         "values a number may have a range, low..high.", required=True),  # fmt: skip
+    Flag("tuning_metric", None, "The score by which a trial is better, as eval_results.txt names it, with or without "
+         "eval_: accuracy, f1, loss ...", required=True),  # fmt: skip
+    Flag("output_dir", None, "Where the trials and the page go.", required=True),
+    Flag("trials", None, "So many trials, drawn at random; default: every combination of the values once.", "integer",
+         low=1),  # fmt: skip
+    Flag("search_seed", 0, "Of the draw of the trials; a trial's own seed is a flag behind `--`.", "integer", low=0),
+    Flag("stages", 1, "Successive halving: all trials are trained for few epochs, and the best of each stage for more "
+         "in the next; only the last stage has all epochs. 1: every trial has all.", "integer", low=1),  # fmt: skip
+    Flag("reduction_factor", 2, "With --stages: one trial of so many goes on, with so many times the epochs.",
+         "integer", low=2),  # fmt: skip
+    Flag("keep_models", "best", "Which weights stay on disk: those of the best trial, or those of all.",
+         choices=("best", "all")),  # fmt: skip
+)
+
+
+# === Tune ===
+
 
 FLAGS = TUNING
 TAKES_TEXTS = True  # the program's name, and its flags after `--`
@@ -69,12 +93,12 @@ def _search(settings, program, table, others):
 
 def _plan(settings, program, table, others):
     """Returns the trials and the epochs of one, once all that can be checked before the first of them is."""
-    from bert_tf.experiments.tuning import search, trials
+    from bert_tf.experiments.tuning import trials
     from bert_tf.experiments.tuning.tuner import OURS
 
-    axes = search.parse(settings.search, [flag for flag in table if flag.name not in OURS])
+    axes = trials.parse(settings.search, [flag for flag in table if flag.name not in OURS])
     check_others(others, {*OURS, *(axis.name for axis in axes)}, "tune")
-    points = search.draw(axes, settings.trials, settings.search_seed) if settings.trials else search.combinations(axes)
+    points = trials.draw(axes, settings.trials, settings.search_seed) if settings.trials else trials.combinations(axes)
     alike = ["--output_dir=.", *others]
     epochs = parse(program, table, alike).num_train_epochs
     for name, value in dict.fromkeys(pair for point in points for pair in point.items()):

@@ -12,8 +12,7 @@ it. Exit status 1 where a signature is missing, an answer differs, or an inspect
 import logging
 import os
 
-from bert_tf.cli.connection import tls_of
-from bert_tf.cli.flags.serving import VERIFY
+from bert_tf.cli.serving_flags import VERIFY, tls_of
 
 FLAGS = VERIFY
 TAKES_TEXTS = True
@@ -57,7 +56,7 @@ def _inspect(settings, paths):
         ValueError: there is not one path, no graph in it, or it does more than compute.
     """
     from bert_tf.export.hub.inspection import inspect_model
-    from bert_tf.serving.exports import find_export, find_versions
+    from bert_tf.serving.verification import find_export, find_versions
 
     _check_one(paths)
     if settings.server:

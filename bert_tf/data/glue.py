@@ -1,10 +1,147 @@
 """Reads the official files of GLUE and XNLI, whose layouts are the rows of `glue_tasks.TASKS`."""
 
+import dataclasses
 import os
 import re
+from collections.abc import Mapping
 
-from bert_tf.data import cells, tables
-from bert_tf.data.glue_tasks import TASKS, GlueTask
+from bert_tf.data import columns, tables
+
+# === Glue tasks ===
+# The official layouts of GLUE and XNLI as a table: a task is a row, and the code that reads it knows none by name.
+
+
+_LANGUAGES = ("ar", "bg", "de", "el", "en", "es", "fr", "hi", "ru", "sw", "th", "tr", "ur", "vi", "zh")
+
+
+@dataclasses.dataclass(frozen=True)
+class Split:
+    """One file of a task: columns are names, or indexes where the file has no header.
+
+    Attributes:
+        file: its path in the task's folder; `{language}` stands for `xnli_language`.
+        text_columns: one or two.
+        label_column: None in test files.
+        id_column: None: the examples are numbered.
+        header: whether line 1 names the columns.
+        leaderboard: what GLUE's server calls the file of answers; "" where it asks for none.
+        language_column: only the rows are read that have `xnli_language` there.
+        renamed: labels that the file writes otherwise than the task.
+        skip_short: as in `tables.read_table`: the official file has broken rows.
+    """
+
+    file: str
+    text_columns: tuple[str | int, ...]
+    label_column: str | int | None = None
+    id_column: str | int | None = None
+    header: bool = True
+    leaderboard: str = ""
+    language_column: str | int | None = None
+    renamed: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    skip_short: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class GlueTask:
+    """One task.
+
+    Attributes:
+        name: as `task_name` gives it.
+        directory: what the official download calls the folder that `data_dir` points to.
+        splits: "train", "dev", "test", and further dev and test files as "dev_<name>" and "test_<name>" -> the file.
+        labels: label names in the order of their ids, sorted as strings; () for scores.
+        metrics: official metrics, names from `bert_tf.evaluation.metrics`.
+        problem: "single_label" or "regression".
+        scale: lowest and highest score.
+        languages: those of which `xnli_language` chooses one; () for a task in English alone.
+    """
+
+    name: str
+    directory: str
+    splits: Mapping[str, Split]
+    labels: tuple[str, ...]
+    metrics: tuple[str, ...]
+    problem: str = "single_label"
+    scale: tuple[float, float] | None = None
+    languages: tuple[str, ...] = ()
+
+    def like(self, kind: str) -> tuple[str, ...]:
+        """Returns the names of all splits of a kind, "train", "dev" or "test"."""
+        return tuple(name for name in self.splits if name == kind or name.startswith(f"{kind}_"))
+
+    @property
+    def leaderboard_files(self) -> tuple[str, ...]:
+        """What the answers are called that GLUE's server asks for; () where it asks for none."""
+        return tuple(split.leaderboard for split in self.splits.values() if split.leaderboard)
+
+
+def _splits(columns, label, index="index", answers="", **settings):
+    """The three files of most tasks: labelled by the column `label`, the test file numbered by `index`."""
+    return {
+        "train": Split("train.tsv", columns, label, **settings),
+        "dev": Split("dev.tsv", columns, label, **settings),
+        "test": Split("test.tsv", columns, id_column=index, leaderboard=answers),
+    }
+
+
+_PAIR = ("sentence1", "sentence2")
+_ENTAILMENT = ("entailment", "not_entailment")
+_NLI = ("contradiction", "entailment", "neutral")
+_COLA = {  # source, label, the author's own mark, sentence
+    "train": Split("train.tsv", (3,), 1, header=False),
+    "dev": Split("dev.tsv", (3,), 1, header=False),
+    "test": Split("test.tsv", ("sentence",), id_column="index", leaderboard="CoLA.tsv"),
+}
+_MNLI = {
+    "train": Split("train.tsv", _PAIR, "gold_label"),
+    "dev": Split("dev_matched.tsv", _PAIR, "gold_label"),
+    "dev_mismatched": Split("dev_mismatched.tsv", _PAIR, "gold_label"),
+    "test": Split("test_matched.tsv", _PAIR, id_column="index", leaderboard="MNLI-m.tsv"),
+    "test_mismatched": Split("test_mismatched.tsv", _PAIR, id_column="index", leaderboard="MNLI-mm.tsv"),
+}
+_XNLI = {  # the training file is a translation of MultiNLI: premise, hypothesis, label
+    "train": Split("multinli/multinli.train.{language}.tsv", (0, 1), 2, renamed={"contradictory": "contradiction"}),
+    "dev": Split("xnli.dev.tsv", _PAIR, "gold_label", language_column="language"),
+    "test": Split("xnli.test.tsv", _PAIR, language_column="language"),
+}
+# The Quora questions hold line ends and tabs, which the official files left as they were: rows in two halves.
+_QQP = _splits(("question1", "question2"), "is_duplicate", "id", "QQP.tsv", skip_short=True)
+
+TASKS = {
+    task.name: task
+    for task in (
+        GlueTask("cola", "CoLA", _COLA, ("0", "1"), ("matthews",)),
+        GlueTask("sst-2", "SST-2", _splits(("sentence",), "label", answers="SST-2.tsv"), ("0", "1"), ("accuracy",)),
+        GlueTask(
+            "mrpc", "MRPC", _splits(("#1 String", "#2 String"), "Quality", answers="MRPC.tsv"), ("0", "1"),
+            ("accuracy", "f1"),
+        ),
+        GlueTask(
+            "sts-b", "STS-B", _splits(_PAIR, "score", answers="STS-B.tsv"), (), ("pearson", "spearman"), "regression",
+            (0.0, 5.0),
+        ),
+        GlueTask("qqp", "QQP", _QQP, ("0", "1"), ("accuracy", "f1")),
+        GlueTask("mnli", "MNLI", _MNLI, _NLI, ("accuracy",)),
+        GlueTask(
+            "qnli", "QNLI", _splits(("question", "sentence"), "label", answers="QNLI.tsv"), _ENTAILMENT, ("accuracy",)
+        ),
+        GlueTask("rte", "RTE", _splits(_PAIR, "label", answers="RTE.tsv"), _ENTAILMENT, ("accuracy",)),
+        GlueTask("wnli", "WNLI", _splits(_PAIR, "label", answers="WNLI.tsv"), ("0", "1"), ("accuracy",)),
+        GlueTask(
+            "ax", "diagnostic", {"test": Split("diagnostic.tsv", _PAIR, id_column="index", leaderboard="AX.tsv")}, _NLI,
+            ("matthews",),
+        ),
+        GlueTask("xnli", "XNLI", _XNLI, _NLI, ("accuracy",), languages=_LANGUAGES),
+    )
+}  # fmt: skip
+
+# What GLUE's server wants in one zip, with the scale to which scores are cut.
+LEADERBOARD = {file: task.scale for task in TASKS.values() for file in task.leaderboard_files}
+LEADERBOARD_HEADER = "index\tprediction\n"  # the first line of each of these files
+
+
+# === Glue ===
+
 
 LANGUAGE = "en"
 
@@ -59,7 +196,7 @@ def read_split(data_dir: str | os.PathLike, task: str, split: str, language: str
         text_columns=layout.text_columns,
         label_column=layout.label_column,
         id_column=layout.id_column,
-        label=cells.number(*row.scale) if row.scale else cells.NAME,
+        label=columns.number(*row.scale) if row.scale else columns.NAME,
         remedy=remedy,
         only=None if layout.language_column is None else (layout.language_column, language),
         skip_short=layout.skip_short,

@@ -7,16 +7,254 @@ several plain ones are one plain file, so a big file can be put together from pa
 """
 
 import errno
+import gzip
 import os
+import zlib
+from typing import NamedTuple
 
+import numpy as np
 import tensorflow as tf
+from google.protobuf.message import DecodeError
 
-from bert_tf.data.example_bytes import serialize
-from bert_tf.data.features import FEATURES
-from bert_tf.data.iteration import without_autotune
-from bert_tf.data.ragged import Ragged
-from bert_tf.data.record_features import MADE_WITH, compression_of, describe, first_features, our_names
+from bert_tf.data.dataset import without_autotune
+from bert_tf.data.features import FEATURES, NOTHING, Ragged, concatenate
 from bert_tf.utils.files import atomic_open
+
+# === Example bytes ===
+# Rows of numbers to the bytes of tf.train.Example messages, for thousands of rows at once.
+#
+# Building one message after the other with the protobuf library takes more than ten times as long as this, for it turns
+# each number into a Python object. tf.io.encode_proto makes the same bytes, in five nested steps, and takes twice as
+# long or longer.
+
+
+_ROWS = 2048  # laid out at a time: about 4 MB, which stay in the processor's cache
+
+# Tags of the protocol buffer fields, (number of the field << 3) + 2 for "a length and so many bytes follow". From
+# tensorflow/core/example/example.proto and feature.proto; in a map<string, Feature> every entry is a small message.
+_FIRST = b"\x0a"  # Example.features, Features.feature, the key of an entry, and Int64List.value or FloatList.value
+_SECOND = b"\x12"  # the value of an entry, and Feature.float_list
+_THIRD = b"\x1a"  # Feature.int64_list
+
+
+class _Part(NamedTuple):
+    """A part of every row's message, laid out in columns of which a row uses some.
+
+        number   bytes      used
+             5   05 00      1 0
+           300   ac 02      1 1
+
+    Attributes:
+        columns: list of (bytes uint8 [n, w], used bool [n, w]); n is 1 where all rows are alike.
+        lengths: int64 [n], how many bytes each row uses.
+    """
+
+    columns: list
+    lengths: np.ndarray
+
+
+def serialize(features: dict) -> Ragged:
+    """Returns each row of the features as the bytes of a tf.train.Example.
+
+        input_ids   [[101, 7592, 102],       0a 1a 0a 18 0a 09 "input_ids" 12 0b 1a 09 0a 07 65 a8 3b 66 ...
+                     [101, 102, 0]]
+
+    The features are in the order of their names, so equal rows have equal bytes; they are those which protobuf's
+    deterministic serialization writes.
+
+    Args:
+        features: {name: [n, k]}, one feature at least; integers become an Int64List, floats a FloatList.
+
+    Returns:
+        Ragged uint8 of n rows.
+    """
+    names = sorted(features)
+    values = {name: np.asarray(features[name]) for name in names}
+    n = len(values[names[0]])
+    assert all(v.ndim == 2 and len(v) == n for v in values.values()), {name: v.shape for name, v in values.items()}
+    chunks = [_serialize({k: v[i : i + _ROWS] for k, v in values.items()}) for i in range(0, n, _ROWS)]
+    return concatenate(chunks) if chunks else NOTHING
+
+
+def _serialize(values):
+    """`serialize` for rows that fit into the cache together; one at least."""
+    entries = [_entry(name, rows) for name, rows in values.items()]
+    columns = [column for entry in entries for column in entry.columns]
+    example = _field(_FIRST, _Part(columns, sum(entry.lengths for entry in entries)))
+    shape = len(example.lengths), sum(used.shape[1] for _, used in example.columns)
+    layout, used = np.empty(shape, np.uint8), np.empty(shape, bool)
+    at = 0
+    for its_bytes, its_used in example.columns:
+        to = at + its_used.shape[1]
+        layout[:, at:to], used[:, at:to] = its_bytes, its_used
+        at = to
+    return Ragged.of_lengths(np.compress(used.ravel(), layout.ravel()), example.lengths)
+
+
+def _entry(name, rows):
+    """Returns the entry of the map for one feature, [n, k]."""
+    assert rows.dtype.kind in "iuf", f"{name}: {rows.dtype}"
+    kind, numbers = (_SECOND, _floats(rows)) if rows.dtype.kind == "f" else (_THIRD, _varints(rows))
+    feature = _field(kind, _field(_FIRST, numbers))
+    key = name.encode()
+    assert len(key) < 128, name  # else its length would take two bytes
+    return _field(_FIRST, _field(_FIRST + bytes([len(key)]) + key + _SECOND, feature))
+
+
+def _field(head, body):
+    """Returns `head`, the length of `body`, and `body`."""
+    size = _varints(body.lengths[:, None])
+    head = np.frombuffer(head, np.uint8)[None]
+    columns = [(head, np.ones(head.shape, bool)), *size.columns, *body.columns]
+    return _Part(columns, head.size + size.lengths + body.lengths)
+
+
+def _floats(rows):
+    """Returns [n, k] floats as little-endian float32, four bytes each."""
+    its_bytes = np.ascontiguousarray(rows, "<f4").view(np.uint8)
+    return _Part([(its_bytes, np.ones((1, its_bytes.shape[1]), bool))], np.full(len(rows), its_bytes.shape[1]))
+
+
+def _varints(rows):
+    """Returns [n, k] integers as varints: seven bits a byte, the lowest first; the top bit says that more follow.
+
+    A negative number is written as the 64 bits of its two's complement, as protobuf does: ten bytes.
+    """
+    n, k = rows.shape
+    largest = int(rows.max(initial=0)) if rows.min(initial=0) >= 0 else 2**64 - 1
+    bits = rows.astype(np.uint32) if largest < 2**32 else rows.astype(np.uint64)
+    width = max(1, -(-largest.bit_length() // 7))
+    its_bytes, used = np.empty((n, k, width), np.uint8), np.empty((n, k, width), bool)
+    used[..., 0] = True
+    for place in range(width):
+        its_bytes[..., place] = bits & 0x7F
+        bits >>= 7
+        if place + 1 < width:
+            more = bits > 0
+            its_bytes[..., place] |= more.view(np.uint8) << 7
+            used[..., place + 1] = more
+    used = used.reshape(n, k * width)
+    return _Part([(its_bytes.reshape(n, k * width), used)], np.count_nonzero(used, axis=1))
+
+
+# === Record features ===
+# What a record file holds, seen from its first record.
+
+
+# What TF Model Garden's create_pretraining_data calls these with --use_v2_feature_names.
+_V2_NAMES = {"input_word_ids": "input_ids", "input_type_ids": "segment_ids"}
+_GZIP_MAGIC = b"\x1f\x8b"
+MADE_WITH = "made_with"  # a feature of a file's first record that is no feature of a row: see `records/origin.py`
+
+
+def compression_of(path: str | os.PathLike) -> str:
+    """Returns "GZIP" for a path that ends in .gz, otherwise "": TensorFlow's names."""
+    return "GZIP" if os.fspath(path).lower().endswith(".gz") else ""
+
+
+def describe(path: str | os.PathLike) -> dict[str, tuple[str, int]]:
+    """Returns what the first record of a TFRecord file holds, under our names: {"input_ids": ("int64", 128), ...}.
+
+    The types are those in the file: "int64", "float32" or "bytes".
+
+    Raises:
+        ValueError: the file cannot be read, is empty or cut off, is no TFRecord file, is compressed although its name
+            does not end in .gz or the other way round, or its record is no tf.train.Example.
+    """
+    features = first_features(os.fspath(path))
+    return {name: features[in_file] for name, in_file in our_names(features).items()}
+
+
+def our_names(names) -> dict[str, str]:
+    """Returns {our name: name in the file} for names in a file."""
+    return {_V2_NAMES.get(name, name): name for name in names}
+
+
+def first_features(path: str) -> dict[str, tuple[str, int]]:
+    """`describe`, under the names in the file, sorted."""
+    features = _first_example(path)
+    kinds = {"int64_list": "int64", "float_list": "float32", "bytes_list": "bytes"}
+    names = sorted(features.keys() - {MADE_WITH})
+    held = {name: (features[name], features[name].WhichOneof("kind")) for name in names}
+    held = {name: (kinds[kind], len(getattr(value, kind).value)) for name, (value, kind) in held.items() if kind}
+    if not held:
+        raise _no_records(path, "records of another kind, or without features; look at what wrote them")
+    return held
+
+
+def made_with(path: str | os.PathLike) -> bytes | None:
+    """Returns what a file says of how it was made, None where it does not; it raises what `describe` does."""
+    features = _first_example(os.fspath(path))
+    values = features[MADE_WITH].bytes_list.value if MADE_WITH in features else ()
+    return values[0] if values else None
+
+
+def _first_example(path):
+    """Returns {name: feature} of the first record; nothing where it is no tf.train.Example."""
+    import tensorflow as tf  # here, so that a program which only writes records need not wait for it
+
+    try:
+        return dict(tf.train.Example.FromString(_first_record(path)).features.feature)
+    except DecodeError:
+        return {}
+
+
+def _first_record(path):
+    """Returns the bytes of the first record.
+
+    Not read with TensorFlow, which takes a gzip file that is cut off early for an empty one, and needs 30 ms a file.
+    """
+    by_name = bool(compression_of(path))
+    try:
+        with open(path, "rb") as file:
+            start = file.read(2)
+        packed = start == _GZIP_MAGIC
+        if start and by_name and not packed:
+            raise _no_records(path, "a file that is not compressed; take .gz off its name")
+        with gzip.open(path) if by_name else open(path, "rb") as file:
+            header, record = _read_record(file)
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise _no_records(path, "one that is cut off or damaged in its first record; copy or make it anew") from error
+    except OSError as error:
+        raise ValueError(f"{path} must be a file that can be read. Received: {error.strerror}.") from error
+    if record is not None:
+        return record
+    if not header:
+        raise _no_records(path, "a file without a record; leave it out, or make it anew")
+    if packed and not by_name:
+        raise _no_records(path, "a gzip file; add .gz to its name")
+    raise _no_records(path, "something else; make records with python -m bert_tf create_pretraining_data")
+
+
+def _read_record(file):
+    """Returns what stands before the first record, and the record, or None where there is none."""
+    header = file.read(12)  # its length, 8 bytes, and their checksum
+    if len(header) < 12 or _checksum(header[:8]) != int.from_bytes(header[8:], "little"):
+        return header, None
+    length = int.from_bytes(header[:8], "little")
+    record = file.read(length + 4)  # and its checksum
+    if len(record) < length + 4:
+        raise EOFError(f"{len(record)} bytes instead of {length + 4}")
+    return header, record[:length]
+
+
+def _checksum(data):
+    """Returns the masked CRC-32C of a few bytes, of tensorflow/core/lib/hash/crc32c.h."""
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = (crc >> 1) ^ (0x82F63B78 * (crc & 1))
+    crc ^= 0xFFFFFFFF
+    return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
+
+
+def _no_records(path, received):
+    return ValueError(f"{path} must be a TFRecord file of tf.train.Example. Received {received}.")
+
+
+# === Records ===
+
 
 __all__ = ["compression_of", "describe", "read", "serialize", "write"]
 

@@ -7,9 +7,9 @@ from typing import Any
 
 from absl import logging
 
-from bert_tf.data.cells import NAME, TEXT, Cell, is_missing, is_whole
-from bert_tf.data.rows import Column, excerpt, read_rows, where
-from bert_tf.utils.counts import number_of, word_for
+from bert_tf.data.columns import NAME, TEXT, Cell, is_missing, is_whole
+from bert_tf.data.table_reader import Column, excerpt, read_rows, where
+from bert_tf.utils.names import number_of, word_for
 
 MOST = 99  # lines that a message names, beside the first
 

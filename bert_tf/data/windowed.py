@@ -8,11 +8,9 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from bert_tf.data.cut import Cut
-from bert_tf.data.dataset import Tokenized
-from bert_tf.data.ragged import splits_of
-from bert_tf.tokenization.packing import first_of_each, pair_lengths, room_for
-from bert_tf.tokenization.windows import windows_of
+from bert_tf.data.dataset import Cut, Tokenized
+from bert_tf.data.features import splits_of
+from bert_tf.tokenization.packing import first_of_each, pair_lengths, room_for, windows_of
 
 _CHUNK = 2_000  # texts tokenized at a time; they are long
 

@@ -52,7 +52,7 @@ def split_tag(tag: str) -> tuple[str, str]:
     return (match[1], match[2] or "") if match else _OUTSIDE
 
 
-def entities(tags: Sequence[str]) -> list[Entity]:
+def parse_entities(tags: Sequence[str]) -> list[Entity]:
     """Returns the entities of one sentence from left to right, whatever the scheme, and also where none is kept to.
 
     The rules are those of conlleval.pl (Tjong Kim Sang, version of 2004), with S- and with B- after E- as the versions
@@ -82,7 +82,7 @@ def entities_around(tags: Sequence[str | None]) -> list[Entity]:
     """
     tagged = [i for i, tag in enumerate(tags) if tag is not None]
     return [
-        Entity(kind, tagged[first], tagged[last]) for kind, first, last in entities([tags[i] for i in tagged])
+        Entity(kind, tagged[first], tagged[last]) for kind, first, last in parse_entities([tags[i] for i in tagged])
     ]
 
 
@@ -107,7 +107,7 @@ def score(golds: Sequence[Sequence[str]], predictions: Sequence[Sequence[str]]) 
     hits, guesses, truths = Counter(), Counter(), Counter()
     same = words = 0
     for gold, prediction in zip(golds, predictions, strict=True):
-        in_gold, in_prediction = entities(gold), entities(prediction)
+        in_gold, in_prediction = parse_entities(gold), parse_entities(prediction)
         truths.update(entity.type for entity in in_gold)
         guesses.update(entity.type for entity in in_prediction)
         hits.update(entity.type for entity in set(in_gold) & set(in_prediction))
@@ -131,7 +131,7 @@ def find_scheme(sentences: Sequence[Sequence[str]]) -> str:
     """
     if {split_tag(tag)[0] for tags in sentences for tag in tags} & {"E", "S"}:
         return "bioes"
-    begins = {split_tag(tags[entity.first])[0] for tags in sentences for entity in entities(tags)}
+    begins = {split_tag(tags[entity.first])[0] for tags in sentences for entity in parse_entities(tags)}
     return "iob1" if "I" in begins else "iob2"
 
 
@@ -163,7 +163,7 @@ def convert(tags: Sequence[str], scheme_from: str, scheme_to: str) -> list[str]:
             f"The tags must follow {scheme_from} (`scheme_from`). Received {tags[fault.index]!r} at index "
             f"{fault.index}, {fault.reason}; correct it, or name another scheme."
         )
-    return tags_of(entities(tags), len(tags), scheme_to)
+    return tags_of(parse_entities(tags), len(tags), scheme_to)
 
 
 def tags_of(chunks: Sequence[Entity], length: int, scheme: str) -> list[str]:

@@ -1,8 +1,102 @@
 """Scores on numpy arrays, by the names that eval_results.txt uses; no TensorFlow."""
 
-from collections.abc import Mapping, Sequence
+import os
+import pathlib
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
+
+from bert_tf.utils.files import read_lines
+
+# === One answer ===
+# Runs whose model gives every example the same answer: it has learned nothing, whatever its score.
+
+
+PREDICTIONS_FILE = "eval_predictions.tsv"
+# Columns of such a table: right answers and given ones. A cell of tags holds several.
+_COLUMNS = (("tags", "predicted_tags"), ("label", "prediction"), ("answer", "prediction"))
+
+
+def only_answer(columns: Mapping[str, Sequence[str]]) -> str | None:
+    """Returns the answer that all examples were given, where they should have been given several; else None.
+
+    Args:
+        columns: of a table of answers, {name: n cells}, as `eval_predictions.tsv` has them.
+    """
+    names = next((names for names in _COLUMNS if set(names) <= columns.keys()), None)
+    if names is None:
+        return None
+    gold, given = (columns[name] for name in names)
+    if names[0] == "tags":
+        gold, given = _words(gold), _words(given)
+    answers = set(given)
+    return answers.pop() if len(answers) == 1 and len(set(gold)) > 1 else None
+
+
+def only_answer_in(folder: str | os.PathLike) -> str | None:
+    """Returns what `only_answer` says of the answers of a scored run to its evaluation file; None: there are none."""
+    path = pathlib.Path(folder, PREDICTIONS_FILE)
+    if not path.exists():
+        return None
+    header, *rows = [line.rstrip("\r\n").split("\t") for line in read_lines(path)] or [[]]
+    cells = {name: [row[place] for row in rows if place < len(row)] for place, name in enumerate(header)}
+    return only_answer(cells)
+
+
+def _words(cells: Iterable[str]) -> set[str]:
+    return {word for cell in cells for word in cell.split(" ")}
+
+
+# === Retrieval ===
+# How well texts find what belongs to them: recall among the first k, and the mean reciprocal rank; numpy alone.
+
+
+_BLOCK = 1024  # queries held against all candidates at a time
+_SAME = 1e-6  # cosines this near are equal: a text that occurs twice is not worse than itself
+
+
+def ranks(queries: np.ndarray, candidates: np.ndarray) -> np.ndarray:
+    """Returns the place of each query's own candidate when all are sorted by cosine, int64 [q], from 1.
+
+    Args:
+        queries: float [q, D].
+        candidates: float [c, D], c >= q: the n-th is what the n-th query looks for.
+    """
+    queries, candidates = unit(queries), unit(candidates)
+    found = []
+    for start in range(0, len(queries), _BLOCK):
+        cosines = queries[start : start + _BLOCK] @ candidates.T
+        own = cosines[np.arange(len(cosines)), np.arange(start, start + len(cosines))]
+        found.append(1 + (cosines > own[:, None] + _SAME).sum(1))
+    return np.concatenate(found)
+
+
+def retrieval(places: np.ndarray, at: Sequence[int] = (1, 10)) -> dict[str, float]:
+    """Scores places, as `ranks` gives them.
+
+    Args:
+        places: int [q], from 1.
+        at: the numbers of results that recall is wanted for.
+
+    Returns:
+        {"recall_at_k": share of places up to k, for each k; "mrr": mean of 1 / place}.
+    """
+    recalls = {f"recall_at_{k}": float((places <= k).mean()) for k in at}
+    return {**recalls, "mrr": float((1 / places).mean())}
+
+
+def cosines(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """Returns the cosine of each of n pairs of vectors, float [n]; both are float [n, D]."""
+    return (unit(one) * unit(other)).sum(-1)
+
+
+def unit(vectors: np.ndarray) -> np.ndarray:
+    """Returns vectors, float [n, D], each divided by its length; one of length 0 stays."""
+    lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
+    return vectors / np.where(lengths > 0, lengths, 1)
+
+
+# === Metrics ===
 
 
 def classification(

@@ -5,7 +5,7 @@ import os
 from typing import Any
 
 from bert_tf.utils import names
-from bert_tf.utils.processor import has_onednn
+from bert_tf.utils.resources import has_onednn
 
 _FILES = "saved_model.pb", "model.tflite"  # of a version for servers, and for LiteRT
 

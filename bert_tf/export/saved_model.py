@@ -1,6 +1,8 @@
 """Writes a served model as a new version below EXPORT_DIR: whole, or not at all."""
 
+import hashlib
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Mapping
@@ -8,17 +10,262 @@ from typing import Any
 
 import tensorflow as tf
 from absl import logging
-from tensorflow.core.protobuf import saved_model_pb2
+from google.protobuf import text_format
+from tensorflow.core.protobuf import fingerprint_pb2, saved_model_pb2
+from tensorflow.python.saved_model.pywrap_saved_model import fingerprinting
 
 from bert_tf.export import card, litert
-from bert_tf.export.quiet import quiet
-from bert_tf.export.reproducible import renumber_functions, write_fingerprint
-from bert_tf.export.run_facts import RunFacts
+from bert_tf.export.card import RunFacts
+from bert_tf.export.litert import quiet
 from bert_tf.export.served import CLASSIFY, REGRESS, ServedModel
-from bert_tf.export.server_files import server_files, write_server_files
 from bert_tf.export.warm_up import sample_requests, write_goldens, write_requests
+from bert_tf.models.config import EncoderConfig
 from bert_tf.utils.files import write_text
 from bert_tf.utils.names import SEQUENCES, SIDE_BY_SIDE
+
+# === Reproducible ===
+# The same model makes the same bytes: what TensorFlow numbers by what the process did before is numbered anew.
+
+
+_NUMBER = re.compile(r"_(\d+)$")
+_UNUSED = re.compile(r"_\d+(___redundant_placeholder\d+)$")  # what a loop's condition is given and does not read
+_OWN_GRADIENT = b"CustomGradient-"  # of tf.custom_gradient, whose function an export does not have
+
+
+def renumber_functions(saved: saved_model_pb2.SavedModel):
+    """Gives every function of the graphs a number by its place among them instead of one that the process counted."""
+    for graph in saved.meta_graphs:
+        library = graph.graph_def.library
+        names = _new_names(function.signature.name for function in library.function)
+        _rename_in_nodes(graph.graph_def.node, names)
+        for function in library.function:
+            function.signature.name = names[function.signature.name]
+            _rename_unused(function.signature.input_arg)
+            _rename_in_nodes(function.node_def, names)
+            _rename_in_attributes(function.attr, names)
+            _number_captures(function.arg_attr)
+        for gradient in library.gradient:
+            gradient.function_name = names[gradient.function_name]
+            gradient.gradient_func = names[gradient.gradient_func]
+        _sort(library.function, lambda function: function.signature.name)
+        _rename_in_objects(graph.object_graph_def, names)
+
+
+def write_fingerprint(directory: str):
+    """Writes `fingerprint.pb` of the SavedModel in `directory` anew, its identifier made of its hashes.
+
+    `tf.saved_model.save` writes one before the file is final, with an identifier by chance.
+    """
+    path = os.path.join(directory, "fingerprint.pb")
+    fingerprint = fingerprint_pb2.FingerprintDef.FromString(fingerprinting.CreateFingerprintDef(directory))
+    fingerprint.ClearField("uuid")
+    digest = hashlib.sha256(fingerprint.SerializeToString(deterministic=True)).digest()
+    fingerprint.uuid = str(int.from_bytes(digest[:16], "big"))
+    with open(path, "wb") as file:
+        file.write(fingerprint.SerializeToString(deterministic=True))
+
+
+def _new_names(names):
+    """Returns {name: new name}: the numbers at their ends rise in the order in which the functions were made."""
+    numbered = {name: int(match[1]) for name in names if (match := _NUMBER.search(name))}
+    order = sorted(numbered, key=lambda name: (numbered[name], name))
+    new = {name: _NUMBER.sub(f"_{place}", name) for place, name in enumerate(order)}
+    return _Names(new)
+
+
+class _Names(dict):
+    """A name that is not to be changed stays."""
+
+    def __missing__(self, name):
+        return name
+
+
+def _rename_in_nodes(nodes, names):
+    for node in nodes:
+        if node.op in names:
+            node.op = names[node.op]
+        if "_gradient_op_type" in node.attr and node.attr["_gradient_op_type"].s.startswith(_OWN_GRADIENT):
+            del node.attr["_gradient_op_type"]
+        _rename_in_attributes(node.attr, names)
+
+
+def _rename_in_attributes(attributes, names):
+    for value in attributes.values():
+        kind = value.WhichOneof("value")
+        if kind == "func":
+            value.func.name = names[value.func.name]
+            _rename_in_attributes(value.func.attr, names)
+        elif kind == "s" and value.s.decode("latin-1") in names:  # how a gradient's function is named
+            value.s = names[value.s.decode("latin-1")].encode()
+        elif kind == "list":
+            for function in value.list.func:
+                function.name = names[function.name]
+
+
+def _rename_unused(arguments):
+    """Takes a function's number out of the names of arguments that no node of it reads."""
+    for argument in arguments:
+        argument.name = _UNUSED.sub(r"\1", argument.name)
+
+
+def _number_captures(arguments):
+    """Names the arguments that stand for weights by their place; TensorFlow names them by an address of its own."""
+    for place, argument in arguments.items():
+        name = argument.attr.get("_user_specified_name")
+        if name is not None and name.s.isdigit():
+            name.s = str(place).encode()
+
+
+def _rename_in_objects(objects, names):
+    functions = {name: _copy(each) for name, each in objects.concrete_functions.items()}
+    objects.concrete_functions.clear()  # a new name may be another function's old one
+    for name, each in functions.items():
+        objects.concrete_functions[names[name]].CopyFrom(each)
+    for node in objects.nodes:
+        kind = node.WhichOneof("kind")
+        if kind == "function":
+            node.function.concrete_functions[:] = [names[name] for name in node.function.concrete_functions]
+        elif kind == "bare_concrete_function":
+            concrete = node.bare_concrete_function
+            concrete.concrete_function_name = names[concrete.concrete_function_name]
+
+
+def _sort(repeated, key):
+    ordered = [_copy(each) for each in sorted(repeated, key=key)]
+    del repeated[:]
+    repeated.extend(ordered)
+
+
+def _copy(message):
+    return type(message).FromString(message.SerializeToString())
+
+
+# === Server files ===
+# What stands beside a model's versions for tensorflow_model_server: the settings that its flags take as files.
+#
+# They are the user's as soon as they are there: none is written over.
+
+
+MODELS, BATCHING, MONITORING = "models.config", "batching_parameters.txt", "monitoring.config"
+
+# A processor computes few rows at a time as fast as many; more of them only make each other wait.
+_PIECES = 4096  # of the longest rows in a batch
+_FEWEST, _MOST = 32, 256  # rows: clients of ours send 32 examples at a time, and a larger request is refused
+_OPERATIONS = 50e9  # a second, of a processor; what a batch waits for more rows is a tenth of what one row takes
+_LONGEST_WAIT, _SHORTEST_WAIT = 10_000, 1_000  # microseconds
+
+
+def server_files(export_dir: str, config: EncoderConfig, max_seq_length: int) -> dict[str, str]:
+    """Returns {name of the file: text} for a model.
+
+    Args:
+        export_dir: where its versions are.
+        config: of its encoder.
+        max_seq_length: its longest row.
+    """
+    return {
+        MODELS: _models(os.path.abspath(export_dir)),
+        BATCHING: _batching(config, max_seq_length),
+        MONITORING: _MONITORING,
+    }
+
+
+def write_server_files(export_dir: str, texts: dict[str, str]) -> list[str]:
+    """Writes those of `server_files` that are not there yet, and says which of the others say something else.
+
+    Returns:
+        the paths that were written.
+
+    Raises:
+        OSError: one cannot be written; none of them is left.
+    """
+    written = []
+    try:
+        for name, text in texts.items():
+            path = os.path.join(export_dir, name)
+            if not os.path.lexists(path):
+                write_text(path, text)
+                written.append(path)
+            elif not _says(path, text):
+                logging.info("%s was kept as it is; without it, an export writes what fits the model.", path)
+    except OSError:
+        for path in written:
+            os.remove(path)
+        raise
+    return written
+
+
+def model_name(export_dir: str) -> str:
+    """Returns the name under which `models.config` serves a model: that of its folder, as far as a URL takes it."""
+    name = os.path.basename(os.path.abspath(export_dir))
+    return re.sub(r"[^\w.-]+", "_", name, flags=re.ASCII).strip("_") or "model"
+
+
+def _says(path, text):
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.read() == text
+    except (OSError, UnicodeDecodeError):
+        return False
+
+
+def _models(base_path):
+    from tensorflow_serving.config import model_server_config_pb2
+
+    config = model_server_config_pb2.ModelServerConfig()
+    config.model_config_list.config.add(name=model_name(base_path), base_path=base_path, model_platform="tensorflow")
+    return _MODELS_COMMENT + text_format.MessageToString(config)
+
+
+def _batching(config, max_seq_length):
+    rows = min(_MOST, max(_FEWEST, _PIECES // max_seq_length))
+    wait = min(_LONGEST_WAIT, max(_SHORTEST_WAIT, round(1e5 * _work(config, max_seq_length) / _OPERATIONS)))
+    return _BATCHING.format(rows=rows, wait=wait, pieces=max_seq_length)
+
+
+def _work(config, length):
+    """Returns the operations that a row of this length costs in the encoder, near enough."""
+    hidden, wide = config.hidden_size, config.intermediate_size
+    of_piece = 2 * (4 * hidden * hidden + 2 * hidden * wide) + 4 * length * hidden
+    return config.num_hidden_layers * length * of_piece
+
+
+_MODELS_COMMENT = """\
+# For the flag model_config_file of tensorflow_model_server. It wants the absolute path: in a container, the one inside.
+"""
+
+_BATCHING = """\
+# For the flag batching_parameters_file of tensorflow_model_server, beside the flag enable_batching.
+# Chosen for rows of up to {pieces} word pieces on processors. A GPU is for larger batches and longer waits.
+
+# Examples in a batch. A single request with more is refused.
+max_batch_size {{ value: {rows} }}
+
+# How long an example waits for others: a tenth of what the model takes for one long row.
+batch_timeout_micros {{ value: {wait} }}
+
+# Batches that may wait; what comes then is refused with UNAVAILABLE, so that nobody waits for long.
+max_enqueued_batches {{ value: 16 }}
+
+# Batches at a time. Each uses all cores; a second one fills the gaps.
+num_batch_threads {{ value: 2 }}
+
+# pad_variable_length_inputs must stay out. It pads with a tensor's first element, so that the padding of `ids` would be
+# [CLS] with an input_mask of 1, and be read. Texts need no padding: the graph does it.
+"""
+
+_MONITORING = """\
+# For the flag monitoring_config_file of tensorflow_model_server: Prometheus finds the metrics at this path of the REST
+# port.
+prometheus_config {
+  enable: true
+  path: "/monitoring/prometheus/metrics"
+}
+"""
+
+
+# === Saved model ===
+
 
 _ASIDE = "tmp-export-"
 _METHODS = {"classify": CLASSIFY, "regress": REGRESS}

@@ -1,12 +1,119 @@
 """A trained model as TensorFlow Serving wants it: text in, answers out, every signature a tf.function."""
 
+from collections.abc import Callable, Sequence
+from typing import Any
+
 import tensorflow as tf
 
-from bert_tf.export import processors
-from bert_tf.export.explanations import explaining
+from bert_tf.export import calibration
+from bert_tf.export.calibration import in_form
 from bert_tf.export.form import DEFAULT
-from bert_tf.export.processors import in_form
-from bert_tf.export.text_cut import cut
+from bert_tf.interpret.choices import check_task, head_in
+from bert_tf.interpret.exported import attention_in_graph, attributions_in_graph, encoder_in
+from bert_tf.utils.names import EXPLANATIONS
+
+# === Text cut ===
+# Texts without what lies far behind the tokens that are read of them.
+
+
+_LEAST_BYTES, _BYTES_OF_A_TOKEN = 2**16, 256
+
+
+def cut(texts: tf.Tensor, tokens: int, spaces: str = "") -> tf.Tensor:
+    """Returns strings of which at least 64 KiB and 256 bytes a token are left, in which `tokens` tokens are found.
+
+    To tokenize a megabyte takes a hundred megabytes, whatever is kept of it. Where a text has fewer tokens than that in
+    its first 64 KiB, such as one of words with tens of thousands of letters, what lies behind them is not read.
+
+    Args:
+        texts: strings of any shape.
+        tokens: how many are read of each.
+        spaces: a `BaseTokenizer.SPACES`, what becomes one space before anything is cut off; offsets change with it.
+    """
+    if spaces:
+        texts = tf.strings.regex_replace(texts, spaces, " ")
+    return tf.strings.substr(texts, 0, max(_LEAST_BYTES, _BYTES_OF_A_TOKEN * tokens))
+
+
+# === Explanations ===
+# Signatures by which a served model explains itself: what `bert_tf.inspect` tells, in the graph, over the wire.
+#
+#     attention      texts [n], layers int32 [n, k]     ->  attention float32 [n, k, A, S, S]
+#     attributions   texts [n], target string [n]       ->  attribution float32 [n, S], target, score, baseline_score,
+#                                                           gap, steps [n]
+#     both                                              ->  piece string, start, end, of_text int32 [n, S]
+#
+# All weights of a model with 12 layers of 12 heads are 9 MB for a text of 128 pieces; so a request names the layers
+# that it wants, and gets them as they are.
+
+
+ATTENTION, ATTRIBUTIONS = EXPLANATIONS
+
+
+def check(kinds: Sequence[str], task: Any, dtype: str):
+    """Raises ValueError where an export cannot explain itself so, as far as that is seen before there is a model.
+
+    Args:
+        kinds: some of `names.EXPLANATIONS`.
+        task: a `FineTuned`.
+        dtype: of the export's weights and computation.
+    """
+    if kinds and task.list_inputs:
+        raise ValueError(
+            "`export_explanations` must come with a model that reads an example in one row. Received one for "
+            f"{task.name}, whose examples have several; leave it out."
+        )
+    if ATTRIBUTIONS not in kinds:
+        return
+    check_task(task)
+    if dtype != "float32":
+        raise ValueError(
+            "`export_explanations=attributions` must come with `export_dtype=float32`: a sum of gradients in "
+            f"{dtype} explains no score. Received {dtype}; change one of the two."
+        )
+
+
+def explaining(
+    kinds: Sequence[str], task: Any, model: Any, tokenizer: Any, text_inputs: Sequence[str], max_seq_length: int
+) -> Callable[[], dict[str, tuple[Callable, list[tf.TensorSpec]]]]:
+    """Returns a function that gives {signature: (function, its inputs' specs)}.
+
+    Args:
+        kinds: some of `names.EXPLANATIONS`.
+        task, model, tokenizer, text_inputs, max_seq_length: as of `ServedModel`.
+
+    Raises:
+        ValueError: the model cannot be explained so.
+    """
+    if not kinds:
+        return dict
+    encoder = encoder_in(model)
+    check(kinds, task, encoder.compute_dtype)
+    texts = [tf.TensorSpec([None], tf.string, name=name) for name in text_inputs]
+    offered = {}
+    if ATTENTION in kinds:
+
+        def attention(*inputs):
+            *texts, layers = inputs
+            texts = [cut(each, max_seq_length) for each in texts]
+            return attention_in_graph(encoder, tokenizer, texts, layers, max_seq_length)
+
+        offered[ATTENTION] = attention, [*texts, tf.TensorSpec([None, None], tf.int32, name="layers")]
+    if ATTRIBUTIONS in kinds:
+        head = head_in(model, task)
+
+        def attributions(*inputs):
+            *texts, target = inputs
+            if not task.reads_whole_texts:
+                texts = [cut(each, max_seq_length) for each in texts]
+            return attributions_in_graph(encoder, head, tokenizer, task.read, texts, target, max_seq_length)
+
+        offered[ATTRIBUTIONS] = attributions, [*texts, tf.TensorSpec([None], tf.string, name="target")]
+    return lambda: offered
+
+
+# === Served ===
+
 
 CLASSIFY, REGRESS = "tensorflow/serving/classify", "tensorflow/serving/regress"
 
@@ -24,7 +131,7 @@ class ServedModel(tf.Module):
     `input_mask` is 0 is none.
 
     Args:
-        task: see `tasks/task.py`; `read`, `answer` and `example_answer` make what the signatures return.
+        task: see `tasks/base.py`; `read`, `answer` and `example_answer` make what the signatures return.
         model: what the task's `build_model` returned, with weights.
         tokenizer: a `Tokenizer`.
         text_inputs: names of the texts that an example has, such as ("text",) or ("text_a", "text_b").
@@ -71,11 +178,11 @@ class ServedModel(tf.Module):
 
     def _take_constants(self, form):
         """Has what is faster as a constant of the graph as one."""
-        if form.export_for == "cpu" and processors.gain_as_constants(self.weight_specs):
-            self.forward = processors.with_constants(self.forward, self.ids_specs, self.weight_specs)
+        if form.export_for == "cpu" and calibration.gain_as_constants(self.weight_specs):
+            self.forward = calibration.with_constants(self.forward, self.ids_specs, self.weight_specs)
             self.weights = []
         elif form.has_int8_products or form.is_tensor_parallel:
-            found = processors.with_own_weights(self.forward, self.ids_specs)
+            found = calibration.with_own_weights(self.forward, self.ids_specs)
             self.forward, self.weights, self.weight_specs = found
 
     def signatures(self) -> dict[str, tf.types.experimental.ConcreteFunction]:

@@ -8,18 +8,17 @@ import keras
 import tensorflow as tf
 from absl import logging
 
-from bert_tf.checkpoints import convert, heads, shapes
-from bert_tf.checkpoints.model_files import load_description
+from bert_tf.checkpoints import convert, heads
+from bert_tf.checkpoints.loading import load_description
 from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.export import litert
-from bert_tf.export.calibration import batches_of_texts, input_ranges, read_examples
+from bert_tf.export.calibration import Forward, batches_of_texts, in_form, input_ranges, read_examples
+from bert_tf.export.card import read_run
 from bert_tf.export.form import DEFAULT, Form
-from bert_tf.export.processors import Forward, in_form
-from bert_tf.export.run_facts import read_run
 from bert_tf.export.saved_model import export
 from bert_tf.export.served import ServedModel
+from bert_tf.tasks.base import TrainedTask
 from bert_tf.tasks.registry import task_of
-from bert_tf.tasks.task import TrainedTask
 
 
 def export_trained(
@@ -57,7 +56,7 @@ def export_trained(
         examples = read_examples(calibration, task, texts)
         calibration = batches_of_texts(examples, task, description.tokenizer, texts, longest)
     checkpoint = open_checkpoint(directory)
-    shapes.check(checkpoint, task.config)
+    convert.check(checkpoint, task.config)
     model = build_with(form.variable_dtype, task)
     report = convert.load(checkpoint, model.variables, excuse=heads.unused(task))
     ranges = _ranges(form, task, task.for_serving(model) if is_of_texts else model, calibration)

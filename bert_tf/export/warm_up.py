@@ -4,15 +4,144 @@ A signature's first run takes seconds, for TensorFlow then optimizes its graph; 
 next to nothing more. So each signature is asked about one short example, several, and one that fills the longest row.
 """
 
+import itertools
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import tensorflow as tf
 
-from bert_tf.export.requests import explanation_inputs, prediction_log, signature_inputs
-from bert_tf.export.samples import sample_texts
-from bert_tf.export.served import ServedModel
+from bert_tf.export.served import ATTENTION, ATTRIBUTIONS, ServedModel
 from bert_tf.utils.names import GOLDEN_REQUESTS
+
+# === Samples ===
+# Sentences that every export brings along, to warm up with and to check its answers on. They are no user's texts.
+
+
+_SENTENCES = (
+    "The library opens at nine.",
+    "Rain is expected in the north on Tuesday, and a little sun in the south from noon on.",
+    "Anna Berg moved from Oslo to Lisbon in 1998, where she taught mathematics at a small school near the harbour.",
+    "Café № 5 serves naïve 😀 guests, 图书馆九点开门。",
+)
+_CHOICES = 3  # texts of an input of which an example has several
+
+
+def sample_texts(
+    text_inputs: Sequence[str], list_inputs: Sequence[str], rows: int, blank: str = "", words: int | None = None
+) -> dict[str, list]:
+    """Returns the texts of some examples.
+
+    Args:
+        text_inputs: names of the texts that an example has.
+        list_inputs: those of them of which it has several.
+        rows: how many examples.
+        blank: what each text begins with, such as a mask to fill in.
+        words: of each text, by repetition; None: one sentence.
+
+    Returns:
+        {name: `rows` texts}, or lists of texts for `list_inputs`. An example's texts differ from one another.
+    """
+
+    def text(number):
+        sentence = _SENTENCES[number % len(_SENTENCES)]
+        if words is not None:
+            sentence = " ".join(itertools.islice(itertools.cycle(sentence.split()), words))
+        return f"{blank} {sentence}" if blank else sentence
+
+    return {
+        name: [
+            [text(row + place + choice) for choice in range(_CHOICES)] if name in list_inputs else text(row + place)
+            for row in range(rows)
+        ]
+        for place, name in enumerate(text_inputs)
+    }
+
+
+# === Requests ===
+# Requests for every signature of a served model, as TensorFlow Serving logs them: in PredictionLogs.
+
+
+def signature_inputs(served: ServedModel, texts: Mapping[str, list]) -> dict[str, dict[str, tf.Tensor]]:
+    """Returns {signature: {input: tensor}}, inputs in the signature's order: the same examples for each of them.
+
+    Args:
+        served: the model.
+        texts: {name: texts of the examples}, for `served.text_inputs`.
+    """
+    tensors = {name: tf.constant(texts[name]) for name in served.text_inputs}
+    features, _ = served.task.read(served.tokenizer, list(tensors.values()), served.max_seq_length)
+    inputs = {"serving_default": tensors, "ids": {name: features[name] for name in served.task.features}}
+    if served.task.example_method:
+        rows = zip(*(texts[name] for name in served.text_inputs), strict=True)
+        examples = [_example(dict(zip(served.text_inputs, row, strict=True))) for row in rows]
+        inputs[served.task.example_method] = {"inputs": tf.constant(examples)}
+    return inputs
+
+
+def explanation_inputs(served: ServedModel, texts: Mapping[str, list]) -> dict[str, dict[str, tf.Tensor]]:
+    """Returns the same for the signatures that explain: the last layer, and what the model itself says.
+
+    Args:
+        served, texts: as of `signature_inputs`.
+    """
+    rows = len(texts[served.text_inputs[0]])
+    more = {ATTENTION: {"layers": tf.fill([rows, 1], -1)}, ATTRIBUTIONS: {"target": tf.fill([rows], "")}}
+    tensors = {name: tf.constant(texts[name]) for name in served.text_inputs}
+    return {name: tensors | more[name] for name in served.explaining()}
+
+
+def prediction_log(signature: str, inputs: Mapping[str, tf.Tensor], outputs: Mapping[str, tf.Tensor] | None = None):
+    """Returns a PredictionLog of one request; with `outputs`, {output: tensor}, also of the response to it.
+
+    Classify and Regress are asked by their own requests; what they answer has a row for each example.
+    """
+    from tensorflow_serving.apis import prediction_log_pb2
+
+    log = prediction_log_pb2.PredictionLog()
+    if signature not in _FILLERS:
+        _fill_predict(log.predict_log, inputs, outputs)
+        request = log.predict_log.request
+    else:
+        part = getattr(log, f"{signature}_log")
+        request = part.request
+        request.input.example_list.examples.extend(map(tf.train.Example.FromString, inputs["inputs"].numpy()))
+        if outputs is not None:
+            _FILLERS[signature](part.response, outputs)
+    request.model_spec.name = "default"  # a server puts the model's own name here
+    request.model_spec.signature_name = signature
+    return log
+
+
+def _example(texts):
+    values = {name: tf.train.Feature(bytes_list=tf.train.BytesList(value=[text.encode()]))
+              for name, text in texts.items()}  # fmt: skip
+    return tf.train.Example(features=tf.train.Features(feature=values)).SerializeToString(deterministic=True)
+
+
+def _fill_predict(log, inputs, outputs):
+    for name, tensor in inputs.items():
+        log.request.inputs[name].CopyFrom(tf.make_tensor_proto(tensor))
+    for name, tensor in (outputs or {}).items():
+        log.response.outputs[name].CopyFrom(tf.make_tensor_proto(tensor))
+
+
+def _fill_classes(response, outputs):
+    for labels, scores in zip(outputs["classes"].numpy(), outputs["scores"].numpy(), strict=True):
+        row = response.result.classifications.add()
+        for label, score in zip(labels, scores, strict=True):
+            row.classes.add(label=label.decode("utf-8", "replace"), score=score)
+
+
+def _fill_values(response, outputs):
+    for value in outputs["outputs"].numpy().ravel():
+        response.result.regressions.add(value=value)
+
+
+_FILLERS = {"classify": _fill_classes, "regress": _fill_values}
+
+
+# === Warm up ===
+
 
 WARM_UP = "tf_serving_warmup_requests"
 _SEVERAL = 4

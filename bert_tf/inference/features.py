@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from bert_tf.checkpoints.extractor import Extractor, PieceFeatures
-from bert_tf.checkpoints.model_files import load, load_description
-from bert_tf.data.ragged import Ragged, concatenate
+from bert_tf.checkpoints.loading import load, load_description
+from bert_tf.data.features import Ragged, concatenate
 from bert_tf.inference.sentence_encoder import weights_hash
 
 PIECE, WORD = UNITS = ("piece", "word")

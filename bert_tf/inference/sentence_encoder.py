@@ -11,9 +11,9 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.checkpoints.extractor import Extractor
-from bert_tf.checkpoints.formats import OPENERS, check_finite
+from bert_tf.checkpoints.loading import directory_of, load, load_description
 from bert_tf.checkpoints.locate import locate
-from bert_tf.checkpoints.model_files import directory_of, load, load_description
+from bert_tf.checkpoints.readers import OPENERS, check_finite
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.config_files import task_in
 from bert_tf.models.sentence_files import Dense, Recipe, read_recipe

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from bert_tf.models.heads import ClassificationHead, QuestionAnsweringHead
-from bert_tf.tasks.squad.spans import best_spans
+from bert_tf.tasks.squad import best_spans
 
 _SPAN, _SPAN_AND_TAG = r"(\d{1,9}):(\d{1,9})", r"(\d{1,9}):(\d{1,9})(?::(.+))?"
 _OUTSIDE = "O"

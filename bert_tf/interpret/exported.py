@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.interpret.attribution import Integral, integrated_until_small
 from bert_tf.interpret.choices import OfPieces, OfSpans, OfTexts
-from bert_tf.interpret.gradients import Integral, integrated_until_small
 from bert_tf.interpret.weights import kept_heads
 from bert_tf.models.encoder import Encoder
 from bert_tf.tokenization.places import Found, Places

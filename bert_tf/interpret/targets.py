@@ -7,15 +7,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.interpret.heads import with_weights
+from bert_tf.interpret.lens import with_weights
 from bert_tf.interpret.rows import Row, name_of
 from bert_tf.models.config_files import task_in
 from bert_tf.models.heads import QuestionAnsweringHead
-from bert_tf.tasks.classification.problems import PROBLEMS
+from bert_tf.tasks.base import TrainedTask
+from bert_tf.tasks.classification_outputs import PROBLEMS
 from bert_tf.tasks.others import problem_of
 from bert_tf.tasks.registry import read_task
-from bert_tf.tasks.squad.spans import best_spans
-from bert_tf.tasks.task import TrainedTask
+from bert_tf.tasks.squad import best_spans
 
 _SPANS = "cls/squad/output_weights"
 _UNREAD = ("recurrent/", "tagger/")

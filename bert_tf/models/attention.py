@@ -4,9 +4,9 @@ import keras
 import tensorflow as tf
 
 from bert_tf.models import fused_int8, tensor_parallel
-from bert_tf.models.flat_rows import join, unflatten
 from bert_tf.models.layers import Dropout, LayerNorm, Linear
 from bert_tf.models.lora import Lora
+from bert_tf.models.row_packing import join, unflatten
 
 MASKED = -10000.0  # added to a score that must not count; BERT's number, and float16 can hold it
 

@@ -11,13 +11,13 @@ from bert_tf.models.attention import attention_bias
 from bert_tf.models.block import TransformerBlock
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.embeddings import Embeddings
-from bert_tf.models.flat_rows import flatten, with_positions
+from bert_tf.models.fused_int8 import note_mask
 from bert_tf.models.graph_forms import FLAT_ROWS, ROW_PACKING, is_wanted
-from bert_tf.models.int8_ranges import note_mask
 from bert_tf.models.layers import LayerNorm, Linear, current_seed, seed_scope
 from bert_tf.models.lora import is_adapter
 from bert_tf.models.model_inputs import NamedInputsModel
 from bert_tf.models.pooling import pool
+from bert_tf.models.row_packing import flatten, with_positions
 
 
 @keras.saving.register_keras_serializable("bert_tf")

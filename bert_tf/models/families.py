@@ -8,8 +8,109 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from bert_tf.models import sizes
 from bert_tf.utils.files import brief
+
+# === Sizes ===
+# The sizes of published models: for each family a table of names and the fields of `EncoderConfig` they stand for.
+#
+# A field that is not said has the value that `EncoderConfig` or the family's row gives it. Every number is that of the
+# release's own configuration file; where the file itself could not be had, a table that quotes it is named.
+
+
+def _size(layers, hidden, heads=None, intermediate=None, vocab_size=30522, **others):
+    """Returns the fields; heads are 64 wide, and the feed-forward layer is four times as wide, unless said."""
+    return {
+        "vocab_size": vocab_size,
+        "hidden_size": hidden,
+        "num_hidden_layers": layers,
+        "num_attention_heads": heads or hidden // 64,
+        "intermediate_size": intermediate or 4 * hidden,
+        **others,
+    }
+
+
+_ERF = {"hidden_act": "gelu"}  # of models that were trained with PyTorch or Paddle, or say so in config.json
+
+# The 24 small releases: every depth with every width, 64 numbers a head, a feed-forward layer four times as wide.
+GRID = [(layers, hidden) for layers in (2, 4, 6, 8, 10, 12) for hidden in (128, 256, 512, 768)]
+BERT = {
+    # Devlin et al. 2018 (base, large); Turc et al. 2019, "Well-Read Students Learn Better", table 1 (the small ones).
+    "bert-tiny": _size(2, 128),
+    "bert-mini": _size(4, 256),
+    "bert-small": _size(4, 512),
+    "bert-medium": _size(8, 512),
+    "bert-base": _size(12, 768),
+    "bert-large": _size(24, 1024),
+    **{f"bert-L{layers}-H{hidden}": _size(layers, hidden) for layers, hidden in GRID},
+    # Wang et al. 2020: config.json of nreimers/MiniLM-L6-H384-uncased, which is microsoft/MiniLM-L12-H384-uncased
+    # without every second layer; README of the latter.
+    "minilm-L6-H384": _size(6, 384, heads=12, **_ERF),
+    "minilm-L12-H384": _size(12, 384, heads=12, **_ERF),
+    # Jiao et al. 2019, section 4: TinyBERT4 and TinyBERT6; PaddleNLP, transformers/tinybert/configuration.py.
+    "tinybert-4L-312": _size(4, 312, heads=12, intermediate=1200, **_ERF),
+    "tinybert-6L-768": _size(6, 768, **_ERF),
+}
+
+# Sanh et al. 2019: config.json of distilbert-base-uncased; model card of distilbert-base-multilingual-cased, which has
+# the vocabulary of multilingual BERT, cased.
+DISTILBERT = {
+    "distilbert-base": _size(6, 768, **_ERF),
+    "distilbert-base-multilingual": _size(6, 768, vocab_size=119547, **_ERF),
+}
+
+# Clark et al. 2020, table 6 of the appendix, and google-research/electra, configure_pretraining.py and
+# util/training_utils.py: the discriminators. Embeddings of the small one are half as wide.
+ELECTRA = {
+    "electra-small": _size(12, 256, embedding_size=128, **_ERF),
+    "electra-base": _size(12, 768, embedding_size=768, **_ERF),
+    "electra-large": _size(24, 1024, embedding_size=1024, **_ERF),
+}
+
+
+def _ernie_3(layers, hidden, tasks=16):
+    shape = _size(layers, hidden, heads=12, vocab_size=40000, max_position_embeddings=2048, type_vocab_size=4, **_ERF)
+    return {**shape, "task_type_vocab_size": tasks, "use_task_id": True}
+
+
+# PaddleNLP, transformers/ernie/configuration.py: its table, and its class for what the table leaves out (tasks).
+_ERNIE_2 = {**_ERF, "type_vocab_size": 4, "task_type_vocab_size": 3, "use_task_id": True}
+ERNIE = {
+    "ernie-2.0-base-en": _size(12, 768, **_ERNIE_2),
+    "ernie-2.0-large-en": _size(24, 1024, **_ERNIE_2),
+    "ernie-3.0-base-zh": _ernie_3(12, 768, tasks=3),
+    "ernie-3.0-medium-zh": _ernie_3(6, 768),
+    "ernie-3.0-mini-zh": _ernie_3(6, 384),
+    "ernie-3.0-micro-zh": _ernie_3(4, 384),
+    "ernie-3.0-nano-zh": _ernie_3(4, 312),
+}
+
+
+def _albert(layers, hidden, heads):
+    rates = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+    return _size(layers, hidden, heads, vocab_size=30000, hidden_act="gelu_tanh", **rates)
+
+
+# Lan et al. 2019, table 1, and google-research/albert, config/base and config/large; PaddleNLP,
+# transformers/albert/configuration.py. The second version was trained without dropout.
+ALBERT = {
+    "albert-base-v2": _albert(12, 768, 12),
+    "albert-large-v2": _albert(24, 1024, 16),
+    "albert-xlarge-v2": _albert(24, 2048, 16),
+    "albert-xxlarge-v2": _albert(12, 4096, 64),
+}
+
+# Liu et al. 2019, table 9 of the appendix: config.json of roberta-base and of roberta-large. Two of the positions are
+# those of padding.
+_ROBERTA = {"vocab_size": 50265, "max_position_embeddings": 514, "type_vocab_size": 1, "layer_norm_eps": 1e-5, **_ERF}
+ROBERTA = {"roberta-base": _size(12, 768, **_ROBERTA), "roberta-large": _size(24, 1024, **_ROBERTA)}
+
+# Conneau et al. 2019, table 8 of the appendix: config.json of xlm-roberta-base and of xlm-roberta-large.
+_XLM = {**_ROBERTA, "vocab_size": 250002}
+XLM_ROBERTA = {"xlm-roberta-base": _size(12, 768, **_XLM), "xlm-roberta-large": _size(24, 1024, **_XLM)}
+
+
+# === Families ===
+
 
 DEFAULT = "bert"  # the family of configurations without `model_type`, such as google-research/bert's
 
@@ -192,7 +293,7 @@ _OURS_ALONE = ("first_position", "classifier_act", "has_pooler", "norm_first", "
 
 
 # Liu et al. 2019. One segment, and positions that start behind those of padding.
-_ROBERTA = Family(
+_FAMILIES_ROBERTA = Family(
     name_map="roberta",
     classes="Roberta",
     masked_lm_act="gelu",
@@ -203,7 +304,7 @@ _ROBERTA = Family(
     defaults={"has_pooler": False},
     fixed={"classifier_act": "tanh"},
     pad_before_positions=1,
-    sizes=sizes.ROBERTA,
+    sizes=ROBERTA,
 )
 
 FAMILIES: dict[str, Family] = {  # the key is Hugging Face's `model_type`
@@ -211,7 +312,7 @@ FAMILIES: dict[str, Family] = {  # the key is Hugging Face's `model_type`
         name_map="bert",
         causal_lm="LMHeadModel",
         keras_hub=KerasHub("Bert", "bert", {"hidden_act": "gelu_tanh", "layer_norm_eps": 1e-12}),
-        sizes=sizes.BERT,
+        sizes=BERT,
     ),
     # Sanh et al. 2019. Beside what stands here it has no dropout on the output of attention, so that training
     # differs slightly from Transformers; what it computes is the same.
@@ -234,7 +335,7 @@ FAMILIES: dict[str, Family] = {  # the key is Hugging Face's `model_type`
         # With sinusoidal positions the table would have to stay fixed.
         fixed={"type_vocab_size": 0, "has_pooler": False, "layer_norm_eps": 1e-12, "sinusoidal_pos_embds": False}
         | {"classifier_act": "relu"},
-        sizes=sizes.DISTILBERT,
+        sizes=DISTILBERT,
     ),
     # Clark et al. 2020.
     "electra": Family(
@@ -243,11 +344,11 @@ FAMILIES: dict[str, Family] = {  # the key is Hugging Face's `model_type`
         masked_lm_act="gelu",
         defaults={"embedding_size": 128},
         fixed={"has_pooler": False, "classifier_act": "gelu"},
-        sizes=sizes.ELECTRA,
+        sizes=ELECTRA,
     ),
     # Sun et al. 2019 and 2020 (ERNIE 2: a table of tasks), Sun et al. 2021 (ERNIE 3).
     "ernie": Family(
-        name_map="ernie", classes="Ernie", switches={"task_type_vocab_size": "use_task_id"}, sizes=sizes.ERNIE
+        name_map="ernie", classes="Ernie", switches={"task_type_vocab_size": "use_task_id"}, sizes=ERNIE
     ),
     # Lan et al. 2019, table 1 and appendix A.4: the releases' second version, without dropout.
     "albert": Family(
@@ -259,25 +360,25 @@ FAMILIES: dict[str, Family] = {  # the key is Hugging Face's `model_type`
         tokenizing={"do_lower_case": True, "keep_accents": False, "straight_quotes": True, "split_digit_comma": True},
         defaults={"embedding_size": 128, "num_hidden_groups": 1},
         fixed={"inner_group_num": 1, "maps_embeddings": True},
-        sizes=sizes.ALBERT,
+        sizes=ALBERT,
     ),
-    "roberta": _ROBERTA,
+    "roberta": _FAMILIES_ROBERTA,
     # Wettig et al. 2022, "Should You Mask 15% in Masked Language Modeling?": RoBERTa with its norms first.
     "roberta-prelayernorm": dataclasses.replace(
-        _ROBERTA,
+        _FAMILIES_ROBERTA,
         name_map="roberta-prelayernorm",
         classes="RobertaPreLayerNorm",
-        fixed={**_ROBERTA.fixed, "norm_first": True},
+        fixed={**_FAMILIES_ROBERTA.fixed, "norm_first": True},
         sizes={},
     ),
     # Conneau et al. 2019: RoBERTa in a hundred languages; its pieces are in the places that fairseq gave them.
     "xlm-roberta": dataclasses.replace(
-        _ROBERTA,
+        _FAMILIES_ROBERTA,
         classes="XLMRoberta",
         tokenizer="unigram",
         tokenizing={"front": ("<s>", "<pad>", "</s>", "<unk>"), "behind": ("<mask>",)}
         | {"tokenizer_class": "XLMRobertaTokenizer"},
-        sizes=sizes.XLM_ROBERTA,
+        sizes=XLM_ROBERTA,
     ),
 }
 

@@ -8,11 +8,11 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.models import int8_products, numerics
-from bert_tf.models.flat_rows import as_rows
+from bert_tf.models import fused_int8, numerics
+from bert_tf.models.fused_int8 import note_inputs
 from bert_tf.models.graph_forms import INT8_PRODUCTS, is_wanted
-from bert_tf.models.int8_ranges import note_inputs
 from bert_tf.models.lora import Lora
+from bert_tf.models.row_packing import as_rows
 
 _PACKAGE = "bert_tf"
 _scopes = threading.local()
@@ -95,7 +95,7 @@ def linear(layer, x, training=None):
     if training:
         y = numerics.linear_for_training(rows, layer.kernel, layer.bias)
     elif is_wanted(INT8_PRODUCTS):
-        y = int8_products.linear(rows, layer.kernel, layer.bias)
+        y = fused_int8.linear(rows, layer.kernel, layer.bias)
     else:
         y = tf.matmul(rows, layer.kernel)
         y = tf.nn.bias_add(y, tf.cast(layer.bias, y.dtype))

@@ -5,8 +5,8 @@ import functools
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.models.fused_int8 import values_of
 from bert_tf.models.graph_forms import LAYER_NORM_KERNEL, is_wanted
-from bert_tf.models.int8_products import values_of
 
 _SQRT_HALF = np.float32(np.sqrt(0.5))
 _DENSITY = np.float32(1 / np.sqrt(2 * np.pi))

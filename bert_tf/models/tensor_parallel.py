@@ -11,8 +11,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.models.fused_int8 import values_of
 from bert_tf.models.graph_forms import FUSED_INT8, INT8_PRODUCTS, RANGES, TENSOR_PARALLEL, is_wanted, notes
-from bert_tf.models.int8_products import values_of
 from bert_tf.models.layers import Linear, linear
 
 PARTS = 2

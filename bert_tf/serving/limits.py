@@ -1,9 +1,128 @@
 """What one request may cost. Each limit is checked before anything of that size is made."""
 
 import dataclasses
+import re
+import threading
+import time
 from collections.abc import Sequence
 
-from bert_tf.serving.errors import invalid
+import grpc
+from absl import logging
+
+# === Errors ===
+# What goes wrong with a request: TensorFlow Serving's code and message, for gRPC and for REST.
+
+
+_CODES = {code.value[0]: code for code in grpc.StatusCode}
+_HTTP_STATUS = {
+    grpc.StatusCode.INVALID_ARGUMENT: 400,
+    grpc.StatusCode.FAILED_PRECONDITION: 400,
+    grpc.StatusCode.OUT_OF_RANGE: 400,
+    grpc.StatusCode.UNAUTHENTICATED: 401,
+    grpc.StatusCode.PERMISSION_DENIED: 403,
+    grpc.StatusCode.NOT_FOUND: 404,
+    grpc.StatusCode.ALREADY_EXISTS: 409,
+    grpc.StatusCode.ABORTED: 409,
+    grpc.StatusCode.RESOURCE_EXHAUSTED: 429,
+    grpc.StatusCode.CANCELLED: 499,
+    grpc.StatusCode.UNIMPLEMENTED: 501,
+    grpc.StatusCode.UNAVAILABLE: 503,
+    grpc.StatusCode.DEADLINE_EXCEEDED: 504,
+}
+_LONGEST = 1024  # bytes of a message that TensorFlow Serving sends over gRPC
+_LONGEST_JSON = 4096  # bytes of one in a REST answer: a name of a megabyte is not sent back
+_PATH = re.compile(r"(?<![\w/.:])/(?:[^\s/:;,'\"\]})]+/)+")  # folders before a file's name
+_SECONDS_BETWEEN_REPORTS = 10
+_reported = {}  # type of an exception -> (when it was last logged, how many have come since)
+_lock = threading.Lock()
+
+
+class ServingError(Exception):
+    """A request that is refused.
+
+    Attributes:
+        code: a `grpc.StatusCode`.
+        message: what the caller reads; TensorFlow Serving's own words wherever it has some.
+    """
+
+    def __init__(self, code: grpc.StatusCode, message: str):
+        super().__init__(message)
+        self.code = code
+        self.message = message
+
+    @property
+    def http_status(self) -> int:
+        return _HTTP_STATUS.get(self.code, 500)
+
+    @property
+    def short_message(self) -> str:
+        """The message as gRPC carries it: in a header, where each byte beyond ASCII takes three."""
+        return _cut(self.message, _LONGEST)
+
+    @property
+    def json_message(self) -> str:
+        """The message as REST carries it."""
+        return _cut(self.message, _LONGEST_JSON)
+
+
+def invalid(message: str) -> ServingError:
+    return ServingError(grpc.StatusCode.INVALID_ARGUMENT, message)
+
+
+def failed_precondition(message: str) -> ServingError:
+    return ServingError(grpc.StatusCode.FAILED_PRECONDITION, message)
+
+
+def not_found(message: str) -> ServingError:
+    return ServingError(grpc.StatusCode.NOT_FOUND, message)
+
+
+def unimplemented(message: str) -> ServingError:
+    return ServingError(grpc.StatusCode.UNIMPLEMENTED, message)
+
+
+def unavailable(message: str) -> ServingError:
+    return ServingError(grpc.StatusCode.UNAVAILABLE, message)
+
+
+def from_number(number: int, message: str) -> ServingError:
+    """Returns the error of a canonical code number, which TensorFlow's `OpError.error_code` is too."""
+    return ServingError(_CODES.get(number, grpc.StatusCode.UNKNOWN), message)
+
+
+def from_fault(fault: Exception, what: str) -> ServingError:
+    """Returns the error for an exception that is our own fault, and logs where it was raised.
+
+    The caller learns only that it was not his: what Python says may hold paths. A fault that every request meets would
+    fill the log, so each kind is written once in a while, with how many more there were.
+
+    Args:
+        fault: the exception, which is being handled.
+        what: the method or path that failed.
+    """
+    now = time.monotonic()
+    with _lock:
+        last, more = _reported.get(type(fault), (-float("inf"), 0))
+        quiet = now - last < _SECONDS_BETWEEN_REPORTS
+        _reported[type(fault)] = (last, more + 1) if quiet else (now, 0)
+    if not quiet:
+        since = f" ({more} more since the last report)" if more else ""
+        logging.error("%s failed%s", what[:200], since, exc_info=fault)
+    return ServingError(grpc.StatusCode.INTERNAL, "The server failed on this request; its log says why")
+
+
+def without_folders(message: str) -> str:
+    """Returns a message with the names of files only, not of the folders they are in."""
+    return _PATH.sub("", message)
+
+
+def _cut(message, most):
+    data = message.encode("utf-8", "replace")
+    return data.decode() if len(data) <= most else f"{data[:most].decode('utf-8', 'ignore')}...TRUNCATED"
+
+
+# === Limits ===
+
 
 _MIB = 2**20
 
@@ -74,4 +193,3 @@ class Limits:
 
 
 LIMITS = Limits()
-

@@ -12,9 +12,8 @@ from absl import logging
 
 from bert_tf.evaluation import abstention
 from bert_tf.evaluation.abstention import CURVE_FILE, Abstention, Curve
-from bert_tf.evaluation.error_reports import abstention as abstention_page
 from bert_tf.models.config_files import TASK_FILE
-from bert_tf.tasks.task import FineTuned, Outcome
+from bert_tf.tasks.base import FineTuned, Outcome
 from bert_tf.utils.files import with_suffix
 from bert_tf.utils.settings import Settings
 
@@ -63,7 +62,7 @@ class Abstaining(FineTuned):
     def show_more(self, page, outcomes, settings):
         share = settings.get("fit_abstention") or (self.abstention and self.abstention.share)
         if share:
-            abstention_page.show(page, Curve.of(*self.certainty(outcomes[0])), self.abstention, share)
+            abstention.show(page, Curve.of(*self.certainty(outcomes[0])), self.abstention, share)
 
     def _share(self, settings):
         """Returns the share to fit to: a new temperature moves all probabilities, and the threshold must follow."""

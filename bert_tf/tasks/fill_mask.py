@@ -5,13 +5,13 @@ import tensorflow as tf
 
 from bert_tf.data.features import ENCODER_INPUTS, keras_inputs
 from bert_tf.models.config import EncoderConfig
-from bert_tf.models.pretrainer import Pretrainer
-from bert_tf.tasks.protocols import Served
-from bert_tf.tasks.texts import single_rows
+from bert_tf.models.pretraining_heads import Pretrainer
+from bert_tf.tasks.base import Served
+from bert_tf.tasks.labels import single_rows
 
 
 class FillMaskTask(Served):
-    """The encoder with the masked-LM head, to be asked and exported: the serving half of `tasks/task.py`'s protocol.
+    """The encoder with the masked-LM head, to be asked and exported: the serving half of `tasks/base.py`'s protocol.
 
     Args:
         config: of the encoder.

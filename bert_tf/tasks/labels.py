@@ -5,6 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.models.recurrent import RECURRENT
+from bert_tf.utils.settings import Settings
+
 
 def cross_entropy(
     logits: tf.Tensor, target: tf.Tensor, weights: tf.Tensor | None = None, smoothing: float = 0.0
@@ -103,3 +106,86 @@ def _is_positive(text):
         return 0 < float(text) < float("inf")
     except ValueError:
         return False
+
+
+# === Texts ===
+# What most tasks do with the texts to answer: one row for each, read from its first token on.
+
+
+def single_rows(tokenizer, texts, max_seq_length: int) -> dict[str, tf.Tensor]:
+    """Returns one row for each text or pair, cut as `Tokenizer.pack` cuts; what `Served.read` is for most tasks.
+
+    Args: as `Served.read`.
+
+    Returns:
+        what `tokenizer.pad` returns, int32 [n, S]; S is the longest row's, and 1 where there is no text at all, since a
+        pooler needs a first token.
+    """
+    packed = tokenizer.pack(*map(tokenizer.tokenize, texts), max_seq_length=max_seq_length)
+    return padded(tokenizer, packed)
+
+
+def padded(tokenizer, packed) -> dict[str, tf.Tensor]:
+    """Returns what `tokenizer.pad` makes of rows of any length, int32 [w, S], with S at least 1."""
+    return {name: at_least_one(values) for name, values in tokenizer.pad(packed).items()}
+
+
+def at_least_one(values: tf.Tensor) -> tf.Tensor:
+    """Returns values [..., S] as they are, or with one column of zeros where S is 0."""
+    missing = tf.maximum(0, 1 - tf.shape(values)[-1])
+    return tf.pad(values, [[0, 0]] * (values.shape.rank - 1) + [[0, missing]])
+
+
+# === Soft targets ===
+# How far a model's answers are from a teacher's, softened by a temperature (Hinton et al. 2015, section 2).
+
+
+def divergence(logits: tf.Tensor, taught: tf.Tensor, temperature: float = 1.0) -> tf.Tensor:
+    """Returns T^2 KL(softmax(taught / T) || softmax(logits / T)), so that its gradient keeps its size whatever T is.
+
+    Args:
+        logits, taught: float [..., L], the model's and the teacher's.
+        temperature: T, over 0.
+
+    Returns:
+        float32 [...]; 0 where both say the same.
+    """
+    logits, taught = (tf.cast(each, tf.float32) / temperature for each in (logits, taught))
+    target = tf.nn.softmax(taught)
+    cross, own = (tf.nn.softmax_cross_entropy_with_logits(labels=target, logits=each) for each in (logits, taught))
+    return (cross - own) * temperature**2
+
+
+def yes_no_divergence(logits: tf.Tensor, taught: tf.Tensor, temperature: float = 1.0) -> tf.Tensor:
+    """Returns the same of questions with two answers each, float32 [..., L]; logits are those of yes, [..., L]."""
+    logits, taught = (tf.cast(each, tf.float32) / temperature for each in (logits, taught))
+    target = tf.sigmoid(taught)
+    cross, own = (tf.nn.sigmoid_cross_entropy_with_logits(labels=target, logits=each) for each in (logits, taught))
+    return (cross - own) * temperature**2
+
+
+# === Recurrent ===
+# A BiLSTM between the encoder and the head, as the paper puts it on its left-to-right model (section 5.1).
+
+
+RECURRENT_HEAD = (f"{RECURRENT}/.*",)  # the paths of its weights
+
+
+def read_lstm_units(settings: Settings) -> int | None:
+    """Returns the units of each direction of the BiLSTM that the settings ask for; None: there is to be none.
+
+    Raises:
+        ValueError: it does not go together with another setting.
+    """
+    units = settings.get("lstm_units")
+    if units and settings.lora_rank:
+        raise ValueError(
+            "`lstm_units` must come without `lora_rank`, for adapters are kept in a form that has no BiLSTM. Received "
+            f"`lstm_units={units}` and `lora_rank={settings.lora_rank}`; leave one of the two out."
+        )
+    return units
+
+
+def lstm_option(units: int | None) -> dict[str, int]:
+    """Returns what task.json, and what a run must have alike to be continued, say of a BiLSTM; {}: there is none."""
+    return {"lstm_units": units} if units else {}

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from bert_tf.evaluation.entities import split_tag
 from bert_tf.models.config import EncoderConfig
-from bert_tf.tasks.classification.problems import PROBLEMS
+from bert_tf.tasks.classification_outputs import PROBLEMS
 from bert_tf.utils.files import brief
 
 _PROBLEMS = {"single_label_classification": "single_label", "multi_label_classification": "multi_label",

@@ -7,12 +7,12 @@ from typing import Any
 
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.config_files import TASK_FILE, task_in
-from bert_tf.tasks.classification.task import ClassificationTask
-from bert_tf.tasks.embedding.task import EmbeddingTask
-from bert_tf.tasks.multiple_choice.task import MultipleChoiceTask
-from bert_tf.tasks.squad.task import QuestionAnsweringTask
-from bert_tf.tasks.tagging.task import TaggingTask
-from bert_tf.tasks.task import FineTuned, TrainedTask
+from bert_tf.tasks.base import FineTuned, TrainedTask
+from bert_tf.tasks.classification import ClassificationTask
+from bert_tf.tasks.embedding import EmbeddingTask
+from bert_tf.tasks.multiple_choice import MultipleChoiceTask
+from bert_tf.tasks.squad import QuestionAnsweringTask
+from bert_tf.tasks.tagging import TaggingTask
 from bert_tf.utils.files import write_text
 
 TASKS: tuple[type[FineTuned], ...] = (

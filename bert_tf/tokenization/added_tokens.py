@@ -10,7 +10,12 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from absl import logging
+
+from bert_tf.tokenization import vocabulary as vocabularies
+from bert_tf.tokenization.tokenizer_json import WHOLE_FILE
 from bert_tf.utils.files import brief, write_text
+from bert_tf.utils.json_files import read_object
 
 ADDED_FILE = "added_tokens.json"
 DECODER, SPECIAL_LIST = "added_tokens_decoder", "additional_special_tokens"  # keys of tokenizer_config.json
@@ -115,3 +120,175 @@ def write_file(directory: str, tokens: Sequence[AddedToken]):
     if tokens:
         ids = {token.content: token.id for token in tokens}
         write_text(os.path.join(directory, ADDED_FILE), json.dumps(ids, indent=2, ensure_ascii=False) + "\n")
+
+
+# === Added token files ===
+# The added tokens of a model's directory, from all files in which Transformers looks for them, and in its order.
+
+
+_MAP_FILE = "special_tokens_map.json"
+_EXTRA = "extra_special_tokens"  # what Transformers 5 calls them; a list, or names and tokens
+_NAMED = ("bos_token", "eos_token")  # the other named tokens are those of the model's rows
+_LARGEST = 64 * 2**20  # bytes of a tokenizer.json; XLM-RoBERTa's has 17 million
+_REMEDY = "copy the tokenizer's files again from where the model came"
+
+
+@dataclasses.dataclass
+class _Found:
+    """The added tokens that were found so far.
+
+    Attributes:
+        tokens: content -> token, of those whose id is known.
+        sources: content -> the file that says so.
+    """
+
+    tokens: dict[str, AddedToken] = dataclasses.field(default_factory=dict)
+    sources: dict[str, str] = dataclasses.field(default_factory=dict)
+
+    def take(self, token: AddedToken, source: str, replace: bool):
+        """Adds a token; of one that is there already only the flags can change, and only with `replace`."""
+        there = self.tokens.get(token.content)
+        if there is not None and there.id != token.id:
+            raise ValueError(
+                f"The files of a tokenizer must give an added token one id. Received {brief(token.content)} with "
+                f"{there.id} in {self.sources[token.content]} and {token.id} in {source}; {_REMEDY}."
+            )
+        if there is None or replace:
+            self.tokens[token.content], self.sources[token.content] = token, source
+
+
+def read_added_tokens(
+    directory: str, pieces: Sequence[str], id_of: Callable[[str], int | None], special: Iterable[str]
+) -> tuple[AddedToken, ...]:
+    """Returns the added tokens of a directory in the order of their ids, with the flags that Transformers gives them.
+
+    Read are `added_tokens` of tokenizer.json; `added_tokens_decoder` of tokenizer_config.json, whose flags count, or
+    where that is not there added_tokens.json and special_tokens_map.json; and the lists of special tokens, whose new
+    ones stand behind all others.
+
+    Args:
+        directory: of the tokenizer's files.
+        pieces: of the vocabulary, in the order of their ids.
+        id_of: the id of a piece of the vocabulary, or None.
+        special: the special tokens of the model's rows: their ids are checked, but they are not among what is returned,
+            unless they lie behind the vocabulary.
+
+    Raises:
+        ValueError: a file is damaged, two files or a file and the vocabulary contradict each other, or a row of the
+            embedding table between the vocabulary and an added token has no token.
+    """
+    config_path = os.path.join(directory, vocabularies.CONFIG_FILE)
+    config, found = vocabularies.read_config(directory), _Found()
+    for token in _of_whole_file(os.path.join(directory, WHOLE_FILE)):
+        found.take(token, os.path.join(directory, WHOLE_FILE), replace=True)
+    lists = _special_lists(directory, config)
+    by_file = _of_added_file(os.path.join(directory, ADDED_FILE), {content for content, _, _ in lists})
+    if DECODER in config:
+        for token in _of_decoder(config_path, config[DECODER]):
+            found.take(token, config_path, replace=True)
+        _warn_of_ignored(directory, by_file, found)
+    else:
+        for token in by_file:
+            found.take(token, os.path.join(directory, ADDED_FILE), replace=False)
+    _take_lists(found, lists, len(pieces), id_of)
+    tokens = ordered(found.tokens.values(), pieces, id_of, found.sources)
+    special = set(special)
+    return tuple(token for token in tokens if token.content not in special or token.id >= len(pieces))
+
+
+def _of_whole_file(path):
+    """Returns what tokenizer.json says; KerasHub has another file of this name, without such a list."""
+    if not os.path.exists(path):
+        return []
+    listed = read_object(path, "a tokenizer in JSON", _REMEDY, _LARGEST).get("added_tokens") or []
+    if not isinstance(listed, list) or not all(isinstance(each, dict) for each in listed):
+        raise ValueError(
+            f"{path}: added_tokens must be a list of objects with a content and an id. Received: {brief(listed)}; "
+            f"{_REMEDY}."
+        )
+    return [_token(path, each, each.get("id")) for each in listed]
+
+
+def _of_decoder(path, decoder):
+    if not isinstance(decoder, dict):
+        raise ValueError(
+            f"{path}: {DECODER} must be an object with a token for each id. Received: {brief(decoder)}; {_REMEDY}."
+        )
+    return [_token(path, each, int(key) if key.isdecimal() else key) for key, each in decoder.items()]
+
+
+def _token(path, values, number) -> AddedToken:
+    """Returns the token that an object describes; what it leaves out is what Transformers' AddedToken has."""
+    content = values.get("content") if isinstance(values, dict) else None
+    flags = {name: values.get(name, False) for name in FLAGS} if isinstance(values, dict) else {}
+    if isinstance(values, dict) and "normalized" not in values:
+        flags["normalized"] = not flags["special"]
+    if not isinstance(content, str) or type(number) is not int or not all(type(v) is bool for v in flags.values()):
+        raise ValueError(
+            f"{path}: an added token must have a content, an id from 0 up, and for each of {', '.join(FLAGS)} true or "
+            f"false. Received: {brief(values)} with the id {brief(number)}; {_REMEDY}."
+        )
+    return AddedToken(content, number, **flags)
+
+
+def _of_added_file(path, special) -> list[AddedToken]:
+    """Returns what added_tokens.json says: contents and ids; which are special, the lists of them say."""
+    if not os.path.exists(path):
+        return []
+    ids = read_object(path, "added tokens in JSON", _REMEDY)
+    wrong = next((content for content, number in ids.items() if type(number) is not int), None)
+    if wrong is not None:
+        raise ValueError(
+            f"{path} must hold an id from 0 up for each token. Received {brief(ids[wrong])} for {brief(wrong)}; "
+            f"{_REMEDY}."
+        )
+    return [AddedToken(content, number, normalized=content not in special, special=content in special)
+            for content, number in ids.items()]  # fmt: skip
+
+
+def _special_lists(directory: str, config: Mapping[str, Any]) -> list[tuple[str, dict, str]]:
+    """Returns (content, flags, file) of the special tokens that the files list beside those of the model's rows."""
+    said = [(os.path.join(directory, vocabularies.CONFIG_FILE), config)]
+    path = os.path.join(directory, _MAP_FILE)
+    if DECODER not in config and os.path.exists(path):
+        said.append((path, read_object(path, "special tokens in JSON", _REMEDY)))
+    found = []
+    for path, values in said:
+        for key in (*_NAMED, SPECIAL_LIST, _EXTRA):
+            listed = values.get(key) or []
+            listed = [listed] if key in _NAMED and listed else listed
+            listed = list(listed.values()) if isinstance(listed, dict) else listed
+            if not isinstance(listed, list):
+                raise ValueError(f"{path}: {key} must be a list of tokens. Received: {brief(listed)}; {_REMEDY}.")
+            found += [(*_content_and_flags(path, key, each), path) for each in listed]
+    return found
+
+
+def _content_and_flags(path, key, value):
+    if isinstance(value, str):
+        return value, {"special": True}
+    token = _token(path, value, 0)
+    return token.content, {name: getattr(token, name) for name in FLAGS} | {"special": True}
+
+
+def _take_lists(found, lists, size, id_of):
+    """Adds the special tokens of the lists; those that have no id yet stand behind all others, in their order."""
+    for content, flags, path in lists:
+        if content in found.tokens:
+            known = dataclasses.replace(found.tokens[content], special=True)
+            found.take(known, found.sources[content], replace=True)
+            continue
+        behind = max([size - 1, *(token.id for token in found.tokens.values())]) + 1
+        number = id_of(content)
+        found.take(AddedToken(content, behind if number is None else number, **flags), path, replace=False)
+
+
+def _warn_of_ignored(directory, by_file, found):
+    """Says what Transformers passes over where tokenizer_config.json has the tokens."""
+    ignored = [token.content for token in by_file if token.content not in found.tokens]
+    if ignored:
+        logging.warning(
+            "%s lists %s, which %s of %s lacks: as in Transformers, the latter counts, and such text is split.",
+            *(os.path.join(directory, ADDED_FILE), ", ".join(map(brief, ignored[:10])), DECODER),
+            vocabularies.CONFIG_FILE,
+        )

@@ -11,8 +11,7 @@ import tensorflow as tf
 from bert_tf.models import config_files, families
 from bert_tf.models.families import Family, Template
 from bert_tf.tokenization import packing, tokenizer_json
-from bert_tf.tokenization.added_token_files import read_added_tokens
-from bert_tf.tokenization.added_tokens import AddedToken, names_with, ordered
+from bert_tf.tokenization.added_tokens import AddedToken, names_with, ordered, read_added_tokens
 from bert_tf.tokenization.matching import AddedTokenMatcher, Normalized
 from bert_tf.utils.text_lists import text_list
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from bert_tf.models.families import Template
-from bert_tf.tokenization.windows import Windows, windows_of
+from bert_tf.tokenization.packing import Windows, windows_of
 
 
 class QuestionWindows(NamedTuple):

@@ -11,6 +11,7 @@ A number that is not finite is null. Of "train" and "eval" there is one line a s
 The rates of a line are null where none of its steps was timed, as the first of a process is not.
 """
 
+import dataclasses
 import datetime
 import importlib
 import json
@@ -18,7 +19,8 @@ import math
 import os
 import platform
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import keras
 import numpy as np
@@ -26,10 +28,247 @@ import tensorflow as tf
 from absl import logging
 
 import bert_tf
-from bert_tf.training import run_report
 from bert_tf.training.run_record import RunRecord, commit
 from bert_tf.utils.files import atomic_open, read_text, write_text
-from bert_tf.utils.report import kept
+from bert_tf.utils.report import ACCENT, FILL, INK, PALE, Page, kept
+
+# === Rate choice ===
+# What a range test of the learning rate says: its curve, the rate that follows from it, and the page's plot.
+
+
+_WIDTH = 3.0  # steps: standard deviation of the bell curve that the losses are smoothed with
+_RISE = 1.1  # so many times the least smoothed loss is too much
+_BELOW = 12  # the rate is the last good one divided by this
+_FEWEST = 10  # steps without which a curve says nothing
+
+
+@dataclasses.dataclass(frozen=True)
+class RangeTest:
+    """The curve of a range test, and what is made of it.
+
+    The rule looks for the edge beyond which training comes apart, since that is where curves of all tasks agree: the
+    last step whose smoothed loss is at most 1.1 times the least one. The run's rate is a twelfth of the edge's, to
+    two digits. Neither the least loss nor the steepest fall says as much: in so few steps they follow the luck of the
+    batches, and how large the logits of the new head happen to be.
+
+    Attributes:
+        rates: of each step, rising.
+        losses: of each step's batch, before it moved the weights; finite.
+
+    Raises:
+        ValueError: there are too few steps.
+    """
+
+    rates: Sequence[float]
+    losses: Sequence[float]
+
+    def __post_init__(self):
+        if len(self.losses) < _FEWEST:
+            raise ValueError(
+                "`learning_rate=auto` must find rates at which the loss is a number. Received one that is none after "
+                f"{len(self.losses)} steps, at the lowest rates; look at the data and the weights to start from."
+            )
+
+    @property
+    def smoothed(self) -> np.ndarray:
+        """float64 [steps]: the losses, each the mean of its neighbours, weighted by a bell curve."""
+        steps = np.arange(len(self.losses))
+        weights = np.exp(-0.5 * ((steps[:, None] - steps) / _WIDTH) ** 2)
+        return weights @ np.asarray(self.losses, np.float64) / weights.sum(1)
+
+    @property
+    def edge(self) -> float:
+        """The highest rate at which the loss was still good."""
+        smoothed = self.smoothed
+        return float(self.rates[np.flatnonzero(smoothed <= _RISE * smoothed.min())[-1]])
+
+    @property
+    def learning_rate(self) -> float:
+        """The rate that the run is to have."""
+        return float(f"{self.edge / _BELOW:.1e}")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns JSON values, of which the first two make the same test again."""
+        return {**dataclasses.asdict(self), "edge": self.edge, "learning_rate": self.learning_rate}
+
+
+def from_dict(values: dict) -> RangeTest:
+    """Returns the test that `to_dict` described."""
+    return RangeTest(values["rates"], values["losses"])
+
+
+def add_to(page: Page, test: RangeTest):
+    """Adds the test to a run's page."""
+
+    def draw(axes):
+        axes.plot(test.rates, test.losses, ".", color=PALE, label="of a step's batch")
+        axes.plot(test.rates, test.smoothed, color=FILL, linewidth=1.5, label="smoothed")
+        axes.axvline(test.edge, color=INK, linewidth=1, linestyle=":", label=f"the edge, {test.edge:.1e}")
+        axes.axvline(test.learning_rate, color=ACCENT, linewidth=1.5, label=f"the rate, {test.learning_rate:.1e}")
+        axes.set_xscale("log")
+        powers = range(math.floor(math.log10(test.rates[0])), math.ceil(math.log10(test.rates[-1])) + 1)
+        axes.set_xticks([10.0**n for n in powers], [f"1e{n}" for n in powers])  # else they are formulas
+        axes.minorticks_off()
+        axes.set_xlim(0.8 * test.rates[0], 1.25 * test.rates[-1])
+        axes.set_ylim(0, 3 * float(np.min(test.smoothed)) if np.max(test.losses) > 3 * np.min(test.smoothed) else None)
+        axes.set_xlabel("learning rate")
+        axes.legend(ncols=2, loc="lower left", bbox_to_anchor=(0, 1))
+
+    page.figure("Range test of the learning rate: the loss", draw, height=2.4)
+    page.text(
+        f"{len(test.losses)} steps from the weights to start from, each at a higher rate than the one before, and "
+        f"then undone. The edge is the last step whose smoothed loss is at most {_RISE:g} times the least; the run's "
+        f"rate is 1/{_BELOW} of the rate there."
+    )
+
+
+# === Run report ===
+# The page of a run: its history as curves and tables.
+
+
+_ABOUT = {"kind", "step", "time"}  # keys of a line that are no values
+_SKIPPED = "skipped"
+_HEADINGS = {
+    "loss": "Loss",
+    "examples_per_second": "Examples per second",
+    "tokens_per_second": "Tokens per second",
+    "learning_rate": "Learning rate",
+    "gradient_norm": "Gradient norm, before clipping",
+    _SKIPPED: "Skipped steps, all together",
+}
+_TRAIN, _HELD_OUT, _COMMONEST = "train", "held out", "always the commonest answer"
+_COLOURS = {_TRAIN: FILL, _HELD_OUT: ACCENT, _COMMONEST: INK}
+_LINES = {_TRAIN: "-", _HELD_OUT: "--", _COMMONEST: ":"}  # the curves are told apart without colours too
+_OF_COMMONEST = "_of_commonest"  # a score so named belongs to the score whose name comes before
+_FEW = 50  # points of a curve that are marked one by one
+
+
+def page(lines: Sequence[dict], title: str, shown: Mapping[str, str] | None = None) -> str:
+    """Returns the page as one HTML file. The same lines make the same bytes.
+
+    Args:
+        lines: of the history, at least one of them a "start", or none; see `history.py`.
+        title: of the page.
+        shown: {name: fragment} of what else is to be seen, such as what the model does; it comes first.
+    """
+    starts, train, held_out = ([line for line in lines if line["kind"] == kind] for kind in ("start", "train", "eval"))
+    document = Page(title)
+    if starts:
+        document.table("So far", _summary(starts, train, held_out))
+    for name, fragment in (shown or {}).items():
+        document.keep(name, fragment)
+    if starts:
+        _add_run(document, starts, train, held_out)
+    return document.html()
+
+
+def _add_run(document, starts, train, held_out):
+    """Adds how the run went, and what was asked of it."""
+    curves = {_TRAIN: _curves(_counted(train)), **_scores(_curves(held_out))}
+    for name in _in_order(curves):
+        _add_figure(document, name, {kind: group[name] for kind, group in curves.items() if name in group}, starts)
+    if test := starts[-1].get("range_test"):
+        add_to(document, from_dict(test))
+    origins = [(line["time"], f"after step {line['step']:,}", line["from"] or "random weights") for line in starts]
+    document.table("Starts", origins)
+    if data := starts[-1].get("data"):
+        document.table("Examples", [(name, f"{each['rows']:,}", each["file"]) for name, each in data.items()])
+    flags = starts[-1]["flags"]
+    document.table("Flags that were given", [(f"--{name}", value) for name, value in flags.items()])
+    document.table("Versions", [*starts[-1]["versions"].items(), *_commit(starts[-1].get("git"))])
+
+
+def _commit(git):
+    return [("git commit", git["commit"], "with changes" if git["dirty"] else "as it is")] if git else []
+
+
+def _summary(starts, train, held_out):
+    """Returns rows: how far the run is, and the latest values."""
+    last = max((*starts, *train, *held_out), key=lambda line: line["step"])
+    rows = [("steps", f"{last['step']:,}", f"at {last['time']}")]
+    rows.append(("skipped steps", f"{sum(line.get(_SKIPPED) or 0 for line in train):,.0f}"))
+    for kind, line in ((_TRAIN, train[-1:]), (_HELD_OUT, held_out[-1:])):
+        for name, value in _values(*line).items() if line else ():
+            rows.append((f"{kind}: {name}", _shown(value), f"at step {line[0]['step']:,}"))
+    return rows
+
+
+def _values(line):
+    return {name: value for name, value in line.items() if name not in _ABOUT | {_SKIPPED}}
+
+
+def _shown(value):
+    return "not finite" if value is None else f"{value:.5g}"
+
+
+def _counted(train):
+    """Returns the lines with the steps skipped since the start; without them if there are none."""
+    counted, count = [], 0.0
+    for line in train:
+        count += line.get(_SKIPPED) or 0.0
+        counted.append({**line, _SKIPPED: count})
+    return counted if count else [{k: v for k, v in line.items() if k != _SKIPPED} for line in train]
+
+
+def _curves(lines):
+    """Returns {name: {step: value}}, ascending; of several lines of a step the last."""
+    curves = {}
+    for line in sorted(lines, key=lambda line: line["step"]):
+        for name, value in line.items():
+            if name not in _ABOUT:
+                curves.setdefault(name, {})[line["step"]] = math.nan if value is None else value
+    return curves
+
+
+def _scores(curves):
+    """Returns the curves of scores in two groups: those of the model, and those of the commonest answer."""
+    commonest = {name: points for name, points in curves.items() if name.endswith(_OF_COMMONEST)}
+    own = {name: points for name, points in curves.items() if name not in commonest}
+    return {_HELD_OUT: own, _COMMONEST: {name.removesuffix(_OF_COMMONEST): p for name, p in commonest.items()}}
+
+
+def _in_order(curves):
+    """Returns the names of all curves: the loss, scores, then how the run went."""
+    names = list(dict.fromkeys(name for group in curves.values() for name in group))
+    known = list(_HEADINGS)
+    return sorted(names, key=lambda name: (name != known[0], known.index(name) if name in known else 0))
+
+
+def _add_figure(document, name, curves, starts):
+    """Adds the curves of one name in a plot, with a pale line where the run was taken up again."""
+    if max(map(len, curves.values())) < 2:
+        return  # the summary has the number
+    points = tuple((kind, tuple(values.items())) for kind, values in curves.items())
+    again = tuple(line["step"] for line in starts if line["step"])
+    document.figure(_HEADINGS.get(name, name), _Drawing(points, again), height=2.2)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Drawing:
+    """Draws curves.
+
+    Attributes:
+        curves: (kind, points) each; a point is a step and its value.
+        again: steps at which the run was taken up again.
+    """
+
+    curves: tuple[tuple[str, tuple[tuple[int, float], ...]], ...]
+    again: tuple[int, ...]
+
+    def __call__(self, axes):
+        for step in self.again:
+            axes.axvline(step, color=PALE, linewidth=1, zorder=0)
+        for kind, points in self.curves:
+            marker = "." if len(points) <= _FEW else None
+            style = {"color": _COLOURS[kind], "linestyle": _LINES[kind], "linewidth": 1, "marker": marker}
+            axes.plot(*zip(*points, strict=True), label=kind, **style)
+        axes.set_xlabel("step")
+        if _HELD_OUT in dict(self.curves):
+            axes.legend()
+
+
+# === History ===
+
 
 HISTORY_FILE = "history.jsonl"
 REPORT_FILE = "report.html"
@@ -136,7 +375,7 @@ class History:
         begin = time.monotonic()
         try:
             lines = self._lines or read(self._path)
-            write_text(self._page_path, run_report.page(lines, self._title, {**self._kept(), **self._shown}))
+            write_text(self._page_path, page(lines, self._title, {**self._kept(), **self._shown}))
         except OSError as error:  # the disk is full: what needs no traceback
             logging.warning("%s could not be written: %s. Training goes on.", self._page_path, error)
         except Exception:

@@ -1,5 +1,6 @@
 """The one loop that every job trains with."""
 
+import contextlib
 import dataclasses
 import functools
 import itertools
@@ -7,20 +8,88 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
+import tensorflow as tf
 from absl import logging
 
 from bert_tf.checkpoints.store import Store
-from bert_tf.training import cluster, distribution
+from bert_tf.training import cluster, step
 from bert_tf.training.guard import FiniteSteps, Rollback
 from bert_tf.training.interruption import Interruption, Stopped
-from bert_tf.training.layer_rates import LayerRates
+from bert_tf.training.learning_rate import SCHEDULES, LayerRates, WordRate
 from bert_tf.training.optimizers import AdamConfig, make_optimizer
-from bert_tf.training.out_of_memory import first_step
-from bert_tf.training.schedule import SCHEDULES
 from bert_tf.training.state import TrainingState, begin, check_model
-from bert_tf.training.step import StepConfig, TrainStep
-from bert_tf.training.weight_average import WeightAverage
-from bert_tf.training.word_rate import WordRate
+from bert_tf.training.step import StepConfig, TrainStep, first_step
+
+# === Weight average ===
+# The mean of a model's weights over the last steps, which is a run's result while training goes on from the others.
+
+
+class WeightAverage:
+    """A mean in which the weights after a step count the more the later the step is.
+
+        mean += k / (t + k - 1) * (weights - mean)        after step t = 1, 2, ...
+
+    That is polynomial-decay averaging (Shamir and Zhang 2013, arXiv 1212.1824, section 4): the weights after step s
+    count as s ** (k - 1), nearly; Karras et al. 2024 (arXiv 2312.02696, section 3.1) describe the same curve. Unlike a
+    plain mean over the last steps it need not know where the run ends, so every checkpoint's is good, and unlike an
+    exponential mean of fixed length it forgets the random start at any length of the run. On the flat part of a
+    trapezoid it gives a part of what the fall will bring (Hägele et al. 2024, arXiv 2405.18392, section 4). To be made
+    in the strategy's scope.
+
+    Args:
+        variables: Keras variables, float32: those that training moves.
+        share: above 0, up to 1: k = 2 / share - 1, with which the mean is as old as a plain one over the last `share`
+            of the steps made, share / 2 of them. 1: the plain mean over all.
+
+    Attributes:
+        means: a variable for each of the model's.
+    """
+
+    def __init__(self, variables, share: float):
+        assert 0 < share <= 1
+        self.variables = list(variables)
+        self.power = 2 / share - 1
+        self.means = [tf.Variable(v.numpy(), trainable=False, name="mean") for v in self.variables]
+
+    def begin(self):
+        """Lets the means be the weights: of a run that has made no step yet."""
+        for variable, mean in zip(self.variables, self.means, strict=True):
+            mean.assign(variable.value)
+
+    def update(self, strategy, step, moved):
+        """Takes the weights in; to be called outside of the replicas, in the graph of the step.
+
+        Args:
+            strategy: the current one.
+            step: int [], steps made, this one counted in.
+            moved: float32 [], 1; or 0 where this step was skipped, which then does not count.
+        """
+        share = moved * self.power / (tf.maximum(tf.cast(step, tf.float32), 1.0) + self.power - 1)
+        for variable, mean in zip(self.variables, self.means, strict=True):
+            strategy.extended.update(mean, _approach, args=(variable.value, share), group=False)
+
+    def exchange(self):
+        """Puts the means into the model, and the weights that training goes on from in their place; and back."""
+        for variable, mean in zip(self.variables, self.means, strict=True):
+            weights = variable.numpy()
+            variable.assign(mean.numpy())
+            mean.assign(weights)
+
+    @contextlib.contextmanager
+    def in_place(self):
+        """Inside, the model computes with the means."""
+        self.exchange()
+        try:
+            yield
+        finally:
+            self.exchange()
+
+
+def _approach(mean, weights, share):
+    mean.assign_add(share * (weights - mean))
+
+
+# === Loop ===
 
 
 @dataclasses.dataclass(frozen=True)
@@ -124,7 +193,7 @@ def fit(task, run: RunConfig, batches: Callable, actions: Iterable[Callable] = (
     the process, every `run.report_steps` and before every checkpoint, so that none is written after it.
 
     Args:
-        task: see `tasks/task.py`.
+        task: see `tasks/base.py`.
         run: the run.
         batches: takes the step at which to begin and returns the batches from there on, dicts of tensors [B, ...].
             With `run.rollback` it also takes how often the run went back: another number must give another order, such
@@ -137,7 +206,7 @@ def fit(task, run: RunConfig, batches: Callable, actions: Iterable[Callable] = (
     Raises:
         ValueError: something that is given does not fit, or the loss or gradients of a step were not finite.
     """
-    distribution.check_batch_size(run.train_batch_size, run.step.accumulation, "`train_batch_size`")
+    step.check_batch_size(run.train_batch_size, run.step.accumulation, "`train_batch_size`")
     checkpoints = Store(run.output_dir, keep=run.keep_checkpoints)
     state, start = first_state(task, run, checkpoints)
     average = state.step.average

@@ -1,9 +1,276 @@
 """The optimizers by name, and the numbers that they take."""
 
 import dataclasses
+import math
+import re
 
-from bert_tf.training.lamb import Lamb
-from bert_tf.training.optimizer import AdamW
+import keras
+import tensorflow as tf
+
+# === Optimizer ===
+# BERT's own Adam (google-research/bert optimization.py, AdamWeightDecayOptimizer).
+
+
+# Pattern of the variable's path -> is it decayed? The first that matches decides, and one must: a pattern that matches
+# nothing, or a variable that nothing matches, is how weight decay goes wrong unnoticed.
+DECAY_RULES = (
+    (r".*/LayerNorm/(gamma|beta)", False),
+    (r".*/layer_sum/(layer_weights|gamma)", False),
+    (r".*(/|_)bias", False),
+    (r".*/(kernel|recurrent_kernel|output_weights|\w+_embeddings|lora_[AB])", True),
+)
+
+
+def is_decayed(path, rules=DECAY_RULES) -> bool:
+    """Returns whether weight decay applies to the variable at `path`.
+
+    Raises:
+        ValueError: no rule covers the path.
+    """
+    for pattern, decayed in rules:
+        if re.fullmatch(pattern, path):
+            return decayed
+    raise ValueError(
+        f"Every trainable variable must be covered by a weight-decay rule. Received {path!r}, which none of "
+        f"{[pattern for pattern, _ in rules]} matches; pass decay_rules that cover it."
+    )
+
+
+def pace_of(path, rules) -> tuple[float, int]:
+    """Returns (factor of the rate, first step in which it moves) of the variable at `path`: of the first that matches.
+
+    Where none matches, as for the head, they are 1 and 0.
+    """
+    return next(((factor, first) for pattern, factor, first in rules if re.fullmatch(pattern, path)), (1.0, 0))
+
+
+@keras.saving.register_keras_serializable("bert_tf")
+class AdamW(keras.optimizers.Optimizer):
+    """Adam with decoupled weight decay, by default without bias correction.
+
+        m = b1 m + (1 - b1) g;  v = b2 v + (1 - b2) g^2;  w = w - rate (m / (sqrt(v) + epsilon) + decay w)
+
+    Args:
+        learning_rate: a number or a schedule.
+        weight_decay_rate: `decay` above, for the variables that `decay_rules` name.
+        beta_1, beta_2, epsilon: as above.
+        decay_rules: pairs (pattern of the whole variable path, whether decayed); see `DECAY_RULES`.
+        layer_rules: triples (pattern of the whole variable path, factor of `rate` above, number of the first step in
+            which weight and moments move); see `layer_rates.LayerRates`. What no pattern matches: 1 and 0.
+        bias_correction: in the step t = 1, 2, ... of a variable take m / (1 - b1^t) and v / (1 - b2^t) instead, as
+            Kingma and Ba 2015 do (arXiv 1412.6980, section 3): the decoupled form of Loshchilov and Hutter 2019.
+
+    Works in `compile` as any Keras optimizer; our own loop calls `apply_reduced`.
+    """
+
+    def __init__(
+        self,
+        learning_rate=5e-5,
+        weight_decay_rate=0.01,
+        beta_1=0.9,
+        beta_2=0.999,
+        epsilon=1e-6,
+        decay_rules=DECAY_RULES,
+        name="adamw",
+        layer_rules=(),
+        bias_correction=False,
+        **kwargs,
+    ):
+        super().__init__(learning_rate=learning_rate, name=name, **kwargs)
+        self.weight_decay_rate = weight_decay_rate
+        self.beta_1 = beta_1
+        self.beta_2 = beta_2
+        self.epsilon = epsilon
+        self.decay_rules = tuple(tuple(rule) for rule in decay_rules)
+        self.layer_rules = tuple(tuple(rule) for rule in layer_rules)
+        self.bias_correction = bias_correction
+
+    def build(self, variables):
+        if self.built:
+            return
+        super().build(variables)
+        self._decayed = [is_decayed(v.path, self.decay_rules) for v in variables]
+        self._paces = [pace_of(v.path, self.layer_rules) for v in variables]
+        self._moments = [
+            tuple(self.add_variable_from_reference(v, name, initializer="zeros") for name in ("adam_m", "adam_v"))
+            for v in variables
+        ]
+
+    def update_step(self, gradient, variable, learning_rate):
+        """Moves one variable by its gradient, float [same shape]; `variable` is a Keras or a TensorFlow variable."""
+        index = self._get_variable_index(variable)
+        m, v = (moment.value for moment in self._moments[index])
+        variable = variable.value if isinstance(variable, keras.Variable) else variable
+        rate, beta_1, beta_2 = self._paced(index, tf.cast(learning_rate, variable.dtype))
+        if self._decayed[index]:
+            variable.assign(variable * (1 - rate * self.weight_decay_rate))
+        epsilon = tf.constant(self.epsilon, variable.dtype)
+        if self.bias_correction:  # rate m / c1 / (sqrt(v / c2) + epsilon), with c2 out of the fraction
+            first, second = self._correction(self.beta_1, index), tf.sqrt(self._correction(self.beta_2, index))
+            rate, epsilon = rate * second / first, epsilon * second
+        # TensorFlow's fused kernel, one pass over memory. Its own bias correction counts the steps of all variables
+        # alike, and is none when it is told that both powers are 0.
+        tf.raw_ops.ResourceApplyAdam(
+            var=variable.handle,
+            m=m.handle,
+            v=v.handle,
+            beta1_power=tf.zeros([], variable.dtype),
+            beta2_power=tf.zeros([], variable.dtype),
+            lr=rate,
+            beta1=tf.cast(beta_1, variable.dtype),
+            beta2=tf.cast(beta_2, variable.dtype),
+            epsilon=epsilon,
+            grad=tf.convert_to_tensor(gradient),
+        )
+
+    def _paced(self, index, rate):
+        """Returns (rate, beta_1, beta_2) of a variable in this step: 0, 1 and 1, with which nothing moves, too early.
+
+        Numbers, and no condition around the update: a graph with a branch for each variable is slow to make and to run.
+        """
+        factor, first = self._paces[index]
+        rate = rate if factor == 1 else rate * factor
+        if not first:
+            return rate, self.beta_1, self.beta_2
+        moves = self.iterations.value >= first
+        return tf.where(moves, rate, 0.0), tf.where(moves, self.beta_1, 1.0), tf.where(moves, self.beta_2, 1.0)
+
+    def _correction(self, beta, index):
+        """Returns 1 - beta^t, float32 [], of step t = 1, 2, ...: by expm1, since 1 - 0.999 keeps four digits."""
+        if beta == 0:
+            return tf.ones([])
+        step = tf.cast(self.iterations.value, tf.float32) + 1
+        if first := self._paces[index][1]:
+            step = tf.maximum(step - first, 1.0)  # before it nothing moves, but 0 / 0 would be NaN
+        return -tf.math.expm1(step * math.log(beta))
+
+    def moving(self, gradients, variables):
+        """Returns the gradients [same shapes] with zeros for variables that do not move yet, as if they were frozen."""
+        firsts = [self._paces[self._get_variable_index(v)][1] for v in variables]
+        step = self.iterations.value
+        masked = zip(gradients, firsts, strict=True)
+        return [tf.where(step >= first, g, tf.zeros_like(g)) if first else g for g, first in masked]
+
+    def apply_reduced(self, gradients, variables, when=None):
+        """Applies gradients that are already summed over the replicas; to be called in a replica, outside XLA.
+
+        Args:
+            gradients: a dense tensor for each variable.
+            variables: the Keras variables that `build` got.
+            when: bool [], the same on every replica; where False nothing moves. None means True.
+        """
+
+        def update(strategy, gradients):
+            def move():
+                rate = self._get_current_learning_rate()
+                for gradient, variable in zip(gradients, variables, strict=True):
+                    strategy.extended.update(
+                        variable.value,
+                        lambda var, grad: self.update_step(grad, var, rate),
+                        args=(gradient,),
+                        group=False,
+                    )
+                self.iterations.assign_add(1)
+
+            if when is None:
+                move()
+            else:
+                tf.cond(strategy.experimental_local_results(when)[0], move, lambda: None)
+
+        tf.distribute.get_replica_context().merge_call(update, args=(gradients,))
+
+    def slots(self, variables):
+        """Returns {"<path>/adam_m" and "<path>/adam_v": variable}, google-research/bert's names in a checkpoint."""
+        return {
+            f"{v.path}/{name}": moment
+            for v in variables
+            for name, moment in zip(("adam_m", "adam_v"), self._moments[self._get_variable_index(v)], strict=True)
+        }
+
+    def get_config(self):
+        return super().get_config() | {
+            "weight_decay_rate": self.weight_decay_rate,
+            "beta_1": self.beta_1,
+            "beta_2": self.beta_2,
+            "epsilon": self.epsilon,
+            "decay_rules": self.decay_rules,
+            "layer_rules": self.layer_rules,
+            "bias_correction": self.bias_correction,
+        }
+
+
+# === Lamb ===
+# LAMB: Adam whose step is, variable by variable, as long as the variable (You et al. 2020, arXiv 1904.00962).
+
+
+@keras.saving.register_keras_serializable("bert_tf")
+class Lamb(AdamW):
+    """Layer-wise adaptive moments, algorithm 2 of the paper, with phi(z) = z.
+
+        m = b1 m + (1 - b1) g;  v = b2 v + (1 - b2) g^2
+        u = (m / (1 - b1^t)) / (sqrt(v / (1 - b2^t)) + epsilon) + decay w
+        w = w - rate (|w| / |u|) u
+
+    Bias correction and weight decay stand inside the trust ratio |w| / |u|, as in the paper; where either norm is 0 the
+    ratio is 1. The variables that `decay_rules` spare from decay, LayerNorm and biases, have no trust ratio either.
+    Algorithm 2 does not say so, but it is what the implementations that trained BERT do: in TensorFlow Addons (hence in
+    NVIDIA's TF2 recipe) exclude_from_layer_adaptation is exclude_from_weight_decay where nobody sets it.
+
+    Args:
+        learning_rate: a number or a schedule.
+        weight_decay_rate: `decay` above, for the variables that `decay_rules` name.
+        beta_1, beta_2, epsilon: as above.
+        decay_rules: pairs (pattern of the whole variable path, whether decayed and scaled by the trust ratio).
+        layer_rules: as of `AdamW`; t is counted from a variable's own first step.
+
+    Slots and their names are those of `AdamW`.
+    """
+
+    def __init__(
+        self,
+        learning_rate=1e-3,
+        weight_decay_rate=0.01,
+        beta_1=0.9,
+        beta_2=0.999,
+        epsilon=1e-6,
+        decay_rules=DECAY_RULES,
+        name="lamb",
+        layer_rules=(),
+        **kwargs,
+    ):
+        numbers = (learning_rate, weight_decay_rate, beta_1, beta_2, epsilon)
+        super().__init__(*numbers, decay_rules, name, layer_rules, True, **kwargs)
+
+    def update_step(self, gradient, variable, learning_rate):
+        """Moves one variable by its gradient, float [same shape]; `variable` is a Keras or a TensorFlow variable."""
+        index = self._get_variable_index(variable)
+        m, v = (moment.value for moment in self._moments[index])
+        variable = variable.value if isinstance(variable, keras.Variable) else variable
+        gradient = tf.convert_to_tensor(gradient)
+        rate, beta_1, beta_2 = self._paced(index, tf.cast(learning_rate, variable.dtype))
+        m.assign(beta_1 * m + (1 - beta_1) * gradient)
+        v.assign(beta_2 * v + (1 - beta_2) * tf.square(gradient))
+        first, second = self._correction(self.beta_1, index), self._correction(self.beta_2, index)
+        update = m / first / (tf.sqrt(v / second) + self.epsilon)
+        if self._decayed[index]:
+            update += self.weight_decay_rate * variable
+            rate *= _trust_ratio(variable, update)
+        variable.assign_sub(rate * update)
+
+    def get_config(self):
+        config = super().get_config()
+        del config["bias_correction"]  # which is no choice here
+        return config
+
+
+def _trust_ratio(variable, update):
+    """Returns |variable| / |update|, or 1 where either is 0."""
+    length, step = tf.norm(variable), tf.norm(update)
+    return tf.where((length > 0) & (step > 0), tf.math.divide_no_nan(length, step), 1.0)
+
+
+# === Optimizers ===
+
 
 # Name on the command line -> class, made with a learning rate or schedule and the numbers of `AdamConfig`.
 OPTIMIZERS = {"adamw": AdamW, "lamb": Lamb}

@@ -7,8 +7,11 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.data import dataset
 from bert_tf.evaluation.metrics import mean_loss
-from bert_tf.training import distribution
+from bert_tf.training import step
+from bert_tf.training.loop import RunConfig
+from bert_tf.utils.settings import Settings
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,7 +35,7 @@ class Scorer:
     """Runs a task's model without training it, on the current strategy.
 
     Args:
-        task: see `tasks/task.py`.
+        task: see `tasks/base.py`.
         model: what its `build_model` returned.
         use_xla: compile the forward pass.
     """
@@ -41,7 +44,7 @@ class Scorer:
         self.task = task
         self.model = model
         self._forward = tf.function(self._outputs, jit_compile=use_xla or None)
-        self._run = distribution.traced_once(self._distributed)
+        self._run = step.traced_once(self._distributed)
 
     def outputs(self, scoring: Scoring) -> tuple[Any, tuple[np.ndarray, np.ndarray] | None]:
         """Returns what the task keeps of its outputs, and the losses; both in the examples' own order.
@@ -54,7 +57,7 @@ class Scorer:
         """
         parts, real = [], []
         for batch in scoring.batches():
-            parts.append(tf.nest.map_structure(distribution.collect, self._run(batch)))
+            parts.append(tf.nest.map_structure(step.collect, self._run(batch)))
             real.append(_is_real(batch))
         merged = tf.nest.map_structure(lambda *arrays: _joined(arrays), *parts)
         places = _places(np.concatenate(real), scoring.order)
@@ -69,7 +72,7 @@ class Scorer:
         return metrics if losses is None else {**metrics, "loss": mean_loss(losses)}
 
     def _distributed(self, batch):
-        return tf.distribute.get_strategy().run(lambda whole: self._forward(distribution.share(whole)), args=(batch,))
+        return tf.distribute.get_strategy().run(lambda whole: self._forward(step.share(whole)), args=(batch,))
 
     def _outputs(self, batch):
         outputs = self.model({name: batch[name] for name in self.task.features}, training=False)
@@ -113,3 +116,87 @@ def _places(real, order):
     examples = order.reshape(-1)
     places = np.flatnonzero(examples >= 0)
     return places[np.argsort(examples[places], kind="stable")]
+
+
+# === Batching ===
+# Examples that lie tokenized in memory, as the batches that a job trains on and scores.
+
+
+# XLA compiles a program for every shape: then a few widths are better than many.
+_XLA_WIDTHS = 4
+
+
+@dataclasses.dataclass(frozen=True)
+class Batching:
+    """How batches are made of examples.
+
+    Attributes:
+        max_seq_length: longest row.
+        by_length: batches of similar lengths, padded to their longest.
+        use_xla: a few widths only.
+        pool_batches: so many training batches are sorted by length together; None: `dataset.usual_pool`.
+    """
+
+    max_seq_length: int
+    by_length: bool = True
+    use_xla: bool = False
+    pool_batches: int | None = None
+
+    def training(self, examples: dataset.Tokenized, run: RunConfig) -> Callable:
+        """Returns the batches of the run from any step on, as `loop.fit` takes them."""
+        order = self._training_order(examples, run)
+        return lambda start: self._batches(examples, order[start:])
+
+    def sizes(self, examples: dataset.Tokenized, run: RunConfig) -> tuple[np.ndarray, np.ndarray]:
+        """Returns how large the batches of the run are: int64 [steps] rows of each, and int64 [steps] their widths."""
+        order = self._training_order(examples, run)
+        rows, longest = examples.row_counts[order].sum(1), examples.longest_rows[order].max(1)
+        step = self._width_step
+        widths = np.minimum(-(-longest // step) * step, self.max_seq_length)
+        return rows, widths if self.by_length else np.full_like(widths, self.max_seq_length)
+
+    def scoring(self, examples: dataset.Tokenized, batch_size: int) -> Scoring:
+        """Returns each example once, `batch_size` at a time."""
+        step.check_batch_size(batch_size, 1, "The batch size of evaluation and prediction")
+        order = dataset.scoring_order(examples.lengths, batch_size, self.by_length)
+        return Scoring(lambda: self._batches(examples, order), order, examples)
+
+    def sample(self, examples: dataset.Tokenized, most: int, seed: int, batch_size: int) -> tf.data.Dataset:
+        """Returns some of the examples, or all where there are no more, in batches of similar lengths.
+
+        Args:
+            examples: to be drawn from.
+            most: how many at most.
+            seed: of the draw.
+            batch_size: of a batch; the last one is filled up with the first examples again.
+        """
+        count = min(most, len(examples))
+        drawn = dataset.training_order(examples.lengths, count, 1, seed, by_length=False)[0]
+        drawn = drawn[np.argsort(examples.lengths[drawn], kind="stable")]
+        return self._batches(examples, np.resize(drawn, (-(-count // batch_size), batch_size)))
+
+    def _training_order(self, examples, run):
+        step = run.train_batch_size, run.num_train_steps, run.step.seed
+        return dataset.training_order(examples.lengths, *step, self.by_length, self.pool_batches)
+
+    @property
+    def _width_step(self):
+        return -(-self.max_seq_length // _XLA_WIDTHS) if self.use_xla else dataset.WIDTH_STEP
+
+    def _batches(self, examples, order):
+        return dataset.batches(examples, order, self.max_seq_length, self.by_length, self._width_step)
+
+
+def batching_of(settings: Settings, use_xla: bool) -> Batching:
+    """Returns what the settings `max_seq_length`, `bucket_by_length` and `bucket_batches` say.
+
+    Raises:
+        ValueError: the number of batches was given, but nothing is sorted.
+    """
+    by_length = settings.bucket_by_length
+    if not by_length and "bucket_batches" in settings.given:
+        raise ValueError(
+            "`bucket_batches` must come with `bucket_by_length`. Received `bucket_by_length=false` with it; leave one "
+            "of them out."
+        )
+    return Batching(settings.max_seq_length, by_length, use_xla, settings.get("bucket_batches"))

@@ -8,12 +8,11 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from bert_tf.checkpoints import convert, heads, names, shapes, store
-from bert_tf.checkpoints.formats import check_finite
-from bert_tf.checkpoints.readers import open_checkpoint
+from bert_tf.checkpoints import convert, heads, name_maps, store
+from bert_tf.checkpoints.readers import check_finite, open_checkpoint
 from bert_tf.models.lora import is_adapter
-from bert_tf.training.layer_rates import top_layers
-from bert_tf.training.will_it_fit import available_memory, check_weights
+from bert_tf.training.learning_rate import top_layers
+from bert_tf.training.memory import available_memory, check_weights
 from bert_tf.utils.progress import Stopwatch
 from bert_tf.utils.settings import changes
 
@@ -58,7 +57,7 @@ class TrainingState:
         named = self._weights()
         for path, slot in self.optimizer.slots(self.model.trainable_variables).items():
             path, kind = path.rsplit("/", 1)
-            named[f"{names.TF1.from_ours(path)}/{kind}"] = slot
+            named[f"{name_maps.TF1.from_ours(path)}/{kind}"] = slot
         named["global_step"] = self.optimizer.iterations
         named |= {f"training/{name}": variable for name, variable in self.step.variables().items()}
         named |= {_SETTINGS: tf.constant(json.dumps(self.settings, sort_keys=True))}
@@ -68,9 +67,9 @@ class TrainingState:
 
     def _weights(self):
         """Returns {name: variable} of the model; of averaged weights, the means: whoever reads a model wants them."""
-        named = {names.TF1.from_ours(v.path): v for v in self.model.variables}
+        named = {name_maps.TF1.from_ours(v.path): v for v in self.model.variables}
         if average := self.step.average:
-            paths = [names.TF1.from_ours(v.path) for v in average.variables]
+            paths = [name_maps.TF1.from_ours(v.path) for v in average.variables]
             named |= {f"{_BESIDE_MEAN}{path}": named[path] for path in paths}
             named |= dict(zip(paths, average.means, strict=True))
         return named
@@ -159,7 +158,7 @@ def check_model(
         ValueError: the configuration does not describe the weights to start from, or the memory cannot hold it.
     """
     if init_checkpoint and (anew or not checkpoints.steps()):
-        shapes.check(open_checkpoint(init_checkpoint, task.config.model_type), task.config, reinit_layers)
+        convert.check(open_checkpoint(init_checkpoint, task.config.model_type), task.config, reinit_layers)
     check_weights(task.config, available_memory())
 
 

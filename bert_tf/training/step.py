@@ -1,13 +1,207 @@
 """One training step: batch -> loss -> gradients -> clipped -> applied, on one replica of one or of many."""
 
 import dataclasses
+import functools
 
 import tensorflow as tf
+from absl import logging
 
 from bert_tf.models.graph_forms import ROW_PACKING, graph_forms
 from bert_tf.models.layers import seed_scope
-from bert_tf.training import distribution
+from bert_tf.training import cluster
 from bert_tf.training.guard import Guard, GuardConfig, first_broken
+from bert_tf.utils.names import STRATEGIES
+
+# === Distribution ===
+# Devices: which strategy a name stands for, and how a batch is dealt out to the replicas.
+
+
+def make_strategy(name: str = "default", worker_hosts=(), task_index=None, tpu=()) -> tf.distribute.Strategy:
+    """Returns the tf.distribute strategy called `name`.
+
+    "default" is one device; "mirrored" every GPU of this machine (every CPU without); "multi_worker" those of several
+    machines, and "tpu" the cores of a TPU, both to be made before TensorFlow is used for anything else.
+
+    Args:
+        name: one of STRATEGIES.
+        worker_hosts, task_index: of "multi_worker", as `cluster.multi_worker` takes them.
+        tpu: (name, zone, project) of "tpu", as `cluster.tpu` takes them.
+
+    Raises:
+        ValueError: no strategy has that name, or its machines cannot be had.
+    """
+    if name == "default":
+        return tf.distribute.get_strategy()
+    if name == "multi_worker":
+        return cluster.multi_worker(worker_hosts, task_index)
+    if name == "tpu":
+        return cluster.tpu(*tpu)
+    if name != "mirrored":
+        raise ValueError(f"The distribution strategy must be one of {STRATEGIES}. Received: {name!r}.")
+    devices = tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("CPU")
+    if len(devices) == 1:
+        logging.warning("`distribution_strategy=mirrored` has one device to mirror on: %s.", devices[0].name)
+    return tf.distribute.MirroredStrategy([device.name for device in devices])
+
+
+def xla_by_default() -> bool:
+    """Says whether XLA pays on this machine: yes with a GPU; on a CPU oneDNN is faster in bfloat16.
+
+    To be called after `make_strategy`, which must be the first to use TensorFlow.
+    """
+    return bool(tf.config.list_logical_devices("GPU"))
+
+
+def check_batch_size(batch_size: int, parts: int, flag: str):
+    """Raises ValueError where a global batch cannot be dealt out evenly."""
+    replicas = tf.distribute.get_strategy().num_replicas_in_sync
+    if batch_size < 1 or batch_size % (replicas * parts):
+        raise ValueError(
+            f"{flag} must be a multiple of {replicas} (replicas) x {parts} (`gradient_accumulation_steps`). "
+            f"Received: {batch_size}."
+        )
+
+
+def share(batch):
+    """Inside a replica: returns its equal share of the rows of the global batch, in order.
+
+    Replicas are counted over all workers, each of which is given the whole global batch.
+    """
+    context = tf.distribute.get_replica_context()
+    replicas, this = context.num_replicas_in_sync, context.replica_id_in_sync_group
+    if replicas == 1:
+        return batch
+
+    def part(values):
+        parts = tf.reshape(values, tf.concat([[replicas, -1], tf.shape(values)[1:]], 0))
+        return tf.ensure_shape(parts[this], [None, *values.shape[1:]])
+
+    return {name: part(values) for name, values in batch.items()}
+
+
+def traced_once(function, fixed_shapes=False):
+    """Makes a tf.function of function(batch) with one graph for all batches, whatever their rows and width.
+
+    Left alone, tf.function makes a graph for the first batch's own width, and another for all other widths. The two
+    round differently, so what a batch gives would depend on which batch came first: a run that was resumed would part
+    from one that never stopped.
+
+    On a TPU each shape has its own graph all the same: XLA must know it. So it is with `fixed_shapes`, for batches that
+    are all alike: where a graph knows them, `models/numerics.py` makes it faster.
+    """
+    graphs, fixed = {}, fixed_shapes or isinstance(tf.distribute.get_strategy(), tf.distribute.TPUStrategy)
+
+    def call(batch):
+        shapes = {name: tuple(v.shape) if fixed else (None,) * len(v.shape) for name, v in sorted(batch.items())}
+        key = tuple(shapes.items())
+        if key not in graphs:
+            spec = {name: tf.TensorSpec(shape, batch[name].dtype) for name, shape in shapes.items()}
+            graphs[key] = tf.function(function, input_signature=[spec])
+        return graphs[key](batch)
+
+    return call
+
+
+def collect(values):
+    """Puts the replicas' rows back together, those of other workers too: the inverse of `share`, as numpy.
+
+    With several workers all must call it at the same point.
+    """
+    strategy = tf.distribute.get_strategy()
+    if cluster.num_workers() > 1:
+        values = _gathering(strategy)(values)
+        return strategy.experimental_local_results(values)[0].numpy()
+    return tf.concat(strategy.experimental_local_results(values), 0).numpy()
+
+
+@functools.cache
+def _gathering(strategy):
+    """Returns a tf.function of per-replica rows [b, ...] -> all rows [replicas * b, ...] in the order of the replicas.
+
+    A sum, in which each puts zeros in the others' places: TensorFlow does not promise in what order it gathers.
+    """
+
+    def replica(values):
+        context, shape = tf.distribute.get_replica_context(), tf.shape(values)
+        this, last = context.replica_id_in_sync_group, context.num_replicas_in_sync - 1
+        before, after = (
+            tf.zeros(tf.concat([[count * shape[0]], shape[1:]], 0), values.dtype) for count in (this, last - this)
+        )
+        placed = tf.concat([before, values, after], 0)
+        return context.all_reduce(tf.distribute.ReduceOp.SUM, placed)
+
+    return tf.function(lambda values: strategy.run(replica, args=(values,)), reduce_retracing=True)
+
+
+# === Out of memory ===
+# The first step of a run that does not fit: the same batch, in smaller pieces.
+
+
+def micro_batches(rows: int) -> list[int]:
+    """Returns the sizes that a replica's `rows` can be cut into evenly, the largest, `rows` itself, first."""
+    return [size for size in range(rows, 0, -1) if rows % size == 0]
+
+
+def first_step(step, batch) -> dict:
+    """Makes the first step of this process, and where memory runs out, makes it again with half the micro-batch.
+
+    The global batch stays what it was: a step's result does not depend on how it is cut but for rounding and for the
+    dropout masks. Where a run that was cut smaller is resumed, its first step runs out of memory again and is cut
+    again: with the same memory it makes the same steps.
+
+    Nothing has moved when a step is made again. A step whose gradients are not all there moves nothing, since
+    `TrainStep` lets everything that it assigns wait for their norm; and one that ran out of memory later, while
+    variables moved, is not made again.
+
+    Args:
+        step: a `TrainStep`.
+        batch: for it, dict of tensors [B, ...].
+
+    Returns:
+        What `step` returns.
+
+    Raises:
+        ValueError: not even micro-batches of one row fit.
+        tf.errors.ResourceExhaustedError: memory ran out in one of several workers, which must all cut alike, or while
+            variables moved.
+    """
+    while True:
+        try:
+            results = step(batch)
+            float(results["loss"])  # waits for the device, whose errors come late
+            return results
+        except tf.errors.ResourceExhaustedError as error:
+            if cluster.num_workers() > 1 or step.has_moved():
+                raise
+            _cut(step, next(iter(batch.values())).shape[0], error)
+
+
+def _cut(step, batch_size, error):
+    """Makes the micro-batch half as large, or somewhat less than half where the rows cannot be dealt out so."""
+    replicas = step.strategy.num_replicas_in_sync
+    rows, parts = batch_size // replicas, step.config.accumulation
+    smaller = [size for size in micro_batches(rows) if size < rows // parts and size <= (rows // parts + 1) // 2]
+    if not smaller:
+        raise ValueError(
+            f"A step must fit in memory. Received: out of memory with one row at a time; {_how(error)}"
+            "shorten the rows, pass `rematerialize` or `precision=mixed_bfloat16`, or take a smaller model."
+        ) from error
+    logging.warning(
+        "Out of memory in the first step, with %d rows at a time on each device (%s). Trying again with %d: as with "
+        "`gradient_accumulation_steps=%d` instead of %d. The global batch stays %d rows.",
+        *(rows // parts, _how(error).rstrip("; "), smaller[0], rows // smaller[0], parts, batch_size),
+    )
+    step.accumulate(rows // smaller[0])
+
+
+def _how(error):
+    """Returns TensorFlow's own words, which name the tensor that did not fit, or nothing where it has none."""
+    lines = [line.strip() for line in str(error.message).splitlines() if "OOM" in line or "ut of memory" in line]
+    return f"{lines[0][:200]}; " if lines else ""
+
+
+# === Step ===
+
 
 _FIRST_LOSS_SCALE = 2.0**15
 _STEPS_TO_GROW = 2000  # after so many finite steps the loss scale doubles (Micikevicius et al. 2018, section 3.2)
@@ -48,7 +242,7 @@ class TrainStep:
 
     Args:
         task: gives `denominators(batch)` and `loss(outputs, batch, denominators)`, or `loss_weights` and `loss_parts`
-            in its place; see `tasks/protocols.py`.
+            in its place; see `tasks/base.py`.
         model: a Keras model that takes the batch's features, built in the strategy's scope.
         optimizer: one of `optimizers.OPTIMIZERS`, built in the strategy's scope.
         config: a `StepConfig`.
@@ -73,7 +267,7 @@ class TrainStep:
         self.guard = Guard(config.guard) if config.guard else None
         self._moving = tf.Variable(False, trainable=False, name="moving")
         self._micro_step = tf.function(self._loss_and_gradients, jit_compile=config.use_xla or None)
-        self._step = distribution.traced_once(self._distributed, config.fixed_shapes)
+        self._step = traced_once(self._distributed, config.fixed_shapes)
 
     def __call__(self, batch):
         return self._step(batch)
@@ -81,7 +275,7 @@ class TrainStep:
     def accumulate(self, parts: int):
         """Cuts the steps from here on into so many micro-batches; all variables stay as they are."""
         self.config = dataclasses.replace(self.config, accumulation=parts)
-        self._step = distribution.traced_once(self._distributed, self.config.fixed_shapes)
+        self._step = traced_once(self._distributed, self.config.fixed_shapes)
 
     def has_moved(self) -> bool:
         """Says whether a step has ever begun to move variables, even if it did not end; see `out_of_memory.py`."""
@@ -101,7 +295,7 @@ class TrainStep:
         return results | {"examples": tf.shape(mask)[0], "tokens": tf.reduce_sum(mask)}
 
     def _replica(self, batch):
-        context, batch = tf.distribute.get_replica_context(), distribution.share(batch)
+        context, batch = tf.distribute.get_replica_context(), share(batch)
 
         def over_replicas(values):
             return context.all_reduce(tf.distribute.ReduceOp.SUM, values)

@@ -9,11 +9,10 @@ import tensorflow as tf
 from absl import logging
 
 from bert_tf.checkpoints.store import Store
-from bert_tf.training.batching import Batching
 from bert_tf.training.guard import FiniteSteps
 from bert_tf.training.loop import RunConfig, first_state, run_schedule
-from bert_tf.training.memory import StepShape, estimate
-from bert_tf.training.will_it_fit import available_memory, describe
+from bert_tf.training.memory import StepShape, available_memory, describe, estimate
+from bert_tf.training.scoring import Batching
 from bert_tf.utils.progress import clock
 
 _STEPS, _SECONDS = 20, 20.0  # so many steps are timed, or as many as this takes
@@ -62,7 +61,7 @@ def try_training(task, run: RunConfig, examples, batching: Batching, precision: 
     To be called in the scope of a strategy.
 
     Args:
-        task: see `tasks/task.py`.
+        task: see `tasks/base.py`.
         run: the run.
         examples: to train on, in rows.
         batching: how batches are made of them.

@@ -21,16 +21,14 @@ CLASSES = {  # module -> the classes registered in it; tests/utils/keras_names_t
     "models.heads": ("ClassificationHead", "QuestionAnsweringHead"),
     "models.layers": ("Dropout", "LayerNorm", "Linear"),
     "models.pooling": ("LayerSum", "PooledFeatures"),
-    "models.pretrainer": ("Pretrainer",),
-    "models.pretraining_heads": ("MaskedLMHead", "NextSentenceHead", "ReplacedTokenHead"),
+    "models.pretraining_heads": ("MaskedLMHead", "NextSentenceHead", "Pretrainer", "ReplacedTokenHead"),
     "models.recurrent": ("BiLSTM", "BiLSTMHead"),
     "models.replaced_tokens": ("ReplacedTokenPretrainer",),
     "models.windows": ("MeanOfWindows", "RowsTogether", "TakeWindows"),
-    "training.lamb": ("Lamb",),
-    "training.optimizer": ("AdamW",),
-    "training.schedule": (
+    "training.learning_rate": (
         "ExponentialRise", "WarmupCosineDecay", "WarmupLinearDecay", "WarmupPolynomialDecay", "WarmupTrapezoid",
     ),
+    "training.optimizers": ("AdamW", "Lamb"),
 }
 
 

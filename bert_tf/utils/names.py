@@ -1,5 +1,8 @@
 """Names that mean something in more than one place: what may be chosen, the special pieces. Imports nothing."""
 
+
+
+
 # What may be chosen on the command line, and in the settings of the rooms that do it.
 STRATEGIES = ("default", "mirrored", "multi_worker", "tpu")
 PRECISIONS = ("float32", "mixed_bfloat16", "mixed_float16")
@@ -46,3 +49,22 @@ OF_TRAINING = (
     "class_weights", "label_smoothing", "early_stopping", "features", "lstm_units",
     "keep_optimizer", "tracking",
 )  # fmt: skip
+
+
+# === Counts ===
+# Counts in messages, where 1 is singular, and shares.
+
+
+def number_of(count: int, noun: str) -> str:
+    """Returns "1 line", "2 lines", "9,224 lines"; the noun is one that takes an s."""
+    return f"{count:,} {noun}{word_for(count, '', 's')}"
+
+
+def word_for(count: int, one: str, several: str) -> str:
+    """Returns the form of a word that agrees with a count: word_for(1, "has", "have") is "has"."""
+    return one if count == 1 else several
+
+
+def percent(share: float, digits: int = 1) -> str:
+    """Returns "84.6 %" of 0.846."""
+    return f"{100 * share:.{digits}f} %"

@@ -11,7 +11,7 @@ from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import connection
 
-from bert_tf.utils.greetings import left_out
+from bert_tf.utils.tf_log_filter import left_out
 
 
 class Workers:

@@ -4,7 +4,7 @@ import h5py
 import numpy as np
 import pytest
 
-from bert_tf.checkpoints.hdf5 import Hdf5File
+from bert_tf.checkpoints.keras_hub import Hdf5File
 
 
 def _check(path):

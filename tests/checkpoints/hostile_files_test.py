@@ -33,9 +33,8 @@ CASES = hostile_files.CASES | FAMILY_CASES
 
 def read(folder, name):
     """Reads what a file of a model's folder is for, to the end."""
-    from bert_tf.checkpoints.formats import OPENERS
-    from bert_tf.checkpoints.model_files import read_labels
-    from bert_tf.checkpoints.readers import open_checkpoint
+    from bert_tf.checkpoints.loading import read_labels
+    from bert_tf.checkpoints.readers import OPENERS, open_checkpoint
     from bert_tf.models.config import EncoderConfig
     from bert_tf.tokenization.wordpiece import Tokenizer
 
@@ -74,11 +73,11 @@ def _preset_tokenizer(folder, path):
 
 
 def _adapters(folder, path):
-    from bert_tf.checkpoints.surgery import adapters, model
+    from bert_tf.checkpoints import adapters, surgery
 
     kernels = {f"bert/encoder/layer_0/attention/self/{part}/kernel": np.zeros((8, 8), np.float32)
                for part in ("query", "value")}  # fmt: skip
-    adapters.merge(model.Model("base", kernels, tiny.config(), None), folder)
+    adapters.merge(surgery.Model("base", kernels, tiny.config(), None), folder)
 
 
 def _modules(folder, path):

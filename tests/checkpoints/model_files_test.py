@@ -14,7 +14,7 @@ import tensorflow as tf
 from safetensors.numpy import load_file, save_file
 
 import bert_tf
-from bert_tf.checkpoints.model_files import has_vocabulary, load_description
+from bert_tf.checkpoints.loading import has_vocabulary, load_description
 from bert_tf.checkpoints.tf1 import write_tf1
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.heads import ClassificationHead
@@ -47,7 +47,7 @@ print(sorted({name.split(".")[0] for name in sys.modules} & {"tensorflow", "kera
 def test_whichever_way_load_was_imported():
     """From its own module or from the package, it is the same function."""
     code = """
-from bert_tf.checkpoints.model_files import load
+from bert_tf.checkpoints.loading import load
 import bert_tf
 for face in (load, bert_tf.load):
     try:

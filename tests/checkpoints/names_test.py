@@ -2,8 +2,8 @@
 
 import pytest
 
-from bert_tf.checkpoints import names
-from bert_tf.checkpoints.names import NAME_MAPS, TF1
+from bert_tf.checkpoints import name_maps
+from bert_tf.checkpoints.name_maps import NAME_MAPS, TF1
 from bert_tf.models import families
 from tests.checkpoints import fakes
 
@@ -74,9 +74,9 @@ def test_no_two_rows_meet(name_map):
 
 def test_every_family_has_a_map():
     assert {row.name_map for row in families.FAMILIES.values()} == NAME_MAPS.keys()
-    assert names.hugging_face() is BERT and names.hugging_face("distilbert") is DISTILBERT
+    assert name_maps.hugging_face() is BERT and name_maps.hugging_face("distilbert") is DISTILBERT
     with pytest.raises(ValueError, match="model_type must be one of"):
-        names.hugging_face("t5")
+        name_maps.hugging_face("t5")
 
 
 def test_old_spellings_and_missing_prefix():
@@ -146,10 +146,10 @@ def test_what_is_no_part():
     words = "embeddings.word_embeddings.weight"
     two = [f"queries.{words}", f"passages.{words}"]
     assert BERT.sort(two).unknown == sorted(two)
-    assert "electra." in names.prefixes(but=BERT) and "bert." not in names.prefixes(but=BERT)
+    assert "electra." in name_maps.prefixes(but=BERT) and "bert." not in name_maps.prefixes(but=BERT)
     for name in (f"electra.{words}", f"model.distilbert.{words}"):
-        assert BERT.sort([name], names.prefixes(but=BERT)).unknown == [name]
-    assert DISTILBERT.sort([f"bert.{words}"], names.prefixes(but=DISTILBERT)).unknown == [f"bert.{words}"]
+        assert BERT.sort([name], name_maps.prefixes(but=BERT)).unknown == [name]
+    assert DISTILBERT.sort([f"bert.{words}"], name_maps.prefixes(but=DISTILBERT)).unknown == [f"bert.{words}"]
 
 
 @pytest.mark.parametrize("family", ["roberta", "electra"])
@@ -198,7 +198,7 @@ def test_a_twin_stands_in_for_a_missing_first_name():
 
 @pytest.mark.parametrize("family", NAME_MAPS)
 def test_an_output_layer_of_its_own(family):
-    tied, own = names.hugging_face(family), names.hugging_face(family, tied=False)
+    tied, own = name_maps.hugging_face(family), name_maps.hugging_face(family, tied=False)
     theirs = own.from_ours("cls/predictions/output_weights")
     assert theirs in {twin.theirs for twin in tied.twins} and not own.transposed("cls/predictions/output_weights")
     assert tied.sort([theirs]).known == {"bert/embeddings/word_embeddings": theirs}

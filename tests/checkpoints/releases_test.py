@@ -3,7 +3,7 @@
 import pytest
 
 import bert_tf
-from bert_tf.checkpoints import model_files, releases
+from bert_tf.checkpoints import loading, releases
 from bert_tf.models import families
 from bert_tf.models.config import config_for
 from tests.conftest import ROOT
@@ -42,7 +42,7 @@ def test_the_embedding_tables_are_as_large_as_published():
 )
 def test_a_name_in_place_of_a_path(name, parts, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    for refuse in (bert_tf.load, lambda path: model_files.load_description([path])):
+    for refuse in (bert_tf.load, lambda path: loading.load_description([path])):
         with pytest.raises(ValueError) as error:
             refuse(name)
         assert all(part in str(error.value) for part in parts)
@@ -50,7 +50,7 @@ def test_a_name_in_place_of_a_path(name, parts, tmp_path, monkeypatch):
 
 def test_a_path_that_is_no_name_gets_no_advice(tmp_path):
     with pytest.raises(ValueError, match="no such directory, file or TF1 prefix.$"):
-        model_files.load_description([str(tmp_path / "none")])
+        loading.load_description([str(tmp_path / "none")])
     assert releases.advice("./models/of/mine") == releases.advice("/models") == ""
 
 

@@ -10,7 +10,7 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 import bert_tf
-from bert_tf.checkpoints import names, shapes, tf1
+from bert_tf.checkpoints import convert, name_maps, tf1
 from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.models.encoder import Encoder
 from tests import tiny
@@ -45,7 +45,7 @@ def saved(request, tmp_path_factory):
 
 
 def test_an_encoder_is_described_by_its_own_configuration(saved):
-    shapes.check(saved[1], saved[0])
+    convert.check(saved[1], saved[0])
 
 
 def test_every_field_that_shapes_a_variable_is_compared(saved):
@@ -58,23 +58,23 @@ def test_every_field_that_shapes_a_variable_is_compared(saved):
         if field == "num_hidden_groups" and config.num_hidden_layers == 1:
             continue  # one layer is one group
         with pytest.raises(ValueError, match=rf"must describe the weights in .*\. Received: .*{value}"):
-            shapes.check(checkpoint, dataclasses.replace(config, **{field: value}))
+            convert.check(checkpoint, dataclasses.replace(config, **{field: value}))
 
 
 def test_layers_that_start_anew_need_not_be_there(saved):
     config, checkpoint = saved
     more = config.num_blocks + 1
     deeper = dataclasses.replace(config, num_hidden_layers=more, num_hidden_groups=None)
-    shapes.check(checkpoint, deeper, new_layers=1)
+    convert.check(checkpoint, deeper, new_layers=1)
     with pytest.raises(ValueError, match=f"num_hidden_layers {more}, but layers"):
-        shapes.check(checkpoint, deeper)
+        convert.check(checkpoint, deeper)
 
 
 @pytest.fixture(scope="module")
 def good(tmp_path_factory):
     """A folder of Hugging Face's, of two layers."""
     folder = tiny.checkpoint(tmp_path_factory.mktemp("good") / "tf1", num_hidden_layers=2)
-    name_map, checkpoint = names.hugging_face(), open_checkpoint(folder)
+    name_map, checkpoint = name_maps.hugging_face(), open_checkpoint(folder)
     arrays = {path: checkpoint.get(path) for path in checkpoint.names}
     tensors = {
         name_map.from_ours(path): np.ascontiguousarray(array.T) if name_map.transposed(path) else array

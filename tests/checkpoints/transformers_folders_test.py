@@ -8,14 +8,13 @@ import numpy as np
 import pytest
 
 from bert_tf.checkpoints import writers
-from bert_tf.checkpoints.model_files import load_description
+from bert_tf.checkpoints.loading import load_description
 from bert_tf.checkpoints.readers import open_checkpoint
-from bert_tf.export.conversion.choice import Choice
-from bert_tf.export.conversion.outputs import outputs
-from bert_tf.export.conversion.purpose import with_task
-from bert_tf.models import config_keys, families
+from bert_tf.export.conversion.convert import Choice, with_task
+from bert_tf.export.conversion.proof import outputs
+from bert_tf.models import config, families
 from bert_tf.models.config import EncoderConfig
-from bert_tf.tasks.classification.problems import PROBLEMS
+from bert_tf.tasks.classification_outputs import PROBLEMS
 from bert_tf.tasks.others import problem_of
 from bert_tf.tokenization import settings
 from tests import other_envs
@@ -46,7 +45,7 @@ def test_every_key_is_followed_refused_or_known_to_change_nothing(version):
     for model_type, read in keys["configurations"].items():
         row = families.family(model_type)
         own = fields.union(row.keys, row.switches.values(), row.fixed)
-        tables = [own, config_keys.READ, config_keys.COMPUTED, *config_keys.WITHOUT_EFFECT.values()]
+        tables = [own, config.READ, config.COMPUTED, *config.WITHOUT_EFFECT.values()]
         assert {key: 1 for key in read} == {key: sum(key in table for table in tables) for key in read}, model_type
     tables = [settings.FOLLOWED, settings.ADDED, settings.ONLY, *settings.HARMLESS.values()]
     for name, read in keys["tokenizers"].items():
@@ -85,7 +84,7 @@ def _faults(folder, expected, back):
     yield from _of_ids(description.tokenizer, expected)
     yield from _of_outputs(folder, description, arrays, expected)
     model = writers.Model(description.config, arrays, description.tokenizer, description.labels, beside=str(folder))
-    writers.write(str(back), "huggingface", with_task(model, "huggingface", Choice(())))
+    writers.write_model(str(back), "huggingface", with_task(model, "huggingface", Choice(())))
 
 
 def _of_ids(tokenizer, expected):

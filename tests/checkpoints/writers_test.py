@@ -7,12 +7,11 @@ import numpy as np
 import pytest
 
 from bert_tf.checkpoints import writers
-from bert_tf.checkpoints.model_files import read_labels
-from bert_tf.checkpoints.names import TF1
+from bert_tf.checkpoints.loading import read_labels
+from bert_tf.checkpoints.name_maps import TF1
 from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.checkpoints.tf1 import read
-from bert_tf.checkpoints.writers.architectures import architecture_of
-from bert_tf.checkpoints.writers.description import write_labels
+from bert_tf.checkpoints.writer_base import architecture_of, write_labels
 from bert_tf.models.config import EncoderConfig
 from tests.export.conversion import models
 
@@ -54,7 +53,7 @@ def test_round_trips_through_every_format(case, tmp_path):
         for n, form in enumerate([*forms, forms[0]]):
             folder = tmp_path / f"{kind} {n} {form}"
             folder.mkdir()
-            written = writers.write(folder, form, model)
+            written = writers.write_model(folder, form, model)
             checkpoint, config = open_checkpoint(folder), EncoderConfig.load(folder)
             assert written.not_held == () and checkpoint.unknown == [] == checkpoint.left_out, (kind, form)
             arrays = {path: checkpoint.stored(path) for path in checkpoint.names}
@@ -75,7 +74,7 @@ def test_a_label_that_could_not_be_read_again_is_not_written(tmp_path, name):
     for form in ("huggingface", "bert_tf"):
         (tmp_path / form).mkdir()
         with pytest.raises(ValueError, match="The name of a label must be one line of text. Received"):
-            writers.write(str(tmp_path / form), form, model)
+            writers.write_model(str(tmp_path / form), form, model)
     write_labels(str(tmp_path), ["a", "b, c \u2028 d"])
     assert read_labels(str(tmp_path), None) == ["a", "b, c \u2028 d"]
 
@@ -90,7 +89,7 @@ def test_what_the_formats_are_tried_with():
 @pytest.mark.parametrize("kind", ["text", "pretraining", "spans"])
 def test_a_tf1_checkpoint_has_google_s_names_and_shapes(kind, tmp_path):
     model = models.model("bert", kind)
-    writers.write(tmp_path, "tf1", model)
+    writers.write_model(tmp_path, "tf1", model)
     found = {name: array.shape for name, array in read(str(tmp_path / "bert_model.ckpt")).items()}
     assert found == {TF1.from_ours(path): array.shape for path, array in model.arrays.items()}
     heads = {"text": {"output_weights": (3, 12), "output_bias": (3,)},
@@ -108,7 +107,7 @@ def test_a_tf1_checkpoint_has_google_s_names_and_shapes(kind, tmp_path):
 
 
 def test_google_s_dialect_keeps_the_exact_gelu(tmp_path):
-    written = writers.write(tmp_path, "tf1", models.model("bert-odd", "encoder"))
+    written = writers.write_model(tmp_path, "tf1", models.model("bert-odd", "encoder"))
     assert EncoderConfig.load(tmp_path).hidden_act == "gelu"
     assert "google-research/bert's own code computes gelu by tanh" in written.remarks[0]
 
@@ -118,7 +117,7 @@ def test_half_precision_stays_where_the_format_has_it(tmp_path):
     model = dataclasses.replace(model, arrays={path: a.astype(np.float16) for path, a in model.arrays.items()})
     for form, dtype in (("huggingface", np.float16), ("tf1", np.float32), ("keras_hub", np.float32)):
         (tmp_path / form).mkdir()
-        writers.write(tmp_path / form, form, model)
+        writers.write_model(tmp_path / form, form, model)
         checkpoint = open_checkpoint(tmp_path / form)
         assert all(checkpoint.stored(path).dtype == dtype for path in checkpoint.names)
         assert _same({path: checkpoint.get(path).astype(np.float16) for path in checkpoint.names}, model.arrays)
@@ -127,7 +126,7 @@ def test_half_precision_stays_where_the_format_has_it(tmp_path):
 def test_the_pooler_stays_behind_where_a_class_has_none(tmp_path):
     model = models.model("bert", "tokens")
     pooler = {path: a for path, a in models.arrays(model.config, "encoder").items() if "/pooler/" in path}
-    written = writers.write(tmp_path, "huggingface", dataclasses.replace(model, arrays=model.arrays | pooler))
+    written = writers.write_model(tmp_path, "huggingface", dataclasses.replace(model, arrays=model.arrays | pooler))
     assert written.not_held == ("bert/pooler/dense/kernel", "bert/pooler/dense/bias")
     assert open_checkpoint(tmp_path).names.keys() == model.arrays.keys()
 
@@ -147,7 +146,7 @@ CLASSES = [
 @pytest.mark.parametrize("case, kind, name", CLASSES, ids=[name for *_, name in CLASSES])
 def test_classes_of_transformers(case, kind, name, tmp_path):
     model = models.model(case, kind)
-    writers.write(tmp_path, "huggingface", model)
+    writers.write_model(tmp_path, "huggingface", model)
     values = json.loads((tmp_path / "config.json").read_text(encoding="utf-8"))
     assert values["architectures"] == [name]
     outputs = len(model.arrays.get("classifier/output_bias", ()))
@@ -168,13 +167,13 @@ def test_classes_of_transformers(case, kind, name, tmp_path):
 )
 def test_what_a_format_cannot_hold_is_refused(case, kind, form, message, tmp_path):
     with pytest.raises(ValueError, match=message):
-        writers.write(tmp_path, form, models.model(case, kind))
+        writers.write_model(tmp_path, form, models.model(case, kind))
 
 
 def test_padding_that_transformers_would_count_from(tmp_path):
     model = dataclasses.replace(models.model("roberta", "encoder"), tokenizer=models.tokenizer(models.config("bert")))
     with pytest.raises(ValueError, match="padding's id must be 1 .* positions start at 2. .* pads with 0"):
-        writers.write(tmp_path, "huggingface", model)
+        writers.write_model(tmp_path, "huggingface", model)
 
 
 def test_positions_that_transformers_would_count_from_zero(tmp_path):
@@ -186,7 +185,7 @@ def test_positions_that_transformers_would_count_from_zero(tmp_path):
         ("keras_hub", "Received first_position"),
     ):
         with pytest.raises(ValueError, match=message):
-            writers.write(tmp_path, form, model)
+            writers.write_model(tmp_path, form, model)
 
 
 def test_a_map_behind_embeddings_as_wide_as_the_layers(tmp_path):
@@ -197,7 +196,7 @@ def test_a_map_behind_embeddings_as_wide_as_the_layers(tmp_path):
         model = models.model(model_type, "encoder")
         model = dataclasses.replace(model, config=config, arrays=models.arrays(config, "encoder"))
         with pytest.raises(ValueError, match=f"Received maps_embeddings={has_map} with model_type='{model_type}'"):
-            writers.write(tmp_path, "huggingface", model)
+            writers.write_model(tmp_path, "huggingface", model)
 
 
 def test_norms_first_in_a_family_whose_classes_have_them_last(tmp_path):
@@ -211,8 +210,8 @@ def test_norms_first_in_a_family_whose_classes_have_them_last(tmp_path):
         ("keras_hub", "Received norm_first"),
     ):
         with pytest.raises(ValueError, match=message):
-            writers.write(tmp_path, form, model)
-    writers.write(tmp_path, "bert_tf", model)
+            writers.write_model(tmp_path, form, model)
+    writers.write_model(tmp_path, "bert_tf", model)
     assert EncoderConfig.load(tmp_path) == config
     assert _same({path: open_checkpoint(tmp_path).stored(path) for path in arrays}, model.arrays)
     without = [path for path in _paths_of_post_norm() if path not in arrays]
@@ -228,9 +227,9 @@ def test_a_text_read_by_the_mean_where_others_read_the_first_token(tmp_path):
         ("keras_hub", "Received classifier_pooling=mean"),
     ):
         with pytest.raises(ValueError, match=message):
-            writers.write(tmp_path, form, text)
+            writers.write_model(tmp_path, form, text)
     encoder = dataclasses.replace(models.model("bert", "encoder"), config=config)
-    written = writers.write(tmp_path, "huggingface", encoder)
+    written = writers.write_model(tmp_path, "huggingface", encoder)
     assert written.remarks == ("Transformers makes pooler_output of the first token, and not of the mean of all.",)
     assert EncoderConfig.load(tmp_path) == dataclasses.replace(config, extra=EncoderConfig.load(tmp_path).extra)
 
@@ -243,7 +242,7 @@ def test_a_head_that_transformers_computes_otherwise(tmp_path):
     model = models.model("roberta", "masked_lm")
     model = dataclasses.replace(model, config=dataclasses.replace(model.config, hidden_act="relu"))
     with pytest.raises(ValueError, match="must compute with gelu in Transformers. Received hidden_act='relu'"):
-        writers.write(tmp_path, "huggingface", model)
+        writers.write_model(tmp_path, "huggingface", model)
 
 
 def test_two_heads_that_no_class_has():
@@ -255,4 +254,4 @@ def test_two_heads_that_no_class_has():
 def test_an_optimizer_needs_a_place():
     model = models.model("bert", "text", optimizer={"global_step": np.int64(3)})
     with pytest.raises(ValueError, match="`with_optimizer` must come with .*, tf1 or bert_tf. Received: huggingface."):
-        writers.write("", "huggingface", model)
+        writers.write_model("", "huggingface", model)

@@ -7,14 +7,13 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from bert_tf.checkpoints import tf1
-from bert_tf.checkpoints.model_files import load, load_description, save_description
+from bert_tf.checkpoints import tf1, vocabulary_extension
+from bert_tf.checkpoints.loading import load, load_description, save_description
 from bert_tf.checkpoints.readers import open_checkpoint
-from bert_tf.checkpoints.surgery import extension as extensions
-from bert_tf.checkpoints.surgery.extension import Extension
+from bert_tf.checkpoints.vocabulary_extension import Extension
 from bert_tf.tokenization.added_tokens import AddedToken
 from bert_tf.tokenization.byte_bpe import ByteBpeTokenizer
-from bert_tf.tokenization.learning.counting import count
+from bert_tf.tokenization.learning import count
 from bert_tf.tokenization.wordpiece import Tokenizer
 from tests import processes, tiny
 from tests.conftest import ROOT
@@ -50,7 +49,7 @@ def tokenizer():
 def extend(model, output_dir, words):
     description = load_description([model])
     extension = Extension.of(description.tokenizer, words)
-    extensions.write(model, os.fspath(output_dir), extension, description)
+    vocabulary_extension.write(model, os.fspath(output_dir), extension, description)
     return extension
 
 
@@ -120,7 +119,7 @@ def test_a_classifiers_head_and_labels_stay(old, tmp_path):
 
 def test_words_of_a_file(tmp_path):
     path = words_file(tmp_path, "Films\r\n\n  stents \nFILM\nfilms\nÉtoile")
-    assert extensions.read_words(path, tokenizer()) == (["films", "stents", "etoile"], ["film"])
+    assert vocabulary_extension.read_words(path, tokenizer()) == (["films", "stents", "etoile"], ["film"])
 
 
 @pytest.mark.parametrize(
@@ -138,11 +137,11 @@ def test_words_of_a_file(tmp_path):
 )
 def test_lines_that_are_no_word(tmp_path, content, message):
     with pytest.raises(ValueError, match=message):
-        extensions.read_words(words_file(tmp_path, content), tokenizer())
+        vocabulary_extension.read_words(words_file(tmp_path, content), tokenizer())
 
 
 def test_nothing_to_add(tmp_path):
-    words, known = extensions.read_words(words_file(tmp_path, "film\ngood\n"), tokenizer())
+    words, known = vocabulary_extension.read_words(words_file(tmp_path, "film\ngood\n"), tokenizer())
     assert (words, known) == ([], ["film", "good"])
     with pytest.raises(ValueError, match="There must be a word to add. Received none"):
         Extension.of(tokenizer(), words)
@@ -152,16 +151,16 @@ def test_the_words_that_save_most_are_chosen():
     pieces = Tokenizer([*tiny.VOCAB, "1", "##1", "##e", "##r"])
     counts = Counter({"film": 99, "films": 6, "colder": 5, "seer": 6, "goods": 4, "zebra": 50, "11": 50})
     # saved               0            6            10           6           4            0            50, no letter
-    assert extensions.choose_words(counts, pieces, 10) == ["colder", "films", "seer"]
-    assert extensions.choose_words(counts, pieces, 1) == ["colder"]
-    assert extensions.choose_words(counts, pieces, 10, min_count=4) == ["colder", "films", "seer", "goods"]
-    assert extensions.choose_words(Counter(), pieces, 10) == []
+    assert vocabulary_extension.choose_words(counts, pieces, 10) == ["colder", "films", "seer"]
+    assert vocabulary_extension.choose_words(counts, pieces, 1) == ["colder"]
+    assert vocabulary_extension.choose_words(counts, pieces, 10, min_count=4) == ["colder", "films", "seer", "goods"]
+    assert vocabulary_extension.choose_words(Counter(), pieces, 10) == []
 
 
 def test_longer_words_that_begin_with_a_new_one_are_counted():
     pieces = Tokenizer([*tiny.VOCAB, "##i"])
     extension = Extension.of(pieces, ["films"])
-    said = extensions.effect(extension, Counter({"films": 3, "film": 2, "filmsi": 1, "seei": 1}))
+    said = vocabulary_extension.effect(extension, Counter({"films": 3, "film": 2, "filmsi": 1, "seei": 1}))
     assert said.splitlines() == [
         "Of the text's 7 words, 3 are the added ones; pieces per word go from 1.857 to 1.286.",
         "Other words that begin with an added one and have other pieces now: 1 (1 occurrences).",
@@ -171,7 +170,7 @@ def test_longer_words_that_begin_with_a_new_one_are_counted():
 
 def test_a_word_that_becomes_unknown_is_told():
     pieces = Tokenizer([*tiny.VOCAB, "##st"])  # films + t has no piece ##t, film + st has
-    said = extensions.effect(Extension.of(pieces, ["films"]), Counter({"filmst": 2}))
+    said = vocabulary_extension.effect(Extension.of(pieces, ["films"]), Counter({"filmst": 2}))
     assert "filmst: film ##st  ->  [UNK]" in said
     assert "become [UNK], because the vocabulary lacks a piece for what follows: 1." in said
 
@@ -217,7 +216,8 @@ def test_the_program(old, tmp_path):
 @pytest.mark.slow
 def test_50_medical_words_on_minilm(minilm, tmp_path):
     assert len(set(MEDICAL)) == 50
-    words, known = extensions.read_words(words_file(tmp_path, "\n".join(MEDICAL)), load_description([minilm]).tokenizer)
+    file, tokenizer = words_file(tmp_path, "\n".join(MEDICAL)), load_description([minilm]).tokenizer
+    words, known = vocabulary_extension.read_words(file, tokenizer)
     extend(minilm, tmp_path / "new", words)
     before, after = load(minilm), load(tmp_path / "new")
     size = before.config.vocab_size
@@ -238,7 +238,7 @@ def test_50_medical_words_on_minilm(minilm, tmp_path):
 def test_other_vocabularies_than_word_pieces_are_refused():
     tokenizer = ByteBpeTokenizer.from_directory(ROOT / "tests" / "goldens" / "tokenizers" / "byte_bpe")
     with pytest.raises(ValueError, match=r"added to a WordPiece vocabulary only.*vocab.json, read by ByteBpeTokenizer"):
-        extensions.check_kind(tokenizer)
+        vocabulary_extension.check_kind(tokenizer)
 
 
 TOKENS = (

@@ -3,11 +3,10 @@
 import pytest
 from absl import flags
 
-from bert_tf.cli import program
+from bert_tf.cli import app, common_flags
 from bert_tf.cli.fine_tuning import check_stopping
-from bert_tf.cli.flags import fine_tuning, training
 from bert_tf.training.fine_tuning import layer_rates
-from bert_tf.training.layer_rates import LayerRates
+from bert_tf.training.learning_rate import LayerRates
 from bert_tf.utils.settings import Settings
 
 
@@ -65,11 +64,11 @@ def test_early_stopping_is_by_a_metric():
     "given", ["freeze_layers=all", "layerwise_lr_decay=0.9", "unfreeze_epochs=1", "reinit_layers=1", "early_stopping=2"]
 )
 def test_without_training_they_are_refused(given):
-    mine, table = flags.FlagValues(), (*training.TRAINING, *fine_tuning.LAYERS, *fine_tuning.STOPPING)
-    program.define(mine, table)
+    mine, table = flags.FlagValues(), (*common_flags.TRAINING, *common_flags.LAYERS, *common_flags.STOPPING)
+    app.define(mine, table)
     names = [flag.name for flag in table]
     mine(["program", "--output_dir=out", "--do_eval"])
-    program.check_actions(program.read_settings(mine, names), table)
+    app.check_actions(app.read_settings(mine, names), table)
     mine(["program", f"--{given}"])
     with pytest.raises(ValueError, match=rf"--{given.split('=')[0]} must come with --do_train\. Received it without\."):
-        program.check_actions(program.read_settings(mine, names), table)
+        app.check_actions(app.read_settings(mine, names), table)

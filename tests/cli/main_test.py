@@ -9,7 +9,7 @@ import types
 import pytest
 from absl import flags
 
-from bert_tf.cli import main, program
+from bert_tf.cli import app, main
 from bert_tf.utils.settings import Flag, Settings, command_line, with_attributes, with_default
 from tests.conftest import ROOT
 
@@ -47,7 +47,7 @@ def test_output_that_nobody_reads_ends_a_program_quietly(words):
 def test_a_program_that_prints_into_a_closed_pipe_ends_quietly():
     code = (
         "import types\n"
-        "from bert_tf.cli import main, program\n"
+        "from bert_tf.cli import main\n"
         "def prints(settings):\n"
         "    [print('line') for _ in range(100_000)]\n"
         "of_mine = types.SimpleNamespace(__doc__='It prints.', FLAGS=(), main=prints)\n"
@@ -60,7 +60,7 @@ def test_a_program_that_prints_into_a_closed_pipe_ends_quietly():
 @pytest.mark.parametrize("error", ["BrokenPipeError(32, 'of a socket')", "KeyError('x')"])
 def test_other_errors_are_told_although_nobody_reads_the_output(error):
     code = (
-        "from bert_tf.cli.closed_output import end_quietly_when_closed\n"
+        "from bert_tf.cli.main import end_quietly_when_closed\n"
         "import sys\n"
         "with end_quietly_when_closed():\n"
         f"    raise {error}\n"
@@ -74,7 +74,7 @@ def test_other_errors_are_told_although_nobody_reads_the_output(error):
 
 def test_help_says_what_a_list_may_hold():
     values = flags.FlagValues()
-    program.define(values, [Flag("views", [], "Which.", "list", choices=("heads", "inputs"))])
+    app.define(values, [Flag("views", [], "Which.", "list", choices=("heads", "inputs"))])
     assert values["views"].help == "<heads|inputs>: Which."
 
 
@@ -91,7 +91,8 @@ def test_every_program_is_listed():
     found = set()
     for path in room.glob("*.py"):
         tree = ast.parse(path.read_text(encoding="utf-8"))
-        names = {target.id for node in tree.body if isinstance(node, ast.Assign) for target in node.targets}
+        assigned = [target for node in tree.body if isinstance(node, ast.Assign) for target in node.targets]
+        names = {target.id for target in assigned if isinstance(target, ast.Name)}
         found |= {path.stem} if "FLAGS" in names else set()
     assert found == set(main.PROGRAMS)
 
@@ -130,9 +131,9 @@ def test_a_mistake_is_one_message_in_flags():
 
 def read(*words):
     values = flags.FlagValues()
-    program.define(values, TABLE)
+    app.define(values, TABLE)
     values(["program", *words])
-    return program.read_settings(values, [flag.name for flag in TABLE])
+    return app.read_settings(values, [flag.name for flag in TABLE])
 
 
 def test_an_unknown_flag_is_told_and_where_others_go():
@@ -165,7 +166,7 @@ def test_values_out_of_range_are_refused(word):
 
 def test_a_required_flag_is_missed():
     values = flags.FlagValues()
-    program.define(values, with_attributes(TABLE, "kind", default=None, required=True))
+    app.define(values, with_attributes(TABLE, "kind", default=None, required=True))
     with pytest.raises(flags.IllegalFlagValueError, match="kind"):
         values(["program"])
 
@@ -180,7 +181,7 @@ def test_a_required_flag_is_missed():
     ],
 )
 def test_parameters_are_shown_as_flags(message, shown):
-    assert program.in_flags(message, [flag.name for flag in TABLE]) == shown
+    assert app.in_flags(message, [flag.name for flag in TABLE]) == shown
 
 
 def test_programs_run_one_after_the_other_in_a_process():
@@ -202,7 +203,7 @@ def test_programs_run_one_after_the_other_in_a_process():
         for module, words in ((one, ["--size=2"]), (other, ["a", "--size=4", "--", "--b"]), (one, []), (refusing, [])):
             sys.argv = ["bert-tf test", *words]
             with pytest.raises(SystemExit) as end:
-                program.run(module)
+                app.run(module)
             assert end.value.code == (1 if module is refusing else None)
     finally:
         sys.argv = argv

@@ -5,8 +5,8 @@ import types
 import numpy as np
 import pytest
 
-from bert_tf.cli.showing import check_showing, show_answers, show_scored, warn_of_teacher
-from bert_tf.tasks.task import Outcome
+from bert_tf.cli.reporting import check_showing, show_answers, show_scored, warn_of_teacher
+from bert_tf.tasks.base import Outcome
 from bert_tf.utils.settings import Settings
 from tests.evaluation.error_reports.support import choices
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.cli.start_embeddings import first_weights, word_rate
+from bert_tf.cli.pretraining import first_weights, word_rate
 from tests import tiny
 
 PATH = "bert/embeddings/word_embeddings"

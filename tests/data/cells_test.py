@@ -1,11 +1,11 @@
-"""Promises of bert_tf.data.cells: what a cell of several names or of a number says, and which ones say nothing."""
+"""Promises of bert_tf.data.columns: what a cell of several names or of a number says, and which ones say nothing."""
 
 from decimal import Decimal
 
 import numpy as np
 import pytest
 
-from bert_tf.data import cells
+from bert_tf.data import columns
 
 
 @pytest.mark.parametrize(
@@ -15,7 +15,7 @@ from bert_tf.data import cells
      (float("nan"), None), ([1.0, 1, "1", "1.0", 2.5], ("1", "1.0", "2.5"))],
 )  # fmt: skip
 def test_a_cell_of_several_names(value, names):
-    assert cells.several(",").read(value) == names
+    assert columns.several(",").read(value) == names
 
 
 @pytest.mark.parametrize(
@@ -25,8 +25,8 @@ def test_a_cell_of_several_names(value, names):
      ([1], None)],
 )  # fmt: skip
 def test_a_cell_of_a_number(value, number):
-    assert cells.number(0, 5).read(value) == number
-    assert cells.number().read("-1e9") == -1e9 and cells.number().read("-inf") is None
+    assert columns.number(0, 5).read(value) == number
+    assert columns.number().read("-1e9") == -1e9 and columns.number().read("-inf") is None
 
 
 @pytest.mark.parametrize(
@@ -36,9 +36,9 @@ def test_a_cell_of_a_number(value, number):
      ("a\rb", None)],
 )  # fmt: skip
 def test_numbers_that_are_equal_are_one_name_and_texts_stay(value, name):
-    assert cells.NAME.read(value) == name
+    assert columns.NAME.read(value) == name
 
 
 def test_a_separator_must_be_something():
     with pytest.raises(ValueError, match=r"`label_separator` must not be empty\. Received ''; give"):
-        cells.several("")
+        columns.several("")

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from bert_tf.data.cut import Cut, cut_of_rows
+from bert_tf.data.dataset import Cut, cut_of_rows
 
 
 def test_every_row_is_an_example():

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.data import example_bytes
-from bert_tf.data.example_bytes import serialize
+from bert_tf.data import records
+from bert_tf.data.records import serialize
 
 
 def by_hand(features):
@@ -50,7 +50,7 @@ def test_negative_numbers_are_those_of_protobuf():
 
 def test_random_rows_of_all_kinds():
     rng = np.random.default_rng(0)
-    n = example_bytes._ROWS + 76  # more than are laid out at a time
+    n = records._ROWS + 76  # more than are laid out at a time
     features = {
         "weights": rng.normal(size=(n, 3)).astype(np.float32),
         "ids": (2 ** (rng.random((n, 40)) * 62)).astype(np.int64),  # of all lengths, so that lengths of lengths differ

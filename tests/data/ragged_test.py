@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from bert_tf.data import ragged
-from bert_tf.data.ragged import Ragged
+from bert_tf.data import features
+from bert_tf.data.features import Ragged
 
 
 @pytest.mark.parametrize("longest", [3, 200])  # rows are copied in two ways
@@ -25,9 +25,9 @@ def test_no_rows():
 
 
 def test_rows_are_joined():
-    joined = ragged.concatenate([Ragged.of_lengths(np.array([7, 8]), [2]), Ragged.of_lengths(np.array([9]), [0, 1])])
+    joined = features.concatenate([Ragged.of_lengths(np.array([7, 8]), [2]), Ragged.of_lengths(np.array([9]), [0, 1])])
     assert [row.tolist() for row in joined.rows()] == [[7, 8], [], [9]]
 
 
 def test_ranges():
-    assert ragged.ranges([5, 0, 7], [2, 0, 3]).tolist() == [5, 6, 7, 8, 9]
+    assert features.ranges([5, 0, 7], [2, 0, 3]).tolist() == [5, 6, 7, 8, 9]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.data import features, ragged, records
+from bert_tf.data import features, records
 
 PRETRAINING = (
     "input_ids", "input_mask", "segment_ids",
@@ -107,7 +107,7 @@ def test_features_that_are_not_ours_are_left_out(tmp_path):
 
 def _file(path, messages):
     flat = np.frombuffer(b"".join(messages), np.uint8)
-    records.write(path, ragged.Ragged.of_lengths(flat, [len(m) for m in messages]))
+    records.write(path, features.Ragged.of_lengths(flat, [len(m) for m in messages]))
     return path
 
 
@@ -209,7 +209,7 @@ def _full_disk(size):
 @pytest.mark.parametrize("left_out", [1, 8000])  # bytes: in the last buffer, and so many that a write fails
 def test_a_full_disk_is_an_os_error_that_names_the_file(tmp_path, name, left_out):
     noise = np.random.default_rng(0).integers(0, 256, 9000).astype(np.uint8)
-    many = ragged.Ragged.of_lengths(noise, [90] * 100)
+    many = features.Ragged.of_lengths(noise, [90] * 100)
     path = tmp_path / name
     records.write(path, many)
     size = path.stat().st_size

@@ -9,10 +9,9 @@ import random
 import numpy as np
 import pytest
 
-from bert_tf.data.checks import texts
-from bert_tf.data.checks.samples import Sample
-from bert_tf.data.splitting import choice, units, writing
-from bert_tf.data.splitting.split import Columns, split
+from bert_tf.data import checks, splitting
+from bert_tf.data.samples import Sample
+from bert_tf.data.splitting import Columns, split
 
 WORDS = ("the", "film", "is", "a", "story", "of", "people", "and", "music")
 
@@ -54,7 +53,7 @@ def test_parts_share_no_text_and_are_as_large_as_asked(tmp_path):
     train, held_out, test = _parts(done)
     assert sorted(train + held_out + test) == sorted(rows)
     for one, other in ((train, held_out), (train, test), (held_out, test)):
-        assert not list(texts.overlap(_sample(one), _sample(other)))
+        assert not list(checks.overlap(_sample(one), _sample(other)))
     assert done.sizes() == [len(train), len(held_out), len(test)] == [420, 60, 120]
     for label in ("good", "bad", "odd"):
         expected = 0.1 * sum(row[1] == label for row in rows)
@@ -64,7 +63,7 @@ def test_parts_share_no_text_and_are_as_large_as_asked(tmp_path):
 
 def test_single_rows_are_shared_out_by_largest_remainders():
     strata = np.repeat([0, 1, 2], [50, 30, 25])
-    parts = choice.choose(np.arange(105), strata, [0.8, 0.1, 0.1], 0)
+    parts = splitting.choose(np.arange(105), strata, [0.8, 0.1, 0.1], 0)
     found = np.array([np.bincount(parts[strata == label], minlength=3) for label in range(3)])
     assert found.sum(0).tolist() in ([84, 11, 10], [84, 10, 11])
     assert found[:2].tolist() == [[40, 5, 5], [24, 3, 3]] and abs(found[2] - [20, 2.5, 2.5]).max() <= 0.5
@@ -75,24 +74,24 @@ def test_a_group_is_in_one_part(tmp_path):
     done = split(_write(tmp_path / "a.csv", rows), str(tmp_path / "p"), 0.2, columns=Columns(group="user"))
     train, held_out = _parts(done)
     assert not {row[2] for row in train} & {row[2] for row in held_out}
-    assert not list(texts.overlap(_sample(train), _sample(held_out)))
+    assert not list(checks.overlap(_sample(train), _sample(held_out)))
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_sizes_are_within_a_group_of_what_was_asked(seed):
     rng = np.random.default_rng(seed)
     together, strata = np.sort(rng.integers(0, 40 * 2**seed, 400)), rng.integers(0, 3, 400)
-    sizes = np.bincount(choice.choose(together, strata, [0.7, 0.2, 0.1], seed), minlength=3)
+    sizes = np.bincount(splitting.choose(together, strata, [0.7, 0.2, 0.1], seed), minlength=3)
     assert abs(sizes - [280, 80, 40]).max() <= np.bincount(together).max()
 
 
 def test_no_part_is_empty():
-    assert sorted(choice.choose(np.repeat([0, 1, 2], 5), np.zeros(15, int), [0.98, 0.01, 0.01], 0)[::5]) == [0, 1, 2]
-    assert sorted(choice.choose(np.arange(4), np.zeros(4, int), [0.98, 0.02], 0)) == [0, 0, 0, 1]
+    assert sorted(splitting.choose(np.repeat([0, 1, 2], 5), np.zeros(15, int), [0.98, 0.01, 0.01], 0)[::5]) == [0, 1, 2]
+    assert sorted(splitting.choose(np.arange(4), np.zeros(4, int), [0.98, 0.02], 0)) == [0, 0, 0, 1]
 
 
 def test_what_hangs_together_by_either_is_one():
-    assert units.join(np.array([0, 1, 1, 3, 4]), np.array([0, 1, 0, 3, 3])).tolist() == [0, 0, 0, 3, 3]
+    assert splitting.join(np.array([0, 1, 1, 3, 4]), np.array([0, 1, 0, 3, 3])).tolist() == [0, 0, 0, 3, 3]
 
 
 def test_the_seed_decides(tmp_path):
@@ -194,7 +193,7 @@ def test_what_is_there_is_kept(tmp_path):
 
 def test_all_files_appear_or_none(tmp_path, monkeypatch):
     table = _write(tmp_path / "a.csv", [("one", "x"), ("two", "x")], ("text", "label"))
-    real, ended = writing.os.replace, []
+    real, ended = splitting.os.replace, []
 
     def replace(aside, path):
         if ended:

@@ -9,8 +9,8 @@ import sys
 
 import pytest
 
-from bert_tf.data import cells
-from bert_tf.data.column_names import names_in
+from bert_tf.data import columns
+from bert_tf.data.table_reader import names_in
 from bert_tf.data.tables import Examples, check_labels, label_list, read_table
 
 REPOSITORY = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -227,16 +227,16 @@ BAD = {  # name, content, arguments of read_table, the message after the directo
     "no such value": ("a.tsv", "text\tlang\nx\ten\n", {"only": ("lang", "de")},
                       r"a\.tsv must hold 'de' in column 'lang'\. "
                       r"Received only \['en'\]; choose one of them"),
-    "no number": ("a.tsv", "text\tlabel\nx\t1.5\ny\tgood\n", LABELLED | {"label": cells.number()},
+    "no number": ("a.tsv", "text\tlabel\nx\t1.5\ny\tgood\n", LABELLED | {"label": columns.number()},
                   r"a\.tsv:3: the score "
                   r"must be a number\. Received: 'good' in column 'label'; correct this line, or check `label_column`"),
-    "out of range": ("a.jsonl", '{"text": "x", "label": 6}\n', LABELLED | {"label": cells.number(0, 5)},
+    "out of range": ("a.jsonl", '{"text": "x", "label": 6}\n', LABELLED | {"label": columns.number(0, 5)},
                      r"a\.jsonl:1: the "
                      r"score must be a number from 0 to 5\. Received: 6"),
-    "empty name": ("a.tsv", "text\tlabel\nx\ta,,b\n", LABELLED | {"label": cells.several(",")},
+    "empty name": ("a.tsv", "text\tlabel\nx\ta,,b\n", LABELLED | {"label": columns.several(",")},
                    r"a\.tsv:2: the labels must "
                    r"be names with ',' between them, .*Received: 'a,,b'"),
-    "null labels": ("a.jsonl", '{"text": "x", "label": null}\n', LABELLED | {"label": cells.several(",")},
+    "null labels": ("a.jsonl", '{"text": "x", "label": null}\n', LABELLED | {"label": columns.several(",")},
                     r"a\.jsonl:1: the "
                     r"labels must be names .*Received: None"),
     "broken parquet": ("a.parquet", "PAR1 no", {}, r"a\.parquet must be a whole Parquet file\. Received: .*write"),
@@ -331,19 +331,19 @@ def test_a_few_broken_rows_are_left_out_where_a_file_is_known_for_them(tmp_path,
 
 def test_rows_without_a_label_can_be_left_out(tmp_path):
     path = write(tmp_path, "a.tsv", "text\tlabel\nx\t1\ny\t\nz\tgood\nu\t0\n")
-    got = read_table(path, label_column="label", label=cells.number(), skip_bad_rows=True)
+    got = read_table(path, label_column="label", label=columns.number(), skip_bad_rows=True)
     assert (got.text_a, got.labels, got.lines, got.ids) == (["x", "u"], [1.0, 0.0], [2, 5], ["0", "1"])
     assert got.bad_labels == {3: "", 4: "good"}
     none = write(tmp_path, "b.tsv", "text\tlabel\nx\tgood\n")
     with pytest.raises(ValueError, match=r"b\.tsv:2: the score must be a number"):
-        read_table(none, label_column="label", label=cells.number(), skip_bad_rows=True)
+        read_table(none, label_column="label", label=columns.number(), skip_bad_rows=True)
 
 
 def test_rows_without_a_text_can_be_left_out(tmp_path):
     rows = [("x", "1"), (None, "0"), ("y", "?"), (3, "0"), (None, "?"), ("z", "0")]
     lines = [json.dumps({"text": text, "label": label}) for text, label in rows]
     path = write(tmp_path, "a.jsonl", "\n".join(lines))
-    got = read_table(path, label_column="label", label=cells.number(), skip_bad_rows=True)
+    got = read_table(path, label_column="label", label=columns.number(), skip_bad_rows=True)
     assert (got.text_a, got.labels, got.lines, got.ids) == (["x", "z"], [1.0, 0.0], [1, 6], ["0", "1"])
     assert (got.bad_texts, got.bad_labels) == ({2: None, 4: 3, 5: None}, {3: "?"})
     none = write(tmp_path, "b.jsonl", '{"text": null, "label": 1}')

@@ -8,10 +8,10 @@ import re
 
 from absl import flags as absl_flags
 
-from bert_tf.cli import program
+from bert_tf.cli import app
 from bert_tf.cli.main import PROGRAMS
-from bert_tf.experiments.tuning import search
-from bert_tf.utils.child_runs import check_others
+from bert_tf.experiments.tuning import trials
+from bert_tf.utils.subprocesses import check_others
 from tests.conftest import ROOT
 from tests.documentation import commands
 
@@ -41,12 +41,12 @@ def read(name, words, is_cut=False):
     """
     table = [dataclasses.replace(flag, required=flag.required and not is_cut) for flag in flags_of(name)]
     values = absl_flags.FlagValues()
-    program.define(values, table)
+    app.define(values, table)
     values.set_gnu_getopt(takes_texts(name))
     rest = values([name, *words])[1:]
-    settings = program.read_settings(values, [flag.name for flag in table])
+    settings = app.read_settings(values, [flag.name for flag in table])
     if not is_cut:
-        program.check_actions(settings, table)
+        app.check_actions(settings, table)
     assert takes_texts(name) or not rest, f"{name} takes no words: {rest}"
     return settings, rest
 
@@ -80,7 +80,7 @@ def check_program(command):
 
 def _check_tuned(settings, name, *alike):
     check_others(alike, (), "tune")
-    for axis in search.parse(settings.search, flags_of(name)):
+    for axis in trials.parse(settings.search, flags_of(name)):
         for value in axis.values or (f"{axis.low:g}", f"{axis.high:g}"):
             read(name, [*alike, f"--{axis.name}={value}", "--output_dir=trial", "--do_train", "--do_eval"])
 
@@ -159,7 +159,7 @@ def check_flag(word):
 
 def _takes(flag, value):
     values = absl_flags.FlagValues()
-    program.define(values, [dataclasses.replace(flag, required=False)])
+    app.define(values, [dataclasses.replace(flag, required=False)])
     try:
         values(["program", f"--{flag.name}={value}"])
     except absl_flags.Error:

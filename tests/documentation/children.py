@@ -9,10 +9,10 @@ import os
 import pathlib
 import shutil
 
-from bert_tf.cli.flags import recipes
+from bert_tf.cli import recipes
 from bert_tf.experiments.glue import report
 from bert_tf.pretraining.quick import run
-from bert_tf.utils import child_runs
+from bert_tf.utils import subprocesses
 from tests import processes, run_cases
 from tests.pretraining.quick import support, tiny_program
 
@@ -45,7 +45,7 @@ def _run_children(connection):
 
 def _replace(children):
     """Has programs start `children`, and pretrain_small train tiny networks for few steps."""
-    child_runs.execute = children.execute_run
+    subprocesses.execute_resumable = children.execute_run
     report.write = functools.partial(_write_last, report.write)
     run.pretrain = functools.partial(run.pretrain, execute=children.execute)
     small, taught = (

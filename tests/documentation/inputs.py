@@ -256,7 +256,7 @@ def checkpoint(path: pathlib.Path, layers: int, lower: bool = True):
     config = tiny.config(0.1, hidden_act="gelu_tanh" if is_google else "gelu", **shape)
     model = writers.Model(config, models.arrays(config, "pretraining"), Tokenizer(list(tiny.VOCAB), lower))
     folder.mkdir(parents=True, exist_ok=True)
-    writers.write(folder, "tf1" if is_google else "huggingface", model)
+    writers.write_model(folder, "tf1" if is_google else "huggingface", model)
     if is_google:
         (folder / "tokenizer_config.json").unlink(missing_ok=True)  # the releases have none
     if "minilm" in folder.name.lower():

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from bert_tf.evaluation import bootstrap, metrics
-from bert_tf.evaluation.bootstrap import paired_bootstrap
+from bert_tf.evaluation import metrics, significance
+from bert_tf.evaluation.significance import paired_bootstrap
 
 
 def _classes(n, classes, seed=0):
@@ -42,7 +42,7 @@ def test_all_draws_at_once_are_as_one_by_one(name, classes, n):
 
 
 def test_every_metric_of_ours_is_there():
-    assert bootstrap.METRICS.keys() == metrics.METRICS.keys()
+    assert significance.METRICS.keys() == metrics.METRICS.keys()
 
 
 def test_it_is_a_loop_over_drawn_indexes():
@@ -100,7 +100,7 @@ def test_a_seed_makes_the_same_numbers():
 def test_in_parts_as_in_one(monkeypatch):
     data = _scores(30)
     whole = paired_bootstrap("pearson", *data, samples=200)
-    monkeypatch.setattr(bootstrap, "_CELLS", 100)
+    monkeypatch.setattr(significance, "_CELLS", 100)
     assert paired_bootstrap("pearson", *data, samples=200) == whole
 
 

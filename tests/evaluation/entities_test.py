@@ -10,9 +10,9 @@ from bert_tf.evaluation.entities import (
     Entity,
     Fault,
     convert,
-    entities,
     find_fault,
     find_scheme,
+    parse_entities,
     score,
     split_tag,
     tags_of,
@@ -100,7 +100,7 @@ PICTURES = {
 
 @pytest.mark.parametrize("picture", PICTURES)
 def test_entities_by_hand(picture):
-    assert entities(picture.split()) == PICTURES[picture]
+    assert parse_entities(picture.split()) == PICTURES[picture]
     assert chunks(picture.replace("B- ", "B ").split()) == PICTURES[picture]
 
 
@@ -108,7 +108,7 @@ def test_entities_are_conllevals_chunks():
     rng = random.Random(0)
     for _ in range(10_000):
         tags = random_tags(rng, rng.randrange(12))
-        assert entities(tags) == chunks(tags), tags
+        assert parse_entities(tags) == chunks(tags), tags
 
 
 def test_scores_are_conllevals():
@@ -216,8 +216,8 @@ def test_what_is_written_has_no_fault_and_the_same_entities(scheme):
     rng = random.Random(2)
     for _ in range(1000):
         tags = random_tags(rng, rng.randrange(10))
-        there = tags_of(entities(tags), len(tags), scheme)
-        assert entities(there) == entities(tags) and find_fault(there, scheme) is None
+        there = tags_of(parse_entities(tags), len(tags), scheme)
+        assert parse_entities(there) == parse_entities(tags) and find_fault(there, scheme) is None
         if find_fault(tags, scheme) is None:  # what a scheme allows, it writes the same way
             assert there == tags
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bert_tf.evaluation.one_answer import only_answer, only_answer_in
+from bert_tf.evaluation.metrics import only_answer, only_answer_in
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from bert_tf.evaluation.permutation import permutation_test
+from bert_tf.evaluation.significance import permutation_test
 
 
 def _by_scipy(a, b):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bert_tf.evaluation.retrieval import cosines, ranks, retrieval, unit
+from bert_tf.evaluation.metrics import cosines, ranks, retrieval, unit
 
 
 def test_ranks_count_what_is_nearer():
@@ -20,7 +20,7 @@ def test_a_text_that_occurs_twice_is_not_behind_itself():
 def test_blocks_change_nothing(monkeypatch):
     vectors = np.random.default_rng(0).normal(size=(2, 9, 4))
     whole = ranks(*vectors)
-    monkeypatch.setattr("bert_tf.evaluation.retrieval._BLOCK", 2)
+    monkeypatch.setattr("bert_tf.evaluation.metrics._BLOCK", 2)
     assert ranks(*vectors).tolist() == whole.tolist()
 
 

@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
-from bert_tf.evaluation import squad_files, squad_scores
-from bert_tf.evaluation.squad_files import Golds
+from bert_tf.evaluation import squad
+from bert_tf.evaluation.squad import Golds
 from tests import other_envs
 from tests.conftest import ROOT
 
@@ -35,14 +35,14 @@ def check(cases):
     golds = {str(i): question["answers"] for i, question in enumerate(questions)}
     said, odds = ({str(i): q[key] for i, q in enumerate(questions)} for key in ("prediction", "odds"))
     for i, expected in enumerate(cases["each"]):
-        got = squad_scores.score(Golds({"q": golds[str(i)]}, True, ""), {"q": said[str(i)]})
+        got = squad.score(Golds({"q": golds[str(i)]}, True, ""), {"q": said[str(i)]})
         assert [got["exact"] / 100, got["f1"] / 100] == pytest.approx(expected, abs=EXACTLY), questions[i]
-    plain = squad_scores.score(Golds(golds, True, ""), said)
+    plain = squad.score(Golds(golds, True, ""), said)
     assert list(plain) == list(cases["scores"]) and plain == pytest.approx(cases["scores"], abs=EXACTLY)
-    full = squad_scores.score(Golds(golds, True, ""), said, odds, cases["threshold"])
+    full = squad.score(Golds(golds, True, ""), said, odds, cases["threshold"])
     assert list(full) == list(cases["with_odds"]) and full == pytest.approx(cases["with_odds"], abs=EXACTLY)
     answered = Golds({name: texts for name, texts in golds.items() if texts}, False, "")
-    first = squad_scores.score(answered, {name: said[name] for name in answered.texts})
+    first = squad.score(answered, {name: said[name] for name in answered.texts})
     assert first == pytest.approx({**cases["version_1"], "total": len(answered.texts)}, abs=EXACTLY)
 
 
@@ -95,13 +95,13 @@ def test_the_goldens_and_many_random_answers_against_the_official_algorithm(tmp_
 def test_by_hand():
     golds = Golds({"q": ["the red house", "house"], "r": ["x"]}, False, "")
     # "A red car": of two words one is right, of "red house" one of two: 1/2; "x" is right.
-    assert squad_scores.score(golds, {"q": "A red car", "r": "X."}) == {"exact": 50.0, "f1": 75.0, "total": 2}
+    assert squad.score(golds, {"q": "A red car", "r": "X."}) == {"exact": 50.0, "f1": 75.0, "total": 2}
 
 
 def test_the_best_threshold_by_hand():
     golds = Golds({"no": [], "yes": ["x"], "wrong": ["y"], "none": []}, True, "")
     odds = {"yes": -2.0, "wrong": -1.0, "no": 0.5, "none": 3.0}
-    scores = squad_scores.score(golds, {"no": "x", "yes": "x", "wrong": "z", "none": "x"}, odds, 1.0)
+    scores = squad.score(golds, {"no": "x", "yes": "x", "wrong": "z", "none": "x"}, odds, 1.0)
     # no answer anywhere: 2 of 4 right; odds up to -2 answered: 3 of 4; beyond, nothing is gained
     assert (scores["best_exact"], scores["best_exact_thresh"]) == (75.0, -2.0)
     assert scores["exact"] == 50.0 and scores["NoAns_exact"] == 50.0  # odds of 3 alone are above the threshold
@@ -109,7 +109,7 @@ def test_the_best_threshold_by_hand():
 
 def test_a_question_without_a_prediction_is_wrong_and_counted(caplog):
     golds = Golds({"a": ["x"], "b": ["x"], "c": []}, True, "dev.json")
-    scores = squad_scores.score(golds, {"a": "x", "z": "?"}, {"a": 0.0})
+    scores = squad.score(golds, {"a": "x", "z": "?"}, {"a": 0.0})
     assert scores["missing"] == 2 and scores["total"] == 3
     assert scores["exact"] == scores["best_exact"] == pytest.approx(100 / 3) and scores["NoAns_exact"] == 0.0
     assert "2 questions have no prediction and count as wrong: 'b', 'c'." in caplog.text
@@ -125,7 +125,7 @@ def test_a_question_without_a_prediction_is_wrong_and_counted(caplog):
     ],
 )
 def test_the_file_tells_which_version_it_is(tmp_path, questions, more, version_2):
-    golds = squad_files.read_golds(write(tmp_path / "dev.json", squad_json(questions, **more)))
+    golds = squad.read_golds(write(tmp_path / "dev.json", squad_json(questions, **more)))
     assert golds.texts == dict(questions) and golds.version_2 is version_2
 
 
@@ -134,11 +134,11 @@ def test_what_is_impossible_may_do_without_answers_and_an_id_may_be_a_number(tmp
     paragraph = content["data"][0]["paragraphs"][0]
     paragraph["qas"][0]["is_impossible"] = False
     del paragraph["qas"][1]["answers"]
-    golds = squad_files.read_golds(write(tmp_path / "dev.json", content))
+    golds = squad.read_golds(write(tmp_path / "dev.json", content))
     assert golds.texts == {"7": ["x"], "b": []} and golds.version_2
     paragraph["qas"][1]["is_impossible"] = False
     with pytest.raises(ValueError, match=r"\(id 'b'\): .*'answers' is a list\. Received the keys"):
-        squad_files.read_golds(write(tmp_path / "dev.json", content))
+        squad.read_golds(write(tmp_path / "dev.json", content))
 
 
 @pytest.mark.parametrize(
@@ -156,16 +156,16 @@ def test_what_is_impossible_may_do_without_answers_and_an_id_may_be_a_number(tmp
 )
 def test_what_is_no_file_of_squad_s(tmp_path, content, message):
     with pytest.raises(ValueError, match=message):
-        squad_files.read_golds(write(tmp_path / "dev.json", content))
+        squad.read_golds(write(tmp_path / "dev.json", content))
 
 
 @pytest.mark.parametrize(
     "read, content, message",
     [
-        (squad_files.read_predictions, [], r"must be one JSON object by question id\. Received list; name another"),
-        (squad_files.read_predictions, {"q": None}, r"every value must be a text\. Received None for 'q'; correct it"),
-        (squad_files.read_null_odds, {"q": "1"}, r"must be a finite number\. Received '1' for 'q'"),
-        (squad_files.read_null_odds, '{"q": NaN}', r"must be a finite number\. Received nan for 'q'"),
+        (squad.read_predictions, [], r"must be one JSON object by question id\. Received list; name another"),
+        (squad.read_predictions, {"q": None}, r"every value must be a text\. Received None for 'q'; correct it"),
+        (squad.read_null_odds, {"q": "1"}, r"must be a finite number\. Received '1' for 'q'"),
+        (squad.read_null_odds, '{"q": NaN}', r"must be a finite number\. Received nan for 'q'"),
     ],
 )
 def test_what_is_no_file_of_answers(tmp_path, read, content, message):
@@ -177,9 +177,9 @@ def test_files_that_do_not_belong_together():
     golds = Golds({"a": ["x"]}, False, "dev.json")
     with pytest.raises(ValueError, match=r"questions of dev\.json\. Received 1 predictions, none of them to one of its "
                        r"1 questions: 'b'; name the files that belong together\."):  # fmt: skip
-        squad_scores.score(golds, {"b": "x"})
+        squad.score(golds, {"b": "x"})
     with pytest.raises(ValueError, match=r"Received none for 1: 'a'; name the files of one run"):
-        squad_scores.score(golds, {"a": "x"}, {})
+        squad.score(golds, {"a": "x"}, {})
 
 
 def test_the_program_prints_one_object_and_nothing_else_there(tmp_path):
@@ -200,7 +200,7 @@ def test_the_program_prints_one_object_and_nothing_else_there(tmp_path):
 
 
 def test_it_brings_no_heavy_library():
-    code = ("import sys, bert_tf.evaluation.squad_scores, bert_tf.cli.score_squad; "
+    code = ("import sys, bert_tf.evaluation.squad, bert_tf.cli.score_squad; "
             "print([m for m in ('tensorflow', 'keras', 'numpy') if m in sys.modules])")  # fmt: skip
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

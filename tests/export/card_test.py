@@ -8,10 +8,9 @@ import tensorflow as tf
 from tensorflow.core.protobuf import meta_graph_pb2
 
 import bert_tf
-from bert_tf.export.card import model_card
+from bert_tf.export.card import RunFacts, model_card, read_run
 from bert_tf.export.form import Form
-from bert_tf.export.run_facts import RunFacts, read_run
-from bert_tf.tasks.classification.task import ClassificationTask
+from bert_tf.tasks.classification import ClassificationTask
 from bert_tf.tokenization.wordpiece import Tokenizer
 from tests import tiny
 

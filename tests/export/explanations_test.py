@@ -13,10 +13,10 @@ from tensorflow.core.protobuf import saved_model_pb2
 import bert_tf
 from bert_tf.export.form import Form
 from bert_tf.export.trained import export_trained
-from bert_tf.serving import golden, verification
+from bert_tf.serving import verification
 from bert_tf.serving.client.client import Client
-from bert_tf.serving.exports import open_export
 from bert_tf.serving.server.server import serve
+from bert_tf.serving.verification import open_export
 from tests.export.models import LENGTH, TASKS, write_trained
 
 TEXTS = ["The films, a story", "bad"]
@@ -87,7 +87,7 @@ def test_the_same_bytes_again(directory, explained, tmp_path):
 @pytest.mark.slow
 def test_what_it_brings_along(explained):
     model = open_export(str(explained))
-    goldens = golden.read_goldens(str(explained))
+    goldens = verification.read_goldens(str(explained))
     assert [each.signature for each in goldens].count("attributions") == 1
     verdicts = verification.judge(goldens, verification.local_answer(model), 1e-4)
     model.close()

@@ -12,12 +12,12 @@ import tensorflow as tf
 from tensorflow_serving.apis import prediction_log_pb2
 
 from bert_tf.export.trained import export_trained
-from bert_tf.serving import golden, verification
-from bert_tf.serving.exports import open_export
-from bert_tf.serving.server import warmup
+from bert_tf.serving import verification
+from bert_tf.serving.server import versions
 from bert_tf.serving.server.server import serve
 from bert_tf.serving.server.versions import Version, direct
 from bert_tf.serving.server.workload import Workload
+from bert_tf.serving.verification import open_export
 from tests.export.models import LENGTH, TASKS, write_trained
 from tests.scripts import Cases
 
@@ -76,13 +76,13 @@ def test_every_signature_of_every_task_is_warmed_up_and_golden(export, name):
     assert {each: [_signatures(log) for log in logs].count(each) for each in names} == dict.fromkeys(names, 3)
     workload = Workload()
     version = Version("default", 1, model, direct(model, workload), workload)
-    assert warmup.replay(version, path) == len(logs)
-    verdicts = verification.judge(golden.read_goldens(path), verification.local_answer(model), 1e-4)
+    assert versions.replay(version, path) == len(logs)
+    verdicts = verification.judge(verification.read_goldens(path), verification.local_answer(model), 1e-4)
     model.close()
     assert {each.signature for each in verdicts} == names
     assert [(each.requests, each.problems) for each in verdicts] == [(3, [])] * len(names)
     assert max(each.largest for each in verdicts) < 1e-5
-    for each in golden.read_goldens(path):
+    for each in verification.read_goldens(path):
         rows = {len(array) for array in each.outputs.values()}
         assert len(rows) == 1 and rows.pop() >= 1  # windows have rows of their own in `ids`
 
@@ -132,7 +132,7 @@ def _fewer_rows(log):
 def test_what_differs_is_said(classifier, loaded, index, change, signature, problem):
     logs = _logs(classifier, "golden_requests")
     change(logs[index])
-    verdicts = verification.judge(list(map(golden.golden_of, logs)), verification.local_answer(loaded), 1e-4)
+    verdicts = verification.judge(list(map(verification.golden_of, logs)), verification.local_answer(loaded), 1e-4)
     problems = [(each.signature, each.problems) for each in verdicts if each.problems]
     assert [name for name, _ in problems] == [signature]
     assert re.fullmatch(f"{signature}, {problem}", problems[0][1][0]), problems
@@ -140,15 +140,16 @@ def test_what_differs_is_said(classifier, loaded, index, change, signature, prob
 
 def test_numbers_may_differ_by_the_tolerance():
     def compare(a, b):
-        return golden.difference({"x": np.float32(a)}, {"x": np.float32(b)}, 0.1)
+        return verification.difference({"x": np.float32(a)}, {"x": np.float32(b)}, 0.1)
 
     assert compare([1.0, 2.0], [1.0, 2.0]) == (0.0, "")
     assert compare([100.0, 0.0], [105.0, 0.05]) == (pytest.approx(0.05), "")  # of a hundred, five are 0.05
     assert compare([0.5, 0.0], [0.5, 0.3]) == (pytest.approx(0.3), "x is 0.3 in place of 0 in row 1")
     assert compare([np.nan, np.inf], [np.nan, np.inf]) == (0.0, "")
     assert compare([1.0], [np.nan])[0] == np.inf and compare([np.inf], [1.0])[0] == np.inf
-    assert golden.difference({"x": np.ones(1)}, {"y": np.ones(1)}, 1)[1] == "the outputs are y in place of x"
-    assert golden.difference({"x": np.int32([3])}, {"x": np.int32([4])}, 9) == (np.inf, "x is 4 in place of 3 in row 0")
+    assert verification.difference({"x": np.ones(1)}, {"y": np.ones(1)}, 1)[1] == "the outputs are y in place of x"
+    found = verification.difference({"x": np.int32([3])}, {"x": np.int32([4])}, 9)
+    assert found == (np.inf, "x is 4 in place of 3 in row 0")
 
 
 @pytest.fixture(scope="module")

@@ -11,10 +11,9 @@ from bert_tf.cli.run_classifier import FLAGS
 from bert_tf.evaluation.results import read_results
 from bert_tf.export.form import Form
 from bert_tf.export.trained import export_trained
-from bert_tf.models import int8_products
-from bert_tf.serving.exports import open_export
-from bert_tf.serving.verification import verify
-from bert_tf.tasks.classification.task import ClassificationTask
+from bert_tf.models import fused_int8
+from bert_tf.serving.verification import open_export, verify
+from bert_tf.tasks.classification import ClassificationTask
 from bert_tf.utils.settings import Settings
 from tests import tiny
 
@@ -108,7 +107,7 @@ def test_too_low_a_score_is_not_exported(trained, tmp_path, monkeypatch):
     def nothing(kernel):
         return np.zeros(kernel.shape, np.int8), np.ones(kernel.shape[1], np.float32)
 
-    monkeypatch.setattr(int8_products, "quantize_columns", nothing)
+    monkeypatch.setattr(fused_int8, "quantize_columns", nothing)
     with pytest.raises(ValueError, match=r"`int8_tolerance=0\.05` of itself\. Received eval_\w+ .* nothing was expor"):
         _run(**trained, export_dir=str(tmp_path / "export"), int8_tolerance=0.05)
     assert not (tmp_path / "export").exists()

@@ -22,8 +22,8 @@ from bert_tf.evaluation.results import read_results
 from bert_tf.export import litert
 from bert_tf.export.form import Form
 from bert_tf.export.trained import export_trained
-from bert_tf.serving.exports import open_export
-from bert_tf.tasks.classification.task import ClassificationTask
+from bert_tf.serving.verification import open_export
+from bert_tf.tasks.classification import ClassificationTask
 from bert_tf.tokenization.wordpiece import Tokenizer
 from bert_tf.utils.settings import Settings
 from tests import tiny

@@ -5,14 +5,14 @@ import os
 import keras
 
 from bert_tf.checkpoints import tf1
-from bert_tf.checkpoints.model_files import save_description
-from bert_tf.tasks.classification.task import ClassificationTask
-from bert_tf.tasks.embedding.task import EmbeddingTask
-from bert_tf.tasks.multiple_choice.task import MultipleChoiceTask
+from bert_tf.checkpoints.loading import save_description
+from bert_tf.tasks.base import TrainedTask
+from bert_tf.tasks.classification import ClassificationTask
+from bert_tf.tasks.embedding import EmbeddingTask
+from bert_tf.tasks.multiple_choice import MultipleChoiceTask
 from bert_tf.tasks.registry import save_task
-from bert_tf.tasks.squad.task import QuestionAnsweringTask
-from bert_tf.tasks.tagging.task import TaggingTask
-from bert_tf.tasks.task import TrainedTask
+from bert_tf.tasks.squad import QuestionAnsweringTask
+from bert_tf.tasks.tagging import TaggingTask
 from bert_tf.tokenization.wordpiece import Tokenizer
 from tests import tiny
 

@@ -10,12 +10,12 @@ import tensorflow as tf
 from tensorflow.core.protobuf import config_pb2
 
 from bert_tf.checkpoints import tf1
-from bert_tf.export import processors
+from bert_tf.export import calibration
 from bert_tf.export.form import Form
 from bert_tf.export.trained import export_trained
-from bert_tf.serving import golden, verification
-from bert_tf.serving.exports import open_export
-from bert_tf.utils.processor import has_onednn
+from bert_tf.serving import verification
+from bert_tf.serving.verification import open_export
+from bert_tf.utils.resources import has_onednn
 from tests.export.models import TASKS, write_trained
 from tests.harness import randomize
 
@@ -32,7 +32,7 @@ def test_it_answers_as_the_portable_export(tmp_path, name, dtype):
     kinds = ("portable", "cpu")
     portable, cpu = (export_trained(str(tmp_path), str(tmp_path / each), Form(dtype, each)) for each in kinds)
     model = open_export(cpu)
-    asked, answer = golden.read_goldens(portable), verification.local_answer(model)
+    asked, answer = verification.read_goldens(portable), verification.local_answer(model)
     verdicts = verification.judge(asked, answer, TOLERANCES[dtype])
     model.close()
     assert len(verdicts) >= 2 and [each.problems for each in verdicts] == [[]] * len(verdicts)
@@ -79,7 +79,7 @@ def test_int8_answers_nearly_as_float32(tmp_path, name):
     write_trained(tmp_path, name)
     exact, int8 = (export_trained(str(tmp_path), str(tmp_path / each), Form(each)) for each in ("float32", "int8"))
     model = open_export(int8)
-    verdicts = verification.judge(golden.read_goldens(exact), verification.local_answer(model), 0.05)
+    verdicts = verification.judge(verification.read_goldens(exact), verification.local_answer(model), 0.05)
     model.close()
     assert len(verdicts) >= 2 and all(0 < each.largest < 0.05 for each in verdicts), verdicts
     assert [each.problems for each in verification.verify(int8)] == [[]] * len(verdicts)
@@ -102,4 +102,4 @@ def _size(path):
 def test_more_than_a_graph_holds_is_refused():
     weights = [tf.TensorSpec([2**20, 1100], tf.bfloat16)]
     with pytest.raises(ValueError, match=r"`export_for=cpu` must take at most 1\.94 GiB.*Received 2\.15 GiB; leave"):
-        processors.with_constants(lambda features: features, [], weights)
+        calibration.with_constants(lambda features: features, [], weights)

@@ -8,12 +8,12 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.checkpoints import tf1
-from bert_tf.checkpoints.model_files import save_description
+from bert_tf.checkpoints.loading import save_description
 from bert_tf.export.trained import export_trained
 from bert_tf.serving.server.server import serve
+from bert_tf.tasks.base import TrainedTask
 from bert_tf.tasks.registry import save_task
-from bert_tf.tasks.squad.task import QuestionAnsweringTask
-from bert_tf.tasks.task import TrainedTask
+from bert_tf.tasks.squad import QuestionAnsweringTask
 from bert_tf.tokenization.wordpiece import Tokenizer
 from tests import tiny
 

@@ -14,15 +14,14 @@ from tensorflow.core.protobuf import saved_model_pb2
 
 import bert_tf
 from bert_tf.checkpoints import tf1
-from bert_tf.checkpoints.model_files import save_description
+from bert_tf.checkpoints.loading import save_description
 from bert_tf.export.form import DEFAULT, Form
 from bert_tf.export.saved_model import export, versions
-from bert_tf.export.served import ServedModel
-from bert_tf.export.text_cut import cut
+from bert_tf.export.served import ServedModel, cut
 from bert_tf.export.trained import export_trained
-from bert_tf.tasks.classification.task import ClassificationTask
+from bert_tf.tasks.base import TrainedTask
+from bert_tf.tasks.classification import ClassificationTask
 from bert_tf.tasks.registry import read_task, save_task
-from bert_tf.tasks.task import TrainedTask
 from bert_tf.tokenization.wordpiece import Tokenizer
 from bert_tf.utils.names import SEQUENCES
 from tests import tiny

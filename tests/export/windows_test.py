@@ -5,17 +5,17 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.checkpoints import tf1
-from bert_tf.checkpoints.model_files import save_description
+from bert_tf.checkpoints.loading import save_description
 from bert_tf.data import dataset, windowed
 from bert_tf.data.windowed import Windowing
 from bert_tf.export.trained import export_trained
-from bert_tf.tasks.classification.task import ClassificationTask
+from bert_tf.tasks.base import TrainedTask
+from bert_tf.tasks.classification import ClassificationTask
 from bert_tf.tasks.registry import save_task
-from bert_tf.tasks.task import TrainedTask
 from bert_tf.tokenization.wordpiece import Tokenizer
-from bert_tf.training.batching import Batching
-from bert_tf.training.job import Job
 from bert_tf.training.loop import RunConfig
+from bert_tf.training.scoring import Batching
+from bert_tf.training.trainer import Job
 from tests import tiny
 
 LENGTH, WINDOWS = 12, Windowing(5, 8)

@@ -11,9 +11,8 @@ from bert_tf.export.form import Form
 from bert_tf.export.litert import interpreter_class
 from bert_tf.inference.filler import Filler
 from bert_tf.serving.client.client import Client
-from bert_tf.serving.golden import read_goldens
 from bert_tf.serving.server.server import serve
-from bert_tf.serving.verification import verify
+from bert_tf.serving.verification import read_goldens, verify
 from tests.inference.fill_mask_test import pretrained
 
 TEXTS = ["the [MASK] is a good [MASK] .", "a story", "", "[MASK]", "[mask] film [SEP] [MASK] it"]

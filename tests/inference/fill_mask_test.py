@@ -14,10 +14,10 @@ import tensorflow as tf
 from absl import logging
 from safetensors.numpy import save_file
 
-from bert_tf.checkpoints import names
+from bert_tf.checkpoints import name_maps
 from bert_tf.checkpoints.tf1 import write_tf1
 from bert_tf.inference.filler import Filler, as_text, read_texts
-from bert_tf.models.pretrainer import Pretrainer
+from bert_tf.models.pretraining_heads import Pretrainer
 from tests import parity, processes, tiny
 
 GOLDENS = parity.GOLDENS
@@ -85,8 +85,8 @@ def test_a_hugging_face_masked_lm_without_a_pooler_is_the_same(path, tmp_path):
     for variable in filler.model.variables:
         if "pooler" not in variable.path:
             array = variable.value.numpy()
-            array = array.T if names.hugging_face().transposed(variable.path) else array
-            weights[names.hugging_face().from_ours(variable.path)] = np.ascontiguousarray(array)
+            array = array.T if name_maps.hugging_face().transposed(variable.path) else array
+            weights[name_maps.hugging_face().from_ours(variable.path)] = np.ascontiguousarray(array)
     save_file(weights, tmp_path / "model.safetensors")
     for name in ("bert_config.json", "vocab.txt"):
         (tmp_path / name).write_bytes(pathlib.Path(path, name).read_bytes())

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from bert_tf.inference.batch_prediction.table_job import TableJob, run
-from bert_tf.inference.embedding import Embedder, Indexer, make_index
-from bert_tf.inference.search import SearchIndex, read_queries
+from bert_tf.inference.search import Embedder, Indexer, SearchIndex, make_index, read_queries
 from bert_tf.inference.sentence_encoder import Options, SentenceEncoder
 from tests import processes, tiny
 

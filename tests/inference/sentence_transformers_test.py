@@ -10,8 +10,7 @@ from safetensors.numpy import save_file
 
 import bert_tf
 from bert_tf.data import glue
-from bert_tf.evaluation.metrics import regression
-from bert_tf.evaluation.retrieval import cosines
+from bert_tf.evaluation.metrics import cosines, regression
 from bert_tf.inference.sentence_encoder import SentenceEncoder
 from tests import other_envs, tiny
 from tests.sentence_folders import PLAIN, write

@@ -8,8 +8,7 @@ import numpy as np
 import pyarrow.parquet
 import pytest
 
-from bert_tf.inference.score_maker import ScoreMaker
-from bert_tf.inference.text_scorer import TextScorer, perplexity
+from bert_tf.inference.text_scorer import ScoreMaker, TextScorer, perplexity
 from tests import real_models, tiny
 from tests.inference.fill_mask_test import antiberty, pretrained  # noqa: F401  (a fixture)
 from tests.scripts import run_programs

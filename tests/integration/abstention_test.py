@@ -7,10 +7,9 @@ import tensorflow as tf
 
 from bert_tf.cli.fine_tuning import run_task
 from bert_tf.cli.run_classifier import FLAGS
-from bert_tf.experiments.comparison.runs import compare
-from bert_tf.serving.client import answers
+from bert_tf.experiments.comparison import compare
 from bert_tf.serving.client.results import typed
-from bert_tf.tasks.classification.task import ClassificationTask
+from bert_tf.tasks.classification import ClassificationTask
 from bert_tf.utils.settings import Settings
 from tests import tiny
 
@@ -43,7 +42,7 @@ def test_from_the_flag_to_the_served_answer(tmp_path):
     assert served["confident"].dtype == tf.bool
     assert served["confident"].numpy().tolist() == [row["confident"] for row in predictions]
     assert set(model.signatures["classify"].structured_outputs) == {"scores", "classes"}
-    row = answers.rows({name: value.numpy() for name, value in served.items()}, 80)[0]
+    row = results.rows({name: value.numpy() for name, value in served.items()}, 80)[0]
     assert list(row) == ["label", "probabilities", "confident"] and typed(row).confident is row["confident"]
 
     _run(**later)  # it is reported, and kept, without being asked for again

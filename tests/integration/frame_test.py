@@ -18,15 +18,14 @@ from absl import logging as absl_logging
 from safetensors.numpy import save_file
 
 import bert_tf
-from bert_tf.checkpoints.model_files import load_description
-from bert_tf.checkpoints.names import NAME_MAPS
-from bert_tf.checkpoints.names.table import NameMap, Row
+from bert_tf.checkpoints.loading import load_description
+from bert_tf.checkpoints.name_map import NameMap, Row
+from bert_tf.checkpoints.name_maps import NAME_MAPS
+from bert_tf.cli.common_flags import FINE_TUNING
 from bert_tf.cli.fine_tuning import run_task
-from bert_tf.cli.flags.fine_tuning import FINE_TUNING
 from bert_tf.data import tables
 from bert_tf.data.dataset import Tokenized
-from bert_tf.data.features import ENCODER_INPUTS, keras_inputs
-from bert_tf.data.ragged import splits_of
+from bert_tf.data.features import ENCODER_INPUTS, keras_inputs, splits_of
 from bert_tf.models import families
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.encoder import Encoder
@@ -34,8 +33,8 @@ from bert_tf.models.families import Family, Template
 from bert_tf.models.heads import ClassificationHead
 from bert_tf.serving.client.client import Client
 from bert_tf.serving.server.server import serve
-from bert_tf.tasks.task import ACTIONS, FineTuned
-from bert_tf.tasks.texts import single_rows
+from bert_tf.tasks.base import ACTIONS, FineTuned
+from bert_tf.tasks.labels import single_rows
 from bert_tf.utils.files import write_text
 from bert_tf.utils.settings import Flag, Settings
 from tests import tiny

@@ -9,11 +9,11 @@ import pytest
 
 import bert_tf
 from bert_tf.checkpoints import writers
-from bert_tf.checkpoints.model_files import read_labels
-from bert_tf.evaluation.entities import entities
+from bert_tf.checkpoints.loading import read_labels
+from bert_tf.evaluation.entities import parse_entities
 from bert_tf.models.config import EncoderConfig
-from bert_tf.tasks.classification.source import make_source
-from bert_tf.tasks.classification.task import ClassificationTask
+from bert_tf.tasks.classification import ClassificationTask
+from bert_tf.tasks.classification_data import make_source
 from bert_tf.tasks.others import problem_of, tags_of_others
 from tests.export.conversion import models
 from tests.scripts import run_programs
@@ -91,7 +91,7 @@ def test_a_glue_task_asks_a_model_for_its_own_problem_alone():
 def _folder(path, kind, **said):
     """Writes a model of Transformers, and returns its folder and its logits for TEXT, float64 [1 or S, L]."""
     path.mkdir()
-    writers.write(str(path), "huggingface", models.model("bert", kind))
+    writers.write_model(str(path), "huggingface", models.model("bert", kind))
     file = path / "config.json"
     file.write_text(json.dumps(json.loads(file.read_text()) | said), encoding="utf-8")
     bert = bert_tf.load(path)
@@ -136,7 +136,7 @@ def test_a_tagger_of_others_tags(tmp_path):
     answer, refused = _ask("run_tagger", file, [(folder,), (texts,)])
     best = [tags[n] for n in logits[1:4].argmax(-1)]
     shares = np.exp(logits[1:4].max(-1)) / np.exp(logits[1:4]).sum(-1)
-    found = [(entity.type, entity.first, entity.last) for entity in entities(best)]
+    found = [(entity.type, entity.first, entity.last) for entity in parse_entities(best)]
     words = [(0, 1), (2, 6), (7, 11)]
     assert found and answer["entities"] == [
         {"text": TEXT[words[first][0] : words[last][1]], "type": kind, "start": words[first][0], "end": words[last][1],

@@ -11,15 +11,14 @@ import tensorflow as tf
 from safetensors.numpy import load_file, save_file
 
 import bert_tf
-from bert_tf.checkpoints.surgery import model as surgery
+from bert_tf.checkpoints import surgery
 from bert_tf.checkpoints.tf1 import write_tf1
-from bert_tf.export.hub.export import export_hub
-from bert_tf.export.hub.preprocessor import INPUTS
+from bert_tf.export.hub.export import INPUTS, export_hub
 from bert_tf.inference.features import FeatureMaker
 from bert_tf.inference.sentence_encoder import SentenceEncoder
 from bert_tf.inference.sklearn.embedder import BertEmbedder
-from bert_tf.models.pretrainer import Pretrainer
-from bert_tf.tasks.embedding.task import EmbeddingTask
+from bert_tf.models.pretraining_heads import Pretrainer
+from bert_tf.tasks.embedding import EmbeddingTask
 from tests import tiny
 from tests.scripts import run_programs
 from tests.tasks.tagging import support

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from bert_tf.data.tables import read_table
-from bert_tf.evaluation.squad_files import read_golds
-from bert_tf.tasks.squad.files import read_squad
-from bert_tf.tasks.tagging.columns import read_columns
-from bert_tf.tasks.tagging.rows import sentence_rows
-from bert_tf.tasks.tagging.task import TaggingTask, label_list
-from bert_tf.tasks.task import Outcome
+from bert_tf.evaluation.squad import read_golds
+from bert_tf.tasks.base import Outcome
+from bert_tf.tasks.squad_examples import read_squad
+from bert_tf.tasks.tagging import TaggingTask, label_list
+from bert_tf.tasks.tagging_columns import read_columns
+from bert_tf.tasks.tagging_words import sentence_rows
 from bert_tf.tokenization.wordpiece import Tokenizer
 from tests import tiny
 

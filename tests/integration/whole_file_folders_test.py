@@ -10,11 +10,10 @@ import pytest
 import tensorflow as tf
 
 import bert_tf
-from bert_tf.checkpoints.model_files import has_vocabulary
-from bert_tf.checkpoints.surgery import extension as extensions
-from bert_tf.checkpoints.surgery import model as surgery
+from bert_tf.checkpoints import surgery, vocabulary_extension
+from bert_tf.checkpoints.loading import has_vocabulary
 from bert_tf.export.conversion.convert import convert
-from bert_tf.export.hub.preprocessor import Preprocessor
+from bert_tf.export.hub.export import Preprocessor
 from bert_tf.export.hub.tokenizer_layer import TokenizerLayer
 from bert_tf.models import families
 from bert_tf.tokenization.kinds import read_tokenizer
@@ -91,9 +90,9 @@ def test_it_is_converted_and_operated_on(folder, expected, tmp_path):
 
 
 def test_words_are_added_to_it(folder, tmp_path):
-    description = bert_tf.checkpoints.model_files.load_description([str(folder)])
-    extension = extensions.Extension.of(description.tokenizer, ["unheard"])
-    extensions.write(str(folder), str(tmp_path / "more"), extension, description)
+    description = bert_tf.checkpoints.loading.load_description([str(folder)])
+    extension = vocabulary_extension.Extension.of(description.tokenizer, ["unheard"])
+    vocabulary_extension.write(str(folder), str(tmp_path / "more"), extension, description)
     more = bert_tf.load(tmp_path / "more")
     assert more.tokenizer.vocab == [*tiny.VOCAB, "unheard"]
     assert more.tokenizer.tokenize(["Unheard"]).to_list() == [[len(tiny.VOCAB)]]

@@ -6,15 +6,15 @@ import pytest
 import tensorflow as tf
 
 from bert_tf import inspect
-from bert_tf.checkpoints.model_files import Bert
+from bert_tf.checkpoints.loading import Bert
 from bert_tf.interpret import exported
 from bert_tf.interpret.choices import head_in
 from bert_tf.interpret.exported import attention_in_graph, attributions_in_graph, encoder_in
-from bert_tf.tasks.classification.task import ClassificationTask
-from bert_tf.tasks.embedding.task import EmbeddingTask
-from bert_tf.tasks.multiple_choice.task import MultipleChoiceTask
-from bert_tf.tasks.squad.task import QuestionAnsweringTask
-from bert_tf.tasks.tagging.task import TaggingTask
+from bert_tf.tasks.classification import ClassificationTask
+from bert_tf.tasks.embedding import EmbeddingTask
+from bert_tf.tasks.multiple_choice import MultipleChoiceTask
+from bert_tf.tasks.squad import QuestionAnsweringTask
+from bert_tf.tasks.tagging import TaggingTask
 from bert_tf.tokenization.wordpiece import Tokenizer
 from tests import tiny
 from tests.harness import randomize

@@ -4,7 +4,7 @@ import keras
 from safetensors.numpy import load_file
 
 from bert_tf.checkpoints import convert, heads
-from bert_tf.checkpoints.model_files import Bert
+from bert_tf.checkpoints.loading import Bert
 from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.models.config import EncoderConfig, template_for
 from bert_tf.models.encoder import Encoder

@@ -7,7 +7,7 @@ from safetensors.numpy import load_file
 from bert_tf.checkpoints import convert, heads
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.encoder import Encoder
-from bert_tf.models.pretrainer import Pretrainer
+from bert_tf.models.pretraining_heads import Pretrainer
 from tests import parity
 from tests.harness import relative_error
 

@@ -13,12 +13,12 @@ import tensorflow_text  # noqa: F401  (the exports' ops)
 from safetensors.numpy import load_file, save_file
 
 import bert_tf
-from bert_tf.checkpoints.model_files import load_description
+from bert_tf.checkpoints.loading import load_description
 from bert_tf.cli.main import start
 from bert_tf.inference.filler import Filler
-from bert_tf.tasks.classification.task import ClassificationTask
-from bert_tf.training.job import Job
+from bert_tf.tasks.classification import ClassificationTask
 from bert_tf.training.loop import RunConfig
+from bert_tf.training.trainer import Job
 from tests import tiny
 from tests.tasks.squad.support import questions, write
 

@@ -8,16 +8,15 @@ import pytest
 import tensorflow as tf
 from safetensors.numpy import load_file, save_file
 
-from bert_tf.checkpoints import convert, heads, names
+from bert_tf.checkpoints import convert, heads, name_maps
 from bert_tf.models import config_files
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.encoder import Encoder
 from bert_tf.models.graph_forms import ROW_PACKING, graph_forms
-from bert_tf.models.pretrainer import Pretrainer
-from bert_tf.models.pretraining_heads import ReplacedTokenHead
-from bert_tf.tasks.classification.task import ClassificationTask
-from bert_tf.tasks.squad.task import QuestionAnsweringTask
-from bert_tf.tasks.tagging.task import TaggingTask
+from bert_tf.models.pretraining_heads import Pretrainer, ReplacedTokenHead
+from bert_tf.tasks.classification import ClassificationTask
+from bert_tf.tasks.squad import QuestionAnsweringTask
+from bert_tf.tasks.tagging import TaggingTask
 from tests import parity
 from tests.harness import relative_error
 
@@ -87,7 +86,7 @@ def test_norms_that_stand_first():
         logits = model(inputs | {"masked_lm_positions": positions}, training=True)["mlm_logits"]
         losses = tf.nn.sparse_softmax_cross_entropy_with_logits(inputs["input_ids"][:, 1:4], logits)
         loss = tf.reduce_sum(losses * tf.cast(mask[:, :3], tf.float32))
-    name_map, checked = names.hugging_face(config.model_type), 0
+    name_map, checked = name_maps.hugging_face(config.model_type), 0
     for variable, found in zip(model.variables, tape.gradient(loss, [v.value for v in model.variables]), strict=True):
         if not name_map.knows(variable.path) or f"gradient/{name_map.from_ours(variable.path)}" not in expected:
             continue

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from bert_tf.models import families, sizes
+from bert_tf.models import families
 from bert_tf.models.config import EncoderConfig, config_for, template_for
 from bert_tf.models.config_files import model_type_in
 from bert_tf.models.families import Family, Template, names
@@ -96,8 +96,8 @@ def test_what_sets_the_published_ones_apart():
 
 
 def test_the_grid_of_24():
-    assert len(set(sizes.GRID)) == 24
-    for layers, hidden in sizes.GRID:
+    assert len(set(families.GRID)) == 24
+    for layers, hidden in families.GRID:
         config = config_for(f"bert-L{layers}-H{hidden}")
         assert (config.num_hidden_layers, config.hidden_size) == (layers, hidden)
         assert hidden / config.num_attention_heads == 64 and config.intermediate_size == 4 * hidden
@@ -111,7 +111,7 @@ def test_a_published_size_is_written_and_read_again(name, tmp_path):
 
 
 def test_names():
-    grid = {f"bert-L{layers}-H{hidden}" for layers, hidden in sizes.GRID}
+    grid = {f"bert-L{layers}-H{hidden}" for layers, hidden in families.GRID}
     assert len(names()) == len(set(names())) and set(names()) == grid | set(PUBLISHED)
     assert [config_for(f"ernie-3.0-{size}-zh").task_type_vocab_size for size in ("base", "nano")] == [3, 16]
     assert [config_for(f"electra-{size}").embedding_width for size in ("small", "base", "large")] == [128, 768, 1024]

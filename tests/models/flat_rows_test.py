@@ -7,8 +7,8 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.models.encoder import Encoder
-from bert_tf.models.flat_rows import flatten, join, unflatten
 from bert_tf.models.graph_forms import FLAT_ROWS, LAYER_NORM_KERNEL, ROW_PACKING, graph_forms
+from bert_tf.models.row_packing import flatten, join, unflatten
 from tests.harness import randomize
 from tests.models.encoder_test import CONFIG
 

@@ -9,7 +9,7 @@ from bert_tf.data.features import fake_batch
 from bert_tf.models.distillation import DistillationModel
 from bert_tf.models.encoder import Encoder
 from bert_tf.models.model_inputs import ENCODER_FEATURES, encoder_inputs
-from bert_tf.models.pretrainer import Pretrainer
+from bert_tf.models.pretraining_heads import Pretrainer
 from tests import tiny
 
 IDS = [[2, 7, 8, 3, 0], [2, 9, 3, 0, 0]]

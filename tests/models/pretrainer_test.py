@@ -12,8 +12,8 @@ from bert_tf.data.features import fake_batch
 from bert_tf.models.encoder import Encoder
 from bert_tf.models.layers import seed_scope
 from bert_tf.models.model_inputs import encoder_inputs
-from bert_tf.models.pretrainer import Pretrainer
-from bert_tf.pretraining.corpus.packing import pack
+from bert_tf.models.pretraining_heads import Pretrainer
+from bert_tf.pretraining.corpus.unit import pack
 from tests import tiny
 from tests.checkpoints import fakes
 from tests.harness import check_layer, randomize, relative_error

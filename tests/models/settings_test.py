@@ -6,10 +6,10 @@ import tensorflow as tf
 
 from bert_tf.models.encoder import Encoder
 from bert_tf.models.layers import seed_scope
-from bert_tf.models.pretrainer import Pretrainer
-from bert_tf.pretraining.objectives.task import PretrainingTask
-from bert_tf.tasks.classification.task import ClassificationTask
-from bert_tf.tasks.squad.task import QuestionAnsweringTask
+from bert_tf.models.pretraining_heads import Pretrainer
+from bert_tf.pretraining.objectives.base import PretrainingTask
+from bert_tf.tasks.classification import ClassificationTask
+from bert_tf.tasks.squad import QuestionAnsweringTask
 from tests import tiny
 from tests.harness import randomize, relative_error
 

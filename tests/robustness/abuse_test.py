@@ -23,9 +23,8 @@ from tensorflow_serving.apis import (
     predict_pb2,
 )
 
-from bert_tf.serving import wire_scan
-from bert_tf.serving.errors import ServingError
-from bert_tf.serving.limits import Limits
+from bert_tf.serving import wire
+from bert_tf.serving.limits import Limits, ServingError
 from bert_tf.serving.server import grpc_service, predict, workload
 from bert_tf.serving.server.json_requests import predict_inputs
 from bert_tf.serving.server.saved_model import SavedModel
@@ -208,7 +207,7 @@ def test_what_fails_inside_is_told_to_the_log_alone(film, stubs, monkeypatch, lo
     def fail(*arguments, **keywords):
         raise LookupError("/home/somebody/secret.py")
 
-    monkeypatch.setattr("bert_tf.serving.server.describe.get_model_status_pb2.GetModelStatusResponse", fail)
+    monkeypatch.setattr("bert_tf.serving.server.health.get_model_status_pb2.GetModelStatusResponse", fail)
     request = grpc_service.METHODS[grpc_service.MODEL]["GetModelStatus"].request()
     request.model_spec.name = "film"
     for _ in range(20):
@@ -396,7 +395,7 @@ WASTE = {
 def test_what_would_grow_when_parsed_is_refused_unparsed(what):
     kind, data, words = WASTE[what]
     with pytest.raises(ServingError, match=f"A message may have {words} and has more"):
-        wire_scan.check(data, kind.DESCRIPTOR, SMALL)
+        wire.check(data, kind.DESCRIPTOR, SMALL)
 
 
 def test_the_scan_lets_pass_what_is_right_and_what_the_parser_will_refuse():
@@ -405,6 +404,6 @@ def test_the_scan_lets_pass_what_is_right_and_what_the_parser_will_refuse():
     right.inputs["ids"].ClearField("tensor_content")
     right.inputs["ids"].int_val.extend(range(3000))
     limits = Limits(max_message_fields=500, max_tensor_elements=1000)
-    wire_scan.check(right.SerializeToString(), right.DESCRIPTOR, limits)
+    wire.check(right.SerializeToString(), right.DESCRIPTOR, limits)
     for wrong in (b"\xff" * 70000, b"\x42\xff\xff\xff\x7f" + b"x" * 70000, b"\x0b" * 70000):
-        wire_scan.check(wrong, right.DESCRIPTOR, limits)
+        wire.check(wrong, right.DESCRIPTOR, limits)

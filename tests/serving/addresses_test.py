@@ -9,7 +9,7 @@ import socket
 import pytest
 
 from bert_tf.serving import AsyncClient, Client, addresses
-from bert_tf.serving.client.load_calls import inputs_over_rest
+from bert_tf.serving.client.load_test import inputs_over_rest
 from bert_tf.serving.server.server import serve
 from tests.serving.http_test import MODEL
 from tests.serving.rest_test import GOOD

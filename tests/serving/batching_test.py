@@ -11,13 +11,13 @@ import tensorflow as tf
 from tensorflow.core.protobuf import meta_graph_pb2
 
 from bert_tf.serving.client.client import Client
-from bert_tf.serving.errors import ServingError, invalid
+from bert_tf.serving.limits import ServingError, invalid
 from bert_tf.serving.server.batching import Batcher
-from bert_tf.serving.server.batching_parameters import Batching, read_parameters
-from bert_tf.serving.server.batching_rows import group_of, lengths_of
-from bert_tf.serving.server.call import INTERNAL, Call
+from bert_tf.serving.server.batching_queue import group_of, lengths_of
+from bert_tf.serving.server.bundle import Batching, read_parameters
+from bert_tf.serving.server.predict import INTERNAL, Call
 from bert_tf.serving.server.server import serve
-from bert_tf.serving.server.signatures import Endpoint, Signature
+from bert_tf.serving.server.tensors import Endpoint, Signature
 
 TEXT = Endpoint("text:0", tf.string, (None,))
 

@@ -11,14 +11,12 @@ import tensorflow as tf
 from tensorflow.core.protobuf import config_pb2, rewriter_config_pb2
 from tensorflow_serving.apis import classification_pb2, predict_pb2, regression_pb2
 
-from bert_tf.serving.errors import ServingError
-from bert_tf.serving.server import versions, warmup
-from bert_tf.serving.server.batching import Batcher
-from bert_tf.serving.server.batching_parameters import Batching
-from bert_tf.serving.server.bundle import DEFAULT, Bundle, read_platform, session_config
+from bert_tf.serving.limits import ServingError
+from bert_tf.serving.server import versions
+from bert_tf.serving.server.batching import Batcher, ModelBatching
+from bert_tf.serving.server.bundle import DEFAULT, Batching, Bundle, read_platform, session_config
 from bert_tf.serving.server.catalog import Catalog
 from bert_tf.serving.server.classify import classify, regress
-from bert_tf.serving.server.model_batching import ModelBatching
 from bert_tf.serving.server.predict import predict
 from bert_tf.serving.server.rest_api import answer
 from bert_tf.serving.server.server import serve
@@ -84,8 +82,8 @@ def test_warmup(tmp_path, monkeypatch, bundle, runs):
     models.write_warmup(folder)  # a Predict and a Classify request
     asked, prepared = [], []
     for kind in ("predict_log", "classify_log"):
-        monkeypatch.setitem(warmup._HANDLERS, kind, lambda version, request: asked.append(request))
-    monkeypatch.setattr(warmup, "prepare", prepared.append)
+        monkeypatch.setitem(versions._HANDLERS, kind, lambda version, request: asked.append(request))
+    monkeypatch.setattr(versions, "prepare", prepared.append)
     _served(tmp_path, bundle).close()
     assert len(asked) == runs and bool(prepared) == bool(runs)
 

@@ -10,13 +10,12 @@ import pytest
 import tensorflow as tf
 from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
 
-from bert_tf.serving.client.async_client import AsyncClient
-from bert_tf.serving.client.client import Client
-from bert_tf.serving.golden import outputs_of
+from bert_tf.serving.client.client import AsyncClient, Client
 from bert_tf.serving.limits import Limits
-from bert_tf.serving.server.channel_arguments import channel_options, read_arguments
+from bert_tf.serving.server.grpc_service import channel_options, read_arguments
 from bert_tf.serving.server.server import serve
 from bert_tf.serving.server.tensors import fill_content
+from bert_tf.serving.verification import outputs_of
 from bert_tf.serving.wire import to_array
 
 

@@ -14,8 +14,8 @@ import grpc
 import numpy as np
 import pytest
 
-from bert_tf.serving import AsyncClient, Client, Retry, wire
-from bert_tf.serving.client import answers, load_calls, messages
+from bert_tf.serving import AsyncClient, Client, Retry, messages, wire
+from bert_tf.serving.client import load_test, results
 from bert_tf.serving.client import requests as client_requests
 from bert_tf.serving.client.requests import clean, listed
 from tests.serving import hostile_answers as hostile
@@ -112,7 +112,7 @@ def test_any_bytes_are_an_answer_or_a_value_error():
     ]
     for data in (mutated(answer, rng) for answer in answers_given for _ in range(500)):
         for kind, take in (
-            (messages.PredictResponse, lambda found: answers.rows(client_requests.read_outputs(found), 1)),
+            (messages.PredictResponse, lambda found: results.rows(client_requests.read_outputs(found), 1)),
             (messages.MetadataResponse, client_requests.read_signatures),
             (messages.StatusResponse, client_requests.read_status),
         ):
@@ -279,8 +279,8 @@ def test_lines_have_nothing_that_a_terminal_obeys():
 
 def test_numbers_are_as_short_as_they_can_be_wherever_they_stand():
     values = np.arange(2**16 + 3, dtype=np.float32).reshape(1, -1) / 10
-    assert answers.plain(values)[0][-2:] == [6553.7, 6553.8] and answers.plain(values[:, :0]) == [[]]
-    assert answers.plain(np.float32(0.1)[None, None]) == [[0.1]]
+    assert results.plain(values)[0][-2:] == [6553.7, 6553.8] and results.plain(values[:, :0]) == [[]]
+    assert results.plain(np.float32(0.1)[None, None]) == [[0.1]]
 
 
 def test_a_sender_may_leave_out_a_few():
@@ -300,9 +300,9 @@ DESCRIPTION = {"metadata": {"signature_def": {"signature_def": {"serving_default
 
 def test_a_description_over_rest():
     with hostile.HostileRest(hostile.body(json.dumps(DESCRIPTION).encode())) as server:
-        assert load_calls.inputs_over_rest(server.address, "m", "", 5) == ("text",)
+        assert load_test.inputs_over_rest(server.address, "m", "", 5) == ("text",)
         with pytest.raises(ValueError, match="`signature` must be one of serving_default. Received: 'x'"):
-            load_calls.inputs_over_rest(server.address, "m", "x", 5)
+            load_test.inputs_over_rest(server.address, "m", "x", 5)
 
 
 @pytest.mark.parametrize(
@@ -323,7 +323,7 @@ def test_descriptions_over_rest_that_are_none(data, reason):
         hostile.HostileRest(hostile.body(data)) as server,
         pytest.raises(ValueError, match=f"must describe the model in JSON, .*{reason}.*; is that a model server?"),
     ):
-        load_calls.inputs_over_rest(server.address, "m", "", 5)
+        load_test.inputs_over_rest(server.address, "m", "", 5)
 
 
 def test_other_pages_are_not_visited():
@@ -331,7 +331,7 @@ def test_other_pages_are_not_visited():
         hostile.HostileRest(hostile.body(b"", 302, Location="http://localhost:1/")) as server,
         pytest.raises(ValueError, match="must serve model 'm'. Received HTTP 302; check `model_name`."),
     ):
-        load_calls.inputs_over_rest(server.address, "m", "", 5)
+        load_test.inputs_over_rest(server.address, "m", "", 5)
 
 
 def endless(handler):
@@ -352,12 +352,12 @@ def drop_by_drop(handler):
 
 def test_descriptions_over_rest_without_end():
     with hostile.HostileRest(endless) as server, pytest.raises(ValueError, match="more than 4194304 bytes"):
-        load_calls.inputs_over_rest(server.address, "m", "", 20)
+        load_test.inputs_over_rest(server.address, "m", "", 20)
     with (
         hostile.HostileRest(drop_by_drop) as server,
         pytest.raises((TimeoutError, ConnectionError), match="must answer "),
     ):
-        load_calls.inputs_over_rest(server.address, "m", "", 0.3)
+        load_test.inputs_over_rest(server.address, "m", "", 0.3)
 
 
 def test_answers_over_rest_are_dropped_as_they_come():
@@ -366,7 +366,7 @@ def test_answers_over_rest_are_dropped_as_they_come():
     async def ask(server):
         from bert_tf.serving.client.requests import Target
 
-        async with load_calls.over_rest(server.address, Target("m"), [b"{}"], 5) as send:
+        async with load_test.over_rest(server.address, Target("m"), [b"{}"], 5) as send:
             return await send(1)
 
     with hostile.HostileRest(hostile.body(bomb, Content_Encoding="gzip")) as server:
@@ -384,7 +384,7 @@ def test_answers_over_rest_are_dropped_as_they_come():
 def golden(kind):
     from tensorflow_serving.apis import classification_pb2, predict_pb2, regression_pb2
 
-    from bert_tf.serving.golden import Golden
+    from bert_tf.serving.verification import Golden
 
     requests = {"predict": predict_pb2.PredictRequest, "classify": classification_pb2.ClassificationRequest,
                 "regress": regression_pb2.RegressionRequest}  # fmt: skip

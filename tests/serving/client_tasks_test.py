@@ -12,7 +12,7 @@ from bert_tf.export.saved_model import export
 from bert_tf.export.served import ServedModel
 from bert_tf.serving.client.client import Client
 from bert_tf.serving.server.server import serve
-from bert_tf.tasks.squad.task import QuestionAnsweringTask
+from bert_tf.tasks.squad import QuestionAnsweringTask
 from bert_tf.tokenization.wordpiece import Tokenizer
 from tests import tiny
 from tests.serving.client_test import run

@@ -12,12 +12,10 @@ import pytest
 import tensorflow as tf
 from tensorflow_serving.apis import predict_pb2
 
-from bert_tf.serving import wire
-from bert_tf.serving.client import messages
-from bert_tf.serving.client.answers import rows
+from bert_tf.serving import messages, wire
 from bert_tf.serving.client.client import Client
 from bert_tf.serving.client.requests import TensorKind, VersionStatus
-from bert_tf.serving.client.results import Answer, Blank, Choice, Classification, Entities, Entity, Score, typed
+from bert_tf.serving.client.results import Answer, Blank, Choice, Classification, Entities, Entity, Score, rows, typed
 from bert_tf.serving.server.saved_model import SavedModel
 
 GOOD = {"label": "good", "probabilities": {"bad": 0.25, "good": 0.75}}

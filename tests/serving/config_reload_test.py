@@ -11,13 +11,12 @@ import pytest
 from google.protobuf import text_format
 from tensorflow_serving.apis import get_model_status_pb2, model_management_pb2, model_service_pb2_grpc
 
-from bert_tf.serving.errors import ServingError
-from bert_tf.serving.server import config_reload, versions
-from bert_tf.serving.server.call import Call
-from bert_tf.serving.server.catalog import Catalog
-from bert_tf.serving.server.config_reload import ReloadRules, reload
-from bert_tf.serving.server.model_config import ModelConfig
-from bert_tf.serving.server.policies import ALL
+from bert_tf.serving.limits import ServingError
+from bert_tf.serving.server import catalog as catalog_module
+from bert_tf.serving.server import versions
+from bert_tf.serving.server.catalog import Catalog, ReloadRules, reload
+from bert_tf.serving.server.model_config import ALL, ModelConfig
+from bert_tf.serving.server.predict import Call
 from bert_tf.serving.server.server import serve
 from bert_tf.serving.server.versions import State
 from tests.serving.models import export
@@ -233,7 +232,7 @@ def test_no_more_than_a_few_wait(folder, slow):
     catalog = Catalog(reload_rules=ReloadRules(True, (str(folder),)))
     asked = request(entry("others", folder / "others"))
     ends = []
-    threads = [threading.Thread(target=_end, args=[catalog, asked, ends]) for _ in range(config_reload._MOST)]
+    threads = [threading.Thread(target=_end, args=[catalog, asked, ends]) for _ in range(catalog_module._MOST)]
     for thread in threads:
         thread.start()
     assert entered.wait(60)
@@ -245,7 +244,7 @@ def test_no_more_than_a_few_wait(folder, slow):
     go_on.set()
     for thread in threads:
         thread.join(60)
-    assert sorted(ends) == ["ABORTED"] * (config_reload._MOST - 1) + ["OK"]
+    assert sorted(ends) == ["ABORTED"] * (catalog_module._MOST - 1) + ["OK"]
     assert serves(catalog) == {"others": [3]}
     catalog.close()
 

@@ -6,8 +6,7 @@ from concurrent import futures
 import grpc
 import numpy as np
 
-from bert_tf.serving import wire
-from bert_tf.serving.client import messages
+from bert_tf.serving import messages, wire
 from bert_tf.serving.client.requests import METHODS
 
 _STRING, _FLOAT = 7, 1

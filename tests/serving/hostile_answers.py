@@ -6,8 +6,7 @@ from concurrent import futures
 
 import grpc
 
-from bert_tf.serving import wire
-from bert_tf.serving.client import messages
+from bert_tf.serving import messages, wire
 from bert_tf.serving.client.requests import METHODS
 
 PREDICT, METADATA, STATUS = (METHODS[name][0] for name in ("Predict", "GetModelMetadata", "GetModelStatus"))

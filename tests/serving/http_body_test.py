@@ -9,11 +9,10 @@ import zlib
 import grpc
 import pytest
 
-from bert_tf.serving.errors import ServingError
-from bert_tf.serving.limits import Limits
+from bert_tf.serving.limits import Limits, ServingError
 from bert_tf.serving.server import http_body, turns
-from bert_tf.serving.server.call import INTERNAL, Call
 from bert_tf.serving.server.http_body import BodyMemory, HeldBody, HttpError, unpack
+from bert_tf.serving.server.predict import INTERNAL, Call
 from bert_tf.serving.server.server import serve
 from tests.serving.grpc_test import predict_request
 from tests.serving.http_test import MODEL, post, send, sized
@@ -124,7 +123,7 @@ def test_what_a_body_unpacks_to_is_held_too():
 
 def test_a_request_whose_caller_left_while_it_waited_for_its_turn_is_not_read(film, monkeypatch):
     scanned = []
-    monkeypatch.setattr("bert_tf.serving.wire_scan.check", lambda data, *more: scanned.append(len(data)))
+    monkeypatch.setattr("bert_tf.serving.wire.check", lambda data, *more: scanned.append(len(data)))
     data = predict_request(text=["x" * 2**19]).SerializeToString()
     with grpc.insecure_channel(f"127.0.0.1:{film.port}") as channel:
         ask = channel.unary_unary("/tensorflow.serving.PredictionService/Predict")

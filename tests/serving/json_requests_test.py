@@ -9,11 +9,11 @@ import tensorflow as tf
 from tensorflow.core.protobuf import meta_graph_pb2
 from tensorflow_serving.apis import input_pb2
 
-from bert_tf.serving.errors import ServingError
+from bert_tf.serving.limits import ServingError
 from bert_tf.serving.server.json_requests import fill_examples, parse, predict_inputs
 from bert_tf.serving.server.json_values import quoted, to_array
 from bert_tf.serving.server.rest_api import answer
-from bert_tf.serving.server.signatures import Endpoint, Signature
+from bert_tf.serving.server.tensors import Endpoint, Signature
 from tests.serving.rest_test import GOOD, b64
 
 TYPES = (tf.string, tf.int32, tf.int64, tf.float32, tf.float64, tf.bool, tf.uint8, tf.bfloat16)

@@ -14,11 +14,10 @@ from google.protobuf import text_format
 from tensorflow_serving.apis import get_model_status_pb2, model_management_pb2, model_pb2, predict_pb2
 from tensorflow_serving.config import model_server_config_pb2
 
-from bert_tf.serving.errors import ServingError
+from bert_tf.serving.limits import ServingError
 from bert_tf.serving.server import versions
 from bert_tf.serving.server.catalog import Catalog
-from bert_tf.serving.server.model_config import ConfigFile, ModelConfig, read_configs, read_file
-from bert_tf.serving.server.policies import ALL, Policy
+from bert_tf.serving.server.model_config import ALL, ConfigFile, ModelConfig, Policy, read_configs, read_file
 from bert_tf.serving.server.predict import run
 from bert_tf.serving.server.server import serve
 from bert_tf.serving.server.versions import Loading, State

@@ -4,11 +4,10 @@ import os
 
 import pytest
 
-from bert_tf.serving.exports import open_export
-from bert_tf.serving.golden import FILE, read_goldens
 from bert_tf.serving.server import metrics
 from bert_tf.serving.server.model_config import read_file
-from bert_tf.serving.server.regular_files import check_regular, fingerprint
+from bert_tf.serving.server.version_folders import check_regular, fingerprint
+from bert_tf.serving.verification import FILE, open_export, read_goldens
 
 
 @pytest.fixture

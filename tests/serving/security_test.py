@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from bert_tf.cli.flags.serving import LIMITS
 from bert_tf.cli.serve import FLAGS
+from bert_tf.cli.serving_flags import LIMITS
 from tests.conftest import ROOT
 
 _ROW = re.compile(r"^\| `--(\w+)` \| ([\d,.]+)(?: (\w+))? \| (.+) \|$", re.MULTILINE)

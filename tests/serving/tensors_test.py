@@ -17,19 +17,15 @@ from tensorflow_serving.apis import (
     prediction_service_pb2_grpc,
 )
 
-from bert_tf.serving import golden, verification
-from bert_tf.serving.errors import ServingError
-from bert_tf.serving.limits import LIMITS, Limits
-from bert_tf.serving.server import warmup
-from bert_tf.serving.server.call import Call
-from bert_tf.serving.server.classify import classify
+from bert_tf.serving import verification
+from bert_tf.serving.limits import LIMITS, Limits, ServingError
+from bert_tf.serving.server import versions
+from bert_tf.serving.server.classify import classify, multi_inference
 from bert_tf.serving.server.json_requests import parse, predict_inputs
 from bert_tf.serving.server.json_values import to_array as json_array
-from bert_tf.serving.server.multi_inference import multi_inference
-from bert_tf.serving.server.predict import _inputs, predict, read_input
+from bert_tf.serving.server.predict import Call, _inputs, predict, read_input
 from bert_tf.serving.server.saved_model import SavedModel
-from bert_tf.serving.server.signatures import Endpoint, Signature, read_signature
-from bert_tf.serving.server.tensors import count_rows, fill_proto
+from bert_tf.serving.server.tensors import Endpoint, Signature, count_rows, fill_proto, read_signature
 from bert_tf.serving.server.versions import Version, direct
 from bert_tf.serving.server.workload import Workload
 from tests.serving.models import example
@@ -368,13 +364,13 @@ def test_requests_that_come_with_a_model(film_version, tmp_path, axes, message):
     log.predict_log.request.CopyFrom(asked("serving_default", text=text(*[1] * axes)))
     log.predict_log.response.outputs["label"].CopyFrom(text(1, values=[b"good"]))
     (tmp_path / "assets.extra").mkdir()
-    for file in (warmup.FILE, golden.FILE):
+    for file in (versions.FILE, verification.FILE):
         with tf.io.TFRecordWriter(str(tmp_path / file)) as writer:
             writer.write(log.SerializeToString())
     with pytest.raises(ServingError) as caught:
-        warmup.replay(film_version, str(tmp_path))
+        versions.replay(film_version, str(tmp_path))
     assert caught.value.message == message
-    goldens = golden.read_goldens(str(tmp_path))
+    goldens = verification.read_goldens(str(tmp_path))
     (verdict,) = verification.judge(goldens, verification.local_answer(film_version.model), 1e-4)
     assert verdict.problems == [f"serving_default, request 1: refused: {message}"]
 

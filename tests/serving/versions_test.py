@@ -17,15 +17,14 @@ import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
 from bert_tf.serving.client.client import Client
-from bert_tf.serving.errors import ServingError
-from bert_tf.serving.server import regular_files, version_folders, versions
-from bert_tf.serving.server.batching_parameters import Batching
+from bert_tf.serving.limits import ServingError
+from bert_tf.serving.server import version_folders, versions
+from bert_tf.serving.server.bundle import Batching
 from bert_tf.serving.server.catalog import Catalog
 from bert_tf.serving.server.predict import run
-from bert_tf.serving.server.regular_files import check_files, files_under
 from bert_tf.serving.server.saved_model import SavedModel
 from bert_tf.serving.server.server import serve
-from bert_tf.serving.server.version_folders import explain_no_versions, find_versions
+from bert_tf.serving.server.version_folders import check_files, explain_no_versions, files_under, find_versions
 from bert_tf.serving.server.versions import ServedModel, State
 from tests.serving.models import expected, export, truncate, variables, write_warmup
 
@@ -439,13 +438,13 @@ def test_a_folder_without_a_graph_is_not_searched_and_one_with_far_too_many_file
     assert [path for path, _ in files_under(str(tmp_path))] == [str(tmp_path / "other")]
     (tmp_path / "saved_model.pb").touch()
     assert len(list(files_under(str(tmp_path)))) == 3
-    monkeypatch.setattr(regular_files, "_MOST", 2)
+    monkeypatch.setattr(version_folders, "_MOST_FILES", 2)
     with pytest.raises(ValueError, match="has more than 2 files"):
         check_files(str(tmp_path))
 
 
 def test_a_base_path_with_far_too_many_names_is_said_once(tmp_path, log, monkeypatch):
-    monkeypatch.setattr(version_folders, "_MOST", 3)
+    monkeypatch.setattr(version_folders, "_MOST_NAMES", 3)
     for number in range(4):
         (tmp_path / str(number)).mkdir()
     served = ServedModel("film", str(tmp_path))

@@ -6,8 +6,7 @@ import pytest
 from tensorflow.core.framework import types_pb2
 from tensorflow_serving.apis import predict_pb2
 
-from bert_tf.serving import wire
-from bert_tf.serving.client import messages
+from bert_tf.serving import messages, wire
 from bert_tf.serving.client.requests import read_outputs
 from bert_tf.serving.server.tensors import read_answer
 from tests.serving.tensors_test import FLOAT, MIB, STRING, tensor, text

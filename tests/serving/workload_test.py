@@ -11,14 +11,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.serving.errors import ServingError
-from bert_tf.serving.limits import Limits
-from bert_tf.serving.server.call import INTERNAL, Call
-from bert_tf.serving.server.sequences import Sequences
-from bert_tf.serving.server.signatures import Endpoint, Signature
+from bert_tf.serving.limits import Limits, ServingError
+from bert_tf.serving.server.predict import INTERNAL, Call
+from bert_tf.serving.server.tensors import Endpoint, Signature
 from bert_tf.serving.server.turns import Work
 from bert_tf.serving.server.versions import direct
-from bert_tf.serving.server.workload import Workload
+from bert_tf.serving.server.workload import Sequences, Workload
 
 
 def texts(*sizes):

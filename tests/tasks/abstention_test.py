@@ -8,10 +8,10 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.evaluation.abstention import Abstention
-from bert_tf.tasks.classification.task import ClassificationTask
-from bert_tf.tasks.multiple_choice.task import MultipleChoiceTask
+from bert_tf.tasks.base import Outcome, TrainedTask
+from bert_tf.tasks.classification import ClassificationTask
+from bert_tf.tasks.multiple_choice import MultipleChoiceTask
 from bert_tf.tasks.registry import read_task, save_task
-from bert_tf.tasks.task import Outcome, TrainedTask
 from bert_tf.utils.report import Page
 from bert_tf.utils.settings import Settings
 from tests import tiny

@@ -4,13 +4,12 @@ import pytest
 import tensorflow as tf
 from safetensors.numpy import load_file
 
-from bert_tf.checkpoints import convert, heads, names
+from bert_tf.checkpoints import convert, heads, name_maps
 from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.distillation import DistillationModel
-from bert_tf.pretraining.objectives.comparisons import COMPARISONS, shown_by
-from bert_tf.pretraining.objectives.distillation import DistillationTask
-from bert_tf.tasks.teachers.teacher import Teacher
+from bert_tf.pretraining.objectives.distillation import COMPARISONS, DistillationTask, shown_by
+from bert_tf.tasks.distillation import Teacher
 from tests import parity
 
 GOLDEN = parity.GOLDENS / "distillation"
@@ -76,7 +75,7 @@ def test_gradients(taught):
 def _theirs(path):
     if path.startswith(MAP):
         return f"map.{'weight' if path.endswith('kernel') else 'bias'}", path.endswith("kernel")
-    dialect = names.hugging_face()
+    dialect = name_maps.hugging_face()
     return dialect.from_ours(path), dialect.transposed(path)
 
 

@@ -9,17 +9,17 @@ import keras
 import numpy as np
 import pytest
 
-from bert_tf.checkpoints import convert, heads, names
+from bert_tf.checkpoints import convert, heads, name_maps
 from bert_tf.data import dataset, glue
 from bert_tf.models.config import EncoderConfig
-from bert_tf.tasks.classification.examples import tokenize_examples
-from bert_tf.tasks.classification.task import ClassificationTask
-from bert_tf.tasks.squad import files as squad
-from bert_tf.tasks.squad.rows import question_rows
-from bert_tf.tasks.squad.task import QuestionAnsweringTask
+from bert_tf.tasks import squad_examples
+from bert_tf.tasks.classification import ClassificationTask
+from bert_tf.tasks.classification_data import tokenize_examples
+from bert_tf.tasks.squad import QuestionAnsweringTask
+from bert_tf.tasks.squad_examples import question_rows
 from bert_tf.tokenization.wordpiece import Tokenizer
-from bert_tf.training.optimizer import AdamW
-from bert_tf.training.schedule import WarmupLinearDecay
+from bert_tf.training.learning_rate import WarmupLinearDecay
+from bert_tf.training.optimizers import AdamW
 from bert_tf.training.step import StepConfig, TrainStep
 from tests import parity
 
@@ -50,7 +50,7 @@ def _ours(task, minilm, batches, schedule):
     model = task.build_model()
     missing = convert.load(minilm, model.variables, excuse=(*heads.fresh(task), *heads.unused(task))).excused_missing
     fresh = [v for v in model.variables if v.path in missing]
-    head = {names.hugging_face().from_ours(v.path): v.numpy() for v in fresh}
+    head = {name_maps.hugging_face().from_ours(v.path): v.numpy() for v in fresh}
     untrained = [_loss(task, model, batch) for batch in batches[-10:]]
     optimizer = AdamW(schedule)
     optimizer.build(model.trainable_variables)
@@ -110,7 +110,7 @@ def test_thirty_steps_of_squad(minilm, tmp_path):
     file = DATA / "squad" / "train-v1.1.json"
     if not file.exists():
         pytest.skip(f"{file} is not there; BERT_TF_DATA names the folder that holds squad")
-    examples = squad.read_squad(file, with_answers=True)
+    examples = squad_examples.read_squad(file, with_answers=True)
     lists = ("ids", "questions", "contexts", "answers", "is_impossible", "places")
     few = dataclasses.replace(examples, **{name: getattr(examples, name)[:100] for name in lists})  # warm after 7 steps
     rows = question_rows(Tokenizer.from_directory(minilm), few, 384, 128, 64, with_answers=True)

@@ -7,11 +7,11 @@ import pytest
 import tensorflow as tf
 from safetensors.numpy import load_file
 
-from bert_tf.checkpoints import convert, names
+from bert_tf.checkpoints import convert, name_maps
 from bert_tf.models.config import EncoderConfig
-from bert_tf.pretraining.objectives.task import PretrainingTask
-from bert_tf.training.optimizer import AdamW
-from bert_tf.training.schedule import WarmupLinearDecay
+from bert_tf.pretraining.objectives.base import PretrainingTask
+from bert_tf.training.learning_rate import WarmupLinearDecay
+from bert_tf.training.optimizers import AdamW
 from bert_tf.training.step import StepConfig, TrainStep
 from tests import parity
 from tests.parity import GOLDENS
@@ -70,7 +70,7 @@ def test_one_step_losses(case):
 @pytest.mark.parametrize("case", CASES)
 def test_one_step_gradients(case):
     task, model = _task_and_model(case)
-    expected, name_map = _expected(case), names.hugging_face(task.config.model_type)
+    expected, name_map = _expected(case), name_maps.hugging_face(task.config.model_type)
     gradients = _gradients(task, model, {name: expected[name] for name in FEATURES})
     parity.check_gradients(
         gradients, expected, lambda path: (name_map.from_ours(path), name_map.transposed(path)), TOLERANCE

@@ -9,10 +9,9 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.data.features import fake_batch
-from bert_tf.pretraining.corpus.packing import pack
-from bert_tf.pretraining.objectives.left_to_right import LeftToRightTask, next_tokens
-from bert_tf.pretraining.objectives.task import PretrainingTask
-from bert_tf.training.optimizer import AdamW
+from bert_tf.pretraining.corpus.unit import pack
+from bert_tf.pretraining.objectives.base import LeftToRightTask, PretrainingTask, next_tokens
+from bert_tf.training.optimizers import AdamW
 from bert_tf.training.step import StepConfig, TrainStep
 from tests import tiny
 from tests.harness import randomize

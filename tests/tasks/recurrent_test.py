@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from bert_tf.checkpoints import heads
-from bert_tf.tasks import recurrent
-from bert_tf.tasks.classification.task import ClassificationTask
-from bert_tf.tasks.multiple_choice.task import MultipleChoiceTask
-from bert_tf.tasks.squad.task import QuestionAnsweringTask
-from bert_tf.tasks.tagging.task import TaggingTask
+from bert_tf.tasks import labels
+from bert_tf.tasks.classification import ClassificationTask
+from bert_tf.tasks.multiple_choice import MultipleChoiceTask
+from bert_tf.tasks.squad import QuestionAnsweringTask
+from bert_tf.tasks.tagging import TaggingTask
 from bert_tf.utils.settings import Settings
 from tests import tiny
 
@@ -47,7 +47,7 @@ def test_the_bilstm_reads_what_the_encoder_does_not_see(task):
         "recurrent/classifier/output_weights": (OUTPUTS[task.name], 8),
     }
     assert not any("pooler" in v.path for v in model.trainable_variables) and not task.uses_pooler
-    assert heads.fresh(task)[:-1] == recurrent.HEAD
+    assert heads.fresh(task)[:-1] == labels.RECURRENT_HEAD
     one, padded = (_answers(task, model, _rows(IDS, width)) for width in (6, 9))
     np.testing.assert_allclose(padded[:, :6], one, atol=1e-5)
     last = IDS.copy()
@@ -59,17 +59,17 @@ def test_the_bilstm_reads_what_the_encoder_does_not_see(task):
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
 def test_it_is_kept_with_the_model(task):
     again = type(task)(CONFIG, **task.to_dict())
-    assert again.lstm_units == 4 and again.head == task.head == recurrent.HEAD
+    assert again.lstm_units == 4 and again.head == task.head == labels.RECURRENT_HEAD
     assert again.identity() == task.identity() and task.identity()["lstm_units"] == 4
 
 
 def test_where_there_is_none_nothing_is_said_of_it():
     for task in (ClassificationTask(CONFIG, 3), MultipleChoiceTask(CONFIG), QuestionAnsweringTask(CONFIG)):
-        assert "lstm_units" not in {**task.to_dict(), **task.identity()} and task.head != recurrent.HEAD
+        assert "lstm_units" not in {**task.to_dict(), **task.identity()} and task.head != labels.RECURRENT_HEAD
 
 
 def test_with_adapters_it_is_refused():
-    assert recurrent.lstm_units(Settings({"lstm_units": 4, "lora_rank": 0})) == 4
-    assert recurrent.lstm_units(Settings({})) is None
+    assert labels.read_lstm_units(Settings({"lstm_units": 4, "lora_rank": 0})) == 4
+    assert labels.read_lstm_units(Settings({})) is None
     with pytest.raises(ValueError, match=r"must come without `lora_rank`.* `lstm_units=4` and `lora_rank=2`"):
-        recurrent.lstm_units(Settings({"lstm_units": 4, "lora_rank": 2}))
+        labels.read_lstm_units(Settings({"lstm_units": 4, "lora_rank": 2}))

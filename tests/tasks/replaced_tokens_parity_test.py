@@ -5,16 +5,15 @@ import pytest
 import tensorflow as tf
 from safetensors.numpy import load_file
 
-from bert_tf.checkpoints import convert, names
+from bert_tf.checkpoints import convert, name_maps
 from bert_tf.models.config import EncoderConfig
-from bert_tf.pretraining.objectives.generators import as_electra
-from bert_tf.pretraining.objectives.replaced_tokens import ReplacedTokensTask, with_unmasked_ids
+from bert_tf.pretraining.objectives.replaced_tokens import ReplacedTokensTask, as_electra, with_unmasked_ids
 from tests import parity
 
 GOLDEN = parity.GOLDENS / "replaced_tokens"
 FILES = ("model.safetensors", "generator/model.safetensors", "expected.safetensors")
 TOLERANCE = 1e-5
-NAMES, OURS = names.hugging_face("electra"), "generator/"
+NAMES, OURS = name_maps.hugging_face("electra"), "generator/"
 
 
 @pytest.fixture(scope="module")

@@ -9,10 +9,15 @@ import tensorflow as tf
 
 from bert_tf.data.features import fake_batch
 from bert_tf.models.config import EncoderConfig
-from bert_tf.pretraining.objectives.generators import as_electra, generator_of
-from bert_tf.pretraining.objectives.objectives import OBJECTIVES, objective_of
-from bert_tf.pretraining.objectives.replaced_tokens import ReplacedTokensTask, sampling_draws, with_unmasked_ids
-from bert_tf.training.optimizer import AdamW
+from bert_tf.pretraining.objectives.registry import OBJECTIVES, objective_of
+from bert_tf.pretraining.objectives.replaced_tokens import (
+    ReplacedTokensTask,
+    as_electra,
+    generator_of,
+    sampling_draws,
+    with_unmasked_ids,
+)
+from bert_tf.training.optimizers import AdamW
 from bert_tf.training.step import StepConfig, TrainStep
 from bert_tf.utils.settings import Settings
 from tests import tiny

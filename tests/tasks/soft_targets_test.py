@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.tasks.classification.task import ClassificationTask
-from bert_tf.tasks.embedding.task import EmbeddingTask
-from bert_tf.tasks.multiple_choice.task import MultipleChoiceTask
-from bert_tf.tasks.soft_targets import divergence, yes_no_divergence
-from bert_tf.tasks.squad.task import QuestionAnsweringTask
-from bert_tf.tasks.tagging.task import TaggingTask
+from bert_tf.tasks.classification import ClassificationTask
+from bert_tf.tasks.embedding import EmbeddingTask
+from bert_tf.tasks.labels import divergence, yes_no_divergence
+from bert_tf.tasks.multiple_choice import MultipleChoiceTask
+from bert_tf.tasks.squad import QuestionAnsweringTask
+from bert_tf.tasks.tagging import TaggingTask
 from tests import tiny
 
 T = 2.5

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from bert_tf.tasks.base import ACTIONS, FineTuned, Outcome, TrainedTask
+from bert_tf.tasks.labels import at_least_one
 from bert_tf.tasks.registry import TASKS
-from bert_tf.tasks.task import ACTIONS, FineTuned, Outcome, TrainedTask
-from bert_tf.tasks.texts import at_least_one
 from bert_tf.utils.settings import Settings
 from tests import tiny
 

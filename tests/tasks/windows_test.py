@@ -10,14 +10,14 @@ import tensorflow as tf
 from bert_tf.data import dataset, windowed
 from bert_tf.data.windowed import Windowing
 from bert_tf.models.layers import seed_scope
-from bert_tf.tasks.classification.task import ClassificationTask
+from bert_tf.tasks.classification import ClassificationTask
 from bert_tf.tokenization.wordpiece import Tokenizer
-from bert_tf.training.batching import Batching
-from bert_tf.training.job import Job
+from bert_tf.training.learning_rate import WarmupLinearDecay
 from bert_tf.training.loop import RunConfig
-from bert_tf.training.optimizer import AdamW
-from bert_tf.training.schedule import WarmupLinearDecay
+from bert_tf.training.optimizers import AdamW
+from bert_tf.training.scoring import Batching
 from bert_tf.training.step import StepConfig, TrainStep
+from bert_tf.training.trainer import Job
 from tests import tiny
 
 LENGTH, WINDOWS = 8, Windowing(4, 8)

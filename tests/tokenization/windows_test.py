@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.tokenization.windows import windows_of
+from bert_tf.tokenization.packing import windows_of
 
 
 def _spans(lengths, room, stride):

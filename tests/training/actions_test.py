@@ -11,9 +11,9 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.checkpoints.store import Store
-from bert_tf.training.actions import KeepBest, Progress, ScoreCheckpoints, clock
 from bert_tf.training.history import History, read
 from bert_tf.training.loop import RunConfig
+from bert_tf.training.trainer import KeepBest, Progress, ScoreCheckpoints, clock
 from bert_tf.utils.progress import Stopwatch
 
 OPTIMIZER = types.SimpleNamespace(learning_rate=tf.constant(0.25))

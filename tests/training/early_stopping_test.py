@@ -8,13 +8,12 @@ import keras
 import pytest
 
 from bert_tf.checkpoints.store import Store
-from bert_tf.tasks.classification.task import ClassificationTask
+from bert_tf.tasks.classification import ClassificationTask
 from bert_tf.training import loop
-from bert_tf.training.batching import Batching
 from bert_tf.training.history import History
-from bert_tf.training.job import Job
 from bert_tf.training.loop import RunConfig
-from bert_tf.training.scoring import Scorer
+from bert_tf.training.scoring import Batching, Scorer
+from bert_tf.training.trainer import Job
 from tests import tiny
 
 TASK = tiny.shallow(ClassificationTask)(tiny.config(), 2)

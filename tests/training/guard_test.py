@@ -10,11 +10,11 @@ import tensorflow as tf
 from bert_tf.checkpoints.store import Store
 from bert_tf.checkpoints.tf1 import read
 from bert_tf.data import dataset
-from bert_tf.tasks.classification.task import ClassificationTask
+from bert_tf.tasks.classification import ClassificationTask
 from bert_tf.training.guard import Guard, GuardConfig, Rollback, first_broken, order_seed
+from bert_tf.training.learning_rate import WarmupLinearDecay
 from bert_tf.training.loop import RunConfig, fit
 from bert_tf.training.optimizers import OPTIMIZERS
-from bert_tf.training.schedule import WarmupLinearDecay
 from bert_tf.training.step import StepConfig, TrainStep
 from tests import tiny
 

@@ -11,10 +11,10 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.checkpoints.store import Store
-from bert_tf.training.actions import KeepBest, Progress
 from bert_tf.training.history import History, read
 from bert_tf.training.loop import RunConfig
 from bert_tf.training.run_record import commit
+from bert_tf.training.trainer import KeepBest, Progress
 from bert_tf.utils.progress import Stopwatch
 from bert_tf.utils.report import Page, kept
 
@@ -131,7 +131,7 @@ def test_pages_take_less_than_a_thousandth_of_the_time(tmp_path, monkeypatch):
         return ""
 
     monkeypatch.setattr("bert_tf.training.history.time.monotonic", lambda: now[0])
-    monkeypatch.setattr("bert_tf.training.history.run_report.page", draw)
+    monkeypatch.setattr("bert_tf.training.history.page", draw)
     history = History(os.fspath(tmp_path), {})
     history(0, None, None)
     assert drawn == []  # the run has not started
@@ -146,7 +146,7 @@ def test_pages_take_less_than_a_thousandth_of_the_time(tmp_path, monkeypatch):
 
 
 def test_a_page_that_cannot_be_drawn_ends_nothing_and_is_no_secret(tmp_path, monkeypatch, caplog):
-    monkeypatch.setattr("bert_tf.training.history.run_report.page", lambda *what: 1 / 0)
+    monkeypatch.setattr("bert_tf.training.history.page", lambda *what: 1 / 0)
     with caplog.at_level(logging.ERROR, logger="absl"):
         _train(tmp_path, 1, 2, 3.0)
     assert "report.html could not be written. Training goes on" in caplog.text and "ZeroDivisionError" in caplog.text

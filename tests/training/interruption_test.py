@@ -14,7 +14,7 @@ import pytest
 from bert_tf.checkpoints.store import Store
 from bert_tf.checkpoints.tf1 import read
 from bert_tf.data import dataset
-from bert_tf.tasks.classification.task import ClassificationTask
+from bert_tf.tasks.classification import ClassificationTask
 from bert_tf.training import interruption
 from bert_tf.training.interruption import Interruption, Stopped
 from bert_tf.training.loop import RunConfig, fit

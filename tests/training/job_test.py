@@ -10,15 +10,14 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.checkpoints.store import Store
-from bert_tf.tasks.classification.task import ClassificationTask
-from bert_tf.training import distribution
-from bert_tf.training.batching import Batching
+from bert_tf.tasks.classification import ClassificationTask
+from bert_tf.training import step
 from bert_tf.training.history import History, read
 from bert_tf.training.interruption import Stopped
-from bert_tf.training.job import Job
 from bert_tf.training.loop import RunConfig
-from bert_tf.training.output import prepare
+from bert_tf.training.scoring import Batching
 from bert_tf.training.step import TrainStep
+from bert_tf.training.trainer import Job, prepare
 from bert_tf.utils.folder_lock import alone_in
 from tests import tiny
 
@@ -155,11 +154,11 @@ def test_prepare_removes_the_run_s_own_files_only(tmp_path):
 
 
 def test_strategies_by_name():
-    assert distribution.make_strategy("default").num_replicas_in_sync == 1
+    assert step.make_strategy("default").num_replicas_in_sync == 1
     with pytest.raises(
         ValueError, match=r"must be one of \('default', 'mirrored', 'multi_worker', 'tpu'\)\. Received: 'horovod'\."
     ):
-        distribution.make_strategy("horovod")
+        step.make_strategy("horovod")
 
 
 class Killed(BaseException):

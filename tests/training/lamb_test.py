@@ -5,10 +5,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.tasks.classification.task import ClassificationTask
-from bert_tf.training.lamb import Lamb
-from bert_tf.training.optimizers import OPTIMIZERS
-from bert_tf.training.schedule import WarmupPolynomialDecay
+from bert_tf.tasks.classification import ClassificationTask
+from bert_tf.training.learning_rate import WarmupPolynomialDecay
+from bert_tf.training.optimizers import OPTIMIZERS, Lamb
 from tests import tiny
 from tests.training.optimizer_test import PATHS, SHAPES, assert_paces, make_variables
 

@@ -10,10 +10,10 @@ import tensorflow as tf
 
 from bert_tf.checkpoints import tf1
 from bert_tf.data import dataset
-from bert_tf.tasks.classification.task import ClassificationTask
-from bert_tf.training.layer_rates import LayerRates
+from bert_tf.tasks.classification import ClassificationTask
+from bert_tf.training.learning_rate import LayerRates
 from bert_tf.training.loop import RunConfig, fit
-from bert_tf.training.optimizer import AdamW
+from bert_tf.training.optimizers import AdamW
 from bert_tf.training.step import StepConfig, TrainStep
 from tests import tiny
 

@@ -10,7 +10,7 @@ import pytest
 from bert_tf.checkpoints.store import Store
 from bert_tf.checkpoints.tf1 import read, write
 from bert_tf.data import dataset
-from bert_tf.tasks.classification.task import ClassificationTask
+from bert_tf.tasks.classification import ClassificationTask
 from bert_tf.training.loop import RunConfig, fit
 from bert_tf.training.optimizers import AdamConfig
 from bert_tf.training.step import StepConfig

@@ -14,7 +14,7 @@ from bert_tf.checkpoints.store import Store
 from bert_tf.checkpoints.tf1 import read, write
 from bert_tf.data import dataset
 from bert_tf.models.lora import Lora, is_adapter
-from bert_tf.tasks.classification.task import ClassificationTask
+from bert_tf.tasks.classification import ClassificationTask
 from bert_tf.training.loop import RunConfig, fit
 from bert_tf.training.state import TrainingState, begin
 from tests import tiny

@@ -74,9 +74,9 @@ import json, math, sys
 import keras, numpy as np, tensorflow as tf
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.distillation import DistillationModel
-from bert_tf.pretraining.objectives.comparisons import matrices_of, shown_by
+from bert_tf.pretraining.objectives.distillation import matrices_of, shown_by
 from bert_tf.pretraining.objectives.distillation import DistillationTask
-from bert_tf.pretraining.objectives.task import PretrainingTask
+from bert_tf.pretraining.objectives.base import PretrainingTask
 from bert_tf.training.memory import StepShape, TeacherShape, estimate
 from bert_tf.training.optimizers import OPTIMIZERS
 from bert_tf.training.step import StepConfig, TrainStep

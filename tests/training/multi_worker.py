@@ -8,14 +8,14 @@ import os
 import signal
 import sys
 
-from bert_tf.training import cluster, distribution
+from bert_tf.training import cluster, step
 
 HOSTS, INDEX, FOLDER = sys.argv[1].split(","), int(sys.argv[2]), sys.argv[3]
-STRATEGY = distribution.make_strategy("multi_worker", HOSTS, INDEX)  # before TensorFlow does anything else
+STRATEGY = step.make_strategy("multi_worker", HOSTS, INDEX)  # before TensorFlow does anything else
 
 from bert_tf.checkpoints.store import Store  # noqa: E402
 from bert_tf.training.interruption import Stopped  # noqa: E402
-from bert_tf.training.job import Job  # noqa: E402
+from bert_tf.training.trainer import Job  # noqa: E402
 from tests.training import multi_worker_test as test  # noqa: E402
 from tests.training import pretraining_losses  # noqa: E402
 

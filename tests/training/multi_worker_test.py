@@ -15,12 +15,11 @@ import pytest
 
 from bert_tf.checkpoints.store import Store
 from bert_tf.data import dataset
-from bert_tf.tasks.classification.task import ClassificationTask
+from bert_tf.tasks.classification import ClassificationTask
 from bert_tf.training import cluster
-from bert_tf.training.actions import Progress
-from bert_tf.training.batching import Batching
-from bert_tf.training.job import Job
 from bert_tf.training.loop import RunConfig, fit
+from bert_tf.training.scoring import Batching
+from bert_tf.training.trainer import Job, Progress
 from tests import tiny
 from tests.conftest import ROOT
 from tests.training import pretraining_losses

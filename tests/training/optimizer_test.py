@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.tasks.classification.task import ClassificationTask
-from bert_tf.training.optimizer import AdamW, is_decayed
-from bert_tf.training.schedule import WarmupLinearDecay
+from bert_tf.tasks.classification import ClassificationTask
+from bert_tf.training.learning_rate import WarmupLinearDecay
+from bert_tf.training.optimizers import AdamW, is_decayed
 from tests import other_envs, tiny
 
 TORCH = pathlib.Path(__file__).parents[1] / "goldens" / "adamw.json"

@@ -13,11 +13,10 @@ import tensorflow as tf
 
 from bert_tf.checkpoints.tf1 import read
 from bert_tf.data import dataset
-from bert_tf.tasks.classification.task import ClassificationTask
+from bert_tf.tasks.classification import ClassificationTask
 from bert_tf.training.guard import GuardConfig
 from bert_tf.training.loop import RunConfig, fit
-from bert_tf.training.out_of_memory import first_step, micro_batches
-from bert_tf.training.step import StepConfig
+from bert_tf.training.step import StepConfig, first_step, micro_batches
 from tests import tiny
 
 EXAMPLES = tiny.tokenized(40)
@@ -146,7 +145,7 @@ def test_sizes_of_a_micro_batch_divide_the_rows():
 
 _LIMITED = """
 import resource, sys
-from bert_tf.tasks.classification.task import ClassificationTask
+from bert_tf.tasks.classification import ClassificationTask
 from bert_tf.training.loop import RunConfig, fit
 from tests import tiny
 

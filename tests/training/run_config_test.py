@@ -2,15 +2,11 @@
 
 import pytest
 
-from bert_tf.cli.flags.fine_tuning import LAYERS
-from bert_tf.cli.flags.model import MODEL
-from bert_tf.cli.flags.training import RUN
-from bert_tf.training.batching import Batching, batching_of
-from bert_tf.training.fine_tuning import fine_tuning_config
-from bert_tf.training.lamb import Lamb
+from bert_tf.cli.common_flags import LAYERS, MODEL, RUN
+from bert_tf.training.fine_tuning import fine_tuning_config, make_run_config
 from bert_tf.training.loop import RunConfig
-from bert_tf.training.optimizers import OPTIMIZERS, AdamConfig, make_optimizer
-from bert_tf.training.run_config import make_run_config
+from bert_tf.training.optimizers import OPTIMIZERS, AdamConfig, Lamb, make_optimizer
+from bert_tf.training.scoring import Batching, batching_of
 from bert_tf.utils.settings import Settings
 from tests import tiny
 

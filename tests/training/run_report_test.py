@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from bert_tf.training.run_report import page
+from bert_tf.training.history import page
 
 START = {"kind": "start", "step": 0, "time": "2025-01-31T09:00:00+00:00", "from": "init/bert_model.ckpt"}
 START |= {"flags": {"learning_rate": "0.0001", "input_file": "<a>&b"}, "versions": {"tensorflow": "2.21.0"}}

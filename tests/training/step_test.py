@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.tasks.classification.task import ClassificationTask
-from bert_tf.training import distribution
-from bert_tf.training.optimizer import AdamW
-from bert_tf.training.schedule import WarmupLinearDecay
+from bert_tf.tasks.classification import ClassificationTask
+from bert_tf.training import step
+from bert_tf.training.learning_rate import WarmupLinearDecay
+from bert_tf.training.optimizers import AdamW
 from bert_tf.training.step import StepConfig, TrainStep
 from tests import tiny
 
@@ -162,7 +162,7 @@ def test_float16_skips_an_overflow_halves_the_scale_and_goes_on():
 
 def test_one_graph_serves_all_sizes():
     traced = []
-    double = distribution.traced_once(lambda batch: traced.append(batch["x"].shape) or batch["x"] * 2)
+    double = step.traced_once(lambda batch: traced.append(batch["x"].shape) or batch["x"] * 2)
     for shape in ((2, 8), (2, 16), (3, 8), (2, 8)):
         assert double({"x": tf.ones(shape)}).shape == shape
     assert len(traced) == 1 and traced[0].as_list() == [None, None]

@@ -8,14 +8,13 @@ import numpy as np
 import pytest
 
 from bert_tf.checkpoints.store import Store
-from bert_tf.tasks.classification.task import ClassificationTask
-from bert_tf.training import fine_tuning, history, tested_rate
-from bert_tf.training.batching import Batching
-from bert_tf.training.history import History
-from bert_tf.training.job import Job
+from bert_tf.tasks.classification import ClassificationTask
+from bert_tf.training import fine_tuning, history, lr_range_test
+from bert_tf.training.history import History, RangeTest
 from bert_tf.training.loop import RunConfig
-from bert_tf.training.rate_choice import RangeTest
-from bert_tf.training.tested_rate import with_tested_rate
+from bert_tf.training.lr_range_test import with_tested_rate
+from bert_tf.training.scoring import Batching
+from bert_tf.training.trainer import Job
 from bert_tf.utils.settings import Settings
 from tests import tiny
 
@@ -61,7 +60,7 @@ def test_the_run_is_to_the_bit_the_one_with_the_rate_given(tmp_path):
 def measured(monkeypatch):
     """Counts the tests that are made, none of them really."""
     made = []
-    monkeypatch.setattr(tested_rate, "measure", lambda task, run, batches: made.append(run) or TEST)
+    monkeypatch.setattr(lr_range_test, "measure", lambda task, run, batches: made.append(run) or TEST)
     return made
 
 
@@ -99,15 +98,15 @@ def test_a_run_that_began_with_a_given_rate_is_not_continued(tmp_path, measured)
 
 
 def test_a_loss_that_is_no_number_ends_the_test(tmp_path, monkeypatch):
-    monkeypatch.setattr(tested_rate, "_steps", lambda *_: ([1e-6] * 4, [0.7] * 4))
+    monkeypatch.setattr(lr_range_test, "_steps", lambda *_: ([1e-6] * 4, [0.7] * 4))
     with pytest.raises(ValueError, match="Received one that is none after 4 steps"):
-        tested_rate.measure(TASK, _run(tmp_path), None)
+        lr_range_test.measure(TASK, _run(tmp_path), None)
     assert not os.listdir(tmp_path)
 
 
 def test_a_test_ends_where_the_loss_is_lost():
-    assert not tested_rate._is_lost([0.7] * 4) and not tested_rate._is_lost([0.7, 5.0, 0.7, 0.7, 0.7, 0.7])
-    assert tested_rate._is_lost([0.7] * 10 + [2.0] * 5)
+    assert not lr_range_test._is_lost([0.7] * 4) and not lr_range_test._is_lost([0.7, 5.0, 0.7, 0.7, 0.7, 0.7])
+    assert lr_range_test._is_lost([0.7] * 10 + [2.0] * 5)
 
 
 @pytest.mark.parametrize(

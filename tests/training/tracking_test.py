@@ -45,7 +45,7 @@ def packages(tmp_path, monkeypatch):
         (folder / f"{name}.py").write_text(text, encoding="utf-8")
         monkeypatch.delitem(sys.modules, name, raising=False)
     monkeypatch.syspath_prepend(folder)
-    monkeypatch.setattr("bert_tf.training.run_report.page", lambda lines, title: title)
+    monkeypatch.setattr("bert_tf.training.history.page", lambda lines, title: title)
 
     def take(name):
         calls = sys.modules[name].calls

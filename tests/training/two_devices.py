@@ -20,16 +20,18 @@ tf.config.set_logical_device_configuration(
 )
 
 from bert_tf.data import dataset  # noqa: E402
-from bert_tf.tasks.classification.task import ClassificationTask  # noqa: E402
-from bert_tf.training import distribution  # noqa: E402
-from bert_tf.training.batching import Batching  # noqa: E402
+from bert_tf.tasks.classification import ClassificationTask  # noqa: E402
 from bert_tf.training.guard import GuardConfig  # noqa: E402
-from bert_tf.training.job import Job  # noqa: E402
-from bert_tf.training.layer_rates import LayerRates  # noqa: E402
-from bert_tf.training.loop import RunConfig, fit  # noqa: E402
+from bert_tf.training.learning_rate import LayerRates  # noqa: E402
+from bert_tf.training.loop import (  # noqa: E402
+    RunConfig,
+    WeightAverage,  # noqa: E402
+    fit,
+)
 from bert_tf.training.optimizers import OPTIMIZERS, AdamConfig  # noqa: E402
-from bert_tf.training.step import StepConfig, TrainStep  # noqa: E402
-from bert_tf.training.weight_average import WeightAverage  # noqa: E402
+from bert_tf.training.scoring import Batching  # noqa: E402
+from bert_tf.training.step import StepConfig, TrainStep, check_batch_size, make_strategy  # noqa: E402
+from bert_tf.training.trainer import Job  # noqa: E402
 from tests import tiny  # noqa: E402
 
 EXAMPLES = tiny.tokenized(66)
@@ -51,7 +53,7 @@ def train(strategy, dropout=0.0, folder=None, steps=20, kill_after=None, layers=
         if step == kill_after:
             raise Killed
 
-    with distribution.make_strategy(strategy).scope():
+    with make_strategy(strategy).scope():
         keras.utils.set_random_seed(0)
         task = ClassificationTask(tiny.config(dropout), 2)
         with contextlib.suppress(Killed):
@@ -62,7 +64,7 @@ def train(strategy, dropout=0.0, folder=None, steps=20, kill_after=None, layers=
 def outputs(strategy, folder):
     """Returns scores and outputs of the model that was trained in `folder`, over a number that leaves a rest."""
     run = RunConfig(folder, 16, 20)
-    with distribution.make_strategy(strategy).scope():
+    with make_strategy(strategy).scope():
         job = Job(ClassificationTask(tiny.config(), 2), run)
         job.restore()
         scoring = Batching(16).scoring(EXAMPLES, 8)
@@ -78,8 +80,8 @@ def resumed(folder):
 
 def uneven():
     try:
-        with distribution.make_strategy("mirrored").scope():
-            distribution.check_batch_size(9, 1, "`train_batch_size`")
+        with make_strategy("mirrored").scope():
+            check_batch_size(9, 1, "`train_batch_size`")
     except ValueError as error:
         return str(error)
 
@@ -103,7 +105,7 @@ def guarded(strategy, optimizer):
     """Returns what 6 steps did of which the fourth is poisoned in its last row: the second device's alone."""
     rows = list(dataset.batches(EXAMPLES, dataset.training_order(EXAMPLES.lengths, 16, 6, 0), 16, by_length=False))
     losses, skipped, copies = [], [], []
-    with distribution.make_strategy(strategy).scope():
+    with make_strategy(strategy).scope():
         strategy = tf.distribute.get_strategy()
         keras.utils.set_random_seed(0)
         task = Poisoned(tiny.config(), 2)
@@ -133,7 +135,7 @@ def usual(folder):
         "two": train("mirrored"),
         "resumed": resumed(folder),
         "outputs": [outputs(strategy, folder) for strategy in ("default", "mirrored")],
-        "replicas": distribution.make_strategy("mirrored").num_replicas_in_sync,
+        "replicas": make_strategy("mirrored").num_replicas_in_sync,
         "uneven": uneven(),
     }
 

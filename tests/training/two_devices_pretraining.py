@@ -10,10 +10,9 @@ import keras
 import tensorflow as tf
 
 from bert_tf.data.features import fake_batch
-from bert_tf.pretraining.objectives.objectives import OBJECTIVES
-from bert_tf.training import distribution
-from bert_tf.training.optimizer import AdamW
-from bert_tf.training.step import StepConfig, TrainStep
+from bert_tf.pretraining.objectives.registry import OBJECTIVES
+from bert_tf.training.optimizers import AdamW
+from bert_tf.training.step import StepConfig, TrainStep, make_strategy
 from bert_tf.utils.settings import Settings
 from tests import tiny
 from tests.training import two_devices  # it makes the devices
@@ -24,7 +23,7 @@ SETTINGS = {"generator_size": 0.5, "generator_config_file": None, "discriminator
 
 def train(objective, strategy, accumulation=1):
     """Returns the losses of each step, by name."""
-    with distribution.make_strategy(strategy).scope():
+    with make_strategy(strategy).scope():
         keras.utils.set_random_seed(0)
         task = OBJECTIVES[objective].make_task(tiny.config(), "none", False, Settings(SETTINGS))
         model, optimizer = task.build_model(), AdamW(3e-3)

@@ -13,8 +13,8 @@ import keras
 import tensorflow as tf
 
 from bert_tf.data.features import fake_batch
-from bert_tf.tasks.protocols import Trainable
-from bert_tf.training import distribution
+from bert_tf.tasks.base import Trainable
+from bert_tf.training import step
 from bert_tf.training.loop import RunConfig, fit
 
 STEPS = 8
@@ -48,6 +48,6 @@ def report(train: Callable[[], list[float]]):
     tf.config.set_logical_device_configuration(device, [tf.config.LogicalDeviceConfiguration()] * 2)
     found = {}
     for name in ("default", "mirrored"):
-        with distribution.make_strategy(name).scope():
+        with step.make_strategy(name).scope():
             found[name] = train(), tf.distribute.get_strategy().num_replicas_in_sync
     json.dump(found, sys.stdout)

@@ -8,11 +8,10 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.checkpoints.tf1 import read
-from bert_tf.tasks.classification.task import ClassificationTask
-from bert_tf.training.batching import Batching
-from bert_tf.training.job import Job
-from bert_tf.training.loop import RunConfig
-from bert_tf.training.weight_average import WeightAverage
+from bert_tf.tasks.classification import ClassificationTask
+from bert_tf.training.loop import RunConfig, WeightAverage
+from bert_tf.training.scoring import Batching
+from bert_tf.training.trainer import Job
 from tests import tiny
 from tests.training import loop_test
 

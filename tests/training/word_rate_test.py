@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bert_tf.training.word_rate import WordRate
+from bert_tf.training.learning_rate import WordRate
 from tests.training.layer_rates_test import one_step
 
 WORDS = "bert/embeddings/word_embeddings"

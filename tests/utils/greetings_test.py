@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from bert_tf.utils.greetings import is_greeting
+from bert_tf.utils.tf_log_filter import is_greeting
 from tests.conftest import ROOT
 
 STAMP = "0000 00:00:1795400194.621923   26127"
@@ -39,7 +39,7 @@ def _run(tmp_path, end, level=None):
     (tmp_path / "tensorflow" / "__init__.py").write_text(begin + end, encoding="utf-8")
     code = (
         f"import os, sys; sys.path.insert(0, {os.fspath(tmp_path)!r})\n"
-        "from bert_tf.utils.greetings import left_out\n"
+        "from bert_tf.utils.tf_log_filter import left_out\n"
         "with left_out():\n"
         "    os.write(2, b'before\\n')\n"
         "    import tensorflow\n"

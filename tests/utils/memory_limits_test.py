@@ -2,7 +2,7 @@
 
 import pytest
 
-from bert_tf.utils.memory_limits import group_limits
+from bert_tf.utils.resources import group_limits
 
 
 @pytest.mark.parametrize(

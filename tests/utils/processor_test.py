@@ -4,7 +4,7 @@ import platform
 
 import pytest
 
-from bert_tf.utils import processor
+from bert_tf.utils import resources
 
 X86 = """processor\t: 0
 model name\t: A  Processor
@@ -28,10 +28,10 @@ def test_linux_says_it_in_a_file(monkeypatch, tmp_path, text, sets, name):
     path = tmp_path / "cpuinfo"
     if text:
         path.write_text(text)
-    monkeypatch.setattr(processor, "CPU_INFO", str(path))
+    monkeypatch.setattr(resources, "CPU_INFO", str(path))
     monkeypatch.setattr(platform, "system", lambda: "Linux")
     monkeypatch.setattr(platform, "machine", lambda: "arm64")
-    assert processor.instruction_sets() == sets and processor.name() == name
+    assert resources.instruction_sets() == sets and resources.name() == name
 
 
 def test_a_mac_says_it_by_sysctl(monkeypatch, tmp_path):
@@ -43,7 +43,7 @@ def test_a_mac_says_it_by_sysctl(monkeypatch, tmp_path):
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
     monkeypatch.setattr(platform, "system", lambda: "Darwin")
-    assert processor.instruction_sets() == {"bf16", "neon"} and processor.name() == "Apple M2"
+    assert resources.instruction_sets() == {"bf16", "neon"} and resources.name() == "Apple M2"
 
 
 @pytest.mark.parametrize(
@@ -61,11 +61,11 @@ def test_a_mac_says_it_by_sysctl(monkeypatch, tmp_path):
     ],
 )
 def test_who_computes_in_bfloat16(sets, environment, answer):
-    assert processor.computes_bfloat16(sets, environment) is answer
+    assert resources.computes_bfloat16(sets, environment) is answer
 
 
 def test_the_best_precision(monkeypatch):
-    monkeypatch.setattr(processor, "computes_bfloat16", lambda: True)
-    assert processor.best_precision() == "mixed_bfloat16"
-    monkeypatch.setattr(processor, "computes_bfloat16", lambda: False)
-    assert processor.best_precision() == "float32"
+    monkeypatch.setattr(resources, "computes_bfloat16", lambda: True)
+    assert resources.best_precision() == "mixed_bfloat16"
+    monkeypatch.setattr(resources, "computes_bfloat16", lambda: False)
+    assert resources.best_precision() == "float32"

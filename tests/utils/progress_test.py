@@ -6,9 +6,9 @@ import types
 
 import pytest
 
-from bert_tf.cli import program
-from bert_tf.training.actions import Progress
+from bert_tf.cli import app
 from bert_tf.training.loop import RunConfig
+from bert_tf.training.trainer import Progress
 from bert_tf.utils import progress
 
 
@@ -68,7 +68,7 @@ def test_on_a_terminal_there_is_a_bar_and_its_end_is_logged(use, ticks, caplog):
 def test_a_line_of_the_log_takes_the_bar_s_place(use):
     use(Terminal())
     record = logging.makeLogRecord({"msg": "Saved."})
-    formatter = program._Formatter([])
+    formatter = app._Formatter([])
     assert "\x1b" not in formatter.format(record)
     progress.Bar().draw(None, "Writing")
     assert formatter.format(record).startswith("\r\x1b[K") and formatter.format(record).endswith(" Saved.")

@@ -24,7 +24,7 @@ class Home(NamedTuple):
 
     Attributes:
         path: the file, from the top of the checkout.
-        name: the name in full, as its own module has it: `bert_tf.checkpoints.model_files.load`.
+        name: the name in full, as its own module has it: `bert_tf.checkpoints.loading.load`.
         node: its definition.
     """
 

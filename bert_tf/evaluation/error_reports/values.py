@@ -4,10 +4,11 @@ import dataclasses
 
 import numpy as np
 
-from bert_tf.evaluation.error_reports import figures, parts
-from bert_tf.evaluation.error_reports.judged import Judged
+from bert_tf.evaluation.error_reports import common
+from bert_tf.evaluation.error_reports.common import Judged
 from bert_tf.evaluation.metrics import share_below
-from bert_tf.utils.report import Page
+from bert_tf.utils.names import percent
+from bert_tf.utils.report import Bar, Page
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -60,21 +61,55 @@ class Values(Judged):
                                   ("always the mean", f"{np.abs(self.gold - mean).mean():.4g}",
                                    "the mean absolute error of that answer")])  # fmt: skip
             drawn = (self.gold, self.given, "right", self.given_name, self.is_same_scale)
-            page.figure(None, lambda axes: figures.scatter(axes, *drawn), 3.2, label="Given against right numbers")
+            page.figure(None, lambda axes: common.scatter(axes, *drawn), 3.2, label="Given against right numbers")
         if self.is_same_scale:
-            parts.by_length(page, self.examples, {}, {"absolute error": off, "mean error": errors})
+            common.by_length(page, self.examples, {}, {"absolute error": off, "mean error": errors})
             self._draw_by_length(page, errors)
         else:
-            parts.by_length(page, self.examples, {"places off": off})
+            common.by_length(page, self.examples, {"places off": off})
         note = "" if self.is_same_scale else "Places are the shares of all examples that lie below, in percent."
         columns = {"right": [f"{each:.4g}" for each in self.gold], self.given_name: [f"{v:.4g}" for v in self.given]}
         columns |= {"off by" if self.is_same_scale else "places off": list(map(self._off, errors))}
-        parts.listed(page, "Greatest errors", self, self.in_order("errors")[: parts.MOST], columns, note)
+        common.listed(page, "Greatest errors", self, self.in_order("errors")[: common.MOST], columns, note)
 
     def _draw_by_length(self, page, errors):
         lengths, unit = self.examples.lengths, self.examples.unit
         with page.section("Errors by length"):
-            page.figure(None, lambda axes: figures.residuals(axes, lengths, errors, unit), label="Errors by length")
+            page.figure(None, lambda axes: common.residuals(axes, lengths, errors, unit), label="Errors by length")
 
     def _off(self, error):
         return f"{error:+.4g}" if self.is_same_scale else f"{100 * error:+.0f}"
+
+
+# === Places ===
+# Texts that look for the ones that belong to them: at which place each finds it.
+
+
+_LIMITS = (1, 3, 10, 100)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Places(Judged):
+    """n texts; `places`, int [n] from 1, says where what each looks for stands among all candidates by nearness."""
+
+    places: np.ndarray
+
+    @property
+    def badness(self):
+        return self.places.astype(float)
+
+    def columns(self):
+        return {"place": self.places.tolist()}
+
+    def show(self, page: Page):
+        shares = [(f"among the first {limit}", (self.places <= limit).mean()) for limit in _LIMITS]
+        with page.section("Places"):
+            page.text(f"At which place a text finds what belongs to it; the median is {np.median(self.places):,.0f}.")
+            rows = [(name, Bar(percent(share), share)) for name, share in shares]
+            page.table(None, rows, ("what belongs to a text is", "of the texts"))
+        first, mean = {"found at the first place": self.places == 1}, {"mean place": self.places}
+        common.by_length(page, self.examples, first, mean)
+        wrong = self.places > 1
+        chosen, columns = self.worst(wrong, common.MOST), {"place": [f"{place:,}" for place in self.places]}
+        note = f"{int(wrong.sum()):,} of {len(wrong):,} texts find another one first."
+        common.listed(page, "Furthest from what belongs to them", self, chosen, columns, note)

@@ -3,21 +3,176 @@
 import dataclasses
 import hashlib
 import json
+import math
 import pathlib
+import shlex
 import shutil
+import socket
+import subprocess
 import sys
-from collections.abc import Mapping
+import time
+import urllib.request
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import bert_tf
-from bert_tf.experiments.demo import fetch
-from bert_tf.experiments.demo import plan as plans
-from bert_tf.experiments.demo import serve as demo_serve
-from bert_tf.experiments.demo.plan import Plan
-from bert_tf.utils import processor
-from bert_tf.utils.child_programs import execute, shown
+from bert_tf.experiments.demo import data
+from bert_tf.utils import resources
 from bert_tf.utils.files import write_text
+from bert_tf.utils.progress import clock
 from bert_tf.utils.settings import command_line
+from bert_tf.utils.subprocesses import execute, shown
+
+# === Plan ===
+# How the demo trains on this machine: in which precision, and how long, so that it ends within a few minutes.
+
+
+SENTENCES = 8058  # in train.tsv
+MOST, LEAST = 2.0, 1.0  # passes over them: more gains little, fewer are not enough for what the demo promises
+_STEP = 0.25
+_PATIENCE = 150.0  # seconds of training: with all else, and on a machine that is busy, the demo stays below 5 minutes
+# What a pass over the sentences costs: as much time as a product of matrices with so many billion operations takes on
+# the same machine, in float32. Measured; two thirds of it with instructions for bfloat16, which only products have.
+_PASS = 20_400.0
+_IN_BFLOAT16 = 0.66
+_WIDTH = 768  # of the matrices that are multiplied to know the machine
+_SECONDS = 0.5  # so long
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """How to train.
+
+    Attributes:
+        precision: "float32" or "mixed_bfloat16", or what the user gave.
+        epochs: passes over the sentences.
+    """
+
+    precision: str
+    epochs: float
+
+
+def choose(speed: float, best_precision: str, precision: str | None = None, epochs: float | None = None) -> Plan:
+    """Returns the plan for a machine.
+
+    Args:
+        speed: of `matrix_speed`.
+        best_precision: as `processor.best_precision`.
+        precision, epochs: what the user gave, which is kept; None: nothing.
+    """
+    precision = precision or best_precision
+    affordable = _PATIENCE / seconds(Plan(precision, 1.0), speed)
+    steps = math.floor(affordable / _STEP) * _STEP
+    return Plan(precision, min(MOST, max(LEAST, steps)) if epochs is None else epochs)
+
+
+def seconds(plan: Plan, speed: float) -> float:
+    """Returns how long training by this plan will take, about, on a machine of this speed."""
+    return plan.epochs * _PASS * (1.0 if plan.precision == "float32" else _IN_BFLOAT16) / speed
+
+
+def tell(plan: Plan, speed: float, best_precision: str) -> str:
+    """Returns the line that says what was chosen, and why."""
+    has = "has no use for bfloat16" if best_precision == "float32" else "computes in bfloat16"
+    passes = "1 pass" if plan.epochs == 1 else f"{plan.epochs:g} passes"
+    duration = clock(seconds(plan, speed))
+    return (
+        f"Plan: {plan.precision}, {passes} over {SENTENCES:,} sentences, about {duration} minutes of training: "
+        f"the processor {has} and multiplies matrices at {speed:,.0f} GFLOP/s now."
+    )
+
+
+def matrix_speed() -> float:
+    """Returns how many billion operations in float32 a product of matrices makes a second here, with what else runs."""
+    import numpy as np  # here: `bert-tf demo --help` does without
+
+    matrix = np.full((_WIDTH, _WIDTH), 1 / _WIDTH, np.float32)
+    matrix @ matrix  # the first one makes the threads
+    count, begin = 0, time.perf_counter()
+    while (passed := time.perf_counter() - begin) < _SECONDS:
+        matrix @ matrix
+        count += 1
+    return 2 * _WIDTH**3 * count / passed / 1e9
+
+
+# === Serve ===
+# The demo's last act: the exported model behind a server, asked over gRPC as any program would ask it.
+
+
+MODEL_NAME = "reviews"
+_SERVE_PATIENCE = 120.0  # seconds until the server must answer
+
+
+def ask(models: pathlib.Path, sentences: Sequence[str], log: pathlib.Path, python: str) -> list[dict]:
+    """Starts the server on `models`, asks it through the client, stops it; prints both commands.
+
+    Args:
+        models: the model's directory, with a folder for each version.
+        sentences: what to ask.
+        log: file for what the server says.
+        python: the interpreter, as it is to be printed.
+
+    Returns:
+        {"text", "label", "probabilities": {label: p}} for each sentence.
+
+    Raises:
+        ValueError: the server or the client fails; the message says where to look.
+    """
+    port, rest_port = _free_ports(2)
+    asked = {"model_name": MODEL_NAME}
+    there = {"model_base_path": models, "port": port, "rest_api_port": rest_port}
+    server_command = ["-m", "bert_tf", "serve", *command_line(there | asked)]
+    client_command = ["-m", "bert_tf", "ask", *command_line({"server": f"localhost:{port}"} | asked)]
+    print(f"\n$ {shlex.join([python, *server_command])} &", flush=True)
+    with open(log, "wb") as file:
+        server = subprocess.Popen([sys.executable, *server_command], stdout=file, stderr=subprocess.STDOUT)
+    try:
+        _wait(server, rest_port, log)
+        print(f"$ {shlex.join([python, *client_command, *sentences])}", flush=True)
+        client = subprocess.run([sys.executable, *client_command, "--", *sentences], capture_output=True, text=True)
+        if client.returncode:
+            why = client.stderr.strip()
+            raise ValueError(f"The client must end with status 0. Received {client.returncode}: {why}")
+        print(client.stdout)
+        return [json.loads(line) for line in client.stdout.splitlines()]
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def _wait(server, rest_port, log):
+    """Returns when the server says that its model is loaded."""
+    end = time.monotonic() + _SERVE_PATIENCE
+    while time.monotonic() < end:
+        if server.poll() is not None:
+            raise ValueError(f"The server must keep running. Received status {server.returncode}; {log} says why.")
+        if _is_ready(rest_port):
+            return
+        time.sleep(0.2)
+    raise ValueError(f"The server must answer within {_SERVE_PATIENCE:.0f} s. Received nothing; look into {log}.")
+
+
+def _is_ready(rest_port):
+    try:
+        with urllib.request.urlopen(f"http://localhost:{rest_port}/readyz", timeout=5) as response:
+            return response.status == 200
+    except OSError:  # nobody listens yet, or 503
+        return False
+
+
+def _free_ports(count):
+    """Returns ports that were free a moment ago."""
+    sockets = [socket.socket() for _ in range(count)]
+    for each in sockets:
+        each.bind(("localhost", 0))
+    ports = [each.getsockname()[1] for each in sockets]
+    for each in sockets:
+        each.close()
+    return ports
+
+
+# === Run ===
+
 
 _PACKAGE = pathlib.Path(bert_tf.__file__).resolve().parent
 STATE = "demo.json"  # in the demo's folder: what was trained, from what
@@ -47,7 +202,7 @@ class Run:
 
     @property
     def models(self) -> pathlib.Path:
-        return self.folder / "models" / demo_serve.MODEL_NAME
+        return self.folder / "models" / MODEL_NAME
 
     @property
     def state(self) -> pathlib.Path:
@@ -115,9 +270,9 @@ def make_plan(state: pathlib.Path, given: Mapping[str, Any]) -> Plan:
     wanted = {name: before.get(name) if value is None else value for name, value in given.items()}
     if None not in wanted.values():
         return Plan(**wanted)
-    speed, best_precision = plans.matrix_speed(), processor.best_precision()
-    plan = plans.choose(speed, best_precision, **wanted)
-    print(plans.tell(plan, speed, best_precision), flush=True)
+    speed, best_precision = matrix_speed(), resources.best_precision()
+    plan = choose(speed, best_precision, **wanted)
+    print(tell(plan, speed, best_precision), flush=True)
     return plan
 
 
@@ -128,12 +283,12 @@ def _inputs(run):
         "command": run.training_command()[1:],
         "weights": _stamp(run.weights),
         "data": _stamp(run.data),
-        "code": {str(path.relative_to(_PACKAGE)): fetch.sha256(path) for path in sorted(code)},
+        "code": {str(path.relative_to(_PACKAGE)): data.sha256(path) for path in sorted(code)},
     }
 
 
 def _stamp(folder):
-    return (folder / fetch.STAMP).read_text(encoding="utf-8")
+    return (folder / data.STAMP).read_text(encoding="utf-8")
 
 
 def _digest(value):

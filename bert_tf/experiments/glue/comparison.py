@@ -9,10 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from bert_tf.evaluation import bootstrap
-from bert_tf.evaluation.one_answer import only_answer_in
+from bert_tf.evaluation import significance
+from bert_tf.evaluation.metrics import only_answer_in
 from bert_tf.evaluation.results import read_results
+from bert_tf.evaluation.significance import Permuted, permutation_test
 from bert_tf.experiments.glue import runs as glue_runs
+from bert_tf.experiments.glue.report import Row, Spread, best_setting, summary
 from bert_tf.utils.files import read_text
 
 _ANSWERS = "eval_predictions"  # and for further dev files eval_predictions_<name>; .tsv: id, label, prediction
@@ -34,7 +36,7 @@ class Compared:
     metric: str
     here: pathlib.Path
     there: pathlib.Path
-    comparison: bootstrap.Comparison
+    comparison: significance.Comparison
 
     def __str__(self):
         c = self.comparison
@@ -134,7 +136,7 @@ def best_runs(path) -> dict[str | None, pathlib.Path]:
 
 
 def _compare_runs(what, here, there):
-    scores = [glue_runs.official(read_results(folder) or {}, bootstrap.METRICS) for folder in (here, there)]
+    scores = [glue_runs.official(read_results(folder) or {}, significance.METRICS) for folder in (here, there)]
     common = [key for key in scores[0] if key in scores[1]]
     if not common:
         raise ValueError(
@@ -154,9 +156,9 @@ def _compare_runs(what, here, there):
     for key in common:
         metric, _, file = key.removeprefix("eval_").partition("_")
         name = f"{_ANSWERS}_{file}.tsv" if file else f"{_ANSWERS}.tsv"
-        is_number = metric in bootstrap.CORRELATIONS
+        is_number = metric in significance.CORRELATIONS
         arrays = _arrays(here / name, there / name, is_number)
-        yield Compared(what, key, here, there, bootstrap.paired_bootstrap(metric, *arrays))
+        yield Compared(what, key, here, there, significance.paired_bootstrap(metric, *arrays))
 
 
 def _arrays(here, there, are_numbers):
@@ -219,7 +221,7 @@ def _as_floats(path, column: Sequence[str]):
 
 
 def _has_several_labels(folder):
-    from bert_tf.tasks.classification.problems import PROBLEMS
+    from bert_tf.tasks.classification_outputs import PROBLEMS
 
     path = folder / "task.json"
     problem = json.loads(read_text(path)).get("problem") if path.exists() else None
@@ -229,3 +231,80 @@ def _has_several_labels(folder):
 def _known_labels(folder):
     path = folder / "labels.txt"
     return read_text(path).split("\n")[:-1] if path.exists() else []
+
+
+# === Seeds ===
+# Two sets of seeds held against each other: the scores of each task's best setting, one for each seed.
+
+
+@dataclasses.dataclass(frozen=True)
+class ComparedSeeds:
+    """The scores of a task in two grids.
+
+    Attributes:
+        what: the task.
+        here, there: its best setting in each, of those with at least two seeds that learned something.
+        comparison: what the permutation test says; its difference is here - there.
+    """
+
+    what: str
+    here: Row
+    there: Row
+    comparison: Permuted
+
+    def __str__(self):
+        name, difference, remark = self.row()
+        return f"{name}: {difference}, {remark}"
+
+    def row(self) -> tuple[str, str, str]:
+        """Returns what the page shows: a name, the difference, and how sure it is."""
+        c, (ours, theirs) = self.comparison, (self.here, self.there)
+        kind = "exact" if c.is_exact else f"of {c.ways:,} ways"
+        remark = (
+            f"p = {c.p_value:.4f} ({kind}; the least that so many seeds can give is {c.least_p_value:.4f}); "
+            f"{Spread.of(ours.learned)} here, {Spread.of(theirs.learned)} there"
+        )
+        if ours.settings != theirs.settings:
+            remark += f"; {ours.settings} here, {theirs.settings} there"
+        if ours.one_answers or theirs.one_answers:
+            remark += f"; left out, for giving one answer to all: {ours.one_answers} here, {theirs.one_answers} there"
+        name = f"{self.what}, {len(ours.learned)} seeds against {len(theirs.learned)}"
+        return name, f"{100 * c.difference:+.2f}", remark
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns JSON values; scores are from -1.0 to 1.0."""
+        sides = {
+            side: {"settings": dataclasses.asdict(row.settings), "scores": list(row.learned),
+                   "runs_of_one_answer": row.one_answers}
+            for side, row in (("here", self.here), ("there", self.there))
+        }
+        return {"test": "permutation", "what": self.what, **sides, **dataclasses.asdict(self.comparison)}
+
+
+def compare_seeds(here: str | os.PathLike, there: str | os.PathLike) -> list[ComparedSeeds | LeftOut]:
+    """Compares the tasks of which both folders of run_glue have a setting with two seeds at least; others are left out.
+
+    A task's score is its one number (`runs.Result.score`). Runs that give one answer to all examples are left out; a
+    task of which too few others are there is a `LeftOut`. Where a folder is that of one run, there is nothing to do.
+    """
+    if is_run(here) or is_run(there):
+        return []
+    ours, theirs = _rows_of_several(here), _rows_of_several(there)
+    return [_compare(task, ours[task], theirs[task]) for task in ours if task in theirs]
+
+
+def _compare(task, ours, theirs):
+    learned = [[row for row in rows if len(row.learned) > 1] for rows in (ours, theirs)]
+    if not all(learned):
+        counts = [(sum(row.one_answers for row in rows), sum(len(row.values) for row in rows))
+                  for rows in (ours, theirs)]  # fmt: skip
+        return LeftOut(f"{task}, seeds against seeds", *counts)
+    here, there = map(best_setting, learned)
+    return ComparedSeeds(task, here, there, permutation_test(here.learned, there.learned))
+
+
+def _rows_of_several(folder) -> dict[str, list[Row]]:
+    """Returns task -> its rows of two runs at least."""
+    rows = summary(glue_runs.all_finished(folder))
+    several = {task: [row for row in group if len(row.values) > 1] for task, group in rows.items()}
+    return {task: group for task, group in several.items() if group}

@@ -4,19 +4,84 @@ import dataclasses
 import os
 import pathlib
 import time
+import zipfile
 from collections.abc import Iterable, Sequence
 
 from absl import logging
 
 from bert_tf.data import glue
-from bert_tf.experiments.glue import child as glue_child
+from bert_tf.data.glue import LEADERBOARD, LEADERBOARD_HEADER
 from bert_tf.experiments.glue import report as glue_report
 from bert_tf.experiments.glue import runs as glue_runs
+from bert_tf.experiments.glue.report import Table
 from bert_tf.experiments.glue.runs import Result, Run
-from bert_tf.experiments.glue.submission import write_submission
-from bert_tf.experiments.glue.tables import Table
-from bert_tf.utils import child_runs
+from bert_tf.utils import subprocesses
+from bert_tf.utils.files import atomic_open
 from bert_tf.utils.progress import clock
+
+# === Submission ===
+# What GLUE's server wants: a file of answers for every test set, in one zip (gluebenchmark.com, FAQ).
+
+
+FILES = tuple(LEADERBOARD)
+
+
+def write_submission(folders: Sequence[str | os.PathLike], path: str | os.PathLike) -> tuple[str, ...]:
+    """Packs the files of answers that lie in `folders`, each a run's --output_dir, into one zip.
+
+    The same files give the same zip, byte for byte. The server takes a zip only when it is whole.
+
+    Args:
+        folders: with --do_predict answered for a GLUE task each, or several.
+        path: the zip.
+
+    Returns:
+        those of `FILES` that no folder has; the log names them too.
+
+    Raises:
+        ValueError: a file lies in two folders or is not as run_classifier writes it, or there is none at all.
+        OSError: the zip cannot be written; an older one is unchanged.
+    """
+    paths = {}
+    for folder in map(os.fspath, folders):
+        for name in FILES:
+            here = os.path.join(folder, name)
+            if os.path.isfile(here):
+                if name in paths:
+                    raise ValueError(
+                        f"A submission must have one {name}. Received {paths[name]} and {here}; name one of them."
+                    )
+                paths[name] = here
+    if not paths:
+        raise ValueError(
+            f"A submission must have answers. Received {list(map(os.fspath, folders))}, none of which holds one of "
+            f"{', '.join(FILES)}; write them by run_classifier with `task_name` and `do_predict`."
+        )
+    contents = {name: _checked(paths[name]) for name in FILES if name in paths}
+    with atomic_open(path, "wb") as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, text in contents.items():
+            archive.writestr(zipfile.ZipInfo(name), text, zipfile.ZIP_DEFLATED)
+    missing = tuple(name for name in FILES if name not in paths)
+    if missing:
+        logging.warning("%s has no %s: GLUE's server wants all files.", path, ", ".join(missing))
+    return missing
+
+
+def _checked(path):
+    """Returns the file's text, after a look at its layout."""
+    with open(path, encoding="utf-8", newline="") as file:
+        text = file.read()
+    for number, line in enumerate(text.removesuffix("\n").split("\n"), 1):
+        if line.count("\t") != 1 or (number == 1 and f"{line}\n" != LEADERBOARD_HEADER):
+            raise ValueError(
+                f"{path}:{number}: a file of answers must have the columns index and prediction, with a tab between "
+                f"them. Received: {line[:80]!r}; write it again with `do_predict`."
+            )
+    return text
+
+
+# === Grid ===
+
 
 SUBMISSION_FILE = "submission.zip"
 _FILES = ("train_file", "eval_file")  # of a table
@@ -52,7 +117,7 @@ class Grid:
         self.made_with |= {
             "init_checkpoint": os.path.realpath(self.init_checkpoint),
             "flags": " ".join(self.others),
-            **child_runs.contents(self._read()),
+            **subprocesses.contents(self._read()),
         }
         glue_runs.check_same(self.output_dir, self.made_with)
         for result in self.results():
@@ -82,8 +147,8 @@ class Grid:
         folder, start = run.folder(self.output_dir), time.monotonic()
         table = self.tables.get(run.task)
         data = table.flags if table else {"task_name": run.task, "data_dir": self._data_dir(run.task)}
-        flags = glue_child.training(run, folder, data, self.init_checkpoint, self.others)
-        if not glue_child.execute(flags, folder, self.claim):
+        flags = glue_runs.training(run, folder, data, self.init_checkpoint, self.others)
+        if not glue_runs.execute(flags, folder, self.claim):
             self.failed.append(run)
             return
         seconds = time.monotonic() - start
@@ -105,8 +170,8 @@ class Grid:
         for task, result in asked:
             if not _answered(task, result.folder):
                 logging.info("Answering %s by %s", glue.TASKS[task].directory, result.run)
-                flags = glue_child.answering(task, result.folder, self._data_dir(task), self.others)
-                if not glue_child.execute(flags, result.folder, self.claim):
+                flags = glue_runs.answering(task, result.folder, self._data_dir(task), self.others)
+                if not glue_runs.execute(flags, result.folder, self.claim):
                     self.failed.append(f"the answers of {task}")
         folders = list(dict.fromkeys(result.folder for _, result in asked))
         if not folders:

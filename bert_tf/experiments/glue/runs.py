@@ -1,4 +1,4 @@
-"""A grid of runs: which there are, where they lie, how far they are, and what they scored."""
+"""A grid of GLUE runs: which there are, where they lie, how far they are, what they scored; each a child process."""
 
 import dataclasses
 import functools
@@ -12,11 +12,14 @@ from collections.abc import Iterable, Sequence
 from absl import logging
 
 from bert_tf.data import glue
-from bert_tf.evaluation.one_answer import only_answer_in
+from bert_tf.evaluation.metrics import only_answer_in
 from bert_tf.evaluation.results import read_results
-from bert_tf.utils import child_runs
+from bert_tf.utils import subprocesses
 from bert_tf.utils.files import write_text
 from bert_tf.utils.json_files import json_text
+from bert_tf.utils.names import OF_TRAINING
+from bert_tf.utils.settings import command_line
+from bert_tf.utils.subprocesses import UNLESS_GIVEN, name_of
 
 FINISHED_FILE = "finished.json"  # written when a run has ended well: what it was, and how long it took
 _GRID_FILE = "grid.json"
@@ -238,14 +241,77 @@ def drop_models(output_dir: str | os.PathLike, task: str):
     winners = best(results)
     for result in results:
         if result != winners[task]:
-            child_runs.drop_checkpoints(result.folder)
+            subprocesses.drop_checkpoints(result.folder)
 
 
 def made_with(output_dir: str | os.PathLike) -> dict:
     """Returns what `check_same` noted, or {}."""
-    return child_runs.made_with(pathlib.Path(output_dir, _GRID_FILE))
+    return subprocesses.made_with(pathlib.Path(output_dir, _GRID_FILE))
 
 
 def check_same(output_dir: str | os.PathLike, now: dict):
     """Does what `child_runs.check_same` does, with the note of a grid."""
-    child_runs.check_same(pathlib.Path(output_dir, _GRID_FILE), now, "; `compare` sets the two side by side")
+    subprocesses.check_same(pathlib.Path(output_dir, _GRID_FILE), now, "; `compare` sets the two side by side")
+
+
+# === One run in a child process ===
+
+
+# What a grid of runs decides itself.
+_OURS = (
+    "task_name", "data_dir", "output_dir", "overwrite_output_dir", "init_checkpoint", "seed", "train_batch_size",
+    "learning_rate", "num_train_epochs", "do_train", "do_eval", "do_predict", "train_file", "eval_file",
+    "predict_file", "do_export", "export_dir", "dry_run",
+)  # fmt: skip
+_NOT_IN_PREDICTION = (*OF_TRAINING, "fit_temperature", "fit_abstention", "sort_predictions")
+
+
+def check_others(others: Sequence[str], of_tables: Iterable[str] = ()):
+    """Checks the flags of run_classifier that came behind `--`; whether they exist it says itself.
+
+    Args:
+        others: the flags.
+        of_tables: names of those that the user's tables decide.
+
+    Raises:
+        ValueError: one is not of the form --name or --name=value, or is a matter of the grid.
+    """
+    subprocesses.check_others(others, {*_OURS, *of_tables}, "run_glue")
+
+
+def training(run: Run, folder: pathlib.Path, data: dict, init_checkpoint: str, others: Sequence[str]) -> list[str]:
+    """Returns the flags that make a run: it is trained and scored, or goes on where it was interrupted.
+
+    Args:
+        run: which.
+        folder: its own.
+        data: the flags that name its examples.
+        init_checkpoint: what it starts from.
+        others: further flags.
+    """
+    given = {name_of(flag) for flag in others}
+    values = {
+        **data,
+        "output_dir": folder,
+        "init_checkpoint": init_checkpoint,
+        "do_train": True,
+        "do_eval": True,
+        "train_batch_size": run.settings.train_batch_size,
+        "learning_rate": f"{run.settings.learning_rate:g}",
+        "num_train_epochs": f"{run.settings.num_train_epochs:g}",
+        "seed": run.seed,
+        **{name: value for name, value in UNLESS_GIVEN.items() if name not in given},
+    }
+    return [*command_line(values), *others]
+
+
+def answering(task: str, folder: pathlib.Path, data_dir, others: Sequence[str]) -> list[str]:
+    """Returns the flags by which the trained model in `folder` answers the test files of `task`."""
+    values = {"task_name": task, "data_dir": data_dir, "output_dir": folder, "do_predict": True}
+    rest = [flag for flag in others if name_of(flag).removeprefix("no") not in _NOT_IN_PREDICTION]
+    return [*command_line(values), *rest]
+
+
+def execute(flags: Sequence[str], folder: pathlib.Path, claim: int) -> bool:
+    """Runs run_classifier to its end, as `subprocesses.execute_resumable` does; returns whether it ended well."""
+    return subprocesses.execute_resumable("run_classifier", flags, folder, claim)

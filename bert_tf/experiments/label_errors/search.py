@@ -1,10 +1,16 @@
 """The search for likely wrong labels of a training file, fold by fold; what is done is not done again."""
 
+import collections
 import dataclasses
+import functools
 import hashlib
+import itertools
+import os
 import pathlib
+import re
 import shutil
-from collections.abc import Callable, Mapping
+import unicodedata
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,11 +19,274 @@ from absl import logging
 from bert_tf.data import tables
 from bert_tf.data.tables import Examples
 from bert_tf.experiments.label_errors import folds as folding
-from bert_tf.experiments.label_errors.confident import suspect
-from bert_tf.experiments.label_errors.listing import Findings
-from bert_tf.experiments.label_errors.near_duplicates import groups
-from bert_tf.utils.child_runs import check_same
-from bert_tf.utils.files import atomic_open
+from bert_tf.experiments.label_errors.folds import Suspicion, suspect, texts_of
+from bert_tf.utils.files import atomic_open, write_text
+from bert_tf.utils.names import percent
+from bert_tf.utils.report import Page
+from bert_tf.utils.subprocesses import check_same
+
+# === Listing ===
+# What is written of likely wrong labels: a table to correct the file by, all held-out probabilities, and a page.
+
+
+ERRORS_FILE, DUPLICATES_FILE, PROBABILITIES_FILE = "label_errors.tsv", "near_duplicates.tsv", "held_out.tsv"
+PAGE_FILE = "label_errors.html"
+_ON_PAGE = 200  # rows
+
+
+@dataclasses.dataclass(frozen=True)
+class Findings:
+    """What is known of a training file of n examples.
+
+    Attributes:
+        examples: the file's.
+        labels: the L names.
+        given: int [n], the examples' labels.
+        probabilities: float [n, L], held out.
+        suspicion: what they say.
+        groups: int [n], equal for near-duplicates.
+    """
+
+    examples: Examples
+    labels: Sequence[str]
+    given: np.ndarray
+    probabilities: np.ndarray
+    suspicion: Suspicion
+    groups: np.ndarray
+
+    @property
+    def suspects(self) -> np.ndarray:
+        """int [m], the examples that count as another class than that of their label, the likeliest error first."""
+        order = self.suspicion.order
+        return order[self.suspicion.is_error[order]]
+
+    @functools.cached_property
+    def _members(self):
+        members = collections.defaultdict(list)
+        for i, group in enumerate(self.groups.tolist()):
+            members[group].append(i)
+        return members
+
+    def duplicates(self) -> list[list[int]]:
+        """Returns the groups of near-duplicates, those with several labels first, in the order of the file."""
+        several = [each for each in self._members.values() if len(each) > 1]
+        return sorted(several, key=lambda each: (not self.has_several_labels(each), each[0]))
+
+    def has_several_labels(self, places: Sequence[int]) -> bool:
+        """Says whether these examples differ in their labels."""
+        return len(set(self.given[list(places)].tolist())) > 1
+
+    def others(self, i: int) -> list[int]:
+        """Returns the near-duplicates of an example, without itself."""
+        return [k for k in self._members[int(self.groups[i])] if k != i]
+
+    def text(self, i: int) -> str:
+        """Returns the example's texts in one line."""
+        return " | ".join(" ".join(each.split()) for each in texts_of(self.examples, i))
+
+
+def write(directory: str, findings: Findings):
+    """Writes three tables and the page.
+
+        label_errors.tsv      rank, line, label, likely_label, probability, likely_probability, near_duplicates, text:
+                              the examples that count as another class than that of their label
+        near_duplicates.tsv   group, line, label, same_label, text
+        held_out.tsv          line, label, and the probability of each label, of every example
+
+    Raises:
+        OSError: one cannot be written; it is as it was before.
+    """
+    tables = {
+        ERRORS_FILE: (("rank", "line", "label", "likely_label", "probability", "likely_probability",
+                       "near_duplicates", "text"), _error_rows(findings)),
+        DUPLICATES_FILE: (("group", "line", "label", "same_label", "text"), _duplicate_rows(findings)),
+        PROBABILITIES_FILE: (("line", "label", *findings.labels), _probability_rows(findings)),
+    }  # fmt: skip
+    for name, (header, rows) in tables.items():
+        with atomic_open(os.path.join(directory, name)) as file:
+            for row in (header, *rows):
+                file.write("\t".join(" ".join(str(cell).split("\t")) for cell in row) + "\n")
+    write_text(os.path.join(directory, PAGE_FILE), page(findings))
+
+
+def summary(findings: Findings) -> list[str]:
+    """Returns what was found in a few sentences."""
+    n, suspicion, duplicates = len(findings.given), findings.suspicion, findings.duplicates()
+    agree = float((findings.probabilities.argmax(1) == findings.given).mean())
+    both = sum(map(findings.has_several_labels, duplicates))
+    return [
+        f"{findings.examples.path}: models that had not seen an example gave it its label for {percent(agree)} of "
+        f"{n:,}.",
+        f"Of {len(findings.suspects):,} another label is more probable than theirs, and no less so than it usually is "
+        f"of the examples that have it. By that count {suspicion.estimate:,.0f} labels are wrong; the weaker the "
+        "models, the more of these errors are their own.",
+        f"{sum(map(len, duplicates)):,} examples are near-duplicates of others, in {len(duplicates):,} groups, of "
+        f"which {both:,} have more than one label.",
+    ]
+
+
+def page(findings: Findings) -> str:
+    """Returns one HTML file: the likeliest errors, duplicates with several labels, and who is taken for whom."""
+    document = Page(f"Labels of {os.path.basename(findings.examples.path)}")
+    for sentence in summary(findings):
+        document.text(sentence)
+    document.text(
+        "A model may be wrong where the label is right: look at each before you change it. The tables beside this page "
+        "have all of them."
+    )
+    suspects = findings.suspects
+    rows = [_page_row(findings, i) for i in suspects[:_ON_PAGE]]
+    columns = ("line", "label", "its probability", "likely", "its probability", "text")
+    document.table(f"Likeliest errors: the first {len(rows):,} of {len(suspects):,}", rows, columns)
+    two = [each for each in findings.duplicates() if findings.has_several_labels(each)]
+    rows = [(findings.examples.lines[i], number, findings.labels[findings.given[i]], findings.text(i))
+            for number, each in enumerate(two[:_ON_PAGE], 1) for i in each]  # fmt: skip
+    columns = ("line", "group", "label", "text")
+    document.table(f"Near-duplicates with several labels: {len(two):,} groups", rows, columns)
+    columns = ("label", "likely", "examples", "of those with the label that count as one of the labels")
+    document.table("Labelled so, and likely another", _pairs(findings), columns)
+    return document.html()
+
+
+def _page_row(findings, i):
+    given, likely, p = findings.given[i], findings.suspicion.likely[i], findings.probabilities[i]
+    sides = (cell for side in (given, likely) for cell in (findings.labels[side], f"{p[side]:.3f}"))
+    return (findings.examples.lines[i], *sides, findings.text(i))
+
+
+def change(findings: Findings, i: int) -> str:
+    """Returns the label of an example and its likely one, with their probabilities."""
+    given, likely = findings.given[i], findings.suspicion.likely[i]
+    return (
+        f"{findings.labels[given]} {findings.probabilities[i, given]:.3f} -> "
+        f"{findings.labels[likely]} {findings.probabilities[i, likely]:.3f}"
+    )
+
+
+def _pairs(findings):
+    """Returns rows: two labels, how often the first was given where the second is likely, and of how many."""
+    joint, names = findings.suspicion.joint, findings.labels
+    pairs = [(joint[a, b], a, b) for a, b in zip(*np.nonzero(joint), strict=True) if a != b]
+    pairs = sorted(pairs, key=lambda each: (-each[0], each[1:]))[:_ON_PAGE]
+    return [(names[a], names[b], f"{count:,}", f"{joint[a].sum():,}") for count, a, b in pairs]
+
+
+def _error_rows(findings):
+    examples, p = findings.examples, findings.probabilities
+    for rank, i in enumerate(findings.suspects, 1):
+        given, likely = findings.given[i], findings.suspicion.likely[i]
+        others = ",".join(str(examples.lines[k]) for k in findings.others(i))
+        yield (rank, examples.lines[i], findings.labels[given], findings.labels[likely], f"{p[i, given]:.6f}",
+               f"{p[i, likely]:.6f}", others, findings.text(i))  # fmt: skip
+
+
+def _duplicate_rows(findings):
+    for number, places in enumerate(findings.duplicates(), 1):
+        same = "no" if findings.has_several_labels(places) else "yes"
+        for i in places:
+            label = findings.labels[findings.given[i]]
+            yield number, findings.examples.lines[i], label, same, findings.text(i)
+
+
+def _probability_rows(findings):
+    for line, given, row in zip(findings.examples.lines, findings.given, findings.probabilities, strict=True):
+        yield (line, findings.labels[given], *(f"{value:.6f}" for value in row))
+
+
+# === Near duplicates ===
+# Texts that are nearly the same: found by MinHash (Broder 1997), and then compared. No TensorFlow.
+
+
+LEAST = 0.8  # of the characters' windows that two near-duplicates share, by Jaccard
+_WINDOW = 5  # characters
+_BANDS, _ROWS = 16, 4  # texts that share LEAST meet in a band with a probability of 0.9998
+_CHUNK = 5_000  # texts hashed at a time
+_PRIME = np.uint64(0x100000001B3)
+_SPACE = re.compile(r"[\W_]+")
+
+
+def groups(texts: Sequence[str], least: float = LEAST) -> np.ndarray:
+    """Returns int [n]: the same number for texts that are nearly the same, the place of the first of them.
+
+    Letter case, punctuation, white space and forms of a character do not count. Where a is near b, and b near c, all
+    three are one group.
+
+    Args:
+        texts: n of them.
+        least: the share of windows of five characters that two texts must have in common, of those of either.
+    """
+    plain = [_plain(text) for text in texts]
+    first = {}
+    for i, text in enumerate(plain):
+        first.setdefault(text, i)
+    places = np.array(list(first.values()), int)  # of each text that is different from those before
+    leader = np.arange(len(places))
+    windows = [_windows(text) for text in first]
+    for a, b in _candidates(windows):
+        a, b = _find(leader, a), _find(leader, b)
+        if a != b and _jaccard(windows[a], windows[b]) >= least:
+            leader[max(a, b)] = min(a, b)
+    number = {text: i for i, text in enumerate(first)}
+    return np.array([places[_find(leader, number[text])] for text in plain], int)
+
+
+def _plain(text):
+    return _SPACE.sub(" ", unicodedata.normalize("NFKC", text).casefold()).strip() or text
+
+
+def _windows(text):
+    """Returns the different windows of a text as numbers, uint64 ascending; a short text is one window."""
+    points = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), "<u4").astype(np.uint64)
+    width = max(1, min(_WINDOW, len(points)))
+    hashed = np.zeros(max(1, len(points) - width + 1), np.uint64)
+    for k in range(width if len(points) else 0):
+        hashed = hashed * _PRIME + points[k : k + len(hashed)]
+    return np.unique(_mixed(hashed))
+
+
+def _mixed(x):
+    """A number with its bits mixed (the end of SplitMix64), uint64."""
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
+
+
+def _candidates(windows) -> Iterator[tuple[int, int]]:
+    """Yields pairs of texts that share a band of least hashes; of many that share one, each and the one before it."""
+    signatures = [_signature(windows[start : start + _CHUNK]) for start in range(0, len(windows), _CHUNK)]
+    signatures = np.concatenate(signatures) if signatures else np.zeros([0, _BANDS * _ROWS], np.uint64)
+    for band in range(_BANDS):
+        keys = np.zeros(len(signatures), np.uint64)
+        for row in range(_ROWS):
+            keys = _mixed(keys * _PRIME + signatures[:, band * _ROWS + row])
+        order = np.argsort(keys, kind="stable")
+        for a, b in itertools.pairwise(order.tolist()):
+            if keys[a] == keys[b]:
+                yield a, b
+
+
+def _signature(windows):
+    """Returns uint64 [len(windows), hashes]: the least of all windows' values under each of several hashes."""
+    flat = np.concatenate(windows)
+    starts = np.cumsum([0, *map(len, windows)])[:-1]
+    seeds = _mixed(np.arange(1, _BANDS * _ROWS + 1, dtype=np.uint64))
+    return np.stack([np.minimum.reduceat(_mixed(flat ^ seed), starts) for seed in seeds], 1)
+
+
+def _jaccard(a, b):
+    both = len(np.intersect1d(a, b, assume_unique=True))
+    return both / (len(a) + len(b) - both)
+
+
+def _find(leader, i):
+    while leader[i] != i:
+        leader[i] = leader[leader[i]]
+        i = leader[i]
+    return i
+
+
+# === Search ===
+
 
 _FILE = "search.json"  # what the folds below a folder are made with
 _FOLDS = "folds"

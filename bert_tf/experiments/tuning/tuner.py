@@ -3,17 +3,194 @@
 import dataclasses
 import math
 import shlex
+import statistics
 import time
 from collections.abc import Sequence
 
 from absl import logging
 
-from bert_tf.experiments.tuning import report
 from bert_tf.experiments.tuning.trials import Folder, Result, Trial, names
-from bert_tf.utils import child_runs
-from bert_tf.utils.child_runs import UNLESS_GIVEN, name_of
+from bert_tf.utils import subprocesses
+from bert_tf.utils.files import write_text
 from bert_tf.utils.progress import clock
+from bert_tf.utils.report import ACCENT, FILL, INK, PALE, Page
 from bert_tf.utils.settings import command_line
+from bert_tf.utils.subprocesses import UNLESS_GIVEN, name_of
+
+# === Report ===
+# What a search came to: trials.tsv and report.html.
+
+
+TABLE_FILE, PAGE_FILE = "trials.tsv", "report.html"
+
+
+def write(
+    folder: Folder,
+    trials: Sequence[Trial],
+    failed: Sequence[tuple[Trial, int]],
+    best: Result | None,
+    command: str | None,
+):
+    """Writes both files, each all of it or nothing.
+
+    Args:
+        folder: of the search.
+        trials: all that are wanted.
+        failed: (trial, stage) of those that did not end well.
+        best: the best trial so far.
+        command: that makes it.
+
+    Raises:
+        OSError: one cannot be written; it is unchanged.
+    """
+    results = folder.results(trials)
+    write_text(folder.path / TABLE_FILE, as_table(results))
+    write_text(folder.path / PAGE_FILE, page(folder, trials, results, failed, best, command))
+
+
+def as_table(results: Sequence[Result]) -> str:
+    """Returns trials.tsv: a line for each finished trial and stage, its values and all its scores.
+
+    `one_answer` holds the answer of a trial that gives the same one to all examples.
+    """
+    names = list(dict.fromkeys(name for result in results for name, _ in result.trial.values))
+    scores = list(dict.fromkeys(name for result in results for name in result.scores))
+    lines = [["trial", "stage", *names, *scores, "one_answer", "seconds"]]
+    for result in results:
+        values = dict(result.trial.values)
+        numbers = [str(result.scores.get(name, "")) for name in scores]
+        lines.append([
+            str(result.trial.number), str(result.stage), *(values.get(name, "") for name in names), *numbers,
+            result.one_answer or "", f"{result.seconds:g}",
+        ])  # fmt: skip
+    return "".join("\t".join(line) + "\n" for line in lines)
+
+
+def page(folder, trials, results, failed, best, command) -> str:
+    """Returns the page as one HTML file; it takes what `write` takes. The same results make the same bytes."""
+    document, stages = Page(f"Search: {folder.path.name}"), folder.stages
+    document.text(
+        f"Trials are judged by {folder.metric}, of which {'more' if folder.higher else 'less'} is better. What was "
+        "chosen by it looks better there than elsewhere: quote a score on a file that chose nothing."
+    )
+    equal = folder.as_good(results)
+    document.table("So far", _overview(folder, trials, results, failed, best))
+    if equal:
+        tied = names(result.trial for result in (best, *equal))
+        document.text(f"Tied for the best: {tied}. The first is taken; {folder.metric} is the same.")
+    if best:
+        document.text("The best trial's command. Asked to predict or to export as well, it does so by its model:")
+        document.text(command)
+    for stage in range(1, stages.count + 1):
+        here = folder.ranked(result for result in results if result.stage == stage)
+        if not here:
+            continue
+        name = f"Stage {stage}, {_share(stages.epochs(1.0, stage))} of the epochs" if stages.count > 1 else "Trials"
+        finite = [result for result in here if not math.isnan(result.score)]
+        if len(finite) > 1:
+            document.figure(f"{name}: scores by flag", _parallel(finite, folder.metric), height=3.0)
+        document.table(name, [_line(result, best, equal) for result in here])
+    document.table("By flag", _by_flag(folder, results))
+    if failed:
+        document.table("Failed", [(f"trial {t.number}", t.shown(), str(folder.of(t, stage))) for t, stage in failed])
+    return document.html()
+
+
+def _share(number):
+    return "all" if number == 1 else f"1/{1 / number:g}"
+
+
+def _overview(folder, trials, results, failed, best):
+    seconds = sum(result.seconds for result in results)
+    first = [result for result in results if result.stage == 1]
+    lines = [("trials", f"{len(first)} of {len(trials)}", f"{clock(seconds)} of computing")]
+    if folder.stages.count > 1:
+        count = folder.stages.count
+        last = [result for result in results if result.stage == count]
+        lines.append(("in the last stage", str(len(last)), f"of {folder.stages.trials(len(trials), count)}"))
+    if failed:
+        lines.append(("failed", str(len(failed)), "the same command makes them again"))
+    if nothing := sum(result.one_answer is not None for result in results):
+        lines.append(("learned nothing", str(nothing), "one answer to all examples; left out of the mean scores below"))
+    if best:
+        alone = "" if best.is_of_use else ", which has learned nothing, and no other has"
+        lines.append(("best", f"{best.score:.5g}", f"{best.trial}{alone}"))
+    return lines
+
+
+def _line(result, best, equal):
+    rank = "; the best" if result == best else "; as good as the best" if result in equal else ""
+    remarks = clock(result.seconds) + rank
+    if result.one_answer is not None:
+        remarks += f"; learned nothing: it answers {result.one_answer!r} to all examples"
+    return f"trial {result.trial.number}", f"{result.score:.5g}", result.trial.shown(), remarks
+
+
+def _by_flag(folder, results):
+    """Returns a row for each value that several trials of the first stage had, or could have had."""
+    first = [result for result in results if result.stage == 1 and result.is_of_use]
+    groups = {}
+    for result in first:
+        for pair in result.trial.values:
+            groups.setdefault(pair, []).append(result.score)
+    best = max if folder.higher else min
+    return [
+        (f"{name} {value}", f"{statistics.fmean(scores):.5g}", f"mean of {len(scores)}; best {best(scores):.5g}")
+        for (name, value), scores in sorted(groups.items(), key=lambda item: (item[0][0], _order(item[0][1])))
+    ]
+
+
+def _order(value):
+    """Returns what sorts values: numbers by size, before words."""
+    try:
+        return 0, float(value), ""
+    except ValueError:
+        return 1, 0.0, value
+
+
+def _parallel(ranked: Sequence[Result], metric: str):
+    """Returns what draws a line for each trial through its values and its score; the best one stands out.
+
+    Args:
+        ranked: results from the best to the worst.
+        metric: what the score is.
+    """
+    names = [name for name, _ in ranked[0].trial.values]
+    columns = [sorted({dict(result.trial.values)[name] for result in ranked}, key=_order) for name in names]
+    scores = [result.score for result in ranked]
+    low, high = min(scores), max(scores)
+
+    def place(result):
+        values = dict(result.trial.values)
+        places = [_place(column, values[name]) for name, column in zip(names, columns, strict=True)]
+        return [*places, (result.score - low) / (high - low) if high > low else 0.5]
+
+    def draw(axes):
+        for number, result in reversed(list(enumerate(ranked))):
+            colour, width, alpha = (ACCENT, 2.0, 1.0) if number == 0 else (FILL, 1.0, 0.5)
+            axes.plot(range(len(names) + 1), place(result), color=colour, linewidth=width, alpha=alpha)
+        for x, column in enumerate(columns):
+            axes.axvline(x, color=PALE, linewidth=1, zorder=0)
+            for value in column if len(column) <= 6 else (column[0], column[-1]):
+                axes.text(x, _place(column, value), f" {value}", fontsize=7, color=INK, verticalalignment="center")
+        axes.axvline(len(names), color=PALE, linewidth=1, zorder=0)
+        for value, y in {low: 0.0 if high > low else 0.5, high: 1.0 if high > low else 0.5}.items():
+            axes.text(len(names), y, f" {value:.4g}", fontsize=7, color=INK, verticalalignment="center")
+        axes.set_xticks(range(len(names) + 1), [*names, metric], fontsize=7)
+        axes.set_yticks([])
+        axes.set_xlim(-0.1, len(names) + 0.4)
+        axes.spines[["left", "bottom"]].set_visible(False)
+
+    return draw
+
+
+def _place(column, value):
+    """Returns where on its axis, from 0 to 1, a value stands: in their order, evenly."""
+    return column.index(value) / (len(column) - 1) if len(column) > 1 else 0.5
+
+
+# === Tuner ===
+
 
 # What a search sets for each trial, or leaves to the best one's command.
 OURS = (
@@ -80,11 +257,11 @@ class Tuner:
 
     def _make(self, trial, stage):
         start, folder = time.monotonic(), self.folder.of(trial, stage)
-        logged = child_runs.log_size(folder)
-        if not child_runs.execute(self.program, self.flags(trial, stage), folder, self.claim):
+        logged = subprocesses.log_size(folder)
+        if not subprocesses.execute_resumable(self.program, self.flags(trial, stage), folder, self.claim):
             self.failed.append((trial, stage))
             if not self._one_ended_well:
-                self._errors[trial] = child_runs.error_told(folder, logged)
+                self._errors[trial] = subprocesses.error_told(folder, logged)
             return
         self._one_ended_well = True
         seconds = time.monotonic() - start
@@ -144,4 +321,4 @@ class Tuner:
     def report(self):
         """Writes the table and the page of all trials."""
         best = self.best()
-        report.write(self.folder, self.trials, self.failed, best, best and self.command(best))
+        write(self.folder, self.trials, self.failed, best, best and self.command(best))

@@ -8,19 +8,141 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from bert_tf.checkpoints import writers
+from bert_tf.checkpoints.loading import Bert, Description, directory_of, load_description
 from bert_tf.checkpoints.locate import locate
-from bert_tf.checkpoints.model_files import Bert, Description, directory_of, load_description
-from bert_tf.checkpoints.names import TF1
-from bert_tf.checkpoints.names.tf1 import GENERATOR
+from bert_tf.checkpoints.name_maps import GENERATOR, TF1
 from bert_tf.checkpoints.readers import Checkpoint, open_checkpoint
-from bert_tf.export.conversion.choice import Choice
+from bert_tf.checkpoints.writer_base import ARCHITECTURES, HEAD_CLASS
 from bert_tf.export.conversion.proof import Proof, prove
-from bert_tf.export.conversion.purpose import for_task, with_task
 from bert_tf.models.config import EncoderConfig
-from bert_tf.models.config_files import TASK_FILE
+from bert_tf.models.config_files import TASK_FILE, task_in
 from bert_tf.models.lora import is_adapter
 from bert_tf.models.sentence_files import MODULES
+from bert_tf.tasks.registry import read_task
 from bert_tf.utils.files import check_free, whole_directory
+
+# === Choice ===
+# What need not come along in a conversion: weights, and settings, by patterns of their names.
+
+
+class Choice:
+    """What shall stay behind, by patterns of which each must mean something."""
+
+    def __init__(self, patterns: Iterable[str]):
+        self._patterns, self.dropped = list(patterns), []
+        self._unused = list(self._patterns)
+        for pattern in self._patterns:
+            _check_pattern(pattern)
+
+    def drops(self, name: str) -> bool:
+        """Says whether a weight or setting shall stay behind, and remembers it."""
+        fitting = [pattern for pattern in self._patterns if re.fullmatch(pattern, name)]
+        self._unused = [pattern for pattern in self._unused if pattern not in fitting]
+        self.dropped += [name] if fitting else []
+        return bool(fitting)
+
+    def check(self):
+        """Raises ValueError where a pattern means nothing that is there."""
+        if self._unused:
+            raise ValueError(
+                f"Every pattern of `leave_out` must match a weight or a setting that the format lacks. Received "
+                f"{self._unused[0]!r}, which matches none; leave it out."
+            )
+
+
+def _check_pattern(pattern):
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        raise ValueError(
+            f"Each of `leave_out` must be a regular expression. Received {pattern!r}: {error}; write `\\.` for a dot."
+        ) from error
+
+
+# === Purpose ===
+# What a model's head is for: its configuration and task.json say it, and the class in the other format follows.
+
+
+# What a task makes of the head's numbers that no other program knows of; in task.json.
+_TEMPERATURE = "temperature"
+_OF_TASK = (_TEMPERATURE, "windows", "abstention")
+_LAST_LAYER = re.compile(r"(recurrent/)?classifier/output_(weights|bias)")
+_PROBLEM_TYPES = {"single_label": "single_label_classification", "multi_label": "multi_label_classification",
+                  "regression": "regression"}  # fmt: skip
+
+
+def with_task(model: writers.Model, form: str, choice: Choice) -> writers.Model:
+    """Returns the model with what its configuration, or task.json beside it, says about its head; raises as below."""
+    extra = model.config.extra
+    said = [*_texts(extra.get("architectures")), *_texts([extra.get(HEAD_CLASS)])]
+    model, trained = dataclasses.replace(model, architectures=tuple(said)), _task_of(model)
+    if trained is None:
+        return model
+    model = for_task(model, trained.task, form, choice)
+    length = trained.max_seq_length
+    return dataclasses.replace(model, recipe=model.recipe and dataclasses.replace(model.recipe, max_seq_length=length))
+
+
+def for_task(model: writers.Model, task, form: str, choice: Choice) -> writers.Model:
+    """Returns the model with what a task, a `tasks.task.FineTuned`, says about its head.
+
+    Raises:
+        ValueError: the task does something with the head's numbers that the format has no place for.
+    """
+    options = task.to_dict()
+    lost = [name for name in _OF_TASK if name in options and form not in writers.WITH_TASK and not choice.drops(name)]
+    if _TEMPERATURE in lost and any(map(_LAST_LAYER.fullmatch, model.arrays)):
+        model = _divided(model, options[_TEMPERATURE])
+        lost.remove(_TEMPERATURE)
+    if lost:
+        raise ValueError(
+            f"A model must give the same answers in the other format. Received {lost[0]} in {TASK_FILE}, which only "
+            f"bert_tf knows of; give it up with `leave_out={lost[0]}`."
+        )
+    own = [task.architecture] if task.architecture else [each.ending for each in ARCHITECTURES if _is_for(each, task)]
+    problem = _PROBLEM_TYPES.get(options.get("problem"))
+    extra = {**model.config.extra, **({"problem_type": problem} if problem else {})}
+    config = dataclasses.replace(model.config, extra=extra)
+    return dataclasses.replace(model, config=config, architectures=(*own, *model.architectures), recipe=task.recipe)
+
+
+def _divided(model, temperature):
+    """Returns the model whose logits are those that its temperature made: W x / T + b / T, W and b of the last layer.
+
+    That is the same whatever follows, a softmax, a sigmoid for each label or a mean over windows. What is before the
+    last layer stays as it is. 16 bits would round the quotients, so they become float32.
+    """
+    divided = {path: np.asarray(array, np.float32) / np.float32(temperature)
+               for path, array in model.arrays.items() if _LAST_LAYER.fullmatch(path)}  # fmt: skip
+    remark = f"The temperature {temperature:.6g} of {TASK_FILE} is in the weights: {' and '.join(sorted(divided))} are "
+    remark += "divided by it."
+    return dataclasses.replace(model, arrays={**model.arrays, **divided}, remarks=(*model.remarks, remark))
+
+
+def _task_of(model):
+    """Returns the `TrainedTask` that the model is, if that is known and its head, if it has one, comes along."""
+    if not model.beside or task_in(model.beside) is None:
+        return None
+    trained = read_task(model.beside, model.config)
+    task = trained.task
+    return trained if task.recipe or any(_matches(task.head, path) for path in model.arrays) else None
+
+
+def _is_for(architecture, task):
+    heads = [_matches(task.head, f"{head}/output_weights") for head in architecture.heads]
+    return bool(heads) and all(heads) and architecture.reads_pooler == task.uses_pooler
+
+
+def _matches(patterns, path):
+    return any(re.fullmatch(pattern, path) for pattern in patterns)
+
+
+def _texts(values):
+    return [value for value in values if isinstance(value, str)] if isinstance(values, list) else []
+
+
+# === Convert ===
+
 
 _SHARED = "bert/embeddings/"  # what a generator has of the discriminator
 
@@ -164,7 +286,7 @@ def _write(model, target, form, choice, overwrite, source, without_meaning):
     choice.check()
     adapted = dataclasses.replace(model, config=dataclasses.replace(model.config, **given_up))
     with whole_directory(target, overwrite) as aside:
-        written = writers.write(aside, form, adapted)
+        written = writers.write_model(aside, form, adapted)
         written = dataclasses.replace(written, remarks=(*written.remarks, *model.remarks, *_stays_behind(model, aside)))
         found = prove(aside, model, written, tuple(given_up))
     told = {"left_out": tuple(choice.dropped), "without_meaning": without_meaning}

@@ -1,17 +1,171 @@
 """The proof that a conversion lost nothing: what was written is read again and held against what was to be written."""
 
 import dataclasses
+import functools
 import hashlib
 import os
+import re
 from collections.abc import Mapping
 
 import numpy as np
+import tensorflow as tf
 
-from bert_tf.checkpoints.model_files import default_labels, load_description
+from bert_tf.checkpoints.loading import default_labels, load_description
+from bert_tf.checkpoints.name_maps import GENERATOR
 from bert_tf.checkpoints.readers import open_checkpoint
+from bert_tf.checkpoints.writer_base import heads_in
 from bert_tf.checkpoints.writers import Model, Written
-from bert_tf.export.conversion import samples
-from bert_tf.export.conversion.outputs import outputs
+from bert_tf.models.config import EncoderConfig
+from bert_tf.models.encoder import Encoder
+from bert_tf.models.heads import ClassificationHead, QuestionAnsweringHead
+from bert_tf.models.pretraining_heads import MaskedLMHead, NextSentenceHead, ReplacedTokenHead, build_in_cls
+from bert_tf.models.recurrent import GATES, BiLSTMHead
+
+# === Samples ===
+# Texts that hold every kind of token that a tokenizer has, by which two tokenizers are told apart.
+
+
+PLAIN = "Unaffable as ever, Zoë paid 3.50 € for a café crème in 東京 -- didn't she?"
+
+
+def kinds_of(tokenizer) -> list:
+    """Returns an added token of each combination of flags that the tokenizer's have, the first of each."""
+    found = {}
+    for token in tokenizer.added_tokens:
+        found.setdefault((token.lstrip, token.rstrip, token.single_word, token.normalized), token)
+    return list(found.values())
+
+
+def sentence(tokenizer) -> str:
+    """Returns a text to be computed from: an added token of each kind, then plain words."""
+    return " ".join([*(token.content for token in kinds_of(tokenizer)), PLAIN])
+
+
+def sample_texts(tokenizer) -> list[str]:
+    """Returns texts to be tokenized: plain words; the special tokens, which stay text; and each added token.
+
+    An added token stands by itself, within words, between white space, twice in a row, before a special token, and in
+    lower and upper case, with which its flags show.
+    """
+    special = list(dict.fromkeys(tokenizer.special_tokens.values()))
+    found = [sentence(tokenizer), " ".join(special)]
+    for token in tokenizer.added_tokens:
+        content = token.content
+        found += [content, f"paid{content}she", f"paid  {content}\tshe", f"paid,{content}{content}"]
+        found += [content + special[0], f"paid {content.lower()} she {content.upper()}s"]
+    return found
+
+
+# === Outputs ===
+# What a model computes from a text: of its encoder and of every head whose weights it has.
+
+
+_POOLER = "bert/pooler/dense/kernel"
+_FLOAT32 = {"dtype": "float32"}  # whatever the program trains in
+
+
+def outputs(config: EncoderConfig, arrays: Mapping[str, np.ndarray], inputs: Mapping) -> dict[str, np.ndarray]:
+    """Returns the outputs, float32: sequence_output, pooled_output where there is a pooler, each head's logits.
+
+    Args:
+        config: of the encoder.
+        arrays: our path -> array; a generator beside the model is passed over, for no output comes from it.
+        inputs: `input_ids`, `input_mask`, `segment_ids`, int32 [B, S].
+
+    Raises:
+        ValueError: a weight of the encoder or of a head is missing, too much, or of another shape than the
+            configuration says.
+    """
+    arrays = {path: array for path, array in arrays.items() if not path.startswith(GENERATOR)}
+    config = dataclasses.replace(config, has_pooler=_POOLER in arrays)
+    encoder = Encoder(config, **_FLOAT32)
+    encoder.build()
+    heads = {name: _HEADS[name](config, arrays) for name in sorted(heads_in(arrays))}
+    variables = [v for layer in (encoder, *(head for head, _ in heads.values())) for v in layer.variables]
+    _assign(variables, arrays)
+    found = encoder(inputs)
+    # What a head for a text makes of its first token, and what one for pieces makes of each.
+    x = tf.concat([found["pooled_output"][:, tf.newaxis], found["sequence_output"]], 1)
+    named = {"sequence_output": found["sequence_output"]}
+    named |= {"pooled_output": found["pooled_output"]} if config.has_pooler else {}
+    named |= {f"{name} logits": call(head, x, encoder) for name, (head, call) in heads.items()}
+    return {name: value.numpy() for name, value in named.items()}
+
+
+def _assign(variables, arrays):
+    here = {variable.path: tuple(variable.shape) for variable in variables}
+    there = {path: array.shape for path, array in arrays.items()}
+    if here != there:
+        differ = [path for path in sorted(here.keys() | there.keys()) if here.get(path) != there.get(path)]
+        sides = {path: (here.get(path, "none"), there.get(path, "none")) for path in differ}
+        lines = [f"\n    {path}: {a} by the configuration, {b} in the weights" for path, (a, b) in sides.items()]
+        raise ValueError(
+            f"The weights must be those of the configuration. Received {len(lines)} that differ:{''.join(lines[:20])}"
+        )
+    for variable in variables:
+        variable.assign(arrays[variable.path].astype(np.float32))
+
+
+def _classifier(config, arrays):
+    act = config.classifier_act if "classifier/dense/kernel" in arrays else None
+    head = ClassificationHead(len(arrays["classifier/output_bias"]), transform_act=act, **_FLOAT32)
+    head.build((None, None, config.hidden_size))
+    return head, lambda head, x, encoder: head(x)
+
+
+def _masked_lm(config, arrays):
+    numbers = (config.vocab_size, config.hidden_act, config.initializer_range, config.layer_norm_eps)
+    numbers += (config.embedding_size, config.tie_word_embeddings)
+    head = build_in_cls(MaskedLMHead(*numbers, **_FLOAT32), config.hidden_size)
+
+    def call(head, x, encoder):
+        places = tf.tile(tf.range(tf.shape(x)[1])[tf.newaxis], [tf.shape(x)[0], 1])
+        return head(x, encoder.embeddings.word_embeddings, places)
+
+    return head, call
+
+
+def _replaced_tokens(config, arrays):
+    head = build_in_cls(ReplacedTokenHead(config.hidden_act, **_FLOAT32), config.hidden_size)
+    return head, lambda head, x, encoder: head(x)
+
+
+def _next_sentence(config, arrays):
+    return build_in_cls(NextSentenceHead(**_FLOAT32), config.hidden_size), lambda head, x, encoder: head(x)
+
+
+def _spans(config, arrays):
+    def call(head, x, encoder):
+        return tf.stack([*head(x, tf.ones(tf.shape(x)[:2], tf.int32)).values()])
+
+    return build_in_cls(QuestionAnsweringHead(**_FLOAT32), config.hidden_size), call
+
+
+def _bilstm(name, config, arrays):
+    """The head on chosen layers, which weights do not name: any will do to tell two sets of weights apart."""
+    shares, (_, width, gates) = arrays.get(f"{name}/layer_sum/layer_weights"), arrays[f"{name}/lstm_0/kernel"].shape
+    count = width // config.hidden_size if shares is None else len(shares)
+    num_labels = len(arrays[f"{name}/classifier/output_bias"])
+    num_layers = sum(re.fullmatch(rf"{name}/lstm_\d+/kernel", path) is not None for path in arrays)
+    options = {"is_weighted": shares is not None, "num_layers": num_layers, "name": name}
+    head = BiLSTMHead(num_labels, gates // GATES, **options, **_FLOAT32)
+    head.build([(None, None, config.hidden_size)] * count)
+    return head, lambda head, x, encoder: head([x] * count, tf.ones(tf.shape(x)[:2], tf.int32))
+
+
+_HEADS = {
+    "classifier": _classifier,
+    "cls/predictions": _masked_lm,
+    "cls/replaced_tokens": _replaced_tokens,
+    "cls/seq_relationship": _next_sentence,
+    "cls/squad": _spans,
+    "recurrent": functools.partial(_bilstm, "recurrent"),
+    "tagger": functools.partial(_bilstm, "tagger"),
+}
+
+
+# === Proof ===
+
 
 _TOLERANCE = 1e-5  # of outputs, as a share of the largest
 _LONGEST = 64
@@ -90,7 +244,7 @@ def prove(directory: str, model: Model, written: Written, given_up: tuple[str, .
         ValueError: something is not what it was.
     """
     held = {path: array for path, array in model.arrays.items() if path not in written.not_held}
-    text = samples.sentence(model.tokenizer)
+    text = sentence(model.tokenizer)
     before = run(model.config, held, model.tokenizer, text)  # first: it says best what is wrong with the source
     checkpoint, description = open_checkpoint(directory), load_description([directory])
     _same_arrays(checkpoint, held)
@@ -145,7 +299,7 @@ def _same_arrays(checkpoint, held):
 
 def _same_tokens(tokenizer, again):
     """Compares what two tokenizers make of texts with every kind of token that the first one has."""
-    texts = samples.texts(tokenizer)
+    texts = sample_texts(tokenizer)
     before, after = (each.tokenize_with_offsets(texts) for each in (tokenizer, again))
     for name, one, other in zip(("ids", "offsets", "offsets"), before, after, strict=True):
         for text, theirs, ours in zip(texts, one.to_list(), other.to_list(), strict=True):

@@ -5,13 +5,225 @@ import os
 import tensorflow as tf
 from absl import logging
 
-from bert_tf.checkpoints import convert, heads, model_files
+from bert_tf.checkpoints import convert, heads, loading
 from bert_tf.checkpoints.readers import open_checkpoint
-from bert_tf.export.hub.encoder import HubEncoder
-from bert_tf.export.hub.preprocessor import Preprocessor
-from bert_tf.export.quiet import quiet
+from bert_tf.export.litert import quiet
+from bert_tf.models.encoder import Encoder
+from bert_tf.models.layers import seed_scope
 from bert_tf.models.pretraining_heads import MaskedLMHead, build_in_cls
+from bert_tf.tokenization.base import BaseTokenizer
+from bert_tf.tokenization.unigram import UnigramTokenizer
 from bert_tf.utils.files import check_free, whole_directory
+
+# === Preprocessor ===
+# TF Hub's preprocessor: texts to an encoder's inputs, as a SavedModel (tensorflow.org/hub, "Common SavedModel APIs for
+# Text Tasks"). The names of inputs are TF Hub's here and in `encoder.py`, and nowhere else.
+
+
+INPUTS = {"input_ids": "input_word_ids", "input_mask": "input_mask", "segment_ids": "input_type_ids"}  # ours -> theirs
+_ASSETS = {UnigramTokenizer.KIND: "sp_model_file"}  # kind of tokenizer -> TF Hub's name of its file
+_TEXTS = (tf.TensorSpec([None], tf.string),)
+
+
+class Preprocessor(tf.Module):
+    """What `tf.saved_model.save` writes as a preprocessor.
+
+        preprocessor(texts)                                  strings [n] -> the encoder's inputs, int32 [n, S]
+        preprocessor.tokenize(texts)                         -> ids
+        preprocessor.tokenize_with_offsets(texts)            -> [ids, starts, limits]
+        preprocessor.tokenize.get_special_tokens_dict()      -> ids of special pieces, and how many pieces there are
+        preprocessor.bert_pack_inputs([a], seq_length=64)    ids -> the encoder's inputs; also [a, b]
+
+    The inputs are a dict of `input_word_ids`, `input_mask` and `input_type_ids`. ids are RaggedTensors of int32
+    [n, (words), (pieces)], or [n, (pieces)] where the tokenizer has no words. starts and limits, int64 of the same
+    shape, count bytes of the text, as tensorflow-text's do.
+
+    Args:
+        tokenizer: a `BaseTokenizer`.
+        default_seq_length: S, pieces in a row unless `bert_pack_inputs` is told another number.
+    """
+
+    def __init__(self, tokenizer: BaseTokenizer, default_seq_length: int = 128):
+        super().__init__(name="preprocessor")
+        self.tokenizer = tokenizer  # its tables stay with what is saved, however often that is loaded and saved again
+        special = tf.function(lambda: _special_tokens(tokenizer), input_signature=(), autograph=False)
+        self.tokenize = _Tokenize(lambda texts: tokenizer.tokenize_by_words(texts)[0], special)
+        self.tokenize_with_offsets = _Tokenize(lambda texts: _with_byte_offsets(tokenizer, texts), special)
+        self.bert_pack_inputs = _BertPackInputs(tokenizer, default_seq_length)
+        self._default_seq_length = default_seq_length
+        add_vocabulary(self, tokenizer)
+
+    @tf.function(input_signature=_TEXTS, autograph=False)
+    def __call__(self, texts):
+        return _pack(self.tokenizer, [self.tokenizer.tokenize(texts)], self._default_seq_length)
+
+
+def add_vocabulary(module: tf.Module, tokenizer: BaseTokenizer):
+    """Gives a module the tokenizer's file, if it came from one, as an asset under TF Hub's name for its kind."""
+    if tokenizer.vocab_file:
+        setattr(module, _ASSETS.get(tokenizer.KIND, "vocab_file"), tf.saved_model.Asset(tokenizer.asset_file))
+
+
+class _Tokenize(tf.Module):
+    """A function of texts that also knows the special pieces."""
+
+    def __init__(self, function, special):
+        super().__init__()
+        self._function = function
+        self.get_special_tokens_dict = special
+
+    @tf.function(input_signature=_TEXTS, autograph=False)
+    def __call__(self, texts):
+        return self._function(texts)
+
+
+class _BertPackInputs(tf.Module):
+    """Ids of one or two texts an example to the encoder's inputs.
+
+    A SavedModel holds one graph for each kind of arguments: one text or two, each with its words or without. A row that
+    is too long loses pieces where tensorflow-text's RoundRobinTrimmer takes them.
+    """
+
+    def __init__(self, tokenizer, default_seq_length):
+        super().__init__()
+
+        # The default is known only here, and it is the function's signature that is saved.
+        @tf.function(autograph=False)
+        def call(inputs, seq_length=default_seq_length):
+            return _pack(tokenizer, inputs, seq_length)
+
+        self.__call__ = call
+        with_or_without_words = [tf.RaggedTensorSpec([None] * rank, tf.int32) for rank in (2, 3)]
+        arguments = [[a] for a in with_or_without_words]
+        if tokenizer.template.takes_pairs:
+            arguments += [[a, b] for a in with_or_without_words for b in with_or_without_words]
+        for inputs in arguments:
+            call.get_concrete_function(inputs, seq_length=tf.TensorSpec([], tf.int32))
+
+    def __call__(self, *inputs, **arguments):  # Python looks for it here, before saving
+        return vars(self)["__call__"](*inputs, **arguments)
+
+
+def _pack(tokenizer, segments, seq_length):
+    flat = [ids.merge_dims(1, 2) if ids.shape.rank == 3 else ids for ids in segments]
+    rows = tokenizer.pad(tokenizer.pack(*flat, max_seq_length=seq_length), seq_length)
+    return {theirs: rows[ours] for ours, theirs in INPUTS.items()}
+
+
+def _special_tokens(tokenizer):
+    first, last = tokenizer.template.before[0], tokenizer.template.after[-1]
+    values = {
+        "vocab_size": tokenizer.vocab_size,
+        "padding_id": tokenizer.pad_id,
+        "start_of_sequence_id": tokenizer.vocab.index(first),
+        "end_of_segment_id": tokenizer.vocab.index(last),
+        "mask_id": tokenizer.mask_id,
+    }
+    return {name: tf.constant(value, tf.int32) for name, value in values.items() if value is not None}
+
+
+def _with_byte_offsets(tokenizer, texts):
+    """Returns ids, starts and limits, the last two in bytes of the texts as they came."""
+    ids, starts, limits = tokenizer.tokenize_by_words(texts)
+    with tf.device("CPU:0"):
+        chars, begins = tf.strings.unicode_decode_with_offsets(texts, "UTF-8", errors="ignore")
+        lengths = 1 + sum(tf.cast(chars.flat_values >= longer, tf.int64) for longer in (0x80, 0x800, 0x10000))
+        ends = begins.flat_values + lengths
+        row = ids.value_rowids() if ids.shape.rank == 2 else tf.gather(ids.value_rowids(), ids.values.value_rowids())
+        first = tf.gather(begins.row_starts(), row)
+
+        def bytes_at(places, where):
+            return tf.gather(tf.concat([where, [0]], 0), first + tf.cast(places, tf.int64))
+
+        begin, until = starts.flat_values, limits.flat_values
+        limit = bytes_at(tf.maximum(until - 1, 0), ends)
+        start = tf.where(begin < until, bytes_at(begin, begins.flat_values), limit)  # a piece without extent
+    return [ids, ids.with_flat_values(start), ids.with_flat_values(limit)]
+
+
+# === Encoder ===
+# TF Hub's encoder: a Transformer's inputs to vectors, as a SavedModel that can be trained further.
+
+
+_POSITIONS = "masked_lm_positions"
+
+
+class _Trainable(tf.Module):
+    """A function of a dict of int32 tensors, and of `training`; its variables are lists, which stay in a SavedModel."""
+
+    variables = trainable_variables = ()  # in place of tf.Module's properties, which would not be saved
+
+    def __init__(self, name, variables, function, inputs):
+        super().__init__(name=name)
+        # TensorFlow's variables and not Keras's, whose objects would write each weight a second time (keras#23553).
+        self.variables = [variable.value for variable in variables]
+        self.trainable_variables = [variable.value for variable in variables if variable.trainable]
+        self.regularization_losses = []
+        self._function = function
+        specs = {name: tf.TensorSpec([None, None], tf.int32, name=name) for name in inputs}
+        for training in (False, True):
+            self.__call__.get_concrete_function(specs, training=training)
+
+    @tf.function(autograph=False)
+    def __call__(self, inputs, training=False):
+        # Dropout draws from the graph's own generator: Keras's has a variable, which is none of the model's.
+        seed = tf.random.uniform([2], maxval=tf.int32.max, dtype=tf.int32) if training else tf.zeros([2], tf.int32)
+        with seed_scope(seed):
+            return self._function(inputs, training)
+
+
+class HubEncoder(_Trainable):
+    """What `tf.saved_model.save` writes as an encoder.
+
+        encoder({"input_word_ids", "input_mask", "input_type_ids"}, training=False)
+
+    takes int32 [n, S] each and returns `pooled_output` [n, H], also as `default`; `sequence_output` [n, S, H];
+    `encoder_outputs`, a list of each layer's [n, S, H]; float32. Where there is a `head`,
+    `encoder.mlm({..., "masked_lm_positions": int32 [n, M]})` returns the same without `default`, and `mlm_logits`
+    float32 [n, M, V].
+
+    Attributes:
+        variables, trainable_variables: lists; `encoder.mlm` has its own, the encoder's among them.
+        regularization_losses: none.
+        vocab_file: the vocabulary, as an asset; `sp_model_file` where it is SentencePiece's.
+        do_lower_case: a variable, bool: whether text is lowercased.
+
+    Args:
+        encoder: built, with weights.
+        tokenizer: whose vocabulary it is.
+        head: that of masked language modelling, or None.
+    """
+
+    def __init__(self, encoder: Encoder, tokenizer: BaseTokenizer, head: MaskedLMHead | None = None):
+        super().__init__("encoder", encoder.variables, lambda x, t: _with_default(_encode(encoder, x, t)), _INPUTS)
+        self.do_lower_case = tf.Variable(tokenizer.do_lower_case, trainable=False, name="do_lower_case")
+        add_vocabulary(self, tokenizer)
+        if head:
+            weights = [*encoder.variables, *head.variables]
+            self.mlm = _Trainable("mlm", weights, lambda x, t: _fill(encoder, head, x, t), (*_INPUTS, _POSITIONS))
+
+
+_INPUTS = tuple(INPUTS.values())
+
+
+def _encode(encoder, inputs, training):
+    outputs = encoder({ours: inputs[theirs] for ours, theirs in INPUTS.items()}, training=training)
+    return {name: outputs[name] for name in ("pooled_output", "sequence_output", "encoder_outputs")}
+
+
+def _with_default(outputs):
+    return outputs | {"default": outputs["pooled_output"]}
+
+
+def _fill(encoder, head, inputs, training):
+    outputs = _encode(encoder, inputs, training)
+    table = encoder.embeddings.word_embeddings
+    logits = head(outputs["sequence_output"], tf.convert_to_tensor(table), inputs[_POSITIONS], training=training)
+    return outputs | {"mlm_logits": logits}
+
+
+# === Export ===
+
 
 PREPROCESSOR, ENCODER = "preprocessor", "encoder"  # the folders of an export
 _USUAL_LENGTH = 128
@@ -34,7 +246,7 @@ def export_hub(
             `export_dir`, or it cannot be written.
     """
     check_free(export_dir, parameter="export_dir")
-    bert = model_files.load(path)
+    bert = loading.load(path)
     length = _checked_length(default_seq_length, bert.config.max_length, bert.tokenizer.template)
     models = {
         PREPROCESSOR: Preprocessor(bert.tokenizer, length),

@@ -1,15 +1,152 @@
 """A SavedModel of TF Hub's API as a layer of Keras 3, which `tensorflow_hub` and its KerasLayer do not know."""
 
+import contextlib
 import inspect
+import json
 import os
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import keras
 import tensorflow as tf
 import tensorflow_text  # noqa: F401  preprocessors hold its operations
 
-from bert_tf.export.hub import safety, sources, symbols, variables
+from bert_tf.export.hub import safety, tokenizer_layer
+
+# === Symbols ===
+# Shapes and types of tensors in nested structures: as Keras has them, as TensorFlow, and as JSON.
+
+
+def spec_of(symbol):
+    """Returns the TensorFlow type of a KerasTensor."""
+    if symbol.ragged:
+        return tf.RaggedTensorSpec(symbol.shape, symbol.dtype, symbol.ragged_rank)
+    return tf.TensorSpec(symbol.shape, symbol.dtype)
+
+
+def symbol_of(output):
+    """Returns the KerasTensor of what a traced function returns: a TensorFlow type, or a ragged tensor of the graph."""
+    spec = output if isinstance(output, tf.TypeSpec) else tf.type_spec_from_value(output)
+    if isinstance(spec, tf.RaggedTensorSpec):
+        return keras.KerasTensor(spec.shape, spec.dtype.name, ragged=True, ragged_rank=spec.ragged_rank)
+    return keras.KerasTensor(spec.shape, spec.dtype.name)
+
+
+def written(symbols) -> str:
+    """Returns a structure of KerasTensors as JSON; the same for the same shapes and types."""
+    return json.dumps(_plain(symbols), sort_keys=True)
+
+
+def read(text: str):
+    """Returns the structure that `written` wrote."""
+    return _symbols(json.loads(text))
+
+
+def _plain(symbols):
+    if isinstance(symbols, Mapping):
+        return {"dict": {name: _plain(value) for name, value in symbols.items()}}
+    if isinstance(symbols, (list, tuple)):
+        return {"list": [_plain(value) for value in symbols]}
+    return {"shape": list(symbols.shape), "dtype": symbols.dtype, "ragged_rank": symbols.ragged_rank}
+
+
+def _symbols(plain):
+    if "dict" in plain:
+        return {name: _symbols(value) for name, value in plain["dict"].items()}
+    if "list" in plain:
+        return [_symbols(value) for value in plain["list"]]
+    rank = plain["ragged_rank"]
+    return keras.KerasTensor(plain["shape"], plain["dtype"], ragged=rank is not None, ragged_rank=rank)
+
+
+# === Variables ===
+# The variables of a SavedModel as one of Keras's layers has them.
+
+
+class Variable(NamedTuple):
+    """What a SavedModel's graph says of a variable.
+
+    Attributes:
+        node: where it hangs: "root.trainable_variables.0".
+        path: its name, with slashes between scopes.
+        shape, dtype: as Keras has them.
+        trainable: whether training may change it.
+    """
+
+    node: str
+    path: str
+    shape: Sequence[int]
+    dtype: str
+    trainable: bool
+
+
+def described_variables(graph, part: str | None) -> list[Variable]:
+    """Returns the variables of all objects in a MetaGraphDef, each once.
+
+    Which of them train, the root says in its list `trainable_variables`, or the `part` of it; else they do themselves.
+    """
+    nodes, variables = graph.object_graph_def.nodes, []
+    trains = _listed(nodes, part)
+    for node_id, place in _places(nodes).items():
+        if nodes[node_id].WhichOneof("kind") == "variable":
+            said = nodes[node_id].variable
+            shape = [dimension.size for dimension in said.shape.dim]
+            trainable = said.trainable if trains is None else node_id in trains
+            variables.append(
+                Variable(place, said.name or "variable", shape, tf.as_dtype(said.dtype).name, bool(trainable))
+            )
+    return variables
+
+
+def made(layer: str, variables: Sequence[Variable]) -> list[keras.Variable]:
+    """Returns variables of Keras below the name of a layer, full of zeros."""
+    return [_made(layer, variable) for variable in variables]
+
+
+def load(folder: str, variables: Sequence[Variable], values: Sequence[keras.Variable], with_values: bool):
+    """Returns the object in a SavedModel's folder; its variables are `values`, which take the saved ones' values if
+    `with_values`."""
+    nodes = {variable.node: value.value for variable, value in zip(variables, values, strict=True)}
+    options = tf.saved_model.LoadOptions(experimental_skip_checkpoint=not with_values)
+    if not nodes:
+        return tf.saved_model.load(folder, options=options)
+    # What Keras loads its own SavedModels with: objects that are there already take the places of those in the graph.
+    return tf.__internal__.saved_model.load_partial(folder, {"root": None, **nodes}, options=options)["root"]
+
+
+def _places(nodes):
+    """Returns node -> where it hangs, the shortest way first."""
+    places, open_ = {0: "root"}, [0]
+    for node_id in open_:
+        for child in nodes[node_id].children:
+            if child.node_id not in places:
+                places[child.node_id] = f"{places[node_id]}.{child.local_name}"
+                open_.append(child.node_id)
+    return places
+
+
+def _listed(nodes, part):
+    """Returns the nodes of the list of trainable variables; None where there is none."""
+    node = nodes[0]
+    for name in [*([part] if part else []), "trainable_variables"]:
+        child = next((child.node_id for child in node.children if child.local_name == name), None)
+        if child is None:
+            return None
+        node = nodes[child]
+    return {child.node_id for child in node.children}
+
+
+def _made(layer, variable):
+    *scopes, name = [part for part in variable.path.split("/") if part]
+    with contextlib.ExitStack() as stack:
+        for scope in (layer, *scopes):
+            stack.enter_context(keras.name_scope(scope))
+        options = {"dtype": variable.dtype, "trainable": variable.trainable, "autocast": False, "name": name}
+        return keras.Variable("zeros", tuple(variable.shape), **options)
+
+
+# === Layer ===
+
 
 _GRAPH, _ASSETS = "saved_model.pb", "assets"
 
@@ -51,7 +188,7 @@ class HubLayer(keras.layers.Layer):
         **kwargs,
     ):
         files = _files_in(os.fspath(path))
-        described = variables.described(safety.read_graph(files.folder), part)
+        described = described_variables(safety.read_graph(files.folder), part)
         self._begin(part, arguments, trainable, files.fingerprint, described, {}, **kwargs)
         self._take(files, with_values=True)
 
@@ -67,7 +204,7 @@ class HubLayer(keras.layers.Layer):
         self.part, self.arguments = part, dict(arguments or {})
         self.supports_jit = False  # neither strings nor what others wrote
         self._fingerprint, self._described, self._outputs = fingerprint, tuple(described), dict(outputs)
-        self._made = variables.made(self.name, described)
+        self._made = made(self.name, described)
         self._files = self._loaded = self._function = None
         self.built = True
         # As `add_weight` would: Keras has noted which ones can be trained, and a model around this asks each of them.
@@ -75,11 +212,11 @@ class HubLayer(keras.layers.Layer):
             variable.trainable = variable.trainable and trainable
 
     def _take(self, files, with_values):
-        self._loaded = variables.load(files.folder, self._described, self._made, with_values)
+        self._loaded = load(files.folder, self._described, self._made, with_values)
         self._function = _function(self._loaded, self.part, files.folder)
         self._takes_training = "training" in _parameters(self._function)
         self._files = files
-        sources.remember(files.fingerprint, files)
+        tokenizer_layer.remember(files.fingerprint, files)
 
     def call(self, inputs, training=None):
         if self.trainable and self._loaded is not None:
@@ -97,13 +234,13 @@ class HubLayer(keras.layers.Layer):
         return self._function(inputs, **training, **self.arguments)
 
     def compute_output_spec(self, inputs, training=None):
-        key = symbols.written(inputs)
+        key = written(inputs)
         if key not in self._outputs:
-            specs = keras.tree.map_structure(symbols.spec_of, inputs)  # Keras would take ragged tensors for dense ones
+            specs = keras.tree.map_structure(spec_of, inputs)  # Keras would take ragged tensors for dense ones
             traced = tf.function(lambda x: self._run(x, False), autograph=False).get_concrete_function(specs)
-            outputs = keras.tree.map_structure(symbols.symbol_of, traced.structured_outputs)
-            self._outputs[key] = symbols.written(outputs)
-        return symbols.read(self._outputs[key])
+            outputs = keras.tree.map_structure(symbol_of, traced.structured_outputs)
+            self._outputs[key] = written(outputs)
+        return read(self._outputs[key])
 
     def get_config(self):
         return {
@@ -124,9 +261,9 @@ class HubLayer(keras.layers.Layer):
         It has its SavedModel at once where this process has read the same already; else once `load_assets` brings it.
         """
         layer = cls.__new__(cls)
-        described = [variables.Variable(*each) for each in config["described"]]
+        described = [Variable(*each) for each in config["described"]]
         layer._begin(**(dict(config) | {"described": described}))
-        files = sources.recall(layer._fingerprint)
+        files = tokenizer_layer.recall(layer._fingerprint)
         if files is not None and files.unchanged():
             layer._take(files, with_values=os.path.isdir(os.path.join(files.folder, "variables")))
         return layer
@@ -162,7 +299,7 @@ def _files_in(folder):
     """Returns a SavedModel's files but its variables."""
     graph = safety.read_graph(folder)
     names = {os.path.join(_ASSETS, asset.filename) for asset in graph.asset_file_def}
-    return sources.Files(folder, [_GRAPH, *names])
+    return tokenizer_layer.Files(folder, [_GRAPH, *names])
 
 
 def _part(loaded, part):

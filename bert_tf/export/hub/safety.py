@@ -4,16 +4,240 @@ A `.keras` file is opened without a second thought, as Keras promises that it ru
 before the graph inside is.
 """
 
+import math
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from google.protobuf.message import DecodeError
+import tensorflow as tf
+from google.protobuf.message import DecodeError, Message
+from tensorflow.core.framework import function_pb2, tensor_pb2, types_pb2
 from tensorflow.core.protobuf import meta_graph_pb2, saved_model_pb2
 from tensorflow.python.framework import op_def_registry  # raw_ops lacks some, DumpTensor for one
 
-from bert_tf.export.hub.bounds import Functions, functions_of, named_in, out_of_proportion, reachable
 from bert_tf.export.hub.operations import COMPUTES, LOADS
-from bert_tf.export.hub.reads import reads_of_other_files, source_of
+
+# === Bounds ===
+# What a graph takes by its form alone, before it computes: constants, and calls within calls.
+#
+# A file of a few bytes can say that one number stands in 2^40 places, or that each of forty functions calls the one
+# before it twice. TensorFlow makes such constants, and puts functions in the place of calls, when it loads a model.
+
+
+Functions = Mapping[str, function_pb2.FunctionDef]
+
+_MOST_RUNS = 2**20  # operations that one function runs, those of the functions that it calls included
+_COPIES = 8  # of a file's constants that one function may come to
+_ROOM = 2**28  # bytes that constants may take beyond those
+_MOST_AXES = 254  # of a tensor in TensorFlow
+_HANDLES = (types_pb2.DT_RESOURCE, types_pb2.DT_VARIANT)
+_STRING_BYTES = 24  # of an empty one
+_LARGEST_TYPE = 16
+
+
+def functions_of(graph: meta_graph_pb2.MetaGraphDef) -> dict[str, function_pb2.FunctionDef]:
+    """Returns the functions of a graph by name."""
+    return {function.signature.name: function for function in graph.graph_def.library.function}
+
+
+def named_in(node) -> Iterator[str]:
+    """Yields the functions that an operation calls: its own name may be one's; attributes are branches and bodies."""
+    yield node.op
+    open_ = list(node.attr.values())
+    while open_:
+        value = open_.pop()
+        for called in ([value.func] if value.HasField("func") else []) + list(value.list.func):
+            yield called.name
+            open_ += called.attr.values()  # a function may be called with functions
+
+
+def reachable(functions: Functions, roots: Iterable[str]) -> set[str]:
+    """Returns the names of the functions that some of them call, and of these."""
+    seen, open_ = set(), list(roots)
+    while open_:
+        name = open_.pop()
+        if name in functions and name not in seen:
+            seen.add(name)
+            open_ += [each for node in functions[name].node_def for each in named_in(node)]
+    return seen
+
+
+def out_of_proportion(graph: meta_graph_pb2.MetaGraphDef) -> Iterator[str]:
+    """Yields what makes a graph run or hold much more than its file has bytes: functions that call themselves, calls
+    within calls, constants written shorter than they are. And constants that are handles of others' resources."""
+    functions = functions_of(graph)
+    called = {
+        name: [each for node in function.node_def for each in named_in(node) if each in functions]
+        for name, function in functions.items()
+    }
+    order, circular = _callees_first(called)
+    yield from (f"a function that calls itself, {name}" for name in circular)
+    outside = [*((node.name, tensor) for node in graph.graph_def.node for tensor in _tensors_in(node)),
+               *(("a signature", tensor) for tensor in _tensors_below(graph.object_graph_def))]  # fmt: skip
+    inside = {name: [(f"{node.name} in {name}", tensor) for node in function.node_def for tensor in _tensors_in(node)]
+              for name, function in functions.items()}  # fmt: skip
+    constants = [*outside, *(each for some in inside.values() for each in some)]
+    yield from (f"a handle as a constant, {where}" for where, tensor in constants if tensor.dtype in _HANDLES)
+    most_bytes = _COPIES * graph.ByteSize() + _ROOM
+    sizes = {name: sum(bytes_of(tensor) for _, tensor in some) for name, some in inside.items()}
+    if sum(sizes.values()) + sum(bytes_of(tensor) for _, tensor in outside) > most_bytes:
+        where, _ = max(constants, key=lambda each: bytes_of(each[1]))
+        yield f"constants that take far more memory than their file, {where} the most"
+    runs = {name: len(function.node_def) for name, function in functions.items()}
+    for name in _first_above(_MOST_RUNS, order, called, runs):
+        yield f"calls within calls, of more than {_MOST_RUNS} operations, {name}"
+    for name in _first_above(most_bytes, order, called, sizes):
+        yield f"calls within calls, whose constants take far more memory than their file, {name}"
+
+
+def _callees_first(called):
+    """Returns the functions, each after those that it calls; and those that call themselves."""
+    order, circular, begun, open_ = {}, [], set(), sorted(called)
+    while open_:
+        name = open_[-1]
+        missing = [] if name in order else [each for each in called[name] if each not in order]
+        if missing and name not in begun:
+            begun.add(name)
+            open_ += missing
+            continue
+        if missing:
+            circular.append(name)
+        order[open_.pop()] = None
+    return list(order), circular
+
+
+def _first_above(most, order, called, sizes):
+    """Yields the first function that, with all that it calls, is larger than `most`."""
+    totals = {}
+    for name in order:
+        totals[name] = sizes[name] + sum(totals.get(each, 0) for each in called[name])
+        if totals[name] > most:
+            yield name
+            return
+
+
+def bytes_of(tensor: tensor_pb2.TensorProto) -> float:
+    """Returns the bytes in memory of a constant, infinity where its shape is none."""
+    shape = tensor.tensor_shape
+    if shape.unknown_rank or len(shape.dim) > _MOST_AXES or any(dim.size < 0 for dim in shape.dim):
+        return math.inf
+    try:
+        width = tf.as_dtype(tensor.dtype).size or _STRING_BYTES
+    except TypeError:  # a number that is no type
+        width = _LARGEST_TYPE
+    return math.prod(dim.size for dim in shape.dim) * width
+
+
+def _tensors_in(node):
+    for value in node.attr.values():
+        if value.HasField("tensor"):
+            yield value.tensor
+        yield from value.list.tensor
+
+
+def _tensors_below(message):
+    """Yields the tensors in a message, however deep."""
+    open_: list[Message] = [message]
+    while open_:
+        message = open_.pop()
+        if isinstance(message, tensor_pb2.TensorProto):
+            yield message
+            continue
+        for field, value in message.ListFields():
+            if field.message_type is None:
+                continue
+            values = value if field.is_repeated else [value]
+            if field.message_type.GetOptions().map_entry:
+                values = [each for each in value.values() if isinstance(each, Message)]
+            open_ += values
+
+
+# === Reads ===
+# Which files a graph reads: their names are followed from the model's own assets to the operations that open them.
+
+
+_CALLS = ("PartitionedCall", "StatefulPartitionedCall")
+# The operations that read files, and which of their inputs says what file.
+_NAMES_A_FILE = {"InitializeTableFromTextFile": 1, "InitializeTableFromTextFileV2": 1, "RestoreV2": 0}
+
+
+def reads_of_other_files(
+    functions: Functions, starts: Iterable[tuple[function_pb2.FunctionDef, set[str]]]
+) -> list[str]:
+    """Returns a sentence for each operation that may read a file which is not one of the model's.
+
+    A name must come from an asset unchanged, through functions that are called by name. Time is in proportion to the
+    graph, whatever calls what.
+
+    Args:
+        functions: of the graph.
+        starts: (function, which of its tensors are names of the model's files) of all that may be called from outside.
+    """
+    given = {function.signature.name: files for function, files in starts}
+    bodies = dict(functions) | {function.signature.name: function for function, _ in starts}
+    passed, reads, spoiled, called = defaultdict(list), [], set(), set()
+    for name, function in bodies.items():
+        origins = _origins(function)
+        known = {argument.name for argument in function.signature.input_arg} | given.get(name, set())
+        for node in function.node_def:
+            names = (origins.get(source, source) for source in map(source_of, node.input))
+            sources = [(name, each) if each in known else None for each in names]
+            if node.op in _NAMES_A_FILE:
+                place = _NAMES_A_FILE[node.op]
+                reads.append((f"{node.op} of a file that is no asset of the model, {node.name} in {name}",
+                              sources[place] if place < len(sources) else None))  # fmt: skip
+            for other in (each for each in named_in(node) if each in functions):
+                arguments = functions[other].signature.input_arg
+                called.add(other)
+                if node.op not in _CALLS or node.attr["f"].func.name != other or len(arguments) > len(sources):
+                    spoiled.add(other)  # branches and bodies of loops are given no names of files
+                    continue
+                for source, argument in zip(sources, arguments, strict=False):
+                    passed[source].append((other, argument.name))
+    bad = _never_files(bodies, given, called, spoiled) | {None}
+    open_ = list(bad)
+    while open_:
+        more = [each for each in passed.pop(open_.pop(), ()) if each not in bad]
+        bad.update(more)
+        open_ += more
+    return sorted({sentence for sentence, source in reads if source in bad})
+
+
+def source_of(tensor: str) -> str:
+    """Returns the argument or operation in "name:output:0"."""
+    return tensor.partition(":")[0]
+
+
+def _never_files(
+    bodies: Functions, given: Mapping[str, set[str]], called: set[str], spoiled: set[str]
+) -> set[tuple[str, str] | None]:
+    """Returns (function, argument) of those that a caller from outside, or one unknown, may set to any text."""
+    return {
+        (name, argument.name)
+        for name, function in bodies.items()
+        if name in given or name in spoiled or name not in called
+        for argument in function.signature.input_arg
+        if name in spoiled or argument.name not in given.get(name, set())
+    }
+
+
+def _origins(function):
+    """Returns operation -> the argument or operation whose result it passes on as it is."""
+    nodes = (node for node in function.node_def if node.op == "Identity" and node.input)
+    passing = {node.name: source_of(node.input[0]) for node in nodes}
+    origins = {}
+    for name in passing:
+        way = []
+        while name in passing and name not in origins:
+            way.append(name)
+            origins[name] = name  # stays where they go in a circle
+            name = passing[name]
+        origins.update(dict.fromkeys(way, origins.get(name, name)))
+    return origins
+
+
+# === Safety ===
+
 
 # Children of an object that TensorFlow runs when it loads or frees it.
 _RUN_AT_LOAD = ("_create_resource", "_initialize", "_destroy_resource")

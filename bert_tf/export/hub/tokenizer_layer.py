@@ -1,20 +1,99 @@
 """The tokenizer as a layer of Keras: a model reads text itself and takes its vocabulary along."""
 
 import dataclasses
+import hashlib
 import json
 import os
+import shutil
 import tempfile
+import weakref
+from collections.abc import Iterable
 
 import keras
 import tensorflow as tf
 
-from bert_tf.checkpoints.model_files import load_description
+from bert_tf.checkpoints.loading import load_description
 from bert_tf.data.features import ENCODER_INPUTS
-from bert_tf.export.hub import sources
 from bert_tf.models.families import Template
 from bert_tf.tokenization.base import BaseTokenizer
 from bert_tf.tokenization.kinds import TOKENIZERS
 from bert_tf.utils.text_lists import text_list
+
+# === Sources ===
+# The folders from which layers have what no configuration can hold: graphs and vocabularies.
+#
+# Keras rebuilds a layer from its configuration, and gives it the files that were saved with it later, if at all: a copy
+# made in memory, as by `keras.models.clone_model`, gets none. So a configuration names its files by their fingerprint,
+# and what this process has read already is found again.
+
+
+_KNOWN: weakref.WeakValueDictionary = weakref.WeakValueDictionary()  # fingerprint -> what was read
+
+
+class Files:
+    """Some files of a folder, as they were when this was made.
+
+    Attributes:
+        folder: its path.
+        names: paths in it, sorted.
+        fingerprint: hexadecimal; the same for the same names and contents.
+
+    Raises:
+        ValueError: something of that name is no file.
+    """
+
+    def __init__(self, folder: str, names: Iterable[str]):
+        self.folder, self.names = folder, sorted(names)
+        self.fingerprint = self._digest()
+        self._temporary = None
+
+    def _digest(self):
+        digest = hashlib.sha256()
+        for name in self.names:
+            path = os.path.join(self.folder, name)
+            if os.path.exists(path) and not os.path.isfile(path):  # a pipe or a device may have no end
+                raise ValueError(
+                    f"The files of a saved layer must be files. Received {path}, which is none; take it away."
+                )
+            with open(path, "rb") as file:
+                digest.update(f"{name}\n{os.fstat(file.fileno()).st_size}\n".encode())
+                digest.update(file.read())
+        return digest.hexdigest()
+
+    def unchanged(self) -> bool:
+        """Returns whether the files are there and as they were."""
+        try:
+            return self._digest() == self.fingerprint
+        except (OSError, ValueError):
+            return False
+
+    def copy_to(self, folder: str):
+        """Writes the files into a folder."""
+        for name in self.names:
+            target = os.path.join(folder, name)
+            os.makedirs(os.path.dirname(target), exist_ok=True)
+            shutil.copyfile(os.path.join(self.folder, name), target)
+
+    def copy(self) -> "Files":
+        """Returns copies in a temporary folder, which is removed when nothing refers to them any more."""
+        temporary = tempfile.TemporaryDirectory(prefix="bert_tf-")
+        self.copy_to(temporary.name)
+        files = Files(temporary.name, self.names)
+        files._temporary = temporary
+        return files
+
+
+def remember(fingerprint: str, value):
+    """Has `recall` find `value` as long as somebody else refers to it."""
+    _KNOWN[fingerprint] = value
+
+
+def recall(fingerprint: str):
+    """Returns what was remembered, None where it is gone."""
+    return _KNOWN.get(fingerprint)
+
+
+# === Tokenizer layer ===
 
 
 @keras.saving.register_keras_serializable("bert_tf")
@@ -58,7 +137,7 @@ class TokenizerLayer(keras.layers.Layer):
                 "settings": tokenizer.settings,
                 "fingerprint": _saved(tokenizer, folder).fingerprint,
             }
-        sources.remember(_key(self._said), tokenizer)
+        remember(_key(self._said), tokenizer)
 
     def _begin(self, max_seq_length, fixed_length, **kwargs):
         super().__init__(autocast=False, **kwargs)
@@ -100,7 +179,7 @@ class TokenizerLayer(keras.layers.Layer):
         said = options.pop("tokenizer")
         layer = cls.__new__(cls)
         layer._begin(**options)
-        layer._said, layer.tokenizer = said, sources.recall(_key(said))
+        layer._said, layer.tokenizer = said, recall(_key(said))
         return layer
 
     def save_assets(self, dir_path):
@@ -125,7 +204,7 @@ class TokenizerLayer(keras.layers.Layer):
         fields = {name: tuple(v) if isinstance(v, list) else v for name, v in self._said["template"].items()}
         kind = TOKENIZERS[self._said["kind"]]
         self.tokenizer = kind.from_saved(self._files.folder, Template(**fields), self._said["settings"])
-        sources.remember(_key(self._said), self.tokenizer)
+        remember(_key(self._said), self.tokenizer)
 
 
 def _columns(texts):
@@ -159,7 +238,7 @@ def _saved(tokenizer, folder):
 
 
 def _files_in(folder):
-    return sources.Files(folder, os.listdir(folder))
+    return Files(folder, os.listdir(folder))
 
 
 def _key(said):

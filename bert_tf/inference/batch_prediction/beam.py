@@ -9,8 +9,7 @@ from typing import Any
 import apache_beam as beam
 from apache_beam.options.pipeline_options import PipelineOptions, SetupOptions
 
-from bert_tf.inference.batch_prediction.parts import PartWriter
-from bert_tf.inference.batch_prediction.table import Table
+from bert_tf.inference.batch_prediction.table import PartWriter, Table
 
 
 def write_parts(writer: PartWriter, table: Table, count: int, size: int, runner: str, beam_options: str = ""):

@@ -5,6 +5,6 @@
 See docs/see.md.
 """
 
-from bert_tf.interpret.page.widget import Seen, see
+from bert_tf.interpret.page.page import Seen, see
 
 __all__ = ["Seen", "see"]

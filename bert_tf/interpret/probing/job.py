@@ -2,15 +2,188 @@
 
 import dataclasses
 import math
-from typing import Any
+import tempfile
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from absl import logging
 
-from bert_tf.interpret.probing import control, features
-from bert_tf.interpret.probing.examples import Labelled
-from bert_tf.interpret.probing.probe import Probed, probe
+from bert_tf.checkpoints.extractor import Extractor
+from bert_tf.data.tables import read_table
+from bert_tf.interpret.probing import probe
+from bert_tf.interpret.probing.probe import Probed, train_probe
+from bert_tf.tasks.tagging_columns import read_columns, text_of
 from bert_tf.utils.files import brief
+from bert_tf.utils.progress import Countdown
+from bert_tf.utils.resources import free_memory, group_limits
+
+# === Examples ===
+# Labelled words or texts, drawn from a file for a probe.
+
+
+@dataclasses.dataclass(frozen=True)
+class Labelled:
+    """Texts with labels, of their words or of the texts themselves.
+
+    Attributes:
+        texts: n texts, or pairs of them.
+        words: of each text where its words lie, (start, limit) in code points; None where texts have labels.
+        types: of each text the names of what is labelled: its words as they are written; of a text its first word.
+        labels: of each text a label for each of these; None: none were read.
+        path: the file.
+    """
+
+    texts: list[str] | list[tuple[str, str]]
+    words: list[list[tuple[int, int]]] | None
+    types: list[list[str]]
+    labels: list[list[str]] | None
+    path: str
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    @property
+    def count(self) -> int:
+        """How many labelled words, or texts."""
+        return sum(map(len, self.types))
+
+    def take(self, chosen: Sequence[int]) -> "Labelled":
+        """Returns some of the texts."""
+
+        def some(values):
+            return None if values is None else [values[i] for i in chosen]
+
+        return Labelled(some(self.texts), some(self.words), some(self.types), some(self.labels), self.path)
+
+    def draw(self, most: int, seed: int) -> "Labelled":
+        """Returns texts of a random order until `most` words, or texts, are there: all where there are no more."""
+        order = np.random.default_rng(seed).permutation(len(self))
+        counts = np.cumsum([len(self.types[i]) for i in order])
+        return self.take(order[: max(1, int(np.searchsorted(counts, most, "right")))].tolist())
+
+    def sample(self, most: int, seed: int) -> "Labelled":
+        """Returns that many texts in their order, drawn at random: all where there are no more."""
+        return self.take(sorted(np.random.default_rng(seed).permutation(len(self))[:most].tolist()))
+
+    def halves(self, share: float, seed: int) -> tuple["Labelled", "Labelled"]:
+        """Returns two parts of the texts, the second with that share of them, one at least."""
+        order = np.random.default_rng(seed).permutation(len(self)).tolist()
+        cut = len(order) - max(1, round(share * len(order)))
+        return self.take(order[:cut]), self.take(order[cut:])
+
+
+def read_words(path: str, text_column: int = 0, tag_column: int | None = -1) -> Labelled:
+    """Reads words with tags of any kind, as `tasks.tagging.columns.read_columns` does; tag_column None: without."""
+    examples = read_columns(path, text_column, tag_column, None)
+    texts, spans = zip(*map(text_of, examples.words), strict=True)
+    return Labelled(list(texts), list(spans), examples.words, examples.tags, path)
+
+
+def read_texts(path: str, text_columns: Sequence[str] = ("text",), label_column: str | None = "label", header=True):
+    """Reads texts, or pairs, with labels, as `data.tables.read_table` does: `Labelled`; label_column None: without."""
+    examples = read_table(path, header=header, text_columns=text_columns, label_column=label_column)
+    texts = examples.text_a
+    if examples.text_b is not None:
+        texts = list(zip(texts, examples.text_b, strict=True))
+    types = [[(text.split() or [""])[0]] for text in examples.text_a]
+    labels = None if examples.labels is None else [[label] for label in examples.labels]
+    return Labelled(texts, None, types, labels, path)
+
+
+# === Features ===
+# The vectors of labelled words or texts in front of the first layer and behind each, computed once.
+
+
+_CHUNK = 256  # texts
+_SHARE = 0.5  # of the free memory may be features; more go into a file
+
+
+class Features(NamedTuple):
+    """What probes learn from: n words or texts.
+
+    Attributes:
+        values: float32 [n, L + 1, H]; [:, 0] is what the first layer reads. Of a word the mean of its pieces.
+        types: n names, as of `Labelled`.
+        labels: n.
+    """
+
+    values: np.ndarray
+    types: list[str]
+    labels: list[str]
+
+
+class _WithEmbeddings:
+    """An encoder whose layers begin with what its first layer reads, as `Extractor` takes one."""
+
+    def __init__(self, encoder):
+        self._encoder = encoder
+        self.config = dataclasses.replace(encoder.config, num_hidden_layers=encoder.config.num_hidden_layers + 1)
+
+    def __call__(self, features, training=False):
+        outputs = self._encoder(features, training=training)
+        return outputs | {"encoder_outputs": [outputs["embedding_output"], *outputs["encoder_outputs"]]}
+
+
+def compute(bert: Any, examples: Labelled, max_seq_length: int, folder: str) -> Features:
+    """Computes the features of all words or texts; words beyond the longest row are left out, and the log counts them.
+
+    Args:
+        bert: what `bert_tf.load` gave.
+        examples: with labels.
+        max_seq_length: longest row in pieces.
+        folder: where a file without a name holds the features that memory does not.
+    """
+    layers = range(bert.config.num_hidden_layers + 1)
+    encoder = _WithEmbeddings(bert.encoder)
+    extract = Extractor(encoder, bert.tokenizer, tuple(layers), "mean", max_seq_length=max_seq_length)
+    values = _storage((examples.count, len(layers), bert.config.hidden_size), folder)
+    place, types, labels = 0, [], []
+    with Countdown("Reading with the frozen encoder", "texts", len(examples)) as countdown:
+        for start in range(0, len(examples), _CHUNK):
+            part = examples.take(range(start, min(start + _CHUNK, len(examples))))
+            for i, chosen, vectors in _vectors(extract, part):
+                values[place : place + len(chosen)] = vectors.reshape(len(chosen), *values.shape[1:])
+                place += len(chosen)
+                types += [part.types[i][k] for k in chosen]
+                labels += [part.labels[i][k] for k in chosen]
+            countdown.advance(len(part))
+    if place < examples.count:
+        logging.warning(
+            "%s: %d of %d words have no piece within `max_seq_length=%d` and are left out.",
+            *(examples.path, examples.count - place, examples.count, max_seq_length),
+        )
+    return Features(values[:place], types, labels)
+
+
+def _storage(shape, folder):
+    """Returns an array for the features: in memory, or in a file that is gone with the process."""
+    size = 4 * int(np.prod(shape))
+    free = min([free_memory(), *group_limits()])
+    if size <= _SHARE * free:
+        return np.zeros(shape, np.float32)
+    logging.info("The features, %.1f GB, go into a file: %.1f GB of memory are free.", size / 1e9, free / 1e9)
+    with tempfile.TemporaryFile(dir=folder) as file:
+        return np.memmap(file, np.float32, "w+", shape=shape)
+
+
+def _vectors(extract, examples: Labelled) -> Iterator[tuple[int, list[int], np.ndarray]]:
+    """Yields (number of a text, which of its words, their features [words, D]); of a text all are its own."""
+    if examples.words is None:
+        for i, vector in enumerate(extract(examples.texts)):
+            yield i, [0], vector[np.newaxis]
+        return
+    for i, (spans, pieces) in enumerate(zip(examples.words, extract.pieces(examples.texts), strict=True)):
+        own = np.flatnonzero((pieces.of_text == 0) & (pieces.starts < pieces.limits))
+        word = np.searchsorted([start for start, _ in spans], pieces.starts[own], "right") - 1
+        chosen, of_piece = np.unique(word, return_inverse=True)
+        sums = np.zeros([len(chosen), pieces.values.shape[1]], np.float32)
+        np.add.at(sums, of_piece, pieces.values[own])
+        yield i, chosen.tolist(), sums / np.bincount(of_piece, minlength=len(chosen))[:, np.newaxis]
+
+
+# === Job ===
+
 
 _FEW = 2  # labels that can be told apart
 
@@ -51,19 +224,19 @@ def run(bert: Any, train: Labelled, test: Labelled, options: Options) -> dict:
         raise ValueError(
             f"{train.path}: there must be two labels to tell apart. Received {brief(labels)}; choose another column."
         )
-    seen, held = (features.compute(bert, each, options.max_seq_length, options.folder) for each in (train, test))
+    seen, held = (compute(bert, each, options.max_seq_length, options.folder) for each in (train, test))
     held = _known(held, labels, test.path)
     ids = {label: i for i, label in enumerate(labels)}
     targets, held_targets = (np.array([ids[label] for label in each.labels], np.int32) for each in (seen, held))
     random, held_random = (
-        control.control_labels(seen.types, types, targets, options.seed) for types in (seen.types, held.types)
+        probe.control_labels(seen.types, types, targets, options.seed) for types in (seen.types, held.types)
     )
-    found = probe(
+    found = train_probe(
         *(seen.values, np.stack([targets, random], 1), held.values, np.stack([held_targets, held_random], 1)),
         *(len(labels), options.seed, options.epochs),
     )
     counts = {"train": len(seen.labels), "eval": len(held.labels)}
-    return _results(found, labels, counts, control.baselines(seen.types, targets, held.types, held_targets))
+    return _results(found, labels, counts, probe.baselines(seen.types, targets, held.types, held_targets))
 
 
 def _known(held, labels, path):
@@ -79,7 +252,7 @@ def _known(held, labels, path):
             f"{path} must have labels that training has. Received none of them: {brief(strange)}; check the column."
         )
     chosen = np.flatnonzero(there)
-    return features.Features(held.values[chosen], *([each[i] for i in chosen] for each in (held.types, held.labels)))
+    return Features(held.values[chosen], *([each[i] for i in chosen] for each in (held.types, held.labels)))
 
 
 def _results(found: Probed, labels, counts, baselines):

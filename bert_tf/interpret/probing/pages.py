@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from bert_tf.interpret.probing.heads import MEASURES
-from bert_tf.utils.counts import percent
+from bert_tf.interpret.probing.probe import MEASURES
+from bert_tf.utils.names import percent
 from bert_tf.utils.report import ACCENT, FILL, INK, PALE, Bar, Page, Shade
 
 _TOP = 3  # heads that the log names of each measure

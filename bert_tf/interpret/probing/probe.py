@@ -1,12 +1,129 @@
 """Linear probes of all layers and of a learned mix of them, trained together: each is as if it were alone."""
 
-from typing import NamedTuple
+import collections
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import keras
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.interpret.rows import read
+from bert_tf.interpret.weights import Attention, attention_of, kept_heads
 from bert_tf.utils.progress import Countdown
+
+# === Control ===
+# Labels that mean nothing, and what is right without looking at a vector: what a probe is to be held against.
+#
+# A probe may be right because the vectors know the label, or because it learned by heart which word has which. So each
+# word (as it is written) is given a label of its own at random, whatever its text says of it; a probe that learns these
+# as well has learned words by heart (Hewitt and Liang 2019, arXiv 1909.03368).
+
+
+def control_labels(train_types: Sequence[str], types: Sequence[str], labels: np.ndarray, seed: int) -> np.ndarray:
+    """Returns int32 [n]: the control's label of each of n words.
+
+    Args:
+        train_types: the words of training.
+        types: the n words.
+        labels: int [..], the labels of training: the control's are drawn by their shares, so that both tasks have
+            about the same.
+        seed: of the draw; a word has the same label wherever it stands.
+    """
+    shares = np.bincount(labels) / len(labels)
+    known = sorted(set(train_types))
+    drawn = dict(zip(known, _draw(shares, len(known), seed), strict=True))
+    new = sorted(set(types) - drawn.keys())
+    drawn |= dict(zip(new, _draw(shares, len(new), seed + 1), strict=True))
+    return np.array([drawn[word] for word in types], np.int32)
+
+
+def _draw(shares, count, seed):
+    return np.random.default_rng(seed).choice(len(shares), count, p=shares).tolist()
+
+
+def baselines(train_types: Sequence[str], train: np.ndarray, types: Sequence[str], labels: np.ndarray) -> dict:
+    """Returns which shares of labels are right without a vector.
+
+    Args:
+        train_types, train: words and labels of training.
+        types, labels: those that are to be told.
+
+    Returns:
+        majority: by the commonest label; word: by the commonest label of the word in training, or of all words, where
+        it did not occur; seen: the share of words that did occur, more than which a control cannot be right but by
+        luck.
+    """
+    counts = collections.defaultdict(collections.Counter)
+    for word, label in zip(train_types, train.tolist(), strict=True):
+        counts[word][label] += 1
+    commonest = int(np.bincount(train).argmax())
+    told = [counts[word].most_common(1)[0][0] if word in counts else commonest for word in types]
+    return {
+        "majority": float(np.mean(labels == commonest)),
+        "word": float(np.mean(labels == np.array(told))),
+        "seen": float(np.mean([word in counts for word in types])),
+    }
+
+
+# === Heads ===
+# What each attention head looks at, on average over texts (Clark et al. 2019, arXiv 1906.04341).
+
+
+MEASURES = {
+    "entropy": "in bits: a head of 3 bits is as undecided as one that looks at 8 pieces alike",
+    "distance": "pieces from a piece to where it looks, on average, special pieces left out",
+    "first": "share of the weight on the special piece that the row begins with, such as [CLS]",
+    "separators": "share on the special pieces that end texts, such as [SEP]",
+    "itself": "share on the piece itself",
+    "previous": "share on the word before",
+    "next": "share on the word behind",
+}
+
+
+def measure(bert: Any, texts: Sequence[str] | Sequence[tuple[str, str]]) -> dict[str, np.ndarray]:
+    """Returns float64 [L, A] for each of MEASURES: means over all pieces of words of all texts; nan for pruned heads.
+
+    Args:
+        bert: what `bert_tf.load` gave.
+        texts: n of them, or pairs; each must fit into a row.
+
+    Raises:
+        ValueError: a text is longer than the model's positions; there is no word.
+    """
+    encoder, rows = read(bert, texts)
+    kept, sums, count = kept_heads(encoder.config), None, 0
+    with Countdown("Reading with all heads", "texts", len(rows)) as countdown:
+        for row in rows:
+            found, words = _sums(attention_of(encoder, row), len(bert.tokenizer.template.before))
+            sums, count = found if sums is None else sums + found, count + words
+            countdown.advance()
+    if not count:
+        raise ValueError(f"Texts must have words for heads to look at. Received none in {len(texts)} texts; add some.")
+    values = dict(zip([*MEASURES, "among_words"], sums / count, strict=True))
+    values["distance"] = values["distance"] / np.maximum(values.pop("among_words"), 1e-12)
+    return {name: np.where(kept, each, np.nan) for name, each in values.items()}
+
+
+def _sums(row: Attention, before: int) -> tuple[np.ndarray, int]:
+    """Returns float64 [measures + 1, L, A], sums over the pieces of words, and how many these are."""
+    word, special = row.word_of_piece, row.of_text < 0
+    own = np.flatnonzero(word >= 0)
+    weights = row.weights[:, :, own].astype(np.float64)  # [L, A, own, S]
+    far = np.abs(own[:, np.newaxis] - np.arange(len(row)))
+    step = word - word[own, np.newaxis]
+    near = (word >= 0) & (row.of_text == row.of_text[own, np.newaxis])
+    ends = special & (np.arange(len(row)) >= before)
+    among = ~special
+    masks = [special & ~ends, ends, far == 0, near & (step == -1), near & (step == 1)]
+    shares = [(weights * mask).sum((-2, -1)) for mask in masks]
+    entropy = -(weights * np.log2(np.maximum(weights, 1e-30))).sum((-2, -1))
+    distance = (weights * far * among).sum((-2, -1))
+    return np.stack([entropy, distance, *shares, (weights * among).sum((-2, -1))]), len(own)
+
+
+# === Probe ===
+
 
 _BATCH = 64
 _STEPS, _EPOCHS = 3000, 5  # at least so many of each
@@ -64,7 +181,7 @@ class Probes:
         return [*self.variables.values(), self.scale]
 
 
-def probe(
+def train_probe(
     train: np.ndarray,
     targets: np.ndarray,
     test: np.ndarray,

@@ -21,20 +21,17 @@ from apache_beam.io.filesystems import FileSystems
 from apache_beam.options.pipeline_options import PipelineOptions, SetupOptions
 from apache_beam.pvalue import AsSingleton, TaggedOutput
 
-from bert_tf.data import ragged, records
+from bert_tf.data import features, records
 from bert_tf.pretraining.corpus import documents as arrays
-from bert_tf.pretraining.corpus import duplicates, runs
-from bert_tf.pretraining.corpus.description import origin_of, sources_of, texts_beside
-from bert_tf.pretraining.corpus.duplicates import Places
+from bert_tf.pretraining.corpus import external_sort
+from bert_tf.pretraining.corpus.documents import Places, tokenize
 from bert_tf.pretraining.corpus.job import Job, check_made, check_text, check_written
-from bert_tf.pretraining.corpus.statistics import Statistics
-from bert_tf.pretraining.corpus.tokenize import tokenize
+from bert_tf.pretraining.corpus.statistics import Statistics, origin_of, sources_of, texts_beside
 from bert_tf.pretraining.corpus.unit import make_records, number_of_units
-from bert_tf.pretraining.records.pieces import Pieces
+from bert_tf.pretraining.records.groups import Pieces
 from bert_tf.tokenization.added_tokens import names_with
 from bert_tf.tokenization.vocabulary import Vocabulary
-from bert_tf.utils.text.blocks import read_blocks
-from bert_tf.utils.text.documents import read_documents
+from bert_tf.utils.documents import read_blocks, read_documents
 
 _HASH_RANGES = 64  # in which equal sentences are looked for
 
@@ -138,11 +135,11 @@ class _Make(_WithTokenizer):
         documents = documents.take(np.argsort(documents.keys, kind="stable"))
         dropped = list(parts["dropped"])
         if dropped:
-            documents = duplicates.drop(documents, duplicates.concatenate(dropped))
+            documents = arrays.drop_sentences(documents, arrays.concatenate_places(dropped))
         for pass_number in range(self._job.options.dupe_factor):
             keys, rows, statistics = make_records(documents, self._job.options, self._pieces, pass_number, number)
             yield TaggedOutput("statistics", statistics)
-            file = runs.range_of(keys, len(self._job.output_files))
+            file = external_sort.range_of(keys, len(self._job.output_files))
             for one in np.unique(file).tolist():
                 its = np.flatnonzero(file == one)
                 yield one, (keys[its], rows.take(its))
@@ -164,8 +161,8 @@ def _duplicates(pipeline, documents, job):
 
 def _hashes(documents):
     """Documents -> (range of hashes, (hashes, places))."""
-    hashes, places = duplicates.hashes(documents), duplicates.places(documents)
-    unit = runs.range_of(hashes, _HASH_RANGES)
+    hashes, places = arrays.hash_sentences(documents), arrays.locate_sentences(documents)
+    unit = external_sort.range_of(hashes, _HASH_RANGES)
     for number in np.unique(unit).tolist():
         its = np.flatnonzero(unit == number)
         yield number, (hashes[its], places.take(its))
@@ -173,12 +170,12 @@ def _hashes(documents):
 
 def _find(grouped):
     hashes, places = zip(*grouped[1], strict=True)
-    return duplicates.find(np.concatenate(hashes), duplicates.concatenate(places))
+    return arrays.find_duplicates(np.concatenate(hashes), arrays.concatenate_places(places))
 
 
 def _by_unit(keyed, of):
     """Documents or Places -> (unit, those of them that belong to it)."""
-    unit = runs.range_of(keyed.part if isinstance(keyed, Places) else keyed.keys, of)
+    unit = external_sort.range_of(keyed.part if isinstance(keyed, Places) else keyed.keys, of)
     for number in np.unique(unit).tolist():
         yield number, keyed.take(np.flatnonzero(unit == number))
 
@@ -219,7 +216,7 @@ def _write(grouped, output_files, names, stamp):
     pairs = [each for each in pairs if each is not None]
     path = output_files[number]
     check_written(names[number], len(pairs), len(output_files))
-    keys, rows = np.concatenate([keys for keys, _ in pairs]), ragged.concatenate([rows for _, rows in pairs])
+    keys, rows = np.concatenate([keys for keys, _ in pairs]), features.concatenate([rows for _, rows in pairs])
     with tempfile.TemporaryDirectory() as directory:
         here = os.path.join(directory, "records")
         compression = records.compression_of(names[number])

@@ -2,11 +2,15 @@
 
 import dataclasses
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from bert_tf.data import ragged
-from bert_tf.data.ragged import Ragged
+from bert_tf.data import features
+from bert_tf.data.features import Ragged
+from bert_tf.utils.documents import batches
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,7 +40,7 @@ class Documents:
     @cached_property
     def sentence_starts(self):
         """int64 [all sentences + 1], where in tokens.flat each sentence begins, and at last where the tokens end."""
-        return ragged.splits_of(self.sentences.flat)
+        return features.splits_of(self.sentences.flat)
 
     def take(self, parts) -> "Documents":
         """Returns these parts (int [k]), in this order."""
@@ -48,6 +52,156 @@ def concatenate(several) -> Documents:
     return Documents(
         np.concatenate([d.keys for d in several]),
         np.concatenate([d.ids for d in several]),
-        ragged.concatenate([d.tokens for d in several]),
-        ragged.concatenate([d.sentences for d in several]),
+        features.concatenate([d.tokens for d in several]),
+        features.concatenate([d.sentences for d in several]),
+    )
+
+
+# === Tokenize ===
+# Documents of sentences to `Documents` of ids, each part with the random number that places it.
+
+
+# A document of more pieces comes in several parts: lest one book fill a whole range of the shuffled order, and so that
+# a book's examples are spread over it.
+LONGEST_PART = 1 << 16
+_LINE_BITS = 40  # of a document's id, for the line it begins at; the rest is for the file
+
+
+def tokenize(texts, tokenizer, seed: int, longest_part: int = LONGEST_PART) -> Documents:
+    """Tokenizes documents.
+
+    Args:
+        texts: list of `bert_tf.utils.documents.Document`.
+        tokenizer: a `bert_tf.tokenization.wordpiece.Tokenizer`.
+        seed: of the random keys; a part's key depends on this and on its place in the corpus alone.
+        longest_part: a part ends with the sentence that brings it to so many pieces.
+
+    Returns:
+        Documents sorted by key; sentences without a piece, and documents without a sentence, are left out.
+    """
+    pieces = _pieces([s for text in texts for s in text.sentences], tokenizer)
+    text_of = np.repeat(np.arange(len(texts)), [len(text.sentences) for text in texts])
+    real = np.flatnonzero(pieces.lengths)
+    text_of, lengths = text_of[real], pieces.lengths[real].astype(np.int32)
+    part_of = _parts(text_of, lengths, longest_part)  # numbers the parts within their text
+    first = np.flatnonzero(np.diff(text_of, prepend=-1) | np.diff(part_of, prepend=-1))  # each part's first sentence
+    sentences = Ragged.of_lengths(lengths, np.diff(first, append=len(lengths)))
+    tokens = Ragged(pieces.flat, features.splits_of(lengths)[sentences.splits])
+    text, part = text_of[first], part_of[first]
+    file, line, own = (np.array([getattr(t, name) for t in texts], np.int64) for name in ("file", "line", "first_line"))
+    keys = random_keys(seed, file[text], own[text], part)
+    documents = Documents(keys, (file << _LINE_BITS | line)[text], tokens, sentences)
+    return documents.take(np.argsort(keys, kind="stable"))
+
+
+def random_keys(seed: int, *numbers) -> np.ndarray:
+    """Returns uint64 [n], random numbers that are a function of the seed and of `numbers` (int64 [n] each)."""
+    keys = np.array(seed, np.uint64)
+    for values in numbers:
+        keys = mixed(keys ^ np.asarray(values).astype(np.uint64))
+    return keys
+
+
+def mixed(x):
+    """Returns uint64 like x, every bit of which depends on every bit of x (the finalizer of SplitMix64)."""
+    with np.errstate(over="ignore"):  # it counts modulo 2^64
+        x = x + np.uint64(0x9E3779B97F4A7C15)
+        x = (x ^ x >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
+        x = (x ^ x >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
+        return x ^ x >> np.uint64(31)
+
+
+def _pieces(sentences, tokenizer):
+    """Ragged int32, the ids of each sentence.
+
+    What stands between two spaces is tokenized by itself, so it is enough to tokenize once what occurs many times:
+
+        the cat the dog     distinct  the cat dog     places  0 1 0 2
+    """
+    words = pc.split_pattern(pa.array(sentences, pa.large_string()), " ")
+    encoded = words.flatten().dictionary_encode()
+    parts = [tokenizer.tokenize(batch) for batch in batches(encoded.dictionary.to_pylist())]
+    distinct = features.concatenate([Ragged(ids.flat_values.numpy(), ids.row_splits.numpy()) for ids in parts])
+    pieces = distinct.take(encoded.indices.to_numpy())
+    return Ragged(pieces.flat, pieces.splits[words.offsets.to_numpy()])
+
+
+def _parts(text_of, lengths, longest):
+    """int64 [sentences]: the number of the part of its text that each sentence belongs to."""
+    before = np.cumsum(lengths, dtype=np.int64) - lengths
+    first = np.searchsorted(text_of, text_of)  # the first sentence of the same text
+    return (before - before[first]) // longest
+
+
+# === Duplicates ===
+# Equal sentences, of which one is kept: found by their hashes, whichever part of the corpus they come from.
+
+
+class Places(NamedTuple):
+    """Where n sentences stand.
+
+    Attributes:
+        part: uint64 [n], the key of the part of a document.
+        sentence: int64 [n], the number of the sentence in this part.
+    """
+
+    part: np.ndarray
+    sentence: np.ndarray
+
+    def take(self, rows) -> "Places":
+        """Returns these places (int or bool, as numpy indexes)."""
+        return Places(self.part[rows], self.sentence[rows])
+
+
+def concatenate_places(several) -> Places:
+    """Returns the places of several `Places` (one at least) as one."""
+    return Places(*(np.concatenate(fields) for fields in zip(*several, strict=True)))
+
+
+def locate_sentences(documents: Documents) -> Places:
+    """Returns where each sentence of the documents stands."""
+    lengths = documents.sentences.lengths
+    first = np.repeat(documents.sentences.splits[:-1], lengths)
+    return Places(np.repeat(documents.keys, lengths), np.arange(len(first)) - first)
+
+
+def hash_sentences(documents: Documents) -> np.ndarray:
+    """Returns uint64 [all sentences]: equal where all pieces are, and else but for a rare chance different."""
+    starts = documents.sentence_starts
+    lengths = np.diff(starts)
+    place = np.arange(len(documents.tokens.flat)) - np.repeat(starts[:-1], lengths)
+    terms = mixed(documents.tokens.flat.astype(np.uint64) << np.uint64(32) | place.astype(np.uint64))
+    return mixed(np.add.reduceat(terms, starts[:-1])) if len(lengths) else terms
+
+
+def find_duplicates(sentence_hashes: np.ndarray, where: Places) -> Places:
+    """Returns the places of all sentences but one of each hash.
+
+    The one that stays is in the part with the lowest key: a random one, which does not depend on who looks.
+
+    Args:
+        sentence_hashes: uint64 [n], all there are of the hashes among them.
+        where: of n sentences.
+    """
+    order = np.lexsort((where.sentence, where.part, sentence_hashes))
+    ordered = sentence_hashes[order]
+    return where.take(order[1:][ordered[1:] == ordered[:-1]])
+
+
+def drop_sentences(documents: Documents, dropped: Places) -> Documents:
+    """Returns the documents without the sentences in some places, and without the parts of which nothing is left.
+
+    Args:
+        documents: sorted by key.
+        dropped: places in these documents.
+    """
+    sentences = documents.sentences
+    mask = np.ones(len(sentences.flat), bool)
+    mask[sentences.splits[np.searchsorted(documents.keys, dropped.part)] + dropped.sentence] = False
+    tokens = Ragged.of_lengths(documents.tokens.flat, sentences.flat).take(np.flatnonzero(mask))
+    counts = np.diff(features.splits_of(mask)[sentences.splits])
+    left = np.flatnonzero(counts)
+    lengths = Ragged.of_lengths(sentences.flat[mask], counts[left])
+    return Documents(
+        documents.keys[left], documents.ids[left], Ragged(tokens.flat, tokens.splits[lengths.splits]), lengths
     )

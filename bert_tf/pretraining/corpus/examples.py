@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bert_tf.pretraining.corpus.documents import Documents
-from bert_tf.pretraining.records.pieces import Pieces
+from bert_tf.pretraining.records.groups import Pieces
 
 CHOSEN, FORCED_RANDOM, FORCED_ACTUAL = range(3)  # how the second text came about
 

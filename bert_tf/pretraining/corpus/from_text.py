@@ -7,12 +7,10 @@ import tempfile
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.data.dataset import without_autotune
 from bert_tf.data.features import FEATURES
-from bert_tf.data.iteration import without_autotune
 from bert_tf.pretraining.corpus import unit
-from bert_tf.pretraining.corpus.context import Context, scratch_folder
-from bert_tf.pretraining.corpus.job import Job, make_stages, read_text
-from bert_tf.pretraining.corpus.stages import Stages
+from bert_tf.pretraining.corpus.job import Context, Job, Stages, make_stages, read_text, scratch_folder
 from bert_tf.utils.workers import Workers
 
 

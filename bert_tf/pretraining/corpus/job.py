@@ -15,18 +15,172 @@ from collections import Counter
 
 from absl import logging
 
-from bert_tf.data.record_features import compression_of
-from bert_tf.pretraining.corpus.context import Context, scratch_folder
-from bert_tf.pretraining.corpus.description import sources_of, texts_beside
+from bert_tf.data import records
+from bert_tf.data.records import compression_of
+from bert_tf.pretraining.corpus import external_sort
+from bert_tf.pretraining.corpus.documents import (
+    Documents,
+    Places,
+    drop_sentences,
+    find_duplicates,
+    hash_sentences,
+    locate_sentences,
+    tokenize,
+)
 from bert_tf.pretraining.corpus.options import Options
-from bert_tf.pretraining.corpus.statistics import Statistics
-from bert_tf.pretraining.corpus.unit import number_of_units
+from bert_tf.pretraining.corpus.statistics import Statistics, origin_of, sources_of, texts_beside
+from bert_tf.pretraining.corpus.unit import make_records, number_of_units
+from bert_tf.pretraining.records.groups import Pieces
 from bert_tf.tokenization.added_tokens import AddedToken
-from bert_tf.utils.counts import number_of
+from bert_tf.utils.documents import read_blocks, read_documents
 from bert_tf.utils.files import temporary_beside, write_text
+from bert_tf.utils.names import number_of
 from bert_tf.utils.progress import Countdown
-from bert_tf.utils.text.blocks import read_blocks
 from bert_tf.utils.workers import Workers
+
+# === Context ===
+# Where a run has its files, and what is to be made: what every task is told.
+
+
+@dataclasses.dataclass(frozen=True)
+class Context:
+    """What every task knows.
+
+    Attributes:
+        directory: where the runs lie.
+        vocab_file, do_lower_case: of the tokenizer.
+        options: what to make.
+        strip_accents: of the tokenizer; None: as do_lower_case.
+        added_tokens: of the tokenizer.
+    """
+
+    directory: str
+    vocab_file: str
+    do_lower_case: bool
+    options: Options
+    strip_accents: bool | None = None
+    added_tokens: tuple[AddedToken, ...] = ()
+
+    def run(self, kind: str, *numbers: int) -> str:
+        """Returns the folder of one run; names sort as the numbers do."""
+        return os.path.join(self.directory, kind, "-".join(f"{n:08d}" for n in numbers))
+
+    def runs(self, kind: str) -> list[str]:
+        """Returns the folders of all runs of a kind, in the order of their numbers."""
+        folder = os.path.join(self.directory, kind)
+        return [os.path.join(folder, name) for name in sorted(os.listdir(folder))]
+
+
+@contextlib.contextmanager
+def scratch_folder(place: str, name: str):
+    """Makes a hidden folder in `place` for the length of a `with` block.
+
+    If the process is killed, the next one that makes such a folder in `place` removes what was left.
+    """
+    with temporary_beside(os.path.join(place, name)) as directory:
+        os.mkdir(directory, 0o700)  # others can neither read the text nor put files there
+        yield directory
+
+
+# === Stages ===
+# The tasks that a local run consists of: what one process does at a time, from files on disk to files on disk.
+#
+# Each task depends on its arguments and on what earlier stages wrote alone, so it does not matter which process does
+# it.
+
+
+_COLUMNS = ["ids", "tokens", "sentences"]  # of `Documents`, beside its keys
+
+
+class Stages:
+    """The tasks of one process, which makes its tokenizer when it is first needed."""
+
+    def __init__(self, context: Context):
+        self.context = context
+        self._tokenizer = self._pieces = None
+
+    def tokenize(self, number: int, blocks: list) -> Counter:
+        """Reads some text and writes its documents, and the hashes of their sentences where these are asked for.
+
+        Args:
+            number: of the run to write.
+            blocks: list of `bert_tf.utils.documents.Block`.
+
+        Returns:
+            What was read: documents, tokens and so on, by name.
+        """
+        options, counts = self.context.options, Counter(bytes=sum(len(block.data) for block in blocks))
+        texts = [text for block in blocks for text in read_documents(block, options.text, counts)]
+        documents = tokenize(texts, self.tokenizer, options.random_seed)
+        counts["tokens"] = len(documents.tokens.flat)
+        columns = {name: getattr(documents, name) for name in _COLUMNS}
+        external_sort.write(self.context.run("documents", number), documents.keys, columns)
+        if options.drop_duplicate_lines:
+            places = locate_sentences(documents)._asdict()
+            external_sort.write(self.context.run("hashes", number), hash_sentences(documents), places)
+        return counts
+
+    def find_duplicates(self, number: int, of: int) -> Counter:
+        """Writes the places of sentences to drop, found among those whose hashes lie in range `number`; counts them."""
+        bounds = external_sort.bounds(number, of)
+        hashes, places = external_sort.read(self.context.runs("hashes"), ["part", "sentence"], *bounds)
+        repeats = find_duplicates(hashes, Places(**places))
+        external_sort.write(self.context.run("duplicates", number), repeats.part, {"sentence": repeats.sentence})
+        return Counter(duplicate_lines=len(repeats.part))
+
+    def read_documents(self, unit: int, of: int) -> Documents:
+        """Returns the documents of a unit, without the duplicates that were found."""
+        low, high = external_sort.bounds(unit, of)
+        keys, columns = external_sort.read(self.context.runs("documents"), _COLUMNS, low, high)
+        documents = Documents(keys, **columns)
+        if not self.context.options.drop_duplicate_lines:
+            return documents
+        parts, columns = external_sort.read(self.context.runs("duplicates"), ["sentence"], low, high)
+        return drop_sentences(documents, Places(parts, **columns))
+
+    def make_records(self, pass_number: int, unit: int, of: int) -> tuple[Statistics, int]:
+        """Makes the records of a unit and writes them as a run. Returns their statistics and bytes."""
+        documents = self.read_documents(unit, of)
+        keys, rows, statistics = make_records(documents, self.context.options, self.pieces, pass_number, unit)
+        external_sort.write(self.context.run("records", pass_number, unit), keys, {"records": rows})
+        return statistics, len(rows.flat)
+
+    def write_part(self, path: str, number: int, of: int, compression: str, first: bool) -> int:
+        """Writes the records of range `number` of all keys to a record file, or a part of one; returns how many.
+
+        Where it is the `first` part, its first record says of the file how it was made.
+        """
+        bounds = external_sort.bounds(number, of)
+        _, columns, order = external_sort.read_unsorted(self.context.runs("records"), ["records"], *bounds)
+        stamp = self.origin.stamp() if first else b""
+        records.write(path, columns["records"], compression, durable=False, order=order, stamp=stamp)
+        return len(order)
+
+    @property
+    def pieces(self) -> Pieces:
+        """Of the vocabulary, and the phrases that are masked as one."""
+        if self._pieces is None:
+            self._pieces = Pieces.of_tokenizer(self.tokenizer, self.context.options.phrase_file)
+        return self._pieces
+
+    @property
+    def origin(self):
+        tokenizer = self.tokenizer
+        return origin_of(tokenizer.vocab, tokenizer.do_lower_case, tokenizer.strip_accents, self.context.options)
+
+    @property
+    def tokenizer(self):
+        if self._tokenizer is None:
+            from bert_tf.tokenization.wordpiece import Tokenizer
+
+            context = self.context
+            settings = {"strip_accents": context.strip_accents, "added_tokens": context.added_tokens}
+            self._tokenizer = Tokenizer(context.vocab_file, context.do_lower_case, **settings)
+        return self._tokenizer
+
+
+# === Job ===
+
 
 _TASK_BYTES = 1 << 22  # of text, tokenized at a time
 _BUCKET_BYTES = 1 << 26  # of records, sorted at a time
@@ -39,7 +193,7 @@ class Job:
     """What is to be made of what.
 
     Attributes:
-        paths, formats: the text files and what they hold; see `bert_tf.utils.text.files`.
+        paths, formats: the text files and what they hold; see `bert_tf.utils.text_files`.
         output_files: the records are shared out among these at random; .gz: compressed.
         vocab_file, do_lower_case: of the tokenizer.
         options: how the examples are made.
@@ -95,7 +249,6 @@ def create_pretraining_data(job: Job) -> Statistics:
 
 def make_stages(context: Context):
     """Returns the `Stages` of a process; only those who work import TensorFlow, so that they begin at once."""
-    from bert_tf.pretraining.corpus.stages import Stages
 
     return Stages(context)
 

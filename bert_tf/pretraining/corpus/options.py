@@ -3,7 +3,7 @@
 import dataclasses
 
 from bert_tf.pretraining.records.masking import Masking, check_phrases
-from bert_tf.utils.text.documents import TextOptions
+from bert_tf.utils.documents import TextOptions
 
 
 @dataclasses.dataclass(frozen=True)

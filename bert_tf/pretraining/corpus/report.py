@@ -6,13 +6,88 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bert_tf.pretraining.corpus import figures
 from bert_tf.pretraining.corpus.examples import CHOSEN, FORCED_ACTUAL, FORCED_RANDOM
 from bert_tf.pretraining.corpus.options import Options
 from bert_tf.pretraining.corpus.statistics import KEPT, Statistics
-from bert_tf.pretraining.records.pieces import Pieces
-from bert_tf.utils.counts import percent
-from bert_tf.utils.report import Page
+from bert_tf.pretraining.records.groups import Pieces
+from bert_tf.utils.names import percent
+from bert_tf.utils.report import ACCENT, FILL, INK, PALE, Page
+
+# === Figures ===
+# The plots of a report, each drawn on matplotlib's Axes.
+
+
+def histogram(axes, counts, of: str, law=None):
+    """How many examples have 0, 1, ... of something (int [k]), and how many should (int [k])."""
+    edges = np.arange(len(counts) + 1) - 0.5
+    axes.stairs(counts, edges, fill=True, color=FILL, label="made")
+    if law is not None:
+        axes.stairs(law, edges, color=ACCENT, linewidth=1.5, label="the law")
+        _explain(axes)
+    axes.set_yscale("log")  # nearly all are as long as they may be; on a plain scale these alone would be seen
+    axes.set_ylim(bottom=0.5)
+    axes.set_xlim(edges[0], edges[-1])
+    axes.yaxis.set_major_formatter("{x:,.0f}")
+    axes.minorticks_off()
+    axes.locator_params(axis="x", integer=True)
+    axes.set_xlabel(of)
+    axes.set_ylabel("examples")
+
+
+def fates(axes, counts, goals):
+    """Which shares of the predictions were hidden, swapped and kept (int [3]), and which should be (percent [3])."""
+    shares = 100 * counts / counts.sum()
+    place = np.arange(len(shares))
+    axes.barh(place, shares, color=FILL)
+    axes.vlines(goals, place - 0.45, place + 0.45, color=ACCENT, linewidth=2, label="goal")
+    _name(axes, ["[MASK]", "random", "kept"])
+    for y, share in zip(place, shares, strict=True):
+        axes.text(104, y, f"{share:.2f} %", va="center")
+    axes.set_xlim(0, 100)
+    _explain(axes)
+    axes.set_xlabel("percent of the predictions")
+
+
+def draw_pairs(axes, counts, names):
+    """How many second texts there are of either label, by chance and forced: int [2, 3]."""
+    chance = counts[:, CHOSEN]
+    forced = counts.sum(axis=1) - chance
+    place = np.arange(len(names))
+    axes.barh(place, chance, color=FILL, label="by chance")
+    axes.barh(place, forced, left=chance, color=PALE, label="forced")
+    _name(axes, names)
+    _explain(axes)
+    axes.set_xlim(0, 1.05 * counts.sum(axis=1).max())
+    _count(axes, "examples")
+
+
+def draw_top(axes, names, counts):
+    """How often some pieces are to be predicted."""
+    axes.barh(np.arange(len(names)), counts, color=FILL)
+    _name(axes, names)
+    _count(axes, "predictions")
+
+
+def _explain(axes):
+    """Says above the plot what its colours mean."""
+    axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2, borderpad=0)
+
+
+def _count(axes, of):
+    axes.xaxis.set_major_formatter("{x:,.0f}")
+    axes.locator_params(axis="x", nbins=4, integer=True)  # labels of millions have room
+    axes.set_xlabel(of)
+
+
+def _name(axes, names):
+    """Names horizontal bars, the first one at the top."""
+    axes.set_yticks(np.arange(len(names)), names, color=INK)
+    axes.tick_params(axis="y", length=0)
+    axes.set_ylim(len(names) - 0.4, -0.6)
+
+
+# === Report ===
+
 
 _TITLE = "Pretraining data"
 _TOP = 20  # masked pieces that are listed
@@ -94,7 +169,7 @@ def _examples(statistics):
         ("  examples in a row, mean", _ratio(statistics.examples, statistics.rows)),
         ("  padding", _percent(statistics.padding, statistics.rows * width), "of the positions"),
     ]
-    plot = "Pieces of the examples", lambda axes: figures.histogram(axes, lengths, "pieces"), 2.4
+    plot = "Pieces of the examples", lambda axes: histogram(axes, lengths, "pieces"), 2.4
     return _Section("Examples", rows, (plot,) if statistics.examples else ())
 
 
@@ -111,7 +186,7 @@ def _pairs(pairs, objective):
             ("forced to be the next one", _number(pairs[0, FORCED_ACTUAL]), "no other document was at hand"),
             ("random, forced or not", _percent(pairs[1].sum(), total), "of all examples"),
         ]
-    plot = "Second texts", lambda axes: figures.pairs(axes, pairs, (actual, random)), 1.8
+    plot = "Second texts", lambda axes: draw_pairs(axes, pairs, (actual, random)), 1.8
     return _Section(f"Second texts ({objective})", rows, (plot,) if total else ())
 
 
@@ -132,8 +207,8 @@ def _masks(statistics, options, phrases):
         *(_phrases(statistics.phrases, phrases) if phrases else ()),
     ]
     plots = (
-        ("What became of the predictions", lambda axes: figures.fates(axes, statistics.fates, goals), 1.8),
-        ("Predictions of the examples", lambda axes: figures.histogram(axes, counts, "predictions", wanted), 2.4),
+        ("What became of the predictions", lambda axes: fates(axes, statistics.fates, goals), 1.8),
+        ("Predictions of the examples", lambda axes: histogram(axes, counts, "predictions", wanted), 2.4),
     )
     return _Section(f"Masks ({options.masking})", rows, plots if chosen else ())
 
@@ -167,7 +242,7 @@ def _top(statistics, pieces):
         ("different ones", _number(np.count_nonzero(ids)), f"of {_number(len(ids))} in the vocabulary"),
         *((f"  {name}", _number(count), _percent(count, total)) for name, count in top),
     ]
-    plot = "Most frequent pieces to predict", lambda axes: figures.top(axes, *zip(*top, strict=True)), 3.6
+    plot = "Most frequent pieces to predict", lambda axes: draw_top(axes, *zip(*top, strict=True)), 3.6
     return _Section("Pieces to predict", rows, (plot,) if top else ())
 
 

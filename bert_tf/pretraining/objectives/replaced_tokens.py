@@ -1,22 +1,119 @@
 """Replaced-token detection (ELECTRA, Clark et al. 2020): which pieces of a row did a small network fill in?"""
 
+import dataclasses
+
 import keras
 import numpy as np
 import tensorflow as tf
 
 from bert_tf.data.features import keras_inputs
+from bert_tf.models import families
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.replaced_tokens import ReplacedTokenPretrainer
-from bert_tf.pretraining.objectives.task import PretrainingTask
-from bert_tf.pretraining.objectives.unmasking import unmasked_ids
-from bert_tf.tasks.protocols import Trainable
+from bert_tf.pretraining.objectives.base import PretrainingTask, unmasked_ids
+from bert_tf.tasks.base import Trainable
+from bert_tf.utils.settings import Settings
+
+# === Generators ===
+# The two networks of replaced-token detection: how large the generator is, and as what both are written.
+
+
+_FAMILY = "electra"  # as which both networks are written
+# The generator reads the discriminator's tables.
+_SHARED = ("vocab_size", "max_position_embeddings", "type_vocab_size", "task_type_vocab_size", "first_position")
+
+
+def as_electra(config: EncoderConfig) -> EncoderConfig:
+    """Returns the configuration with which either network is written: that of an ELECTRA, where it can be one.
+
+    It can where rows and pieces are the same, and no setting is another that ELECTRA has no name for; else the family
+    stays. Tools that know ELECTRA then read it, and classifiers on it have ELECTRA's head of two layers.
+    """
+    here, there = families.family(config.model_type), families.family(_FAMILY)
+    alike = (here.tokenizer, here.template) == (there.tokenizer, there.template)
+    config = dataclasses.replace(config, has_pooler=False)
+    if not alike or config.task_type_vocab_size or config.num_hidden_groups:
+        return config
+    return dataclasses.replace(config, model_type=_FAMILY, embedding_size=config.embedding_width, **there.fixed)
+
+
+def generator_of(config: EncoderConfig, settings: Settings) -> EncoderConfig:
+    """Returns the generator's configuration, of a discriminator's.
+
+    Args:
+        config: of the discriminator.
+        settings: `generator_config_file`, or `generator_size`: its share of width, heads and intermediate width, with
+            as many layers.
+
+    Raises:
+        ValueError: it is as large as the discriminator or larger, or its tables are others.
+    """
+    if settings.generator_config_file and "generator_size" in settings.given:
+        raise ValueError(
+            "`generator_config_file` must come without `generator_size`. Received both: "
+            f"{settings.generator_config_file} and {settings.generator_size}; leave one of them out."
+        )
+    if settings.generator_config_file:
+        generator = _read(settings.generator_config_file, config)
+        origin = f"`generator_config_file={settings.generator_config_file}`"
+    else:
+        generator, origin = _shrunk(config, settings.generator_size), f"`generator_size={settings.generator_size}`"
+    if _weights(generator) >= _weights(config):
+        raise ValueError(
+            "The generator must be smaller than the discriminator, whose task would be too hard beside an equal: a "
+            f"quarter to a half as wide. Received {origin}: {_weights(generator):,} weights in its layers, and "
+            f"{_weights(config):,} in the discriminator's; make it smaller."
+        )
+    return generator
+
+
+def _shrunk(config, share):
+    if not 0 < share <= 1:
+        raise ValueError(
+            f"`generator_size` must be a share of the discriminator's, above 0 and below 1. Received: {share}; try "
+            "0.25."
+        )
+    hidden, heads = max(1, round(config.hidden_size * share)), max(1, round(config.num_attention_heads * share))
+    heads = next(number for number in range(heads, 0, -1) if hidden % number == 0)
+    return dataclasses.replace(
+        config,
+        hidden_size=hidden,
+        num_attention_heads=heads,
+        intermediate_size=max(1, round(config.intermediate_size * share)),
+        embedding_size=config.embedding_width,
+        has_pooler=False,
+        pruned_heads=None,
+    )
+
+
+def _read(path, config):
+    generator = EncoderConfig.load(path)
+    other = [name for name in _SHARED if getattr(generator, name) != getattr(config, name)]
+    if other:
+        there, here = getattr(generator, other[0]), getattr(config, other[0])
+        raise ValueError(
+            f"{path} must describe a generator that reads the discriminator's tables: {', '.join(_SHARED)} must be "
+            f"equal. Received {other[0]} {there}, and {here} of the discriminator; make them equal."
+        )
+    shared = {"embedding_size": config.embedding_width, "has_pooler": False, "lora": None}
+    return dataclasses.replace(generator, model_type=config.model_type, **shared)
+
+
+def _weights(config):
+    """Returns how many numbers the matrices of all layers have: what decides how much is computed."""
+    layer = config.hidden_size * (4 * config.hidden_size + 2 * config.intermediate_size)
+    return config.num_hidden_layers * layer
+
+
+# === Replaced tokens ===
+
 
 DISCRIMINATOR_WEIGHT = 50.0  # the paper's, section 3.1
 _SAMPLING = 0x5EED  # keeps these draws apart from others of the same run
 
 
 class ReplacedTokensTask(Trainable):
-    """What run_pretraining trains by `objective=electra`; see `tasks/protocols.py` for what the methods mean.
+    """What run_pretraining trains by `objective=electra`; see `tasks/base.py` for what the methods mean.
 
     The loss is the generator's of masked LM, a mean over the predictions, plus `weight` times the discriminator's, a
     mean over all pieces, [CLS] and [SEP] included. A piece that the generator guessed right is not replaced.
@@ -66,7 +163,8 @@ class ReplacedTokensTask(Trainable):
         return keras.Model(inputs, model(inputs), name="replaced_tokens")
 
     def denominators(self, batch):
-        return {**self._masked_lm.denominators(batch), "replaced_weights": tf.reduce_sum(_weights(batch))}
+        replaced = tf.reduce_sum(_weights_replaced_tokens(batch))
+        return {**self._masked_lm.denominators(batch), "replaced_weights": replaced}
 
     def loss_parts(self, outputs, batch, denominators):
         sums = tf.reduce_sum(_sums(outputs, batch)["replaced_loss"])
@@ -113,7 +211,7 @@ class ReplacedTokensTask(Trainable):
         return scores | {"loss": sum(weight * scores[name] for name, weight in self.loss_weights.items())}
 
 
-def _weights(batch):
+def _weights_replaced_tokens(batch):
     """Returns float32 [B, S]: 1 for a piece of an example."""
     weights, real = tf.cast(batch["input_mask"], tf.float32), batch.get("is_real_example")
     return weights if real is None else weights * real[:, tf.newaxis]
@@ -121,7 +219,7 @@ def _weights(batch):
 
 def _sums(outputs, batch):
     """Returns the discriminator's part of `collected`."""
-    logits, weights = outputs["replaced_logits"], _weights(batch)
+    logits, weights = outputs["replaced_logits"], _weights_replaced_tokens(batch)
     labels, told = outputs["replaced"], tf.cast(logits > 0, tf.float32)
     values = {
         "loss": tf.nn.sigmoid_cross_entropy_with_logits(labels=labels, logits=logits),

@@ -7,21 +7,88 @@ import pathlib
 import shutil
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 
 from absl import logging
 
 from bert_tf.models.config import EncoderConfig
-from bert_tf.pretraining.quick import inputs
+from bert_tf.pretraining.quick import commands
 from bert_tf.pretraining.quick.commands import WORK, Command, Commands
-from bert_tf.pretraining.quick.journal import Journal
-from bert_tf.pretraining.quick.plan import Plan, measure
-from bert_tf.pretraining.quick.recipe import Recipe
+from bert_tf.pretraining.quick.plan import Plan, Recipe, measure
 from bert_tf.tokenization.vocabulary import Vocabulary
-from bert_tf.utils.child_programs import execute
+from bert_tf.utils.files import check_free, write_text
 from bert_tf.utils.folder_lock import alone_in
-from bert_tf.utils.processor import best_precision
-from bert_tf.utils.settings import Settings
+from bert_tf.utils.json_files import read_object
+from bert_tf.utils.resources import best_precision
+from bert_tf.utils.settings import Settings, changes
+from bert_tf.utils.subprocesses import execute
+
+# === Journal ===
+# What is done in an output directory, so that the same command goes on: steps.json.
+
+
+JOURNAL_FILE = "steps.json"
+
+
+@dataclasses.dataclass
+class Journal:
+    """The finished steps of a run.
+
+    Attributes:
+        path: of its file.
+        run: what the run is made of, JSON values.
+        steps: name -> {"command", "seconds"}.
+    """
+
+    path: pathlib.Path
+    run: dict
+    steps: dict[str, dict]
+
+    @classmethod
+    def of(cls, folder: str, run: Mapping, open_: Collection[str] = ()) -> "Journal":
+        """Returns that of the run in a folder, or a new one where nothing is there yet; writes nothing.
+
+        Args:
+            folder: the output directory.
+            run: see `run`.
+            open_: names in it whose values are those of the run which is there, if there is one.
+
+        Raises:
+            ValueError: there is something else in the folder, or a run of other settings.
+        """
+        path = pathlib.Path(folder, JOURNAL_FILE)
+        if not path.exists():
+            check_free(folder)
+            return cls(path, dict(run), {})
+        values = read_object(path, "the record of pretrain_small", "name another `output_dir`, or remove it all")
+        then = values.get("run", {})
+        if changed := changes(then, {**run, **{name: then.get(name) for name in open_}}):
+            raise ValueError(
+                f"`output_dir` must hold a run of the same settings, or none. Received {folder}, with "
+                f"{'; '.join(changed)}; name another, or remove it."
+            )
+        return cls(path, then, values.get("steps", {}))
+
+    def is_done(self, step: str) -> bool:
+        """Says whether a step has ended well."""
+        return step in self.steps
+
+    @property
+    def seconds(self) -> float:
+        """Seconds that the finished steps took."""
+        return sum(step["seconds"] for step in self.steps.values())
+
+    def note(self, step: str, command: str, seconds: float):
+        """Writes that a step has ended well."""
+        self.steps[step] = {"command": command, "seconds": round(seconds, 3)}
+        self.write()
+
+    def write(self):
+        """Writes all of it."""
+        write_text(self.path, json.dumps({"run": self.run, "steps": self.steps}, indent=1) + "\n")
+
+
+# === Run ===
 
 
 def pretrain(settings: Settings, recipe: Recipe, execute: Callable = execute, clock: Callable = time.monotonic) -> int:
@@ -39,7 +106,7 @@ def pretrain(settings: Settings, recipe: Recipe, execute: Callable = execute, cl
     Raises:
         ValueError: what is given is not as it must be, the minutes are too few, or a program failed.
     """
-    inputs.check(settings, recipe)
+    commands.check(settings, recipe)
     folder = pathlib.Path(settings.output_dir)
     journal = _journal(settings, recipe)
     if not journal.path.exists():
@@ -49,15 +116,15 @@ def pretrain(settings: Settings, recipe: Recipe, execute: Callable = execute, cl
     with alone_in(folder / WORK) as lock:
         journal = _journal(settings, recipe)  # of another command that was at work until now, perhaps
         settled = Settings(settings.to_dict() | {"precision": journal.run["precision"]}, settings.given)
-        commands = Commands(settled, recipe, inputs.depth_of(settings.teacher) if settings.teacher else 0)
+        steps = Commands(settled, recipe, commands.depth_of(settings.teacher) if settings.teacher else 0)
         if not journal.is_done("training"):
-            _Run(commands, journal, settings.minutes, functools.partial(execute, inherited=[lock]), clock).make()
+            _Run(steps, journal, settings.minutes, functools.partial(execute, inherited=[lock]), clock).make()
     return sum(Plan.read(folder).steps)
 
 
 def _journal(settings, recipe):
     """Returns the `Journal`; where the precision is left to the processor, it is that of the run's first command."""
-    run = inputs.identity(settings, recipe)
+    run = commands.identity(settings, recipe)
     if settings.precision != "auto":
         return Journal.of(settings.output_dir, run)
     return Journal.of(settings.output_dir, run | {"precision": best_precision()}, ("precision",))
@@ -95,15 +162,15 @@ class _Run:
         self._do("training", self.commands.training(plan.steps))
 
     def _prepare(self):
-        commands = self.commands
-        for name, command in commands.before_training().items():
+        steps = self.commands
+        for name, command in steps.before_training().items():
             self._do(name, command, self._left)
-        if commands.recipe.config is not None:
-            size = len(Vocabulary.read(commands.vocab_file).pieces)
-            inputs.check_vocabulary_size(size, commands.vocab_file, commands.recipe.config["hidden_size"])
-            EncoderConfig(vocab_size=size, **commands.recipe.config).save(commands.config_file)
-        inputs.check_rows(commands.rows(), commands.recipe)
-        self._do("calibration", commands.calibration(), self._left)
+        if steps.recipe.config is not None:
+            size = len(Vocabulary.read(steps.vocab_file).pieces)
+            commands.check_vocabulary_size(size, steps.vocab_file, steps.recipe.config["hidden_size"])
+            EncoderConfig(vocab_size=size, **steps.recipe.config).save(steps.config_file)
+        commands.check_rows(steps.rows(), steps.recipe)
+        self._do("calibration", steps.calibration(), self._left)
 
     def _settle(self):
         """Returns the plan, and writes it: it stays, so that a run that is interrupted ends as another does."""

@@ -4,14 +4,179 @@ import dataclasses
 import functools
 from collections.abc import Callable
 
+import numpy as np
 import tensorflow as tf
+from absl import logging
 
 from bert_tf.data import records
-from bert_tf.data.record_features import MADE_WITH, made_with
-from bert_tf.data.records import describe
-from bert_tf.pretraining.records import beside, faults, reading, unpacking
+from bert_tf.data.dataset import without_autotune
+from bert_tf.data.features import FEATURES
+from bert_tf.data.records import MADE_WITH, describe, made_with
+from bert_tf.pretraining.records import faults, origin
 from bert_tf.pretraining.records.origin import Origin
-from bert_tf.pretraining.records.reading import Batches
+
+# === Reading ===
+# Streams of records out of files, and of the batches made of them.
+
+
+_FILES_AT_ONCE = 16
+_SHUFFLED = 10_000  # rows among which the next one is drawn; the files were shuffled when they were made
+
+
+class Batches:
+    """Iterates over a tf.data.Dataset that reads record files.
+
+    Args:
+        dataset: of {name: tensor [B, ...]}.
+        find_fault: returns a ValueError that says what is wrong with the files, or None.
+
+    Attributes:
+        dataset: the same. Iterated by itself it raises TensorFlow's errors.
+
+    Raises, while it is iterated:
+        ValueError: the files have a fault, or there is no batch at all.
+        tf.errors.OpError: something else went wrong.
+    """
+
+    def __init__(self, dataset: tf.data.Dataset, find_fault):
+        self.dataset = without_autotune(dataset)
+        self._find_fault = find_fault
+
+    def map(self, function) -> "Batches":
+        """Returns the batches that `function` makes of these."""
+        return self.again(self.dataset.map(function))
+
+    def again(self, dataset: tf.data.Dataset) -> "Batches":
+        """Returns the batches of another dataset that reads the same files."""
+        return Batches(dataset, self._find_fault)
+
+    def __iter__(self):
+        batch = None
+        try:
+            for batch in self.dataset:
+                yield batch
+        except tf.errors.OpError as error:
+            logging.info("Reading records stopped with %s: looking through the files.", type(error).__name__)
+            fault = self._find_fault()
+            if fault is None:
+                raise
+            raise fault from error
+        if batch is None:
+            raise ValueError(
+                "Record files must hold one batch at least. Received none; take a smaller batch, more steps or more "
+                "records."
+            )
+
+
+def shuffled(paths: list[str], seed: int) -> tf.data.Dataset:
+    """Returns the serialized records of all files; each time they are gone through in another order."""
+    files = records.files(paths).shuffle(len(paths), seed, reshuffle_each_iteration=True)
+    # One thread: with more of them a row costs ten times as much, which a resumed run that passes over many would feel.
+    rows = files.interleave(records.in_file, cycle_length=min(len(paths), _FILES_AT_ONCE), block_length=1)
+    return rows.shuffle(_SHUFFLED, seed, reshuffle_each_iteration=True)
+
+
+# === Unpacking ===
+# Packed rows to rows of one example each, and the other way round: a model takes one or the other.
+#
+#     input_ids      [CLS]  a  [SEP] [CLS]  b   b  [SEP]  .        one packed row of two examples
+#     sentence_ids     1    1    1     2    2   2    2    0
+#
+#     input_ids      [CLS]  a  [SEP]   .    .   .    .    .        two rows
+#                    [CLS]  b    b   [SEP]  .   .    .    .
+#
+# `pretraining/corpus/unit.py` has all the features.
+
+
+def as_packed(batch: dict) -> dict:
+    """Returns a batch of rows of one example as packed rows with one in each, in the graph.
+
+    Args:
+        batch: {name: [B, ...]}, "input_mask" [B, S] among them; with "next_sentence_labels" int32 [B, 1] or without.
+
+    Returns:
+        The batch with "sentence_ids" int32 [B, S], and where there are labels "next_sentence_positions" int32 [B, 1]
+        and "next_sentence_weights" float32 [B, 1].
+    """
+    packed = batch | {"sentence_ids": batch["input_mask"]}
+    if "next_sentence_labels" in batch:
+        labels = batch["next_sentence_labels"]
+        packed |= {"next_sentence_positions": tf.zeros_like(labels)}
+        packed |= {"next_sentence_weights": tf.ones_like(labels, tf.float32)}
+    return packed
+
+
+def unpacked(dataset: tf.data.Dataset) -> tf.data.Dataset:
+    """Turns batches of packed rows into single rows of one example each, {name: [...]} as rows are that never were."""
+    spec = dataset.element_spec
+    names = sorted(spec.keys() - {"sentence_ids", "next_sentence_positions", "next_sentence_weights"})
+    widths = {name: 1 if FEATURES[name].per == "sentence" else spec[name].shape[1] for name in names}
+
+    def unpack_arrays(*values):
+        rows = unpack(dict(zip(sorted(spec), values, strict=True)))
+        return [rows[name] for name in names]
+
+    def unpack_batch(batch):
+        types = [FEATURES[name].dtype for name in names]
+        arrays = tf.numpy_function(unpack_arrays, [batch[name] for name in sorted(spec)], types, stateful=False)
+        return {
+            name: tf.ensure_shape(array, [None, widths[name]]) for name, array in zip(names, arrays, strict=True)
+        }
+
+    return dataset.map(unpack_batch, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True).unbatch()
+
+
+def unpack(rows: dict) -> dict:
+    """Gives each example of packed rows a row of its own.
+
+    Args:
+        rows: {name: array [r, ...]} as `corpus.packing.pack` returns them.
+
+    Returns:
+        {name: array [n, ...]} of the n examples in their order, without the features that only packed rows have. Rows
+        are as wide as they were.
+    """
+    ids, sentences = rows["input_ids"], rows["sentence_ids"]
+    width = ids.shape[1]
+    before = np.pad(sentences, [(0, 0), (1, 0)])[:, :-1]
+    row, start = np.nonzero((sentences != before) & (sentences > 0))
+    length = (sentences[row] == sentences[row, start][:, None]).sum(1)
+    place = np.arange(width)
+    real = place < length[:, None]
+    source = np.minimum(start[:, None] + place, width - 1)
+    padding = ids[rows["input_mask"] == 0][:1]  # none if all rows are full
+    padding = padding[0] if len(padding) else 0
+    examples = {
+        "input_ids": np.where(real, ids[row[:, None], source], padding),
+        "input_mask": real,
+        "segment_ids": rows["segment_ids"][row[:, None], source] * real,
+    }
+    if "masked_lm_ids" in rows:
+        examples |= _predictions(rows, row, start, length)
+    if "next_sentence_labels" in rows:
+        mine = (rows["next_sentence_positions"][row] == start[:, None]) & (rows["next_sentence_weights"][row] > 0)
+        examples["next_sentence_labels"] = (rows["next_sentence_labels"][row] * mine).sum(1, keepdims=True)
+    return {name: values.astype(FEATURES[name].dtype) for name, values in examples.items()}
+
+
+def _predictions(rows, row, start, length):
+    """Returns the predictions of each example, [n, M], those of its packed row that lie in it moved to the front."""
+    positions = rows["masked_lm_positions"][row] - start[:, None]
+    mine = (positions >= 0) & (positions < length[:, None]) & (rows["masked_lm_weights"][row] > 0)
+    order = np.argsort(~mine, axis=1, kind="stable")
+
+    def in_front(values):
+        return np.take_along_axis(values * mine, order, axis=1)
+
+    return {
+        "masked_lm_positions": in_front(positions),
+        "masked_lm_ids": in_front(rows["masked_lm_ids"][row]),
+        "masked_lm_weights": in_front(rows["masked_lm_weights"][row]),
+    }
+
+
+# === Batches ===
+
 
 _ROWS = ("input_ids", "input_mask", "segment_ids")
 _MASKS = ("masked_lm_positions", "masked_lm_ids", "masked_lm_weights")
@@ -50,7 +215,7 @@ class Records:
         Raises:
             ValueError: a pattern matches nothing, or the files are not such records, or not all alike, or not whole.
         """
-        return cls._holding(beside.find(patterns), max_seq_length, max_predictions_per_seq)
+        return cls._holding(origin.find(patterns), max_seq_length, max_predictions_per_seq)
 
     @classmethod
     def select(cls, patterns: list[str], max_seq_length: int) -> "Records":
@@ -59,7 +224,7 @@ class Records:
         Raises:
             ValueError: there are none; otherwise as `of`.
         """
-        lengths = {path: _length(path) for path in beside.find(patterns)}
+        lengths = {path: _length(path) for path in origin.find(patterns)}
         paths = [path for path, length in lengths.items() if length == max_seq_length]
         if not paths:
             held = " and ".join(map(str, sorted(set(lengths.values()))))
@@ -83,7 +248,7 @@ class Records:
             packed = "sentence_ids" in held
             expect |= dict.fromkeys(_SENTENCES if packed else _SENTENCES[:1], packed and lengths[_SENTENCES[0]] or 1)
         records.parser(paths, tuple(lengths), expect)
-        beside.check_whole(paths)
+        origin.check_whole(paths)
         return cls(paths, lengths, origins={path: Origin.of(path) for path in paths})
 
     @property
@@ -144,7 +309,7 @@ class Records:
             ValueError: the records are masked already. While the batches are iterated: a file is cut off, damaged or
                 gone, or its values do not fit the model; the message names the file and the record.
         """
-        rows = reading.shuffled(self.paths, seed).repeat().skip(passed + start * batch_size)
+        rows = shuffled(self.paths, seed).repeat().skip(passed + start * batch_size)
         return self._prepared(rows.batch(batch_size, drop_remainder=True), start, masks)
 
     def in_order(
@@ -166,9 +331,9 @@ class Records:
         rows = records.serialized(self.paths).batch(batch_size, drop_remainder=packed or not self.packed)
         batches = self._prepared(rows, 0, masks)
         if packed and not self.packed:
-            batches = batches.map(unpacking.as_packed)
+            batches = batches.map(as_packed)
         if self.packed and not packed:
-            batches = batches.again(unpacking.unpacked(batches.dataset).batch(batch_size, drop_remainder=True))
+            batches = batches.again(unpacked(batches.dataset).batch(batch_size, drop_remainder=True))
         return batches if steps is None else batches.again(batches.dataset.take(steps))
 
     def sample(self, path: str, rows: int) -> dict[str, tf.Tensor]:

@@ -6,8 +6,7 @@ import dataclasses
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.data.record_features import MADE_WITH, made_with
-from bert_tf.data.records import compression_of, describe
+from bert_tf.data.records import MADE_WITH, compression_of, describe, made_with
 from bert_tf.pretraining.records.origin import Origin
 from bert_tf.utils.files import brief
 

@@ -3,9 +3,8 @@
 import numpy as np
 from absl import logging
 
-from bert_tf.pretraining.records import beside
 from bert_tf.pretraining.records.batches import Records
-from bert_tf.pretraining.records.origin import Origin, fingerprint
+from bert_tf.pretraining.records.origin import Origin, fingerprint, vocabulary_of
 from bert_tf.tokenization.base import BaseTokenizer
 
 _ROWS, _FILES = 256, 16  # that are looked at, of files that do not say how they were made
@@ -54,7 +53,7 @@ def vocabulary_beside(several: list[Records]) -> tuple[str, bool] | None:
     """
     known = {path: origin for records in several for path, origin in records.origins.items() if origin}
     _check_same(known, "vocabulary", "vocab_file")
-    found = ((beside.vocabulary_of(path, origin), origin.do_lower_case) for path, origin in known.items())
+    found = ((vocabulary_of(path, origin), origin.do_lower_case) for path, origin in known.items())
     return next((each for each in found if each[0]), None)
 
 
@@ -63,7 +62,7 @@ def _check_vocabulary(known: dict[str, Origin], tokenizer):
     ours = fingerprint(tokenizer.vocab)
     for path, origin in known.items():
         if origin.vocabulary != ours:
-            theirs = beside.vocabulary_of(path, origin)
+            theirs = vocabulary_of(path, origin)
             remedy = f"pass `vocab_file={theirs}` with a model of that vocabulary" if theirs else "name that one"
             raise ValueError(
                 f"The records must be made with the vocabulary of the model, {tokenizer.vocab_file}, of "

@@ -1,13 +1,20 @@
 """What a record file says of how it was made: in its first record, as a feature that readers of rows pass over."""
 
 import dataclasses
+import glob
 import hashlib
 import json
 import os
+from collections.abc import Iterable
 from typing import Any
 
-from bert_tf.data import record_features
-from bert_tf.utils.files import brief
+from bert_tf.data import records
+from bert_tf.tokenization.added_tokens import names_with, read_added_tokens
+from bert_tf.tokenization.vocabulary import VOCAB_FILE, Vocabulary
+from bert_tf.utils.files import brief, files_below
+from bert_tf.utils.json_files import read_object
+from bert_tf.utils.names import SPECIAL_PIECES
+from bert_tf.utils.shards import set_name
 
 _LARGEST = 10_000  # bytes
 _TYPES = {
@@ -40,7 +47,7 @@ class Origin:
         Raises:
             ValueError: the file is none of records, or what it says cannot be understood.
         """
-        data = record_features.made_with(path)
+        data = records.made_with(path)
         return None if data is None else cls.of_stamp(path, data)
 
     @classmethod
@@ -54,7 +61,7 @@ class Origin:
 
         data = json.dumps(dataclasses.asdict(self), sort_keys=True, separators=(",", ":")).encode()
         feature = tf.train.Feature(bytes_list=tf.train.BytesList(value=[data]))
-        features = tf.train.Features(feature={record_features.MADE_WITH: feature})
+        features = tf.train.Features(feature={records.MADE_WITH: feature})
         return tf.train.Example(features=features).SerializeToString(deterministic=True)
 
 
@@ -71,7 +78,108 @@ def _read(path: str, data: bytes) -> dict[str, Any]:
         values = None
     if not isinstance(values, dict) or any(not isinstance(values.get(name), kind) for name, kind in _TYPES.items()):
         raise ValueError(
-            f"{path} must say in {record_features.MADE_WITH}, a feature of its first record, how it was made. Received "
+            f"{path} must say in {records.MADE_WITH}, a feature of its first record, how it was made. Received "
             f"{brief(data[:200])}; make the records anew."
         )
     return {name: values[name] for name in _TYPES}
+
+
+# === Beside ===
+# What lies beside record files: a description of the run that made them, for people too, and its vocabulary.
+#
+#     train-00000-of-00002.tfrecord.gz  train-00001-of-00002.tfrecord.gz
+#     train_records.json                what was made of what, and how many bytes each file has
+#     train_vocabulary/                 vocab.txt and tokenizer_config.json
+
+
+DESCRIPTION, VOCABULARY = "_records.json", "_vocabulary"  # after the name that the files of one output share
+_OTHERS = (".json", ".txt", ".html", ".tmp")  # what else lies in a folder of records: these, reports, what is half-made
+_KIND = "the description that create_pretraining_data leaves beside its records, in JSON"
+_REMEDY = "copy it again; or take it away, and it is not known any more whether the files are whole"
+
+
+def find(patterns: list[str], without: Iterable[str] = ()) -> list[str]:
+    """Returns the record files that `patterns` name, each once, in the order of the patterns, sorted within each.
+
+    Args:
+        patterns: each a file, a glob (`**` is any depth) or a folder: all files below it but hidden ones and those that
+            are no records by the end of their names. A glob may match folders, too.
+        without: files to leave out where a folder or a glob brings them.
+
+    Raises:
+        ValueError: a pattern matches nothing.
+    """
+    without = set(map(os.path.realpath, without))
+    return list(dict.fromkeys(path for pattern in patterns for path in _matches(pattern, without)))
+
+
+def _matches(pattern, without):
+    if os.path.isfile(pattern):
+        return [pattern]
+    found = [pattern] if os.path.isdir(pattern) else glob.glob(pattern, recursive=True)
+    below = (path for match in found for path in (files_below(match) if os.path.isdir(match) else [match]))
+    paths = sorted({path for path in below if not path.endswith(_OTHERS)})
+    if left := [path for path in paths if os.path.realpath(path) not in without]:
+        return left
+    none = "holds none" if os.path.isdir(pattern) else "matches none"
+    none += " but those to score on" if paths else ""
+    raise ValueError(
+        f"Record files must be there. Received {pattern!r}, which {none}; make some with "
+        "python -m bert_tf create_pretraining_data."
+    )
+
+
+def check_whole(paths: list[str]):
+    """Raises ValueError where the description beside a file says that it has another number of bytes.
+
+    A file that was cut off between two records cannot be told from a whole one by itself.
+    """
+    described = {folder: _descriptions(folder) for folder in {os.path.dirname(path) for path in paths}}
+    for path in paths:
+        name, size = os.path.basename(path), os.path.getsize(path)
+        whole = {source: files[name] for source, files in described[os.path.dirname(path)].items() if name in files}
+        if whole and size not in whole.values():
+            source = min(whole)
+            raise ValueError(
+                f"{path} must have {whole[source]:,} bytes, as {source} says. Received {size:,}: it was cut short, or "
+                f"made anew without what lies beside it; copy it again, make all anew, or take {source} away."
+            )
+
+
+def number_of_rows(path: str | os.PathLike) -> int:
+    """Returns how many rows the record files of one output have together, of which `path` is one.
+
+    Raises:
+        ValueError: the description beside them does not say.
+    """
+    source = set_name(os.fspath(path)) + DESCRIPTION
+    rows = read_object(source, _KIND, _REMEDY).get("rows")
+    if not isinstance(rows, int):
+        raise ValueError(f'{source} must say in "rows" how many there are. Received: {brief(rows)}; {_REMEDY}.')
+    return rows
+
+
+def vocabulary_of(path: str, origin: Origin) -> str | None:
+    """Returns the vocab.txt that lies beside a record file and made it, where it is still what it was; else None."""
+    own = os.path.join(set_name(path) + VOCABULARY, VOCAB_FILE)
+    there = glob.glob(os.path.join(glob.escape(os.path.dirname(path)), f"*{VOCABULARY}", VOCAB_FILE))
+    for candidate in sorted(there, key=lambda candidate: (candidate != own, candidate)):
+        vocabulary = Vocabulary.read(candidate)
+        parts = os.path.dirname(candidate), vocabulary.pieces, vocabulary.id_of, SPECIAL_PIECES
+        if fingerprint(names_with(vocabulary.pieces, read_added_tokens(*parts))) == origin.vocabulary:
+            return candidate
+    return None
+
+
+def _descriptions(folder: str) -> dict[str, dict[str, int]]:
+    """Returns {path of a description in a folder: {name of a record file: its bytes}}."""
+    paths = sorted(glob.glob(os.path.join(glob.escape(folder), f"*{DESCRIPTION}")))
+    return {path: _sizes(path, read_object(path, _KIND, _REMEDY).get("files")) for path in paths}
+
+
+def _sizes(path, files):
+    if not isinstance(files, dict) or not all(isinstance(size, int) for size in files.values()):
+        raise ValueError(
+            f'{path} must say in "files" how many bytes each file has. Received: {brief(files)}; {_REMEDY}.'
+        )
+    return files

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 
 from absl import logging
 
-from bert_tf.pretraining.records import beside
+from bert_tf.pretraining.records import origin
 from bert_tf.pretraining.records.batches import Records
-from bert_tf.utils.counts import number_of, word_for
+from bert_tf.utils.names import number_of, word_for
 from bert_tf.utils.settings import Settings
 
 _PHASE = re.compile(r"(\d+)x(\d+(?:\.\d+)?%|\d+)(?:@(\d+))?")
@@ -143,8 +143,8 @@ def _to_train_on(settings):
     """Returns `input_file` as it is; where there are files to score on, its files without those."""
     if not (settings.input_file and settings.eval_file):
         return settings.input_file
-    held_out = beside.find(settings.eval_file)
-    paths = beside.find(settings.input_file, without=held_out)
+    held_out = origin.find(settings.eval_file)
+    paths = origin.find(settings.input_file, without=held_out)
     if both := set(map(os.path.realpath, paths)) & set(map(os.path.realpath, held_out)):
         logging.warning(
             "%s of `eval_file`, such as %s, %s named in `input_file` too: what is trained on is scored on.",

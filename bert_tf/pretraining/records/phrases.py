@@ -5,8 +5,8 @@ import os
 
 import numpy as np
 
-from bert_tf.data import ragged
-from bert_tf.data.ragged import Ragged
+from bert_tf.data import features
+from bert_tf.data.features import Ragged
 from bert_tf.utils.files import brief, read_lines
 
 _LONGEST = 256  # characters of a phrase
@@ -79,7 +79,7 @@ class Phrases:
         """
         texts = read_phrases(path)
         parts = [tokenizer.tokenize(texts[start : start + _AT_ONCE]) for start in range(0, len(texts), _AT_ONCE)]
-        ids = ragged.concatenate([Ragged(part.flat_values.numpy(), part.row_splits.numpy()) for part in parts])
+        ids = features.concatenate([Ragged(part.flat_values.numpy(), part.row_splits.numpy()) for part in parts])
         known = [row for row in ids.rows() if len(row) and not special[row].any()]
         if not known:
             raise ValueError(
@@ -123,7 +123,7 @@ class Phrases:
             at = at[~(inside[at] | inside[at + length - 1])]
             while len(at):
                 first = at[np.diff(at, prepend=-length) >= length]  # the others may overlap with one of these
-                inside[ragged.ranges(first, np.full(len(first), length))] = True
+                inside[features.ranges(first, np.full(len(first), length))] = True
                 found.append(first)
                 at = at[~inside[at]]
         starts = np.concatenate(found)

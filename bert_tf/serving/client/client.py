@@ -1,17 +1,256 @@
 """Asks a model server: this package's, or TensorFlow Serving itself. Needs no TensorFlow."""
 
+import asyncio
 import collections
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import grpc
 import numpy as np
 
-from bert_tf.serving.client import stream as client_stream
-from bert_tf.serving.client.base import BaseClient, read_end
-from bert_tf.serving.client.questions import chunks
+from bert_tf.serving.client.channel import MAX_ANSWER_BYTES, Retry, Tls, open_channel
+from bert_tf.serving.client.questions import Question, Questions, chunks
+from bert_tf.serving.client.requests import METHODS, Rpc, Signature, Target, VersionStatus
+from bert_tf.serving.client.results import Result
 from bert_tf.utils.text_lists import refuse_no_list, text_list
+
+# === Base ===
+# What the client that waits and the one that does not have in common, which is all but the waiting.
+
+
+class Progress(NamedTuple):
+    """How far a question has come.
+
+    Attributes:
+        question: the generator.
+        call: the one that it waits for, or None.
+        wait: seconds that it wants to wait, or None; without both it has ended.
+        value: what it returned, or the exception with which it ended before its first call.
+    """
+
+    question: Question
+    call: Any = None
+    wait: float | None = None
+    value: Any = None
+
+    @property
+    def has_ended(self) -> bool:
+        return self.call is None and self.wait is None
+
+
+class BaseClient:
+    """A connection to one model of one server.
+
+    Args:
+        server: "host:port" of its gRPC face, or "unix:PATH" where it listens on a socket.
+        model_name: the model.
+        timeout: seconds after which a question gives up, repetitions included.
+        version: of the model; by default the newest.
+        label: of a version, instead of its number.
+        tls: how the connection is encrypted; None: it is not.
+        metadata: (key, value) pairs sent with every call, such as ("authorization", "Bearer ...").
+        retry: which calls are made again; None: as `Retry` does by itself.
+        max_answer_bytes: of an answer; a longer one is an error.
+    """
+
+    def __init__(
+        self,
+        server: str,
+        model_name: str = "default",
+        timeout: float = 10.0,
+        version: int | None = None,
+        *,
+        label: str | None = None,
+        tls: Tls | None = None,
+        metadata: Iterable[tuple[str, str]] = (),
+        retry: Retry | None = None,
+        max_answer_bytes: int = MAX_ANSWER_BYTES,
+    ):
+        if version is not None and label is not None:
+            raise ValueError(f"`version` must come without `label`. Received {version} and {label!r}; give one.")
+        self.server = server
+        self.model_name = model_name
+        self._questions = Questions(
+            server, Target(model_name, version, label), timeout, retry or Retry(), max_answer_bytes
+        )
+        self._metadata = tuple(metadata)
+        self._channel = open_channel(server, tls, self._channels, max_answer_bytes)
+        self._stubs = {
+            name: self._channel.unary_unary(path, request.SerializeToString)
+            for name, (path, request, _) in METHODS.items()
+        }
+
+    def predict(
+        self, inputs: Mapping[str, np.ndarray | list], signature: str = "", outputs: Sequence[str] = ()
+    ) -> dict[str, np.ndarray]:
+        """Runs any signature.
+
+        Args:
+            inputs: {name: array or nested lists}; integers in lists become int32, floats float32, str UTF-8.
+            signature: its name; by default "serving_default".
+            outputs: the ones wanted; by default all.
+
+        Returns:
+            {name: array}; strings as objects of type bytes.
+
+        Raises:
+            ValueError: the server refuses the request, there is no such model, or the answer is malformed.
+            ConnectionError: no server answers, or it has no room.
+            TimeoutError: it takes too long.
+        """
+        return self._run(self._questions.predict(inputs, signature, outputs))
+
+    def ask(
+        self, inputs: Mapping[str, Sequence[str] | Sequence[Sequence[str]]], typed: bool = False
+    ) -> list[dict] | list[Result]:
+        """Asks the signature that takes text, whatever the model is for.
+
+        Args:
+            inputs: {name: n texts}, such as {"question": [...], "context": [...]}; of what an example has several,
+                n lists of texts, of any lengths: {"context": [...], "choices": [[...], ...]}.
+            typed: return objects of `client_results` instead: `.label` for ["label"].
+
+        Returns:
+            n dictionaries {output: value} of numbers, str, and lists of them, as `answers.rows` says: a model that
+            classifies gives {"label": str, "probabilities": {label: float}}, one for questions {"answer": str,
+            "start": int, "end": int, "score": float, "null_score": float}, one that chooses {"choice": int,
+            "probabilities": [float]}, as many as the example has choices.
+
+        Raises:
+            ValueError, ConnectionError, TimeoutError: as `predict`; also where an output has no row for each text.
+        """
+        return self._run(self._questions.ask(inputs, typed))
+
+    def classify(
+        self, texts: Sequence[str], second_texts: Sequence[str] | None = None, typed: bool = False
+    ) -> list[dict] | list[Result]:
+        """Classifies texts, or pairs of them, by the signature that takes text.
+
+        Args:
+            texts: n texts.
+            second_texts: n more, where the model compares pairs.
+            typed: as `ask`.
+
+        Returns:
+            n dictionaries {"label": str, "probabilities": {label: float}}.
+
+        Raises:
+            ValueError, ConnectionError, TimeoutError: as `predict`; also where the model does not classify.
+        """
+        return self._run(self._questions.classify(texts, second_texts, typed))
+
+    def signatures(self) -> dict[str, Signature]:
+        """Returns {name: Signature}: what the model takes and gives.
+
+        Raises:
+            ValueError, ConnectionError, TimeoutError: as `predict`.
+        """
+        return self._run(self._questions.signatures())
+
+    def text_inputs(self, signature: str = "") -> tuple[str, ...]:
+        """Returns the names of the texts that an example has, as `ask` and `stream` want them: ("question", "context").
+
+        Args:
+            signature: its name; by default "serving_default".
+
+        Raises:
+            ValueError, ConnectionError, TimeoutError: as `predict`.
+        """
+        return self._run(self._questions.text_inputs(signature))
+
+    def status(self) -> list[VersionStatus]:
+        """Returns the state of the versions of the model that the server has met, the newest first.
+
+        Raises:
+            ValueError, ConnectionError, TimeoutError: as `predict`.
+        """
+        return self._run(self._questions.status())
+
+    # Progress of a question. A subclass adds `_channels`, the module that makes them, `_send`, which makes a call and
+    # does not wait for it, and `_finish`, which waits.
+
+    def _run(self, question):
+        return self._finish(self._begin(question))
+
+    def _begin(self, question) -> Progress:
+        """Makes a question's first call, and does not wait for it."""
+        try:
+            return self._advance(question, question.send, None)
+        except ValueError as error:  # told when its turn has come
+            return Progress(question, value=error)
+
+    def _advance(self, question, feed, value) -> Progress:
+        """Gives a question what it waited for, by `feed`, and makes its next call."""
+        try:
+            step = feed(value)
+        except StopIteration as end:
+            return Progress(question, value=end.value)
+        if not isinstance(step, Rpc):
+            return Progress(question, wait=step)
+        call = self._send(self._stubs[step.method], step.request, timeout=step.timeout, metadata=self._metadata)
+        return Progress(question, call)
+
+
+def read_end(progress: Progress) -> Any:
+    """Returns what a question that has ended returned, or raises its error."""
+    if isinstance(progress.value, Exception):
+        raise progress.value
+    return progress.value
+
+
+# === Stream ===
+# Many questions in flight: the bounds of a stream, what it gives for one that failed, and vectors in their order.
+
+
+ERRORS = ("raise", "yield")
+IN_FLIGHT, BATCH = 64, 32  # questions at a time; texts of a question for vectors
+FAILURES = (ValueError, OSError)  # ConnectionError and TimeoutError are of OSError
+
+
+def check(in_flight: int, batch_size: int, errors: str):
+    """Raises ValueError for arguments of a stream that mean nothing."""
+    for name, value in (("in_flight", in_flight), ("batch_size", batch_size)):
+        if value < 1:
+            raise ValueError(f"`{name}` must be at least 1. Received: {value}; 64 questions of one text each do well.")
+    if errors not in ERRORS:
+        raise ValueError(f"`errors` must be one of {', '.join(ERRORS)}. Received: {errors!r}; choose one.")
+
+
+def give_back(error: Exception, errors: str, size: int) -> list[Any]:
+    """Returns what stands for the answers of a question about `size` items that failed, or raises its error."""
+    if errors == "raise":
+        raise error
+    return [error] * size
+
+
+def is_done(progress: Progress) -> bool:
+    """Returns whether what a question waits for is there."""
+    return progress.has_ended or progress.call is not None and progress.call.done()
+
+
+def by_length(texts: Sequence[str]) -> list[int]:
+    """Returns the places of texts from the longest down: a batch of one length has little padding."""
+    return sorted(range(len(texts)), key=lambda i: -len(texts[i]))
+
+
+def in_order(vectors: Sequence[np.ndarray], places: Sequence[int]) -> np.ndarray:
+    """Returns vectors, of the texts at `places`, as float32 [n, D] in the order of the texts.
+
+    Raises:
+        ValueError: they are not of one length.
+    """
+    if len(sizes := {len(vector) for vector in vectors}) > 1:
+        raise ValueError(
+            f"Output `embedding` must be vectors of one length. Received {min(sizes)} to {max(sizes)} numbers; was the "
+            "model exchanged meanwhile?"
+        )
+    found = np.empty([len(places), *np.shape(vectors[0])], np.float32)
+    found[places] = vectors
+    return found
+
+
+# === Client ===
 
 
 class Client(BaseClient):
@@ -25,7 +264,7 @@ class Client(BaseClient):
     def stream(
         self,
         items: Iterable[Any],
-        in_flight: int = client_stream.IN_FLIGHT,
+        in_flight: int = IN_FLIGHT,
         batch_size: int = 1,
         typed: bool = False,
         errors: str = "raise",
@@ -46,14 +285,14 @@ class Client(BaseClient):
             ValueError, ConnectionError, TimeoutError: as `ask`.
         """
         refuse_no_list(items, "items")
-        client_stream.check(in_flight, batch_size, errors)
+        check(in_flight, batch_size, errors)
         names = self.text_inputs()
         parts = chunks(items, batch_size)
         questions = ((len(part), self._questions.ask_items(part, names, typed)) for part in parts)
         yield from self._window(questions, in_flight, errors)
 
     def encode(
-        self, texts: Sequence[str], batch_size: int = client_stream.BATCH, in_flight: int = 4
+        self, texts: Sequence[str], batch_size: int = BATCH, in_flight: int = 4
     ) -> np.ndarray:
         """Returns the vectors of n texts, float32 [n, D], of a model whose output is `embedding`.
 
@@ -65,15 +304,15 @@ class Client(BaseClient):
         Raises:
             ValueError, ConnectionError, TimeoutError: as `predict`; also where the model makes no vectors.
         """
-        client_stream.check(in_flight, batch_size, "raise")
+        check(in_flight, batch_size, "raise")
         texts = text_list(texts)
-        order = client_stream.by_length(texts)
+        order = by_length(texts)
         parts = chunks(order, batch_size)
         questions = ((len(part), self._questions.vectors([texts[i] for i in part])) for part in parts)
         found = list(self._window(questions, in_flight, "raise"))
         if not found:
             return np.zeros([0, self._run(self._questions.width())], np.float32)
-        return client_stream.in_order(found, order)
+        return in_order(found, order)
 
     def close(self):
         """Ends the connection, and the calls that are under way."""
@@ -91,7 +330,7 @@ class Client(BaseClient):
         try:
             for size, question in questions:
                 waiting.append((size, self._begin(question)))
-                while waiting and (len(waiting) >= in_flight or client_stream.is_done(waiting[0][1])):
+                while waiting and (len(waiting) >= in_flight or is_done(waiting[0][1])):
                     yield from self._rows(*waiting.popleft(), errors)
             while waiting:
                 yield from self._rows(*waiting.popleft(), errors)
@@ -103,8 +342,8 @@ class Client(BaseClient):
     def _rows(self, size, progress, errors):
         try:
             return self._finish(progress)
-        except client_stream.FAILURES as error:
-            return client_stream.give_back(error, errors, size)
+        except FAILURES as error:
+            return give_back(error, errors, size)
 
     def _send(self, stub, request, **options):
         return stub.future(request, **options)
@@ -124,3 +363,128 @@ class Client(BaseClient):
         if progress.call is None:
             return time.sleep(progress.wait)
         return progress.call.result()
+
+
+# === Async client ===
+# The client of `client.py` for programs on asyncio.
+
+
+class AsyncClient(BaseClient):
+    """A connection to one model of one server, made and used inside a running event loop; an async context manager.
+
+    Its arguments are those of `BaseClient`, and so are its methods, but that what they return is to be awaited:
+    `await client.ask(...)`.
+    """
+
+    _channels = grpc.aio
+
+    async def stream(
+        self,
+        items: Iterable[Any] | AsyncIterable[Any],
+        in_flight: int = IN_FLIGHT,
+        batch_size: int = 1,
+        typed: bool = False,
+        errors: str = "raise",
+    ) -> AsyncIterator[Any]:
+        """Yields as `Client.stream` does, from the same arguments; `items` may also come asynchronously."""
+        if not isinstance(items, AsyncIterable):
+            refuse_no_list(items, "items")
+        check(in_flight, batch_size, errors)
+        names = await self.text_inputs()
+
+        async def questions():
+            async for chunk in _chunks(items, batch_size):
+                yield len(chunk), self._questions.ask_items(chunk, names, typed)
+
+        async for answer in self._window(questions(), in_flight, errors):
+            yield answer
+
+    async def encode(
+        self, texts: Sequence[str], batch_size: int = BATCH, in_flight: int = 4
+    ) -> np.ndarray:
+        """Returns what `Client.encode` does, from the same arguments."""
+        check(in_flight, batch_size, "raise")
+        texts = text_list(texts)
+        order = by_length(texts)
+
+        async def questions():
+            async for each in _chunks(order, batch_size):
+                yield len(each), self._questions.vectors([texts[i] for i in each])
+
+        found = [vector async for vector in self._window(questions(), in_flight, "raise")]
+        if not found:
+            return np.zeros([0, await self._run(self._questions.width())], np.float32)
+        return in_order(found, order)
+
+    async def close(self):
+        """Ends the connection, and the calls that are under way."""
+        await self._channel.close()
+
+    async def __aenter__(self):
+        return self
+
+    async def __aexit__(self, *error):
+        await self.close()
+
+    async def _window(self, questions, in_flight, errors):
+        """Yields what (size, question) pairs return, row by row, so many of them at a time."""
+        waiting = collections.deque()
+        try:
+            async for size, question in questions:
+                waiting.append((size, self._begin(question)))
+                while waiting and (len(waiting) >= in_flight or is_done(waiting[0][1])):
+                    for row in await self._rows(*waiting.popleft(), errors):
+                        yield row
+            while waiting:
+                for row in await self._rows(*waiting.popleft(), errors):
+                    yield row
+        finally:
+            for _, progress in waiting:
+                if progress.call is not None:
+                    progress.call.cancel()
+
+    async def _rows(self, size, progress, errors):
+        try:
+            return await self._finish(progress)
+        except FAILURES as error:
+            return give_back(error, errors, size)
+
+    def _send(self, stub, request, **options):
+        return stub(request, **options)
+
+    async def _finish(self, progress):
+        while not progress.has_ended:
+            question = progress.question
+            try:
+                response = await self._wait(progress)
+            except grpc.RpcError as error:
+                progress = self._advance(question, question.throw, error)
+            else:
+                progress = self._advance(question, question.send, response)
+        return read_end(progress)
+
+    async def _wait(self, progress):
+        if progress.call is None:
+            return await asyncio.sleep(progress.wait)
+        return await progress.call
+
+
+async def _chunks(items, size):
+    """Yields lists of `size` items, the last of what is left, of an iterable of either kind."""
+    chunk = []
+    async for item in _each(items):
+        chunk.append(item)
+        if len(chunk) == size:
+            yield chunk
+            chunk = []
+    if chunk:
+        yield chunk
+
+
+async def _each(items):
+    if isinstance(items, AsyncIterable):
+        async for item in items:
+            yield item
+    else:
+        for item in items:
+            yield item

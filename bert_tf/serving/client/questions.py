@@ -5,6 +5,8 @@ answers, and returns what was asked for.
 """
 
 import itertools
+import re
+import sys
 import time
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -12,13 +14,239 @@ from typing import Any
 import grpc
 
 from bert_tf.serving.client import requests as client_requests
-from bert_tf.serving.client.answers import CLASSES, rows
-from bert_tf.serving.client.channel import Retry
-from bert_tf.serving.client.errors import WRONG, explain, find_fault
-from bert_tf.serving.client.items import even
-from bert_tf.serving.client.requests import DEFAULT, METHODS, PAIR, Rpc, Target, is_order_known, listed
+from bert_tf.serving.client.channel import GONE, Retry
+from bert_tf.serving.client.requests import (
+    DEFAULT,
+    METHODS,
+    PAIR,
+    Rpc,
+    Signature,
+    Target,
+    TensorKind,
+    clean,
+    is_order_known,
+    listed,
+    sent_kinds,
+)
+from bert_tf.serving.client.results import CLASSES, rows
 from bert_tf.serving.client.results import typed as typed_result
+from bert_tf.utils.files import read_lines
 from bert_tf.utils.text_lists import present_list, text_list
+
+# === Items ===
+# The texts that the client's user asks about: arguments, or lines.
+
+
+def read_choices(texts: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
+    """Yields (context, choices): of the arguments or, where there are none, of each line of standard input.
+
+    Args:
+        texts: the arguments, a context and its choices.
+
+    Raises:
+        ValueError: there are fewer than two choices.
+    """
+    for number, (context, *choices) in [(0, [*map(_clean, texts)])] if texts else _lines():
+        if len(choices) < 2 or not all(map(str.strip, choices)):
+            where = "Arguments" if texts else f"The texts of line {number}, with tabs between,"
+            raise ValueError(
+                f"{where} must be a context and two choices at least, none of which is empty. Received "
+                f"{[context, *choices]}."
+            )
+        yield context, choices
+
+
+def even(inputs: Mapping[str, Sequence]) -> tuple[dict[str, Any], list[int] | None]:
+    """Returns what a tensor can hold: where examples have several texts, as many of them each, with "" behind.
+
+    Args:
+        inputs: {name: n texts, or n lists of texts}.
+
+    Returns:
+        {name: the same, as n lists of one length where it was lists}; the lengths that lists had, None where there
+        are no lists.
+    """
+    counts, made = None, dict(inputs)
+    for name, values in inputs.items():
+        if len(values) and all(isinstance(value, list | tuple) for value in values):
+            counts = [len(value) for value in values]
+            made[name] = [[*value, *[""] * (max(counts) - len(value))] for value in values]
+    return made, counts
+
+
+def read_items(texts: Sequence[str], names: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """Yields the texts of each example from the arguments or, where there are none, from standard input.
+
+    Args:
+        texts: the arguments, those of an example in turn.
+        names: of an example's texts. A line has tabs between them; where there is one text, tabs are part of it.
+
+    Raises:
+        ValueError: an example has more or fewer texts than names.
+    """
+    size = len(names)
+    if texts:
+        if len(texts) % size:
+            raise ValueError(
+                f"Arguments must be texts for {', '.join(names)} in turn, {size} to an example. Received {len(texts)}."
+            )
+        yield from zip(*[map(_clean, texts)] * size, strict=True)
+        return
+    for number, parts in _lines():
+        yield _item(parts, names, number)
+
+
+def read_file(path: str, names: Sequence[str], last_is_list: bool) -> list[tuple[str | list[str], ...]]:
+    """Returns the texts of each example of a file, one a line, with tabs between them.
+
+    Args:
+        path: a file of text, which may be packed (.gz).
+        names: of an example's texts.
+        last_is_list: the last name is of a list, which takes all texts that are left.
+
+    Raises:
+        ValueError: an example has more or fewer texts than names, or there is none.
+    """
+    items = []
+    for number, line in enumerate(read_lines(path), start=1):
+        parts = line.rstrip("\r\n").split("\t")
+        own = len(names) - 1
+        items.append((*parts[:own], parts[own:]) if last_is_list else _item(parts, names, number))
+    if not items:
+        raise ValueError(f"{path} must hold an example a line. Received an empty file; name another.")
+    return items
+
+
+def _item(parts, names, number):
+    """Returns the texts of a line."""
+    item = tuple(parts) if len(names) > 1 else ("\t".join(parts),)
+    if len(item) != len(names):
+        raise ValueError(
+            f"A line must hold {len(names)} texts, {', '.join(names)}, with tabs between. Received {len(item)} in line "
+            f"{number}."
+        )
+    return item
+
+
+def _lines():
+    """Yields the number of each line of standard input, from 1, and its texts."""
+    for number, line in enumerate(sys.stdin.buffer, start=1):
+        yield number, line.decode("utf-8", "ignore").rstrip("\r\n").split("\t")
+
+
+def _clean(argument):
+    """Drops bytes that are not UTF-8, as bert_tf does wherever it reads text."""
+    return argument.encode("utf-8", "surrogateescape").decode("utf-8", "ignore")
+
+
+# === Errors ===
+# What the user can do where a server does not answer a request, or refuses it.
+
+
+# A server that is there and has no room says so in words of its own; what gRPC says without a server has none of them.
+_FULL = re.compile(r"\bqueue\b", re.IGNORECASE)
+_AXES = 8  # that a message shows
+_TOO_LONG = "CLIENT: Received message larger"  # gRPC's words where it is this side that refuses
+WRONG = (grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.FAILED_PRECONDITION)
+
+
+def explain(error: grpc.RpcError, server: str, model_name: str, timeout: float) -> Exception:
+    """Returns the exception to raise for `error`, a call that failed.
+
+    Args:
+        error: as gRPC raised it.
+        server, model_name, timeout: as `Client` has them.
+
+    Returns:
+        ConnectionError where nothing answers or the server has no room, TimeoutError where the answer was too long in
+        coming, else ValueError.
+    """
+    code, details = error.code(), clean(error.details() or "")
+    if code == grpc.StatusCode.UNAVAILABLE and _FULL.search(details):
+        return ConnectionError(
+            f"{server} must have room for the request. Received: {details}; ask later, or for less at a time."
+        )
+    if code in GONE:
+        return ConnectionError(
+            f"A model server must answer at {server}. Received: {details}; is it running, is that its gRPC port rather "
+            "than the one for REST, and are both sides encrypted, with certificates that they trust, or neither?"
+        )
+    if code == grpc.StatusCode.DEADLINE_EXCEEDED:
+        return TimeoutError(
+            f"{server} must answer within {timeout:.3g} s. Received nothing; allow more with `timeout`, or ask for "
+            "less at a time."
+        )
+    if code == grpc.StatusCode.NOT_FOUND:
+        return ValueError(
+            f"Model {model_name!r} must be one that {server} serves. Received: {details}; check `model_name`."
+        )
+    if code == grpc.StatusCode.RESOURCE_EXHAUSTED and _TOO_LONG in details:
+        return ValueError(
+            f"An answer of {server} must be no longer than is allowed. Received a longer one ({details}); ask for less "
+            "at a time, or allow more with `max_answer_bytes`."
+        )
+    return ValueError(f"{server} must accept the request. Received {code.name}: {details}")
+
+
+def find_fault(request, signatures: Mapping[str, Signature]) -> ValueError | None:
+    """Returns what is wrong with a Predict that was refused, held against what the model takes; None: nothing is seen.
+
+    Args:
+        request: the PredictRequest.
+        signatures: of the model, by name.
+    """
+    name = request.model_spec.signature_name or DEFAULT
+    if name not in signatures:
+        return ValueError(
+            f"`signature` must be one that model {request.model_spec.name!r} has: {listed(signatures)}. Received: "
+            f"{name!r}; choose one of them."
+        )
+    signature, sent = signatures[name], sent_kinds(request)
+    if set(sent) != set(signature.inputs):
+        return _other_names(request, signature.text_inputs)
+    wrong = [each for each in sent if not _fits(sent[each], signature.inputs[each])]
+    return _other_kind(wrong[0], sent[wrong[0]], signature.inputs[wrong[0]]) if wrong else None
+
+
+def _other_names(request, wanted):
+    several, received = len(wanted) > 1, ", ".join(item.key for item in request.inputs) or "none"
+    return ValueError(
+        f"Model {request.model_spec.name!r} must be asked with the input{'s' * several} {listed(wanted)}. Received "
+        f"{received}; name {'them' if several else 'it'} with `inputs`, in the order of the texts."
+    )
+
+
+def _other_kind(name, sent: TensorKind, wanted: TensorKind):
+    if wanted.dtype == sent.dtype == "string" and (len(wanted.shape), len(sent.shape)) == (2, 1):
+        return ValueError(
+            f"Input {name!r} must be a list of texts for each example. Received one text for each; put those of an "
+            'example into a list: ["She walks in.", "She leaves."].'
+        )
+    return ValueError(
+        f"Input {name!r} must be {wanted.dtype} of shape {_words(wanted.shape)}. Received {sent.dtype} of shape "
+        f"{_words(sent.shape)}."
+    )
+
+
+def _fits(sent, wanted):
+    if wanted.shape is None:
+        return sent.dtype == wanted.dtype
+    return (
+        sent.dtype == wanted.dtype
+        and len(sent.shape) == len(wanted.shape)
+        and all(size in (None, each) for each, size in zip(sent.shape, wanted.shape, strict=True))
+    )
+
+
+def _words(shape):
+    if shape is None:
+        return "any"
+    sizes = ["n" if size is None else str(size) for size in shape[:_AXES]]
+    return f"[{', '.join(sizes + ['...'] * (len(shape) > _AXES))}]"
+
+
+# === Questions ===
+
 
 Question = Generator[Rpc | float, Any, Any]
 _ENDLESS = 2**31  # numbers of a vector

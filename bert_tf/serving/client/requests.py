@@ -7,11 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from google.protobuf.message import DecodeError, Message
 
-from bert_tf.serving import wire, wire_scan
-from bert_tf.serving.client import messages
+from bert_tf.serving import messages, wire
 from bert_tf.serving.client.channel import MAX_ANSWER_BYTES
-from bert_tf.serving.errors import ServingError
-from bert_tf.serving.limits import Limits
+from bert_tf.serving.limits import Limits, ServingError
 
 PAIR = ("text_a", "text_b")  # the inputs of a model that compares two texts
 CHOICES = ("context", "choices")  # and of one that chooses among several
@@ -161,7 +159,7 @@ def parse_answer(data: bytes, kind: type[Message], max_bytes: int) -> Message:
     """
     try:
         limits = Limits(max_message_fields=max_bytes // _BYTES_OF_FIELD, max_tensor_elements=max_bytes // 16)
-        wire_scan.check(data, kind.DESCRIPTOR, limits)
+        wire.check(data, kind.DESCRIPTOR, limits)
         return kind.FromString(data)
     except (DecodeError, ServingError) as error:
         reason = str(error).partition("\n")[0]

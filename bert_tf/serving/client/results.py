@@ -3,11 +3,125 @@
 import dataclasses
 import types
 import typing
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from bert_tf.serving.client.requests import clean, listed
+
+# === Answers ===
+# What a model's outputs say of each text: arrays to dictionaries of Python's own values, as JSON has them.
+
+
+CLASSES = ("label", "probabilities", "labels")  # the outputs of a model that classifies
+COUNT = "entity_count"
+ENTITIES = ("entity", "type", "start", "end", "score")  # those of a model that finds entities, [n, E] each
+CHOICE = ("choice", "probabilities")  # those of a model that chooses among texts, [n] and [n, k]
+_PART = 2**16  # numbers that are text at a time
+_ORDER = ("label", "choice", "probabilities", "answer", "start", "end", "score", "null_score", "token", "probability",
+          "confident")  # fmt: skip
+
+
+def rows(outputs: dict[str, np.ndarray], n: int, counts: Sequence[int] | None = None) -> list[dict]:
+    """Takes the answer to n texts apart.
+
+    Args:
+        outputs: {output: array [n, ...]}, strings as objects of type bytes.
+        n: how many rows each of them has.
+        counts: how many texts there were to choose from in each row, where rows differ; None: as many as there are
+            probabilities.
+
+    Returns:
+        n dictionaries {output: value}: numbers, str, or lists of them. Those of a model that classifies have no
+        `labels`, but `probabilities` as {label: float}; those of one that finds entities have `entities`, a list of
+        {"text", "type", "start", "end", "score"}; those of one that chooses have a probability for each of the texts
+        to choose from. Outputs come in one order, whatever that of `outputs`.
+
+    Raises:
+        ValueError: an output has not n rows, or those that belong together do not fit.
+    """
+    for name, array in outputs.items():
+        if array.shape[:1] != (n,):
+            raise ValueError(
+                f"Output {name!r} must have a row for each of the {n} texts. Received an array of shape "
+                f"{list(array.shape)}; Client.predict returns it as it is."
+            )
+    _check_fit(outputs, counts)
+    columns = {name: plain(outputs[name]) for name in sorted(outputs, key=place)}
+    if set(CLASSES) <= set(columns):
+        names = columns.pop("labels")
+        pairs = zip(names, columns["probabilities"], strict=True)
+        columns["probabilities"] = [dict(zip(*pair, strict=True)) for pair in pairs]
+    if {*ENTITIES, COUNT} <= set(columns):
+        columns["entities"] = entities(columns.pop(COUNT), [columns.pop(name) for name in ENTITIES])
+    if counts is not None and set(CHOICE) <= set(columns):
+        columns["probabilities"] = [row[:count] for row, count in zip(columns["probabilities"], counts, strict=True)]
+    return [{name: column[i] for name, column in columns.items()} for i in range(n)]
+
+
+def _check_fit(outputs, counts):
+    """Raises ValueError where outputs of which one value is made, n rows each, do not fit one another."""
+    if set(CLASSES) <= set(outputs):
+        labels, probabilities = outputs["labels"], outputs["probabilities"]
+        good = labels.ndim == 2 and labels.shape == probabilities.shape and _are(probabilities, "fiu")
+        _require(good and not _are(labels, "fiub"), outputs, CLASSES, "labels and probabilities [n, k]")
+    elif counts is not None and set(CHOICE) <= set(outputs):
+        probabilities, most = outputs["probabilities"], max(counts, default=0)
+        good = probabilities.ndim == 2 and probabilities.shape[1] >= most and _are(probabilities, "fiu")
+        _require(good, outputs, CHOICE, f"probabilities [n, {most}]")
+    if {*ENTITIES, COUNT} <= set(outputs):
+        count, shape = outputs[COUNT], outputs["entity"].shape
+        good = len(shape) == 2 and {outputs[name].shape for name in ENTITIES} == {shape}
+        good = good and count.ndim == 1 and _are(count, "iu") and ((count >= 0) & (count <= shape[1])).all()
+        _require(good, outputs, (COUNT, *ENTITIES), f"{', '.join(ENTITIES)} [n, E], and of these {COUNT} [n]")
+
+
+def _are(array, kinds):
+    return array.dtype.kind in kinds
+
+
+def _require(good, outputs, names, wanted):
+    if not good:
+        there = ", ".join(f"{name} {outputs[name].dtype} {list(outputs[name].shape)}" for name in names)
+        raise ValueError(f"An answer must have {wanted}. Received {there}; Client.predict returns them as they are.")
+
+
+def entities(counts, columns) -> list[list[dict]]:
+    """Returns the entities of each text.
+
+    Args:
+        counts: how many each text has.
+        columns: of each name in ENTITIES a list for each text, which may be padded.
+    """
+    keys = ("text", *ENTITIES[1:])
+    texts = zip(counts, *columns, strict=True)
+    return [[dict(zip(keys, each, strict=True)) for each in list(zip(*parts, strict=True))[:n]] for n, *parts in texts]
+
+
+def place(name: str) -> tuple[int, str]:
+    """Returns what outputs are sorted by: those of our own models as their documentation has them, then the others."""
+    return (_ORDER.index(name) if name in _ORDER else len(_ORDER), name)
+
+
+def plain(array: np.ndarray) -> list:
+    """Returns an array, also of bytes or text, as nested lists; bytes are read as UTF-8."""
+    if array.dtype.kind == "f" and array.dtype.itemsize < 8:
+        # str gives a float32 as many digits as it needs, in 128 bytes; tolist alone would show those of its double.
+        flat, exact = array.ravel(), np.empty(array.size)
+        for start in range(0, array.size, _PART):
+            exact[start : start + _PART] = flat[start : start + _PART].astype(str).astype(np.float64)
+        return exact.reshape(array.shape).tolist()
+    return _decoded(array.tolist()) if array.dtype == object else array.tolist()
+
+
+def _decoded(value):
+    if isinstance(value, list):
+        return [_decoded(item) for item in value]
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+
+
+# === Results ===
 
 
 @dataclasses.dataclass(frozen=True)

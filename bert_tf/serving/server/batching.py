@@ -1,7 +1,9 @@
 """Requests of many callers computed together: a queue that knows lengths, and the threads that empty it."""
 
 import contextlib
+import dataclasses
 import functools
+import os
 import threading
 import time
 from collections.abc import Sequence
@@ -10,12 +12,11 @@ import grpc
 import numpy as np
 from absl import logging
 
-from bert_tf.serving.errors import ServingError
-from bert_tf.serving.server import metrics
-from bert_tf.serving.server.batching_parameters import Batching
-from bert_tf.serving.server.batching_queue import LengthQueue, Row
-from bert_tf.serving.server.batching_rows import group_of, joined, lengths_of, scattered
-from bert_tf.serving.server.call import INTERNAL, Call
+from bert_tf.serving.limits import ServingError
+from bert_tf.serving.server import bundle, metrics
+from bert_tf.serving.server.batching_queue import LengthQueue, Row, group_of, joined, lengths_of, scattered
+from bert_tf.serving.server.bundle import Batching, read_batching
+from bert_tf.serving.server.predict import INTERNAL, Call
 
 _LOOK_SECONDS = 0.5  # after which a caller that waits in the queue is looked at: is it still there?
 _GUESS_ROWS_PER_SECOND = 100.0  # before the first batch has been timed
@@ -283,3 +284,52 @@ def _or_more(seconds):
 
 def _stopped():
     return ServingError(grpc.StatusCode.UNAVAILABLE, "The server stops")
+
+
+# === Model batching ===
+# Which batches a version's requests are computed in: those of all models, or its own, as a file in its folder says.
+
+
+FILE = "batching_params.pbtxt"
+_OF_THE_POOL = ("num_batch_threads", "thread_pool_name")
+
+
+class ModelBatching:
+    """Finds the batcher of a version.
+
+    Args:
+        parameters: of the batches of all models.
+        per_model: whether each version has its own parameters, in `FILE` in its folder, and is not batched without. How
+            many batches are computed at a time is bounded by `parameters` for all together.
+    """
+
+    def __init__(self, parameters: Batching, per_model: bool = False):
+        self._parameters = parameters
+        self._turns = threading.Semaphore(parameters.num_batch_threads)
+        self._of_all = None if per_model else Batcher(parameters)
+
+    def batcher_of(self, folder: str) -> tuple[Batcher | None, bool]:
+        """Returns (the batcher of the version in `folder`, or None; whether it is this version's alone).
+
+        Raises:
+            ValueError: its file cannot be read, or asks for what would give wrong answers.
+        """
+        if self._of_all:
+            return self._of_all, False
+        path = os.path.join(folder, FILE)
+        return (Batcher(self._read(path), self._turns) if os.path.exists(path) else None), True
+
+    def close(self):
+        """Ends the threads of the batches of all models; a version's own end with it."""
+        if self._of_all:
+            self._of_all.close()
+
+    def _read(self, path):
+        message = bundle.read(path, "BatchingParameters", FILE)
+        if given := [name for name in _OF_THE_POOL if message.HasField(name)]:
+            logging.warning("%s: %s has no effect here; it is the same for all models.", path, " and ".join(given))
+            for name in given:
+                message.ClearField(name)
+        own = read_batching(message, path, FILE, max_batch_tokens=self._parameters.max_batch_tokens)
+        common = {name: getattr(self._parameters, name) for name in _OF_THE_POOL}
+        return dataclasses.replace(own, **common)

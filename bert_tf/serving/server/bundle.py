@@ -7,25 +7,183 @@ and `servables/tensorflow/saved_model_bundle_source_adapter.proto`.
 import dataclasses
 
 from absl import logging
-from google.protobuf import any_pb2, wrappers_pb2
+from google.protobuf import any_pb2, text_format, wrappers_pb2
+from google.protobuf.message import Message
 from tensorflow.core.protobuf import config_pb2, rewriter_config_pb2
 
-from bert_tf.serving.message_tables import message_classes
-from bert_tf.serving.server import text_configs
-from bert_tf.serving.server.batching_parameters import Batching, read_batching
+from bert_tf.serving.messages import message_classes
+from bert_tf.serving.server.version_folders import check_regular
+
+# === Text configs ===
+# TensorFlow Serving's configuration files in text format, and the messages its Python package does not bring along.
+#
+# Field names and numbers are those of `config/ssl_config.proto`, `config/monitoring_config.proto` and
+# `servables/tensorflow/session_bundle_config.proto`.
+
+
+# message: rows of (number, name, type), where "*" marks what is repeated.
+BATCHING = {
+    "Int64": ((1, "value", "int64"),),
+    "String": ((1, "value", "string"),),
+    "Bool": ((1, "value", "bool"),),
+    "BatchingParameters": (
+        (1, "max_batch_size", "Int64"),
+        (2, "batch_timeout_micros", "Int64"),
+        (3, "max_enqueued_batches", "Int64"),
+        (4, "num_batch_threads", "Int64"),
+        (5, "thread_pool_name", "String"),
+        (6, "allowed_batch_sizes", "*int64"),
+        (7, "pad_variable_length_inputs", "bool"),
+        (8, "enable_large_batch_splitting", "Bool"),
+    ),
+}
+_MESSAGES = {
+    "SSLConfig": (
+        (1, "server_key", "string"),
+        (2, "server_cert", "string"),
+        (3, "custom_ca", "string"),
+        (4, "client_verify", "bool"),
+    ),
+    "PrometheusConfig": ((1, "enable", "bool"), (2, "path", "string")),
+    "MonitoringConfig": ((1, "prometheus_config", "PrometheusConfig"),),
+    **BATCHING,
+}
+_CLASSES = message_classes("tensorflow.serving", _MESSAGES)
+
+
+def read(path: str, message: str | type[Message], flag: str):
+    """Returns the message in the text file `path`.
+
+    Args:
+        path: the file.
+        message: "SSLConfig", "MonitoringConfig" or "BatchingParameters", or the class of another.
+        flag: which setting names the file, for errors.
+
+    Raises:
+        ValueError: the file cannot be read, or is no such message.
+    """
+    kind = _CLASSES[message] if isinstance(message, str) else message
+    try:
+        return parse(path, kind)
+    except (OSError, ValueError) as error:
+        reason = str(error).removesuffix(".")
+        raise ValueError(
+            f"`{flag}` must be a file with the text form of the message {kind.DESCRIPTOR.name}. Received: {path}: "
+            f"{reason}."
+        ) from error
+
+
+def parse(path: str, kind: type):
+    """Returns the message of class `kind` that the text file `path` holds.
+
+    Raises:
+        OSError: the file cannot be read.
+        ValueError: it is no stored file, or no such message; that in protocol buffers' own words, by which log watchers
+            know a bad file.
+    """
+    check_regular(path)
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    try:
+        return text_format.Parse(text, kind(), descriptor_pool=kind.DESCRIPTOR.file.pool)
+    except text_format.ParseError as error:
+        raise ValueError(f"Error parsing text-format {kind.DESCRIPTOR.full_name}: {error}") from error
+
+
+# === Batching parameters ===
+# What bounds batches and their queue, and the file of TensorFlow Serving's that says so.
+
+
+_OURS = ("max_batch_size", "batch_timeout_micros", "max_enqueued_batches", "num_batch_threads", "thread_pool_name")
+
+
+@dataclasses.dataclass(frozen=True)
+class Batching:
+    """Bounds of batches.
+
+    Attributes:
+        max_batch_size: rows of a batch.
+        max_batch_tokens: tokens of a batch with its padding, about: rows times the longest of them.
+        batch_timeout_micros: how long a row may wait for others while a thread is free.
+        max_enqueued_batches: how many full batches may wait; beyond, a request is refused.
+        num_batch_threads: batches that are computed at a time.
+        thread_pool_name: of the threads, as debuggers show it.
+    """
+
+    max_batch_size: int = 64
+    max_batch_tokens: int = 512
+    batch_timeout_micros: int = 0
+    max_enqueued_batches: int = 2
+    num_batch_threads: int = 2
+    thread_pool_name: str = "batch"
+
+    def __post_init__(self):
+        for name in ("max_batch_size", "max_batch_tokens", "max_enqueued_batches", "num_batch_threads"):
+            _require(name, getattr(self, name), 1)
+        _require("batch_timeout_micros", self.batch_timeout_micros, 0)
+
+    @property
+    def max_rows(self) -> int:
+        """Rows that may wait."""
+        return self.max_batch_size * self.max_enqueued_batches
+
+
+def read_parameters(path: str, **defaults) -> Batching:
+    """Returns what the text file `path`, a BatchingParameters of TensorFlow Serving's, says.
+
+    Args:
+        path: of the file.
+        defaults: attributes of `Batching` that such a file cannot have.
+
+    Raises:
+        ValueError: it cannot be read, or asks for what would give wrong answers.
+    """
+    flag = "batching_parameters_file"
+    return read_batching(read(path, "BatchingParameters", flag), path, flag, **defaults)
+
+
+def read_batching(message, path: str, flag: str, **defaults) -> Batching:
+    """Returns what a BatchingParameters says that stands in the file `path`, which the setting `flag` names.
+
+    Raises:
+        ValueError: it asks for what would give wrong answers, or for batches of no size.
+    """
+    if message.pad_variable_length_inputs:
+        raise ValueError(
+            f"`{flag}` must not pad inputs: the padding would be the first id, with a mask of 1. "
+            f"Received: pad_variable_length_inputs in {path}; remove it, rows of one length are put together anyway."
+        )
+    if message.allowed_batch_sizes:
+        logging.warning("%s: allowed_batch_sizes have no effect here; a batch is as large as its texts.", path)
+    if message.HasField("enable_large_batch_splitting") and not message.enable_large_batch_splitting.value:
+        logging.warning("%s: large requests are cut, whatever enable_large_batch_splitting says.", path)
+    given = {name: getattr(message, name).value for name in _OURS if message.HasField(name)}
+    try:
+        return Batching(**(defaults | given))
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
+
+
+def _require(name, value, least):
+    if value < least:
+        raise ValueError(f"`{name}` must be at least {least}. Received: {value}; choose a larger one.")
+
+
+# === Bundle ===
+
 
 SERVE = "serve"
 _PLATFORM = "tensorflow"
 _BFLOAT16 = "bfloat16"
 
 # Only what is followed: a file with another field is refused, by the field's name.
-_MESSAGES = {
+_BUNDLE_MESSAGES = {
     "PlatformConfig": ((1, "source_adapter_config", "google.protobuf.Any"),),
     "PlatformEntry": ((1, "key", "string"), (2, "value", "PlatformConfig")),
     "PlatformConfigMap": ((1, "platform_configs", "*PlatformEntry"),),
     "SavedModelBundleSourceAdapterConfig": ((1000, "legacy_config", "SessionBundleConfig"),),
     "ModelWarmupOptions": ((1, "num_request_iterations", "google.protobuf.Int32Value"),),
-    **text_configs.BATCHING,
+    **BATCHING,
     "SessionBundleConfig": (
         (2, "session_config", "tensorflow.ConfigProto"),
         (3, "batching_parameters", "BatchingParameters"),
@@ -38,8 +196,8 @@ _MESSAGES = {
         (791, "mixed_precision", "string"),
     ),
 }
-_CLASSES = message_classes(
-    "tensorflow.serving", _MESSAGES, (any_pb2.DESCRIPTOR, wrappers_pb2.DESCRIPTOR, config_pb2.DESCRIPTOR)
+_BUNDLE_CLASSES = message_classes(
+    "tensorflow.serving", _BUNDLE_MESSAGES, (any_pb2.DESCRIPTOR, wrappers_pb2.DESCRIPTOR, config_pb2.DESCRIPTOR)
 )
 
 
@@ -99,7 +257,7 @@ def session_config(
         ValueError: `file` cannot be read, or there is no such precision.
     """
     flag = "tensorflow_session_config_file"
-    config = text_configs.read(file, config_pb2.ConfigProto, flag) if file else config_pb2.ConfigProto()
+    config = read(file, config_pb2.ConfigProto, flag) if file else config_pb2.ConfigProto()
     for kind, number in (threads or {}).items():
         if number:
             setattr(config, f"{kind}_op_parallelism_threads", number)
@@ -120,8 +278,8 @@ def read_platform(path: str, **defaults) -> tuple[Bundle, Batching | None]:
         ValueError: it cannot be read, says nothing of TensorFlow's models, or asks for what is not followed here.
     """
     flag = "platform_config_file"
-    entries = text_configs.read(path, _CLASSES["PlatformConfigMap"], flag).platform_configs
-    adapter = _CLASSES["SavedModelBundleSourceAdapterConfig"]()
+    entries = read(path, _BUNDLE_CLASSES["PlatformConfigMap"], flag).platform_configs
+    adapter = _BUNDLE_CLASSES["SavedModelBundleSourceAdapterConfig"]()
     names = [entry.key for entry in entries]
     if names != [_PLATFORM] or not entries[0].value.source_adapter_config.Unpack(adapter):
         raise ValueError(

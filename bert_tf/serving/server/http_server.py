@@ -16,12 +16,19 @@ from absl import logging
 from aiohttp import http_exceptions, web, web_protocol
 
 from bert_tf.serving import addresses
-from bert_tf.serving.errors import ServingError, from_fault
+from bert_tf.serving.limits import ServingError, from_fault
 from bert_tf.serving.server import json_responses
-from bert_tf.serving.server.call import Call
-from bert_tf.serving.server.http_body import BodyMemory, HeldBody, HttpError, encoding_of, read_body, unpack
-from bert_tf.serving.server.http_callers import CallersAllowed
+from bert_tf.serving.server.http_body import (
+    BodyMemory,
+    CallersAllowed,
+    HeldBody,
+    HttpError,
+    encoding_of,
+    read_body,
+    unpack,
+)
 from bert_tf.serving.server.options import Options
+from bert_tf.serving.server.predict import Call
 
 _IDLE_SECONDS = 120  # a connection that says nothing for so long is closed
 # Of a request: the future of its answer, and what is closed when that is sent.

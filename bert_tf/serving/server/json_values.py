@@ -9,10 +9,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.serving.errors import ServingError, invalid, unimplemented
-from bert_tf.serving.limits import LIMITS, Limits
-from bert_tf.serving.server.signatures import MAX_AXES
-from bert_tf.serving.server.tensors import type_name
+from bert_tf.serving.limits import LIMITS, Limits, ServingError, invalid, unimplemented
+from bert_tf.serving.server.tensors import MAX_AXES, type_name
 
 _QUOTED = 256  # characters after which a quoted value goes no further
 _INDENT = "    "

@@ -4,14 +4,46 @@ import dataclasses
 import os
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 
 from absl import logging
 from tensorflow_serving.config import model_server_config_pb2
 
-from bert_tf.serving.errors import ServingError, invalid
-from bert_tf.serving.server import text_configs
-from bert_tf.serving.server.policies import ALL, LATEST, Policy
+from bert_tf.serving.limits import ServingError, invalid
+from bert_tf.serving.server import bundle
+
+# === Policies ===
+# Which versions of a model are served: TensorFlow Serving's version policies.
+
+
+@dataclasses.dataclass(frozen=True)
+class Policy:
+    """Which of the versions that are there are served.
+
+    Attributes:
+        newest: so many of the newest; None: all.
+        versions: only these; None: any.
+    """
+
+    newest: int | None = None
+    versions: frozenset[int] | None = None
+
+    def candidates(self, numbers: Iterable[int]) -> list[int]:
+        """Returns those of the versions that may be served, the newest first."""
+        allowed = numbers if self.versions is None else self.versions & set(numbers)
+        return sorted(allowed, reverse=True)
+
+    def missing(self, numbers: Container[int]) -> Iterator[int]:
+        """Yields versions that are asked for by number and are not there."""
+        return (number for number in sorted(self.versions or ()) if number not in numbers)
+
+
+LATEST = Policy(newest=1)
+ALL = Policy()
+
+
+# === Model config ===
+
 
 _PLATFORM = "tensorflow"
 _SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://")
@@ -71,7 +103,7 @@ def read_file(path: str) -> list[ModelConfig] | None:
         ValueError: it cannot be read, or is no config of models that can be served.
     """
     try:
-        return read_configs(text_configs.parse(path, model_server_config_pb2.ModelServerConfig))
+        return read_configs(bundle.parse(path, model_server_config_pb2.ModelServerConfig))
     except ServingError as error:
         reason = error.message
     except (OSError, ValueError) as error:

@@ -4,20 +4,80 @@ The checks, their order and their words are those of TensorFlow Serving's `predi
 `cc/saved_model/util.cc`.
 """
 
+import contextlib
+import dataclasses
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import grpc
 import numpy as np
 from tensorflow.core.framework import tensor_pb2
 from tensorflow_serving.apis import predict_pb2
 
-from bert_tf.serving.errors import ServingError, failed_precondition, invalid, unimplemented
-from bert_tf.serving.limits import LIMITS, Limits
+from bert_tf.serving.limits import LIMITS, Limits, ServingError, failed_precondition, invalid, unimplemented
 from bert_tf.serving.server import metrics
-from bert_tf.serving.server.call import INTERNAL, Call
-from bert_tf.serving.server.signatures import CLASSIFY, PREDICT, REGRESS
-from bert_tf.serving.server.tensors import check_tensor, fill_content, fill_proto, to_array, type_name
+from bert_tf.serving.server.tensors import (
+    CLASSIFY,
+    PREDICT,
+    REGRESS,
+    check_tensor,
+    fill_content,
+    fill_proto,
+    to_array,
+    type_name,
+)
+from bert_tf.serving.server.turns import Work
+
+# === Call ===
+# What surrounds a request: who waits for its answer, for how long, and what it may cost.
+
+
+def _stays():
+    return False
+
+
+@dataclasses.dataclass(frozen=True)
+class Call:
+    """One request on its way through the server, whatever it came by.
+
+    Attributes:
+        deadline: when its caller gives up, on the clock of `time.monotonic`; None: never.
+        is_gone: whether the caller has left already.
+        limits: what a request may cost.
+        entrypoint: "GRPC" or "REST", as TensorFlow Serving's metrics have it.
+        tensor_content: whether Predict's tensors are sent as raw bytes and not as lists of values.
+        peer: who asks, as gRPC names it; "" where that is of no interest.
+        work: what Python does for it.
+        until_sent: closed once the answer is sent, or will not be; None: nothing is sent.
+    """
+
+    deadline: float | None = None
+    is_gone: Callable[[], bool] = _stays
+    limits: Limits = Limits()
+    entrypoint: str = "GRPC"
+    tensor_content: bool = False
+    peer: str = ""
+    work: Work = dataclasses.field(default_factory=Work)
+    until_sent: contextlib.ExitStack | None = None
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Seconds until the deadline, 0 where it is past; None without."""
+        return None if self.deadline is None else max(0.0, self.deadline - time.monotonic())
+
+    def check(self):
+        """Raises ServingError where nobody would read the answer any more."""
+        if self.is_gone():
+            raise ServingError(grpc.StatusCode.CANCELLED, "The caller is gone")
+        if self.seconds_left == 0:
+            raise ServingError(grpc.StatusCode.DEADLINE_EXCEEDED, "The deadline passed before the model was asked")
+
+
+INTERNAL = Call()  # a request of the server's own, such as a warm-up: nobody waits
+
+
+# === Predict ===
+
 
 DEFAULT_SIGNATURE = "serving_default"
 

@@ -14,12 +14,11 @@ from tensorflow_serving.apis import (
     regression_pb2,
 )
 
-from bert_tf.serving.errors import ServingError, from_fault, invalid
+from bert_tf.serving.limits import ServingError, from_fault, invalid
 from bert_tf.serving.server import json_requests, json_responses, metrics
-from bert_tf.serving.server.call import INTERNAL, Call
 from bert_tf.serving.server.classify import classify, regress
-from bert_tf.serving.server.describe import model_metadata, model_status
-from bert_tf.serving.server.predict import DEFAULT_SIGNATURE, check_method, run
+from bert_tf.serving.server.health import model_metadata, model_status
+from bert_tf.serving.server.predict import DEFAULT_SIGNATURE, INTERNAL, Call, check_method, run
 
 _DIGITS = 19  # of the largest version
 _VERSION = r"(?:(?:/versions/(\d+))|(?:/labels/([^/:]+)))?"

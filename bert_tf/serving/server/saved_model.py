@@ -13,11 +13,11 @@ from tensorflow.python.client import pywrap_tf_session
 from tensorflow.python.framework import ops
 from tensorflow.python.saved_model import loader_impl
 
-from bert_tf.serving.errors import from_number, invalid
+from bert_tf.serving.limits import from_number, invalid
 from bert_tf.serving.server.bundle import DEFAULT, Bundle
-from bert_tf.serving.server.regular_files import check_files, check_regular
-from bert_tf.serving.server.sequences import Sequences
-from bert_tf.serving.server.signatures import MAX_AXES, read_signature
+from bert_tf.serving.server.tensors import MAX_AXES, read_signature
+from bert_tf.serving.server.version_folders import check_files, check_regular
+from bert_tf.serving.server.workload import Sequences
 from bert_tf.utils.names import EXPLANATIONS, SEQUENCES, SIDE_BY_SIDE
 
 # TensorFlow prepares the graph anew for each set of feeds and fetches, and keeps it as long as the session. Each

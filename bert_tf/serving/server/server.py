@@ -12,14 +12,13 @@ from concurrent import futures
 
 from absl import logging
 
-from bert_tf.serving.errors import ServingError
+from bert_tf.serving.limits import ServingError
 from bert_tf.serving.server import metrics
-from bert_tf.serving.server.catalog import Catalog
-from bert_tf.serving.server.config_reload import ReloadRules
+from bert_tf.serving.server.batching import ModelBatching
+from bert_tf.serving.server.catalog import Catalog, ReloadRules
 from bert_tf.serving.server.grpc_service import GrpcServer
 from bert_tf.serving.server.health import readiness
 from bert_tf.serving.server.http_server import Page, RestServer
-from bert_tf.serving.server.model_batching import ModelBatching
 from bert_tf.serving.server.model_config import ConfigFile, ModelConfig, read_file
 from bert_tf.serving.server.options import Options
 from bert_tf.serving.server.page import pages

@@ -11,18 +11,84 @@ from concurrent import futures
 
 import grpc
 import numpy as np
+import tensorflow as tf
 from absl import logging
+from tensorflow_serving.apis import prediction_log_pb2
 
-from bert_tf.serving.errors import ServingError, failed_precondition, not_found
-from bert_tf.serving.server import warmup
+from bert_tf.serving.limits import ServingError, failed_precondition, invalid, not_found
+from bert_tf.serving.server import metrics
 from bert_tf.serving.server.batching import Batcher
 from bert_tf.serving.server.bundle import DEFAULT, Bundle
-from bert_tf.serving.server.call import INTERNAL, Call
-from bert_tf.serving.server.policies import LATEST, Policy
-from bert_tf.serving.server.regular_files import fingerprint
+from bert_tf.serving.server.classify import classify, multi_inference, regress
+from bert_tf.serving.server.model_config import LATEST, Policy
+from bert_tf.serving.server.predict import INTERNAL, Call, predict
 from bert_tf.serving.server.saved_model import SavedModel
-from bert_tf.serving.server.version_folders import explain_no_versions, find_versions
+from bert_tf.serving.server.version_folders import check_regular, explain_no_versions, find_versions, fingerprint
 from bert_tf.serving.server.workload import Workload
+
+# === Warmup ===
+# Warm-up: requests that an export brings along, run before its version serves, so that no caller waits for them.
+#
+# The first run of a signature is slow, because TensorFlow then optimizes its graph. That is done beforehand for every
+# signature, also for those that no request is there for.
+
+
+FILE = os.path.join("assets.extra", "tf_serving_warmup_requests")
+_MOST = 1000
+_HANDLERS = {
+    "predict_log": predict,
+    "classify_log": classify,
+    "regress_log": regress,
+    "multi_inference_log": multi_inference,
+}
+
+
+def prepare(version):
+    """Lets TensorFlow optimize the graph of each signature."""
+    for name, signature in version.model.signatures.items():
+        if not signature.outputs:
+            continue  # that of initialization
+        try:
+            version.model.prepare(*signature.key)
+        except (tf.errors.OpError, ValueError) as error:  # the others may serve all the same
+            reason = str(error).splitlines()[0]
+            logging.warning("Signature %s of version %d cannot be run: %s", name, version.number, reason)
+
+
+def replay(version, folder: str, iterations: int = 1) -> int:
+    """Runs the requests in `folder`'s warm-up file, TFRecords of PredictionLog; returns how many there were.
+
+    Args:
+        version: whose model runs them.
+        folder: of the version.
+        iterations: how often each is run.
+
+    Raises:
+        ServingError: one of them fails, or there are more than TensorFlow Serving takes.
+        ValueError: the file is none that is stored.
+        tf.errors.OpError: the file is damaged.
+    """
+    path = os.path.join(folder, FILE)
+    if not os.path.exists(path):
+        return 0
+    check_regular(path)
+    started, count = time.monotonic(), 0
+    for count, record in enumerate(tf.data.TFRecordDataset(path), start=1):
+        if count > _MOST:
+            raise invalid(f"Number of warmup records exceeds the maximum ({_MOST}) at {path}")
+        log = prediction_log_pb2.PredictionLog.FromString(record.numpy())
+        kind = log.WhichOneof("log_type")
+        if kind in _HANDLERS:
+            for _ in range(iterations):
+                _HANDLERS[kind](version, getattr(log, kind).request)
+        else:
+            logging.warning("%s: record %d, a %s, is none that this server warms up with.", path, count, kind)
+    metrics.observe_warmup(folder, "OK", time.monotonic() - started)
+    return count
+
+
+# === Versions ===
+
 
 _TFLITE = "model.tflite"
 _UNKNOWN, _NOT_FOUND = 2, 5  # canonical code numbers
@@ -344,8 +410,8 @@ class ServedModel:
         bundle = self._loading.bundle
         if not bundle.enable_model_warmup:
             return 0
-        requests = warmup.replay(version, folder, bundle.num_request_iterations)
-        warmup.prepare(version)
+        requests = replay(version, folder, bundle.num_request_iterations)
+        prepare(version)
         return requests
 
     def _may_try(self, number, files):

@@ -1,13 +1,167 @@
 """How much is computed at a time: graphs that run side by side, in the order in which they came, and tokens in all."""
 
 import contextlib
+import dataclasses
+import math
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
-from bert_tf.serving.errors import unavailable
-from bert_tf.serving.server.call import Call
+import numpy as np
+
+from bert_tf.serving.limits import invalid, unavailable
+from bert_tf.serving.server.batching_queue import BYTES_PER_TOKEN, SPECIAL_TOKENS, group_of, lengths_of
+from bert_tf.serving.server.predict import Call
+from bert_tf.serving.server.tensors import Signature
 from bert_tf.serving.server.turns import Turns
-from bert_tf.utils import processor
+from bert_tf.utils import resources
+
+# === Sequences ===
+# How many tokens a request makes a model compute, and in which parts: as far as a server can tell beforehand.
+
+
+_SIDE_BY_SIDE = ("input_ids", "input_mask", "segment_ids")
+_PART_TOKENS = 2**12  # with padding: enough for all cores, and of a BERT-base some seconds and a tenth of a GB
+_SHORT = 512  # tokens of a sequence; of a longer one attention, which grows with the square, is most of the memory
+_BYTES_OF_A_TOKEN = 128  # of a text, which take about as much memory to tokenize as a token takes to compute
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """How a request is computed.
+
+    Attributes:
+        tokens: in all, about: of texts by their bytes, of numbers as many as there are.
+        weight: the memory that a run takes at most, in tokens of a short sequence.
+        parts: the numbers of the rows that are computed together; empty: all are.
+    """
+
+    tokens: int
+    weight: int
+    parts: tuple[np.ndarray, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Sequences:
+    """What an export says of the sequences that it reads; the default is that of a model which says nothing.
+
+    Attributes:
+        positions: the longest that the model has positions for; None: not known.
+        text_tokens: the most tokens that are read of a text; 0: all of them.
+    """
+
+    positions: int | None = None
+    text_tokens: int = 512
+
+    def plan(self, signature: Signature, inputs: dict[str, np.ndarray]) -> Plan:
+        """Returns how a request is computed.
+
+        Of an export that says how long its sequences are, tokens count as they are computed: those of one part are all
+        as long as the longest of them, and a context stands before each of its choices. A text that is read through
+        windows is as long as the longest of these at least.
+
+        Rows of about one length are together in a part, so that little is padding. There are no parts where all is
+        computed at once: it is not much, or the answers to rows are not known to be independent of each other and of
+        one width.
+
+        Args:
+            signature: which is asked.
+            inputs: {alias: array}; arrays of numbers, ids and their mask, stand side by side and count once.
+        """
+        if self.positions is None or not (rows := _rows(inputs)):
+            tokens = self._apart(inputs)
+            return Plan(tokens, tokens)
+        lengths, weights = lengths_of(inputs, self.text_tokens), self._weights(inputs)
+        if rows > 1 and group_of(signature, inputs) is not None:
+            parts = _parts(lengths, weights)
+            if len(parts) > 1:
+                tokens = sum(self._padded([lengths[row] for row in part]) for part in parts)
+                return Plan(tokens, _PART_TOKENS, tuple(parts))
+        return Plan(self._padded(lengths), rows * max(weights))
+
+    def _apart(self, inputs):
+        """Returns the tokens of the texts and numbers of a request each for itself."""
+        texts = [text for array in inputs.values() if array.dtype == object for text in array.ravel().tolist()]
+        numbers = _broadcast_size([array.shape for array in inputs.values() if array.dtype != object])
+        return numbers + sum(self._of_text(len(text)) for text in texts)
+
+    def check(self, signature: Signature, inputs: Mapping[str, np.ndarray]):
+        """Holds a request to what an export that says how long its sequences are has in common.
+
+        Raises:
+            ServingError: inputs have different numbers of rows, ids and what stands beside them different shapes, or a
+                sequence has more tokens than the model has positions.
+        """
+        if self.positions is None:
+            return
+        # The graph would broadcast ids, and leave contexts out for which there are no choices.
+        by_rows = [alias for alias, endpoint in signature.inputs.items() if endpoint.has_rows and alias in inputs]
+        rows = {alias: len(inputs[alias]) if inputs[alias].ndim else "a single value" for alias in by_rows}
+        _check_same("number of rows", rows)
+        side_by_side = [alias for alias in _SIDE_BY_SIDE if alias in inputs]
+        _check_same("shape", {alias: list(inputs[alias].shape) for alias in side_by_side})
+        for alias, endpoint in signature.inputs.items():
+            array = inputs.get(alias)
+            is_sequences = endpoint.shape is not None and len(endpoint.shape) > 1 and endpoint.shape[-1] is None
+            if is_sequences and array is not None and array.dtype != object and array.shape[-1:] > (self.positions,):
+                raise invalid(
+                    f"The input {alias} may have {self.positions} tokens in a sequence and has {array.shape[-1]}; "
+                    "shorten it"
+                )
+
+    def _weights(self, inputs):
+        """Returns the memory that each row may take at most, in tokens of a short sequence.
+
+        A text that is cut has no more tokens than bytes: one of punctuation has as many, four times those of words. No
+        more than the first 64 KiB of it, or 256 bytes a token, are tokenized.
+        """
+        lengths = lengths_of(inputs, self.text_tokens, 1 if self.text_tokens else BYTES_PER_TOKEN)
+        most = max(2**16, 256 * self.text_tokens) // _BYTES_OF_A_TOKEN if self.text_tokens else 0
+        to_tokenize = lengths_of(inputs, most, _BYTES_OF_A_TOKEN)
+        return [
+            max(length * max(_SHORT, min(length, self.positions)) // _SHORT, size)
+            for length, size in zip(lengths, to_tokenize, strict=True)
+        ]
+
+    def _padded(self, lengths):
+        width = max(lengths) if self.text_tokens else min(max(lengths), self.positions)
+        return sum(max(length, width) for length in lengths)
+
+    def _of_text(self, size):
+        tokens = size // BYTES_PER_TOKEN + SPECIAL_TOKENS
+        return min(tokens, self.text_tokens) if self.text_tokens else tokens
+
+
+def _parts(lengths, weights):
+    order = np.argsort(lengths, kind="stable")
+    parts, start, most = [], 0, 0
+    for end, row in enumerate(order):
+        most = max(most, weights[row])
+        if end > start and most * (end - start + 1) > _PART_TOKENS:
+            parts.append(order[start:end])
+            start, most = end, weights[row]
+    return [*parts, order[start:]]
+
+
+def _check_same(what, found):
+    if any(value != next(iter(found.values())) for value in found.values()):
+        values = ", ".join(map(str, found.values()))
+        raise invalid(f"The inputs {', '.join(found)} must have one {what}. Received {values}")
+
+
+def _broadcast_size(shapes):
+    """Returns the most elements that arrays of these shapes, of one rank, become where a graph adds them up."""
+    by_rank = {len(shape): [each for each in shapes if len(each) == len(shape)] for shape in shapes}
+    return max((math.prod(map(max, zip(*group, strict=True))) for group in by_rank.values()), default=0)
+
+
+def _rows(inputs):
+    """Returns how many rows all inputs have; 0 where they have none, or not equally many."""
+    rows = {len(array) if np.ndim(array) else 0 for array in inputs.values()}
+    return rows.pop() if len(rows) == 1 else 0
+
+
+# === Workload ===
+
 
 _SHORT_TOKENS = 2**9  # of a run for which there is always room: a sequence
 _LARGE_TOKENS = 2**15  # of a run that takes so much memory that two are not computed side by side
@@ -27,7 +181,7 @@ class Workload:
     def __init__(
         self, max_concurrent_runs: int = 0, max_pending_tokens: int = 2**20, max_pending_elements: int = 2**26
     ):
-        runs = max_concurrent_runs or 2 * processor.cores()
+        runs = max_concurrent_runs or 2 * resources.cores()
         self._runs, self._long, self._large = Turns(runs), Turns(max(1, runs - 1)), Turns(1)
         self._in_parts = Turns(_BEGUN)
         self._most_tokens, self._most_elements = max_pending_tokens, max_pending_elements

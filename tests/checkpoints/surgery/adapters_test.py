@@ -9,7 +9,7 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 import bert_tf
-from bert_tf.checkpoints.surgery import adapters, model
+from bert_tf.checkpoints import adapters, surgery
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.heads import ClassificationHead
 from bert_tf.models.lora import Lora
@@ -86,8 +86,8 @@ def test_the_form_is_pefts(kept):
 
 def test_merged_is_unmerged(kept, tmp_path):
     base, folder, encoder, head = kept
-    merged = adapters.merge(model.read(os.fspath(base)), os.fspath(folder))
-    model.write(merged, os.fspath(tmp_path / "merged"))
+    merged = adapters.merge(surgery.read(os.fspath(base)), os.fspath(folder))
+    surgery.write(merged, os.fspath(tmp_path / "merged"))
     bert = bert_tf.load(tmp_path / "merged")
     assert bert.labels == LABELS and bert.config.lora is None
     assert json.loads((tmp_path / "merged" / "task.json").read_text(encoding="utf-8")) == {"task": "classification"}
@@ -103,7 +103,7 @@ def test_merged_is_unmerged(kept, tmp_path):
 def test_names_of_other_families(tmp_path, family):
     base = tiny.checkpoint(tmp_path / "base", **family)
     encoder, _ = _write(tmp_path / "adapter", base)
-    merged = adapters.merge(model.read(os.fspath(base)), os.fspath(tmp_path / "adapter"))
+    merged = adapters.merge(surgery.read(os.fspath(base)), os.fspath(tmp_path / "adapter"))
     plain = bert_tf.Encoder(merged.config)
     plain.build()
     for variable in plain.variables:
@@ -142,7 +142,7 @@ def test_adapters_that_are_none_of_this_model(kept, tmp_path, settings, weights,
     base, folder, _, _ = kept
     _change(tmp_path / "other", folder, settings, weights or (lambda tensors: None))
     with pytest.raises(ValueError, match=message):
-        adapters.merge(model.read(os.fspath(base)), os.fspath(tmp_path / "other"))
+        adapters.merge(surgery.read(os.fspath(base)), os.fspath(tmp_path / "other"))
 
 
 def test_an_earlier_run_s_are_replaced(kept, tmp_path):

@@ -9,8 +9,7 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 import bert_tf
-from bert_tf.checkpoints import names
-from bert_tf.checkpoints.surgery import adapters, model, operations
+from bert_tf.checkpoints import adapters, name_maps, surgery
 from tests import other_envs, tiny
 from tests.scripts import run
 
@@ -98,13 +97,13 @@ def _logits(folder):
 
 
 def test_torch_prunes_the_same_heads(base, tmp_path):
-    before = model.read(os.fspath(base))
-    arrays, config = operations.prune_heads(before.arrays, before.config, {0: [1, 3], 2: [0]})
+    before = surgery.read(os.fspath(base))
+    arrays, config = surgery.prune_heads(before.arrays, before.config, {0: [1, 3], 2: [0]})
     ours = tmp_path / "ours"
-    model.write(model.Model("", arrays, config, before.tokenizer), os.fspath(ours))
+    surgery.write(surgery.Model("", arrays, config, before.tokenizer), os.fspath(ours))
     expected = load_file(tmp_path / "pruned.safetensors")["logits"]
     np.testing.assert_allclose(_logits(ours), expected, atol=1e-5)
-    theirs, name_map = tmp_path / "theirs", names.hugging_face()
+    theirs, name_map = tmp_path / "theirs", name_maps.hugging_face()
     theirs.mkdir()
     values = json.loads((base / "config.json").read_text(encoding="utf-8"))
     values["pruned_heads"] = config.to_dict()["pruned_heads"]
@@ -131,6 +130,6 @@ def test_peft_loads_the_adapters_of_a_run(base, peft, tmp_path):
 def test_an_adapter_of_pefts_is_merged(base, peft, tmp_path):
     (tmp_path / "adapter").mkdir()
     expected = _torch(MAKE_PEFTS, base, tmp_path / "peft.safetensors", tmp_path / "adapter")
-    merged = adapters.merge(model.read(os.fspath(base)), os.fspath(tmp_path / "adapter"))
-    model.write(merged, os.fspath(tmp_path / "merged"))
+    merged = adapters.merge(surgery.read(os.fspath(base)), os.fspath(tmp_path / "adapter"))
+    surgery.write(merged, os.fspath(tmp_path / "merged"))
     np.testing.assert_allclose(_logits(tmp_path / "merged"), expected, atol=1e-5)

@@ -4,7 +4,7 @@ import os
 
 import numpy
 
-# Just enough for `cli/doctor_checks/probe.py`.
+# Just enough for `cli/doctor_probe.py`.
 TENSORFLOW = """
 import contextlib, types
 __version__ = "2.21.0"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bert_tf.cli.doctor_checks.findings import FAULT, NOTE, OK, WARNING, Finding, is_healthy, to_json, to_text
+from bert_tf.cli.doctor import FAULT, NOTE, OK, WARNING, Finding, is_healthy, to_json, to_text
 
 FINDINGS = [
     Finding("one", OK, "fine"),

@@ -2,8 +2,8 @@
 
 import pytest
 
-from bert_tf.cli.doctor_checks import machine
-from bert_tf.cli.doctor_checks.findings import FAULT, OK, WARNING
+from bert_tf.cli import doctor
+from bert_tf.cli.doctor import FAULT, OK, WARNING
 
 GB = 2**30
 
@@ -19,15 +19,15 @@ GB = 2**30
     ],
 )  # fmt: skip
 def test_processors(monkeypatch, sets, computes, state, text):
-    monkeypatch.setattr(machine.platform, "machine", lambda: "x86_64")
-    finding = machine.examine_processor("A Processor", 2, sets, computes)
+    monkeypatch.setattr(doctor.platform, "machine", lambda: "x86_64")
+    finding = doctor.examine_processor("A Processor", 2, sets, computes)
     assert finding.state == state and finding.text.startswith("A Processor, 2 cores; ") and text in finding.text
     assert finding.values["computes_bfloat16"] == computes
 
 
 def test_arm_needs_no_avx(monkeypatch):
-    monkeypatch.setattr(machine.platform, "machine", lambda: "aarch64")
-    finding = machine.examine_processor("Arm", 1, {"asimd", "asimddp", "i8mm", "bf16"}, False)
+    monkeypatch.setattr(doctor.platform, "machine", lambda: "aarch64")
+    finding = doctor.examine_processor("Arm", 1, {"asimd", "asimddp", "i8mm", "bf16"}, False)
     assert finding.state == OK
     assert "1 core; NEON; bfloat16: bf16; int8: i8mm, asimddp; TensorFlow does not" in finding.text
 
@@ -42,19 +42,19 @@ def test_arm_needs_no_avx(monkeypatch):
     ],
 )
 def test_memory(free, limits, state, text):
-    finding = machine.examine_memory(8 * GB, free, limits)
+    finding = doctor.examine_memory(8 * GB, free, limits)
     assert (finding.state, finding.text) == (state, finding.text) and text in finding.text
     if state == WARNING:
         assert ("container" in finding.remedy) == bool(limits)
 
 
 def test_disk():
-    assert machine.examine_disk("/here", 5 * GB).text == "5.0 GB free in /here"
-    assert machine.examine_disk("/here", GB).state == WARNING
+    assert doctor.examine_disk("/here", 5 * GB).text == "5.0 GB free in /here"
+    assert doctor.examine_disk("/here", GB).state == WARNING
 
 
 def test_this_machine_is_looked_at():
-    assert [finding.name for finding in machine.examine()] == ["system", "processor", "memory", "disk"]
+    assert [finding.name for finding in doctor.examine()] == ["system", "processor", "memory", "disk"]
 
 
 @pytest.mark.parametrize(
@@ -70,9 +70,9 @@ def test_the_graphics_card_is_what_the_driver_says(monkeypatch, tmp_path, script
     program.write_text(f"#!/bin/sh\n{script}\n")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
-    assert machine.graphics_card() == card
+    assert doctor.graphics_card() == card
 
 
 def test_without_a_driver_there_is_no_card(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert machine.graphics_card() is None
+    assert doctor.graphics_card() is None

@@ -2,8 +2,8 @@
 
 import pytest
 
-from bert_tf.cli.doctor_checks import packages
-from bert_tf.cli.doctor_checks.findings import FAULT, OK
+from bert_tf.cli import doctor
+from bert_tf.cli.doctor import FAULT, OK
 
 NEEDS = {
     "bert-tf": [
@@ -22,7 +22,7 @@ def examine(**changes):
     """Returns name -> finding where the versions are those that fit, some changed or, with None, missing."""
     versions = FITTING | {name.replace("_", "-"): each for name, each in changes.items()}
     there = {name: each for name, each in versions.items() if each}
-    return {finding.name: finding for finding in packages.examine(there, NEEDS.get)}
+    return {finding.name: finding for finding in doctor.examine_packages(there, NEEDS.get)}
 
 
 def test_what_fits_is_one_line():
@@ -66,7 +66,7 @@ def test_remains_of_another_version():
 
 
 def test_versions_cannot_be_compared_without_packaging(monkeypatch):
-    monkeypatch.setattr(packages, "_requirement_class", lambda: None)
+    monkeypatch.setattr(doctor, "_requirement_class", lambda: None)
     (finding,) = examine().values()
     assert finding.state == FAULT and finding.remedy.endswith("-m pip install 'packaging'")
 
@@ -75,18 +75,18 @@ def test_versions_cannot_be_compared_without_packaging(monkeypatch):
     ("version", "state"), [((3, 10, 2), FAULT), ((3, 11, 0), OK), ((3, 13, 1), OK), ((3, 14, 0), FAULT)]
 )
 def test_pythons(version, state):
-    finding = packages.examine_python(version)
+    finding = doctor.examine_python(version)
     assert finding.state == state and ".".join(map(str, version)) in finding.text
 
 
 def test_the_pythons_are_those_of_the_project():
     from tests.conftest import ROOT
 
-    (oldest, newest) = packages.PYTHONS
+    (oldest, newest) = doctor.PYTHONS
     wanted = f'requires-python = ">={oldest[0]}.{oldest[1]},<{newest[0]}.{newest[1] + 1}"'
     assert wanted in (ROOT / "pyproject.toml").read_text(encoding="utf-8")
 
 
 def test_this_environment_fits():
     """The one that the tests run in: it has what requirements.lock says."""
-    assert [finding.state for finding in packages.examine()] == [OK]
+    assert [finding.state for finding in doctor.examine_packages()] == [OK]

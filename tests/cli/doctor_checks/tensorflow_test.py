@@ -2,22 +2,22 @@
 
 import pytest
 
-from bert_tf.cli.doctor_checks import child, tensorflow
-from bert_tf.cli.doctor_checks.findings import FAULT, NOTE, OK
+from bert_tf.cli import doctor
+from bert_tf.cli.doctor import FAULT, NOTE, OK
 from tests.cli.doctor_checks.fakes import environment
 
 
 @pytest.fixture
 def ask(tmp_path):
     """Returns what the child reports of a faked environment."""
-    def report(patience=child.PATIENCE, **fake):
-        return child.ask(patience=patience, environment=environment(tmp_path, **fake))
+    def report(patience=doctor.PATIENCE, **fake):
+        return doctor.ask(patience=patience, environment=environment(tmp_path, **fake))
 
     return report
 
 
 def imports_of(report):
-    return {finding.name: finding for finding in tensorflow.examine_imports(report)}
+    return {finding.name: finding for finding in doctor.examine_imports(report)}
 
 
 def test_a_sound_environment_has_no_fault(ask):
@@ -25,10 +25,10 @@ def test_a_sound_environment_has_no_fault(ask):
     assert not report.ending and report.stage("end")
     found = imports_of(report)
     assert found["imports"].state == OK and found["imports"].text.startswith("tensorflow 2.21.0 in ")
-    cuda, devices = tensorflow.examine_devices(report, None, False)
+    cuda, devices = doctor.examine_devices(report, None, False)
     assert (cuda.state, cuda.text) == (NOTE, "TensorFlow is built for CUDA 12.5.1; no NVIDIA driver")
     assert (devices.state, devices.text) == (OK, "CPU")
-    products = list(tensorflow.examine_products(report))
+    products = list(doctor.examine_products(report))
     assert [finding.name for finding in products] == ["float32", "bfloat16", "float16"]
     assert all(finding.state == OK and "768 x 768 on the CPU" in finding.text for finding in products)
 
@@ -56,7 +56,7 @@ def test_an_import_that_fails(ask, module, source, text, remedy):
     ((name, finding),) = imports_of(report).items()
     assert (name, finding.state) == (module, FAULT)
     assert text in finding.text and remedy in finding.remedy
-    assert not list(tensorflow.examine_devices(report, None, False)) + list(tensorflow.examine_products(report))
+    assert not list(doctor.examine_devices(report, None, False)) + list(doctor.examine_products(report))
 
 
 @pytest.mark.parametrize(
@@ -80,13 +80,13 @@ def test_a_product_that_kills_the_process(ask):
     die = "import os, signal; dtype == 'bfloat16' and os.kill(os.getpid(), signal.SIGILL)"
     report = ask(cast=die)
     assert imports_of(report)["imports"].state == OK
-    float32, crash = tensorflow.examine_products(report)
+    float32, crash = doctor.examine_products(report)
     assert (float32.name, crash.state) == ("float32", FAULT)
     assert "a product of matrices in bfloat16 ended the process: signal SIGILL" in crash.text
 
 
 def test_keras_on_another_library(ask):
-    keras, *_ = tensorflow.examine_devices(ask(backend="jax"), None, False)
+    keras, *_ = doctor.examine_devices(ask(backend="jax"), None, False)
     assert keras.state == FAULT and "computes with jax" in keras.text and "KERAS_BACKEND=tensorflow" in keras.remedy
 
 
@@ -95,10 +95,10 @@ CARD = {"name": "NVIDIA H100", "driver": "550.54.15"}
 
 def test_a_gpu_that_tensorflow_sees(ask):
     report = ask(more_devices=', Device(device_type="GPU", name="")')
-    cuda, devices = tensorflow.examine_devices(report, CARD, False)
+    cuda, devices = doctor.examine_devices(report, CARD, False)
     assert cuda.state == OK and cuda.text.endswith("driver 550.54.15")
     assert devices.text == "CPU, H100" and devices.values["devices"][1]["capability"] == "9.0"
-    assert all("4096 x 4096 on the GPU" in finding.text for finding in tensorflow.examine_products(report))
+    assert all("4096 x 4096 on the GPU" in finding.text for finding in doctor.examine_products(report))
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_a_gpu_that_tensorflow_sees(ask):
     ],
 )
 def test_a_gpu_that_tensorflow_does_not_see(ask, driver, hidden, state, remedy):
-    cuda, _ = tensorflow.examine_devices(ask(), CARD | {"driver": driver}, hidden)
+    cuda, _ = doctor.examine_devices(ask(), CARD | {"driver": driver}, hidden)
     assert cuda.state == state and remedy in cuda.remedy
 
 
@@ -118,6 +118,6 @@ def test_a_start_that_fails_at_once(tmp_path):
     fake = environment(tmp_path)
     (tmp_path / "json").mkdir()
     (tmp_path / "json" / "__init__.py").write_text("raise ImportError('shadowed')")
-    (finding,) = tensorflow.examine_imports(child.ask(environment=fake))
+    (finding,) = doctor.examine_imports(doctor.ask(environment=fake))
     assert finding.state == FAULT and "its start ended the process: status 1" in finding.text
     assert "shadowed" in finding.text

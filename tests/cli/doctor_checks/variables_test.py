@@ -2,8 +2,8 @@
 
 import pytest
 
-from bert_tf.cli.doctor_checks import variables
-from bert_tf.cli.doctor_checks.findings import FAULT, NOTE, OK, WARNING
+from bert_tf.cli import doctor
+from bert_tf.cli.doctor import FAULT, NOTE, OK, WARNING
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ from bert_tf.cli.doctor_checks.findings import FAULT, NOTE, OK, WARNING
     ],
 )
 def test_a_variable_that_matters(name, value, state, text):
-    (finding,) = variables.examine({name: value, "PATH": "/bin"})
+    (finding,) = doctor.examine_variables({name: value, "PATH": "/bin"})
     assert finding.state == state and text in finding.text and f"{name}={value}:" in finding.text
     assert finding.remedy == (f"unset {name}" if state in (FAULT, WARNING) else "")
     assert finding.values == {name: value}
@@ -41,5 +41,5 @@ def test_a_variable_that_matters(name, value, state, text):
     ],
 )
 def test_variables_that_change_nothing(harmless):
-    (finding,) = variables.examine(harmless)
+    (finding,) = doctor.examine_variables(harmless)
     assert finding.state == OK

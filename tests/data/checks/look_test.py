@@ -6,10 +6,10 @@ import os
 
 import pytest
 
-from bert_tf.data import cells, tables
-from bert_tf.data.checks import labels
-from bert_tf.data.checks.look import look
-from bert_tf.data.checks.samples import Sample, Table
+from bert_tf.data import table_checks, tables
+from bert_tf.data.checks import look
+from bert_tf.data.columns import NAME, number
+from bert_tf.data.samples import Sample, Table
 
 NAMES = ("balance", "card", "refund", "limit")
 # Sentences that all differ, and say nothing.
@@ -26,12 +26,12 @@ def write(path, rows, separator="\t", encoding="utf-8"):
     return path
 
 
-def sample(path, header=True, columns=("text",), label="label", kind=cells.NAME):
+def sample(path, header=True, columns=("text",), label="label", kind=NAME):
     """Reads a table as a classifier does."""
     examples = tables.read_table(path, header=header, text_columns=columns, label_column=label, label=kind)
     names = dict(zip(("text_a", "text_b"), (examples.text_a, examples.text_b), strict=False))
     names = {name: texts for name, texts in names.items() if texts is not None}
-    labels = examples.labels if kind is cells.NAME else None
+    labels = examples.labels if kind is NAME else None
     return Sample(examples.path, examples.where, names, examples.labels, labels, table=Table(header, columns, label))
 
 
@@ -92,8 +92,9 @@ def test_one_label_for_all_and_no_label_at_all(tmp_path):
     assert "label 'card' in all 40 examples, with which training does not start" in str(found)
     texts = {"text": [text for text, _ in ROWS]}
     several = Sample(str(tmp_path / "a.tsv"), str, texts, labels=[()] * 40, table=None)
-    assert [each.kind for each in labels.of_training(several)] == ["no_labels"]
-    assert not list(labels.of_training(dataclasses.replace(several, labels=[("a",)] * 40)))  # of several: yes or no
+    assert [each.kind for each in table_checks.of_training(several)] == ["no_labels"]
+    yes_or_no = dataclasses.replace(several, labels=[("a",)] * 40)
+    assert not list(table_checks.of_training(yes_or_no))
 
 
 def test_labels_that_differ_in_a_fraction_of_nothing(tmp_path):
@@ -148,7 +149,7 @@ def test_one_text_with_two_labels(tmp_path):
 
 def test_one_pair_with_two_scores(tmp_path):
     rows = [HEADER, *((text, str(i % 3)) for i, text in enumerate(WORDS)), (WORDS[0], "2.5")]
-    (found,) = kinds(sample(write(tmp_path / "a.tsv", rows), kind=cells.number())).values()
+    (found,) = kinds(sample(write(tmp_path / "a.tsv", rows), kind=number())).values()
     assert found.kind == "contradictions" and "has 0.0 in line 2 and 2.5 in line 42" in str(found)
 
 

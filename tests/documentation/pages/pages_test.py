@@ -26,7 +26,7 @@ def test_links_stay_on_the_site(page, uri, text, expected):
 
 def test_docstrings_stand_below_the_table_of_their_names():
     text = tables.filled("Before\n\n| Name | |\n|---|---|\n| `bert_tf.load` | |\n| `bert_tf.sklearn` | |\n\nAfter\n")
-    before, _, after = pages.with_docstrings(text).partition("\n::: bert_tf.checkpoints.model_files.load\n")
-    assert "| [`bert_tf.load`][bert_tf.checkpoints.model_files.load] | Loads" in before
+    before, _, after = pages.with_docstrings(text).partition("\n::: bert_tf.checkpoints.loading.load\n")
+    assert "| [`bert_tf.load`][bert_tf.checkpoints.loading.load] | Loads" in before
     assert "| `bert_tf.sklearn` |" in before
     assert after == '    options:\n      heading: "bert_tf.load"\n\nAfter\n'

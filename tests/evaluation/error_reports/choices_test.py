@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from bert_tf.evaluation.error_reports.choices import Options
-from bert_tf.evaluation.error_reports.page import scored
+from bert_tf.evaluation.error_reports.common import scored
+from bert_tf.evaluation.error_reports.labels import Options
 from tests.evaluation.error_reports.support import NASTY, Sections, choices, shown
 
 GOLD = [0, 0, 0, 1]

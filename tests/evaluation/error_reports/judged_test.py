@@ -2,10 +2,9 @@
 
 import numpy as np
 
-from bert_tf.evaluation.error_reports.judged import write_table
-from bert_tf.evaluation.error_reports.marks import Marks
-from bert_tf.evaluation.error_reports.places import Places
-from bert_tf.evaluation.error_reports.values import Values
+from bert_tf.evaluation.error_reports.common import write_table
+from bert_tf.evaluation.error_reports.labels import Marks
+from bert_tf.evaluation.error_reports.values import Places, Values
 from tests.evaluation.error_reports.support import choices, shown
 
 CHANCES = [[0.9, 0.1], [0.2, 0.8], [0.4, 0.6], [0.3, 0.7]]

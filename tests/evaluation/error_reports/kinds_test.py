@@ -4,12 +4,11 @@ import numpy as np
 import pytest
 
 from bert_tf.evaluation.entities import Entity
-from bert_tf.evaluation.error_reports.judged import Shown
-from bert_tf.evaluation.error_reports.marks import Marks
-from bert_tf.evaluation.error_reports.places import Places
-from bert_tf.evaluation.error_reports.questions import Questions, question_words
-from bert_tf.evaluation.error_reports.taggings import Taggings, kind_of, match
-from bert_tf.evaluation.error_reports.values import Values
+from bert_tf.evaluation.error_reports.answers import Questions, question_words
+from bert_tf.evaluation.error_reports.common import Shown
+from bert_tf.evaluation.error_reports.labels import Marks
+from bert_tf.evaluation.error_reports.tagging import Taggings, kind_of, match
+from bert_tf.evaluation.error_reports.values import Places, Values
 from tests.evaluation.error_reports.support import Sections, shown
 
 

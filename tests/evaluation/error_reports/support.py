@@ -4,8 +4,8 @@ import html.parser
 
 import numpy as np
 
-from bert_tf.evaluation.error_reports.choices import Choices
-from bert_tf.evaluation.error_reports.judged import Shown
+from bert_tf.evaluation.error_reports.common import Shown
+from bert_tf.evaluation.error_reports.labels import Choices
 from bert_tf.utils.report import Page
 
 NASTY = "<script>alert('x')</script> & \"y\""

@@ -8,17 +8,13 @@ import pytest
 
 from bert_tf.cli import main
 from bert_tf.evaluation import entities, metrics
-from bert_tf.evaluation.error_reports.choices import Choices
-from bert_tf.evaluation.error_reports.judged import Shown, write_table
-from bert_tf.evaluation.error_reports.marks import Marks
-from bert_tf.evaluation.error_reports.places import Places
-from bert_tf.evaluation.error_reports.questions import Questions
-from bert_tf.evaluation.error_reports.taggings import Taggings
-from bert_tf.evaluation.error_reports.values import Values
-from bert_tf.experiments.comparison.kinds import KINDS, kind_of
-from bert_tf.experiments.comparison.page import lines, page
-from bert_tf.experiments.comparison.runs import compare
-from bert_tf.experiments.comparison.tables import read_tables
+from bert_tf.evaluation.error_reports.answers import Questions
+from bert_tf.evaluation.error_reports.common import Shown, write_table
+from bert_tf.evaluation.error_reports.labels import Choices, Marks
+from bert_tf.evaluation.error_reports.tagging import Taggings
+from bert_tf.evaluation.error_reports.values import Places, Values
+from bert_tf.experiments.comparison import KINDS, compare, kind_of, read_tables
+from bert_tf.experiments.comparison_page import lines, page
 
 LABELLED = ("id", "label", "prediction", "probability", "text")
 

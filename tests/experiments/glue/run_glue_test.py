@@ -8,7 +8,6 @@ import statistics
 import pytest
 
 from bert_tf.data import glue
-from bert_tf.experiments.glue import child as glue_child
 from bert_tf.experiments.glue import grid as glue_grid
 from bert_tf.experiments.glue import report as glue_report
 from bert_tf.experiments.glue import runs as glue_runs
@@ -114,7 +113,7 @@ def test_one_folder_is_of_one_set_of_flags(tmp_path):
 def test_flags_of_a_run():
     run, others = Run("rte", ONE, 7), ["--precision=mixed_bfloat16", "--keep_checkpoints=3"]
     data = {"task_name": "rte", "data_dir": "glue/RTE"}
-    flags = glue_child.training(run, pathlib.Path("o"), data, "bert", others)
+    flags = glue_runs.training(run, pathlib.Path("o"), data, "bert", others)
     assert {
         "--task_name=rte", "--data_dir=glue/RTE", "--output_dir=o", "--init_checkpoint=bert", "--do_train", "--do_eval",
         "--train_batch_size=16", "--learning_rate=5e-05", "--num_train_epochs=2", "--seed=7",
@@ -125,7 +124,7 @@ def test_flags_of_a_run():
 def test_flags_of_training_do_not_answer():
     others = ["--keep_best=accuracy", "--early_stopping=2", "--max_seq_length=64", "--nofit_temperature",
               "--lstm_units=8"]  # fmt: skip
-    flags = glue_child.answering("ax", pathlib.Path("o"), "glue/diagnostic", others)
+    flags = glue_runs.answering("ax", pathlib.Path("o"), "glue/diagnostic", others)
     assert flags == ["--task_name=ax", "--data_dir=glue/diagnostic", "--output_dir=o", "--do_predict",
                      "--max_seq_length=64"]  # fmt: skip
 
@@ -133,12 +132,12 @@ def test_flags_of_training_do_not_answer():
 @pytest.mark.parametrize("flag", ["--seed=3", "--output_dir=x", "--nodo_train", "--do_export"])
 def test_what_the_grid_decides_is_not_for_the_runs(flag):
     with pytest.raises(ValueError, match=f"Flags behind `--` must be .*Received: {flag}, which run_glue decides"):
-        glue_child.check_others(["--precision=float32", flag])
+        glue_runs.check_others(["--precision=float32", flag])
 
 
 def test_what_is_no_flag():
     with pytest.raises(ValueError, match="every flag must be one word, --name=value. Received: 'float32'"):
-        glue_child.check_others(["--precision", "float32"])
+        glue_runs.check_others(["--precision", "float32"])
 
 
 def test_a_run_that_fails_is_told_and_the_others_go_on(tmp_path):

@@ -7,8 +7,8 @@ import pytest
 from bert_tf.experiments.glue import comparison as glue_compare
 from bert_tf.experiments.glue import report as glue_report
 from bert_tf.experiments.glue import runs as glue_runs
+from bert_tf.experiments.glue.comparison import compare_seeds
 from bert_tf.experiments.glue.runs import Run
-from bert_tf.experiments.glue.seeds import compare_seeds
 from tests.experiments.glue.glue_folder import ONE, OTHER, finish
 
 

@@ -5,11 +5,10 @@ import json
 import pytest
 
 from bert_tf.evaluation.results import write_results
-from bert_tf.experiments.glue import child as glue_child
 from bert_tf.experiments.glue import report as glue_report
 from bert_tf.experiments.glue import runs as glue_runs
 from bert_tf.experiments.glue.grid import Grid
-from bert_tf.experiments.glue.tables import read_tables
+from bert_tf.experiments.glue.report import read_tables
 from tests.experiments.glue.glue_folder import ONE, TASKS, finish, program, write_glue
 
 
@@ -78,7 +77,7 @@ def _grid(folder, tables, monkeypatch):
         write_results(str(run_folder), {"accuracy": 0.75, "f1": 0.5, "loss": 0.5}, 10)
         return True
 
-    monkeypatch.setattr(glue_child, "execute", execute)
+    monkeypatch.setattr(glue_runs, "execute", execute)
     runs = glue_runs.grid(tables, [1, 2], [16], [5e-5], [2.0])
     return Grid(str(folder), None, str(folder), [], runs, False, None, tables), told
 

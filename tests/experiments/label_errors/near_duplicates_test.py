@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from bert_tf.experiments.label_errors import near_duplicates
-from bert_tf.experiments.label_errors.near_duplicates import groups
+from bert_tf.experiments.label_errors import search
+from bert_tf.experiments.label_errors.search import groups
 
 TEXTS = [
     "The film is a warm story of people and music.",
@@ -37,5 +37,5 @@ def test_parts_and_order_change_nothing_that_shows(monkeypatch):
     whole = groups(texts)
     assert np.flatnonzero(whole != np.arange(250)).tolist() == list(range(200, 250))
     assert whole[200:].tolist() == list(range(0, 200, 4))
-    monkeypatch.setattr(near_duplicates, "_CHUNK", 7)
+    monkeypatch.setattr(search, "_CHUNK", 7)
     assert groups(texts).tolist() == whole.tolist()

@@ -10,8 +10,8 @@ import pytest
 from bert_tf.cli import main
 from bert_tf.data.tables import Examples
 from bert_tf.experiments.label_errors import folds as folding
-from bert_tf.experiments.label_errors import listing, search
-from bert_tf.utils import child_runs
+from bert_tf.experiments.label_errors import search
+from bert_tf.utils import subprocesses
 from bert_tf.utils.folder_lock import alone_in
 from tests import tiny
 
@@ -114,7 +114,7 @@ def test_what_is_written(tmp_path):
     rows = [*_noisy(), ("A <b>warm</b> story, indeed a story", "good"), ("a <b>warm</b> story indeed a story", "bad")]
     found = _start(tmp_path, rows)
     findings = found.findings(found.answer_folds(_oracle([])))
-    listing.write(str(tmp_path), findings)
+    search.write(str(tmp_path), findings)
     header, *errors = [line.split("\t") for line in (tmp_path / "label_errors.tsv").read_text().splitlines()]
     assert header[:4] == ["rank", "line", "label", "likely_label"] and {row[1] for row in errors} >= {"2", "3"}
     assert errors[0][0] == "1" and [len(row) for row in errors] == [8] * len(errors)
@@ -123,7 +123,7 @@ def test_what_is_written(tmp_path):
     assert len((tmp_path / "held_out.tsv").read_text().splitlines()) == 43
     page = (tmp_path / "label_errors.html").read_text(encoding="utf-8")
     assert "&lt;b&gt;warm" in page and "<b>" not in page
-    assert "of which 1 have more than one label" in listing.summary(findings)[2]
+    assert "of which 1 have more than one label" in search.summary(findings)[2]
 
 
 def _run(folder, *flags):
@@ -160,7 +160,7 @@ def test_the_program_has_run_classifier_train_on_each_fold(tmp_path, caplog, mon
         given.append(set(flags))
         return len(answered) != 2 and bool(answer(folder.parent))  # the second fold's training fails at first
 
-    monkeypatch.setattr(child_runs, "execute", execute)
+    monkeypatch.setattr(subprocesses, "execute_resumable", execute)
     model = pathlib.Path(tiny.checkpoint(tmp_path / "model"))
     flags = [f"--init_checkpoint={model}", "--folds=2", "--fine_tune", "--learning_rate=3e-3"]
     assert _run(tmp_path, *flags) == 1 and "The same command goes on with this fold." in caplog.text

@@ -2,13 +2,13 @@
 
 import pytest
 
-from bert_tf.cli.flags.fine_tuning import FINE_TUNING
-from bert_tf.experiments.tuning import search
-from bert_tf.experiments.tuning.search import Axis
+from bert_tf.cli.common_flags import FINE_TUNING
+from bert_tf.experiments.tuning import trials
+from bert_tf.experiments.tuning.trials import Axis
 
 
 def _parse(text):
-    return search.parse(text, FINE_TUNING)
+    return trials.parse(text, FINE_TUNING)
 
 
 def test_values_and_ranges():
@@ -40,16 +40,16 @@ def test_what_is_no_search(text, message):
 
 
 def test_combinations_are_all_of_them():
-    assert search.combinations(_parse("learning_rate=1e-5,2e-5;seed=1,2")) == [
+    assert trials.combinations(_parse("learning_rate=1e-5,2e-5;seed=1,2")) == [
         {"learning_rate": rate, "seed": seed} for rate in ("1e-5", "2e-5") for seed in ("1", "2")]  # fmt: skip
     with pytest.raises(ValueError, match=r"must come with `trials`\. Received a range of learning_rate alone"):
-        search.combinations(_parse("seed=1,2;learning_rate=1e-5..1e-4"))
+        trials.combinations(_parse("seed=1,2;learning_rate=1e-5..1e-4"))
 
 
 def test_a_longer_draw_begins_as_a_shorter_one():
     axes = _parse("learning_rate=1e-5..1e-3;train_batch_size=16,32;freeze_layers=0,1,2;warmup_proportion=0..0.2")
-    points = search.draw(axes, 40, seed=1)
-    assert points[:8] == search.draw(axes, 8, seed=1) != search.draw(axes, 8, seed=2)
+    points = trials.draw(axes, 40, seed=1)
+    assert points[:8] == trials.draw(axes, 8, seed=1) != trials.draw(axes, 8, seed=2)
     rates = [float(point["learning_rate"]) for point in points]
     assert all(1e-5 <= rate <= 1e-3 for rate in rates) and 10 < sum(rate < 1e-4 for rate in rates) < 30
     assert {point["freeze_layers"] for point in points} == {"0", "1", "2"}
@@ -58,7 +58,7 @@ def test_a_longer_draw_begins_as_a_shorter_one():
 
 def test_a_draw_repeats_no_combination():
     axes = _parse("train_batch_size=1..3;seed=1,2")
-    points = search.draw(axes, 100, seed=0)
+    points = trials.draw(axes, 100, seed=0)
     assert len(points) == len({tuple(point.values()) for point in points}) == 6
-    wide = search.draw(_parse("train_batch_size=1..30"), 100, seed=0)
+    wide = trials.draw(_parse("train_batch_size=1..30"), 100, seed=0)
     assert sorted(int(point["train_batch_size"]) for point in wide) == list(range(1, 31))

@@ -10,11 +10,11 @@ import time
 import pytest
 
 from bert_tf.cli import tune
-from bert_tf.cli.program import parse
+from bert_tf.cli.app import parse
 from bert_tf.evaluation.results import read_results, write_results
-from bert_tf.experiments.tuning import report
+from bert_tf.experiments.tuning import tuner
 from bert_tf.experiments.tuning.trials import FINISHED_FILE
-from bert_tf.utils import child_runs
+from bert_tf.utils import subprocesses
 from bert_tf.utils.settings import Settings
 from tests import tiny
 from tests.conftest import ROOT
@@ -69,8 +69,8 @@ def test_a_search_stays_the_search_that_it_is(tmp_path, monkeypatch, capsys):
         tune._search(_settings(tmp_path, **given), *tune._program(["run_classifier", *flags]))
         return capsys.readouterr().out
 
-    monkeypatch.setattr(child_runs, "execute", execute)
-    monkeypatch.setattr(report, "write", lambda *_: None)
+    monkeypatch.setattr(subprocesses, "execute_resumable", execute)
+    monkeypatch.setattr(tuner, "write", lambda *_: None)
     assert search("--seed=1") == (
         f"bert-tf run_classifier --output_dir={tmp_path}/trial-2 --do_train --do_eval --learning_rate=1e-3 "
         "--save_checkpoints_steps=200 --keep_checkpoints=1 --seed=1\n"
@@ -93,15 +93,15 @@ def test_a_tie_is_told_in_the_log(tmp_path, monkeypatch, caplog):
         write_results(str(folder), {"accuracy": 0.62}, 10)
         return True
 
-    monkeypatch.setattr(child_runs, "execute", execute)
-    monkeypatch.setattr(report, "write", lambda *_: None)
+    monkeypatch.setattr(subprocesses, "execute_resumable", execute)
+    monkeypatch.setattr(tuner, "write", lambda *_: None)
     tune._search(_settings(tmp_path), *tune._program(["run_classifier"]))
     assert "Tied for the best: trial 1, trial 2. The first is taken; eval_accuracy is the same." in caplog.text
 
 
 def test_where_all_trials_fail_it_ends_with_an_error(tmp_path, monkeypatch):
-    monkeypatch.setattr(child_runs, "execute", lambda *_: False)
-    monkeypatch.setattr(report, "write", lambda *_: None)
+    monkeypatch.setattr(subprocesses, "execute_resumable", lambda *_: False)
+    monkeypatch.setattr(tuner, "write", lambda *_: None)
     with pytest.raises(ValueError, match=r"A trial at least must end well.* Received 2 that failed; their logs"):
         tune._search(_settings(tmp_path), *tune._program(["run_classifier"]))
 
@@ -137,7 +137,7 @@ def test_killed_and_started_again_it_goes_on(tmp_path):
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=LIMIT_S)
     assert done.returncode == 0 and "2 trials, 1 of them finished already." in done.stderr, done.stderr
     assert (first / "eval_results.txt").stat().st_mtime_ns == since
-    assert "Continuing this run from step " in (second / child_runs.LOG_FILE).read_text()
+    assert "Continuing this run from step " in (second / subprocesses.LOG_FILE).read_text()
     scores = [read_results(folder)["eval_accuracy"] for folder in (first, second)]
     better = 1 + scores.index(max(scores))
     best = out / "stage-2" / f"trial-{better}"

@@ -7,10 +7,10 @@ import math
 import pytest
 
 from bert_tf.evaluation.results import write_results
-from bert_tf.experiments.tuning import report
+from bert_tf.experiments.tuning import tuner as tuner_module
 from bert_tf.experiments.tuning.trials import Folder, Stages, numbered
 from bert_tf.experiments.tuning.tuner import Tuner
-from bert_tf.utils import child_runs
+from bert_tf.utils import subprocesses
 
 POINTS = [{"learning_rate": rate, "train_batch_size": batch} for rate in ("1e-5", "1e-4") for batch in ("8", "16")]
 ONE = Stages()
@@ -22,8 +22,9 @@ class Children:
 
     def __init__(self, monkeypatch, scores, metric="accuracy"):
         self.flags, self.scores, self.metric, self.of_one_answer = [], scores, metric, ()
-        monkeypatch.setattr(child_runs, "execute", self._execute)
-        monkeypatch.setattr(report, "write", lambda *_: None)  # drawing takes longer than all else; see the last test
+        monkeypatch.setattr(subprocesses, "execute_resumable", self._execute)
+        # Drawing takes longer than all else; see the last test.
+        monkeypatch.setattr(tuner_module, "write", lambda *_: None)
 
     def _execute(self, program, flags, folder, claim):
         assert program == "run_classifier"
@@ -105,12 +106,12 @@ def _failing(monkeypatch, errors):
     def execute(program, flags, folder, claim):
         made.append(int(folder.name.removeprefix("trial-")))
         folder.mkdir(parents=True, exist_ok=True)
-        with (folder / child_runs.LOG_FILE).open("a", encoding="utf-8") as log:
+        with (folder / subprocesses.LOG_FILE).open("a", encoding="utf-8") as log:
             log.write(errors[min(made[-1], len(errors)) - 1].replace("HERE", str(folder)))
         return False
 
-    monkeypatch.setattr(child_runs, "execute", execute)
-    monkeypatch.setattr(report, "write", lambda *_: None)
+    monkeypatch.setattr(subprocesses, "execute_resumable", execute)
+    monkeypatch.setattr(tuner_module, "write", lambda *_: None)
     return made
 
 
@@ -142,23 +143,23 @@ def test_an_error_that_all_trials_share_ends_the_search(tmp_path, monkeypatch, e
 
 def test_after_one_has_ended_well_every_error_is_one_trial_s_own(tmp_path, monkeypatch):
     children = Children(monkeypatch, {1: 0.5})
-    ends_well = child_runs.execute
+    ends_well = subprocesses.execute_resumable
     made = _failing(monkeypatch, [OF_DATA])
-    fails = child_runs.execute
-    monkeypatch.setattr(child_runs, "execute", lambda *a: (fails if children.flags else ends_well)(*a))
+    fails = subprocesses.execute_resumable
+    monkeypatch.setattr(subprocesses, "execute_resumable", lambda *a: (fails if children.flags else ends_well)(*a))
     tuner = _tuner(tmp_path, others=("--train_file=train.tsv",))
     tuner.run()
     assert made == [2, 3, 4] and tuner.best().trial.number == 1
 
 
 def test_trials_that_score_as_the_best_does_are_named(tmp_path, monkeypatch):
-    write = report.write
+    write = tuner_module.write
     Children(monkeypatch, {1: 0.5, 2: 0.62, 3: 0.62, 4: math.nan})
     tuner = _tuner(tmp_path)
     assert tuner.as_good() == []
     tuner.run()
     assert tuner.best().trial.number == 2 and [each.trial.number for each in tuner.as_good()] == [3]
-    monkeypatch.setattr(report, "write", write)
+    monkeypatch.setattr(tuner_module, "write", write)
     tuner.report()
     page = (tmp_path / "out" / "report.html").read_text()
     assert "Tied for the best: trial 2, trial 3. The first is taken; eval_accuracy is the same." in page
@@ -166,13 +167,13 @@ def test_trials_that_score_as_the_best_does_are_named(tmp_path, monkeypatch):
 
 
 def test_trials_that_learned_nothing_are_marked_and_come_last(tmp_path, monkeypatch, caplog):
-    write = report.write
+    write = tuner_module.write
     children, tuner = Children(monkeypatch, {1: 0.68, 2: 0.62, 3: 0.66, 4: 0.68}), _tuner(tmp_path, Stages(2, 2))
     children.of_one_answer = (1, 4)
     tuner.run()
     assert children.made[4:] == ["stage-2/trial-3", "stage-2/trial-2"] and tuner.best().trial.number == 3
     assert caplog.text.count("It answers 'yes' to all examples: it has learned nothing.") == 2
-    monkeypatch.setattr(report, "write", write)
+    monkeypatch.setattr(tuner_module, "write", write)
     tuner.report()
     page = (tmp_path / "out" / "report.html").read_text()
     assert page.count("; learned nothing: it answers &#x27;yes&#x27; to all examples") == 2
@@ -183,11 +184,11 @@ def test_trials_that_learned_nothing_are_marked_and_come_last(tmp_path, monkeypa
 
 
 def test_where_no_trial_learned_anything_the_best_is_said_to_have_learned_nothing(tmp_path, monkeypatch):
-    write, children = report.write, Children(monkeypatch, SCORES)
+    write, children = tuner_module.write, Children(monkeypatch, SCORES)
     children.of_one_answer, tuner = (1, 2, 3, 4), _tuner(tmp_path)
     tuner.run()
     assert tuner.best().trial.number == 2
-    monkeypatch.setattr(report, "write", write)
+    monkeypatch.setattr(tuner_module, "write", write)
     tuner.report()
     assert "which has learned nothing, and no other has" in (tmp_path / "out" / "report.html").read_text()
 
@@ -226,11 +227,11 @@ def test_a_score_that_trials_do_not_have_ends_the_search(tmp_path, monkeypatch):
 
 
 def test_the_table_and_the_page(tmp_path, monkeypatch):
-    write = report.write
+    write = tuner_module.write
     Children(monkeypatch, {**SCORES, 3: None, 4: math.nan})
     tuner = _tuner(tmp_path)
     tuner.run()
-    monkeypatch.setattr(report, "write", write)
+    monkeypatch.setattr(tuner_module, "write", write)
     tuner.report()
     table = [line.split("\t") for line in (tmp_path / "out" / "trials.tsv").read_text().splitlines()]
     assert table[0] == ["trial", "stage", "learning_rate", "train_batch_size", "eval_accuracy", "eval_loss",

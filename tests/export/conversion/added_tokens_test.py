@@ -8,8 +8,8 @@ import tensorflow as tf
 
 import bert_tf
 from bert_tf.checkpoints import writers
-from bert_tf.checkpoints.model_files import load_description
-from bert_tf.export.conversion import samples
+from bert_tf.checkpoints.loading import load_description
+from bert_tf.export.conversion import proof
 from bert_tf.export.conversion.convert import convert
 from bert_tf.tokenization.added_tokens import AddedToken
 from bert_tf.tokenization.wordpiece import Tokenizer
@@ -41,7 +41,7 @@ def source(tmp_path_factory):
     folder = tmp_path_factory.mktemp("source") / "run"
     folder.mkdir()
     model = models.model("bert", "encoder")
-    writers.write(folder, "bert_tf", dataclasses.replace(model, tokenizer=with_tokens(model.tokenizer)))
+    writers.write_model(folder, "bert_tf", dataclasses.replace(model, tokenizer=with_tokens(model.tokenizer)))
     return folder
 
 
@@ -88,17 +88,17 @@ def test_the_texts_of_a_proof_tell_every_flag(flag):
     plain = Tokenizer(models.PIECES)
     token = {"content": "filmology", "normalized": True}
     one, other = with_tokens(plain, [token]), with_tokens(plain, [token | {flag: not token.get(flag, False)}])
-    texts = samples.texts(one)
+    texts = proof.sample_texts(one)
     differ = one.tokenize(texts).to_list() != other.tokenize(texts).to_list()
     assert differ == (flag in ("single_word", "normalized"))
 
 
 def test_texts_of_a_proof_hold_every_token_and_the_special_ones():
     tokenizer = with_tokens(Tokenizer(models.PIECES))
-    found = {i for ids in tokenizer.tokenize(samples.texts(tokenizer)).to_list() for i in ids}
+    found = {i for ids in tokenizer.tokenize(proof.sample_texts(tokenizer)).to_list() for i in ids}
     assert found >= {token.id for token in tokenizer.added_tokens}
-    assert "[CLS]" in " ".join(samples.texts(tokenizer)) and tokenizer.cls_id not in found
-    assert samples.sentence(Tokenizer(models.PIECES)) == samples.PLAIN
+    assert "[CLS]" in " ".join(proof.sample_texts(tokenizer)) and tokenizer.cls_id not in found
+    assert proof.sentence(Tokenizer(models.PIECES)) == proof.PLAIN
 
 
 def test_saved_and_loaded_they_are_found(source, tmp_path):

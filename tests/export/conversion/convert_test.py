@@ -34,7 +34,7 @@ def source(tmp_path_factory):
     """A run's folder: a classifier with names of labels, and an optimizer's state."""
     folder = tmp_path_factory.mktemp("source") / "run"
     folder.mkdir()
-    writers.write(folder, "bert_tf", models.model("bert", "text", optimizer=NOISE))
+    writers.write_model(folder, "bert_tf", models.model("bert", "text", optimizer=NOISE))
     return folder
 
 
@@ -113,7 +113,7 @@ def test_a_pooler_that_a_tagger_does_not_read_is_named(tmp_path):
     model = models.model("bert", "tokens")
     pooler = {path: a for path, a in models.arrays(model.config, "encoder").items() if "/pooler/" in path}
     (tmp_path / "run").mkdir()
-    writers.write(tmp_path / "run", "bert_tf", dataclasses.replace(model, arrays=model.arrays | pooler))
+    writers.write_model(tmp_path / "run", "bert_tf", dataclasses.replace(model, arrays=model.arrays | pooler))
     proof = convert(tmp_path / "run", tmp_path / "hf", "huggingface")
     assert set(proof.not_held) == pooler.keys() and set(proof.differences.values()) == {0}
     assert "2 not read by the target's class, not written: bert/pooler/dense/" in str(proof)
@@ -124,7 +124,7 @@ TASK = {"task": "classification", "num_labels": 1, "text_inputs": ["text"], "max
 
 def test_task_json_says_what_a_head_is_for(tmp_path):
     (tmp_path / "run").mkdir()
-    writers.write(tmp_path / "run", "bert_tf", models.model("bert", "regression"))
+    writers.write_model(tmp_path / "run", "bert_tf", models.model("bert", "regression"))
     (tmp_path / "run" / "task.json").write_text(json.dumps(TASK | {"problem": "regression"}), encoding="utf-8")
     proof = convert(tmp_path / "run", tmp_path / "hf", "huggingface")
     values = json.loads((tmp_path / "hf" / "config.json").read_text(encoding="utf-8"))
@@ -148,7 +148,7 @@ def test_task_json_says_what_a_head_is_for(tmp_path):
 )
 def test_a_temperature_goes_into_the_last_layer(family, problem, squash, tmp_path):
     (tmp_path / "run").mkdir()
-    writers.write(tmp_path / "run", "bert_tf", models.model(family, "text"))
+    writers.write_model(tmp_path / "run", "bert_tf", models.model(family, "text"))
     told = TASK | {"problem": problem, "temperature": 1.7}
     (tmp_path / "run" / "task.json").write_text(json.dumps(told), encoding="utf-8")
     proof = convert(tmp_path / "run", tmp_path / "hf", "huggingface")
@@ -293,7 +293,7 @@ def test_save_writes_what_load_read(source, tmp_path):
 
 def test_save_keeps_the_other_heads(tmp_path):
     (tmp_path / "from").mkdir()
-    writers.write(tmp_path / "from", "tf1", models.model("bert", "pretraining"))
+    writers.write_model(tmp_path / "from", "tf1", models.model("bert", "pretraining"))
     bert_tf.save(bert_tf.load(tmp_path / "from"), tmp_path / "hf", "huggingface")
     assert _same(tmp_path / "from", tmp_path / "hf")
 

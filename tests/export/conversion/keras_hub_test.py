@@ -10,10 +10,9 @@ import pytest
 
 import bert_tf
 from bert_tf.checkpoints import writers
-from bert_tf.checkpoints.model_files import load_description
-from bert_tf.checkpoints.writers import keras_hub as keras_hub_writer
+from bert_tf.checkpoints.loading import load_description
 from bert_tf.export.conversion.convert import convert
-from bert_tf.export.conversion.outputs import outputs
+from bert_tf.export.conversion.proof import outputs
 from bert_tf.models.config_files import task_in
 from tests.export.conversion import models
 
@@ -26,13 +25,13 @@ def _close(value, true):
 
 
 def test_the_version_that_our_files_name_is_the_one_that_reads_them():
-    assert keras_hub.__version__ == keras_hub_writer.KERAS_HUB_VERSION
+    assert keras_hub.__version__ == writers.KERAS_HUB_VERSION
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_keras_hub_reads_ours(case, tmp_path):
     model = models.model(case, "text")
-    writers.write(tmp_path, "keras_hub", model)
+    writers.write_model(tmp_path, "keras_hub", model)
     assert (tmp_path / "task.json").exists() and task_in(tmp_path) is None  # it is no task of ours
     theirs = keras_hub.models.TextClassifier.from_preset(str(tmp_path))
     inputs = theirs.preprocessor(TEXTS)
@@ -80,7 +79,7 @@ def test_we_read_keras_hub_s(case, tmp_path):
 
 
 def test_the_file_of_a_preset_is_damaged(tmp_path):
-    writers.write(tmp_path, "keras_hub", models.model("bert", "text"))
+    writers.write_model(tmp_path, "keras_hub", models.model("bert", "text"))
     file = tmp_path / "model.weights.h5"
     file.write_bytes(file.read_bytes()[:5000])
     with pytest.raises(ValueError, match="model.weights.h5 must be a whole HDF5 file, .* Received: .*truncated"):
@@ -97,7 +96,7 @@ def test_the_file_of_a_preset_is_damaged(tmp_path):
     ],
 )
 def test_configurations_that_are_none(values, message, tmp_path):
-    writers.write(tmp_path, "keras_hub", models.model("bert", "encoder"))
+    writers.write_model(tmp_path, "keras_hub", models.model("bert", "encoder"))
     (tmp_path / "config.json").write_text(values, encoding="utf-8")
     with pytest.raises(ValueError, match=message):
         load_description([str(tmp_path)])

@@ -9,7 +9,7 @@ import bert_tf
 from bert_tf.checkpoints import writers
 from bert_tf.checkpoints.readers import open_checkpoint
 from bert_tf.export.conversion.convert import convert
-from bert_tf.export.conversion.outputs import outputs
+from bert_tf.export.conversion.proof import outputs
 from tests import other_envs
 from tests.export.conversion import models
 
@@ -41,7 +41,7 @@ def sentences():
 @pytest.mark.parametrize("case", ["bert", "bert-odd", "distilbert", "electra", "ernie"])
 def test_sentence_transformers_reads_ours(case, sentences, tmp_path):
     model = models.model(case, "encoder")
-    writers.write(tmp_path, "sentence_transformers", model)
+    writers.write_model(tmp_path, "sentence_transformers", model)
     vectors, modules = sentences(tmp_path, TEXTS)
     rows = model.tokenizer(TEXTS, max_seq_length=model.config.max_length)
     tokens, mask = outputs(model.config, model.arrays, rows)["sequence_output"], rows["input_mask"].numpy()[..., None]
@@ -69,7 +69,7 @@ def test_transformers_tf1_loader_reads_ours(case, act, tmp_path):
     """Transformers takes Google's word "gelu" for the exact form, so that it must be told of the other."""
     slots = {"bert/pooler/dense/bias/adam_m": np.ones(12, np.float32), "global_step": np.int64(1)}
     model = models.model(case, "pretraining", optimizer=slots)
-    writers.write(tmp_path, "tf1", model)
+    writers.write_model(tmp_path, "tf1", model)
     ids = np.random.default_rng(0).integers(5, 30, (2, 7)).astype(np.int32)
     logits, sentences_ = json.loads(
         other_envs.run(other_envs.torch_tf_python(), _TF1, tmp_path, act, json.dumps(ids.tolist())).splitlines()[-1]

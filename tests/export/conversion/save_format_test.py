@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from bert_tf.checkpoints import convert, heads, writers
-from bert_tf.checkpoints.model_files import Description, load_description
+from bert_tf.checkpoints.loading import Description, load_description
 from bert_tf.checkpoints.readers import open_checkpoint
-from bert_tf.cli.saving import save_formats
+from bert_tf.cli.checkpoints import save_formats
 from bert_tf.export.conversion.convert import check
 from bert_tf.inference.filler import Filler
 from bert_tf.models.lora import Lora, is_adapter
-from bert_tf.tasks.classification.task import ClassificationTask
+from bert_tf.tasks.classification import ClassificationTask
 from bert_tf.tasks.registry import read_task
 from bert_tf.tokenization.wordpiece import Tokenizer
 from bert_tf.utils.settings import Settings
@@ -50,7 +50,7 @@ def test_the_forms_go_beside_the_run_and_replace_older_ones(tmp_path):
         class extended:
             should_checkpoint = True
 
-    writers.write(tmp_path, "bert_tf", models.model("bert", "tokens"))
+    writers.write_model(tmp_path, "bert_tf", models.model("bert", "tokens"))
     settings = Settings({"output_dir": str(tmp_path), "save_format": ["huggingface", "tf1"]})
     for _ in range(2):
         save_formats(settings, Alone)
@@ -83,7 +83,7 @@ def test_a_form_that_cannot_hold_the_result_is_refused_before_training(tmp_path)
 
 @pytest.mark.slow
 def test_the_program_speaks_of_flags(tmp_path):
-    writers.write(tmp_path, "bert_tf", models.model("bert-odd", "text"))
+    writers.write_model(tmp_path, "bert_tf", models.model("bert-odd", "text"))
     (tmp_path / "to").mkdir()
     words = [f"--from={tmp_path}", f"--to={tmp_path}/to/new", "--format=keras_hub"]
     refused, written = run_programs("convert", [words, [*words, "--leave_out=hidden_act"]])

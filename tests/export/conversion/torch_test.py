@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.checkpoints import writers
-from bert_tf.export.conversion.outputs import outputs
+from bert_tf.export.conversion.proof import outputs
 from tests import other_envs
 from tests.export.conversion import models
 
@@ -74,7 +74,7 @@ def _read(folder, written):
         given, rows = _given(case, kind, model)
         place = folder / name
         (place / "model").mkdir(parents=True)
-        writers.write(place / "model", "huggingface", model)
+        writers.write_model(place / "model", "huggingface", model)
         (place / "given.json").write_text(json.dumps(given), encoding="utf-8")
         mine = {"ids": rows["input_ids"].numpy(), **outputs(model.config, model.arrays, rows)}
         ours[name] = model, mine, rows

@@ -6,7 +6,7 @@ import pytest
 from tensorflow.core.framework import tensor_pb2, types_pb2
 
 from bert_tf.export.hub import safety
-from bert_tf.export.hub.bounds import bytes_of
+from bert_tf.export.hub.safety import bytes_of
 from tests.export.hub import hostile
 from tests.export.hub.hostile import Table
 

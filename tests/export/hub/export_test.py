@@ -7,8 +7,7 @@ import pytest
 import tensorflow as tf
 
 import bert_tf
-from bert_tf.export.hub.encoder import HubEncoder
-from bert_tf.export.hub.preprocessor import INPUTS
+from bert_tf.export.hub.export import INPUTS, HubEncoder
 from tests import scripts, tiny
 from tests.export.hub import models
 

@@ -8,9 +8,9 @@ import pytest
 import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
-from bert_tf.export.hub import sources
+from bert_tf.export.hub import tokenizer_layer
+from bert_tf.export.hub.export import Preprocessor
 from bert_tf.export.hub.layer import HubLayer
-from bert_tf.export.hub.preprocessor import Preprocessor
 from bert_tf.tokenization.wordpiece import Tokenizer
 from tests import tiny
 from tests.export.hub import models
@@ -138,7 +138,7 @@ def test_a_trained_model_is_saved_whole_and_trained_on(folder, tmp_path, fresh, 
     expected = model.predict(IDS, verbose=0)
     if fresh:
         shutil.rmtree(folder)
-        monkeypatch.setattr(sources, "_KNOWN", {})  # what another process knows
+        monkeypatch.setattr(tokenizer_layer, "_KNOWN", {})  # what another process knows
     again = keras.models.load_model(tmp_path / "model.keras")
     np.testing.assert_array_equal(again.predict(IDS, verbose=0), expected)
     histories = [each.fit(IDS, np.ones([2, 1], np.float32), verbose=0).history["loss"] for each in (model, again)]
@@ -190,7 +190,7 @@ def test_texts_become_rows_by_parts(preprocessor, tmp_path, monkeypatch):
     rows = model(texts)
     assert rows["input_word_ids"].numpy().tolist() == [[2, 5, 14, 3, 9, 3]]
     model.save(tmp_path / "model.keras")
-    monkeypatch.setattr(sources, "_KNOWN", {})
+    monkeypatch.setattr(tokenizer_layer, "_KNOWN", {})
     again = keras.models.load_model(tmp_path / "model.keras")
     np.testing.assert_array_equal(again(texts)["input_type_ids"], rows["input_type_ids"])
     assert HubLayer(preprocessor)(tf.constant(["film"]))["input_mask"].shape == (1, 8)
@@ -200,7 +200,7 @@ def test_a_file_with_a_graph_that_writes_is_not_opened(tmp_path, monkeypatch):
     tf.saved_model.save(models.Writer(), str(tmp_path / "hub"))  # WriteFile stands in a branch of a tf.cond
     ids = keras.Input((3,), dtype="int32")
     keras.Model(ids, HubLayer(tmp_path / "hub")(ids)).save(tmp_path / "model.keras")  # one's own folder is trusted
-    monkeypatch.setattr(sources, "_KNOWN", {})
+    monkeypatch.setattr(tokenizer_layer, "_KNOWN", {})
     with pytest.raises(ValueError, match=r"that only computes\. Received one with WriteFile in cond_true_\d+; if you"):
         keras.models.load_model(tmp_path / "model.keras")
 

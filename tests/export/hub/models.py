@@ -6,7 +6,7 @@ import keras
 import tensorflow as tf
 
 from bert_tf.checkpoints.tf1 import write_tf1
-from bert_tf.models.pretrainer import Pretrainer
+from bert_tf.models.pretraining_heads import Pretrainer
 from tests import tiny
 
 

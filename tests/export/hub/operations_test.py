@@ -8,10 +8,9 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.export.form import Form
-from bert_tf.export.hub.encoder import HubEncoder
+from bert_tf.export.hub.export import HubEncoder, Preprocessor
 from bert_tf.export.hub.inspection import inspect_model
 from bert_tf.export.hub.layer import HubLayer
-from bert_tf.export.hub.preprocessor import Preprocessor
 from bert_tf.export.hub.tokenizer_layer import TokenizerLayer
 from bert_tf.export.trained import export_trained
 from bert_tf.inference.filler import Filler

@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 import bert_tf
-from bert_tf.export.hub import sources
+from bert_tf.export.hub import tokenizer_layer
 from bert_tf.export.hub.tokenizer_layer import TokenizerLayer
 from bert_tf.models import families
 from bert_tf.tokenization.byte_bpe import ByteBpeTokenizer
@@ -71,7 +71,7 @@ def test_a_model_from_raw_text(tmp_path, monkeypatch):
     first = model.fit(texts, labels, verbose=0).history["loss"]
     assert model.fit(texts, labels, verbose=0).history["loss"] < first
     model.save(tmp_path / "model.keras")
-    monkeypatch.setattr(sources, "_KNOWN", {})
+    monkeypatch.setattr(tokenizer_layer, "_KNOWN", {})
     again = keras.models.load_model(tmp_path / "model.keras")
     np.testing.assert_allclose(again.predict(texts, verbose=0), model.predict(texts, verbose=0), atol=1e-6)
 
@@ -88,7 +88,7 @@ def _make(kind):
 def test_every_tokenizer_is_the_same_again(kind, tmp_path, monkeypatch):
     layer = TokenizerLayer(_make(kind), 12)
     layer.save_assets(str(tmp_path))
-    monkeypatch.setattr(sources, "_KNOWN", {})
+    monkeypatch.setattr(tokenizer_layer, "_KNOWN", {})
     again = TokenizerLayer.from_config(layer.get_config())
     again.load_assets(str(tmp_path))
     texts = tf.constant(["Hello world, 9, \u00c9t\u00e9", "``quoted'' <mask>"])
@@ -104,7 +104,7 @@ def test_a_copy_in_memory_shares_the_tokenizer(tokenizer):
 
 def test_a_layer_without_its_vocabulary(tokenizer, tmp_path, monkeypatch):
     config = TokenizerLayer(tokenizer, name="words").get_config()
-    monkeypatch.setattr(sources, "_KNOWN", {})
+    monkeypatch.setattr(tokenizer_layer, "_KNOWN", {})
     layer = TokenizerLayer.from_config(config)
     with pytest.raises(ValueError, match=r"'words' must have its vocabulary, which lies in the \.keras file"):
         layer(tf.constant(TEXTS))
@@ -124,6 +124,6 @@ def test_what_has_no_end_is_not_read(tokenizer, tmp_path, monkeypatch):
     layer = TokenizerLayer(tokenizer, 12)
     layer.save_assets(str(tmp_path))
     (tmp_path / "zero").symlink_to("/dev/zero")
-    monkeypatch.setattr(sources, "_KNOWN", {})
+    monkeypatch.setattr(tokenizer_layer, "_KNOWN", {})
     with pytest.raises(ValueError, match=r"files of a saved layer must be files\. Received \S+/zero, which is none"):
         TokenizerLayer.from_config(layer.get_config()).load_assets(str(tmp_path))

@@ -8,8 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from bert_tf.inference.batch_prediction.formats import Slice
-from bert_tf.inference.batch_prediction.npz import Npz
+from bert_tf.inference.batch_prediction.formats import Npz, Slice
 from bert_tf.inference.batch_prediction.table import Table
 from bert_tf.inference.batch_prediction.table_job import run
 from bert_tf.utils.folder_lock import alone_in
@@ -65,9 +64,9 @@ def test_what_the_job_refuses_leaves_nothing(home):  # noqa: F811
 
 
 def test_work_of_another_command_is_kept_until_it_may_go(home, monkeypatch):  # noqa: F811
-    from bert_tf.inference.batch_prediction import parts
+    from bert_tf.inference.batch_prediction import table
 
-    write = parts.PartWriter.write
+    write = table.PartWriter.write
 
     def fail_at_two(self, number, rows):
         if number == 2:
@@ -75,7 +74,7 @@ def test_work_of_another_command_is_kept_until_it_may_go(home, monkeypatch):  # 
         return write(self, number, rows)
 
     with monkeypatch.context() as patch, pytest.raises(OSError, match="No space"):
-        patch.setattr(parts.PartWriter, "write", fail_at_two)
+        patch.setattr(table.PartWriter, "write", fail_at_two)
         run(job(home))
     kept = sorted(os.listdir(home / "out.npz.parts"))
     assert kept == ["manifest.json", "part-00000000", "part-00000001"]

@@ -5,10 +5,9 @@ import json
 import numpy as np
 import pytest
 
-from bert_tf.data.ragged import Ragged
+from bert_tf.data.features import Ragged
 from bert_tf.inference.batch_prediction.formats import Slice, format_of
-from bert_tf.inference.batch_prediction.parts import PartWriter
-from bert_tf.inference.batch_prediction.table import Rows
+from bert_tf.inference.batch_prediction.table import PartWriter, Rows
 
 COLUMNS = {
     "id": ["a", "b", "c"],

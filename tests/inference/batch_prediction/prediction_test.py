@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.inference.batch_prediction.exported import find_model
+from bert_tf.inference.batch_prediction.prediction import find_model
 from tests import processes
 from tests.scripts import Cases
 from tests.serving import models

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from pyarrow import parquet
 
-from bert_tf.data.rows import Column, read_rows
+from bert_tf.data.table_reader import Column, read_rows
 from bert_tf.inference.batch_prediction.formats import Partial, Slice, format_of
 from bert_tf.inference.batch_prediction.table import Rows
 from bert_tf.inference.batch_prediction.table_job import TableJob, run
@@ -152,10 +152,10 @@ def test_numbers_of_a_column_have_nan_for_null(tmp_path, name):
 
 _KILLED = """
 import os, signal, sys
-from bert_tf.inference.batch_prediction import parts
+from bert_tf.inference.batch_prediction import table
 from tests.inference.batch_prediction.table_job_test import job, pathlib, run
 
-write, left = parts.PartWriter.write, int(sys.argv[2])
+write, left = table.PartWriter.write, int(sys.argv[2])
 
 def write_and_die(self, *arguments):
     global left
@@ -164,7 +164,7 @@ def write_and_die(self, *arguments):
     left -= 1
     return write(self, *arguments)
 
-parts.PartWriter.write = write_and_die
+table.PartWriter.write = write_and_die
 name = sys.argv[3] if sys.argv[3:] else 'out.npz'
 run(job(pathlib.Path(sys.argv[1]), name, arrays=name.endswith('z')))
 """

@@ -17,7 +17,7 @@ from bert_tf.cli import run_classifier
 from bert_tf.inference.sklearn import BertClassifier
 from bert_tf.inference.sklearn.classifier import BOUNDS
 from bert_tf.training.interruption import Stopped
-from bert_tf.training.job import Job
+from bert_tf.training.trainer import Job
 from tests import scripts, tiny
 
 ROWS = tiny.texts(48, names=("bad", "good"))

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 import bert_tf
-from bert_tf.checkpoints import names
+from bert_tf.checkpoints import name_maps
 from bert_tf.checkpoints.tf1 import read
 from bert_tf.export.conversion.convert import convert
 from bert_tf.inference.filler import Filler
 from bert_tf.models.config import EncoderConfig
-from bert_tf.pretraining.objectives.generators import as_electra
+from bert_tf.pretraining.objectives.replaced_tokens import as_electra
 from bert_tf.training.history import read as read_history
 from tests import tiny
 from tests.integration.pretraining.support import arguments, results, run_cases
@@ -213,7 +213,7 @@ def test_the_directory_is_a_checkpoint(whole, material):
     assert bert.tokenizer.vocab_size == len(tiny.VOCAB)
     saved = read(str(whole / f"model.ckpt-{STEPS}"))
     for variable in bert.encoder.variables:
-        np.testing.assert_array_equal(variable.value.numpy(), saved[names.TF1.from_ours(variable.path)])
+        np.testing.assert_array_equal(variable.value.numpy(), saved[name_maps.TF1.from_ours(variable.path)])
 
 
 def test_a_finished_run_started_again_makes_no_step(quick):

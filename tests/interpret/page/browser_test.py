@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from bert_tf import inspect
-from bert_tf.interpret.page.gathering import VIEWS, Choices, gather, pack_weights
-from bert_tf.interpret.page.packing import pack
+from bert_tf.interpret.page.gathering import VIEWS, Choices, gather, pack, pack_weights
 from bert_tf.interpret.page.page import build
 from tests import tiny
 from tests.interpret.models import with_words

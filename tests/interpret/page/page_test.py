@@ -13,17 +13,16 @@ import pytest
 
 import bert_tf
 from bert_tf import inspect
-from bert_tf.checkpoints.model_files import save_description
+from bert_tf.checkpoints.loading import save_description
 from bert_tf.checkpoints.tf1 import write_tf1
-from bert_tf.cli.flags.seeing import SEE
-from bert_tf.interpret.page import packing, see
-from bert_tf.interpret.page.gathering import VIEWS, Choices, gather
+from bert_tf.cli.see import SEE
+from bert_tf.interpret.page import gathering, see
+from bert_tf.interpret.page.gathering import VIEWS, Choices, gather, target_of
 from bert_tf.interpret.page.page import build
-from bert_tf.interpret.page.targets import target_of
 from bert_tf.models.heads import ClassificationHead, QuestionAnsweringHead
-from bert_tf.tasks.classification.task import ClassificationTask
+from bert_tf.tasks.base import TrainedTask
+from bert_tf.tasks.classification import ClassificationTask
 from bert_tf.tasks.registry import save_task
-from bert_tf.tasks.task import TrainedTask
 from bert_tf.tokenization.wordpiece import Tokenizer
 from tests import tiny
 from tests.interpret.models import with_words
@@ -147,16 +146,16 @@ def test_thumbnails_keep_the_greatest_weights_of_a_long_text():
 
 @pytest.mark.parametrize("scale", [0.1, 1.0, 4.0])
 def test_many_weights_take_few_bits_and_stay_near(scale, monkeypatch):
-    monkeypatch.setattr(packing, "_MANY", 0)
+    monkeypatch.setattr(gathering, "_MANY", 0)
     scores = scale * np.random.default_rng(0).standard_normal((2, 3, 64, 64))
     weights = np.exp(scores) / np.exp(scores).sum(-1, keepdims=True)
-    packed = packing.pack(weights.astype(np.float32), packing.ROOT, 4.0)
+    packed = gathering.pack(weights.astype(np.float32), gathering.ROOT, 4.0)
     size = sum(map(len, packed.texts))
     assert packed.parts[0]["kind"] == "root" and size < 1.1 * weights.size * 4 / 8 * 4 / 3
     most = weights.max((2, 3), keepdims=True)
     back = np.stack(list(unpack(packed)))
     assert (np.abs(back - weights) / np.sqrt(weights * most)).max() < 0.08
-    vectors = packing.pack(scores.astype(np.float32))
+    vectors = gathering.pack(scores.astype(np.float32))
     assert vectors.parts[0]["kind"] == "linear"
     np.testing.assert_allclose(np.stack(list(unpack(vectors))), scores, atol=scale * 0.08)
 

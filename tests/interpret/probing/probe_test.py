@@ -5,11 +5,9 @@ import json
 import numpy as np
 import pytest
 
-from bert_tf.interpret.probing import heads
-from bert_tf.interpret.probing.control import baselines, control_labels
-from bert_tf.interpret.probing.examples import Labelled, read_texts, read_words
-from bert_tf.interpret.probing.features import compute
-from bert_tf.interpret.probing.probe import probe
+from bert_tf.interpret.probing import probe
+from bert_tf.interpret.probing.job import Labelled, compute, read_texts, read_words
+from bert_tf.interpret.probing.probe import baselines, control_labels, train_probe
 from bert_tf.interpret.weights import Attention
 from tests import tiny
 from tests.interpret.models import with_words
@@ -53,7 +51,7 @@ def test_a_layer_is_right_where_it_knows_and_the_mix_finds_it():
     labels = rng.integers(0, 3, (900, 2)).astype(np.int32)
     values = rng.normal(size=(900, 3, 8)).astype(np.float32)
     values[:, 1] += 3 * rng.normal(size=(3, 8))[labels[:, 0]]  # the second layer knows the first task
-    found = probe(values[:600], labels[:600], values[600:], labels[600:], 3, seed=0, epochs=40)
+    found = train_probe(values[:600], labels[:600], values[600:], labels[600:], 3, seed=0, epochs=40)
     assert found.layers.shape == (2, 3) and found.layers[0, 1] > 0.97 and found.mix[0] > 0.8
     assert max(found.layers[0, 0], found.layers[0, 2], *found.layers[1], found.mix[1]) < 0.5
     assert found.mix_weights[0].argmax() == 1 and found.mix_weights.sum(1) == pytest.approx(1)
@@ -94,10 +92,10 @@ def test_heads_are_measured_as_they_look(bert, monkeypatch):
                    word_of_piece=np.array([-1, 0, 0, 1, -1]))  # fmt: skip
         return Attention(**row, weights=weights, heads=np.ones([1, 4], bool))
 
-    monkeypatch.setattr(heads, "attention_of", looks)
-    monkeypatch.setattr(heads, "kept_heads", lambda config: np.array([[True, True, True, True]]))
-    found = {name: values[0] for name, values in heads.measure(bert, ["films a"]).items()}
-    assert tuple(found) == tuple(heads.MEASURES)
+    monkeypatch.setattr(probe, "attention_of", looks)
+    monkeypatch.setattr(probe, "kept_heads", lambda config: np.array([[True, True, True, True]]))
+    found = {name: values[0] for name, values in probe.measure(bert, ["films a"]).items()}
+    assert tuple(found) == tuple(probe.MEASURES)
     np.testing.assert_allclose(found["first"], [1, 0, 0, 0.2], atol=1e-6)
     np.testing.assert_allclose(found["separators"], [0, 1, 0, 0.2], atol=1e-6)
     np.testing.assert_allclose(found["itself"], [0, 0, 1 / 3, 0.2], atol=1e-6)
@@ -133,7 +131,7 @@ def test_the_program(tmp_path):
     page = (tmp_path / "out" / "probe.html").read_text(encoding="utf-8")
     assert "<svg" in page and "selectivity" in page and "accuracy" in done["words"]["log"]
     measures = json.loads((tmp_path / "out" / "heads.json").read_text(encoding="utf-8"))["measures"]
-    assert set(measures) == set(heads.MEASURES) and np.shape(measures["next"]) == (1, 2)
+    assert set(measures) == set(probe.MEASURES) and np.shape(measures["next"]) == (1, 2)
     assert "such as [CLS], in %." in (tmp_path / "out" / "heads.html").read_text(encoding="utf-8")
     for name, message in {
         "one label": "there must be two labels to tell apart. Received ['X']; choose another column",

@@ -8,11 +8,11 @@ import os
 import pytest
 
 import bert_tf
-from bert_tf.pretraining.corpus import description
 from bert_tf.pretraining.corpus import job as jobs
-from bert_tf.pretraining.records import beside, fit
+from bert_tf.pretraining.corpus import statistics
+from bert_tf.pretraining.records import fit
 from bert_tf.pretraining.records.batches import Records
-from bert_tf.pretraining.records.origin import Origin
+from bert_tf.pretraining.records.origin import Origin, vocabulary_of
 from bert_tf.tokenization.added_tokens import AddedToken
 from bert_tf.tokenization.wordpiece import Tokenizer
 from tests.pretraining.corpus import support
@@ -53,7 +53,7 @@ def test_the_tokenizer_beside_is_the_one_that_made_them(made, corpus):
 def test_each_file_says_the_same_of_itself(made):
     held = Records.of([str(made[0])])
     assert set(held.origins.values()) == {
-        description.origin_of(support.VOCAB, False, False, jobs.Options(sentence_objective="sop", masking="whole_word"))
+        statistics.origin_of(support.VOCAB, False, False, jobs.Options(sentence_objective="sop", masking="whole_word"))
     }
     assert held.sentence_objective == "sop"
 
@@ -67,13 +67,13 @@ def test_accents_that_stay(corpus, tmp_path):
 
 
 def test_of_many_sources_only_some_are_listed(tmp_path, monkeypatch):
-    monkeypatch.setattr(description, "_LISTED", 2)
+    monkeypatch.setattr(statistics, "_LISTED", 2)
     paths = [tmp_path / name for name in "abc"]
     for path in paths:
         path.write_text(path.name)
-    one = description.sources_of([str(path) for path in paths])
+    one = statistics.sources_of([str(path) for path in paths])
     paths[2].write_text("d")
-    other = description.sources_of([str(path) for path in paths])
+    other = statistics.sources_of([str(path) for path in paths])
     assert one["each"] == other["each"] and len(one["each"]) == 2 and one["files"] == one["bytes"] == 3
     assert one["sha256"] != other["sha256"]
 
@@ -94,4 +94,4 @@ def test_added_tokens_are_part_of_the_records_and_of_what_lies_beside(corpus, tm
     with pytest.raises(ValueError, match="must be made with the vocabulary of the model"):
         fit.check([records], Tokenizer(support.VOCAB), ("nsp",))
     (path, origin), *_ = records.origins.items()
-    assert beside.vocabulary_of(path, origin) == str(tmp_path / "train_vocabulary" / "vocab.txt")
+    assert vocabulary_of(path, origin) == str(tmp_path / "train_vocabulary" / "vocab.txt")

@@ -8,14 +8,13 @@ import pytest
 from bert_tf.pretraining.corpus import documents as arrays
 from bert_tf.pretraining.corpus import examples as ex
 from bert_tf.pretraining.corpus import unit
+from bert_tf.pretraining.corpus.documents import tokenize
 from bert_tf.pretraining.corpus.options import Options
 from bert_tf.pretraining.corpus.statistics import Statistics
-from bert_tf.pretraining.corpus.tokenize import tokenize
-from bert_tf.pretraining.records.pieces import Pieces
+from bert_tf.pretraining.records.groups import Pieces
 from bert_tf.tokenization.wordpiece import Tokenizer
+from bert_tf.utils.documents import TextOptions, read_blocks, read_documents
 from bert_tf.utils.names import MASKINGS
-from bert_tf.utils.text.blocks import read_blocks
-from bert_tf.utils.text.documents import TextOptions, read_documents
 from tests.pretraining.corpus import support
 
 TEXT = {"gutenberg": TextOptions(), "wikitext2": TextOptions(document_start=r"^= [^=]+ =$")}

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bert_tf.pretraining.corpus.packing import pack
+from bert_tf.pretraining.corpus.unit import pack
 
 _PREDICTIONS = ("masked_lm_positions", "masked_lm_ids", "masked_lm_weights")
 

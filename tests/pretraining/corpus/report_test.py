@@ -10,7 +10,7 @@ import pytest
 from bert_tf.pretraining.corpus import report, unit
 from bert_tf.pretraining.corpus.options import Options
 from bert_tf.pretraining.corpus.statistics import Statistics
-from bert_tf.utils.text.documents import TextOptions
+from bert_tf.utils.documents import TextOptions
 from tests.pretraining.corpus import support
 
 PIECES = support.pieces(words=95, continuations=5)

@@ -7,19 +7,19 @@ import stat
 import numpy as np
 import pytest
 
-from bert_tf.data.ragged import Ragged
-from bert_tf.pretraining.corpus import runs
-from bert_tf.pretraining.corpus.context import scratch_folder
+from bert_tf.data.features import Ragged
+from bert_tf.pretraining.corpus import external_sort
+from bert_tf.pretraining.corpus.job import scratch_folder
 
 
 def _two_runs(tmp_path):
     folders = [str(tmp_path / name) for name in ("a", "b")]
-    runs.write(
+    external_sort.write(
         folders[0],
         np.array([8, 1, 4], np.uint64),
         {"words": Ragged(np.array([8, 8, 1, 4, 4, 4]), np.array([0, 2, 3, 6])), "names": np.array([80, 10, 40])},
     )
-    runs.write(
+    external_sort.write(
         folders[1],
         np.array([5, 2], np.uint64),
         {"words": Ragged(np.array([2, 2]), np.array([0, 0, 2])), "names": np.array([50, 20])},
@@ -29,42 +29,44 @@ def _two_runs(tmp_path):
 
 def test_a_range_is_read_from_all_runs_in_order(tmp_path):
     folders = _two_runs(tmp_path)
-    keys, columns = runs.read(folders, ["words", "names"], 0, 5)
+    keys, columns = external_sort.read(folders, ["words", "names"], 0, 5)
     assert keys.tolist() == [1, 2, 4] and columns["names"].tolist() == [10, 20, 40]
     assert [row.tolist() for row in columns["words"].rows()] == [[1], [2, 2], [4, 4, 4]]
-    keys, columns = runs.read(folders, ["words"], 5, runs.KEYS)
+    keys, columns = external_sort.read(folders, ["words"], 5, external_sort.KEYS)
     assert keys.tolist() == [5, 8] and [row.tolist() for row in columns["words"].rows()] == [[], [8, 8]]
 
 
 def test_a_range_without_rows(tmp_path):
-    keys, columns = runs.read(_two_runs(tmp_path), ["words", "names"], 6, 8)
+    keys, columns = external_sort.read(_two_runs(tmp_path), ["words", "names"], 6, 8)
     assert len(keys) == len(columns["names"]) == len(columns["words"].lengths) == 0
 
 
 def test_a_run_without_rows(tmp_path):
-    runs.write(str(tmp_path / "r"), np.zeros(0, np.uint64), {"w": Ragged(np.zeros(0, np.uint8), np.zeros(1, np.int64))})
-    keys, columns = runs.read([str(tmp_path / "r")], ["w"], 0, runs.KEYS)
+    nothing = Ragged(np.zeros(0, np.uint8), np.zeros(1, np.int64))
+    external_sort.write(str(tmp_path / "r"), np.zeros(0, np.uint64), {"w": nothing})
+    keys, columns = external_sort.read([str(tmp_path / "r")], ["w"], 0, external_sort.KEYS)
     assert len(keys) == len(columns["w"].lengths) == 0
 
 
 @pytest.mark.parametrize("of", [1, 3, 7])
 def test_ranges_hold_every_key_once(of):
-    edges = [runs.bounds(number, of) for number in range(of)]
-    assert edges[0][0] == 0 and edges[-1][1] == runs.KEYS
+    edges = [external_sort.bounds(number, of) for number in range(of)]
+    assert edges[0][0] == 0 and edges[-1][1] == external_sort.KEYS
     assert all(a[1] == b[0] for a, b in zip(edges[:-1], edges[1:], strict=True))
 
 
 def test_the_highest_key_is_in_the_last_range(tmp_path):
-    runs.write(str(tmp_path / "r"), np.array([2**64 - 1, 0], np.uint64), {})
-    assert runs.read([str(tmp_path / "r")], [], *runs.bounds(2, 3))[0].tolist() == [2**64 - 1]
+    external_sort.write(str(tmp_path / "r"), np.array([2**64 - 1, 0], np.uint64), {})
+    assert external_sort.read([str(tmp_path / "r")], [], *external_sort.bounds(2, 3))[0].tolist() == [2**64 - 1]
 
 
 @pytest.mark.parametrize("of", [1, 3, 64])
 def test_every_key_is_in_the_range_that_holds_it(of):
     keys = np.random.default_rng(of).integers(0, 2**64 - 1, 200, np.uint64, endpoint=True)
-    keys = np.concatenate([keys, np.array([bounds for n in range(of) for bounds in runs.bounds(n, of)[:1]], np.uint64)])
-    for key, number in zip(keys.tolist(), runs.range_of(keys, of).tolist(), strict=True):
-        low, high = runs.bounds(number, of)
+    edges = [external_sort.bounds(n, of)[0] for n in range(of)]
+    keys = np.concatenate([keys, np.array(edges, np.uint64)])
+    for key, number in zip(keys.tolist(), external_sort.range_of(keys, of).tolist(), strict=True):
+        low, high = external_sort.bounds(number, of)
         assert low <= key < high
 
 

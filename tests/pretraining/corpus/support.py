@@ -6,12 +6,12 @@ import pathlib
 import numpy as np
 import pytest
 
-from bert_tf.data.ragged import Ragged
+from bert_tf.data.features import Ragged
 from bert_tf.pretraining.corpus.documents import Documents
 from bert_tf.pretraining.corpus.job import Job
 from bert_tf.pretraining.corpus.options import Options
+from bert_tf.pretraining.records.groups import Pieces
 from bert_tf.pretraining.records.phrases import Phrases
-from bert_tf.pretraining.records.pieces import Pieces
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 

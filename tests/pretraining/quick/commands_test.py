@@ -4,10 +4,9 @@ import importlib
 
 import pytest
 
-from bert_tf.cli.flags import recipes
+from bert_tf.cli import recipes
 from bert_tf.pretraining.quick.commands import Commands
-from bert_tf.pretraining.quick.plan import TRIAL_STEPS
-from bert_tf.pretraining.quick.recipe import Recipe
+from bert_tf.pretraining.quick.plan import TRIAL_STEPS, Recipe
 from bert_tf.utils.settings import Settings
 from tests.pretraining.quick import support
 

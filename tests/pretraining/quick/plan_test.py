@@ -2,8 +2,17 @@
 
 import pytest
 
-from bert_tf.pretraining.quick.plan import CHECKPOINTS, TRIAL_CHECKPOINTS, TRIAL_STEPS, Plan, Rates, measure
-from bert_tf.pretraining.quick.recipe import Phase, Recipe, spread_layers
+from bert_tf.pretraining.quick.plan import (
+    CHECKPOINTS,
+    TRIAL_CHECKPOINTS,
+    TRIAL_STEPS,
+    Phase,
+    Plan,
+    Rates,
+    Recipe,
+    measure,
+    spread_layers,
+)
 from tests.pretraining.quick import support
 
 PHASES = (Phase(32, 0.6, 64), Phase(64, 0.4, 32))

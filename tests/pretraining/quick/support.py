@@ -4,10 +4,9 @@ import json
 import pathlib
 import subprocess
 
-from bert_tf.cli.flags import recipes
-from bert_tf.cli.flags.pretrain_small import PRETRAIN_SMALL
-from bert_tf.pretraining.quick.plan import TRIAL_CHECKPOINTS, TRIAL_STEPS
-from bert_tf.pretraining.quick.recipe import Recipe
+from bert_tf.cli import recipes
+from bert_tf.cli.pretrain_small import PRETRAIN_SMALL
+from bert_tf.pretraining.quick.plan import TRIAL_CHECKPOINTS, TRIAL_STEPS, Recipe
 from bert_tf.utils.settings import Settings
 from tests import tiny
 

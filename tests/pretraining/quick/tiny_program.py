@@ -6,8 +6,7 @@
 import dataclasses
 import sys
 
-from bert_tf.cli import main
-from bert_tf.cli.flags import recipes
+from bert_tf.cli import main, recipes
 from bert_tf.pretraining.quick.plan import Plan, Rates
 from tests.pretraining.quick import support
 

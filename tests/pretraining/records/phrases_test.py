@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from bert_tf.pretraining.records.groups import Pieces
 from bert_tf.pretraining.records.phrases import Phrases, read_phrases
-from bert_tf.pretraining.records.pieces import Pieces
 from bert_tf.tokenization.wordpiece import Tokenizer
 from tests import tiny
 

@@ -7,10 +7,9 @@ import pytest
 
 from bert_tf.data.features import FEATURES
 from bert_tf.pretraining.corpus import job as jobs
-from bert_tf.pretraining.corpus.packing import pack
-from bert_tf.pretraining.records import unpacking
-from bert_tf.pretraining.records.batches import Records
-from bert_tf.pretraining.records.unpacking import unpack
+from bert_tf.pretraining.corpus.unit import pack
+from bert_tf.pretraining.records import batches
+from bert_tf.pretraining.records.batches import Records, unpack
 from tests.pretraining.corpus import support
 
 N, S, M = 40, 16, 4
@@ -53,7 +52,7 @@ def test_what_was_packed_comes_out_again(masks, labels):
 
 def test_a_row_of_one_example_is_a_packed_row():
     rows = _rows(np.random.default_rng(1))
-    packed = {name: np.asarray(values) for name, values in unpacking.as_packed(rows).items()}
+    packed = {name: np.asarray(values) for name, values in batches.as_packed(rows).items()}
     alone = pack(rows, M, 1)
     order = np.argsort(alone["input_ids"][:, 0])
     assert packed.keys() == alone.keys()

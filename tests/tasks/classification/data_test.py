@@ -3,17 +3,17 @@
 import pytest
 
 from bert_tf.data.windowed import Windowing
-from bert_tf.tasks.classification import data
-from bert_tf.tasks.classification.options import FLAGS
-from bert_tf.tasks.classification.task import ClassificationTask
-from bert_tf.tasks.task import TrainedTask
+from bert_tf.tasks import classification
+from bert_tf.tasks.base import TrainedTask
+from bert_tf.tasks.classification import ClassificationTask
+from bert_tf.tasks.options import CLASSIFICATION_FLAGS
 from bert_tf.utils.settings import Settings
 from tests import tiny
 
 
 def _settings(**given):
     """Returns the settings of run_classifier with what is given, in files of one's own."""
-    usual = {flag.name: flag.default for flag in FLAGS} | {"class_weights": None, "label_smoothing": 0.0}
+    usual = {flag.name: flag.default for flag in CLASSIFICATION_FLAGS} | {"class_weights": None, "label_smoothing": 0.0}
     usual |= {"do_eval": False, "max_seq_length": 128, "output_dir": "out"}
     return Settings({**usual, **given}, given)
 
@@ -36,55 +36,55 @@ def path(tmp_path):
 def test_settings_that_do_not_fit_are_refused(path, problem, given, message):
     settings = _settings(train_file=path, problem_type=problem, **given)
     with pytest.raises(ValueError, match=message):
-        data.read_data(settings, ["train"], None)
+        classification.read_data(settings, ["train"], None)
 
 
 def test_settings_that_fit_are_taken(path):
-    read = data.read_data(_settings(train_file=path, problem_type="regression"), ["train"], None)
+    read = classification.read_data(_settings(train_file=path, problem_type="regression"), ["train"], None)
     assert read.examples["train"].labels == [1.5, 0.0] and read.text_inputs == ("text",)
     fitting = {"label_smoothing": 0.1, "fit_temperature": True, "do_eval": True}
-    read = data.read_data(_settings(train_file=path, **fitting), ["train"], None)
+    read = classification.read_data(_settings(train_file=path, **fitting), ["train"], None)
     assert read.examples["train"].labels == ["1.5", "0"] and list(read.examples) == ["train"]
 
 
 def test_a_trained_model_says_what_the_labels_are(path):
     trained = TrainedTask(ClassificationTask(tiny.config(), 1, "regression"), ("text",), 16)
-    read = data.read_data(_settings(eval_file=path), ["dev"], trained)
+    read = classification.read_data(_settings(eval_file=path), ["dev"], trained)
     assert read.source.problem == "regression" and read.examples["dev"].labels == [1.5, 0.0]
     with pytest.raises(ValueError, match="`problem_type` must be the trained model's, regression. Received: multi_la"):
-        data.read_data(_settings(eval_file=path, problem_type="multi_label"), ["dev"], trained)
+        classification.read_data(_settings(eval_file=path, problem_type="multi_label"), ["dev"], trained)
 
 
 def test_a_trained_model_for_other_texts_is_refused(path):
     trained = TrainedTask(ClassificationTask(tiny.config(), 2), ("text_a", "text_b"), 16)
     with pytest.raises(ValueError, match="one for single_label with text. Received one for single_label with text_a a"):
-        data.read_data(_settings(eval_file=path), ["dev"], trained)
+        classification.read_data(_settings(eval_file=path), ["dev"], trained)
 
 
 def test_windows():
-    assert data.windows_of(_settings()) is None
-    assert data.windows_of(_settings(long_text="window")) == Windowing(64, 32)
+    assert classification.windows_of(_settings()) is None
+    assert classification.windows_of(_settings(long_text="window")) == Windowing(64, 32)
     narrow = {"long_text": "window", "max_seq_length": 32}
-    assert data.windows_of(_settings(**narrow, doc_stride=30, max_windows=2)) == Windowing(30, 2)
+    assert classification.windows_of(_settings(**narrow, doc_stride=30, max_windows=2)) == Windowing(30, 2)
     with pytest.raises(ValueError, match=r"with `long_text=window`\. Received `doc_stride` and `max_windows` alone"):
-        data.windows_of(_settings(doc_stride=4, max_windows=32))
+        classification.windows_of(_settings(doc_stride=4, max_windows=32))
 
 
 def test_windows_with_gaps_are_refused():
     with pytest.raises(ValueError, match=r"`doc_stride` is at most 30, .*\. Received: 31; lower `doc_stride`"):
-        data.windows_of(_settings(long_text="window", max_seq_length=32, doc_stride=31))
+        classification.windows_of(_settings(long_text="window", max_seq_length=32, doc_stride=31))
 
 
 def test_a_trained_model_keeps_its_windows():
-    data.check_trained(_settings(), Windowing(4, 8))
-    data.check_trained(_settings(long_text="window", doc_stride=4, max_windows=8), Windowing(4, 8))
+    classification.check_trained(_settings(), Windowing(4, 8))
+    classification.check_trained(_settings(long_text="window", doc_stride=4, max_windows=8), Windowing(4, 8))
     with pytest.raises(ValueError, match="with, a stride of 4 and 8 windows. Received: no windows; leave them out"):
-        data.check_trained(_settings(long_text="truncate"), Windowing(4, 8))
+        classification.check_trained(_settings(long_text="truncate"), Windowing(4, 8))
 
 
 def test_a_temperature_is_fitted_to_the_model_in_the_folder(tmp_path):
     settings = _settings(fit_temperature=True, output_dir=str(tmp_path))
     with pytest.raises(ValueError, match="`fit_temperature` must find the trained model in `output_dir`"):
-        data.check_trained(settings, None)
+        classification.check_trained(settings, None)
     (tmp_path / "task.json").write_text("{}")
-    data.check_trained(settings, None)
+    classification.check_trained(settings, None)

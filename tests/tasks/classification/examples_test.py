@@ -5,7 +5,7 @@ import pytest
 
 from bert_tf.data import tables
 from bert_tf.data.windowed import Windowing
-from bert_tf.tasks.classification import examples as data
+from bert_tf.tasks import classification_data
 from bert_tf.tokenization.wordpiece import Tokenizer
 from tests import tiny
 
@@ -31,14 +31,14 @@ def _ids(*pieces):
 
 def test_one_text_picture(tokenizer):
     examples = _examples(("The film.", None), ("good", None), labels=["b", "a"])
-    tokenized = data.tokenize_examples(tokenizer, examples, 16, ["a", "b"])
+    tokenized = classification_data.tokenize_examples(tokenizer, examples, 16, ["a", "b"])
     assert _rows(tokenized) == [_ids("[CLS]", "the", "film", ".", "[SEP]"), _ids("[CLS]", "good", "[SEP]")]
     assert tokenized.targets["label_ids"].tolist() == [1, 0] and tokenized.targets["label_ids"].dtype == np.int32
     assert len(tokenized) == 2 and tokenized.lengths.tolist() == [5, 3]
 
 
 def test_two_texts_picture_cut_to_the_longest(tokenizer):
-    tokenized = data.tokenize_examples(tokenizer, _examples(("the film is good", "bad films")), 8)
+    tokenized = classification_data.tokenize_examples(tokenizer, _examples(("the film is good", "bad films")), 8)
     assert _rows(tokenized) == [_ids("[CLS]", "the", "film", "is", "[SEP]", "bad", "film", "[SEP]")]
     assert _rows(tokenized, "segment_ids") == [[0, 0, 0, 0, 0, 1, 1, 1]]
     assert tokenized.targets == {}
@@ -47,47 +47,49 @@ def test_two_texts_picture_cut_to_the_longest(tokenizer):
 @pytest.mark.parametrize("windows", [None, Windowing(3)])
 def test_rows_are_padded_with_the_vocabulary_s_own_padding(windows):
     tokenizer = Tokenizer([*tiny.VOCAB[1:], "[PAD]"])
-    tokenized = data.tokenize_examples(tokenizer, _examples(("the film", None), ("good", None)), 6, windows=windows)
+    examples = _examples(("the film", None), ("good", None))
+    tokenized = classification_data.tokenize_examples(tokenizer, examples, 6, windows=windows)
     inputs = tokenized.inputs(np.array([0, 1]), lambda lengths: 4)
     assert inputs["input_ids"].reshape(2, 4)[1, 3] == tokenizer.pad_id == len(tiny.VOCAB) - 1
 
 
 def test_many_examples_are_tokenized_in_parts_of_which_nothing_shows(tokenizer, monkeypatch):
     examples = _examples(*[(text, None) for text, _ in tiny.texts(25)])
-    whole = data.tokenize_examples(tokenizer, examples, 16)
-    monkeypatch.setattr(data, "_CHUNK", 10)
-    assert data.tokenize_examples(tokenizer, examples, 16).fingerprint() == whole.fingerprint()
+    whole = classification_data.tokenize_examples(tokenizer, examples, 16)
+    monkeypatch.setattr(classification_data, "_CHUNK", 10)
+    assert classification_data.tokenize_examples(tokenizer, examples, 16).fingerprint() == whole.fingerprint()
 
 
 def test_a_label_that_training_did_not_see_names_file_line_and_remedy(tokenizer):
     examples = _examples(("good", None), ("bad", None), labels=["a", "c"])
     with pytest.raises(ValueError, match=r"^file\.tsv:3: the label must be one that training saw: \['a', 'b'\]\. "
                        r"Received: 'c'; correct this line, check `label_column`"):  # fmt: skip
-        data.tokenize_examples(tokenizer, examples, 16, ["a", "b"])
+        classification_data.tokenize_examples(tokenizer, examples, 16, ["a", "b"])
 
 
 def test_several_labels_are_rows_of_zeros_and_ones(tokenizer):
     examples = _examples(("good", None), ("bad", None), ("dull", None), labels=[("b", "a"), (), ("b",)])
-    ids = data.tokenize_examples(tokenizer, examples, 16, ["a", "b", "c"], "multi_label").targets["label_ids"]
+    tokenized = classification_data.tokenize_examples(tokenizer, examples, 16, ["a", "b", "c"], "multi_label")
+    ids = tokenized.targets["label_ids"]
     assert ids.tolist() == [[1, 1, 0], [0, 0, 0], [0, 1, 0]] and ids.dtype == np.int32
     with pytest.raises(ValueError, match=r"^file\.tsv:2: the label must be one that training saw: \['a'\]\. .*'b'"):
-        data.targets(examples, ["a"], "multi_label")
+        classification_data.targets(examples, ["a"], "multi_label")
 
 
 def test_numbers_are_values(tokenizer):
     examples = _examples(("good", None), ("bad", None), labels=[4.75, -1.0])
-    values = data.tokenize_examples(tokenizer, examples, 16, None, "regression").targets["label_values"]
+    values = classification_data.tokenize_examples(tokenizer, examples, 16, None, "regression").targets["label_values"]
     assert values.tolist() == [4.75, -1.0] and values.dtype == np.float32
 
 
 @pytest.mark.parametrize("problem", ["single_label", "multi_label", "regression"])
 def test_without_labels_there_is_nothing_to_aim_at(problem):
-    assert data.targets(_examples(("good", None)), ["a"], problem) == {}
+    assert classification_data.targets(_examples(("good", None)), ["a"], problem) == {}
 
 
 def test_through_windows_a_long_text_has_several_rows(tokenizer):
     examples = _examples(("the film is a story of people", None), ("good", None), labels=["a", "b"])
-    tokenized = data.tokenize_examples(tokenizer, examples, 6, ["a", "b"], windows=Windowing(3))
+    tokenized = classification_data.tokenize_examples(tokenizer, examples, 6, ["a", "b"], windows=Windowing(3))
     assert len(tokenized) == 2 and tokenized.splits.tolist() == [0, 2, 3]
     assert _rows(tokenized.rows)[0] == _ids("[CLS]", "the", "film", "is", "a", "[SEP]")
     assert tokenized.targets["label_ids"].tolist() == [0, 1]

@@ -3,7 +3,7 @@
 import pytest
 
 from bert_tf.data import tables
-from bert_tf.tasks.classification import source as sources
+from bert_tf.tasks import classification_data
 from tests import glue_files, tiny
 
 NAMES = "['ax', 'cola', 'mnli', 'mrpc', 'qnli', 'qqp', 'rte', 'sst-2', 'sts-b', 'wnli', 'xnli']"
@@ -29,17 +29,17 @@ def _examples(*labels):
 )
 def test_sources_that_contradict_themselves(task, folder, files, more, message):
     with pytest.raises(ValueError) as error:
-        sources.make_source(task, folder, files, **more)
+        classification_data.make_source(task, folder, files, **more)
     assert str(error.value).startswith(message)
 
 
 def test_a_source_without_the_file_that_is_asked_for():
     with pytest.raises(ValueError, match=r"`do_predict` must have examples\. Received no `predict_file`, and no"):
-        sources.make_source(None, None, {"train": "t.tsv"}).read(["test"])
+        classification_data.make_source(None, None, {"train": "t.tsv"}).read(["test"])
 
 
 def test_labels_are_the_task_s_or_those_of_training_or_those_of_the_trained_model():
-    files, glue = sources.make_source(None, None, {}), sources.make_source("mrpc", "glue", {})
+    files, glue = classification_data.make_source(None, None, {}), classification_data.make_source("mrpc", "glue", {})
     train = _examples("10", "9", "10")
     assert files.labels({"train": train}, ["a"]) == ["10", "9"]  # sorted as strings
     assert files.labels({}, ["a", "b"]) == ["a", "b"]
@@ -53,32 +53,32 @@ def test_labels_are_the_task_s_or_those_of_training_or_those_of_the_trained_mode
 
 
 def test_labels_of_several_and_of_none():
-    several = sources.make_source(None, None, {}, "multi_label")
+    several = classification_data.make_source(None, None, {}, "multi_label")
     assert several.labels({"train": _examples(("b",), (), ("a", "b"))}) == ["a", "b"]
     with pytest.raises(ValueError, match=r"file\.tsv must have a label somewhere\. Received none in 2 examples; check"):
         several.labels({"train": _examples((), ())})
-    assert sources.make_source(None, None, {}, "regression").labels({"train": _examples(1.0)}) is None
-    assert sources.make_source("sts-b", "glue", {}).labels({}, ["a", "b"]) is None
+    assert classification_data.make_source(None, None, {}, "regression").labels({"train": _examples(1.0)}) is None
+    assert classification_data.make_source("sts-b", "glue", {}).labels({}, ["a", "b"]) is None
 
 
 def test_metrics_are_the_official_ones_of_a_task():
-    assert sources.make_source("cola", "glue", {}).metrics == ("matthews",)
-    assert sources.make_source(None, None, {}).metrics is None
+    assert classification_data.make_source("cola", "glue", {}).metrics == ("matthews",)
+    assert classification_data.make_source(None, None, {}).metrics is None
 
 
 def test_all_files_of_a_kind_are_read(tmp_path):
-    source = sources.make_source("MNLI", glue_files.mnli(tmp_path), {})
+    source = classification_data.make_source("MNLI", glue_files.mnli(tmp_path), {})
     texts = source.read(["dev", "test"])
     sizes = {"dev": 10, "dev_mismatched": 11, "test": 5, "test_mismatched": 7}
     assert {split: len(examples) for split, examples in texts.items()} == sizes
     assert [split for split, examples in texts.items() if examples.labels] == ["dev", "dev_mismatched"]
     assert source.text_inputs == ("text_a", "text_b")
-    named = {split: sources.leaderboard("MNLI", split) for split in ("test", "test_mismatched")}
+    named = {split: classification_data.leaderboard("MNLI", split) for split in ("test", "test_mismatched")}
     assert named == {"test": ("MNLI-m.tsv", None), "test_mismatched": ("MNLI-mm.tsv", None)}
 
 
 def test_what_has_only_questions_cannot_be_trained_on(tmp_path):
-    source = sources.make_source("ax", glue_files.diagnostic(tmp_path), {})
+    source = classification_data.make_source("ax", glue_files.diagnostic(tmp_path), {})
     with pytest.raises(
         ValueError, match=r"^`task_name=ax` must be asked for what it has, test\. Received: train; train"
     ):
@@ -89,5 +89,5 @@ def test_what_has_only_questions_cannot_be_trained_on(tmp_path):
 @pytest.mark.parametrize("problem, field, label", [("multi_label", "a; b", ("a", "b")), ("regression", "1.5", 1.5)])
 def test_labels_of_files_are_read_as_the_problem_says(tmp_path, problem, field, label):
     path = tiny.write_tsv(tmp_path / "t.tsv", [("good", field)])
-    source = sources.make_source(None, None, {"train": path}, problem, separator=";")
+    source = classification_data.make_source(None, None, {"train": path}, problem, separator=";")
     assert source.read(["train"])["train"].labels == [label]

@@ -8,14 +8,13 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.data.features import fake_batch
-from bert_tf.tasks.classification.problems import PROBLEMS
-from bert_tf.tasks.classification.task import ClassificationTask
+from bert_tf.tasks.base import TrainedTask
+from bert_tf.tasks.classification import ClassificationTask
+from bert_tf.tasks.classification_outputs import PROBLEMS
 from bert_tf.tasks.registry import read_task, save_task
-from bert_tf.tasks.task import TrainedTask
-from bert_tf.training.actions import KeepBest
-from bert_tf.training.batching import Batching
-from bert_tf.training.job import Job
 from bert_tf.training.loop import RunConfig
+from bert_tf.training.scoring import Batching
+from bert_tf.training.trainer import Job, KeepBest
 from tests import tiny
 from tests.tasks.classification.problems_test import MULTI, TORCH, WEIGHTS
 

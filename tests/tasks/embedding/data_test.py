@@ -3,7 +3,7 @@
 import pytest
 
 from bert_tf.cli import run_embedder
-from bert_tf.tasks.embedding.data import read_data
+from bert_tf.tasks.embedding_data import read_data
 from bert_tf.utils.settings import Settings
 from tests import tiny
 

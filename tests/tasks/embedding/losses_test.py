@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.tasks.embedding.losses import LOSSES, Numbers
+from bert_tf.tasks.embedding_data import LOSS_FUNCTIONS, Numbers
 
 NUMBERS = Numbers(temperature=0.1, margin=0.4)
 
@@ -23,7 +23,7 @@ def batch(vectors, scores=None, **changes):
 
 
 def computed(name, vectors, batch):
-    return LOSSES[name].compute(tf.constant(vectors), batch, NUMBERS).numpy()
+    return LOSS_FUNCTIONS[name].compute(tf.constant(vectors), batch, NUMBERS).numpy()
 
 
 def cross_entropy(query, candidates, own):
@@ -67,4 +67,4 @@ def test_losses_of_each_example_alone():
     }
     for name, values in expected.items():
         np.testing.assert_allclose(computed(name, vectors, batch(vectors, scores)), values, rtol=1e-4, atol=1e-6)
-    assert set(LOSSES) == {"in_batch_negatives", *expected}
+    assert set(LOSS_FUNCTIONS) == {"in_batch_negatives", *expected}

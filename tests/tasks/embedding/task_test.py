@@ -11,7 +11,7 @@ from bert_tf.data.features import keras_inputs
 from bert_tf.inference.sentence_encoder import SentenceEncoder
 from bert_tf.models.pooling import PooledFeatures
 from bert_tf.models.sentence_files import Recipe, read_recipe
-from bert_tf.tasks.embedding.task import EmbeddingTask
+from bert_tf.tasks.embedding import EmbeddingTask
 from bert_tf.tasks.registry import read_task
 from bert_tf.utils.names import LAYERS, POOLINGS
 from tests import tiny

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from bert_tf.tasks.multiple_choice.files import read_choices
+from bert_tf.tasks.multiple_choice import read_choices
 from tests.tasks.multiple_choice import support
 
 QUESTIONS = [("a film", ["is good", "is\u2028bad 😀"], 0), ("", ["1", "2", "3", "4", "5"], 4)]

@@ -9,7 +9,7 @@ import pytest
 
 from bert_tf.checkpoints import convert, writers
 from bert_tf.models.config import EncoderConfig
-from bert_tf.tasks.multiple_choice.task import MultipleChoiceTask
+from bert_tf.tasks.multiple_choice import MultipleChoiceTask
 from tests import parity
 
 SCRIPT = "torch_multiple_choice.py"
@@ -46,7 +46,7 @@ def test_what_we_write_they_read(theirs, tmp_path):
         tokenizer = types.SimpleNamespace(pad_id=pad, special_tokens={}, save=lambda directory: None)
         (tmp_path / case).mkdir()
         parts = task.config, arrays, tokenizer, None, (task.architecture,)
-        writers.write(str(tmp_path / case), "huggingface", writers.Model(*parts))
+        writers.write_model(str(tmp_path / case), "huggingface", writers.Model(*parts))
         shutil.copy(theirs / case / "inputs.npz", tmp_path / case)
     found = json.loads(parity.run_torch(SCRIPT, "ask", *(tmp_path / case for case in CASES)))
     for case, logits in zip(CASES, found, strict=True):

@@ -5,11 +5,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.tasks.multiple_choice.files import ChoiceExamples
-from bert_tf.tasks.multiple_choice.rows import choice_rows, served_rows
-from bert_tf.tasks.multiple_choice.task import MultipleChoiceTask
+from bert_tf.tasks.multiple_choice import ChoiceExamples, MultipleChoiceTask, choice_rows, served_rows
 from bert_tf.tokenization.wordpiece import Tokenizer
-from bert_tf.training.batching import Batching
+from bert_tf.training.scoring import Batching
 from tests import tiny
 from tests.tasks.multiple_choice import support
 

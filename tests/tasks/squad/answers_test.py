@@ -6,10 +6,9 @@ import math
 import numpy as np
 import pytest
 
-from bert_tf.data.ragged import Ragged
-from bert_tf.tasks.squad.answers import Answer, Answers, merge, write_predictions
-from bert_tf.tasks.squad.files import SquadExamples
-from bert_tf.tasks.squad.rows import QuestionOrigin
+from bert_tf.data.features import Ragged
+from bert_tf.tasks.squad_answers import Answer, Answers, merge, write_predictions
+from bert_tf.tasks.squad_examples import QuestionOrigin, SquadExamples
 
 CONTEXT = "Zo\u00eb met \U0001f600 Ada, Ada!"  # Zoë 0-3, met 4-7, the emoji 8-9, Ada 10-13 and 15-18
 WORDS = [(0, 3), (4, 7), (8, 9), (10, 13), (13, 14), (15, 18), (18, 19)]

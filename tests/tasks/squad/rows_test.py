@@ -5,9 +5,8 @@ import sys
 import numpy as np
 import pytest
 
-from bert_tf.tasks.squad import rows as squad_rows
-from bert_tf.tasks.squad.files import SquadExamples
-from bert_tf.tasks.squad.rows import question_rows
+from bert_tf.tasks import squad_examples
+from bert_tf.tasks.squad_examples import SquadExamples, question_rows
 from bert_tf.tokenization.wordpiece import Tokenizer
 from tests import tiny
 from tests.conftest import ROOT
@@ -142,7 +141,7 @@ def test_rows_and_targets_one_at_a_time(tokenizer):
 def test_many_texts_are_tokenized_in_parts_of_which_nothing_shows(tokenizer, monkeypatch):
     given = random_examples(np.random.default_rng(1), 30)
     whole = question_rows(tokenizer, given, 24, 7, 6, True)
-    monkeypatch.setattr(squad_rows, "_CHUNK", 7)
+    monkeypatch.setattr(squad_examples, "_CHUNK", 7)
     parts = question_rows(tokenizer, given, 24, 7, 6, True)
     assert parts.fingerprint() == whole.fingerprint()
     assert parts.origin.starts.flat.tolist() == whole.origin.starts.flat.tolist()

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.tasks.squad.spans import best_spans, null_score
+from bert_tf.tasks.squad import best_spans, null_score
 
 NONE = float("-inf")
 

@@ -9,16 +9,16 @@ import pytest
 import tensorflow as tf
 from safetensors.numpy import load_file
 
-from bert_tf.checkpoints import convert, heads, names
+from bert_tf.checkpoints import convert, heads, name_maps
 from bert_tf.data.dataset import Tokenized
 from bert_tf.models.config import EncoderConfig
+from bert_tf.tasks.base import TrainedTask
 from bert_tf.tasks.registry import read_task, save_task
-from bert_tf.tasks.squad.task import QuestionAnsweringTask
-from bert_tf.tasks.task import TrainedTask
+from bert_tf.tasks.squad import QuestionAnsweringTask
 from bert_tf.tokenization.wordpiece import Tokenizer
-from bert_tf.training.batching import Batching
-from bert_tf.training.job import Job
 from bert_tf.training.loop import RunConfig
+from bert_tf.training.scoring import Batching
+from bert_tf.training.trainer import Job
 from tests import tiny
 
 GOLDEN = pathlib.Path(__file__).parents[2] / "goldens" / "question_answering"
@@ -69,8 +69,8 @@ def test_gradients_are_torch_s(golden):
     found = tape.gradient(loss, [v.value for v in model.trainable_variables])
     largest = max(np.abs(value).max() for name, value in expected.items() if name.startswith("gradient/"))
     for variable, gradient in zip(model.trainable_variables, found, strict=True):
-        true = expected[f"gradient/{names.hugging_face().from_ours(variable.path)}"]
-        true = true.T if names.hugging_face().transposed(variable.path) else true
+        true = expected[f"gradient/{name_maps.hugging_face().from_ours(variable.path)}"]
+        true = true.T if name_maps.hugging_face().transposed(variable.path) else true
         gradient = tf.convert_to_tensor(gradient).numpy()
         np.testing.assert_allclose(gradient, true, rtol=1e-3, atol=1e-6 * largest, err_msg=variable.path)
 

@@ -10,8 +10,8 @@ import sys
 
 import pytest
 
-from bert_tf.evaluation.entities import convert, entities
-from bert_tf.tasks.tagging.columns import TaggedExamples, read_columns, text_of, write_columns
+from bert_tf.evaluation.entities import convert, parse_entities
+from bert_tf.tasks.tagging_columns import TaggedExamples, read_columns, text_of, write_columns
 
 CONLL = """-DOCSTART- -X- O O
 
@@ -240,7 +240,7 @@ def test_what_could_not_be_read_again_is_not_written(tmp_path, sentences, messag
 
 def count(path, **options):
     examples = read_columns(path, **options)
-    return len(examples), sum(len(entities(tags)) for tags in examples.tags), examples.scheme
+    return len(examples), sum(len(parse_entities(tags)) for tags in examples.tags), examples.scheme
 
 
 @pytest.mark.parametrize("name, numbers", [("train", (5424, 5134)), ("dev", (923, 787)), ("test", (940, 960))])
@@ -271,5 +271,5 @@ def test_conll_2003(name, caplog):
 
 
 def test_no_tensorflow():
-    code = "import bert_tf.tasks.tagging.columns, sys; assert not {'tensorflow', 'keras'} & set(sys.modules)"
-    subprocess.run([sys.executable, "-c", code], check=True, cwd=pathlib.Path(__file__).parents[2])
+    code = "import bert_tf.tasks.tagging_columns, sys; assert not {'tensorflow', 'keras'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=pathlib.Path(__file__).parents[3])

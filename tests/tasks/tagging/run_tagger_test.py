@@ -8,7 +8,7 @@ from bert_tf.checkpoints.tf1 import read
 from bert_tf.evaluation import entities
 from bert_tf.serving.client.client import Client
 from bert_tf.serving.server.server import serve
-from bert_tf.tasks.tagging.columns import read_columns
+from bert_tf.tasks.tagging_columns import read_columns
 from tests import tiny
 from tests.scripts import assert_same_tensors, at, run_named, run_programs
 from tests.tasks.tagging import support
@@ -141,7 +141,7 @@ def test_predictions_as_columns_and_as_entities_agree(home, results):
     columns = read_columns(home / "whole" / "predictions.txt")
     for sentence, line, words, tags in zip(asked, said, columns.words, columns.tags, strict=True):
         assert line["text"] == " ".join(sentence["tokens"]) and len(words) == len(tags) == len(sentence["tokens"])
-        assert len(line["entities"]) == len(entities.entities(tags))
+        assert len(line["entities"]) == len(entities.parse_entities(tags))
         for entity in line["entities"]:
             assert list(entity) == ["text", "type", "start", "end", "score"] and 0 < entity["score"] <= 1
             assert line["text"][entity["start"] : entity["end"]] == entity["text"]

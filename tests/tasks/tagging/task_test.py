@@ -8,14 +8,14 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.evaluation import entities
-from bert_tf.tasks.tagging.columns import TaggedExamples, text_of
-from bert_tf.tasks.tagging.rows import sentence_rows
-from bert_tf.tasks.tagging.task import TaggingTask, label_list
-from bert_tf.tasks.task import Outcome
+from bert_tf.tasks.base import Outcome
+from bert_tf.tasks.tagging import TaggingTask, label_list
+from bert_tf.tasks.tagging_columns import TaggedExamples, text_of
+from bert_tf.tasks.tagging_words import sentence_rows
 from bert_tf.tokenization.wordpiece import Tokenizer
-from bert_tf.training.batching import Batching
-from bert_tf.training.job import Job
 from bert_tf.training.loop import RunConfig
+from bert_tf.training.scoring import Batching
+from bert_tf.training.trainer import Job
 from tests import tiny
 from tests.tasks.tagging import support
 
@@ -139,7 +139,7 @@ def test_a_tiny_model_learns_and_its_scores_are_conllevals(tokenizer, tmp_path):
     scores, outputs = job.scores(batching.scoring(rows, 16)), job.outputs(batching.scoring(rows, 16))
     assert scores["f1"] > 0.9 and 0 < scores["loss"] < 0.3
     predictions = rows.origin.take(np.array(LABELS, object)[outputs["tag"]], "O")
-    predictions = [entities.tags_of(entities.entities(tags), len(tags), "iob2") for tags in predictions]
+    predictions = [entities.tags_of(entities.parse_entities(tags), len(tags), "iob2") for tags in predictions]
     assert {k: v for k, v in scores.items() if k != "loss"} == entities.score(given.tags, predictions)
     assert set(task.metric_names) | {"loss"} == scores.keys()
 
@@ -155,7 +155,7 @@ def test_entities_are_those_of_conlleval_whatever_the_tags(tokenizer):
     best = {name: values.numpy() for name, values in task.collected(logits, None).items()}
     rows = dataclasses.replace(task.lay_out(tokenizer, given, 32, False))
     for i, tags in enumerate(rows.origin.take(np.array(LABELS, object)[best["tag"]], "O")):
-        spans, expected = text_of(given.words[i])[1], entities.entities(tags)
+        spans, expected = text_of(given.words[i])[1], entities.parse_entities(tags)
         assert served["entity_count"][i] == len(expected)
         for k, entity in enumerate(expected):
             start, end = int(served["start"][i, k]), int(served["end"][i, k])

@@ -9,13 +9,13 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.checkpoints import convert
-from bert_tf.checkpoints.model_files import load_description, save_description
+from bert_tf.checkpoints.loading import load_description, save_description
 from bert_tf.checkpoints.tf1 import read, write_tf1
-from bert_tf.tasks.classification.task import ClassificationTask
+from bert_tf.tasks.base import TrainedTask
+from bert_tf.tasks.classification import ClassificationTask
+from bert_tf.tasks.distillation import with_teacher
 from bert_tf.tasks.registry import save_task
-from bert_tf.tasks.tagging.task import TaggingTask
-from bert_tf.tasks.task import TrainedTask
-from bert_tf.tasks.teachers.fine_tuning import with_teacher
+from bert_tf.tasks.tagging import TaggingTask
 from bert_tf.training.history import read as read_history
 from bert_tf.utils.settings import Settings
 from tests import tiny

@@ -6,10 +6,9 @@
 import sys
 
 from bert_tf.models.distillation import DistillationModel
-from bert_tf.pretraining.objectives.comparisons import COMPARISONS, shown_by
-from bert_tf.pretraining.objectives.distillation import DistillationTask
-from bert_tf.tasks.classification.task import ClassificationTask
-from bert_tf.tasks.distilled import DistilledTask
+from bert_tf.pretraining.objectives.distillation import COMPARISONS, DistillationTask, shown_by
+from bert_tf.tasks.classification import ClassificationTask
+from bert_tf.tasks.distillation import DistilledTask
 from tests import tiny
 from tests.training import two_virtual_devices
 

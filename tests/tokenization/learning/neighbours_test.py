@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from bert_tf.tokenization.learning import neighbours
-from bert_tf.tokenization.learning.neighbours import Neighbours, frequent_of
+from bert_tf.tokenization import neighbours
+from bert_tf.tokenization.neighbours import Neighbours, frequent_of
 
 
 def test_what_is_counted():

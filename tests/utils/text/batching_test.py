@@ -2,7 +2,7 @@
 
 import pytest
 
-from bert_tf.utils.text.batching import batches
+from bert_tf.utils.documents import batches
 
 
 @pytest.mark.parametrize("size", [1, 2, 5, 100])

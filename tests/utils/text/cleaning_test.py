@@ -2,7 +2,7 @@
 
 import pytest
 
-from bert_tf.utils.text.cleaning import is_junk
+from bert_tf.utils.documents import is_junk
 
 
 @pytest.mark.parametrize(

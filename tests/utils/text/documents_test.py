@@ -6,9 +6,9 @@ import pathlib
 
 import pytest
 
+from bert_tf.utils import documents, text_files
+from bert_tf.utils.documents import TextOptions, read_documents
 from bert_tf.utils.names import TEXT_FORMATS
-from bert_tf.utils.text import blocks, files
-from bert_tf.utils.text.documents import TextOptions, read_documents
 from tests.utils.text.files_test import DATA
 
 
@@ -16,7 +16,7 @@ def read(path, data, format, block_bytes=1 << 20, **options):
     """([(line, first line, sentences) of each part], counts) of a file with this content."""
     path.write_bytes(data if isinstance(data, bytes) else data.encode())
     options, counts, parts = TextOptions(**options), collections.Counter(), []
-    for block in blocks.read_blocks([str(path)], [format], options, block_bytes):
+    for block in documents.read_blocks([str(path)], [format], options, block_bytes):
         parts += read_documents(block, options, counts)
     assert {part.file for part in parts} <= {0}
     return [(part.line, part.first_line, part.sentences) for part in parts], dict(counts)
@@ -160,11 +160,11 @@ def test_small_blocks_hold_the_documents_of_one_large_block(path, format, docume
 def test_real_text_loses_nothing_in_blocks(corpus, start):
     if not (DATA / corpus).is_dir():
         pytest.skip(f"needs the corpus {corpus} in {DATA}")
-    path = max(files.find([str(DATA / corpus / "*t*.*")]), key=lambda name: -pathlib.Path(name).stat().st_size)
-    with files.open_lines(path) as file:
+    path = max(text_files.find([str(DATA / corpus / "*t*.*")]), key=lambda name: -pathlib.Path(name).stat().st_size)
+    with text_files.open_lines(path) as file:
         text = file.read().decode("utf-8", "ignore")
     options, counts = TextOptions(document_start=start), collections.Counter()
-    found = blocks.read_blocks([path], ["prose"], options, 10_000)
-    documents = [document for block in found for document in read_documents(block, options, counts)]
-    kept = "".join("".join(document.sentences) for document in documents)
+    found = documents.read_blocks([path], ["prose"], options, 10_000)
+    whole = [document for block in found for document in read_documents(block, options, counts)]
+    kept = "".join("".join(document.sentences) for document in whole)
     assert "".join(kept.split()) == "".join(text.split())

@@ -9,7 +9,7 @@ import pathlib
 import pyarrow as pa
 import pytest
 
-from bert_tf.utils.text import files
+from bert_tf.utils import text_files
 
 SENTENCES = "This is a sentence.\nIs this one?\n\n“Yes,” he said.\nMr. Ray (who knows) agrees!\n"
 PROSE = "This is the first line of a book, it goes\non here. And ends. Then a new sentence follows\nthat ends here.\n"
@@ -32,7 +32,7 @@ def folder(tmp_path):
 
 
 def found(folder, *patterns):
-    return [os.path.relpath(path, folder) for path in files.find([str(folder / pattern) for pattern in patterns])]
+    return [os.path.relpath(path, folder) for path in text_files.find([str(folder / pattern) for pattern in patterns])]
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ PACKINGS = {
 def test_opens_every_packing_without_the_byte_order_mark(tmp_path, name, mark):
     data = b"one\nline two\n" * 100_000
     (tmp_path / name).write_bytes(PACKINGS[name](mark + data))
-    with files.open_lines(str(tmp_path / name)) as file:
+    with text_files.open_lines(str(tmp_path / name)) as file:
         assert (file.readline(), file.readline(3)) == (b"one\n", b"lin")
         assert file.read() == data[7:]
 
@@ -167,19 +167,19 @@ def test_opens_every_packing_without_the_byte_order_mark(tmp_path, name, mark):
 def test_guesses_the_format(tmp_path, name, text, expected):
     pack = {".gz": gzip.compress, ".zst": zstd}.get(pathlib.Path(name).suffix, bytes)
     (tmp_path / name).write_bytes(pack(text.encode()))
-    assert files.guess_format(str(tmp_path / name)) == expected
+    assert text_files.guess_format(str(tmp_path / name)) == expected
 
 
 @pytest.mark.parametrize("corpus", ["gutenberg", "wikitext2"])
 def test_real_prose_is_guessed_prose(corpus):
     if not (DATA / corpus).is_dir():
         pytest.skip(f"needs the corpus {corpus} in {DATA}")
-    assert {files.guess_format(path) for path in files.find([str(DATA / corpus)])} == {"prose"}
+    assert {text_files.guess_format(path) for path in text_files.find([str(DATA / corpus)])} == {"prose"}
 
 
 def test_guessing_names_a_file_that_cannot_be_read(tmp_path):
     with pytest.raises(ValueError, match="gone.txt must be a file that can be read.*No such file"):
-        files.guess_format(str(tmp_path / "gone.txt"))
+        text_files.guess_format(str(tmp_path / "gone.txt"))
 
 
 def test_the_log_tells_the_formats_that_were_guessed(tmp_path, caplog):
@@ -187,6 +187,6 @@ def test_the_log_tells_the_formats_that_were_guessed(tmp_path, caplog):
     (tmp_path / "b.jsonl").write_text('{"text": "One."}\n')
     paths = [str(tmp_path / name) for name in ("a.txt", "b.jsonl")]
     with caplog.at_level(logging.INFO, logger="absl"):
-        assert files.formats_of(paths, "prose") == ["prose", "prose"] and not caplog.records
-        assert files.formats_of(paths, None) == ["sentences", "jsonl"]
+        assert text_files.formats_of(paths, "prose") == ["prose", "prose"] and not caplog.records
+        assert text_files.formats_of(paths, None) == ["sentences", "jsonl"]
     assert "sentences: 1 file, jsonl: 1 file" in caplog.text

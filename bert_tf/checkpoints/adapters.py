@@ -1,0 +1,189 @@
+"""Adapters alone, in the form of Hugging Face's PEFT: a directory with adapter_config.json and its few weights.
+
+What is trained beside the adapters, the head and the pooler, lies there too, as PEFT's `modules_to_save`; labels.txt
+and task.json, which PEFT passes over, are for us.
+"""
+
+import dataclasses
+import json
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from absl import logging
+from safetensors.numpy import save
+
+from bert_tf.checkpoints import heads, name_maps
+from bert_tf.checkpoints.loading import read_labels
+from bert_tf.checkpoints.readers import SafetensorsFile, check_finite, merged
+from bert_tf.checkpoints.surgery import Model
+from bert_tf.checkpoints.writer_base import write_labels
+from bert_tf.models.config_files import task_in
+from bert_tf.models.lora import NAMES, Lora, is_adapter
+from bert_tf.utils.files import atomic_open, brief, whole_directory, write_text
+from bert_tf.utils.json_files import read_object
+
+CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
+_FROZEN = "bert/(embeddings|encoder)/"  # what is never trained beside adapters
+_PREFIX = "base_model.model."
+_LORA_ENDS = tuple(f".{name}.weight" for name in NAMES)
+# Settings of PEFT with which an adapter would act otherwise than `readers.merged` computes it.
+_REFUSED = ("use_rslora", "use_dora", "fan_in_fan_out", "rank_pattern", "alpha_pattern", "layer_replication",
+            "megatron_config", "lora_bias", "arrow_config")  # fmt: skip
+
+
+def write(directory: str, variables: Iterable, task: Any, base: str | None, also: Callable[[str], None]):
+    """Writes what a run with adapters trained, in place of what an earlier run left at `directory`.
+
+    Args:
+        directory: becomes PEFT's.
+        variables: all of the task's model, Keras or TensorFlow.
+        task: see `tasks/base.py`; its configuration has `lora`.
+        base: the checkpoint that the adapters are for, or None.
+        also: is called with the directory, before it is in its place, to put more files there.
+
+    Raises:
+        ValueError: a variable has no name in the family's files.
+        OSError: it cannot be written.
+    """
+    name_map, unused = _name_map(task.config), heads.unused(task)
+    trained = [v for v in variables if is_adapter(v.path) or not re.match(_FROZEN, v.path)]
+    trained = [v for v in trained if not any(re.fullmatch(pattern, v.path) for pattern in unused)]
+    named = dict(_peft(name_map, v.path, np.asarray(v)) for v in trained)
+    settings = json.dumps(_settings(task.config.lora, named, base), indent=2) + "\n"
+    with whole_directory(directory, replace=True) as folder:
+        write_text(os.path.join(folder, CONFIG), settings)
+        with atomic_open(os.path.join(folder, WEIGHTS), "wb") as file:
+            file.write(save(named, {"format": "pt"}))
+        write_labels(folder, task.labels)
+        also(folder)
+
+
+def merge(model: Model, directory: str) -> Model:
+    """Returns the model with the adapters of a directory in its kernels, and the head that lies with them.
+
+    Args:
+        model: what the adapters were trained on.
+        directory: of PEFT's form, ours or another's.
+
+    Raises:
+        ValueError: files are missing or damaged, the adapters are of another kind, or are not of this model.
+    """
+    settings = _read_settings(os.path.join(directory, CONFIG))
+    path, scale = os.path.join(directory, WEIGHTS), settings["lora_alpha"] / settings["r"]
+    pairs, others = _sorted(SafetensorsFile(path), path, _name_map(model.config))
+    shapes = {name: _shape_of(name, pair, settings["r"]) for name, pair in pairs.items()}
+    shapes |= {name: array.shape for name, array in others.items() if name.startswith("bert/") and name in model.arrays}
+    _check_shapes(shapes, model, path)
+    arrays = model.arrays | others
+    for kernel, pair in pairs.items():
+        arrays[kernel] = merged(arrays[kernel], *(pair[name] for name in NAMES), scale)
+    logging.info("Merged %d adapters from %s; took %d other weights from there.", len(pairs), path, len(others))
+    model = dataclasses.replace(model, arrays=arrays)
+    return model if all(name.startswith("bert/") for name in others) else _with_head(model, directory)
+
+
+def _name_map(config):
+    return name_maps.hugging_face(config.model_type, config.tie_word_embeddings)
+
+
+def _peft(name_map, path, array):
+    """Returns (PEFT's name, array in torch's orientation) of one of our weights."""
+    folder, _, name = path.rpartition("/")
+    if name in NAMES:
+        module = name_map.from_ours(f"{folder}/kernel").removesuffix(".weight")
+        return f"{_PREFIX}{module}.{name}.weight", np.ascontiguousarray(array.T)
+    array = array.T if name_map.transposed(path) else array
+    return f"{_PREFIX}{name_map.from_ours(path)}", np.ascontiguousarray(array)
+
+
+def _settings(lora: Lora, named: Mapping[str, np.ndarray], base) -> dict[str, Any]:
+    """Returns adapter_config.json; modules are named by their ends, which is how PEFT looks for them."""
+    modules = {name.removeprefix(_PREFIX).rpartition(".")[0] for name in named}
+    adapted = {module.rpartition(".")[0] for module in modules if module.endswith(NAMES)}
+    ends = {re.split(r"\.\d+\.", module)[-1] for module in adapted}  # behind the layer's number
+    return {
+        "peft_type": "LORA",
+        "base_model_name_or_path": base,
+        "r": lora.rank,
+        "lora_alpha": lora.alpha,
+        "lora_dropout": 0.0,
+        "target_modules": sorted(ends),
+        "modules_to_save": sorted(module for module in modules if not module.endswith(NAMES)),
+        "bias": "none",
+        "fan_in_fan_out": False,
+        "inference_mode": True,
+        "task_type": None,
+    }
+
+
+def _read_settings(path):
+    values = read_object(path, "the configuration of an adapter in JSON", "take what PEFT or a run with adapters wrote")
+    if values.get("peft_type") != "LORA":
+        kind = brief(values.get("peft_type"))
+        raise ValueError(f"{path} must be of a LoRA adapter, peft_type LORA. Received: {kind}.")
+    for name in _REFUSED:
+        if values.get(name):
+            raise ValueError(f"{path} must not set {name}, which changes what an adapter computes. Received: "
+                             f"{brief(values[name])}; merge this adapter with PEFT.")  # fmt: skip
+    try:
+        Lora(values.get("r"), values.get("lora_alpha"))
+    except ValueError as error:
+        raise ValueError(f"{path}, r and lora_alpha: {error}") from error
+    return values
+
+
+def _sorted(file, path, name_map):
+    """Returns ({kernel's path: {"lora_A": [in, r], "lora_B": [r, out]}}, {our path: array} of the other weights)."""
+    plain = {}  # name of a kernel, or of another weight, in the family's files -> names in this one
+    for name in file.shapes:
+        end = next((end for end in _LORA_ENDS if name.endswith(end)), "")
+        whole = name.removeprefix(_PREFIX).removesuffix(end) + (".weight" if end else "")
+        plain.setdefault(whole, []).append(name)
+    try:
+        groups = name_map.sort(plain)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
+    if groups.unknown or not file.shapes or not all(name.startswith(_PREFIX) for name in file.shapes):
+        raise ValueError(
+            f"{path} must hold adapters and heads that the family of the model knows. Received also: "
+            f"{(groups.unknown or list(file.shapes))[:5]}."
+        )
+    pairs, others = {}, {}
+    for ours, theirs in groups.known.items():
+        for name in plain[theirs]:
+            array = np.asarray(file.read(name), np.float32)
+            check_finite(array, name, path)
+            if name.endswith(_LORA_ENDS):
+                pairs.setdefault(ours, {})[name.split(".")[-2]] = array.T
+            else:
+                others[ours] = array.T if name_map.transposed(ours) else array
+    return pairs, others
+
+
+def _shape_of(name, pair, rank):
+    """Returns the shape of the kernel that an adapter is for; None: it is not whole, or for something else."""
+    if set(pair) != set(NAMES) or not name.endswith("/kernel"):
+        return None
+    a, b = (pair[name] for name in NAMES)
+    return (a.shape[0], b.shape[1]) if a.shape[1:] == b.shape[:1] == (rank,) else None
+
+
+def _check_shapes(shapes, model, path):
+    there = {name: array.shape for name, array in model.arrays.items()}
+    for name, shape in shapes.items():
+        if there.get(name) != shape:
+            raise ValueError(
+                f"Adapters must be whole, and of the model that they are merged into. Received {path} with "
+                f"{shape or 'a broken one'} for {name}, where the model has {there.get(name, 'nothing')}; name the "
+                "checkpoint that they were trained on as `model`."
+            )
+
+
+def _with_head(model, directory):
+    """Takes labels and task from the adapters, whose head replaces the model's."""
+    extra = {name: value for name, value in model.config.extra.items() if name not in ("id2label", "label2id")}
+    config = dataclasses.replace(model.config, extra=extra)
+    return dataclasses.replace(model, config=config, labels=read_labels(directory, config), task=task_in(directory))

@@ -1,0 +1,308 @@
+"""The files of a model: `load` reads a checkpoint of any format as config, tokenizer, encoder and head."""
+
+import dataclasses
+import hashlib
+import os
+import re
+import tempfile
+from collections.abc import Mapping
+
+import numpy as np
+from absl import logging
+
+from bert_tf.checkpoints import convert, heads, keras_hub, releases
+from bert_tf.checkpoints.extractor import Extractor, Texts
+from bert_tf.checkpoints.readers import open_checkpoint
+from bert_tf.checkpoints.writer_base import LABELS_FILE, write_labels
+from bert_tf.models import families
+from bert_tf.models.config import EncoderConfig, template_for
+from bert_tf.models.config_files import CONFIG_FILES, is_decoder_in
+from bert_tf.models.encoder import Encoder
+from bert_tf.models.heads import ClassificationHead
+from bert_tf.tokenization.base import BaseTokenizer
+from bert_tf.tokenization.kinds import read_tokenizer, tokenizer_in
+from bert_tf.utils.files import brief, files_below, read_text
+
+_HEAD = "classifier/output_weights"
+_TRANSFORM = "classifier/dense/kernel"  # a head without it is one for every piece
+_LABEL_KEYS = ("id2label", "label2id")  # of Hugging Face's configurations
+_WITH_LABELS = ("ForSequenceClassification", "ForTokenClassification")  # how the names of Transformers' classes end
+_MOST_LABELS = 1_000_000
+_EXCUSED = (*heads.others(("classifier/.*",)), heads.POOLER)
+
+
+@dataclasses.dataclass
+class Bert:
+    """What a checkpoint's directory holds.
+
+    Attributes:
+        config: `EncoderConfig`.
+        tokenizer: a `BaseTokenizer`.
+        encoder: `Encoder` with the checkpoint's weights.
+        head: `ClassificationHead` with its weights, or None.
+        labels: the head's label names in the order of its outputs, or None.
+        others: our path -> array, the weights of heads that are no `head`: pretraining's, question answering's. So
+            `bert_tf.save` loses none.
+        path: where it was loaded from, or None.
+    """
+
+    config: EncoderConfig
+    tokenizer: BaseTokenizer
+    encoder: Encoder
+    head: ClassificationHead | None = None
+    labels: list[str] | None = None
+    others: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)
+    path: str | None = None
+    _extractors: dict = dataclasses.field(default_factory=dict, repr=False, compare=False)
+
+    def features(self, texts: Texts, layers="last", pooling: str | None = "mean", max_seq_length=None):
+        """Returns what the encoder makes of texts.
+
+            bert.features(["A warm film."], layers="concat_last_4", pooling="mean")       float32 [1, 4 H]
+
+        Args:
+            texts: n of them; or n pairs (a, b), each a row.
+            layers: `embeddings`, `second_to_last`, `last`, `weighted_sum_last_4` or `weighted_sum_all` (the mean here:
+                nothing is learned), `concat_last_4`; or indices of layers from -1, the last, down, put side by side.
+            pooling: `cls`, `mean`, `max`, `mean_max` ...: one vector for each text. None: one for each of its pieces.
+            max_seq_length: longest row in pieces; what is longer is cut. None: as many as the model can take.
+
+        Returns:
+            float32 [n, D]; or without pooling a list of n `extraction.extractor.PieceFeatures`.
+
+        Raises:
+            ValueError: there is no such layer or pooling.
+        """
+        of_pieces = pooling is None
+        layers = layers if isinstance(layers, str) else tuple(layers)
+        options = {"layers": layers, "pooling": "mean" if of_pieces else pooling, "max_seq_length": max_seq_length}
+        key = tuple(options.values())
+        if key not in self._extractors:  # tracing takes longer than a few texts
+            self._extractors[key] = Extractor(self.encoder, self.tokenizer, **options)
+        extractor = self._extractors[key]
+        return list(extractor.pieces(texts)) if of_pieces else extractor(texts)
+
+
+def load(
+    path: str | os.PathLike,
+    do_lower_case: bool | None = None,
+    config_file: str | os.PathLike | None = None,
+    vocab_file: str | os.PathLike | None = None,
+) -> Bert:
+    """Loads a Hugging Face, sentence-transformers, KerasHub, TF1 or bert_tf checkpoint.
+
+    Args:
+        path: its directory, or a file or TF1 prefix in it.
+        do_lower_case: None: what the checkpoint says.
+        config_file, vocab_file: None: `bert_config.json` or `config.json` and the vocabulary that lie beside it.
+
+    Raises:
+        ValueError: something is missing, left over, damaged, or does not fit together.
+    """
+    checkpoint = open_checkpoint(path)  # first: it says best what is wrong with a path
+    description = load_description([directory_of(path)], config_file, vocab_file, do_lower_case)
+    config = _with_pooler(description.config, checkpoint)
+    convert.check(checkpoint, config)
+    encoder, head = Encoder(config), None
+    encoder.build()
+    variables = list(encoder.variables)
+    if _HEAD in checkpoint.names:
+        act = config.classifier_act if _TRANSFORM in checkpoint.names else None
+        rates = (config.hidden_dropout_prob, config.initializer_range)
+        head = ClassificationHead(checkpoint.shape(_HEAD)[0], *rates, act)
+        head.build((None, config.hidden_size))
+        variables += head.variables
+    report = convert.load(checkpoint, variables, excuse=_EXCUSED)
+    logging.info("%s", report)
+    if report.excused_missing:  # never where the configuration has none
+        logging.warning("%s has no pooler: pooled_output comes from random weights.", report.path)
+    labels = _labels_of(head, description.labels, report.path)
+    others = {path: checkpoint.get(path) for path in report.excused_left_over if path in checkpoint.names}
+    return Bert(config, description.tokenizer, encoder, head, labels, others, os.fspath(path))
+
+
+def _with_pooler(config, checkpoint):
+    """Returns the configuration of what lies there: of families that can do without a pooler some files have one."""
+    there = any(re.fullmatch(heads.POOLER, name) for name in checkpoint.names)
+    return dataclasses.replace(config, has_pooler=True) if there else config
+
+
+def _labels_of(head, labels, path):
+    """Returns the labels of the head; some configurations name labels although there is no head."""
+    if head is None or labels is None:
+        return None
+    if len(labels) != head.num_labels:
+        raise ValueError(
+            f"{LABELS_FILE} or id2label must name every output of the head in {path}. Received: {len(labels)} labels "
+            f"for {head.num_labels} outputs."
+        )
+    return labels
+
+
+def directory_of(path: str | os.PathLike) -> str:
+    """Returns the directory in which the files that belong to a checkpoint lie."""
+    path = os.fspath(path)
+    return path if os.path.isdir(path) else os.path.dirname(path) or "."
+
+
+def has_vocabulary(path: str | os.PathLike) -> bool:
+    """Says whether a vocabulary lies beside a checkpoint, or in its directory."""
+    directory = directory_of(path)
+    return keras_hub.tokenizer_of(directory) is not None or tokenizer_in(directory) is not None
+
+
+@dataclasses.dataclass
+class Description:
+    """A model without its weights: what `save_description` wrote, or the same files of another dialect."""
+
+    config: EncoderConfig
+    tokenizer: BaseTokenizer
+    labels: list[str] | None
+
+    def digest(self) -> str:
+        """Returns a SHA-256 of the configuration and of all that the tokenizer is made of."""
+        digest = hashlib.sha256()
+        with tempfile.TemporaryDirectory() as folder:
+            save_description(folder, self.config, self.tokenizer)
+            for path in sorted(files_below(folder)):
+                with open(path, "rb") as file:
+                    digest.update(os.path.relpath(path, folder).encode() + b"\0" + file.read())
+        return digest.hexdigest()
+
+    def check_length(self, max_seq_length: int):
+        """Raises ValueError where the position table is shorter than the longest input."""
+        if max_seq_length > self.config.max_length:
+            less = " - first_position" if self.config.first_position else ""
+            raise ValueError(
+                f"`max_seq_length` must be at most max_position_embeddings{less} of the checkpoint, "
+                f"{self.config.max_length}. Received: {max_seq_length}."
+            )
+
+
+def load_description(
+    paths: list[str | None], config_file: str | None = None, vocab_file: str | None = None, do_lower_case=None
+) -> Description:
+    """Reads configuration, vocabulary and labels from the first of `paths` that has a configuration.
+
+    The configuration is of the model as `checkpoints` reads it: with adapters, if any, in its kernels (`lora` is None).
+
+    Args:
+        paths: checkpoints, or directories of them; None is skipped.
+        config_file, vocab_file: read instead of the ones found there.
+        do_lower_case: None: what the checkpoint says; where there is none, what lies beside the vocabulary.
+
+    Raises:
+        ValueError: nothing is found, or what is found does not fit together.
+    """
+    for path in filter(None, paths):
+        if not (os.path.exists(path) or os.path.exists(f"{path}.index")):
+            none = f"A checkpoint must be there. Received {path}: no such directory, file or TF1 prefix."
+            raise ValueError(f"{none}{releases.advice(path)}")
+    directories = [directory_of(path) for path in paths if path]
+    if not directories and not (config_file and vocab_file):
+        raise ValueError(
+            "There must be a model to start from. Received no `init_checkpoint`, no `output_dir` that is there, and no "
+            "`bert_config_file` with `vocab_file`."
+        )
+    here = next((d for d in directories if any(os.path.exists(os.path.join(d, f)) for f in CONFIG_FILES)), None)
+    here = here or next(iter(directories), os.path.dirname(vocab_file or ""))
+    config = dataclasses.replace(EncoderConfig.load(config_file or here), lora=None)
+    if config_file and directories and not config.is_decoder:
+        config = _left_to_right_as_trained(config, config_file, here)
+    family = families.family(config.model_type)
+    if preset := keras_hub.tokenizer_of(here):
+        vocab_file, do_lower_case = vocab_file or preset[0], preset[1] if do_lower_case is None else do_lower_case
+    tokenizer = read_tokenizer(here, family, template_for(config), do_lower_case, vocab_file)
+    check_vocabulary(tokenizer, config)
+    return Description(config, tokenizer, read_labels(here, config))
+
+
+def _left_to_right_as_trained(config, config_file, directory):
+    """Returns the configuration with `is_decoder` where the checkpoint's own has it: it learned to see the left only.
+
+    The file that a model was pretrained by is google-research/bert's, which knows no such key.
+    """
+    if not is_decoder_in(directory):
+        return config
+    if "is_decoder" in config.extra:
+        raise ValueError(
+            "`bert_config_file` must say of is_decoder what the model's own configuration says. Received "
+            f"{config_file}, which says false, for the left-to-right model in {directory}; take the key out of it."
+        )
+    logging.warning("%s does not say is_decoder: it is true, as in %s.", config_file, directory)
+    return dataclasses.replace(config, is_decoder=True)
+
+
+def check_vocabulary(tokenizer: BaseTokenizer, config: EncoderConfig):
+    """Raises ValueError where the vocabulary has ids for which the embedding table has no row."""
+    if tokenizer.vocab_size > config.vocab_size:
+        added = [token.content for token in tokenizer.added_tokens if token.id >= config.vocab_size]
+        behind = f", among them the added tokens {', '.join(map(brief, added[:5]))}" if added else ""
+        raise ValueError(
+            f"The vocabulary must fit the embedding table of {config.vocab_size} rows. Received {tokenizer.vocab_size} "
+            f"pieces in {tokenizer.vocab_file}{behind}; give the `vocab_file` and the `bert_config_file` of one "
+            "checkpoint."
+        )
+    if tokenizer.vocab_size < config.vocab_size:
+        logging.warning(
+            "%s has %d pieces and the embedding table %d rows: the last rows are never used.",
+            *(tokenizer.vocab_file, tokenizer.vocab_size, config.vocab_size),
+        )
+
+
+def read_labels(directory: str, config: EncoderConfig) -> list[str] | None:
+    """Returns a fine-tuned model's label names: from labels.txt, or as Transformers has them; None: there are none.
+
+    Transformers' are `id2label`; without it `num_labels` of them, 2 where a classifier's file does not say how many,
+    are called LABEL_0, LABEL_1 and so on.
+
+    Raises:
+        ValueError: `id2label` or `num_labels` is not as it must be.
+    """
+    path = os.path.join(directory, LABELS_FILE)
+    if os.path.exists(path):
+        return read_text(path).removesuffix("\n").split("\n")
+    if names := config.extra.get("id2label"):
+        return _labels_in(names, directory)
+    is_theirs = not os.path.exists(os.path.join(directory, CONFIG_FILES[0]))  # our file would have labels.txt beside it
+    classes = config.extra.get("architectures")
+    if not is_theirs or not any(str(name).endswith(_WITH_LABELS) for name in classes or ()):
+        return None
+    number = config.extra.get("num_labels", 2)
+    if not isinstance(number, int) or isinstance(number, bool) or not 0 < number <= _MOST_LABELS:
+        raise ValueError(
+            f"num_labels of the configuration in {directory} must be an integer from 1 to {_MOST_LABELS:,}. Received: "
+            f"{brief(number)}; correct it."
+        )
+    return default_labels(number) if number > 1 else None  # of a single one nobody asks the name
+
+
+def default_labels(number: int) -> list[str]:
+    """Returns what Transformers calls so many labels that have no names."""
+    return [f"LABEL_{n}" for n in range(number)]
+
+
+def _labels_in(names, directory):
+    """Returns the labels that `id2label` gives to the numbers from 0 up."""
+    labels = [names.get(str(i)) for i in range(len(names))] if isinstance(names, dict) else [None]
+    wrong = [label for label in labels if not isinstance(label, str) or "\n" in label]
+    if wrong:
+        raise ValueError(
+            f'id2label of the configuration in {directory} must give every number from 0 up a name: {{"0": "no", "1": '
+            f'"yes"}}. Received: {brief(names)}; correct it, or write the names into {LABELS_FILE}, one a line.'
+        )
+    return labels
+
+
+def save_description(directory: str, config: EncoderConfig, tokenizer: BaseTokenizer, labels: list[str] | None = None):
+    """Writes what `load` reads except the weights: bert_config.json, labels.txt, the tokenizer's files.
+
+    Without labels none are left in the configuration, which may be that of a model with another head.
+    """
+    os.makedirs(directory, exist_ok=True)
+    if labels is None:
+        extra = {key: value for key, value in config.extra.items() if key not in _LABEL_KEYS}
+        config = dataclasses.replace(config, extra=extra)
+    config.save(os.path.join(directory, "bert_config.json"))
+    tokenizer.save(directory)
+    write_labels(directory, labels)

@@ -1,0 +1,310 @@
+"""What leads from an array as a file has it to ours, and back: never a computation, so that no number changes."""
+
+import dataclasses
+import functools
+import math
+import re
+from collections.abc import Callable, Container, Iterable
+
+
+@dataclasses.dataclass(frozen=True)
+class Transform:
+    """One way of laying an array out.
+
+    Attributes:
+        to_ours: their array -> ours.
+        to_theirs: (our array, number of attention heads) -> theirs.
+        shape: their shape -> ours.
+    """
+
+    to_ours: Callable
+    to_theirs: Callable
+    shape: Callable
+
+
+KEEP = Transform(lambda array: array, lambda array, heads: array, lambda shape: shape)
+# Hugging Face keeps torch's [out, in] kernels; ours and TF1's are [in, out].
+TRANSPOSE = Transform(lambda array: array.T, lambda array, heads: array.T, lambda shape: shape[::-1])
+# KerasHub's kernels of attention know the heads: query, key and value [H, A, H / A], their biases [A, H / A] ...
+HEADS_LAST = Transform(
+    lambda array: array.reshape(*array.shape[:-2], -1),
+    lambda array, heads: array.reshape(*array.shape[:-1], heads, -1),
+    lambda shape: (*shape[:-2], math.prod(shape[-2:])),
+)
+# ... and that of attention's output [A, H / A, H].
+HEADS_FIRST = Transform(
+    lambda array: array.reshape(-1, array.shape[-1]),
+    lambda array, heads: array.reshape(heads, -1, array.shape[-1]),
+    lambda shape: (math.prod(shape[:-1]), shape[-1]),
+)
+
+
+# === Table ===
+# What each weight is called in a dialect: one table of rows, read in both directions.
+#
+# Our variable paths are the names of google-research/bert's TF1 checkpoints (modeling.py, run_*.py), whatever the
+# family, except that the classifier's head, which has no scope there, lies under `classifier/` here. A name that a file
+# may hold and that we drop on purpose is in the table too: whatever it does not know is reported, never passed over.
+
+
+WORDS = "bert/embeddings/word_embeddings"  # the one weight that every encoder has, and has once
+
+_HOLES = {r"\{n\}": r"(?P<n>0|[1-9][0-9]*)", r"\{any\}": ".*"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """One weight.
+
+    Attributes:
+        ours, theirs: our path and the dialect's name; `{n}` stands for the layer's number.
+        transform: what leads from their array to ours and back.
+        beside: our path of a weight without which a model does not have this row's, so that another row for our path
+            is meant; "": the row holds in any case.
+    """
+
+    ours: str
+    theirs: str
+    transform: Transform = KEEP
+    beside: str = ""
+
+
+def dense(ours: str, theirs: str) -> list[Row]:
+    """Returns the rows of a linear map of torch's."""
+    return [Row(f"{ours}/kernel", f"{theirs}.weight", TRANSPOSE), Row(f"{ours}/bias", f"{theirs}.bias")]
+
+
+def norm(ours: str, theirs: str) -> list[Row]:
+    """Returns the rows of a LayerNorm of torch's."""
+    return [Row(f"{ours}/gamma", f"{theirs}.weight"), Row(f"{ours}/beta", f"{theirs}.bias")]
+
+
+def head(ours: str, theirs: str, beside: str = "") -> list[Row]:
+    """Returns the rows of a head [classes, H], which is no kernel: Google wrote them for matmul(transpose_b=True)."""
+    ends = (("output_weights", "weight"), ("output_bias", "bias"))
+    return [Row(f"{ours}/{our}", f"{theirs}.{their}", beside=beside) for our, their in ends]
+
+
+def classifier_of_two_layers(theirs: str) -> list[Row]:
+    """Returns the rows of a text classifier with a layer before the last one, and of a tokens' classifier without."""
+    dense_, last = f"{theirs}.dense", f"{theirs}.out_proj"
+    return [
+        *dense("classifier/dense", dense_),
+        *head("classifier", last, beside="classifier/dense/kernel"),
+        *head("classifier", theirs),
+    ]
+
+
+def layers(theirs: str, norms: tuple[str, ...] = ("attention/output", "output")) -> list[Row]:
+    """Returns the rows of a block whose parts are called as in Hugging Face's BERT.
+
+    Args:
+        theirs: the block's own name.
+        norms: the parts that hold a LayerNorm.
+    """
+    ours = "bert/encoder/layer_{n}"
+    return [
+        *dense(f"{ours}/attention/self/query", f"{theirs}.attention.self.query"),
+        *dense(f"{ours}/attention/self/key", f"{theirs}.attention.self.key"),
+        *dense(f"{ours}/attention/self/value", f"{theirs}.attention.self.value"),
+        *dense(f"{ours}/attention/output/dense", f"{theirs}.attention.output.dense"),
+        *dense(f"{ours}/intermediate/dense", f"{theirs}.intermediate.dense"),
+        *dense(f"{ours}/output/dense", f"{theirs}.output.dense"),
+        *(
+            row
+            for part in norms
+            for row in norm(f"{ours}/{part}/LayerNorm", f"{theirs}.{part.replace('/', '.')}.LayerNorm")
+        ),
+    ]
+
+
+@dataclasses.dataclass(frozen=True)
+class Twin:
+    """A second name of a tied weight. It stands in for `of` where that is not in the file; else it must be equal.
+
+    Equality matters, and is checked, only where the variable `needed_by` is loaded. In a model in which this weight is
+    not tied it is a variable of its own, at our path `untied`.
+    """
+
+    theirs: str
+    of: str
+    needed_by: str
+    untied: str | None = None
+
+
+def output_layer(theirs: str) -> Twin:
+    """Returns what a masked-LM head's output layer is: the word embeddings again, or a weight of its own."""
+    return Twin(theirs, WORDS, "cls/predictions/output_bias", untied="cls/predictions/output_weights")
+
+
+@dataclasses.dataclass(frozen=True)
+class Sorted:
+    """The names of one file: `known` our path -> its name, `left_out`, `twins` its name -> Twin, `unknown`."""
+
+    known: dict[str, str]
+    left_out: list[str]
+    twins: dict[str, Twin]
+    unknown: list[str]
+
+
+@dataclasses.dataclass(frozen=True)
+class NameMap:
+    """All names of one dialect.
+
+    Attributes:
+        rows: the weights.
+        left_out: names that are mapped to nothing, on purpose; `{any}` stands for any text.
+        twins: second names.
+        prefix: of the encoder's names; some files leave it out, or have another, which is peeled off: see `sort`.
+        without_prefix: how such names begin then.
+        old_spellings: (old, new): parts of names as old files, or some classes, have them.
+        separator: what stands between the parts of a name; "": no file has the encoder as a part of another model.
+    """
+
+    rows: tuple[Row, ...]
+    left_out: tuple[str, ...] = ()
+    twins: tuple[Twin, ...] = ()
+    prefix: str = ""
+    without_prefix: tuple[str, ...] = ()
+    old_spellings: tuple[tuple[str, str], ...] = ()
+    separator: str = "."
+
+    def renamed(self, old: str, new: str) -> "NameMap":
+        """Returns the map of a family that differs in the encoder's name alone: prefix `new` in place of `old`."""
+
+        def change(name):
+            return new + name.removeprefix(old) if name.startswith(old) else name
+
+        rows = tuple(dataclasses.replace(row, theirs=change(row.theirs)) for row in self.rows)
+        left_out = tuple(map(change, self.left_out))
+        return dataclasses.replace(self, rows=rows, left_out=left_out, prefix=change(self.prefix))
+
+    def without_ties(self) -> "NameMap":
+        """Returns the map of models whose output layer is their own."""
+        rows = tuple(Row(twin.untied, twin.theirs) for twin in self.twins if twin.untied)
+        twins = tuple(twin for twin in self.twins if not twin.untied)
+        return dataclasses.replace(self, rows=self.rows + rows, twins=twins)
+
+    def to_ours(self, name: str) -> str | None:
+        """Returns our path for a full name, or None if no row knows it."""
+        row, n = _find(self._by_name, name)
+        return row and row.ours.replace("{n}", n)
+
+    def from_ours(self, path: str, among: Container[str] | None = None) -> str:
+        """Returns the name that our `path` bears.
+
+        Args:
+            path: one of ours.
+            among: the paths of the whole model, which decides where several names stand for one path; None: the first.
+
+        Raises:
+            ValueError: no row knows the path.
+        """
+        row, n = self._row_of(path, among)
+        if row is None:
+            raise ValueError(
+                f"A variable must have a row in the table of names, bert_tf/checkpoints/names. Received: {path!r}."
+            )
+        return row.theirs.replace("{n}", n)
+
+    def knows(self, path: str) -> bool:
+        """Says whether our `path` has a name here."""
+        return self._row_of(path, None)[0] is not None
+
+    def transform(self, path: str) -> Transform:
+        """Returns what leads to the array under our `path` from the one in the file; KEEP for a path without a row."""
+        row, _ = self._row_of(path, None)
+        return row.transform if row else KEEP
+
+    def transposed(self, path: str) -> bool:
+        """Says whether the array under our `path` lies transposed in the file."""
+        return self.transform(path) is TRANSPOSE
+
+    def _row_of(self, path, among):
+        rows = self._by_path if among is None else [(r, row) for r, row in self._by_path if _holds(row, among)]
+        return _find(rows, path)
+
+    def sort(self, names: Iterable[str], foreign: Iterable[str] = ()) -> Sorted:
+        """Sorts a file's names by what the table says about them.
+
+        A model that holds the encoder as one of its parts, such as "backbone.", "module.bert." or TF1's "module/", puts
+        this before the encoder's names; what it is, the name of the word embeddings tells, if the file has one encoder.
+
+        Args:
+            names: of all weights in the file.
+            foreign: prefixes of other families' encoders, which are no such parts.
+
+        Raises:
+            ValueError: two names of the file mean the same variable.
+        """
+        names = sorted(names)
+        outer, own = self._outer(names, tuple(foreign))
+        full = {name: self._full(own + name.removeprefix(outer) if name.startswith(outer) else name) for name in names}
+        result = Sorted({}, [], {}, [])
+        twins = {twin.theirs: twin for twin in self.twins}
+        for name, whole in full.items():
+            path = self.to_ours(whole)
+            if path in result.known:
+                both = f"{result.known[path]!r} and {name!r}"
+                raise ValueError(f"Only one name of a checkpoint may mean {path!r}. Received: {both}.")
+            if path is not None:
+                result.known[path] = name
+            elif any(regex.fullmatch(whole) for regex in self._left_out):
+                result.left_out.append(name)
+            elif whole in twins:
+                result.twins[name] = twins[whole]
+            else:
+                result.unknown.append(name)
+        for name, twin in list(result.twins.items()):
+            if twin.of not in result.known:
+                result.known[twin.of] = name
+                del result.twins[name]
+        return result
+
+    def _full(self, name):
+        """Returns a name in its present spelling, with the prefix that some files leave out."""
+        for old, new in self.old_spellings:
+            name = name.replace(old, new)
+        return f"{self.prefix}{name}" if name.startswith(self.without_prefix) else name
+
+    def _outer(self, names, foreign):
+        """Returns what to take off the names' front, and what to put there."""
+        if not self.separator:
+            return "", ""
+        bare, dot = self.from_ours(WORDS).removeprefix(self.prefix), self.separator
+        fronts = [name.removesuffix(bare) for name in names if f"{dot}{name}".endswith(f"{dot}{bare}")]
+        if len(fronts) != 1 or fronts[0] in ("", self.prefix):
+            return "", ""
+        if f"{dot}{fronts[0]}".endswith(f"{dot}{self.prefix}"):
+            return fronts[0].removesuffix(self.prefix), ""
+        return ("", "") if fronts[0].endswith(foreign) else (fronts[0], self.prefix)
+
+    @functools.cached_property
+    def _by_name(self):
+        return [(_regex(row.theirs), row) for row in self.rows]
+
+    @functools.cached_property
+    def _by_path(self):
+        return [(_regex(row.ours), row) for row in self.rows]
+
+    @functools.cached_property
+    def _left_out(self):
+        return [_regex(pattern) for pattern in self.left_out]
+
+
+def _regex(pattern):
+    pattern = re.escape(pattern)
+    for hole, regex in _HOLES.items():
+        pattern = pattern.replace(hole, regex)
+    return re.compile(pattern)
+
+
+def _holds(row, among):
+    return not row.beside or row.beside in among
+
+
+def _find(table, name):
+    for regex, row in table:
+        if match := regex.fullmatch(name):
+            return row, match.groupdict().get("n", "")
+    return None, ""

@@ -1,0 +1,275 @@
+"""Operations on a trained model's weights, each (arrays, config) -> (arrays, config); nothing is read or written.
+
+`arrays` are by our variables' paths, as `readers.read_arrays` returns them; those of the caller stay as they are.
+"""
+
+import dataclasses
+import json
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+from absl import logging
+
+from bert_tf.checkpoints import tf1
+from bert_tf.checkpoints.loading import LABELS_FILE, directory_of, load_description, save_description
+from bert_tf.checkpoints.locate import RELEASE
+from bert_tf.checkpoints.readers import read_arrays
+from bert_tf.models.config import EncoderConfig
+from bert_tf.models.config_files import CONFIG_FILES, TASK_FILE, task_in
+from bert_tf.utils.files import whole_directory, write_text
+
+Arrays = Mapping[str, np.ndarray]
+Result = tuple[dict[str, np.ndarray], EncoderConfig]
+_POSITIONS = "bert/embeddings/position_embeddings"
+_LAYER = re.compile(r"bert/encoder/layer_(\d+)/(.+)")
+
+
+def average(models: Sequence[Arrays]) -> dict[str, np.ndarray]:
+    """Returns the mean of each weight, float32, summed in float64 ("model soup", Wortsman et al. 2022, uniform).
+
+    Args:
+        models: two or more.
+
+    Raises:
+        ValueError: they differ in a name or a shape.
+    """
+    first = models[0]
+    for other in models[1:]:
+        if differing := sorted(p for p in first.keys() | other.keys() if _shape(first, p) != _shape(other, p)):
+            path = differing[0]
+            raise ValueError(
+                "The models of a mean must have the same weights. Received ones that differ in "
+                f"{len(differing)}, first in {path}: {_shape(first, path)} and {_shape(other, path)}; average models "
+                "of one shape and one task."
+            )
+    return {path: _mean([arrays[path] for arrays in models]) for path in first}
+
+
+def resize_positions(arrays: Arrays, config: EncoderConfig, rows: int) -> Result:
+    """Gives the position table so many rows, `max_position_embeddings`: more are copies of the old ones, in order.
+
+    Beltagy et al. 2020 (Longformer, section 5): 512 learned positions, copied over and over, are a far better start for
+    longer texts than random ones, since attention learned to look at neighbours. What is before `first_position` means
+    no token and stays as it is. A shorter table is the first rows.
+
+    Raises:
+        ValueError: the table would have no row for a token.
+    """
+    first, table = config.first_position, arrays[_POSITIONS]
+    if rows <= first:
+        raise ValueError(
+            f"`max_position_embeddings` must be above first_position, {first}. Received: {rows}; the table needs a "
+            "row for each token."
+        )
+    tokens = np.resize(table[first:], (rows - first, table.shape[1]))  # numpy repeats the rows as often as it takes
+    arrays = {**arrays, _POSITIONS: np.concatenate([table[:first], tokens])}
+    return arrays, dataclasses.replace(config, max_position_embeddings=rows)
+
+
+def keep_layers(arrays: Arrays, config: EncoderConfig, layers: Sequence[int]) -> Result:
+    """Keeps these layers, which are numbered anew from 0, and nothing of the others.
+
+    Every second layer of a teacher is what DistilBERT started from (Sanh et al. 2019, section 3).
+
+    Args:
+        layers: ascending.
+
+    Raises:
+        ValueError: there is no such layer, or layers share their weights.
+    """
+    L = config.num_hidden_layers
+    if not layers or list(layers) != sorted(set(layers)) or not 0 <= layers[0] <= layers[-1] < L:
+        raise ValueError(
+            f"`layers` must be numbers from 0 to {L - 1}, rising. Received: {list(layers)}; the lowest layer is 0."
+        )
+    if config.num_blocks < L:
+        raise ValueError(
+            f"`layers` must be of a model whose layers have weights of their own. Received one whose {L} layers share "
+            f"{config.num_blocks}: there, a smaller num_hidden_layers in its configuration is all that is needed."
+        )
+    place, kept = {old: new for new, old in enumerate(layers)}, {}
+    for path, array in arrays.items():
+        match = _LAYER.fullmatch(path)
+        if match is None:
+            kept[path] = array
+        elif int(match[1]) in place:
+            kept[f"bert/encoder/layer_{place[int(match[1])]}/{match[2]}"] = array
+    pruned = config.pruned_heads
+    if pruned is not None:
+        pruned = {place[layer]: heads for layer, heads in pruned.items() if layer in place}
+    return kept, dataclasses.replace(config, num_hidden_layers=len(layers), pruned_heads=pruned)
+
+
+def prune_heads(arrays: Arrays, config: EncoderConfig, heads: Mapping[int, Iterable[int]]) -> Result:
+    """Takes attention heads out (Michel et al. 2019, arXiv 1905.10650): the output is as if they gave zeros.
+
+    A head is a piece of the columns of query, key and value, and of the rows of the map behind them. The others stay as
+    wide as they were; `config.pruned_heads`, also Hugging Face's name, says which are gone.
+
+    Args:
+        heads: layer -> its heads, counted in the model as it was before any were taken out.
+
+    Raises:
+        ValueError: there is no such layer or head, no head of a layer would be left, or layers share their weights.
+    """
+    before = config.pruned_heads or {}
+    gone = {layer: (*before.get(layer, ()), *heads.get(layer, ())) for layer in before.keys() | heads.keys()}
+    try:
+        after = dataclasses.replace(config, pruned_heads=gone)
+    except ValueError as error:
+        raise ValueError(f"`prune_heads`: {error}") from error
+    arrays = dict(arrays)
+    for layer, all_gone in after.pruned_heads.items():
+        there = [head for head in range(config.num_attention_heads) if head not in before.get(layer, ())]
+        rest = [place for place, head in enumerate(there) if head not in all_gone]
+        _keep_heads(arrays, f"bert/encoder/layer_{layer}/attention", rest, len(there))
+    return arrays, after
+
+
+def _keep_heads(arrays, attention, rest, count):
+    """Keeps the heads at the places `rest` of one layer's `count`, in `arrays` itself."""
+
+    def cut(array, axis):
+        parts = np.split(array, count, axis)
+        return np.concatenate([parts[place] for place in rest], axis)
+
+    for part in ("query", "key", "value"):
+        for name, axis in (("kernel", 1), ("bias", 0)):
+            path = f"{attention}/self/{part}/{name}"
+            arrays[path] = cut(arrays[path], axis)
+    path = f"{attention}/output/dense/kernel"
+    arrays[path] = cut(arrays[path], 0)
+
+
+def _shape(arrays, path):
+    return arrays[path].shape if path in arrays else "none"
+
+
+def _mean(arrays):
+    total = np.zeros(arrays[0].shape)
+    for array in arrays:
+        total += array
+    return (total / len(arrays)).astype(np.float32)
+
+
+# === Model ===
+# A trained model as surgery takes it: everything that lies in its directory, read, compared and written whole.
+
+
+_TOKENIZERS = (
+    "vocab.txt", "vocab.json", "merges.txt", "spiece.model", "sentencepiece.bpe.model", "tokenizer.model",
+    "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json",
+)  # fmt: skip
+_CARRIED = (*CONFIG_FILES, LABELS_FILE, TASK_FILE, *_TOKENIZERS, "checkpoint")
+
+
+@dataclasses.dataclass(frozen=True)
+class Model:
+    """What lies in the directory of a model.
+
+    Attributes:
+        path: whence it came.
+        arrays: our variable path -> array: encoder and heads.
+        config: `EncoderConfig`.
+        tokenizer: `Tokenizer`.
+        labels: of its head, or None.
+        task: what its task.json says, or None.
+    """
+
+    path: str
+    arrays: dict[str, np.ndarray]
+    config: EncoderConfig
+    tokenizer: object
+    labels: list[str] | None = None
+    task: dict | None = None
+
+
+def read(path: str, do_lower_case: bool | None = None) -> Model:
+    """Reads a model in any format that `bert_tf.load` takes; files that surgery does not carry along are named.
+
+    Raises:
+        ValueError: something is missing, unknown, damaged, or does not fit together.
+    """
+    arrays = read_arrays(path)
+    description, directory = load_description([path], do_lower_case=do_lower_case), directory_of(path)
+    others = [name for name in sorted(os.listdir(directory)) if name not in _CARRIED and not _is_weights(name)]
+    if others:
+        logging.info("Not taken over from %s: %s.", directory, ", ".join(others))
+    return Model(path, arrays, description.config, description.tokenizer, description.labels, task_in(directory))
+
+
+def write(model: Model, output_dir: str):
+    """Writes the model as bert_tf's own directory, whole or not at all.
+
+    Raises:
+        ValueError: output_dir is in use, or the model's task reads rows for which it has no positions.
+        OSError: it cannot be written.
+    """
+    _check_length(model)
+    with whole_directory(output_dir) as aside:
+        save_description(aside, model.config, model.tokenizer, model.labels)
+        tf1.write_arrays(os.path.join(aside, RELEASE), model.arrays)
+        if model.task is not None:
+            write_text(os.path.join(aside, TASK_FILE), json.dumps(model.task, indent=2, ensure_ascii=False) + "\n")
+
+
+def check_alike(one: Model, other: Model):
+    """Raises ValueError where two models that are to be averaged differ in more than their weights."""
+    for field in dataclasses.fields(EncoderConfig):
+        ours, theirs = getattr(one.config, field.name), getattr(other.config, field.name)
+        if field.name != "extra" and ours != theirs:
+            raise _unlike(one, other, f"{field.name} {ours!r} and {theirs!r}")
+    if one.tokenizer.vocab != other.tokenizer.vocab:
+        raise _unlike(one, other, "two vocabularies")
+    if list(one.tokenizer.added_tokens) != list(other.tokenizer.added_tokens):
+        raise _unlike(one, other, "added tokens with other flags")
+    if one.tokenizer.do_lower_case != other.tokenizer.do_lower_case:
+        raise _unlike(one, other, "one tokenizer that lowercases and one that does not")
+    if one.labels != other.labels:
+        raise _unlike(one, other, f"labels {one.labels} and {other.labels}")
+
+
+def changes(before: Model, after: Model) -> str:
+    """Returns what surgery changed, for the screen: the configuration, the number of parameters, each other shape."""
+    fields = [field.name for field in dataclasses.fields(EncoderConfig) if field.name != "extra"]
+    pairs = {name: (getattr(before.config, name), getattr(after.config, name)) for name in fields}
+    lines = [f"  {name}: {old} -> {new}" for name, (old, new) in pairs.items() if old != new]
+    count = [sum(array.size for array in model.arrays.values()) for model in (before, after)]
+    same = sum(np.array_equal(array, before.arrays.get(path)) for path, array in after.arrays.items())
+    lines.append(f"  parameters: {count[0]:,} -> {count[1]:,}; {same} of {len(after.arrays)} weights are as they were")
+    groups: dict[str, list] = {}
+    for path in sorted(before.arrays.keys() | after.arrays.keys(), key=_in_order):
+        old, new = (list(m.arrays[path].shape) if path in m.arrays else "none" for m in (before, after))
+        layer = re.search(r"layer_(\d+)", path)
+        if old != new and not (layer and int(layer[1]) >= after.config.num_hidden_layers):
+            line = f"  {re.sub(r'layer_[0-9]+', 'layer_N', path)}: {old} -> {new}"
+            groups.setdefault(line, []).extend(layer.groups() if layer else ())
+    lines += [f"{line}, N = {', '.join(numbers)}" if numbers else line for line, numbers in groups.items()]
+    return "\n".join(["Changed:", *lines])
+
+
+def _is_weights(name):
+    return bool(re.fullmatch(r".*\.(safetensors|bin|index|data-\d{5}-of-\d{5}|index\.json)", name))
+
+
+def _check_length(model):
+    length = model.task and model.task.get("max_seq_length")
+    if isinstance(length, int) and length > model.config.max_length:
+        raise ValueError(
+            f"`max_position_embeddings` must leave a position for each piece of the rows that the model was trained "
+            f"for, {length} by {TASK_FILE} in {model.path}. Received: {model.config.max_position_embeddings}."
+        )
+
+
+def _unlike(one, other, what):
+    return ValueError(
+        f"Models that are averaged must be of one shape and one vocabulary. Received {one.path} and {other.path} with "
+        f"{what}; leave one of them out."
+    )
+
+
+def _in_order(path):
+    """Puts layer 10 behind layer 9."""
+    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", path)]

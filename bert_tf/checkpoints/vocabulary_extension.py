@@ -1,0 +1,241 @@
+"""A trained checkpoint with more words in its vocabulary: which words, what they start from, what changes.
+
+    before    ste ##nt                          two rows of the embedding table
+    after     stent                             one new row at the table's end, the mean of those two
+
+WordPiece takes the longest piece that a word begins with. So a new word changes longer words that begin with it as
+well (stenting was ste ##nting and is stent ##ing), and nothing else.
+"""
+
+import dataclasses
+import os
+from collections import Counter
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.checkpoints import tf1
+from bert_tf.checkpoints.loading import Description, save_description
+from bert_tf.checkpoints.locate import RELEASE
+from bert_tf.checkpoints.readers import read_arrays
+from bert_tf.tokenization.learning import WordCounter, in_order, names, tokenize
+from bert_tf.tokenization.wordpiece import Tokenizer
+from bert_tf.utils.files import read_text, whole_directory
+
+# A row, or a number, for each piece.
+_BY_PIECE = ("bert/embeddings/word_embeddings", "cls/predictions/output_weights", "cls/predictions/output_bias")
+
+
+@dataclasses.dataclass(frozen=True)
+class Extension:
+    """Words for a vocabulary.
+
+    Attributes:
+        old: the tokenizer without them.
+        words: them, in the order of their new ids.
+        ids: RaggedTensor int32 [words, (pieces)], what each was before; [UNK] alone where it was not known.
+    """
+
+    old: Tokenizer
+    words: list
+    ids: tf.RaggedTensor
+
+    @classmethod
+    def of(cls, old: Tokenizer, words: list) -> "Extension":
+        """Raises ValueError where there is nothing to add, or a line for an added token would change other words."""
+        if not words:
+            raise ValueError(
+                "There must be a word to add. Received none that is not a piece already; "
+                "look at `words_file`, or lower `min_count`."
+            )
+        _check_added_tokens(old)
+        return cls(old, list(words), tokenize(old, words))
+
+    def tokenizer(self) -> Tokenizer:
+        """Returns the tokenizer with the words, whose ids come behind those of the added tokens, which stay."""
+        old = self.old
+        pieces = [*old.vocab, *self.words]
+        settings = {"strip_accents": old.strip_accents, "max_input_chars_per_word": old.max_input_chars_per_word}
+        return Tokenizer(pieces, old.do_lower_case, old.template, **settings, added_tokens=old.added_tokens)
+
+    def unknown(self) -> list[str]:
+        """Returns those of the words that were [UNK]."""
+        was_unknown = tf.reduce_any(self.ids == self.old.unk_id, axis=1).numpy()
+        return [word for word, unknown in zip(self.words, was_unknown, strict=True) if unknown]
+
+    def lines(self) -> list[str]:
+        """Returns a line for each word: what it was before."""
+        return [
+            f"  {word}  =  {' '.join(names(self.old, ids))}" for word, ids in zip(self.words, self.ids, strict=True)
+        ]
+
+
+def check_kind(tokenizer):
+    """Raises ValueError where the tokenizer is not WordPiece's, to whose vocabulary alone words can be added."""
+    if not isinstance(tokenizer, Tokenizer):
+        raise ValueError(
+            f"Words can be added to a WordPiece vocabulary only, such as vocab.txt. Received {tokenizer.vocab_file}, "
+            f"read by {type(tokenizer).__name__}; take a model with such a vocabulary."
+        )
+
+
+def _check_added_tokens(tokenizer):
+    """Raises ValueError where an added token becomes a piece of words once it is a line of the vocabulary's file.
+
+    New words stand behind the added tokens, so that the file gets lines for these. Nearly all of them cannot be pieces:
+    punctuation splits them, or they are found in the text before it is split.
+    """
+    tokens = [token for token in tokenizer.added_tokens if token.id >= tokenizer.file_size]
+    found = [t for t in tokens if t.single_word or not t.normalized and tokenizer.do_lower_case]
+    words, rows = WordCounter(tokenizer.do_lower_case).split([token.content for token in found])
+    numbers = np.bincount(rows, minlength=len(found)) if found else []
+    for word, row in zip(words, rows, strict=True):
+        if numbers[row] == 1 and word == found[row].content:
+            raise ValueError(
+                "New words stand behind the added tokens, which then have lines in vocab.txt and must be no words "
+                f"there. Received the added token {word!r}, which is not matched everywhere, and would become a piece "
+                "of other words; give the new words to the model before such tokens are added."
+            )
+
+
+def read_words(path: str, tokenizer: Tokenizer) -> tuple[list[str], list[str]]:
+    """Reads words, one a line, and brings them into the form that the tokenizer gives the words of a text.
+
+    Returns:
+        the words to add, each once, and those that are one piece already.
+
+    Raises:
+        ValueError: a line holds several words, as the tokenizer sees it, or none; or a word that is too long.
+    """
+    lines = [(number, line) for number, line in enumerate(read_text(path).split("\n"), 1) if line.strip()]
+    words, rows = WordCounter(tokenizer.do_lower_case).split([line for _, line in lines])
+    for row, count in enumerate(np.bincount(rows, minlength=len(lines))):
+        if count != 1:
+            number, line = lines[row]
+            parts = " ".join(f"[{word}]" for word, of in zip(words, rows, strict=True) if of == row) or "none"
+            raise ValueError(
+                f"{path}, line {number}: a line must hold one word. Received {line.strip()!r}, which the tokenizer "
+                f"splits at blanks and punctuation before it looks for pieces: {parts}; give the parts that are new, "
+                "each on a line of its own."
+            )
+        if len(words[row]) > tokenizer.max_input_chars_per_word:
+            raise ValueError(
+                f"{path}, line {lines[row][0]}: a word must have at most "
+                f"{tokenizer.max_input_chars_per_word} characters. Received {len(words[row])}: the tokenizer takes a "
+                "longer one for [UNK]; leave it out."
+            )
+    words = list(dict.fromkeys(words))
+    whole = _whole(tokenizer, tokenize(tokenizer, words))
+    return [w for w, is_ in zip(words, whole, strict=True) if not is_], [
+        w for w, is_ in zip(words, whole, strict=True) if is_
+    ]
+
+
+def choose_words(counts: Counter, tokenizer: Tokenizer, num_words: int, min_count: int = 5) -> list[str]:
+    """Returns the words of a text that save most pieces: occurrences x (pieces - 1).
+
+    Words of one piece are there already; those without a letter, mostly numbers, and those that are [UNK], of which
+    the checkpoint knows nothing to start from, are not taken: a list of words can hold them.
+
+    Args:
+        counts: word -> how often it occurs.
+        num_words: how many words at most.
+        min_count: how often a word must occur at least.
+    """
+    frequent = [(w, n) for w, n in in_order(counts) if n >= min_count and any(map(str.isalpha, w))]
+    words, numbers = [w for w, _ in frequent], np.array([n for _, n in frequent], np.int64)
+    saved = numbers * (tokenize(tokenizer, words).row_lengths().numpy() - 1)
+    order = np.argsort(-saved, kind="stable")[:num_words]
+    return [words[i] for i in order if saved[i] > 0]
+
+
+def effect(extension: Extension, counts: Counter) -> str:
+    """Returns what the new words change in a text, as lines to print.
+
+    Args:
+        counts: the text's words, word -> how often it occurs.
+    """
+    ranked = in_order(counts)
+    words, numbers = [w for w, _ in ranked], np.array([n for _, n in ranked])
+    old, new = extension.old, extension.tokenizer()
+    before, after = tokenize(old, words), tokenize(new, words)
+    touched = np.flatnonzero(_differ(before, after) & ~np.isin(words, extension.words))
+    lost = [i for i in touched if new.unk_id in after[i].numpy() and old.unk_id not in before[i].numpy()]
+    own = sum(counts[word] for word in extension.words)
+    mean = [float((numbers * ids.row_lengths().numpy()).sum() / numbers.sum()) for ids in (before, after)]
+    lines = [
+        f"Of the text's {numbers.sum():,} words, {own:,} are the added ones; pieces per word go from {mean[0]:.3f} to "
+        f"{mean[1]:.3f}.",
+        f"Other words that begin with an added one and have other pieces now: {len(touched):,} "
+        f"({numbers[touched].sum():,} occurrences).",
+        *_changes(touched[:10], ranked, extension, before, after, new),
+    ]
+    if lost:
+        lines += [
+            f"Those of them that become [UNK], because the vocabulary lacks a piece for what follows: {len(lost):,}.",
+            *_changes(lost[:10], ranked, extension, before, after, new),
+        ]
+    return "\n".join(lines)
+
+
+def write(model: str, output_dir: str, extension: Extension, description: Description):
+    """Writes the checkpoint with the new words: the whole directory, or nothing.
+
+    Args:
+        model: the old checkpoint, as `readers.open_checkpoint` takes it.
+        output_dir: must not be there, or be empty.
+        extension: of the tokenizer of `description`.
+        description: what `load.load_description` says of `model`.
+
+    Raises:
+        ValueError: the checkpoint is damaged or holds weights that we cannot name, or output_dir is in use.
+        OSError: it cannot be written.
+    """
+    arrays = extended_arrays(model, extension)
+    config = dataclasses.replace(description.config, vocab_size=len(arrays[_BY_PIECE[0]]))
+    with whole_directory(output_dir) as aside:
+        save_description(aside, config, extension.tokenizer(), description.labels)
+        tf1.write_arrays(os.path.join(aside, RELEASE), arrays)
+
+
+def extended_arrays(model: str, extension: Extension) -> dict[str, np.ndarray]:
+    """Returns our path -> array of the checkpoint with the new words; only the arrays by piece differ from the old."""
+    arrays = read_arrays(model)
+    for path in _BY_PIECE:
+        if path in arrays:
+            arrays[path] = _with_means(arrays[path], extension)
+    return arrays
+
+
+def _with_means(rows, extension):
+    """float32 [max(V, first + words), ...]: `rows` with the mean of its old pieces' rows for each new word.
+
+    Some tables have more rows than the vocabulary pieces, to round the number up: a new word's id is the next piece's,
+    so the first of these rows, which no id ever meant, are taken.
+    """
+    first = extension.old.vocab_size
+    means = [rows[ids.numpy()].mean(axis=0, dtype=np.float64) for ids in extension.ids]
+    new = np.array(means).astype(rows.dtype)
+    return np.concatenate([rows[:first], new, rows[first + len(new) :]])
+
+
+def _whole(tokenizer, ids):
+    """bool [words]: whether a word is one piece, and known."""
+    one = ids.row_lengths() == 1
+    return (one & ~tf.reduce_any(ids == tokenizer.unk_id, axis=1)).numpy()
+
+
+def _differ(before, after):
+    """bool [words]: whether two tokenizations (RaggedTensors int32 [words, (pieces)]) of a word differ."""
+    width = max(int(before.bounding_shape()[1]), int(after.bounding_shape()[1]))
+    one, other = (ids.to_tensor(-1, shape=[None, width]).numpy() for ids in (before, after))
+    return (one != other).any(axis=1)
+
+
+def _changes(indices, ranked, extension, before, after, new):
+    """A line for each of these words."""
+    return [
+        f"  {ranked[i][1]:>9,}  {ranked[i][0]}: {' '.join(names(extension.old, before[i]))}  ->  "
+        f"{' '.join(names(new, after[i]))}"
+        for i in indices
+    ]

@@ -1,0 +1,102 @@
+"""Which model a program begins with: the one that --output_dir holds, or another."""
+
+import os
+
+from absl import logging
+
+from bert_tf.utils.settings import Settings
+
+
+def model_paths(settings: Settings) -> list[str | None]:
+    """Returns where the model is described: the initial checkpoint, but first a trained one in the output directory.
+
+    Training begins from the initial checkpoint, so then the order is the other way round.
+    """
+    trained = settings.output_dir if os.path.isdir(settings.output_dir) else None
+    return [settings.init_checkpoint, trained] if settings.do_train else [trained, settings.init_checkpoint]
+
+
+def describe_model(settings: Settings):
+    """Returns the `model_files.Description` of the model.
+
+    Raises:
+        ValueError: there is none, or its parts do not fit together.
+    """
+    from bert_tf.checkpoints.loading import load_description
+
+    files = settings.bert_config_file, settings.vocab_file, settings.do_lower_case
+    paths = model_paths(settings)
+    if settings.do_train and settings.overwrite_output_dir and all(files[:2]):
+        paths = [settings.init_checkpoint]  # what is thrown away says nothing of the model that takes its place
+    return load_description(paths, *files)
+
+
+def with_vocabulary_of(settings: Settings, several: list) -> Settings:
+    """Returns the settings with the vocabulary that lies beside the records, and its letter case, where no other is.
+
+    Args:
+        settings: of run_pretraining.
+        several: all `Records` of the run.
+
+    Raises:
+        ValueError: nothing brings a vocabulary, or the records bring several.
+    """
+    from bert_tf.checkpoints.loading import has_vocabulary
+    from bert_tf.pretraining.records import fit
+
+    over = settings.output_dir if settings.overwrite_output_dir else None  # says nothing of the run that follows there
+    checkpoints = [path for path in model_paths(settings) if path and path != over]
+    if settings.vocab_file or any(map(has_vocabulary, checkpoints)):
+        return settings
+    if found := fit.vocabulary_beside(several):
+        path, do_lower_case = found
+        logging.info("The vocabulary is that of the records: %s, do_lower_case=%s.", path, str(do_lower_case).lower())
+        return settings.adopt({"vocab_file": path, "do_lower_case": do_lower_case})
+    if settings.bert_config_file and not settings.init_checkpoint:
+        raise ValueError(
+            "`vocab_file` must be given where neither a checkpoint nor the records bring a vocabulary. Received none "
+            f"beside {several[0].paths[0]}; name the one that the records were made with."
+        )
+    return settings
+
+
+def task_paths(settings: Settings) -> list[str]:
+    """Returns where the task of a model that is there already is described: for training, only in this run's folder."""
+    if settings.overwrite_output_dir:
+        return []
+    return [settings.output_dir] if settings.do_train else [path for path in model_paths(settings) if path]
+
+
+# === Saving ===
+# What training programs leave beside their own files: the model in other programs' forms.
+
+
+def check_formats(settings: Settings, model, built, task=None):
+    """Says, before training, whether each form of `save_format` can hold the result.
+
+    Args:
+        settings: the flags.
+        model: the `model_files.Description` of what is trained.
+        built: the Keras model.
+        task: a `tasks.task.FineTuned`, or None.
+
+    Raises:
+        ValueError: one cannot.
+    """
+    from bert_tf.export.conversion.convert import check
+
+    for form in settings.save_format:
+        check(form, model, built.variables, task)
+
+
+def save_formats(settings: Settings, strategy):
+    """Lets the chief write the model in `output_dir` in each form of `save_format`, into a folder named after it.
+
+    Raises:
+        ValueError: a form cannot hold the model; what was trained is as it was.
+    """
+    from bert_tf.export.conversion.convert import convert
+    from bert_tf.training.cluster import is_chief
+
+    for form in settings.save_format if is_chief(strategy) else ():
+        print(convert(settings.output_dir, os.path.join(settings.output_dir, form), form, overwrite=True))

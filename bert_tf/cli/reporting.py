@@ -1,0 +1,170 @@
+"""The last lines of a training program's log: what lies where, and the command that comes next."""
+
+import os
+import shlex
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+
+from absl import logging
+
+from bert_tf.checkpoints.loading import directory_of
+from bert_tf.evaluation.error_reports.common import scored, write_table
+from bert_tf.evaluation.metrics import only_answer_in
+from bert_tf.tasks.base import FineTuned, Outcome
+from bert_tf.training.trainer import Job
+from bert_tf.utils.report import Page
+from bert_tf.utils.settings import Settings, command_line
+from bert_tf.utils.subprocesses import is_child, shown
+
+# What a run may have left in its directory, in the order in which it is told.
+_LEFT = {
+    "eval_results.txt": "the scores",
+    "eval_predictions.tsv": "the answers beside the labels",
+    "test_results.tsv": "the probabilities for --predict_file",
+    "predictions.jsonl": "the answers to --predict_file",
+    "predictions.json": "the answers by question",
+    "adapter": "the adapters alone",
+    "generator": "the generator, a model too",
+    "report.html": "the page of the run",
+}
+
+
+def tell_end(settings: Settings, step: int, words: str, program: str, **flags):
+    """Logs where a run's results lie, and what to do with them; not where the run is a step of a longer one.
+
+    Args:
+        settings: of the run.
+        step: of its result.
+        words: say what comes next, such as "To serve it".
+        program: which program comes next.
+        flags: of it.
+    """
+    if is_child():
+        return
+    folder = settings.output_dir
+    files = [f"{name} ({what})" for name, what in _LEFT.items() if os.path.exists(os.path.join(folder, name))]
+    logging.info("In %s: %s", folder, ", ".join([f"model.ckpt-{step} (the model)", *files]))
+    _tell_command(words, program, flags)
+
+
+def _tell_command(words, program, flags):
+    logging.info("%s: %s", words, shlex.join([*_bert_tf(), program, *command_line(flags)]))
+
+
+def tell_next_of_task(settings: Settings, step: int):
+    """Does so for a fine-tuned model: it is exported next, or served where it is exported."""
+    for_servers = settings.get("export_for") != "litert"
+    exports = for_servers and settings.export_dir or os.path.join(settings.output_dir, "export")
+    if settings.do_export and for_servers:
+        tell_end(settings, step, "To serve it", "serve", **_served(exports, settings.output_dir, settings))
+    else:
+        tell_end(settings, step, "To export it for a server", "export", model=settings.output_dir, export_dir=exports)
+
+
+def tell_next_of_export(settings: Settings):
+    """Logs the command that serves the newest version in `export_dir`; not where that is a step of a longer run."""
+    if not is_child() and settings.get("export_for") != "litert":
+        _tell_command("To serve it", "serve", _served(settings.export_dir, settings.model, settings))
+
+
+def _served(exports, model, settings):
+    """Returns the flags of `serve` for what lies in a folder, which may be the one called export in the model's own."""
+    exports, model = os.path.abspath(exports), os.path.abspath(model)
+    name = os.path.basename(model if exports == os.path.join(model, "export") else exports)
+    in_parts = settings.get("export_for") == "cpu" and not settings.get("export_explanations")
+    threads = {"tensorflow_intra_op_parallelism": 1} if in_parts else {}
+    return {"model_base_path": exports, "model_name": name} | threads
+
+
+def tell_next_of_pretraining(settings: Settings, step: int):
+    """Does so for a pretrained model: it is fine-tuned next."""
+    folder = settings.output_dir
+    flags = {"train_file": "train.tsv", "eval_file": "dev.tsv", "init_checkpoint": folder}
+    flags |= {"output_dir": f"{folder.rstrip(os.sep)}-fine-tuned", "do_train": True, "do_eval": True}
+    tell_end(settings, step, "To fine-tune it on a table of your own", "run_classifier", **flags)
+
+
+def _bert_tf():
+    """Returns the words that start our programs here."""
+    if shutil.which("bert-tf"):
+        return ["bert-tf"]
+    script = os.path.join(os.path.dirname(sys.executable), "bert-tf")
+    return [shown(script)] if os.path.exists(script) else [sys.executable, "-m", "bert_tf"]
+
+
+# === Showing ===
+# What a scored model does, shown: on the page of the run, and example by example in eval_predictions.tsv.
+
+
+def check_showing(settings: Settings):
+    """Raises ValueError where a table is to be sorted that is not written."""
+    if "sort_predictions" in settings.given and not settings.do_eval:
+        raise ValueError(
+            f"`sort_predictions` must come with `do_eval`. Received `sort_predictions={settings.sort_predictions}` "
+            "without it; add it, or leave this out."
+        )
+
+
+def warn_of_teacher(settings: Settings):
+    """Warns where `teacher`, by the answers that it gave when it was scored, has learned nothing to teach."""
+    path = settings.get("teacher")
+    answer = only_answer_in(directory_of(path)) if path else None
+    if answer is not None:
+        logging.warning("The teacher %s answered %r to all examples that it was scored on: it has learned nothing.",
+                        path, answer)  # fmt: skip
+
+
+def show_scored(
+    task: FineTuned,
+    outcomes: Sequence[Outcome],
+    scores: Mapping[str, float],
+    job: Job,
+    settings: Settings,
+    suffix: str = "",
+):
+    """Shows what `do_eval` scored: a table of answers for each file, a part of the run's page, and warnings in the log.
+
+    Args:
+        task: that was scored.
+        outcomes: of the files.
+        scores: {"eval_accuracy": ...} over all of them.
+        job: of the task.
+        settings: the flags.
+        suffix: of the names, of files other than those of eval_results.txt: `scored_files.ScoredFiles.suffix`.
+
+    Raises:
+        OSError: a table cannot be written.
+    """
+    judged = _judged(task, outcomes, settings)
+    for split, each in judged.items():
+        name = f"eval_predictions{suffix}{split.removeprefix('dev')}.tsv"
+        write_table(os.path.join(settings.output_dir, name), each, settings.get("sort_predictions", "file"))
+    salt = f"{suffix[1:]} " if suffix else ""
+    job.history.show(f"eval{suffix}", lambda: scored(judged, scores, job.global_step, salt))
+    _warn(judged)
+    job.history.show(f"more{suffix}", lambda: _more(task, outcomes, settings, salt))
+
+
+def _more(task, outcomes, settings, salt):
+    page = Page("", salt=f"{salt}more ")
+    task.show_more(page, outcomes, settings)
+    return page.fragment()
+
+
+def show_answers(task: FineTuned, outcome: Outcome, scores: Mapping[str, float], job: Job, settings: Settings):
+    """Shows on the run's page what `do_predict` gave for a file that holds the right answers; arguments likewise."""
+    judged = _judged(task, [outcome], settings)
+    job.history.show(f"predict{outcome.suffix}", lambda: scored(judged, scores, job.global_step, "predict "))
+    _warn(judged)
+
+
+def _warn(judged):
+    for each in judged.values():
+        if each.warning:
+            logging.warning("%s", each.warning)
+
+
+def _judged(task, outcomes, settings):
+    judged = {outcome.split: task.judged(outcome, settings) for outcome in outcomes}
+    return {split: each for split, each in judged.items() if each is not None}

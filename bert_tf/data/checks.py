@@ -1,0 +1,229 @@
+"""How far rows are too short for what is laid out in them."""
+
+import dataclasses
+import functools
+import itertools
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from bert_tf.data import samples, table_checks
+from bert_tf.data.dataset import Cut
+from bert_tf.data.samples import SAMPLES_EMPTY, Finding, Sample, places_of, share
+from bert_tf.data.table_reader import excerpt, where
+from bert_tf.data.tables import is_empty
+from bert_tf.utils.names import word_for
+
+
+def cut_texts(sample: Sample, cut: Cut | None, has_windows_to_offer: bool) -> Iterator[Finding]:
+    """Yields the examples of which something was cut off.
+
+    Args:
+        sample: n examples.
+        cut: of their rows; None: nothing ever is.
+        has_windows_to_offer: there is `long_text=window`, which is not used.
+    """
+    if cut is None or not len(indices := cut.examples):
+        return
+    most = int(cut.needed.max())
+    nearly = int(np.quantile(cut.needed, 0.95, method="higher"))
+    fits = f"{nearly:,} would do for 95 % of them, " if cut.limit < nearly < most else ""
+    windows = ", or read them through windows with `long_text=window`" if has_windows_to_offer else ""
+    yield Finding(
+        "cut_texts",
+        sample.path,
+        len(indices),
+        f"{share(len(indices), len(sample), 'examples', ('does', 'do'))} not fit `{cut.parameter}={cut.limit}` and "
+        f"{word_for(len(indices), 'is', 'are')} cut: {share(cut.lost, cut.total, 'word pieces', ('is', 'are'))} lost; "
+        f"{fits}{most:,} for all",
+        f"raise `{cut.parameter}`{windows}",
+        sample.places(indices),
+        len(indices) >= samples.CUT * len(sample),
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class Lengths:
+    """How long examples are, in word pieces: half of them at most `median`, and so on."""
+
+    median: int
+    most: int
+    longest: int
+
+    @classmethod
+    def of(cls, needed: np.ndarray) -> "Lengths":
+        """Takes int64 [n], n at least 1."""
+        return cls(*(int(np.quantile(needed, q, method="higher")) for q in (0.5, 0.95, 1)))
+
+
+# === Left out ===
+# Rows that could not be examples: without a text, or without a label that can be read.
+
+
+def left_out(sample: Sample) -> Iterator[Finding]:
+    """Yields the rows with which training does not start."""
+    yield from _of(sample, "text", sample.bad_texts, ("missing_texts", "no text"), "text_column")
+    yield from _of(sample, "label", sample.bad_labels, ("empty_labels", "an empty label"), "label_column")
+
+
+def _of(sample, noun, bad, nothing, parameter):
+    """Yields of texts or labels those that are not there, and those that are something else; bad: line -> value."""
+    (kind, what), empty = nothing, {line: value for line, value in bad.items() if is_empty(value)}
+    if empty:
+        row = word_for(len(empty), "it in, or take the row out", "them in, or take the rows out")
+        yield _finding(sample, kind, empty, what, f"fill {row}")
+    if other := {line: value for line, value in bad.items() if line not in empty}:
+        what = f"a {noun} that cannot be read, such as {excerpt(next(iter(other.values())))}"
+        them = word_for(len(other), "it", "them")
+        yield _finding(sample, f"bad_{noun}s", other, what, f"correct {them}, or check `{parameter}`")
+
+
+def _finding(sample, kind, lines, what, remedy):
+    count = len(sample) + len(sample.bad_labels) + len(sample.bad_texts)
+    rows = share(len(lines), count, "rows", ("has", "have"))
+    places = places_of(sample.path, functools.partial(where, sample.path), lines)
+    return Finding(kind, sample.path, len(lines), f"{rows} {what}, with which training does not start", remedy, places)
+
+
+# === Texts ===
+# Texts that are probably a mistake: empty ones, the same one again, with another label, or in the evaluation too.
+
+
+def empty(sample: Sample) -> Iterator[Finding]:
+    """Yields the texts without a character that is no space, of those that every example should have."""
+    for name, texts in sample.texts.items():
+        if name in sample.optional:
+            continue
+        indices = [i for i in np.flatnonzero(sample.hashes[name] == SAMPLES_EMPTY) if not texts[i].strip()]
+        if not indices:
+            continue
+        them = word_for(len(indices), "it", "them")
+        yield Finding(
+            "empty_texts",
+            sample.path,
+            len(indices),
+            f"{share(len(indices), len(sample), 'examples', ('has', 'have'))} an empty {name}",
+            f"take {them} out, or fill {them} in",
+            sample.places(indices),
+            len(indices) >= samples.EMPTY * len(sample),
+        )
+
+
+def repeated(sample: Sample) -> Iterator[Finding]:
+    """Yields examples that stand there again: with the same target, or with another one."""
+    again, contrary = [], []
+    for group in sorted(_groups(*sample.fingerprints)):
+        first = {}
+        for i in group:
+            if (target := sample.targets[i] if sample.targets is not None else None) in first:
+                again.append(i)
+            first.setdefault(target, i)
+        if len(first) > 1:
+            contrary.append((group, first))
+    if again:
+        them = word_for(len(again), "it", "them")
+        yield Finding(
+            "duplicates",
+            sample.path,
+            len(again),
+            f"{share(len(again), len(sample), 'examples', ('repeats', 'repeat'))} an earlier one",
+            f"take {them} out, or leave {them} if texts recur where they come from",
+            sample.places(sorted(again)),
+            len(again) >= samples.DUPLICATES * len(sample),
+        )
+    if contrary:
+        yield _contradictions(sample, sorted(i for group, _ in contrary for i in group), contrary[0][1])
+
+
+def overlap(train: Sample, held_out: Sample) -> Iterator[Finding]:
+    """Yields the examples of a file to score on whose texts are in the one to learn from."""
+    known, (hashes, examples) = train.fingerprints[0], held_out.fingerprints
+    places = np.searchsorted(known, hashes)
+    indices = np.sort(examples[known[np.minimum(places, len(known) - 1)] == hashes]) if len(known) else []
+    if len(indices):
+        yield Finding(
+            "overlap",
+            held_out.path,
+            len(indices),
+            f"{share(len(indices), len(held_out), 'examples', ('is', 'are'))} in {train.path} too, which makes scores "
+            "better than they are",
+            f"take {word_for(len(indices), 'it', 'them')} out of one of the two files",
+            held_out.places(indices),
+            len(indices) >= samples.OVERLAP * len(held_out),
+        )
+
+
+def _groups(hashes, examples):
+    """Returns the lists of examples that share a hash, each ascending, of hashes that are ascending."""
+    starts = np.flatnonzero(np.concatenate([[True], hashes[1:] != hashes[:-1]])[: len(hashes)])
+    limits = np.append(starts[1:], len(hashes))
+    several = np.flatnonzero(limits - starts > 1)
+    return [examples[starts[i] : limits[i]].tolist() for i in several]
+
+
+def _contradictions(sample, indices, first):
+    """Returns the finding; first: target -> example, of one text."""
+    (one, i), (other, k) = list(first.items())[:2]
+    here, there = sample.places([i, k])
+    one, other = _difference(one, other)
+    text = " / ".join(texts[i] for texts in sample.texts.values())
+    return Finding(
+        "contradictions",
+        sample.path,
+        len(indices),
+        f"{share(len(indices), len(sample), 'examples')} have the text of another one, and not its {sample.target}: "
+        f"{text[:60]!r} has {one!r:.40} in {here} and {other!r:.40} in {there}",
+        "decide for one, or take both out",
+        sample.places(indices),
+        len(indices) >= samples.CONTRADICTIONS * len(sample),
+    )
+
+
+def _difference(one, other):
+    """Returns what differs in two targets: of sequences the first items that do."""
+    if isinstance(one, frozenset):
+        return sorted(one), sorted(other)
+    if isinstance(one, tuple):
+        return next(pair for pair in itertools.zip_longest(one, other) if pair[0] != pair[1])
+    return one, other
+
+
+# === Look ===
+# All checks of the files of a run.
+
+
+def look(samples: Mapping[str, Sample]) -> list[Finding]:
+    """Returns what is probably a mistake in the files of a run, those to train on first.
+
+    It costs a few percent of what laying the examples out in rows does, and grows with the number of examples alone.
+
+    Args:
+        samples: split -> its examples; splits are "train", and what begins with "dev" or "test".
+    """
+    found, train = [], samples.get("train")
+    for split, sample in samples.items():
+        found += table_checks.as_it_lies(sample)
+        found += left_out(sample)
+        found += empty(sample)
+        if split == "train":
+            found += table_checks.of_training(sample)
+        if not split.startswith("test"):
+            found += repeated(sample)
+        if split.startswith("dev") and train:
+            found += table_checks.of_evaluation(sample, train) if train.labels is not None else []
+            found += overlap(train, sample)
+    return found
+
+
+def look_at_rows(
+    samples: Mapping[str, Sample], cuts: Mapping[str, Cut | None], has_windows_to_offer: bool = False
+) -> list[Finding]:
+    """Returns what was cut off when the examples were laid out in rows.
+
+    Args:
+        samples: as in `look`.
+        cuts: split -> what its rows lack.
+        has_windows_to_offer: as in `lengths.cut_texts`.
+    """
+    several = ((samples[split], cut) for split, cut in cuts.items() if split in samples)
+    return [finding for sample, cut in several for finding in cut_texts(sample, cut, has_windows_to_offer)]

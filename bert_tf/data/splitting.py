@@ -1,0 +1,412 @@
+"""Rows that must stay together: those of the same texts, and those that share a value, such as a user's name."""
+
+import codecs
+import collections
+import contextlib
+import dataclasses
+import gzip
+import os
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+
+import numpy as np
+
+from bert_tf.data import columns as cells
+from bert_tf.data.samples import Sample
+from bert_tf.data.table_reader import Column, extension_of, read_rows
+from bert_tf.data.tables import Examples, read_table, read_values
+from bert_tf.utils import files
+
+
+def of_texts(sample: Sample) -> np.ndarray:
+    """Returns int64 [n]: for each of the n examples the first one that has the same texts.
+
+    The same are those that `checks.texts.overlap` finds in two files: case and outer spaces do not count.
+    """
+    hashes, examples = sample.fingerprints  # ascending hashes; of the same ones the earlier example stands first
+    begins = np.concatenate([[True], hashes[1:] != hashes[:-1]])
+    first = np.empty(len(sample), np.int64)
+    first[examples] = examples[begins][np.cumsum(begins) - 1]
+    return first
+
+
+def of_values(values: Sequence[Hashable]) -> np.ndarray:
+    """Returns int64 [n]: for each of n values the place of the first one that is the same."""
+    first = {}
+    return np.fromiter((first.setdefault(value, i) for i, value in enumerate(values)), np.int64, len(values))
+
+
+def join(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """Returns int64 [n]: the same number, that of the first, for rows that one of two groupings puts together.
+
+    Where a is with b in one, and b with c in the other, all three are together.
+
+    Args:
+        one, other: int64 [n], as the functions above return them.
+    """
+    leader = one.tolist()  # each points to itself or to an earlier one
+    for i, first in enumerate(other.tolist()):
+        a, b = _find(leader, i), _find(leader, first)
+        leader[max(a, b)] = min(a, b)
+    return np.array([_find(leader, i) for i in range(len(leader))], np.int64)
+
+
+def _find(leader, i):
+    while leader[i] != i:
+        leader[i] = leader[leader[i]]
+        i = leader[i]
+    return i
+
+
+# === Choice ===
+# Which part each row goes to: parts of the sizes asked for, with every label's rows shared out as all rows are.
+
+
+_EXACT = 1e-9  # what is so near to a whole number is one
+_ROUNDS = 100  # after which the rows and columns of a table fit their sums well enough to be rounded
+
+
+def choose(units: np.ndarray, strata: np.ndarray, shares: Sequence[float], seed: int) -> np.ndarray:
+    """Returns int64 [n]: the part of each row, from 0; no part is empty.
+
+    Units of several rows come first, the largest of all before the others: each goes where it leaves the parts nearest
+    to what they should have of every label and in all (least chi-square). Single rows fill up what is missing then, by
+    largest remainders. Chance, which the seed decides, has its say among units of one size and rows of one label.
+
+    Args:
+        units: int [n], equal for rows that must stay together; at least as many different ones as there are parts.
+        strata: int [n], from 0: the label of each row.
+        shares: of the parts, which sum to 1.
+        seed: for what chance decides.
+    """
+    rng, shares = np.random.default_rng(seed), np.asarray(shares)
+    unit_of = np.unique(units, return_inverse=True)[1]
+    sizes = np.bincount(unit_of)
+    members = np.split(np.argsort(unit_of, kind="stable"), np.cumsum(sizes)[:-1])
+    order = rng.permutation(len(sizes))
+    large = order[sizes[order] > 1]
+    large = large[np.argsort(-sizes[large], kind="stable")]
+    expected = np.outer(np.bincount(strata), shares)
+    part, held = _place([strata[members[i]].tolist() for i in large], expected)
+    parts = np.full(len(sizes), -1)
+    parts[large] = part
+    single = order[sizes[order] == 1]
+    of_single = strata[[members[i][0] for i in single]] if len(single) else np.zeros(0, int)
+    quotas = _quotas(expected, held, np.bincount(of_single, minlength=len(expected)), rng)
+    by_label = single[np.argsort(of_single, kind="stable")]
+    parts[by_label] = np.repeat(np.tile(np.arange(len(shares)), len(expected)), quotas.ravel())
+    _fill_empty(parts, sizes, order, len(shares))
+    return parts[unit_of]
+
+
+def _place(units, expected):
+    """Returns the part of each unit, given as its rows' labels, and float [labels, parts]: how many rows are there."""
+    labels, parts = expected.shape
+    held, aims = np.zeros([labels + 1, parts]).tolist(), np.vstack([expected, expected.sum(0)]).tolist()
+    chosen = []
+    for rows in units:
+        counts = [*collections.Counter(rows).items(), (labels, len(rows))]  # in the last place those of all labels
+        costs = [sum(_rise(n, held[k][part], aims[k][part]) for k, n in counts) for part in range(parts)]
+        chosen.append(costs.index(min(costs)))
+        for k, n in counts:
+            held[k][chosen[-1]] += n
+    return chosen, np.array(held[:-1])
+
+
+def _rise(count, held, aim):
+    """By how much (held - aim)^2 / aim grows when `count` rows are added."""
+    return count * (count + 2 * (held - aim)) / aim
+
+
+def _quotas(expected, held, rows, rng):
+    """Returns int [labels, parts]: how many single rows of each label each part gets; `rows`: how many there are."""
+    if not rows.sum():
+        return np.zeros(expected.shape, int)
+    missing = np.maximum(expected - held, 0)
+    missing[missing.sum(1) == 0] = expected[missing.sum(1) == 0]
+    wanted = np.maximum(largest_remainders(expected.sum(0)) - held.sum(0), 0)
+    columns = largest_remainders(wanted * rows.sum() / wanted.sum())
+    return _rounded(_fitted(missing, rows, columns), rows, columns, rng)
+
+
+def largest_remainders(values: np.ndarray) -> np.ndarray:
+    """Returns int: values whose sum is a whole number, rounded so that the sum stays; of equal ones the first up."""
+    whole = np.floor(values + _EXACT).astype(int)
+    up = np.argsort(-np.round(values - whole, 9), kind="stable")[: round(values.sum()) - whole.sum()]
+    whole[up] += 1
+    return whole
+
+
+def _fitted(table, rows, columns):
+    """Returns a table stretched, row by row and column by column, until both have about these sums (raking)."""
+    for _ in range(_ROUNDS):
+        table = table * (columns / np.maximum(table.sum(0), _EXACT))
+        table = table * (rows / np.maximum(table.sum(1), _EXACT))[:, None]
+    return table
+
+
+def _rounded(table, rows, columns, rng):
+    """Returns the table as whole numbers with these sums: the largest remainders are rounded up while there is room."""
+    whole = np.floor(table + _EXACT).astype(int)
+    remainders = np.round(table - whole, 9).ravel()
+    order = np.lexsort((rng.random(remainders.size), -remainders)).tolist()
+    of_rows, of_columns = rows - whole.sum(1), columns - whole.sum(0)
+    for most in (1, int(rows.max())):  # what one row up in each place leaves over goes where there is room
+        for row, column in (divmod(place, table.shape[1]) for place in order):
+            more = max(0, min(most, of_rows[row], of_columns[column]))
+            whole[row, column] += more
+            of_rows[row] -= more
+            of_columns[column] -= more
+    return whole
+
+
+def _fill_empty(parts, sizes, order, count):
+    """Gives each part without a unit the smallest one of the part that has the most units."""
+    for empty in set(range(count)) - set(parts.tolist()):
+        richest = np.bincount(parts, minlength=count).argmax()
+        those = order[parts[order] == richest]
+        parts[those[sizes[those].argmin()]] = empty
+
+
+# === Writing ===
+# The rows of a table written into several files of its own format, byte for byte as they were.
+
+
+_BLANK = b" \t\r\n"
+
+
+def write(path: str, begins: Sequence[int], parts: np.ndarray, outputs: Sequence[str]):
+    """Writes each row of a table into the file of its part, in the table's order; all files, or none and an error.
+
+    Rows keep their bytes: quotes, line ends inside fields, and letters that are not UTF-8. The header and a byte-order
+    mark are repeated. The last row gets a line end where it has none. Of Parquet the values and the schema stay.
+
+    Args:
+        path: the table; .gz is unpacked, and the files are packed as well.
+        begins: the 1-based line on which each row begins.
+        parts: int [n], the place in `outputs` of each row's file.
+        outputs: paths at which nothing is.
+
+    Raises:
+        OSError: a file cannot be written.
+    """
+    is_packed = path.lower().endswith(".gz")
+    with _new_files(outputs) as opened:
+        if extension_of(path) == ".parquet":
+            _write_parquet(path, parts, opened)
+            return
+        with contextlib.ExitStack() as stack:
+            if is_packed:  # without name and time, which would make other bytes of the same rows
+                packed = (gzip.GzipFile("", "wb", fileobj=file, mtime=0) for file in opened)
+                opened = [stack.enter_context(file) for file in packed]
+            _write_rows(_blocks(path, begins), parts, opened)
+
+
+@contextlib.contextmanager
+def _new_files(paths):
+    """Opens files that appear when the block ends well; where one cannot, the others go too."""
+    folder = os.path.dirname(paths[0])
+    is_new = not os.path.isdir(folder)
+    os.makedirs(folder, exist_ok=True)
+    try:
+        with contextlib.ExitStack() as stack:
+            yield [stack.enter_context(files.atomic_open(path, "wb")) for path in paths]
+    except BaseException:
+        for path in filter(os.path.exists, paths):  # nothing was there before
+            os.remove(path)
+        if is_new:
+            os.rmdir(folder)
+        raise
+
+
+def _write_rows(blocks: Iterator[bytes], parts, opened):
+    head, first = next(blocks), next(blocks)
+    if first.startswith(codecs.BOM_UTF8):  # there is no header that has it
+        head, first = codecs.BOM_UTF8, first.removeprefix(codecs.BOM_UTF8)
+    end = b"\r\n" if (head or first).endswith(b"\r\n") else b"\n"
+    for file in opened:
+        file.write(head)
+    _write_row(opened[parts[0]], first, end)
+    for part, row in zip(parts[1:], blocks, strict=True):
+        _write_row(opened[part], row, end)
+
+
+def _write_row(file, row, end):
+    file.write(row if row.endswith(b"\n") else row + end)
+
+
+def _blocks(path, begins) -> Iterator[bytes]:
+    """Yields the lines before the first row, then those of each row; blank lines at the end are left out."""
+    block, rest = [], iter(begins)
+    begin = next(rest)
+    for number, line in enumerate(files.read_byte_lines(path), 1):
+        if number == begin:
+            yield b"".join(block)
+            block, begin = [], next(rest, None)
+        block.append(line)
+    while len(block) > 1 and not block[-1].strip(_BLANK):
+        block.pop()
+    yield b"".join(block)
+
+
+def _write_parquet(path, parts, opened):
+    from pyarrow import parquet
+
+    with parquet.ParquetFile(path) as file:
+        table = file.read()
+    for part, output in enumerate(opened):
+        parquet.write_table(table.take(np.flatnonzero(parts == part)), output)
+
+
+# === Split ===
+# A table of examples split into files to train on, to score on and to test with, which share no text.
+
+
+_PARTS = ("train", "eval", "test")
+# What a label is -> the kind of its cell, by what separates several.
+_KINDS = {
+    "single_label": lambda _: cells.NAME,
+    "multi_label": cells.several,
+    "regression": lambda _: cells.number(),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Columns:
+    """How a table is read; see `tables.read_table`.
+
+    Attributes:
+        text: one or two columns.
+        label: None or "": there are no labels.
+        group: rows with the same value here stay together; None: no such column.
+        header: whether line 1 of .tsv and .csv names the columns.
+        problem: what a label is, one of `names.PROBLEMS`.
+        separator: what stands between several labels.
+    """
+
+    text: Sequence[str | int] = ("text",)
+    label: str | int | None = "label"
+    group: str | int | None = None
+    header: bool = True
+    problem: str = "single_label"
+    separator: str = ","
+
+
+def group_sizes(groups: np.ndarray) -> list[int]:
+    """Returns how many rows each group has; groups: int [n], equal for rows of one."""
+    return np.unique(groups, return_counts=True)[1].tolist()
+
+
+@dataclasses.dataclass(frozen=True)
+class Split:
+    """What was done with n rows.
+
+    Attributes:
+        paths: part -> its file.
+        shares: part -> the share that was asked for.
+        parts: int [n], the place in `paths` of each row's part.
+        texts: int [n], equal for rows of the same texts.
+        units: int [n], equal for rows that had to stay together.
+        labels: the names of each row's labels; None: there are none.
+    """
+
+    paths: Mapping[str, str]
+    shares: Mapping[str, float]
+    parts: np.ndarray
+    texts: np.ndarray
+    units: np.ndarray
+    labels: Sequence[Sequence[str]] | None
+
+    def sizes(self) -> list[int]:
+        """Returns how many rows each part has."""
+        return np.bincount(self.parts, minlength=len(self.paths)).tolist()
+
+    def counts(self) -> list[collections.Counter]:
+        """Returns of each part how many rows each label has; where there are no labels, nothing."""
+        counts = [collections.Counter() for _ in self.paths]
+        for part, names in zip(self.parts.tolist(), self.labels or (), strict=False):
+            counts[part].update(names)
+        return counts
+
+
+def split(
+    path: str, folder: str, eval_share: float, test_share: float = 0.0, columns: Columns | None = None, seed: int = 0
+) -> Split:
+    """Splits a table and writes train, eval and, for a `test_share`, test beside each other, as the table is written.
+
+    Rows of the same texts are in one part, as are those of one group. The same seed makes the same files.
+
+    Args:
+        path: a .tsv, .csv, .jsonl (each also with .gz) or .parquet file.
+        folder: where the parts go.
+        eval_share, test_share: of the rows.
+        columns: how the table is read.
+        seed: another one splits it in another way.
+
+    Raises:
+        ValueError: shares that leave nothing to train on, a table that is not as described, fewer groups than parts, or
+            a part that is there already.
+    """
+    columns, shares = columns or Columns(), _shares(eval_share, test_share)
+    paths = _paths(path, folder)
+    examples = _read(path, columns)
+    texts = {"text_a": examples.text_a, **({"text_b": examples.text_b} if examples.text_b else {})}
+    same = of_texts(Sample(path, examples.where, texts))
+    together = join(same, of_values(_groups(path, columns))) if columns.group else same
+    if (count := len(np.unique(together))) < len(shares):
+        raise ValueError(
+            f"{path} must hold at least {len(shares)} groups of rows, one for each part. Received {len(examples)} rows "
+            f"in {count}, by their texts{' and `group_column`' if columns.group else ''}; add rows, or ask for fewer "
+            "parts."
+        )
+    labels = _labels(examples)
+    strata = of_values([frozenset(names) for names in labels]) if labels else np.zeros(len(examples), int)
+    strata = np.unique(strata, return_inverse=True)[1]
+    parts = choose(together, strata, list(shares.values()), seed)
+    paths = {part: paths[part] for part in shares}
+    write(path, examples.lines, parts, list(paths.values()))
+    return Split(paths, shares, parts, same, together, labels)
+
+
+def _shares(eval_share, test_share):
+    if not (0 < eval_share < 1 and 0 <= test_share < 1 and eval_share + test_share < 1):
+        raise ValueError(
+            "`eval_share` must be above 0, `test_share` 0 or more, and their sum below 1, so that rows are left to "
+            f"train on. Received: {eval_share:g} and {test_share:g}; give shares such as 0.1."
+        )
+    shares = {"train": 1 - eval_share - test_share, "eval": eval_share, "test": test_share}
+    return {part: share for part, share in shares.items() if share}
+
+
+def _paths(path, folder):
+    """Returns part -> its file, of all parts; one of another split beside these would be taken for theirs."""
+    ending = extension_of(path) + (".gz" if path.lower().endswith(".gz") else "")
+    paths = {part: os.path.join(folder, f"{part}{ending}") for part in _PARTS}
+    if there := [each for each in paths.values() if os.path.lexists(each)]:
+        raise ValueError(
+            f"`output_dir` must hold none of {', '.join(map(os.path.basename, paths.values()))} yet. Received "
+            f"{folder}, where {os.path.basename(there[0])} is; remove it, or name another directory."
+        )
+    return paths
+
+
+def _read(path, columns) -> Examples:
+    return read_table(
+        path,
+        header=columns.header,
+        text_columns=columns.text,
+        label_column=columns.label or None,
+        label=_KINDS[columns.problem](columns.separator),
+    )
+
+
+def _groups(path, columns):
+    column = Column(columns.group, "group_column")
+    rows = read_rows(path, [column], columns.header)
+    return [read_values(path, line, [(column, cells.NAME)], values)[0] for line, values in rows]
+
+
+def _labels(examples):
+    """Returns the names of each row's labels; None where there are none, or numbers."""
+    if examples.labels is None or isinstance(examples.labels[0], float):
+        return None
+    return [(label,) if isinstance(label, str) else label for label in examples.labels]

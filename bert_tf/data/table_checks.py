@@ -1,0 +1,321 @@
+"""Labels that are probably a mistake: two spellings of one, one for every row, some with hardly an example."""
+
+import collections
+import os
+import re
+import shlex
+import unicodedata
+from collections.abc import Iterator
+
+from bert_tf.data import columns, samples
+from bert_tf.data.samples import Finding, Sample, lines, share
+from bert_tf.data.table_reader import Column, excerpt, extension_of, names_in
+from bert_tf.utils import files
+from bert_tf.utils.names import number_of, word_for
+
+UNKNOWN = "unknown_labels"  # with which a file cannot be laid out
+_RARE = 2  # examples, at most, of a rare label
+_FEW_ROWS = 10  # fewer say nothing of how many labels there should be
+_SHOWN = 6  # labels
+
+
+def of_training(sample: Sample) -> Iterator[Finding]:
+    """Yields what is wrong with the labels of a file to learn from."""
+    counts = count_labels(sample)
+    yield from _spellings(sample, counts)
+    if sample.labels is not None and len(counts) < 2:
+        yield from _too_few(sample, counts)
+    elif len(counts) > len(sample) / 2 and len(sample) >= _FEW_ROWS:
+        yield _too_many(sample, counts)
+    else:
+        yield from _rare(sample, counts)
+
+
+def of_evaluation(sample: Sample, train: Sample) -> Iterator[Finding]:
+    """Yields the labels of a file to score on that are not in the one to learn from."""
+    known = count_labels(train)
+    unknown = {name: count for name, count in count_labels(sample).items() if name not in known}
+    if not unknown:
+        return
+    near = {_plain(name): name for name in known}
+    alike = [f"{name!r} is {near[_plain(name)]!r} there" for name in sorted(unknown) if _plain(name) in near]
+    them = word_for(len(unknown), "it", "them")
+    yield Finding(
+        UNKNOWN,
+        sample.path,
+        len(unknown),
+        f"{number_of(len(unknown), sample.label)} that {train.path} does not have: {_listed(unknown)}"
+        + (f", of which, if spaces and letter case are ignored, {', '.join(alike[:_SHOWN])}" if alike else ""),
+        f"correct {them}, or train on examples of {them} too",
+        _places(sample, unknown),
+    )
+
+
+def count_labels(sample: Sample) -> dict[str, int]:
+    """Returns how many examples each label has; {} where labels are no names."""
+    labels = sample.labels or ()
+    if len(labels) and not isinstance(labels[0], str):
+        labels = (name for names in labels for name in names)
+    return dict(collections.Counter(labels))
+
+
+def is_number(name: str) -> bool:
+    """Says whether a cell holds a number, written without an exponent."""
+    return name.strip().lstrip("+-").replace(".", "", 1).isdecimal()
+
+
+def _spellings(sample, counts):
+    groups = collections.defaultdict(list)
+    for name in sorted(counts, key=lambda name: (-counts[name], name)):
+        groups[_plain(name)].append(name)
+    several = [names for names in groups.values() if len(names) > 1]
+    if not several:
+        return
+    rarer = {name for names in several for name in names[1:]}
+    alike = ", ".join(" and ".join(f"{name!r} {counts[name]}" for name in names) for names in several[:_SHOWN])
+    yield Finding(
+        "label_spellings",
+        sample.path,
+        len(rarer),
+        f"{len(counts)} {sample.label}s, but only {len(groups)} if spaces and letter case are ignored"
+        f"{' and 1.0 is 1' if any(map(is_number, rarer)) else ''}: {alike}"
+        + (", ..." if len(several) > _SHOWN else ""),
+        "give each one spelling",
+        _places(sample, rarer),
+    )
+
+
+def _too_few(sample, counts):
+    """Yields what training cannot tell apart: no label at all, or a single one that every example has."""
+    if not counts:
+        what, remedy = f"no {sample.label} in {number_of(len(sample), 'example')}", "add examples that have one"
+        yield Finding("no_labels", sample.path, len(sample), f"{what}, of which nothing is learned",
+                      f"check where the {sample.label}s are, or {remedy}")  # fmt: skip
+    elif isinstance(sample.labels[0], str):
+        yield Finding(
+            "one_label",
+            sample.path,
+            len(sample),
+            f"{sample.label} {excerpt(next(iter(counts)), 40)} in all {len(sample):,} examples, with which training "
+            "does not start",
+            "check `label_column`, or add examples of another",
+        )
+
+
+def _too_many(sample, counts):
+    numbers = all(map(is_number, counts))
+    remedy = ", or say `problem_type=regression` if they are scores" if numbers else ""
+    return Finding(
+        "many_labels",
+        sample.path,
+        len(counts),
+        f"{len(counts):,} {sample.label}s in {len(sample):,} examples, more than one in two: {_listed(counts)}",
+        f"check `label_column`{remedy}",
+    )
+
+
+def _rare(sample, counts):
+    together = collections.Counter()
+    for name, count in counts.items():
+        together[_plain(name)] += count
+    rare = {name: count for name, count in counts.items() if together[_plain(name)] <= _RARE}
+    if rare:
+        yield Finding(
+            "rare_labels",
+            sample.path,
+            len(rare),
+            f"{len(rare)} of {len(counts)} {sample.label}s with {_RARE} examples or fewer: {_listed(rare)}",
+            "add examples, or put such labels together, for nothing is learned of them",
+            _places(sample, rare),
+        )
+
+
+def _places(sample, names):
+    """Returns where the examples are that have a label of these."""
+    return sample.places(i for i in range(len(sample)) if any(name in names for name in sample.names(i)))
+
+
+def _listed(counts):
+    chosen = sorted(counts, key=lambda name: (counts[name], name))
+    shown = ", ".join(f"{name[:40]!r} {counts[name]}" for name in chosen[:_SHOWN])
+    return shown + (", ..." if len(chosen) > _SHOWN else "")
+
+
+def _plain(name):
+    plain = "".join(unicodedata.normalize("NFKC", name).casefold().split())
+    return plain.rstrip("0").rstrip(".") if "." in plain and is_number(plain) else plain
+
+
+# === Raw ===
+# The file as it lies there: its encoding, what separates its columns, and which of its lines are rows.
+
+
+# UTF-8 that was read as Windows-1252 and written as UTF-8 again: an é has become Ã©, a ’ has become â€™.
+_DAMAGED = re.compile("[ÃÂ][\u0080-\u00bf]|â€[\u0080-\u00bf™œ˜“”¦]|\ufffd")
+_MARKS = ("Ã", "Â", "â€", "\ufffd")
+# What columns are called, beside what those of a task are.
+_NAMES = {
+    "text", "texts", "sentence", "sentence1", "sentence2", "question", "question1", "question2", "review", "comment",
+    "content", "body", "message", "tweet", "title", "description", "document", "utterance", "query", "premise",
+    "hypothesis", "input", "text_a", "text_b", "label", "labels", "class", "category", "target", "sentiment",
+    "gold_label", "score", "rating", "intent", "topic", "tag", "y", "quality",
+}  # fmt: skip
+_LONG = 4  # words: no name of a column has so many
+_RAW_FEW_ROWS = 10
+
+
+def as_it_lies(sample: Sample) -> Iterator[Finding]:
+    """Yields what shows that a file was not written as it is read."""
+    extension = extension_of(sample.path)
+    if extension == ".parquet":
+        return
+    text, lost = files.read_with_losses(sample.path)
+    yield from _encoding(sample.path, text, lost)
+    if sample.table is None or extension not in columns.OF_EXTENSION:
+        return
+    yield from _separators(sample, text, extension)
+    if sample.table.header:
+        yield from _row_as_header(sample)
+    else:
+        yield from _uneven_rows(sample, text, extension)
+        yield from _header_as_row(sample)
+
+
+def _encoding(path, text, lost):
+    if lost:
+        count = sum(lost.values())
+        yield Finding(
+            "encoding",
+            path,
+            len(lost),
+            f"{number_of(count, 'byte')} that {word_for(count, 'is', 'are')} not UTF-8, in "
+            f"{number_of(len(lost), 'line')}: left out, so that words lose letters",
+            _conversion(path) if text.isascii() else _correction(len(lost)),
+            lines(lost),
+        )
+    if damaged := _damaged_lines(text):
+        count = text.count("\n") + (not text.endswith("\n"))  # the last line feed ends a line and begins none
+        yield Finding(
+            "damaged_letters",
+            path,
+            len(damaged),
+            f"{share(len(damaged), count, 'lines', ('has', 'have'))} letters that a wrong encoding has damaged before, "
+            f"as in {next(iter(damaged.values()))!r}",
+            "export the text again, as UTF-8 throughout",
+            lines(damaged),
+            len(damaged) >= samples.DAMAGED * count,
+        )
+
+
+def _conversion(path):
+    """Returns how to convert a file of which no letter beyond ASCII is UTF-8."""
+    stem, extension = os.path.splitext(path.removesuffix(".gz"))
+    packed = path != stem + extension
+    read, source = (f"gzip -dc {shlex.quote(path)} | ", "") if packed else ("", f" {shlex.quote(path)}")
+    to = shlex.quote(f"{stem}-utf8{extension}")
+    return f"convert the file: {read}iconv -f WINDOWS-1252 -t UTF-8{source} > {to} (or -f what it was written in)"
+
+
+def _correction(count):
+    """Returns what to do where other letters beyond ASCII are UTF-8: of each é a conversion would make an Ã©."""
+    which = word_for(count, "this line", "these lines")
+    return f"correct {which} by hand, and do not convert the file, of which other letters are UTF-8 already"
+
+
+def _damaged_lines(text):
+    """Returns {number: a part} of the lines with such letters; the expression alone would be slow."""
+    if not any(mark in text for mark in _MARKS):
+        return {}
+    damaged = {}
+    for number, line in enumerate(text.split("\n"), 1):
+        if any(mark in line for mark in _MARKS) and (match := _DAMAGED.search(line)):
+            damaged[number] = line[max(0, match.start() - 15) : match.end() + 15].strip()
+    return damaged
+
+
+def _separators(sample, text, extension):
+    if other := columns.likely_separator(text, extension):
+        own = columns.NAMES[columns.OF_EXTENSION[extension]]
+        yield Finding(
+            "separator",
+            sample.path,
+            1,
+            f"the columns seem to be separated by {columns.NAMES[other]}, and {own} are expected",
+            "write the file with commas and name it .csv, or with tabs and name it .tsv",
+        )
+
+
+def _uneven_rows(sample, text, extension):
+    """Yields the rows that have more columns than most, where a text may have been cut in two."""
+    widths = list(columns.widths(text, extension))
+    usual = collections.Counter(widths).most_common(1)[0][0]
+    wide = [i for i, width in enumerate(widths) if width > usual]
+    if wide and len(widths) == len(sample):
+        is_csv = columns.OF_EXTENSION[extension] == ","
+        yield Finding(
+            "uneven_rows",
+            sample.path,
+            len(wide),
+            f"{share(len(wide), len(widths), 'rows', ('has', 'have'))} more columns than most, which have {usual}: a "
+            f"text may end at its first {'comma' if is_csv else 'tab'}",
+            "put fields that hold commas into double quotes" if is_csv else "take the stray tabs out",
+            sample.places(wide),
+        )
+
+
+def _header_as_row(sample):
+    texts, label, others = next(iter(sample.texts.values())), None, {}
+    if sample.labels is not None:
+        label = next(iter(sample.names(0)), None)
+        others = collections.Counter(name for i in range(1, len(sample)) for name in sample.names(i))
+    if label in others:
+        return
+    named = _is_name(texts[0]) or (label is not None and _is_name(label))
+    if named or _stands_out(texts, label, others):
+        shown = " and ".join(repr(cell[:40]) for cell in (texts[0], label) if cell is not None)
+        yield Finding(
+            "header_as_row",
+            sample.path,
+            1,
+            f"the first row, {shown}, seems to name the columns",
+            "take `header=false` out",
+            sample.places([0]),
+        )
+
+
+def _stands_out(texts, label, others):
+    """Whether the first row is of two single words, over texts of several words and labels that all occur again."""
+    if label is None or len(texts) < _RAW_FEW_ROWS or len(label.split()) > 1 or len(texts[0].split()) > 1:
+        return False
+    words = sorted(len(text.split()) for text in texts[1:])
+    return words[len(words) // 2] >= _LONG and min(others.values(), default=0) > 1
+
+
+def _row_as_header(sample):
+    """Yields the header that is an example: columns were given by number, and what they are called is data."""
+    names, table = names_in(sample.path), sample.table
+    numbers = [column for column in table.text_columns if str(column) not in names]
+    text = next((names[Column(c).index()] for c in numbers if Column(c).index() is not None), "")
+    label = None
+    if table.label_column is not None and str(table.label_column) not in names and sample.targets is not None:
+        label = names[Column(table.label_column).index()]
+    if len(text.split()) >= _LONG or label is not None and _is_target(label, sample):
+        shown = " and ".join(repr(cell[:40]) for cell in (text, label) if cell)
+        yield Finding(
+            "row_as_header",
+            sample.path,
+            1,
+            f"line 1, {shown}, seems to be an example, and is read as the names of the columns",
+            "say `header=false`",
+            lines([1]),
+        )
+
+
+def _is_target(cell, sample):
+    if sample.labels is not None:
+        return any(cell in sample.names(i) for i in range(len(sample)))
+    return is_number(cell)
+
+
+def _is_name(cell):
+    return cell.strip().strip("#\"'").strip().casefold() in _NAMES

@@ -1,0 +1,411 @@
+"""Rows of a Parquet file."""
+
+import csv
+import dataclasses
+import itertools
+import json
+import os
+import shlex
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from absl import logging
+
+from bert_tf.data.columns import NAMES, without_surrogates
+from bert_tf.utils import files
+from bert_tf.utils.names import number_of, word_for
+
+_BATCH = 1024  # rows decoded at a time
+_BUFFER = 1 << 20  # bytes read at a time
+
+
+def parquet_rows(path: str, find: Callable[[list[str]], list[int]]) -> Iterator[tuple[int, list[Any]]]:
+    """Yields (1-based row, values of the columns asked for) for each row, without ever holding more than a few.
+
+    Args:
+        path: the file; only the columns asked for are read.
+        find: names of all columns -> the places of those to read.
+
+    Raises:
+        ValueError: it is no whole Parquet file, or a column is not there.
+    """
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    if not os.path.exists(path):
+        raise ValueError(f"{path} must be a file. Received a path where nothing is; check its spelling.")
+    try:
+        with parquet.ParquetFile(path, buffer_size=_BUFFER) as file:
+            names = file.schema_arrow.names
+            headings = [names[place] for place in find(names)]
+            numbers = itertools.count(1)
+            for batch in file.iter_batches(_BATCH, columns=list(dict.fromkeys(headings))):
+                columns = [_plain_values(batch.column(name)) for name in headings]
+                yield from ((next(numbers), list(values)) for values in zip(*columns, strict=True))
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        reason = " ".join(str(error).split())  # Arrow's own messages may run over several lines
+        raise ValueError(f"{path} must be a whole Parquet file. Received: {reason}; write the file again.") from error
+
+
+def _plain_values(column):
+    """Returns a Parquet column as Python values; 32-bit numbers keep their short form (0.1, not 0.10000000149)."""
+    import numpy as np
+    import pyarrow as pa
+
+    values = column.to_pylist()
+    if pa.types.is_float32(column.type):
+        return [None if value is None else float(str(np.float32(value))) for value in values]
+    return values
+
+
+# === Rows ===
+# Rows of .tsv, .csv, .jsonl and .parquet files: the values of the columns asked for, with the line they came from.
+
+
+_FEW = 1e-3  # share of rows that may be broken where a file is known for it
+FIELD_LIMIT = 2**31 - 1  # Python's csv refuses fields over 128 KiB unless told otherwise
+
+
+@dataclasses.dataclass(frozen=True)
+class Column:
+    """A column that was asked for by name or index.
+
+    Attributes:
+        name: its name or index.
+        parameter: by which it came; None: files of this kind always have it.
+        remedy: advice that ends errors about it, needed where there is no parameter.
+        meaning: what it holds, where there is no parameter.
+    """
+
+    name: str | int
+    parameter: str | None = None
+    remedy: str | None = None
+    meaning: str | None = None
+
+    def index(self) -> int | None:
+        """Returns the column as an index from 0, or None where it is a name."""
+        text = str(self.name)
+        return int(text) if text.isascii() and text.isdecimal() else None
+
+    def find(self, names: Sequence[str], at: str) -> int | None:
+        """Returns the column's place among `names`, None: it is not there; a name of digits goes before an index.
+
+        `at` is "file:line" for errors.
+        """
+        if isinstance(self.name, str) and names.count(self.name) > 1:
+            raise ValueError(
+                f"{at}: column names must differ. Received {self.name!r} more than once in {excerpt(names)}; "
+                f"give `{self.parameter}` by index, from 0, or rename one."
+            )
+        if isinstance(self.name, str) and self.name in names:
+            return names.index(self.name)
+        index = self.index()
+        return index if index is not None and index < len(names) else None
+
+    def __str__(self):
+        return f"{self.name!r} ({self.meaning or f'`{self.parameter}`'})"
+
+
+def find_columns(columns: Sequence[Column], names: Sequence[str], at: str, header: bool = True) -> list[int]:
+    """Returns the places of columns among `names`.
+
+    Args:
+        columns: to find.
+        names: that there are.
+        at: "file:line" for errors.
+        header: whether an error may blame the parameter `header`.
+
+    Raises:
+        ValueError: some are not there, all of which it names, or a name is there more than once.
+    """
+    found = [column.find(names, at) for column in columns]
+    if missing := [column for column, place in zip(columns, found, strict=True) if place is None]:
+        raise _missing(missing, names, at, header)
+    return found
+
+
+def _missing(columns, names, at, header):
+    """Returns the error that says which columns there are instead of these."""
+    parameters = " and ".join(dict.fromkeys(f"`{column.parameter}`" for column in columns))
+    advice = f"choose {word_for(len(columns), 'one', 'them')} with {parameters}"
+    advice += ", or say `header=false` if line 1 is already an example" if header else ""
+    if header and len(names) == 1 and (likely := [n for each, n in NAMES.items() if each in names[0]]):
+        advice = f"{likely[0]} seem to separate them: write them with commas as .csv, or with tabs as .tsv"
+    *others, last = dict.fromkeys(map(str, columns))
+    what = f"columns {', '.join(others)} and {last}" if others else f"a column {last}"
+    return ValueError(
+        f"{at}: there must be {what}. Received the columns {excerpt(list(names), 200)}; {columns[0].remedy or advice}."
+    )
+
+
+def read_rows(
+    path: str, wanted: Sequence[Column], header: bool, skip_short: bool = False
+) -> list[tuple[int, list[Any]]]:
+    """Returns what `iterate_rows` yields."""
+    return list(iterate_rows(path, wanted, header, skip_short))
+
+
+def iterate_rows(
+    path: str, wanted: Sequence[Column], header: bool, skip_short: bool = False
+) -> Iterator[tuple[int, list[Any]]]:
+    """Yields (1-based line or Parquet row, values of `wanted`) for each row; the extension tells the format.
+
+    Never holds more than a few rows. With `skip_short` a few rows of .tsv and .csv may have too few columns: they are
+    left out, and the log counts them.
+
+    Raises:
+        ValueError: `bert_tf.data.tables.read_table` says when; after the rows before the one that is wrong.
+    """
+    if os.path.isdir(path):
+        raise ValueError(f"{path} must be a file. Received a directory; name one file inside it.")
+    if extension_of(path) not in _READERS:
+        raise ValueError(
+            f"{path} must end in .tsv, .csv, .jsonl (each also with .gz) or .parquet, which tells its format. "
+            f"Received the name {os.path.basename(path)!r}; rename or convert the file."
+        )
+    return _READERS[extension_of(path)](path, wanted, header, skip_short)
+
+
+def iterate_lines(path: str) -> Iterator[tuple[int, list[str]]]:
+    """Yields (1-based line, [its text]) for each line of a text file, blank ones too; the last line feed ends a line.
+
+    Raises:
+        ValueError: as `files.read_text`.
+    """
+    for number, line in enumerate(_lines(path), 1):
+        yield number, [without_end(line)]
+
+
+def is_table(path: str) -> bool:
+    """Returns whether the name is that of a table; `iterate_lines` reads what else there is."""
+    return extension_of(path) in _READERS or path.lower().endswith(".parquet.gz")  # packed twice: an error of tables
+
+
+def extension_of(path: str) -> str:
+    """Returns the extension that tells the format, that of what is packed where the name ends in .gz."""
+    stem, extension = os.path.splitext(path.lower())
+    if extension == ".gz" and not stem.endswith(".parquet"):  # Parquet packs its columns itself
+        return os.path.splitext(stem)[1]
+    return extension
+
+
+def where(path: str, line: int) -> str:
+    """Returns "file:line", with which every error about a row begins."""
+    return f"{path}: row {line}" if path.lower().endswith(".parquet") else f"{path}:{line}"
+
+
+def excerpt(value: Any, length: int = 80) -> str:
+    """Returns repr(value), cut to about `length` characters."""
+    text = repr(value)
+    return text if len(text) <= length else text[:length] + "..."
+
+
+def without_end(line: str) -> str:
+    """Returns a line without its line feed and the carriage return before it."""
+    return line.removesuffix("\n").removesuffix("\r")
+
+
+def _lines(path):
+    """Yields the lines of a file, each with its end.
+
+    Not those of str.splitlines(), which also breaks at U+2028, U+0085 and vertical tabs: they are ordinary text here.
+
+    Raises:
+        ValueError: as `files.read_lines`, or nothing but carriage returns ends the lines.
+    """
+    for number, line in enumerate(files.read_lines(path), 1):
+        if number == 1 and not line.endswith("\n") and "\r" in line.removesuffix("\r"):
+            raise bare_returns(path, number, line)
+        yield line
+
+
+def bare_returns(path: str, number: int, line: str) -> ValueError:
+    """Returns the error of line `number`, in which a carriage return stands for the end of a line, as on old Macs."""
+    stem, extension = os.path.splitext(path.removesuffix(".gz"))
+    read = f"gzip -dc {shlex.quote(path)} | tr" if path.endswith(".gz") else f"tr < {shlex.quote(path)}"
+    before, _, _ = line.partition("\r")
+    return ValueError(
+        f"{where(path, number)}: lines must end in line feeds (LF), or in CR LF. Received a bare carriage return (CR) "
+        f"behind {excerpt(before)}; convert the file: {read} '\\r' '\\n' > {shlex.quote(f'{stem}-lf{extension}')}."
+    )
+
+
+def _read_tsv(path, wanted, header, skip_short):
+    lines = map(without_end, _lines(path))
+    rows = ((number, line.split("\t") if line else []) for number, line in enumerate(lines, 1))
+    return _select(path, rows, wanted, header, "tabs", skip_short)
+
+
+def _read_csv(path, wanted, header, skip_short):
+    return _select(path, _csv_rows(path), wanted, header, "commas", skip_short)
+
+
+def _csv_rows(path):
+    csv.field_size_limit(FIELD_LIMIT)
+    reader, start = csv.reader(_lines(path), strict=True), 1
+    try:
+        for row in reader:
+            yield start, row
+            start = reader.line_num + 1  # a quoted field may hold line feeds: a row can be longer than a line
+    except csv.Error as error:
+        if "new-line character" in str(error):
+            number = reader.line_num
+            raise bare_returns(path, number, next(itertools.islice(_lines(path), number - 1, None))) from error
+        raise ValueError(
+            f"{path}:{start}: the row that begins here must be CSV as in RFC 4180. "
+            f"Received: {error}; put the field in double quotes and double the quotes inside, or name the file .tsv."
+        ) from error
+
+
+def _read_jsonl(path, wanted, header, skip_short):
+    """Reads one object a line; the settings say nothing here, since every object names its columns."""
+    lines = ((number, line.strip(" \t\r\n")) for number, line in enumerate(_lines(path), 1))
+    broken = 0
+    for number, line in _without_blank_end(lines):
+        row = parse_object(where(path, number), line)
+        if missing := [column for column in wanted if str(column.name) not in row]:
+            raise _missing(missing, list(row), where(path, number), header=False)
+        values = [row[str(column.name)] for column in wanted]
+        whole = [without_surrogates(value) if isinstance(value, str) else value for value in values]
+        broken += whole != values
+        yield number, whole
+    if broken:
+        logging.warning("%s: dropped lone surrogates, which UTF-8 does not have, in %s.", path,
+                        number_of(broken, "line"))  # fmt: skip
+
+
+def parse_object(at: str, line: str) -> dict:
+    """Returns the JSON object that a line holds; `at` is "file:line" for the error where it holds none."""
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(
+            f"{at}: every line must be one JSON object. Received {excerpt(line)}, which does not parse ({error}); "
+            "correct this line."
+        ) from error
+    if not isinstance(value, dict):
+        raise ValueError(
+            f'{at}: every line must be one JSON object, as in {{"text": "..."}}. Received: {excerpt(value)}; '
+            "correct this line."
+        )
+    return value
+
+
+def _read_parquet(path, wanted, header, skip_short):
+    """The settings say nothing here, since the file names its columns."""
+    return parquet_rows(path, lambda names: find_columns(wanted, names, path, header=False))
+
+
+_READERS = {".tsv": _read_tsv, ".csv": _read_csv, ".jsonl": _read_jsonl, ".parquet": _read_parquet}
+
+
+def _select(path, rows, wanted, header, separators, skip_short):
+    """Yields (line, values of the wanted columns) of every row; with `header` the first row gives the names."""
+    rows = _without_blank_end(rows)
+    first = next(rows, None)
+    if first is None:
+        return
+    names = first[1] if header else None
+    if header:
+        indexes = find_columns(wanted, names, where(path, first[0]))
+    else:
+        indexes, rows = [_index_without_header(path, column) for column in wanted], itertools.chain([first], rows)
+    need, total, short, first_short = max(indexes) + 1, 0, 0, None
+    for line, row in rows:
+        total += 1
+        if names is not None and any(row[len(names) :]):
+            raise _too_wide(path, line, row, names, separators)
+        if len(row) >= need:
+            yield line, [row[i] for i in indexes]
+        elif skip_short:
+            short, first_short = short + 1, first_short or (line, row)
+        else:
+            raise _too_short(path, line, row, need, wanted, separators)
+    if short > _FEW * total:
+        raise _too_short(path, *first_short, need, wanted, separators)
+    if short:
+        logging.warning("%s: left out %s of fewer than %s, the first in line %d.",
+                        *(path, number_of(short, "row"), number_of(need, "column"), first_short[0]))  # fmt: skip
+
+
+def _too_wide(path, line, row, names, separators):
+    """Returns the error of a row with more columns than are named: what is read is perhaps another column."""
+    advice = "put a field with commas into double quotes" if separators == "commas" else "take out a stray tab"
+    return ValueError(
+        f"{where(path, line)}: a row must have the {len(names)} columns of line 1, separated by {separators}. "
+        f"Received {len(row)}: {excerpt(row)}; {advice}, or name the columns by number, with `header=false`."
+    )
+
+
+def _too_short(path, line, row, need, wanted, separators):
+    """Returns the error of a row with fewer than `need` columns, and its likely reason."""
+    parameters = " and ".join(dict.fromkeys(f"`{column.parameter}`" for column in wanted))
+    remedy = wanted[0].remedy or f"correct this line, or check {parameters}"
+    if separators == "tabs" and any('"' in cell for cell in row):
+        remedy = (
+            'a stray quote (") may have swallowed a tab or a line end when the file was written, for quotes are '
+            f"ordinary characters in .tsv: write it again without quoting, or {remedy}"
+        )
+    return ValueError(
+        f"{where(path, line)}: a row must have at least {number_of(need, 'column')}, separated by {separators}. "
+        f"Received {len(row)}: {excerpt(row)}; {remedy}."
+    )
+
+
+def _index_without_header(path, column):
+    if column.index() is None:
+        raise ValueError(
+            f"{path}: `{column.parameter}` must be an index from 0 where no line names the columns (`header=false`). "
+            f"Received: {column.name!r}; give the index, or `header=true` if line 1 names the columns."
+        )
+    return column.index()
+
+
+def _without_blank_end(rows):
+    """Leaves (line, empty) out at the end: nothing is lost, while a blank line elsewhere would be a row."""
+    blank = []
+    for row in rows:
+        if not row[1]:
+            blank.append(row)
+            continue
+        yield from blank
+        blank = []
+        yield row
+
+
+# === Column names ===
+# The names of a table's columns, read without its rows.
+
+
+def names_in(path: str) -> list[str]:
+    """Returns the names of the columns: those of line 1, the keys of the first object, or those of the Parquet schema.
+
+    Returns:
+        the names; [] where the file cannot be read so, of which `read_rows` says why.
+    """
+    try:
+        return _NAMES[extension_of(path)](path)
+    except (KeyError, ValueError, OSError, csv.Error, RecursionError):  # pyarrow's errors are of the second kind
+        return []
+
+
+def _names_in_tsv(path):
+    return without_end(next(files.read_lines(path), "")).split("\t")
+
+
+def _names_in_csv(path):
+    csv.field_size_limit(FIELD_LIMIT)
+    return next(csv.reader(files.read_lines(path), strict=True), [])
+
+
+def _names_in_jsonl(path):
+    return list(parse_object(path, next(files.read_lines(path), "")))
+
+
+def _names_in_parquet(path):
+    from pyarrow import parquet
+
+    return parquet.read_schema(path).names
+
+
+_NAMES = {".tsv": _names_in_tsv, ".csv": _names_in_csv, ".jsonl": _names_in_jsonl, ".parquet": _names_in_parquet}

@@ -1,0 +1,296 @@
+"""The paired bootstrap: is one system better than another, or was it the luck of these examples?
+
+The test set is drawn again, with replacement and as large as it is, many times over; each time both systems are scored
+on the very examples that were drawn (Koehn 2004; Berg-Kirkpatrick, Burkett, Klein 2012). No TensorFlow.
+"""
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+_CELLS = 10_000_000  # of an array: what one holds at a time, 80 MB
+
+
+@dataclasses.dataclass(frozen=True)
+class Comparison:
+    """What `paired_bootstrap` found.
+
+    Attributes:
+        a, b: scores of the two systems on the examples as they are.
+        difference: a - b.
+        low, high: the middle 95 % of the differences of all draws.
+        p_value: two-sided: how often a difference this large comes from drawing alone.
+        samples: how many draws there were.
+    """
+
+    a: float
+    b: float
+    difference: float
+    low: float
+    high: float
+    p_value: float
+    samples: int
+
+
+def paired_bootstrap(
+    metric: str | Callable, labels, a, b, samples: int = 10_000, seed: int = 0, num_classes: int | None = None
+) -> Comparison:
+    """Compares two systems that answered for the same examples.
+
+    Draws make differences d around the one that was seen, D. As in Berg-Kirkpatrick et al. (section 2.2), where the
+    systems are equally good the draws would lie as far around 0: the p-value is the share of draws with |d - D| >= |D|,
+    the seen one counted too, so that it is never 0. (Theirs is the one-sided d >= 2 D.)
+
+    Args:
+        metric: a name of `METRICS`, or a function of labels and predictions, which is called twice for every draw.
+        labels: [n], true classes (int) or scores (float).
+        a, b: [n], what the two systems said, alike.
+        samples: how many times to draw.
+        seed: of the draws; the same seed gives the same numbers.
+        num_classes: how many classes there are, as `metrics.classification` takes it.
+
+    Raises:
+        ValueError: an unknown name, or arrays that do not match.
+    """
+    labels, a, b = _as_triple(labels, a, b)
+    score = _by_name(metric, labels, a, b, num_classes) if isinstance(metric, str) else _by_function(metric)
+    # Equal examples are one row that counts as often as they are there: a draw is a multinomial count of the rows,
+    # and for classes there are few of them, however large the test set.
+    rows, counts = np.unique(np.stack([labels, a, b]), axis=1, return_counts=True)
+    seen = (float(score(counts[None], rows[0], predictions)[0]) for predictions in rows[1:])
+    drawn = [
+        score(weights, rows[0], rows[1]) - score(weights, rows[0], rows[2])
+        for weights in _draws(counts, samples, np.random.default_rng(seed))
+    ]
+    return _comparison(*seen, np.concatenate(drawn))
+
+
+def paired_bootstrap_of_sums(score: Callable, a, b, samples: int = 10_000, seed: int = 0) -> Comparison:
+    """Compares two systems by a score of sums over the examples, such as F1 of how many entities each sentence has.
+
+    Args:
+        score: sums, float [s, k] -> float [s].
+        a, b: [n, k], what the two systems' examples add to the sums; n > 0.
+        samples, seed: as of `paired_bootstrap`.
+
+    Raises:
+        ValueError: arrays that do not match.
+    """
+    a, b = np.asarray(a, np.float64), np.asarray(b, np.float64)
+    if a.shape != b.shape or a.ndim != 2 or not len(a):
+        raise ValueError(
+            "What both systems' examples add must be two arrays of shape [n, k] with n > 0. Received the shapes "
+            f"{list(a.shape)} and {list(b.shape)}."
+        )
+    rows, counts = np.unique(np.concatenate([a, b], 1), axis=0, return_counts=True)
+    a, b = rows[:, : a.shape[1]], rows[:, a.shape[1] :]
+    drawn = [score(w @ a) - score(w @ b) for w in _draws(counts, samples, np.random.default_rng(seed))]
+    return _comparison(*(float(score(counts[None] @ side)[0]) for side in (a, b)), np.concatenate(drawn))
+
+
+def _comparison(a, b, drawn):
+    """Returns what the differences of the draws, float [samples], say of the two scores that were seen."""
+    seen = a - b
+    low, high = np.quantile(drawn, [0.025, 0.975])
+    as_far = np.count_nonzero(np.abs(drawn - seen) >= abs(seen) - 1e-12)  # equal but for rounding is as far
+    return Comparison(a, b, seen, float(low), float(high), (1 + int(as_far)) / (1 + len(drawn)), len(drawn))
+
+
+def _draws(counts, samples, generator):
+    """Yields int [s, m]: how often each of the m rows was drawn, `samples` times in all, a part at a time."""
+    n, part = counts.sum(), max(1, _CELLS // len(counts))
+    for start in range(0, samples, part):
+        yield generator.multinomial(n, counts / n, size=min(part, samples - start))
+
+
+def _by_function(metric):
+    """Returns the score of every draw by a function that knows no weights."""
+
+    def score(weights, labels, predictions):
+        return np.array([metric(np.repeat(labels, row), np.repeat(predictions, row)) for row in weights], np.float64)
+
+    return score
+
+
+def _by_name(name, labels, a, b, num_classes):
+    if name in CORRELATIONS:
+        return CORRELATIONS[name]
+    if name not in CLASS_SCORES:
+        raise ValueError(f"A metric of the bootstrap must be one of {sorted(METRICS)}. Received: {name!r}.")
+    classes = np.arange(max(2, num_classes or int(max(labels.max(), a.max(), b.max())) + 1))
+
+    def score(weights, labels, predictions):
+        true, guesses = (labels[:, None] == classes).astype(float), (predictions[:, None] == classes).astype(float)
+        return CLASS_SCORES[name](weights @ (true * guesses), weights @ true, weights @ guesses)
+
+    return score
+
+
+# Scores of classes, float64 [s], from float64 [s, classes]: how many of a class are right, there, and guessed.
+
+
+def _accuracy(right, true, guesses):
+    return right.sum(1) / true.sum(1)
+
+
+def _f1(right, true, guesses):
+    return _of_class_1_or_macro(2 * right, true + guesses, true + guesses)
+
+
+def _precision(right, true, guesses):
+    return _of_class_1_or_macro(right, guesses, true + guesses)
+
+
+def _recall(right, true, guesses):
+    return _of_class_1_or_macro(right, true, true + guesses)
+
+
+def _matthews(right, true, guesses):
+    """Gorodkin 2004's R_K, for two classes Matthews' coefficient."""
+    n = true.sum(1)
+    together = right.sum(1) * n - (true * guesses).sum(1)
+    return _ratio(together, np.sqrt((n**2 - (true**2).sum(1)) * (n**2 - (guesses**2).sum(1))))
+
+
+def _of_class_1_or_macro(above, below, occurs):
+    """As in `metrics.py`: class 1's of two, else the mean over the classes that occur in the draw."""
+    ratios = _ratio(above, below)
+    if ratios.shape[1] <= 2:
+        return ratios[:, -1]
+    return ratios.sum(1) / np.count_nonzero(occurs, axis=1)  # a class that does not occur has a ratio of 0
+
+
+def _pearson(weights, labels, predictions):
+    return _correlation(weights, labels[None], predictions[None])
+
+
+def _spearman(weights, labels, predictions):
+    return _correlation(weights, _ranks(weights, labels), _ranks(weights, predictions))
+
+
+def _ranks(weights, values):
+    """Returns float [s, m]: the rank of each row in each draw, where equal values share their mean rank.
+
+    values   .1  .5  .5  .7        a draw's weights   2   0   1   1
+    ranks   1.5   3   3   4        two of .1 are 1st and 2nd, then come .5 and .7
+    """
+    order = np.argsort(values, kind="stable")
+    _, starts, place = np.unique(values[order], return_index=True, return_inverse=True)
+    equal = np.add.reduceat(weights[:, order], starts, axis=1)
+    mean = np.cumsum(equal, axis=1) - (equal - 1) / 2
+    ranks = np.empty(weights.shape)
+    ranks[:, order] = mean[:, place]
+    return ranks
+
+
+def _correlation(weights, x, y):
+    """Pearson's coefficient [s] of x and y [s or 1, m], 0 where one of them is constant in a draw."""
+    n = weights.sum(1, keepdims=True)
+    x, y = (v - (weights * v).sum(1, keepdims=True) / n for v in (x, y))
+    spread = [np.sqrt((weights * v * v).sum(1)) for v in (x, y)]
+    spread = [np.where(s > 1e-12 * np.abs(v).max(1), s, 0) for s, v in zip(spread, (x, y), strict=True)]
+    return _ratio((weights * x * y).sum(1), spread[0] * spread[1])
+
+
+def _ratio(above, below):
+    return np.divide(above, below, out=np.zeros(np.shape(above)), where=below > 0)
+
+
+CLASS_SCORES = {"accuracy": _accuracy, "f1": _f1, "precision": _precision, "recall": _recall, "matthews": _matthews}
+CORRELATIONS = {"pearson": _pearson, "spearman": _spearman}
+METRICS = {**CLASS_SCORES, **CORRELATIONS}
+
+
+def _as_triple(labels, a, b):
+    arrays = [np.asarray(array) for array in (labels, a, b)]
+    if len({array.shape for array in arrays}) > 1 or arrays[0].ndim != 1 or not arrays[0].size:
+        raise ValueError(
+            "Labels and both predictions must be three arrays of shape [n] with n > 0. "
+            f"Received the shapes {[list(array.shape) for array in arrays]}."
+        )
+    return arrays
+
+
+# === Permutation ===
+# The permutation test: are the scores of one set of runs higher than those of another, or was it luck with the seeds?
+#
+# Where two sets are equally good, every way of sharing out all scores between them is as likely as the one that was
+# seen (Fisher 1935; Dror et al. 2018, section 3.2). No TensorFlow.
+
+
+_MOST_EXACT = 200_000  # ways to share the scores out that are all gone through
+
+
+@dataclasses.dataclass(frozen=True)
+class Permuted:
+    """What `permutation_test` found.
+
+    Attributes:
+        a, b: means of the two sets.
+        difference: a - b.
+        p_value: two-sided: how often a difference this large comes from sharing the scores out by chance.
+        least_p_value: that so many scores could give at all.
+        ways: how many ways to share them out were looked at.
+        is_exact: whether these are all there are.
+    """
+
+    a: float
+    b: float
+    difference: float
+    p_value: float
+    least_p_value: float
+    ways: int
+    is_exact: bool
+
+
+def permutation_test(
+    a: Sequence[float], b: Sequence[float], samples: int = 100_000, seed: int = 0, most_exact: int = _MOST_EXACT
+) -> Permuted:
+    """Compares the means of two sets of scores, of which no pairs belong together.
+
+    The p-value is the share of the ways whose difference is at least as far from 0 as the one that was seen, which is
+    one of them. It is exact where there are at most `most_exact` ways, such as for 10 scores against 10; else `samples`
+    ways are drawn, and the one that was seen is added, so that it is never 0.
+
+    Args:
+        a, b: at least one score each, finite.
+        samples: how many ways are drawn where there are too many.
+        seed: of the draws; the same seed gives the same number.
+        most_exact: see above.
+
+    Raises:
+        ValueError: a set is empty, or a score is not finite.
+    """
+    a, b = (np.asarray(scores, np.float64) for scores in (a, b))
+    if not (a.ndim == b.ndim == 1 and a.size and b.size and np.isfinite(a).all() and np.isfinite(b).all()):
+        raise ValueError(f"Both sets must be lists of finite scores. Received {a.tolist()} and {b.tolist()}.")
+    scores, n = np.concatenate([a, b]), len(a)
+    seen, all_ways = float(a.mean() - b.mean()), math.comb(len(scores), n)
+    is_exact = all_ways <= most_exact
+    differences = _differences(scores, n, _all_ways(len(scores), n) if is_exact else _drawn(scores, n, samples, seed))
+    as_far = int(np.count_nonzero(np.abs(differences) >= abs(seen) - 1e-12))  # equal but for rounding is as far
+    ways = all_ways if is_exact else samples + 1
+    as_far += 0 if is_exact else 1
+    # Where both sets are of one size, the ways come in pairs that differ by the sign of the difference alone.
+    least = (1 + (n == len(b))) / all_ways if is_exact else 1 / ways
+    return Permuted(float(a.mean()), float(b.mean()), seen, as_far / ways, min(least, 1.0), ways, is_exact)
+
+
+def _all_ways(total, n):
+    """Returns int [ways, n]: the places of every choice of n of so many scores."""
+    return np.array(list(itertools.combinations(range(total), n)))
+
+
+def _drawn(scores, n, samples, seed):
+    """Returns int [samples, n]: the places of choices by chance."""
+    generator = np.random.default_rng(seed)
+    return np.stack([generator.permutation(len(scores))[:n] for _ in range(samples)])
+
+
+def _differences(scores, n, chosen):
+    """Returns float64 [ways]: the mean of the chosen scores less the mean of the others."""
+    sums = scores[chosen].sum(1)
+    return sums / n - (scores.sum() - sums) / (len(scores) - n)

@@ -1,0 +1,354 @@
+"""Files in SQuAD's format, as training, checking and scoring all read them; and predictions, and the odds of no answer.
+
+    {"data": [{"paragraphs": [{"context": ..., "qas": [{"id": ..., "question": ..., "answers": [{"text": ...,
+        "answer_start": ...}], "is_impossible": true or false}]}]}]}
+
+An id may be a whole number, which stands for its digits. A question that `is_impossible` may do without `answers`.
+"""
+
+import math
+import os
+import re
+import string
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from absl import logging
+
+from bert_tf.utils.files import brief
+from bert_tf.utils.json_files import read_json
+
+_SURROGATES = re.compile("[\ud800-\udfff]")  # half an emoji, as in "\\ud83d": legal JSON but no Unicode text
+_KINDS = {list: "a list", str: "a text", int: "a whole number", bool: "true or false"}
+_LEVELS = ("data", "paragraphs", "qas")
+
+
+class Question(NamedTuple):
+    """One question as the file has it.
+
+    Attributes:
+        path: of the file.
+        id: different from those of all others.
+        place: (article, paragraph, question), from 0.
+        paragraph, question: the objects of the file.
+    """
+
+    path: str
+    id: str
+    place: tuple[int, int, int]
+    paragraph: dict[str, Any]
+    question: dict[str, Any]
+
+    @property
+    def at(self) -> str:
+        """File, place and id, with which every error about it begins."""
+        return where(self.path, self.place, self.id)
+
+    @property
+    def context(self) -> str:
+        """The text of the paragraph.
+
+        Raises:
+            ValueError: there is none.
+        """
+        return field(self.paragraph, "context", str, _at(self.path, *self.place[:2]))
+
+    @property
+    def is_impossible(self) -> bool:
+        """Whether the file says that the context does not hold the answer (SQuAD 2.0).
+
+        Raises:
+            ValueError: it says neither true nor false.
+        """
+        return field(self.question, "is_impossible", bool, self.at) if "is_impossible" in self.question else False
+
+    @property
+    def answers(self) -> list[Any]:
+        """The answers that people gave, objects of the file; where it is_impossible none need be there.
+
+        Raises:
+            ValueError: there is no list of them.
+        """
+        if self.is_impossible and "answers" not in self.question:
+            return []
+        return field(self.question, "answers", list, self.at)
+
+    @property
+    def gold_texts(self) -> list[str]:
+        """The texts of `answers`.
+
+        Raises:
+            ValueError: there is no list of answers with texts.
+        """
+        return [field(answer, "text", str, f"{self.at}, answers[{i}]") for i, answer in enumerate(self.answers)]
+
+    @property
+    def is_of_version_2(self) -> bool:
+        """Whether it shows that the file is of SQuAD 2.0: it has no answer, or is marked with is_impossible."""
+        return "is_impossible" in self.question or not self.answers
+
+
+def iterate_questions(path: str | os.PathLike) -> Iterator[Question]:
+    """Yields the questions of a file in SQuAD's format, 1.1 or 2.0; ".gz" is unpacked.
+
+    Raises:
+        ValueError: not the format, two questions of one id, or no question.
+    """
+    path = os.fspath(path)
+    places = {}  # of the ids
+    for a, article in enumerate(field(read_json(path, "JSON in SQuAD's format"), "data", list, path)):
+        for p, paragraph in enumerate(field(article, "paragraphs", list, _at(path, a))):
+            for q, question in enumerate(field(paragraph, "qas", list, _at(path, a, p))):
+                place = a, p, q
+                name = _id(question, _at(path, *place))
+                if name in places:
+                    raise ValueError(
+                        f"{where(path, place, name)}: every question must have an id of its own. Received the id of "
+                        f"{_at('', *places[name])} again; change one of them, or take it out."
+                    )
+                places[name] = place
+                yield Question(path, name, place, paragraph, question)
+    if not places:
+        raise ValueError(f"{path} must hold questions. Received a file with none; name another.")
+
+
+def where(path: str, place: tuple[int, int, int], name: str) -> str:
+    """Returns file, place and id of a question, with which every error about it begins."""
+    return f"{_at(path, *place)} (id {name!r})"
+
+
+def field(value: Any, key: str, kind: type, at: str) -> Any:
+    """Returns value[key], which must be of `kind`; lone surrogates, which no UTF-8 holds, become U+FFFD.
+
+    Raises:
+        ValueError: value is no object, or has no such field; the message begins with `at`.
+    """
+    item = value.get(key) if isinstance(value, dict) else None
+    if type(item) is kind:  # not isinstance: True is an int
+        return _SURROGATES.sub("\ufffd", item) if kind is str else item
+    if not isinstance(value, dict):
+        received = brief(value)
+    else:
+        received = f"{key!r}: {brief(item)}" if key in value else f"the keys {brief(sorted(value))}"
+    raise ValueError(
+        f"{at}: there must be an object in SQuAD's format, in which {key!r} is {_KINDS[kind]}. Received {received}; "
+        "correct the file, or name another."
+    )
+
+
+def _id(question, at):
+    is_number = isinstance(question, dict) and type(question.get("id")) is int
+    return str(question["id"]) if is_number else field(question, "id", str, at)
+
+
+def _at(path, *indexes):
+    """Returns "file: data[0].paragraphs[1].qas[2]"."""
+    parts = ".".join(f"{name}[{index}]" for name, index in zip(_LEVELS, indexes, strict=False))
+    return f"{path}: {parts}" if path else parts
+
+
+class Golds(NamedTuple):
+    """The answers that people gave.
+
+    Attributes:
+        texts: {question id: texts of the answers}; none where the context does not hold the answer.
+        version_2: score as SQuAD 2.0 does: some question has no answer or is marked with is_impossible.
+        path: the file.
+    """
+
+    texts: dict[str, list[str]]
+    version_2: bool
+    path: str
+
+
+def read_golds(path: str | os.PathLike) -> Golds:
+    """Reads the answers of a file in SQuAD's format; where in the context they are does not matter here.
+
+    Raises:
+        ValueError: not the format, two questions of one id, or no question.
+    """
+    texts, version_2 = {}, False
+    for question in iterate_questions(path):
+        texts[question.id] = question.gold_texts
+        version_2 = version_2 or question.is_of_version_2
+    return Golds(texts, version_2, os.fspath(path))
+
+
+def read_predictions(path: str | os.PathLike) -> dict[str, str]:
+    """Reads {question id: text}.
+
+    Raises:
+        ValueError: not that.
+    """
+    return _read_values(path, lambda value: isinstance(value, str), "a text")
+
+
+def read_null_odds(path: str | os.PathLike) -> dict[str, float]:
+    """Reads {question id: number, the greater the likelier that there is no answer}, in the order of the file.
+
+    Raises:
+        ValueError: not that.
+    """
+    numbers = (int, float)
+    return _read_values(path, lambda value: type(value) in numbers and math.isfinite(value), "a finite number")
+
+
+def _read_values(path, is_right, kind):
+    path = os.fspath(path)
+    values = read_json(path)
+    if not isinstance(values, dict):
+        raise ValueError(
+            f"{path} must be one JSON object by question id. Received {type(values).__name__}; name another file."
+        )
+    for name, value in values.items():
+        if not is_right(value):
+            raise ValueError(
+                f"{path}: every value must be {kind}. Received {repr(value)[:80]} for {name!r}; correct it, or "
+                "name the right file, such as predictions.json."
+            )
+    return values
+
+
+# === Squad scores ===
+# SQuAD's official scores, 1.1 and 2.0: what evaluate-v1.1.py and evaluate-v2.0.py compute, to the last digit.
+
+
+_ARTICLES = re.compile(r"\b(?:a|an|the)\b")
+_WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)  # ASCII only: quotes of print stay
+
+
+def score(
+    golds: Golds, predictions: Mapping[str, str], null_odds: Mapping[str, float] | None = None, threshold: float = 1.0
+) -> dict[str, float]:
+    """Scores predictions.
+
+    A question without a prediction counts as wrong, as in evaluate-v1.1.py; evaluate-v2.0.py cannot finish then.
+
+    Args:
+        golds: the answers that people gave.
+        predictions: {question id: text}, empty for no answer.
+        null_odds: {question id: odds} of all questions with a prediction; they ask for SQuAD 2.0's scores.
+        threshold: no answer is what counts as predicted where the odds are greater (`--na-prob-thresh`).
+
+    Returns:
+        `exact` and `f1` in percent and `total`, the number of questions. For SQuAD 2.0 the same as `HasAns_...` and
+        `NoAns_...` of the questions with and without an answer, where there are such; with null_odds `best_exact`,
+        `best_exact_thresh`, `best_f1` and `best_f1_thresh`: the best that a threshold gives, and which. `missing`: how
+        many questions have no prediction, where there are such.
+
+    Raises:
+        ValueError: no prediction is to one of the questions, or null_odds leave out a question that has one.
+    """
+    missing = _check(golds, predictions, null_odds)
+    version_2 = golds.version_2 or null_odds is not None
+    raw = _raw_scores(golds.texts, predictions, version_2)
+    scores = {}
+    if version_2:
+        counted = [_with_no_answers(each, golds.texts, null_odds or {}, threshold) for each in raw]
+        has_answer = {name: bool(texts) for name, texts in golds.texts.items()}
+        scores.update(_means(counted, golds.texts))
+        for prefix, kind in (("HasAns", True), ("NoAns", False)):
+            if names := [name for name, has in has_answer.items() if has is kind]:
+                scores.update({f"{prefix}_{key}": value for key, value in _means(counted, names).items()})
+        for name, each in zip(("exact", "f1"), raw, strict=True) if null_odds is not None else ():
+            best, at = _best_threshold(each, predictions, null_odds, has_answer)
+            scores.update({f"best_{name}": best, f"best_{name}_thresh": at})
+    else:
+        scores.update(_means(raw, golds.texts))
+    return {**scores, "missing": missing} if missing else scores
+
+
+def of_questions(golds: Golds, predictions: Mapping[str, str]) -> tuple[dict[str, float], dict[str, float]]:
+    """Returns {question id: exact} and {question id: F1}, 0 to 1, of what is predicted; "" is no answer."""
+    return _raw_scores(golds.texts, predictions, golds.version_2)
+
+
+def normalize(text: str) -> str:
+    """Returns text in lower case without ASCII punctuation and articles (a, an, the), one space between words."""
+    return " ".join(_ARTICLES.sub(" ", text.lower().translate(_WITHOUT_PUNCTUATION)).split())
+
+
+def f1_of(gold: str, prediction: str, version_2: bool) -> float:
+    """Returns the harmonic mean of precision and recall over words, by how often each occurs.
+
+    Where a side has no words left: 1 if the other has none either, else 0; in SQuAD 1.1 always 0.
+    """
+    gold_words, words = normalize(gold).split(), normalize(prediction).split()
+    if version_2 and not (gold_words and words):
+        return float(gold_words == words)
+    common = sum((Counter(gold_words) & Counter(words)).values())
+    if not common:
+        return 0.0
+    precision, recall = common / len(words), common / len(gold_words)
+    return 2 * precision * recall / (precision + recall)
+
+
+def _raw_scores(golds, predictions, version_2):
+    """Returns {id: exact} and {id: f1} of what is predicted, each against the answer that suits it best."""
+    exact, f1 = {}, {}
+    for name, texts in golds.items():
+        if name not in predictions:
+            continue
+        if version_2:  # an answer of which nothing is left is none
+            texts = [text for text in texts if normalize(text)] or [""]
+        prediction = normalize(predictions[name])
+        exact[name] = max(float(normalize(text) == prediction) for text in texts)
+        f1[name] = max(f1_of(text, predictions[name], version_2) for text in texts)
+    return exact, f1
+
+
+def _with_no_answers(scores, golds, null_odds, threshold):
+    """Returns the scores as they are when odds above the threshold mean no answer."""
+    return {
+        name: float(not golds[name]) if null_odds.get(name, threshold) > threshold else value
+        for name, value in scores.items()
+    }
+
+
+def _means(scores, names):
+    """Returns `exact`, `f1` and `total` over the questions `names`; one without a score counts as nought."""
+    exact, f1 = (100.0 * sum(each.get(name, 0.0) for name in names) / len(names) for each in scores)
+    return {"exact": exact, "f1": f1, "total": len(names)}
+
+
+def _best_threshold(scores, predictions, null_odds, has_answer):
+    """Returns (percent, threshold): from no answer everywhere on, questions are answered in the order of their odds.
+
+    As the official script does it, questions of equal odds one by one, and a threshold of 0 where no answer helps.
+    """
+    current = best = sum(not has_answer[name] for name in scores)
+    threshold = 0.0
+    for name in sorted(null_odds, key=null_odds.get):
+        if name not in scores:
+            continue
+        current += scores[name] if has_answer[name] else -bool(predictions[name])
+        if current > best:
+            best, threshold = current, null_odds[name]
+    return 100.0 * best / len(has_answer), threshold
+
+
+def _check(golds, predictions, null_odds):
+    """Returns how many questions have no prediction; says which ids do not fit."""
+    strange = [name for name in predictions if name not in golds.texts]
+    if len(strange) == len(predictions):
+        raise ValueError(
+            f"The predictions must be to questions of {golds.path}. Received {len(predictions)} predictions, none of "
+            f"them to one of its {len(golds.texts)} questions{_some(strange)}; name the files that belong together."
+        )
+    without = [n for n in predictions if null_odds is not None and n in golds.texts and n not in null_odds]
+    if without:
+        raise ValueError(
+            "The null odds must have every question that has a prediction. Received none for "
+            f"{len(without)}{_some(without)}; name the files of one run."
+        )
+    missing = [name for name in golds.texts if name not in predictions]
+    if strange:
+        logging.warning("%d predictions are to no question of %s%s.", len(strange), golds.path, _some(strange))
+    if missing:
+        logging.warning("%d questions have no prediction and count as wrong%s.", len(missing), _some(missing))
+    return len(missing)
+
+
+def _some(names):
+    return f": {', '.join(map(repr, names[:5]))}{', ...' if len(names) > 5 else ''}" if names else ""

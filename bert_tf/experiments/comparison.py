@@ -1,0 +1,513 @@
+"""The answers of a scored run, as the tables eval_predictions*.tsv in its folder hold them."""
+
+import dataclasses
+import itertools
+import os
+import pathlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bert_tf.evaluation.entities import parse_entities
+from bert_tf.evaluation.metrics import only_answer, share_below
+from bert_tf.evaluation.results import read_results
+from bert_tf.evaluation.significance import (
+    CLASS_SCORES,
+    CORRELATIONS,
+    Comparison,
+    paired_bootstrap,
+    paired_bootstrap_of_sums,
+)
+from bert_tf.models.config_files import task_in
+from bert_tf.utils.files import read_text
+from bert_tf.utils.json_files import read_object
+
+_NAME = "eval_predictions"
+_RUN_FILE, _LABELS_FILE = "run.json", "labels.txt"
+_HAVE_SEVERAL = {"single_label": False, "multi_label": True, "regression": False}  # problems of task.json
+
+
+@dataclasses.dataclass(frozen=True)
+class Table:
+    """What one file of a run holds.
+
+    Attributes:
+        path: the file.
+        columns: {name: n cells}, in the order of the file.
+        scores: {metric: score} of this file, as eval_results.txt has them.
+        labels: names of the model's outputs; () where they have none.
+        separator: what stands between the labels of an example that has several.
+        has_several: whether an example may have several labels, as the task says it; None: it does not.
+    """
+
+    path: pathlib.Path
+    columns: Mapping[str, Sequence[str]]
+    scores: Mapping[str, float]
+    labels: tuple[str, ...] = ()
+    separator: str = ","
+    has_several: bool | None = None
+
+    def labels_in(self, cell: str) -> set[str] | None:
+        """Returns the labels of an example that may have several; None where a cell holds something else.
+
+        A label's name may hold what stands between labels.
+
+        Raises:
+            ValueError: a cell can be read in two ways.
+        """
+        first, second = itertools.islice(itertools.chain(_readings(cell, self.labels, self.separator), (None, None)), 2)
+        if second is not None and set(first) != set(second):
+            raise ValueError(
+                f"{self.path}: the labels of an example must be told apart. Received {cell!r}, which may be "
+                f"{' and '.join(map(repr, first))}, or {' and '.join(map(repr, second))}; score the run again, with "
+                "another `label_separator`."
+            )
+        return None if first is None else set(first)
+
+    def numbers(self, name: str) -> np.ndarray:
+        """Returns a column as float64 [n]; raises ValueError where it holds something else."""
+        try:
+            return np.array(self.columns[name], np.float64)
+        except ValueError as error:
+            raise ValueError(
+                f"{self.path}: the column {name!r} must hold numbers. Received: {error}; score the run again."
+            ) from error
+
+    def take(self, places: Sequence[int]) -> "Table":
+        """Returns the table with its lines in another order."""
+        taken = {name: [cells[i] for i in places] for name, cells in self.columns.items()}
+        return dataclasses.replace(self, columns=taken)
+
+
+def read_tables(directory: str) -> dict[str, Table]:
+    """Returns {"" or "_mismatched", ...: the table of that file of examples} of a scored run.
+
+    Raises:
+        ValueError: the directory is none of a scored run, or a file in it is not as it was written.
+    """
+    folder = pathlib.Path(directory)
+    paths = sorted(folder.glob(f"{_NAME}*.tsv")) if folder.is_dir() else []
+    if not paths:
+        what = f"which has no {_NAME}.tsv" if folder.is_dir() else "where no directory is"
+        raise ValueError(
+            f"A run to compare must be the `output_dir` of one that was scored. Received {directory}, {what}; score it "
+            "with `do_eval`, or name another."
+        )
+    labels, separator = _labels(folder), _settings(folder).get("label_separator")
+    has_several, tables = _HAVE_SEVERAL.get((task_in(directory) or {}).get("problem")), {}
+    for path in paths:
+        suffix = path.stem.removeprefix(_NAME)
+        scores = _scores(folder, suffix)
+        tables[suffix] = Table(path, _columns(path), scores, labels, separator or ",", has_several)
+    return tables
+
+
+def told(directory: str) -> dict[str, Any]:
+    """Returns what a run says of itself: `task`, its name, and `file`, the last examples that its training scored on.
+
+    Either is None where the folder does not say.
+    """
+    files = _run(pathlib.Path(directory)).get("data", {}).get("dev") or [{}]
+    return {"task": (task_in(directory) or {}).get("task"), "file": files[0].get("file")}
+
+
+def _readings(cell, labels, separator):
+    """Yields the ways to read a cell as labels, each once, with the separator between."""
+    if not cell:
+        yield ()
+    for label in filter(None, labels):
+        if cell == label:
+            yield (label,)
+        elif cell.startswith(label + separator):
+            others = [other for other in labels if other != label]
+            yield from ((label, *rest) for rest in _readings(cell[len(label + separator) :], others, separator) if rest)
+
+
+def _columns(path):
+    rows = [line.split("\t") for line in read_text(path).split("\n")]
+    rows = rows[:-1] if rows[-1] == [""] else rows
+    header = rows[0] if rows else []
+    for number, row in enumerate(rows, 1):
+        if len(row) != len(header) or number == 1 and "id" not in row:
+            raise ValueError(
+                f"{path}:{number}: a table of answers must have a header with `id`, and as many columns in each line. "
+                f"Received: {row[:5]}; score the run again, with `do_eval`."
+            )
+    if len(rows) < 2:
+        raise ValueError(f"{path} must hold answers. Received none; score the run again, with `do_eval`.")
+    return dict(zip(header, map(list, zip(*rows[1:], strict=True)), strict=True))
+
+
+def _scores(folder, suffix):
+    """Returns the scores of a file: in eval_results.txt beside others, or in a file of their own."""
+    own = read_results(folder, suffix) if suffix else None
+    return _of_file(own, "") if own else _of_file(read_results(folder) or {}, suffix)
+
+
+def _of_file(scores, suffix):
+    """Returns the scores whose names end as the file's name does, without that and without "eval_"."""
+    own = {name.removeprefix("eval_"): value for name, value in scores.items() if name.startswith("eval_")}
+    return {name.removesuffix(suffix): value for name, value in own.items() if name.endswith(suffix)}
+
+
+def _labels(folder):
+    path = folder / _LABELS_FILE
+    return tuple(read_text(path).split("\n")[:-1]) if path.exists() else ()
+
+
+def _settings(folder):
+    return _run(folder).get("settings", {})
+
+
+def _run(folder):
+    path = folder / _RUN_FILE
+    return read_object(path, "the record of a run", "score the run again") if path.exists() else {}
+
+
+# === Kinds ===
+# What the columns of a table of answers say: which answers are right, and what each example adds to a score.
+
+
+Measure = Callable[["Answers", "Answers", int, int], Comparison]  # of two runs, samples and seed; the difference a - b
+
+
+@dataclasses.dataclass(frozen=True)
+class Answers:
+    """The answers of one run to n examples.
+
+    Attributes:
+        gold: the right answers, as text; [] where there are none to show.
+        given: the run's answers, as text.
+        goodness: float [n], the greater the better: 1 for an answer that is right, where it is right or wrong.
+        sums: {metric: what each example adds, float [n, k]} of the metrics that are made of sums.
+        predictions: gold and given as numbers, for metrics by name; None: there are none.
+        num_classes: of predictions that are classes.
+        is_right_or_wrong: whether answers change from right to wrong, and not by degrees.
+    """
+
+    gold: Sequence[str]
+    given: Sequence[str]
+    goodness: np.ndarray
+    sums: Mapping[str, np.ndarray]
+    predictions: tuple[np.ndarray, np.ndarray] | None = None
+    num_classes: int | None = None
+    is_right_or_wrong: bool = True
+
+
+@dataclasses.dataclass(frozen=True)
+class Kind:
+    """One kind of tables.
+
+    Attributes:
+        columns: that it has beside `id`, `probability` and texts.
+        gold: those that two runs on the same examples have alike.
+        read: the table -> the answers.
+        measures: {metric: how two runs are compared by it}.
+        fits: whether a table with these columns is of this kind.
+    """
+
+    columns: tuple[str, ...]
+    gold: tuple[str, ...]
+    read: Callable[[Table], Answers]
+    measures: Mapping[str, Measure]
+    fits: Callable[[Table], bool] = lambda table: True
+
+    def texts(self, table: Table) -> list[str]:
+        """Returns n texts, what the table has of each example beside the answers; several with a bar between."""
+        names = [name for name in table.columns if name not in {"id", "probability", *self.columns}]
+        columns = [table.columns[name] for name in names] or [[""] * len(table.columns["id"])]
+        return [" | ".join(cells) for cells in zip(*columns, strict=True)]
+
+
+def kind_of(table: Table) -> Kind:
+    """Returns the kind of a table; raises ValueError where it is of none."""
+    for kind in KINDS:
+        if set(kind.columns) <= table.columns.keys() and kind.fits(table):
+            return kind
+    raise ValueError(
+        f"{table.path} must hold the answers of a task that can be compared. Received the columns "
+        f"{', '.join(table.columns)}; score the run again, with `do_eval`."
+    )
+
+
+def _by_name(metric):
+    def compare(a, b, samples, seed):
+        (gold, ours), (_, theirs) = a.predictions, b.predictions
+        return paired_bootstrap(metric, gold, ours, theirs, samples, seed, a.num_classes)
+
+    return compare
+
+
+def _by_sums(metric, score):
+    return lambda a, b, samples, seed: paired_bootstrap_of_sums(score, a.sums[metric], b.sums[metric], samples, seed)
+
+
+def _ratio(above, below):
+    return np.divide(above, below, out=np.zeros(np.shape(above)), where=below > 0)
+
+
+def _mean(sums):
+    return _ratio(sums[:, 0], sums[:, 1])
+
+
+def _f1(sums):
+    """sums: float [s, 3], how many are right, given, and there."""
+    return _ratio(2 * sums[:, 0], sums[:, 1] + sums[:, 2])
+
+
+_COUNTED = {"f1": _f1, "precision": lambda sums: _ratio(sums[:, 0], sums[:, 1]),
+            "recall": lambda sums: _ratio(sums[:, 0], sums[:, 2])}  # fmt: skip
+
+
+def _with_ones(values):
+    return np.stack([values, np.ones(len(values))], 1).astype(np.float64)
+
+
+def _counted(counts, **others):
+    """Returns the sums of f1, precision and recall, of counts float [n, 3], and `others`."""
+    return {**dict.fromkeys(_COUNTED, np.asarray(counts, np.float64).reshape(-1, 3)), **others}
+
+
+def _classes(table):
+    gold, given = table.columns["label"], table.columns["prediction"]
+    names = sorted({*table.labels, *gold, *given})  # as ids are given: sorted as strings
+    place = {name: i for i, name in enumerate(names)}
+    ids = tuple(np.array([place[name] for name in column]) for column in (gold, given))
+    return Answers(gold, given, (ids[0] == ids[1]).astype(float), {}, ids, len(names))
+
+
+def _sets(table):
+    """Any number of labels to an example: n * L decisions between yes and no, as run_classifier scores them."""
+    gold, given = table.columns["label"], table.columns["prediction"]
+    read = {cell: table.labels_in(cell) for cell in {*gold, *given}}
+    if strange := [cell for cell, labels in read.items() if labels is None]:
+        raise ValueError(
+            f"{table.path}: an example's labels must be those of labels.txt, {', '.join(map(repr, table.labels))}. "
+            f"Received {strange[0]!r}; score the run again, with `do_eval`."
+        )
+    sides = [[read[cell] for cell in column] for column in (gold, given)]
+    pairs, width = list(zip(*sides, strict=True)), len(table.labels)
+    counts = [(len(a & b), len(b), len(a)) for a, b in pairs]
+    decisions = np.array([[width - len(a ^ b), width] for a, b in pairs], np.float64)
+    right = np.array([a == b for a, b in pairs], np.float64)
+    return Answers(gold, given, right, _counted(counts, accuracy=decisions))
+
+
+def _has_several(table):
+    """The task says it; where it does not, a cell that is no label of the model's is none or several of them."""
+    if table.has_several is not None:
+        return table.has_several
+    cells = {*table.columns["label"], *table.columns["prediction"]}
+    return bool(table.labels) and not cells <= set(table.labels) and all(
+        table.labels_in(cell) is not None for cell in cells
+    )
+
+
+def _numbers(table):
+    """Correlations ask for the order alone, and scales may differ, as those of cosines: so an answer is as good as its
+    place among all answers is near to the right one's."""
+    gold, given = table.numbers("label"), table.numbers("prediction")
+    goodness = -np.abs(share_below(gold) - share_below(given))
+    shown = table.columns["label"], table.columns["prediction"]
+    return Answers(*shown, goodness, {}, (gold, given), is_right_or_wrong=False)
+
+
+def _tags(table):
+    sides = [[cell.split(" ") for cell in table.columns[name]] for name in ("tags", "predicted_tags")]
+    pairs = list(zip(*sides, strict=True))
+    words = np.array([[sum(a == b for a, b in zip(*pair, strict=True)), len(pair[0])] for pair in pairs], np.float64)
+    found = [tuple(set(parse_entities(tags)) for tags in pair) for pair in pairs]
+    counts = [(len(a & b), len(b), len(a)) for a, b in found]
+    right = np.array([a == b for a, b in found], np.float64)
+    return Answers(table.columns["tags"], table.columns["predicted_tags"], right, _counted(counts, accuracy=words))
+
+
+def _questions(table):
+    exact, f1 = table.numbers("exact"), table.numbers("f1")
+    sums = {"exact": _with_ones(exact), "f1": _with_ones(f1)}
+    return Answers(table.columns["answer"], table.columns["prediction"], exact, sums)
+
+
+def _places(table):
+    places = table.numbers("place")
+    sums = {f"recall_at_{k}": _with_ones((places <= k).astype(float)) for k in (1, 10)}
+    sums["mrr"] = _with_ones(1 / places)
+    return Answers([], [f"place {place:.0f}" for place in places], 1 / places, sums, is_right_or_wrong=False)
+
+
+_COUNTS = {name: _by_sums(name, score) for name, score in _COUNTED.items()}
+_LABELLED = ("label", "prediction")
+KINDS = (
+    Kind(_LABELLED, ("label",), _numbers, {name: _by_name(name) for name in CORRELATIONS},
+         lambda table: bool(CORRELATIONS.keys() & table.scores.keys())),
+    Kind(_LABELLED, ("label",), _sets, {"accuracy": _by_sums("accuracy", _mean), **_COUNTS}, _has_several),
+    Kind(_LABELLED, ("label",), _classes, {name: _by_name(name) for name in CLASS_SCORES}),
+    Kind(("tags", "predicted_tags"), ("tags",), _tags, {"accuracy": _by_sums("accuracy", _mean), **_COUNTS}),
+    Kind(("answer", "prediction", "exact", "f1"), ("answer",), _questions,
+         {name: _by_sums(name, _mean) for name in ("exact", "f1")}),
+    Kind(("place",), (), _places, {name: _by_sums(name, _mean) for name in ("recall_at_1", "recall_at_10", "mrr")}),
+)  # fmt: skip
+
+
+# === Runs ===
+# Two runs of one task, scored on the same examples: which answers changed, and whether that was luck.
+
+
+class Change(NamedTuple):
+    """An example that one run answers better than the other.
+
+    Attributes:
+        id: of the example.
+        gold: the right answer.
+        before, after: what the first and the second run answered.
+        text: of the example.
+    """
+
+    id: str
+    gold: str
+    before: str
+    after: str
+    text: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Compared:
+    """Two runs on one file of examples.
+
+    Attributes:
+        file: name of the tables.
+        count: of the examples.
+        scores: {metric: what the bootstrap says}, a being the second run and b the first.
+        better, worse: what the second run made better and worse, what changed most first.
+        both_right, both_wrong: how many examples; None where answers are better or worse by degrees.
+        one_answers: of the first and the second run the answer that it gives to all examples, None where it gives
+            several: a run of one answer has learned nothing, and no test says more of it.
+    """
+
+    file: str
+    count: int
+    scores: dict[str, Comparison]
+    better: Sequence[Change]
+    worse: Sequence[Change]
+    both_right: int | None
+    both_wrong: int | None
+    one_answers: tuple[str | None, str | None] = (None, None)
+
+
+def compare(first: str, second: str, samples: int = 10_000, seed: int = 0) -> list[Compared]:
+    """Compares two runs on every file of examples that both were scored on.
+
+    Args:
+        first, second: the output directories of two scored runs.
+        samples: draws of the bootstrap.
+        seed: of the draws.
+
+    Raises:
+        ValueError: a directory is none of a scored run, or they are of different tasks, labels or examples.
+    """
+    _check_tasks(first, second)
+    ours, theirs = read_tables(first), read_tables(second)
+    common = [suffix for suffix in ours if suffix in theirs]
+    if not common:
+        names = [", ".join(table.path.name for table in side.values()) for side in (ours, theirs)]
+        raise ValueError(
+            f"Two runs must be scored on a file in common. Received {first} with {names[0]} and {second} with "
+            f"{names[1]}; score both on the same one."
+        )
+    return [_compare(ours[suffix], theirs[suffix], samples, seed) for suffix in common]
+
+
+def _check_tasks(first, second):
+    tasks = [told(each)["task"] for each in (first, second)]
+    if None not in tasks and tasks[0] != tasks[1]:
+        raise ValueError(
+            f"Two runs must be of one task. Received {first}, a run of {tasks[0]}, and {second}, one of {tasks[1]}; "
+            "name two of the same."
+        )
+
+
+def _compare(first: Table, second: Table, samples, seed) -> Compared:
+    kind = kind_of(first)
+    if kind_of(second) is not kind:
+        raise ValueError(
+            f"Two runs must be of one task. Received {first.path} with the columns {', '.join(first.columns)} and "
+            f"{second.path} with {', '.join(second.columns)}; name two of the same."
+        )
+    first, second = _with_labels(first, second)
+    second = _aligned(kind, first, second)
+    before, after = kind.read(first), kind.read(second)
+    metrics = [name for name in kind.measures if all(name in table.scores for table in (first, second))]
+    scores = {name: kind.measures[name](after, before, samples, seed) for name in metrics or kind.measures}
+    better, worse = _changes(kind, first, second, before, after)
+    right = [each.goodness == 1 for each in (before, after)] if before.is_right_or_wrong else None
+    counts = (None, None) if right is None else (int((right[0] & right[1]).sum()), int((~right[0] & ~right[1]).sum()))
+    one_answers = only_answer(first.columns), only_answer(second.columns)
+    return Compared(first.path.name, len(before.goodness), scores, better, worse, *counts, one_answers)
+
+
+def _with_labels(first, second):
+    """Returns the tables with the same labels: of models without names of labels those of the other one."""
+    if first.labels and second.labels and first.labels != second.labels:
+        raise ValueError(
+            f"Two runs must tell the same labels apart. Received {first.path.parent} with "
+            f"{', '.join(first.labels[:20])} and {second.path.parent} with {', '.join(second.labels[:20])}; name two "
+            "of the same."
+        )
+    labels = first.labels or second.labels
+    if not labels and "label" in first.columns:
+        labels = tuple(sorted({cell for table in (first, second) for name in ("label", "prediction")
+                               for cell in table.columns[name]}))  # fmt: skip
+    return (dataclasses.replace(table, labels=labels) for table in (first, second))
+
+
+def _aligned(kind: Kind, first: Table, second: Table) -> Table:
+    """Returns the second table in the order of the first.
+
+    Raises:
+        ValueError: they are not about the same examples.
+    """
+    ids = first.columns["id"]
+    if ids != second.columns["id"] and sorted(ids) == sorted(second.columns["id"]):  # one is sorted by its errors
+        place = {name: i for i, name in enumerate(second.columns["id"])}
+        second = second.take([place[name] for name in ids])
+    texts = kind.texts(first), kind.texts(second)
+    same = ("id", *kind.gold)
+    rows = [list(zip(*(table.columns[name] for name in same), own, strict=True))
+            for table, own in zip((first, second), texts, strict=True)]  # fmt: skip
+    if not any(texts[0]) or not any(texts[1]):  # written before tables had texts
+        rows = [[row[:-1] for row in side] for side in rows]
+    if rows[0] != rows[1]:
+        raise _other_examples(first, second, rows)
+    return second
+
+
+def _other_examples(first, second, rows):
+    """Returns the error of two tables that are about other examples, which it names where the runs know them."""
+    pairs = zip(*rows, strict=False)
+    at = next((i for i, (one, other) in enumerate(pairs) if one != other), min(map(len, rows)))
+    shown = [" ".join(map(str, side[at]))[:60] if at < len(side) else "none" for side in rows]
+    names = []
+    for table, side in zip((first, second), rows, strict=True):
+        file = told(os.fspath(table.path.parent))["file"]
+        names.append(f"{table.path} ({len(side)} examples{f' of {file}' if file else ''})")
+    return ValueError(
+        f"Two runs must be scored on the same examples. Received {names[0]} and {names[1]}, which differ from example "
+        f"{at + 1} on: {shown[0]!r} and {shown[1]!r}; score both with `do_eval` on one file."
+    )
+
+
+def _changes(kind, first, second, before: Answers, after: Answers):
+    """Returns what the second run made better, and what worse, what changed most first, then the surest errors."""
+    moved = after.goodness - before.goodness
+    if before.is_right_or_wrong:  # by degrees between wrong and wrong is no change
+        moved = (after.goodness == 1).astype(float) - (before.goodness == 1)
+    texts = [one or other for one, other in zip(kind.texts(first), kind.texts(second), strict=True)]
+    gold = before.gold or [""] * len(moved)
+
+    def listed(sign, table):
+        sure = table.numbers("probability") if "probability" in table.columns else np.zeros(len(moved))
+        places = [i for i in np.lexsort((-sure, -sign * moved)) if sign * moved[i] > 0]
+        return [Change(first.columns["id"][i], gold[i], before.given[i], after.given[i], texts[i]) for i in places]
+
+    return listed(1, first), listed(-1, second)  # the one that is wrong, or worse, says how sure it was

@@ -1,0 +1,125 @@
+"""A comparison of two runs, for people: lines of text, and a page."""
+
+from collections.abc import Iterator, Sequence
+
+from bert_tf.evaluation.significance import Comparison
+from bert_tf.experiments.comparison import Change, Compared
+from bert_tf.utils.report import Page
+
+_WIDTH = 100  # characters of a text in a line
+_SURE = 0.05  # a p-value below this speaks against luck
+
+
+def lines(compared: Sequence[Compared], first: str, second: str, most: int) -> Iterator[str]:
+    """Yields the lines of a comparison.
+
+    Args:
+        compared: what was found.
+        first, second: the runs.
+        most: examples that are shown in each direction.
+    """
+    yield f"A: {first}"
+    yield f"B: {second}"
+    for each in compared:
+        yield ""
+        yield f"{each.file}, {each.count:,} examples"
+        yield from (f"  {sentence}" for sentence in _of_nothing(each))
+        for name, score in each.scores.items():
+            test = f" ({_interval(score)}); {_meaning(score)}" if _is_tested(each) else "; not compared"
+            yield f"  {name}: {_sides(score)}: {_difference(score)}{test}"
+        yield f"  {_counts(each)}"
+        for heading, changes in _directions(each):
+            yield f"  {heading}: {len(changes):,}"
+            for change in changes[:most]:
+                yield f"    {change.id}\t{_answers(change)}\t{_cut(change.text)}"
+            if len(changes) > most:
+                yield f"    and {len(changes) - most:,} more"
+
+
+def page(compared: Sequence[Compared], first: str, second: str, most: int) -> str:
+    """Returns the same as one HTML file; arguments as of `lines`."""
+    document = Page("Two runs")
+    document.table("Runs", [("A", first), ("B", second)])
+    for each in compared:
+        rows = [(name, f"{100 * score.b:.2f}", f"{100 * score.a:.2f}", _difference(score), *_test(each, score))
+                for name, score in each.scores.items()]  # fmt: skip
+        columns = ("score", "A", "B", "B less A", "95 % interval", "p", "which means")
+        document.table(f"{each.file}, {each.count:,} examples", rows, columns)
+        for sentence in _of_nothing(each):
+            document.text(sentence)
+        document.text(_counts(each))
+        for heading, changes in _directions(each):
+            shown = [(each.id, each.gold, each.before, each.after, each.text) for each in changes[:most]]
+            more = f", the first {most:,}" if len(changes) > most else ""
+            document.table(f"{heading}: {len(changes):,}{more}", shown, ("example", "right", "A", "B", "text"))
+    document.text(
+        "A difference is in points of 100. Its interval holds the middle 95 % of the differences when the examples "
+        "are drawn again, with replacement; p says how often so large a difference comes from the draw alone, were "
+        "both runs equally good."
+    )
+    return document.html()
+
+
+def _is_tested(each):
+    return each.one_answers == (None, None)
+
+
+def _of_nothing(each):
+    """Yields a sentence for each run that has learned nothing."""
+    for name, answer in zip("AB", each.one_answers, strict=True):
+        if answer is not None:
+            what = repr(answer) if answer else "nothing"
+            yield f"{name} answers {what} to all {each.count:,} examples: it has learned nothing."
+
+
+def _test(each, score):
+    """Returns interval, p and what they mean, where the runs are compared."""
+    if not _is_tested(each):
+        return "", "", "not compared: a run has learned nothing"
+    return _range(score), f"{score.p_value:.4f}", _meaning(score)
+
+
+def _sides(score):
+    return f"A {100 * score.b:.2f}, B {100 * score.a:.2f}"
+
+
+def _difference(score):
+    return f"{100 * score.difference:+.2f}"
+
+
+def _interval(score: Comparison):
+    return f"95 % interval {_range(score)}, p = {score.p_value:.4f}"
+
+
+def _range(score):
+    return f"{100 * score.low:+.2f} to {100 * score.high:+.2f}"
+
+
+def _meaning(score):
+    if score.p_value < _SURE:
+        return f"{'B' if score.difference > 0 else 'A'} is better, by more than the luck of these examples"
+    return "this may be the luck of these examples"
+
+
+def _counts(each):
+    if each.both_right is None:
+        return f"B answers {len(each.better):,} examples better and {len(each.worse):,} worse."
+    return (
+        f"Both are right on {each.both_right:,} examples, both wrong on {each.both_wrong:,}; B alone is right on "
+        f"{len(each.better):,}, A alone on {len(each.worse):,}."
+    )
+
+
+def _directions(each):
+    by_degrees = each.both_right is None
+    yield "Better in B" if by_degrees else "Wrong in A, right in B", each.better
+    yield "Worse in B" if by_degrees else "Right in A, wrong in B", each.worse
+
+
+def _answers(change: Change):
+    right = f", right: {change.gold}" if change.gold not in (change.before, change.after) else ""
+    return f"{_cut(change.before) or '(none)'} -> {_cut(change.after) or '(none)'}{_cut(right)}"
+
+
+def _cut(text):
+    return text if len(text) <= _WIDTH else f"{text[: _WIDTH - 1]}…"

@@ -1,0 +1,118 @@
+"""Rows in a random or any other order, sorted on disk: for more of them than fit into memory.
+
+A run is a folder with some rows sorted by their key. The rows of all runs whose keys lie between two bounds are read
+together: whoever needs all rows in the order of their keys reads one range after the other, each small enough for
+memory. Where the keys are random numbers, that is a shuffle.
+
+    run 0   keys 1 4 8        range [0, 5)   ->   1 2 4
+    run 1   keys 2 5 9        range [5, 10)  ->   5 8 9
+"""
+
+import os
+
+import numpy as np
+
+from bert_tf.data import features
+from bert_tf.data.features import Ragged
+
+KEYS = 1 << 64  # keys are uint64, so this is the bound above all of them
+
+
+def write(directory: str, keys: np.ndarray, columns: dict):
+    """Writes a run.
+
+    Args:
+        directory: its folder, made here.
+        keys: uint64 [n], in any order.
+        columns: {name: array [n, ...] or Ragged of n rows}.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    os.makedirs(directory)
+    in_order = (keys[1:] >= keys[:-1]).all()
+    order = np.argsort(keys, kind="stable")
+    _save(directory, "keys", keys[order])
+    for name, column in columns.items():
+        for part, array in _arrays(name, column if in_order else _rows(column, order)).items():
+            _save(directory, part, array)
+
+
+def read(directories: list[str], names: list[str], low: int, high: int) -> tuple[np.ndarray, dict]:
+    """Returns the rows with low <= key < high of all runs, sorted by key (equal keys: in the order of the runs).
+
+    Args:
+        directories: of the runs, at least one.
+        names: the columns.
+        low, high: Python integers from 0 to KEYS.
+
+    Returns:
+        keys uint64 [n] and {name: array or Ragged}.
+    """
+    keys, columns, order = read_unsorted(directories, names, low, high)
+    return keys[order], {name: _rows(column, order) for name, column in columns.items()}
+
+
+def read_unsorted(directories: list[str], names: list[str], low: int, high: int) -> tuple[np.ndarray, dict, np.ndarray]:
+    """As `read`, but the rows come as they lie in the runs; third, the order that sorts them, int [n]."""
+    spans = [(directory, *_span(directory, low, high)) for directory in directories]
+    keys = np.concatenate([_load(directory, "keys", a, b) for directory, a, b in spans])
+    columns = {}
+    for name in names:
+        parts = [_column(directory, name, a, b) for directory, a, b in spans]
+        columns[name] = features.concatenate(parts) if isinstance(parts[0], Ragged) else np.concatenate(parts)
+    return keys, columns, np.argsort(keys, kind="stable")
+
+
+def bounds(number: int, of: int) -> tuple[int, int]:
+    """Returns low and high of range `number` when all keys are divided into `of` ranges of equal size."""
+    return KEYS * number // of, KEYS * (number + 1) // of
+
+
+def range_of(keys: np.ndarray, of: int) -> np.ndarray:
+    """Returns int64 [n], the number of the range that each key lies in when all are divided into `of`."""
+    lows = np.array([bounds(number, of)[0] for number in range(of)], np.uint64)
+    return np.searchsorted(lows, keys, "right") - 1
+
+
+def _save(directory, name, array):
+    """What np.save does, but for its error on a full disk, which tells neither the file nor the reason."""
+    array, path = np.ascontiguousarray(array), os.path.join(directory, f"{name}.npy")
+    try:
+        with open(path, "wb") as file:
+            np.lib.format.write_array_header_1_0(file, np.lib.format.header_data_from_array_1_0(array))
+            file.write(array)
+    except OSError as error:
+        error.filename = path
+        raise
+
+
+def _load(directory, name, a, b):
+    """Values a to b of an array. Not by mmap: what it touches of hundreds of files would count as memory in use."""
+    with open(os.path.join(directory, f"{name}.npy"), "rb") as file:
+        np.lib.format.read_magic(file)
+        _, _, dtype = np.lib.format.read_array_header_1_0(file)
+        file.seek(a * dtype.itemsize, os.SEEK_CUR)
+        return np.fromfile(file, dtype, b - a)
+
+
+def _rows(column, order):
+    return column.take(order) if isinstance(column, Ragged) else column[order]
+
+
+def _arrays(name, rows):
+    return {name: rows.flat, f"{name}.splits": rows.splits} if isinstance(rows, Ragged) else {name: rows}
+
+
+def _span(directory, low, high):
+    """The rows of a run with low <= key < high: first and after the last."""
+    keys = np.load(os.path.join(directory, "keys.npy"), mmap_mode="r")  # a few pages of it, and for a moment
+    return tuple(int(np.searchsorted(keys, np.uint64(x))) if x < KEYS else len(keys) for x in (low, high))
+
+
+def _column(directory, name, a, b):
+    """Rows a to b of a column."""
+    if not os.path.exists(os.path.join(directory, f"{name}.splits.npy")):
+        return _load(directory, name, a, b)
+    splits = _load(directory, f"{name}.splits", a, b + 1)
+    return Ragged(_load(directory, name, splits[0], splits[-1]), splits - splits[0])

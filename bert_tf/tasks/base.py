@@ -1,0 +1,415 @@
+"""What can be trained, and what can be served: the parts of a task that each can stand alone."""
+
+import abc
+import dataclasses
+import types
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple, Protocol, Self
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.data.dataset import Tokenized
+from bert_tf.data.samples import Sample
+from bert_tf.data.windowed import Windowed
+from bert_tf.evaluation.error_reports.common import Judged
+from bert_tf.evaluation.metrics import mean_loss
+from bert_tf.models.config import EncoderConfig
+from bert_tf.models.sentence_files import Recipe
+from bert_tf.utils.report import Page
+from bert_tf.utils.settings import Flag, Settings
+
+Tensors = Mapping[str, tf.Tensor]
+Outputs = tf.Tensor | Tensors  # of a model: one tensor, or several by name
+Collected = np.ndarray | Mapping[str, np.ndarray]  # the same of a whole file, [n, ...]
+Rows = Tokenized | Windowed
+
+
+class Model(Protocol):
+    """What every task has.
+
+    Attributes:
+        config: of the encoder.
+        features: names of the model's inputs, from `data/features.py`.
+        head: patterns of the paths of the task's own head; `checkpoints/heads.py` knows all others.
+        uses_pooler: whether the encoder's pooler is used.
+    """
+
+    config: EncoderConfig
+    features: tuple[str, ...]
+    head: tuple[str, ...]
+    uses_pooler: bool
+
+    @abc.abstractmethod
+    def build_model(self) -> keras.Model:
+        """Returns a new functional model from `features` to this task's outputs."""
+
+
+class Trainable(Model, Protocol):
+    """A task that `training/` can train and score.
+
+    Attributes:
+        targets: names of the features that the loss compares the outputs with.
+        metric_names: what `metrics` returns.
+        loss_weights: of the parts that the loss is the sum of, by the names that such figures have among the scores:
+            "masked_lm_loss"; empty: it has no parts.
+    """
+
+    targets: tuple[str, ...]
+    metric_names: tuple[str, ...]
+    loss_weights: Mapping[str, float] = types.MappingProxyType({})
+
+    @abc.abstractmethod
+    def denominators(self, batch: Tensors) -> Tensors:
+        """Returns what the losses are divided by, float32 []: sums over the batch, which add up over its parts."""
+
+    def loss_parts(self, outputs: Outputs, batch: Tensors, denominators: Tensors) -> Tensors:
+        """Returns {part: float32 []} for the names in `loss_weights`, not yet weighed; in all else as `loss`."""
+        raise AssertionError("a task must have `loss_weights` and `loss_parts`, or a `loss` of its own")
+
+    def loss(self, outputs: Outputs, batch: Tensors, denominators: Tensors) -> tf.Tensor:
+        """Returns float32 []: the sum of the examples' losses over `denominators`, which may be of a larger batch.
+
+        Here the sum of the parts by their weights. A training step makes that sum itself, to have the parts too.
+        """
+        parts = self.loss_parts(outputs, batch, denominators)
+        return tf.add_n([weight * parts[name] for name, weight in self.loss_weights.items()])
+
+    @abc.abstractmethod
+    def example_losses(self, outputs: Outputs, batch: Tensors) -> tuple[tf.Tensor, tf.Tensor] | None:
+        """Returns each example's loss and its weight in the mean over examples, float32 [B] each; or None."""
+
+    @abc.abstractmethod
+    def collected(self, outputs: Outputs, batch: Tensors) -> Outputs:
+        """Returns what is kept of a batch when a file is scored or answered: a tensor [B, ...], or a dict of them.
+
+        In the graph. Where batches differ in shape after B, the narrower ones are padded with 0.
+        """
+
+    @abc.abstractmethod
+    def metrics(self, outputs: Collected, rows: Rows | None) -> dict[str, float]:
+        """Returns {metric: score} over a whole file of examples; `outputs` is what `collected` kept, in numpy."""
+
+
+class Served(Model, Protocol):
+    """A task that `export/` can turn into signatures.
+
+    Attributes:
+        name: of the task.
+        example_method: name of the signature that takes tf.Examples, "classify" or "regress"; None: there is none.
+        labels: names of the outputs, in the order of their ids; None: they have none.
+        list_inputs: names of the text inputs of which an example has several, strings [n, k] instead of [n].
+    """
+
+    name: str
+    example_method: str | None
+    labels: list[str] | None = None
+    list_inputs: tuple[str, ...] = ()
+
+    @property
+    def reads_whole_texts(self) -> bool:
+        """Whether a long text is read through windows, and not only as far as one sequence goes."""
+        return True
+
+    def for_serving(self, model: keras.Model) -> keras.Model:
+        """Returns what is served of a model that `build_model` returned: here, all of it."""
+        return model
+
+    def limits(self, max_seq_length: int) -> list[str]:
+        """Returns what the served model does not do though one might expect it, a sentence each, for its model card."""
+        return [
+            f"What lies beyond {max_seq_length} word pieces of an example, special ones included, is cut off and not "
+            "read."
+        ]
+
+    @abc.abstractmethod
+    def read(self, tokenizer: Any, texts: Sequence[tf.Tensor], max_seq_length: int) -> tuple[Tensors, Any]:
+        """Turns texts into the model's inputs, in the graph.
+
+        Args:
+            tokenizer: a `Tokenizer`, or anything with its interface.
+            texts: tensors of strings [n], one for each text that an example has; [n, k] for `list_inputs`.
+            max_seq_length: longest row.
+
+        Returns:
+            {name: tensor} for `features`, and what `answer` needs besides the outputs, or None.
+        """
+
+    @abc.abstractmethod
+    def answer(self, outputs: Outputs, origin: Any = None) -> Tensors:
+        """Returns what is served for the outputs: {name: tensor [n, ...]}.
+
+        Args:
+            outputs: what the model made of `read`'s features, or of features that were sent as they are.
+            origin: what `read` gave with them; None for features that were sent as they are.
+        """
+
+    @abc.abstractmethod
+    def example_answer(self, outputs: Outputs, origin: Any = None) -> Tensors:
+        """Returns what `example_method` serves: `scores` and `classes` [n, L], or `outputs` [n, 1]."""
+
+
+# === Task ===
+# What a task is. Training, evaluation, prediction and export ask the task; none of them knows a concrete one.
+#
+#     Trainable    a model, its loss, and what is kept of its outputs            pretraining
+#     Served       text to the model's inputs, its outputs to answers            fill-mask
+#     FineTuned    both, and files: read, laid out in rows, scored, answered     classification, SQuAD, tagging
+
+
+ACTIONS = {"train": "train", "dev": "eval", "test": "predict"}  # kind of split -> the settings do_X and X_file
+
+
+class Examples(Protocol):
+    """The examples of one file, in its order.
+
+    Attributes:
+        path: the file.
+        ids: a name for each.
+    """
+
+    path: str
+    ids: list[str]
+
+    def __len__(self) -> int: ...
+
+
+class TaskData(Protocol):
+    """What a task read for a run.
+
+    Attributes:
+        examples: split -> its examples; splits are "train", "dev" and "test", and where there are several of a kind
+            "dev_<name>": names of files and scores of such a split end in `_<name>`.
+        text_inputs: names of the texts that an example has where the model is asked, such as ("text",).
+    """
+
+    examples: dict[str, Examples]
+    text_inputs: tuple[str, ...]
+
+
+class Outcome(NamedTuple):
+    """What a model gave for one split.
+
+    Attributes:
+        split: such as "dev" or "test_mismatched".
+        examples: the file's.
+        rows: as the model read them.
+        outputs: what the task kept of its outputs.
+        losses: sums and weights, float32 [n] each; None without targets.
+    """
+
+    split: str
+    examples: Examples
+    rows: Rows
+    outputs: Collected
+    losses: tuple[np.ndarray, np.ndarray] | None
+
+    @property
+    def suffix(self) -> str:
+        """What the names of this split's files and scores end in: "" or "_mismatched"."""
+        return self.split.removeprefix("dev").removeprefix("test")
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainedTask:
+    """A task as task.json beside a trained model describes it.
+
+    Attributes:
+        task: with the options that it was trained with.
+        text_inputs: names of the texts that an example has: ("text",), ("text_a", "text_b"), ("question", "context").
+        max_seq_length: longest row in training.
+    """
+
+    task: "FineTuned"
+    text_inputs: tuple[str, ...]
+    max_seq_length: int
+
+
+class FineTuned(Trainable, Served):
+    """A task that learns from files, answers for files, and is served: `Trainable`, `Served` and what follows.
+
+    Attributes:
+        name: in task.json.
+        flags: of its program, beside those of all fine-tuning (`cli/fine_tuning.py`).
+        files: patterns of what it writes into output_dir, beside what every run writes.
+        labels: names of the outputs in the order of their ids, for labels.txt; None: they have no names.
+        architecture: what Transformers' class for the task is called behind the family's name, "ForMultipleChoice";
+            None: the head's names and the pooler tell.
+        recipe: how the model makes a vector of a text; None: that is not what it is for.
+        has_temperature: its outputs are logits, which a temperature softens; else they are values.
+        has_windows: an example has several rows: what is per token is [B, N, S].
+        every_window: as in `models/windows.py`, for tasks with windows.
+    """
+
+    name: ClassVar[str]
+    flags: ClassVar[tuple[Flag, ...]] = ()
+    files: ClassVar[tuple[str, ...]] = ()
+    example_method = None
+    uses_pooler = False
+    labels: list[str] | None = None
+    architecture: ClassVar[str | None] = None
+    recipe: Recipe | None = None
+    has_temperature: bool = True
+    has_windows: bool = False
+    every_window: bool = False
+
+    # From files to a task.
+
+    @classmethod
+    @abc.abstractmethod
+    def read_data(cls, settings: Settings, kinds: Sequence[str], trained: TrainedTask | None) -> TaskData:
+        """Reads the files of a run.
+
+        Args:
+            settings: the flags.
+            kinds: of splits: some of "train", "dev" and "test"; the last is read without targets.
+            trained: the existing model, which is not trained now; None: there is none.
+
+        Raises:
+            ValueError: settings contradict each other or the model, or a file is not as described.
+        """
+
+    @classmethod
+    @abc.abstractmethod
+    def create(
+        cls, model: Any, data: TaskData, settings: Settings, before: TrainedTask | None, use_xla: bool = False
+    ) -> Self:
+        """Returns the task of a run.
+
+        Args:
+            model: the `model_files.Description` of what it starts from.
+            data: of `read_data`.
+            settings: the flags.
+            before: the existing model, also one that this run trained earlier and continues; None: there is none.
+            use_xla: the model will be compiled.
+
+        Raises:
+            ValueError: settings contradict each other, the data or the model.
+        """
+
+    @classmethod
+    def adopted(cls, settings: Settings, trained: TrainedTask) -> Settings:
+        """Returns the settings with the values that a trained model was trained with, where the user gave none."""
+        return settings.adopt({"max_seq_length": trained.max_seq_length})
+
+    @classmethod
+    def adopted_from_others(cls, settings: Settings, model: Any) -> Settings:
+        """Returns the settings with what the files of a model that others trained say, where the user said nothing.
+
+        Args:
+            settings: of a run that does not train.
+            model: its `model_files.Description`; there is no task.json beside it.
+
+        Raises:
+            ValueError: the user said something else than the files.
+        """
+        return settings
+
+    @classmethod
+    def recognize(cls, directory: str, model: Any) -> TrainedTask | None:
+        """Returns the task of a model that others trained, as files beside it say; None: they say nothing of this task.
+
+        Args:
+            directory: of the model.
+            model: its `model_files.Description`.
+
+        Raises:
+            ValueError: it is for this task, in a way that is not served here.
+        """
+        return None
+
+    @abc.abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the arguments, beside `config`, that recreate this task; JSON values."""
+
+    def identity(self) -> dict[str, Any]:
+        """Returns which of the task's options decide what training computes: a run continues only with the same."""
+        return {}
+
+    @classmethod
+    def samples(cls, data: TaskData, settings: Settings) -> dict[str, Sample]:
+        """Returns split -> what is checked of its examples (`data/checks`); {}: there is nothing to say of them.
+
+        Args:
+            data: of `read_data`.
+            settings: the flags that it was read by.
+        """
+        return {}
+
+    # From examples to rows, and from outputs to scores and files.
+
+    @abc.abstractmethod
+    def lay_out(self, tokenizer: Any, examples: Examples, max_seq_length: int, with_targets: bool) -> Rows:
+        """Lays examples out in rows, with targets where they are wanted and known."""
+
+    def example_weights(self, batch: Tensors) -> tf.Tensor:
+        """Returns float32 [B]: each example's weight in the loss, to be multiplied by `is_real_example`."""
+        return tf.ones_like(batch["is_real_example"])
+
+    def denominators(self, batch):
+        return {"examples": tf.reduce_sum(self.example_weights(batch) * batch["is_real_example"])}
+
+    def loss(self, outputs, batch, denominators):
+        losses, _ = self.example_losses(outputs, batch)
+        return tf.reduce_sum(losses * batch["is_real_example"]) / denominators["examples"]
+
+    def soft_losses(self, outputs: Outputs, taught: Outputs, batch: Tensors, temperature: float) -> tf.Tensor:
+        """Returns float32 [B]: how far each example's outputs are from a teacher's, times its weight in the loss.
+
+        Args:
+            outputs, taught: of the model and of another one for the same task and labels.
+            batch: as in `loss`.
+            temperature: over 0, that softens both; the result is multiplied by its square.
+        """
+        raise AssertionError(f"{self.name} learns from no teacher")
+
+    def collected(self, outputs, batch):
+        return outputs
+
+    def evaluate(self, outcomes: Sequence[Outcome], settings: Settings) -> dict[str, float]:
+        """Returns the scores over all files to score on; the task keeps what it learns from them, such as a threshold.
+
+        Args:
+            outcomes: of the splits of "dev", one at least.
+            settings: the flags.
+        """
+        scores = {}
+        for outcome in outcomes:
+            values = self.metrics(outcome.outputs, outcome.rows) | {"loss": mean_loss(outcome.losses)}
+            scores |= {f"{name}{outcome.suffix}": value for name, value in values.items()}
+        return scores
+
+    def judged(self, outcome: Outcome, settings: Settings) -> Judged | None:
+        """Returns the examples of a file with right answers, these, and the model's, as the page of the run and
+        eval_predictions.tsv show them; None: they show nothing of this task.
+
+        Args:
+            outcome: of a split whose right answers are known, after `evaluate`.
+            settings: the flags.
+        """
+        return None
+
+    def show_more(self, page: Page, outcomes: Sequence[Outcome], settings: Settings):
+        """Adds to the page of the run what is to be seen of all scored files beside `judged`; here, nothing."""
+
+    def write_scored(self, directory: str, outcomes: Sequence[Outcome], settings: Settings, suffix: str = ""):
+        """Writes, beside eval_results.txt and eval_predictions.tsv, what else there is to the scored examples.
+
+        The names of files end in `suffix` before the extension, as theirs do.
+        """
+
+    @abc.abstractmethod
+    def decode(self, outcome: Outcome) -> Any:
+        """Returns the answer for each example of a file."""
+
+    @abc.abstractmethod
+    def write_answers(self, directory: str, outcome: Outcome, answers: Any, settings: Settings):
+        """Writes the answers for a file to answer, as `decode` gave them."""
+
+    def score_answers(self, outcome: Outcome, answers: Any) -> dict[str, float]:
+        """Returns the scores of such answers, where the file to answer holds the right ones; else {}."""
+        return {}
+
+    def example_answer(self, outputs, origin=None):
+        raise AssertionError(f"{self.name} has no signature on tf.Example")

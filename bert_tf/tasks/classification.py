@@ -1,0 +1,506 @@
+"""A classifier's answers as files: for programs, for people, and for leaderboards."""
+
+import dataclasses
+import os
+from collections.abc import Mapping, Sequence
+
+import keras
+import numpy as np
+import tensorflow as tf
+from absl import logging
+
+from bert_tf.data import glue, windowed
+from bert_tf.data.features import ENCODER_INPUTS, keras_inputs
+from bert_tf.data.glue import LEADERBOARD_HEADER
+from bert_tf.data.samples import Sample, Table
+from bert_tf.data.tables import Examples
+from bert_tf.data.windowed import Windowing
+from bert_tf.evaluation import calibration
+from bert_tf.evaluation.abstention import Abstention
+from bert_tf.models.config import EncoderConfig
+from bert_tf.models.encoder import Encoder
+from bert_tf.models.heads import ClassificationHead
+from bert_tf.models.recurrent import bilstm_on_top
+from bert_tf.models.windows import MeanOfWindows, TakeWindows
+from bert_tf.tasks import options
+from bert_tf.tasks.abstention import Abstaining, check_kept, check_scores, check_settings
+from bert_tf.tasks.base import TrainedTask
+from bert_tf.tasks.classification_data import Source, leaderboard, make_source, shown, tokenize_examples
+from bert_tf.tasks.classification_data import targets as targets_of
+from bert_tf.tasks.classification_outputs import PROBLEMS, check_options
+from bert_tf.tasks.labels import (
+    RECURRENT_HEAD,
+    at_least_one,
+    class_weights,
+    lstm_option,
+    read_lstm_units,
+    single_rows,
+)
+from bert_tf.tasks.others import problem_of, said_problem
+from bert_tf.utils.files import atomic_open
+from bert_tf.utils.json_files import json_text
+from bert_tf.utils.settings import Settings
+
+
+def write_predictions(
+    directory: str,
+    examples: Examples,
+    answers: np.ndarray,
+    labels: list[str] | None,
+    suffix: str = "",
+    more: Mapping[str, Sequence] | None = None,
+):
+    """Writes test_results.tsv (google-research/bert's: numbers, tab separated) and predictions.jsonl, in order.
+
+    A line of predictions.jsonl has `id`, the texts, and the fields of the served answer: `label`, `probabilities` and
+    `labels`, or `score`; and `confident` where the model says it.
+
+    Args:
+        directory: where both go.
+        examples: the n texts that were asked.
+        answers: probabilities float [n, L], or scores float [n].
+        labels: the L names, in the order of the columns; None for scores.
+        suffix: of both names, before the extension: "_mismatched".
+        more: {field: n values} of the served answer besides.
+    """
+    with atomic_open(f"{directory}/test_results{suffix}.tsv") as file:
+        for row in answers.reshape(len(examples), -1):
+            file.write("\t".join(map(str, row)) + "\n")
+    with atomic_open(f"{directory}/predictions{suffix}.jsonl") as file:
+        for i, row in enumerate(answers):
+            second = examples.text_b and examples.text_b[i]
+            texts = {"text": examples.text_a[i]} if second is None else {"text_a": examples.text_a[i], "text_b": second}
+            besides = {name: values[i] for name, values in (more or {}).items()}
+            line = {"id": examples.ids[i], **texts, **_served(row, labels), **besides}
+            file.write(json_text(line, ensure_ascii=False) + "\n")
+
+
+def write_leaderboard(
+    directory: str, name: str, ids: Sequence[str], answers: Sequence[str | float], scale: tuple[float, float] | None
+):
+    """Writes one file of answers, header `index<TAB>prediction`: label names, or scores cut to their scale.
+
+    Args:
+        directory: where it goes.
+        name: what GLUE's server calls the file.
+        ids: of the examples, as the test file numbers them.
+        answers: as many label names, or scores.
+        scale: lowest and highest score; None for names.
+    """
+    with atomic_open(os.path.join(directory, name)) as file:
+        file.write(LEADERBOARD_HEADER)
+        for index, answer in zip(ids, answers, strict=True):
+            file.write(f"{index}\t{answer if scale is None else format(min(max(answer, scale[0]), scale[1]), '.3f')}\n")
+
+
+def _served(row, labels):
+    if labels is None:
+        return {"score": float(row)}
+    return {"label": labels[int(row.argmax())], "probabilities": row.tolist(), "labels": labels}
+
+
+# === Data ===
+# What a classifier reads for a run: the files of one source, and what the settings say of them.
+
+
+_OF_LABELS = ("class_weights", "label_smoothing", "fit_temperature", "fit_abstention")
+
+
+@dataclasses.dataclass(frozen=True)
+class ClassificationData:
+    """Labelled texts, or texts to answer for; see `task.TaskData`.
+
+    Attributes:
+        source: where they are from.
+        examples: split -> examples.
+    """
+
+    source: Source
+    examples: dict[str, Examples]
+
+    @property
+    def text_inputs(self) -> tuple[str, ...]:
+        return self.source.text_inputs
+
+
+def read_data(settings: Settings, kinds, trained: TrainedTask | None) -> ClassificationData:
+    """Returns what the settings ask for; see `FineTuned.read_data`.
+
+    Raises:
+        ValueError: settings contradict each other or the model, or a file is not as described.
+    """
+    source = _source(settings, trained)
+    _check(settings, source)
+    return ClassificationData(source, source.read(kinds))
+
+
+def samples(data: ClassificationData) -> dict[str, Sample]:
+    """Returns what is checked of the examples; see `FineTuned.samples`."""
+    source = data.source
+    table = None if source.task else Table(source.header, source.text_columns, source.label_column)
+
+    def sample(examples):
+        texts = zip(source.text_inputs, (examples.text_a, examples.text_b), strict=False)
+        targets = examples.labels
+        if targets is not None and source.has_several_labels:
+            targets = list(map(frozenset, targets))
+        labels = examples.labels if source.has_labels else None
+        bad = {"bad_labels": examples.bad_labels, "bad_texts": examples.bad_texts}
+        return Sample(examples.path, examples.where, dict(texts), targets, labels, table=table, **bad)
+
+    return {split: sample(examples) for split, examples in data.examples.items()}
+
+
+def _source(settings, trained):
+    problem, was = settings.where_given("problem_type"), trained and trained.task.problem_name
+    if was and problem not in (None, was):
+        raise ValueError(f"`problem_type` must be the trained model's, {was}. Received: {problem}; leave it out.")
+    source = make_source(
+        settings.task_name,
+        settings.data_dir,
+        {"train": settings.train_file, "dev": settings.eval_file, "test": settings.predict_file},
+        problem=problem if settings.task_name else was or settings.problem_type,
+        language=settings.xnli_language,
+        separator=settings.label_separator,
+        header=settings.header,
+        text_columns=settings.text_column,
+        label_column=settings.label_column,
+        skip_bad_rows=settings.get("skip_bad_rows", False),
+    )
+    if trained and (source.problem, source.text_inputs) != (was, trained.text_inputs):
+        raise ValueError(
+            f"The trained model must be one for {source.problem} with {' and '.join(source.text_inputs)}. Received one "
+            f"for {was} with {' and '.join(trained.text_inputs)}; name another model, or check `task_name` and "
+            "`text_column`."
+        )
+    return source
+
+
+def _check(settings, source):
+    """Raises ValueError where settings do not fit what the labels are."""
+    for_labels = {name: settings.get(name) for name in _OF_LABELS}
+    if not source.has_labels and (given := [name for name, value in for_labels.items() if value]):
+        raise ValueError(f"Targets must be labels for `{given[0]}`. Received numbers; leave it out.")
+    check_scores(settings, "fit_temperature")
+    check_settings(settings)
+    if "label_separator" in settings.given and not source.has_several_labels:
+        raise ValueError(
+            "`label_separator` must come with `problem_type=multi_label`. Received it for "
+            f"{source.problem}; leave it out."
+        )
+
+
+def windows_of(settings: Settings) -> Windowing | None:
+    """Returns how long texts are read; None: they are cut.
+
+    Raises:
+        ValueError: settings of windows without windows, or windows with gaps between them.
+    """
+    if settings.long_text == "truncate":
+        if given := [f"`{name}`" for name in ("doc_stride", "max_windows") if name in settings.given]:
+            raise ValueError(
+                f"`doc_stride` and `max_windows` must come with `long_text=window`. Received {' and '.join(given)} "
+                "alone; add it, or leave them out."
+            )
+        return None
+    windows = Windowing(settings.doc_stride or max(1, settings.max_seq_length // 2), settings.max_windows)
+    windows.check(settings.max_seq_length - 2)
+    return windows
+
+
+def check_trained(settings: Settings, windows: Windowing | None):
+    """Raises ValueError where settings ask a trained model, which reads through `windows`, for what it cannot do."""
+    if "long_text" in settings.given and (asked := windows_of(settings)) != windows:
+        raise ValueError(
+            f"`long_text`, `doc_stride` and `max_windows` must be what the model was trained with, {_text(windows)}. "
+            f"Received: {_text(asked)}; leave them out."
+        )
+    for name in ("fit_temperature", "fit_abstention"):
+        check_kept(settings, name)
+
+
+def _text(windows):
+    return f"a stride of {windows.stride} and {windows.max_windows} windows" if windows else "no windows"
+
+
+# === Task ===
+# Classification of one text or a pair: the whole of BERT's fine-tuning for GLUE (Devlin et al. 2018, section 4.1).
+
+
+class ClassificationTask(Abstaining):
+    """The encoder with `ClassificationHead` on its pooled output; see `tasks/base.py` for what the methods mean.
+
+    With `lstm_units` the head is a `BiLSTMHead` on all pieces instead.
+
+    Args:
+        config: of the encoder.
+        num_labels: width of the head; 1 for regression.
+        problem: "single_label", "multi_label" or "regression". Of several labels those hold whose probability is over
+            0.5; what is served is all probabilities, and as `label` the most probable one.
+        labels: names of the outputs, for answers; by default "0", "1", ...
+        metric_names: which scores to report; by default the problem's own. With labels "ece" comes to them always.
+        rematerialize: as in `Encoder`.
+        class_weights: float for each label, > 0: what its examples count in the training loss, which is divided by the
+            sum of the examples' weights (`balanced` ones: `tasks/labels.py`). Of several labels, what the label's own
+            question counts.
+        label_smoothing: share of the training target that is spread over all labels, 0 to 1.
+        temperature: what the logits are divided by before they become probabilities (Guo et al. 2017, section 4.2). It
+            changes no label, and neither training nor the `loss` of an evaluation; "ece" is of the probabilities given.
+        windows: a `data.windowed.Windowing`, or the dict that `to_dict` made of one: the model reads long texts through
+            windows, takes int32 [B, N, S] instead of [B, S], and averages the windows' logits. None: it reads one row.
+        every_window: as in `models/windows.py`: the model is to be trained or asked with XLA.
+        lstm_units: of each direction of the BiLSTM; None: there is none.
+        abstention: an `evaluation.abstention.Abstention`, or the dict that `to_dict` made of one: by which probability
+            an answer is confident. Of several labels, that of the least sure one counts. None: no answer says so.
+
+    Weights and smoothing change training alone: `example_losses`, and so the `loss` of an evaluation, is without them,
+    that runs may be compared.
+
+    Raises:
+        ValueError: an unknown problem, or options that do not fit it.
+    """
+
+    name = "classification"
+    flags = options.CLASSIFICATION_FLAGS
+    files = (*Abstaining.files, "test_results*.tsv", "predictions*.jsonl", *glue.LEADERBOARD)
+    features = ENCODER_INPUTS
+    head = ("classifier/.*",)
+    uses_pooler = True
+
+    def __init__(
+        self,
+        config: EncoderConfig,
+        num_labels: int,
+        problem: str = "single_label",
+        labels: list[str] | None = None,
+        metric_names: tuple[str, ...] | None = None,
+        rematerialize: bool = False,
+        class_weights: tuple[float, ...] | None = None,
+        label_smoothing: float = 0.0,
+        temperature: float = 1.0,
+        windows: Windowing | dict | None = None,
+        every_window: bool = False,
+        lstm_units: int | None = None,
+        abstention: Abstention | dict | None = None,
+    ):
+        self.class_weights = None if class_weights is None else tuple(map(float, class_weights))
+        self.label_smoothing = float(label_smoothing)
+        self.temperature = float(temperature)
+        check_options(problem, num_labels, self.class_weights, self.label_smoothing, self.temperature)
+        self.config = config
+        self.num_labels = num_labels
+        self.problem = PROBLEMS[problem]
+        self.problem_name = problem
+        self.outputs = [str(i) for i in range(num_labels)] if labels is None else list(labels)
+        assert len(self.outputs) == num_labels, (self.outputs, num_labels)
+        chosen = dict.fromkeys(metric_names or self.problem.default_metrics)
+        self.metric_names = (*chosen, "ece") if self.problem.has_labels and "ece" not in chosen else tuple(chosen)
+        self.rematerialize = rematerialize
+        self.windows = Windowing(**windows) if isinstance(windows, dict) else windows
+        self.every_window = every_window
+        self.lstm_units = lstm_units
+        self.take_abstention(abstention)
+        if lstm_units:
+            self.head, self.uses_pooler = RECURRENT_HEAD, False
+
+    @classmethod
+    def adopted_from_others(cls, settings, model):
+        said, given = said_problem(model.config), settings.where_given("problem_type")
+        if said and given not in (None, said):
+            raise ValueError(
+                f"`problem_type` must be the trained model's, {said}. Received: {given}; leave it out, or train the "
+                "model anew with `do_train`."
+            )
+        return settings.adopt({"problem_type": problem_of(model.config, model.labels)})
+
+    @classmethod
+    def read_data(cls, settings, kinds, trained):
+        return read_data(settings, kinds, trained)
+
+    @classmethod
+    def samples(cls, data, settings):
+        return samples(data)
+
+    @classmethod
+    def create(cls, model, data, settings, before, use_xla=False):
+        if before is None and not settings.do_train:
+            _check_problem(model, data.source)
+        labels = data.source.labels(data.examples, model.labels)
+        options = {"metric_names": data.source.metrics, "rematerialize": settings.rematerialize}
+        options |= {"every_window": use_xla}
+        if before and not settings.do_train:
+            check_trained(settings, before.task.windows)
+            return cls(model.config, **before.task.to_dict() | options)
+        weights = None
+        if labels and "train" in data.examples:
+            label_ids = targets_of(data.examples["train"], labels, data.source.problem)["label_ids"]
+            weights = class_weights(settings.class_weights, labels, label_ids)
+        return cls(
+            model.config,
+            len(labels) if labels else 1,
+            data.source.problem,
+            labels,
+            class_weights=weights,
+            label_smoothing=settings.label_smoothing,
+            temperature=before.task.temperature if before else 1.0,  # a run that is finished keeps what was fitted
+            abstention=before.task.abstention if before else None,
+            windows=windows_of(settings),
+            lstm_units=read_lstm_units(settings),
+            **options,
+        )
+
+    @property
+    def targets(self):
+        return (self.problem.target,)
+
+    @property
+    def labels(self):
+        return self.outputs if self.problem.has_labels else None
+
+    @property
+    def has_windows(self):
+        return self.windows is not None
+
+    @property
+    def has_temperature(self):
+        return self.problem.has_labels
+
+    def to_dict(self) -> dict:
+        options = {"class_weights": None, "label_smoothing": 0.0, "temperature": 1.0}  # old files have none of them
+        changed = {name: getattr(self, name) for name, usual in options.items() if getattr(self, name) != usual}
+        if self.windows is not None:
+            changed["windows"] = dataclasses.asdict(self.windows)
+        return {"num_labels": self.num_labels, "problem": self.problem_name, "labels": self.outputs, **changed,
+                **lstm_option(self.lstm_units), **self.abstention_as_option()}  # fmt: skip
+
+    def build_model(self) -> keras.Model:
+        inputs = keras_inputs(self.features, windows=self.windows is not None)
+        rows = inputs if self.windows is None else TakeWindows(self.every_window, name="take_windows")(inputs)
+        logits = self._logits(Encoder(self.config, rematerialize=self.rematerialize), rows)
+        if self.windows is not None:
+            logits = MeanOfWindows(self.every_window, name="mean_of_windows")(logits, inputs["input_mask"])
+        return keras.Model(inputs, logits, name="classification")
+
+    def _logits(self, encoder, rows):
+        if self.lstm_units:
+            return bilstm_on_top(encoder, rows, self.num_labels, self.lstm_units, of_row=True)
+        c = self.config
+        head = ClassificationHead(self.num_labels, c.hidden_dropout_prob, c.initializer_range, c.classifier_act)
+        return head(encoder(rows)["pooled_output"])
+
+    def identity(self):
+        options = {"class_weights": self.class_weights and list(self.class_weights)}
+        options |= {"label_smoothing": self.label_smoothing, "lstm_units": self.lstm_units}
+        return {name: value for name, value in options.items() if value}
+
+    def lay_out(self, tokenizer, examples, max_seq_length, with_targets):
+        return tokenize_examples(tokenizer, examples, max_seq_length, self.labels, self.problem_name, self.windows)
+
+    def example_weights(self, batch):
+        if self.class_weights is None:
+            return super().example_weights(batch)
+        return self.problem.example_weights(batch[self.problem.target], tf.constant(self.class_weights))
+
+    def loss(self, outputs, batch, denominators):
+        weights = None if self.class_weights is None else tf.constant(self.class_weights)
+        losses = self.problem.losses(outputs, batch[self.problem.target], weights, self.label_smoothing)
+        return tf.reduce_sum(losses * batch["is_real_example"]) / denominators["examples"]
+
+    def soft_losses(self, outputs, taught, batch, temperature):
+        return self.problem.soft_losses(outputs, taught, temperature) * self.example_weights(batch)
+
+    def example_losses(self, outputs, batch):
+        losses = self.problem.losses(outputs, batch[self.problem.target], None, 0.0)
+        return losses, tf.ones_like(losses)
+
+    def answers(self, outputs: np.ndarray) -> np.ndarray:
+        """Turns logits [n, L] into probabilities [n, L], or scores [n] for regression."""
+        return self.problem.answers(outputs.astype(np.float64) / self.temperature)
+
+    @property
+    def example_method(self):
+        return self.problem.example_method
+
+    def limits(self, max_seq_length):
+        if self.windows is None:
+            return super().limits(max_seq_length)
+        most = self.windows.max_windows
+        return [f"A text is read through {most} windows of {max_seq_length} word pieces at most; the rest is cut off."]
+
+    @property
+    def reads_whole_texts(self):
+        return self.windows is not None
+
+    def read(self, tokenizer, texts, max_seq_length):
+        if self.windows is None:
+            return single_rows(tokenizer, texts, max_seq_length), None
+        features = windowed.read(tokenizer, texts, max_seq_length, self.windows)
+        return {name: at_least_one(values) for name, values in features.items()}, None
+
+    def answer(self, outputs, origin=None):
+        logits = outputs if self.temperature == 1 else outputs / self.temperature
+        served = self.problem.serve(logits, tf.constant(self.outputs))
+        return served | self._confident(served.get("probabilities"))
+
+    def certainty(self, outcome):
+        answers, target = self.decode(outcome), outcome.rows.targets[self.problem.target]
+        return self.problem.confidence(answers).numpy(), self.problem.right(answers, target)
+
+    def _confident(self, probabilities):
+        return self.confident(self.problem.confidence(probabilities)) if self.abstention else {}
+
+    def example_answer(self, outputs, origin=None):
+        return self.problem.serve_example(self.answer(outputs))
+
+    def metrics(self, outputs, rows):
+        answers, target = self.answers(outputs), rows.targets[self.problem.target]
+        chosen = [name for name in self.metric_names if name != "ece"]
+        scores = self.problem.score(answers, target, chosen, self.num_labels)
+        if self.problem.has_labels:
+            scores["ece"] = calibration.expected_calibration_error(answers, target)
+        return scores
+
+    def fit_temperature(self, outputs: np.ndarray, targets: dict[str, np.ndarray]) -> float:
+        """Sets and returns the temperature of the least loss on examples that were not trained on.
+
+        Args:
+            outputs: logits [n, L].
+            targets: {name: [n]}, as `examples.targets` gives them.
+        """
+        assert self.problem.has_labels, self.problem_name
+        self.temperature = calibration.fit_temperature(outputs, targets[self.problem.target])
+        return self.temperature
+
+    def evaluate(self, outcomes, settings):
+        if settings.fit_temperature:
+            first = outcomes[0]
+            temperature = self.fit_temperature(first.outputs, first.rows.targets)
+            logging.info("The temperature that fits %s best: %.4f", first.examples.path, temperature)
+        return super().evaluate(outcomes, settings)
+
+    def judged(self, outcome, settings):
+        target, separator = outcome.rows.targets[self.problem.target], settings.get("label_separator", ",")
+        examples = shown(outcome.examples, outcome.rows.lengths)
+        return self.problem.judge(examples, target, self.decode(outcome), self.outputs, separator)
+
+    def decode(self, outcome):
+        return self.answers(outcome.outputs)
+
+    def write_answers(self, directory, outcome, answers, settings):
+        examples = outcome.examples
+        more = {name: each.numpy().tolist() for name, each in self._confident(answers).items()}
+        write_predictions(directory, examples, answers, self.labels, outcome.suffix, more)
+        if wanted := leaderboard(settings.task_name, outcome.split):
+            name, scale = wanted
+            chosen = self.problem.choose(answers, self.outputs)
+            write_leaderboard(directory, name, examples.ids, chosen, scale)
+
+
+def _check_problem(model, source):
+    """Raises ValueError where a GLUE task asks a model that others trained for other answers than it gives."""
+    problem = problem_of(model.config, model.labels)
+    if source.task and problem not in (None, source.problem):
+        raise ValueError(
+            f"The trained model must be one for {source.problem}, as `task_name={source.task.name}` is. Received one "
+            f"for {problem}, as its configuration says; name another model."
+        )

@@ -1,0 +1,268 @@
+"""Where a run's labelled texts are: the folder of a GLUE task, or files of one's own."""
+
+import collections
+import dataclasses
+
+import numpy as np
+from absl import logging
+
+from bert_tf.data import columns, glue, tables, windowed
+from bert_tf.data.dataset import Tokenized, cut_of_rows
+from bert_tf.data.features import splits_of
+from bert_tf.data.table_reader import excerpt
+from bert_tf.data.tables import Examples
+from bert_tf.evaluation.error_reports.common import Shown
+from bert_tf.tasks.base import ACTIONS
+from bert_tf.tasks.classification_outputs import PROBLEMS
+
+
+@dataclasses.dataclass(frozen=True)
+class Source:
+    """Texts, and what their labels are.
+
+    Attributes:
+        task: row of `glue_tasks.TASKS`, or None for files.
+        data_dir: the task's folder.
+        language: of a task in several.
+        files: "train", "dev" and "test" -> path or None.
+        problem: "single_label", "multi_label" or "regression".
+        separator: what stands between the labels of an example with several.
+        header, text_columns, label_column: of the files, as `tables.read_table` takes them.
+        skip_bad_rows: likewise.
+    """
+
+    task: glue.GlueTask | None = None
+    data_dir: str | None = None
+    language: str = glue.LANGUAGE
+    files: dict = dataclasses.field(default_factory=dict)
+    problem: str = "single_label"
+    separator: str = ","
+    header: bool = True
+    text_columns: tuple = ("text",)
+    label_column: str | int | None = "label"
+    skip_bad_rows: bool = False
+
+    @property
+    def metrics(self) -> tuple[str, ...] | None:
+        """The task's official metrics; None for files."""
+        return self.task.metrics if self.task else None
+
+    @property
+    def has_labels(self) -> bool:
+        """Whether the targets are labels, and no numbers."""
+        return PROBLEMS[self.problem].has_labels
+
+    @property
+    def has_several_labels(self) -> bool:
+        """Whether an example may have any number of labels."""
+        return PROBLEMS[self.problem].has_several_labels
+
+    @property
+    def text_inputs(self) -> tuple[str, ...]:
+        """What the texts of an example are called where they are asked for: one is `text`, two `text_a`, `text_b`."""
+        columns = next(iter(self.task.splits.values())).text_columns if self.task else self.text_columns
+        return ("text",) if len(columns) == 1 else ("text_a", "text_b")
+
+    def read(self, kinds: list[str]) -> dict[str, Examples]:
+        """Reads all splits of these kinds, "train", "dev" and "test"; the last without labels.
+
+        Returns:
+            {split: examples}; a task with several dev or test files has "dev", "dev_mismatched" and so on.
+
+        Raises:
+            ValueError: there is no file for a kind, or a file is not as described.
+        """
+        if self.task:
+            splits = [split for kind in kinds for split in self.task.like(kind) or (kind,)]
+            return {s: glue.read_split(self.data_dir, self.task.name, s, self.language) for s in splits}
+        return {kind: self._read_file(kind) for kind in kinds}
+
+    def _read_file(self, kind):
+        action = ACTIONS[kind]
+        if not self.files.get(kind):
+            raise ValueError(
+                f"{'`do_eval` and `keep_best`' if kind == 'dev' else f'`do_{action}`'} must have examples. "
+                f"Received no `{action}_file`, and no `task_name` with `data_dir`."
+            )
+        label = columns.several(self.separator) if self.has_several_labels else None
+        label = label or (columns.NAME if self.has_labels else columns.number())
+        return tables.read_table(
+            self.files[kind],
+            header=self.header,
+            text_columns=self.text_columns,
+            label_column=None if kind == "test" else self.label_column,
+            label=label,
+            skip_bad_rows=self.skip_bad_rows,
+        )
+
+    def labels(self, texts: dict[str, Examples], trained: list[str] | None = None) -> list[str] | None:
+        """Returns the label names in the order of their ids; None where labels are numbers.
+
+        They are the task's, those of the training examples, or `trained`: those of a model that was trained before.
+
+        Raises:
+            ValueError: there is none of these, or `trained` is not what the task has.
+        """
+        if not self.has_labels:
+            return None
+        if "train" not in texts and trained is not None and self.task and trained != list(self.task.labels):
+            raise ValueError(
+                f"`task_name={self.task.name}` must have a model with the labels {list(self.task.labels)}. "
+                f"Received one with {trained}; name the output of a task with the same labels."
+            )
+        if self.task:
+            return list(self.task.labels)
+        if "train" not in texts and trained is None:
+            raise ValueError(
+                "`do_eval` and `do_predict` must have a trained model. Received one without labels.txt; "
+                "train it first, with `do_train`."
+            )
+        return _labels_of(texts["train"], self.has_several_labels) if "train" in texts else trained
+
+
+def make_source(
+    task_name: str | None,
+    data_dir: str | None,
+    files: dict,
+    problem: str | None = None,
+    language: str | None = None,
+    **columns,
+) -> Source:
+    """Returns the source that the flags describe.
+
+    Args:
+        task_name, data_dir: a GLUE task and its folder, or None.
+        files: "train", "dev" and "test" -> path or None.
+        problem: None: the task's, or "single_label".
+        language: None: English.
+        columns: `separator`, `header`, `text_columns`, `label_column` and `skip_bad_rows` of `Source`, of files.
+
+    Raises:
+        ValueError: an unknown task, or flags that contradict each other.
+    """
+    if not task_name:
+        if data_dir:
+            raise ValueError(f"`data_dir` must come with `task_name`. Received `data_dir={data_dir}` alone.")
+        if language:
+            raise ValueError(f"`xnli_language` must come with `task_name`. Received `xnli_language={language}` alone.")
+        return Source(files=files, problem=problem or "single_label", **columns)
+    if given := [path for path in files.values() if path]:
+        raise ValueError(
+            f"Examples must come from `task_name` or from files. Received `task_name={task_name}` and {given}."
+        )
+    if not data_dir:
+        raise ValueError(f"`task_name` must come with `data_dir`. Received `task_name={task_name}` alone.")
+    task = glue.find_task(task_name)
+    if problem not in (None, task.problem):
+        raise ValueError(
+            f"`problem_type` must be {task.problem} for `task_name={task.name}`. Received: {problem}; leave it out."
+        )
+    return Source(task, data_dir, glue.check_language(task, language), problem=task.problem)
+
+
+def _labels_of(examples, several):
+    """Returns the labels of the training examples, and logs how many examples each has."""
+    labels = tables.label_list(examples)
+    each = [(label,) if isinstance(label, str) else label for label in examples.labels]
+    counts = collections.Counter(name for names in each for name in names)
+    shown = ", ".join(f"{excerpt(name)} {counts[name]}" for name in labels[:20])
+    logging.info("%s: %d labels: %s%s", examples.path, len(labels), shown, ", ..." if len(labels) > 20 else "")
+    if len(labels) == 1 and not several:
+        raise ValueError(
+            f"{examples.path}: there must be two labels to tell apart. Received {labels[0]!r} in all {len(examples)} "
+            "examples; check `label_column`, or say `problem_type`."
+        )
+    return labels
+
+
+def leaderboard(task_name: str | None, split: str) -> tuple[str, tuple[float, float] | None] | None:
+    """Returns what GLUE's server calls the answers for a test split, and their scale; None: it wants none.
+
+    Args:
+        task_name: of GLUE, or None.
+        split: such as "test_mismatched".
+    """
+    task = glue.find_task(task_name) if task_name else None
+    name = task and task.splits[split].leaderboard
+    return (name, task.scale) if name else None
+
+
+# === Examples ===
+# Labelled texts to tokenized examples.
+
+
+_CHUNK = 10_000  # examples tokenized at a time: few enough to keep memory small
+
+
+def targets(examples: Examples, labels: list[str] | None, problem: str = "single_label") -> dict[str, np.ndarray]:
+    """Returns what a model aims at, {} where the examples have no labels.
+
+    Args:
+        examples: n of them.
+        labels: all L label names in the order of their ids; None for "regression".
+        problem: "single_label": `label_ids` int32 [n]; "multi_label": `label_ids` int32 [n, L] of 0 and 1;
+            "regression": `label_values` float32 [n].
+
+    Raises:
+        ValueError: an example's label is not among `labels`.
+    """
+    if examples.labels is None:
+        return {}
+    kind = PROBLEMS[problem]
+    if not kind.has_labels:
+        return {kind.target: np.asarray(examples.labels, np.float32)}
+    places = tables.check_labels(examples, labels)
+    if not kind.has_several_labels:
+        return {kind.target: np.asarray(places, np.int32)}
+    ids = np.zeros([len(examples), len(labels)], np.int32)
+    for row, marked in zip(ids, places, strict=True):
+        row[marked] = 1
+    return {kind.target: ids}
+
+
+def shown(examples: Examples, lengths: np.ndarray) -> Shown:
+    """Returns examples as a reader is to see them; lengths: int [n], in word pieces."""
+    texts = {"text": examples.text_a}
+    if examples.text_b is not None:
+        texts = {"text_a": examples.text_a, "text_b": examples.text_b}
+    return Shown(examples.path, examples.ids, examples.lines, texts, lengths)
+
+
+def tokenize_examples(
+    tokenizer,
+    examples: Examples,
+    max_seq_length: int,
+    labels: list[str] | None = None,
+    problem: str = "single_label",
+    windows: windowed.Windowing | None = None,
+) -> Tokenized | windowed.Windowed:
+    """Turns texts into rows `[CLS] a [SEP]` or `[CLS] a [SEP] b [SEP]`, cut as google-research/bert cuts them.
+
+    Args:
+        tokenizer: a `Tokenizer`.
+        examples: the texts, and their labels where they have some.
+        max_seq_length: longest row.
+        labels, problem: as in `targets`.
+        windows: how to read what is longer, with several rows for an example; None: its end is cut.
+
+    Raises:
+        ValueError: an example's label is not among `labels`.
+    """
+    aims = targets(examples, labels, problem)  # first: it is where a file can be wrong
+    texts = [text for text in (examples.text_a, examples.text_b) if text is not None]
+    if windows is not None:
+        return windowed.tokenize(tokenizer, texts, max_seq_length, windows, aims, examples.path)
+    parts, wanted = [], []
+    for start in range(0, len(examples), _CHUNK):
+        part = slice(start, start + _CHUNK)
+        pieces = [tokenizer.tokenize(text[part]) for text in texts]
+        wanted.append(sum(each.row_lengths().numpy() for each in pieces) + tokenizer.template.special(len(texts)))
+        parts.append(tokenizer.pack(*pieces, max_seq_length=max_seq_length))
+    lengths = np.concatenate([part["input_ids"].row_lengths().numpy() for part in parts])
+    flat = {n: np.concatenate([p[n].flat_values.numpy() for p in parts]) for n in ("input_ids", "segment_ids")}
+    cut = cut_of_rows(np.concatenate(wanted), max_seq_length)
+    logging.info(
+        "%s: %d examples, %.1f pieces each; %d do not fit max_seq_length=%d and were cut.",
+        *(examples.path, len(examples), lengths.mean(), len(cut.examples), max_seq_length),
+    )
+    return Tokenized(flat, splits_of(lengths), aims, tokenizer.pad_id, cut=cut)

@@ -1,0 +1,266 @@
+"""A task that is learned from its labels and from a teacher at once (Hinton et al. 2015, section 2)."""
+
+import hashlib
+import math
+import os
+from collections.abc import Callable, Iterable, Sequence
+
+import keras
+import numpy as np
+import tensorflow as tf
+from absl import logging
+
+from bert_tf.checkpoints import convert, heads
+from bert_tf.checkpoints.loading import Description, directory_of, load_description
+from bert_tf.checkpoints.readers import Checkpoint, open_checkpoint
+from bert_tf.models.config import EncoderConfig
+from bert_tf.tasks.base import FineTuned, Outputs, Tensors, Trainable
+from bert_tf.tasks.registry import task_of
+from bert_tf.utils.files import brief
+from bert_tf.utils.settings import Settings
+
+
+class DistilledTask(Trainable):
+    """What of a task training sees, with another loss: (1 - w) times its own and w times the distance to a teacher.
+
+    Scores, and the `loss` among them, are the task's own.
+
+    Args:
+        task: any that has `soft_losses`.
+        teacher: from a batch to the outputs of another model for the same task and labels. Its variables are not the
+            model's: they are neither trained nor saved.
+        temperature: of the teacher's and of the model's outputs in their distance.
+        weight: w, from 0 to 1.
+    """
+
+    def __init__(
+        self, task: FineTuned, teacher: Callable[[Tensors], Outputs], temperature: float = 2.0, weight: float = 0.5
+    ):
+        self.config, self.features, self.targets = task.config, task.features, task.targets
+        self.head, self.uses_pooler, self.metric_names = task.head, task.uses_pooler, task.metric_names
+        self.temperature = temperature
+        self.loss_weights = {"label_loss": 1 - weight, "teacher_loss": weight}
+        self._task, self._teacher = task, teacher
+
+    def build_model(self):
+        return self._task.build_model()
+
+    def denominators(self, batch):
+        return self._task.denominators(batch)
+
+    def loss_parts(self, outputs, batch, denominators):
+        """The task's own loss, and the mean over its examples, by their weights, of their distance to the teacher."""
+        far = self._task.soft_losses(outputs, self._teacher(batch), batch, self.temperature)
+        far = tf.reduce_sum(far * batch["is_real_example"])
+        return {
+            "label_loss": self._task.loss(outputs, batch, denominators),
+            "teacher_loss": tf.math.divide_no_nan(far, denominators["examples"]),
+        }
+
+    def example_losses(self, outputs, batch):
+        return self._task.example_losses(outputs, batch)
+
+    def collected(self, outputs, batch):
+        return self._task.collected(outputs, batch)
+
+    def metrics(self, outputs, rows):
+        return self._task.metrics(outputs, rows)
+
+
+# === Teacher ===
+# A model that teaches another one: read, held against its student, frozen, and asked in the student's step.
+
+
+class Teacher:
+    """A frozen model; called with a batch it returns its outputs, as in inference. To be made in a strategy's scope.
+
+    Attributes:
+        config: of its encoder.
+        layer: the one whose queries, keys and values it shows, 1 being the lowest; None: it shows none.
+        digest: what tells its weights apart from others, short enough for a message.
+        parameters: how many numbers it has.
+
+    Args:
+        checkpoint: its weights.
+        config, layer: as above.
+        model: to be filled with them.
+        excuse: which of them it need not have, or not use, as `convert.load` takes it.
+        features: names of its inputs, those that a batch need not have included.
+        order: for each of the student's outputs the place of the same among its own; None: they are in one order.
+    """
+
+    def __init__(
+        self,
+        checkpoint: Checkpoint,
+        config: EncoderConfig,
+        model: keras.Model,
+        excuse: Iterable[str],
+        features: Iterable[str],
+        layer: int | None = None,
+        order: Sequence[int] | None = None,
+    ):
+        report = convert.load(checkpoint, model.variables, excuse, config.model_type)
+        logging.info("%s", report)
+        model.trainable = False
+        self.config, self.layer = config, layer
+        self.parameters = sum(math.prod(variable.shape) for variable in model.variables)
+        self.digest = _digest(variable for variable in model.variables if variable.path in report.loaded)
+        self._model, self._features, self._order = model, tuple(features), order
+
+    def __call__(self, batch):
+        inputs = {name: batch[name] for name in self._features if name in batch}
+        # A student of another family may tell segments apart for which the teacher has no row.
+        inputs["segment_ids"] = tf.minimum(inputs["segment_ids"], max(self.config.type_vocab_size - 1, 0))
+        outputs = self._model(inputs, training=False)
+        return outputs if self._order is None else tf.gather(outputs, self._order, axis=-1)
+
+
+def _digest(variables):
+    sha = hashlib.sha256()
+    for variable in sorted(variables, key=lambda variable: variable.path):
+        sha.update(variable.path.encode())
+        sha.update(np.ascontiguousarray(variable.numpy()).tobytes())
+    return f"SHA-256 {sha.hexdigest()[:16]}"
+
+
+def open_teacher(path: str, student: Description, longest: int) -> tuple[Checkpoint, Description]:
+    """Opens a teacher and finds out whether it reads what the student reads.
+
+    Args:
+        path: a checkpoint of any format.
+        student: without weights.
+        longest: row, in pieces.
+
+    Raises:
+        ValueError: there is no such model, or it has another vocabulary, or shorter rows.
+    """
+    checkpoint = open_checkpoint(path)
+    teacher = load_description([directory_of(path)])
+    convert.check(checkpoint, teacher.config)
+    _check_vocabulary(path, teacher.tokenizer, student.tokenizer)
+    if longest > teacher.config.max_length:
+        raise ValueError(
+            f"`teacher` must read rows as long as the student's, {longest} pieces. Received {path}, which reads "
+            f"{teacher.config.max_length}; lower `max_seq_length`, or name another teacher."
+        )
+    if teacher.config.type_vocab_size > 1 and not student.tokenizer.template.second_segment:
+        logging.warning("Pairs of texts: the student's rows have one segment, and %s learned with two.", path)
+    logging.info("Taught by %s: %d layers of %d.", path, teacher.config.num_hidden_layers, teacher.config.hidden_size)
+    return checkpoint, teacher
+
+
+def _check_vocabulary(path, teacher, student):
+    """Raises ValueError where one text would be other ids to the teacher than to the student."""
+    theirs, own = (dict(enumerate(each.vocab)) for each in (teacher, student))
+    differing = [n for n in range(max(len(theirs), len(own))) if theirs.get(n) != own.get(n)]
+    if differing:
+        n = differing[0]
+        raise ValueError(
+            f"`teacher` must have the student's vocabulary. Received {path} with {len(theirs)} pieces, and a student "
+            f"with {len(own)}; {len(differing)} differ, the first with id {n}: {brief(theirs.get(n))} and "
+            f"{brief(own.get(n))}. Take the teacher's vocabulary for the student, or another teacher."
+        )
+    for what, one, other in (
+        ("read texts", teacher.settings, student.settings),
+        ("lay rows out", _special(teacher), _special(student)),
+    ):
+        if one != other:
+            raise ValueError(
+                f"`teacher` must {what} as the student does. Received {os.fspath(path)} with {brief(one)}, and a "
+                f"student with {brief(other)}; take another teacher, or correct tokenizer_config.json."
+            )
+
+
+def _special(tokenizer):
+    """Returns the special pieces of a row with two texts, in order."""
+    return tokenizer.template.pieces(2)
+
+
+def check_temperature(settings: Settings):
+    """Raises ValueError where the temperature is 0."""
+    if not settings.distillation_temperature:
+        raise ValueError("`distillation_temperature` must be over 0. Received: 0; 2 is usual.")
+
+
+# === Fine tuning ===
+# The teacher of a task: a model that was fine-tuned for the same task, on the same labels.
+
+
+_OPTIONS = ("distillation_temperature", "distillation_weight")
+
+
+def check_teacher(settings: Settings):
+    """Raises ValueError where settings of a teacher contradict each other; a program need not have them."""
+    if settings.get("teacher") is None:
+        for name in _OPTIONS:
+            if name in settings.given:
+                raise ValueError(f"`{name}` must come with `teacher`. Received it alone; name the model that teaches.")
+        return
+    if not settings.do_train:
+        raise ValueError(
+            "`teacher` must come with `do_train`, for a trained model answers without it. Received it without; leave "
+            "it out."
+        )
+    check_temperature(settings)
+
+
+def with_teacher(task: FineTuned, student: Description, settings: Settings) -> tuple[Trainable, dict]:
+    """Returns what is trained, and what of the teacher decides the result; without `teacher` the task itself.
+
+    To be called in the scope of the strategy.
+
+    Args:
+        task: of the run.
+        student: what it starts from.
+        settings: with those of `flags.distillation.OF_TASKS`, if the task's program has them.
+
+    Raises:
+        ValueError: the settings do not fit the task, or the teacher cannot teach it.
+    """
+    if settings.get("teacher") is None:
+        return task, {}
+    if not task.has_temperature and "distillation_temperature" in settings.given:
+        raise ValueError(
+            "`distillation_temperature` must come with labels. Received it for values, which are compared as they "
+            "are; leave it out."
+        )
+    teacher = _teacher(task, student, settings)
+    options = {name: settings.get(name) for name in _OPTIONS}
+    taught = DistilledTask(task, teacher, settings.distillation_temperature, settings.distillation_weight)
+    return taught, {"teacher": teacher.digest, **options}
+
+
+def _teacher(task, student, settings):
+    path = settings.teacher
+    checkpoint, described = open_teacher(path, student, settings.max_seq_length)
+    other = task_of(directory_of(path), described).task
+    if type(other) is not type(task):
+        raise ValueError(
+            f"`teacher` must be a model for the student's task, {task.name}. Received {path}, which is one for "
+            f"{other.name}; name another."
+        )
+    if other.has_windows != task.has_windows:
+        raise ValueError(
+            "`teacher` must read long texts as the student does. Received "
+            f"{path}, which {'reads' if other.has_windows else 'does not read'} them through windows; train both with "
+            "the same `long_text`."
+        )
+    order = _order(path, other, task)
+    other.every_window = task.every_window
+    model, excuse = other.build_model(), heads.unused(other)
+    return Teacher(checkpoint, described.config, model, excuse, other.features, order=order)
+
+
+def _order(path, teacher, student):
+    """Returns the place of each of the student's labels among the teacher's; None where they have no names."""
+    theirs, own = teacher.labels, student.labels
+    if (theirs is None) != (own is None) or theirs is not None and sorted(theirs) != sorted(own):
+        raise ValueError(
+            f"`teacher` must know the student's labels, {_names(own)}. Received {path} with {_names(theirs)}; name a "
+            "model that was trained on the same labels."
+        )
+    return None if own is None else [theirs.index(label) for label in own]
+
+
+def _names(labels):
+    return "none but a value" if labels is None else ", ".join(labels)

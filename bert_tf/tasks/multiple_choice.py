@@ -1,0 +1,476 @@
+"""Questions with choices: SWAG's tables (Zellers et al. 2018), and .jsonl or .parquet with any number of choices."""
+
+import dataclasses
+import os
+from collections.abc import Mapping, Sequence
+
+import keras
+import numpy as np
+import tensorflow as tf
+from absl import logging
+
+from bert_tf.data.columns import NAME, TEXT, without_surrogates
+from bert_tf.data.dataset import Tokenized, cut_of_rows
+from bert_tf.data.features import ENCODER_INPUTS, keras_inputs, splits_of
+from bert_tf.data.samples import Sample
+from bert_tf.data.table_reader import Column, excerpt, names_in, read_rows, where
+from bert_tf.data.tables import check_ids, refuse_missing
+from bert_tf.data.windowed import Windowed
+from bert_tf.evaluation.abstention import Abstention
+from bert_tf.evaluation.error_reports.common import Shown
+from bert_tf.evaluation.error_reports.labels import Options
+from bert_tf.models.config import EncoderConfig
+from bert_tf.models.encoder import Encoder
+from bert_tf.models.heads import ClassificationHead
+from bert_tf.models.recurrent import bilstm_on_top
+from bert_tf.models.windows import RowsTogether, TakeWindows
+from bert_tf.tasks import options
+from bert_tf.tasks.abstention import Abstaining, check_kept, check_settings
+from bert_tf.tasks.base import ACTIONS
+from bert_tf.tasks.labels import RECURRENT_HEAD, divergence, lstm_option, padded, read_lstm_units
+from bert_tf.utils.files import atomic_open
+from bert_tf.utils.json_files import json_text
+from bert_tf.utils.settings import Settings
+
+_LISTS = (".jsonl", ".parquet")  # the formats in which a value can be a list
+_OWN = (
+    'a line is {"context": ..., "choices": [..., ...], "label": ...}: text, texts, and the right one\'s number from 0'
+)
+_SWAG = (
+    "SWAG's columns are sent1, sent2, ending0, ending1, ... and label; write other questions as .jsonl with context, "
+    "choices and label"
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class ChoiceExamples:
+    """n questions in the order of the file, as parallel lists.
+
+    Attributes:
+        ids: name of each; "0", "1", ... where the file gives none.
+        contexts: what the choice is about.
+        choices: of each two texts at least.
+        labels: the number of the right choice, from 0; None where none were asked for.
+        path: the file.
+        lines: 1-based line on which each begins; in a Parquet file the 1-based row.
+    """
+
+    ids: list[str]
+    contexts: list[str]
+    choices: list[list[str]]
+    labels: list[int] | None
+    path: str
+    lines: list[int]
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def where(self, index: int) -> str:
+        """Returns "file:line" of question `index`, as error messages begin with it."""
+        return where(self.path, self.lines[index])
+
+
+def read_choices(path: str | os.PathLike, with_labels: bool) -> ChoiceExamples:
+    """Reads a file of questions; its extension tells the format, .gz files are unpacked.
+
+    .csv and .tsv: SWAG's. The context is `sent1`; a choice is `sent2`, which begins the second sentence, and one of
+    `ending0`, `ending1`, ..., which ends it. All questions have as many choices as there are such columns.
+    .jsonl and .parquet: `context`, `choices`, a list of two texts at least, and an `id` where the first question has
+    one. Other columns are ignored in all formats.
+
+    Args:
+        path: the file.
+        with_labels: read `label`, the number of the right choice, from 0.
+
+    Raises:
+        ValueError: the file is not as described; the message names file, line, what must hold and what to do.
+    """
+    path = os.fspath(path)
+    in_lists = path.lower().removesuffix(".gz").endswith(_LISTS)
+    names = names_in(path)
+    wanted, take = _of_lists(names) if in_lists else _of_swag(names)
+    has_id, texts = in_lists and "id" in names, list(wanted)
+    wanted += [_column("label", "the number of the right choice, from 0", wanted)] if with_labels else []
+    wanted += [_column("id", "a name for each question", wanted)] if has_id else []
+    rows = read_rows(path, wanted, header=True)
+    if not rows:
+        raise ValueError(f"{path} must hold at least one question. Received a file with none; check the path.")
+    refuse_missing(path, rows, texts)
+    examples = ChoiceExamples([], [], [], [] if with_labels else None, path, [line for line, _ in rows])
+    for i, (line, values) in enumerate(rows):
+        at = where(path, line)
+        examples.ids.append(_id(at, values.pop()) if has_id else str(i))
+        label = values.pop() if with_labels else None
+        context, choices = take(at, values)
+        examples.contexts.append(context)
+        examples.choices.append(choices)
+        if with_labels:
+            examples.labels.append(_label(at, label, len(choices)))
+    check_ids(examples)
+    return examples
+
+
+def _column(name, meaning, like):
+    return Column(name, remedy=like[0].remedy, meaning=meaning)
+
+
+def _of_swag(names):
+    """Returns the columns that a table must have, and what makes a context and choices of a row's values."""
+    count = 2
+    while f"ending{count}" in names:
+        count += 1
+    meanings = {"sent1": "the context", "sent2": "what every choice begins with"}
+    meanings |= {f"ending{i}": f"choice {i}" for i in range(count)}
+
+    def take(at, values):
+        context, begin, *endings = values
+        for i, ending in enumerate(endings):
+            if not ending.strip():
+                raise ValueError(
+                    f"{at}: every choice must have text, and all questions of a table as many choices, {count}. "
+                    f"Received {ending!r} in column 'ending{i}'; fill it in, or write the questions as .jsonl, where "
+                    "their choices may differ in number."
+                )
+        return context, [f"{begin} {ending}" if begin.strip() else ending for ending in endings]
+
+    return [Column(name, remedy=_SWAG, meaning=meaning) for name, meaning in meanings.items()], take
+
+
+def _of_lists(names):
+    """As `_of_swag`, for files whose values are lists."""
+    meanings = {"context": "what the choice is about", "choices": "a list of texts"}
+    return [Column(name, remedy=_OWN, meaning=meaning) for name, meaning in meanings.items()], _take_lists
+
+
+def _take_lists(at, values):
+    context, choices = values
+    if TEXT.read(context) is None:
+        raise ValueError(f"{at}: 'context' must be a text. Received: {excerpt(context)}; {_OWN}.")
+    if not isinstance(choices, list) or len(choices) < 2:
+        raise ValueError(f"{at}: 'choices' must be a list of two texts at least. Received: {excerpt(choices)}; {_OWN}.")
+    for i, choice in enumerate(choices):
+        if not isinstance(choice, str) or not choice.strip():
+            raise ValueError(
+                f"{at}: every choice must have text. Received {excerpt(choice)} as choice {i} of {excerpt(choices)}; "
+                "write it there, or take it out of the list."
+            )
+    return context, list(map(without_surrogates, choices))
+
+
+def _label(at, value, count):
+    text = str(value).strip() if isinstance(value, int | str) and not isinstance(value, bool) else ""
+    if text.isascii() and text.isdecimal() and int(text) < count:
+        return int(text)
+    raise ValueError(
+        f"{at}: the label must be the number of the right one of {count} choices, from 0 to {count - 1}. Received: "
+        f"{excerpt(value)}; correct this line."
+    )
+
+
+def _id(at, value):
+    name = NAME.read(value)
+    if name is None:
+        raise ValueError(f"{at}: {NAME.must}. Received 'id': {excerpt(value)}; correct this line.")
+    return name
+
+
+# === Rows ===
+# Questions and their choices to the rows that BERT reads: one row for each choice.
+
+
+_CHUNK = 2_000  # questions tokenized at a time: few enough to keep memory small
+
+
+def choice_rows(tokenizer, examples: ChoiceExamples, max_seq_length: int) -> Windowed:
+    """Lays questions out, a row for each choice, cut as `Tokenizer.pack` cuts pairs.
+
+        [CLS] context [SEP] choice 0 [SEP]
+        [CLS] context [SEP] choice 1 [SEP]
+
+    Args:
+        tokenizer: a `Tokenizer`.
+        examples: the questions.
+        max_seq_length: longest row.
+
+    Returns:
+        the n questions; with `label_ids` int32 [n] where these are known.
+    """
+    flat, lengths, wanted = {"input_ids": [], "segment_ids": []}, [], []
+    counts = np.array([len(choices) for choices in examples.choices])
+    for start in range(0, len(examples), _CHUNK):
+        part = slice(start, start + _CHUNK)
+        texts = [choice for choices in examples.choices[part] for choice in choices]
+        pieces = _pieces(tokenizer, examples.contexts[part], texts, counts[part])
+        packed = tokenizer.pack(*pieces, max_seq_length=max_seq_length)
+        wanted.append(sum(each.row_lengths().numpy() for each in pieces) + tokenizer.template.special(2))
+        lengths.append(packed["input_ids"].row_lengths().numpy())
+        for name, parts in flat.items():
+            parts.append(packed[name].flat_values.numpy())
+    lengths = np.concatenate(lengths)
+    pieces = {name: np.concatenate(parts) for name, parts in flat.items()}
+    of = np.repeat(np.arange(len(counts)), counts)
+    cut = cut_of_rows(np.concatenate(wanted), max_seq_length, of, len(counts))
+    logging.info(
+        "%s: %d questions of %.1f choices, %.1f pieces in a row; %d do not fit max_seq_length=%d and were cut.",
+        *(examples.path, len(examples), counts.mean(), lengths.mean(), len(cut.examples), max_seq_length),
+    )
+    targets = {} if examples.labels is None else {"label_ids": np.array(examples.labels, np.int32)}
+    rows = Tokenized(pieces, splits_of(lengths), {}, tokenizer.pad_id)
+    return Windowed(rows, splits_of(counts), targets, cut=cut)
+
+
+def served_rows(tokenizer, contexts, choices, max_seq_length: int) -> dict[str, tf.Tensor]:
+    """Lays questions out in the graph, as `choice_rows` does.
+
+    Args:
+        tokenizer: a `Tokenizer`.
+        contexts: strings [n].
+        choices: strings [n, k]; one that is empty or blank is none, for questions that have fewer than others.
+        max_seq_length: longest row.
+
+    Returns:
+        "input_ids", "input_mask" and "segment_ids", int32 [n, K, S], K being k but 1 at least; the mask of what is no
+        choice is 0.
+    """
+    choices = tf.pad(choices, [[0, 0], [0, tf.maximum(0, 1 - tf.shape(choices)[1])]], constant_values="")
+    texts, shape = tf.reshape(choices, [-1]), tf.shape(choices)
+    pieces = _pieces(tokenizer, contexts, texts, tf.fill(shape[:1], shape[1]))
+    packed = tokenizer.pack(*pieces, max_seq_length=max_seq_length)
+    rows = padded(tokenizer, packed)
+    there = tf.strings.length(tf.strings.strip(texts)) > 0
+    rows["input_mask"] *= tf.cast(there, tf.int32)[:, tf.newaxis]
+    width = tf.shape(rows["input_ids"])[-1:]
+    return {name: tf.reshape(values, tf.concat([shape, width], 0)) for name, values in rows.items()}
+
+
+def _pieces(tokenizer, contexts, choices, counts):
+    """Returns the pieces of each choice's context and of the choice; `counts`: how many of them each context has."""
+    contexts = tf.gather(tokenizer.tokenize(contexts), tf.repeat(tf.range(tf.size(counts)), counts))
+    return contexts, tokenizer.tokenize(choices)
+
+
+# === Writers ===
+# The answers to questions with choices, as files.
+
+
+TABLE_FILE, ANSWERS_FILE = "test_results.tsv", "predictions.jsonl"
+
+
+def write_predictions(
+    directory: str, examples: ChoiceExamples, answers: list[np.ndarray], more: Mapping[str, Sequence] | None = None
+):
+    """Writes test_results.tsv (probabilities with tabs between them, a line for each question) and predictions.jsonl.
+
+    A line of predictions.jsonl has `id`, `context`, `choices`, and the fields of the served answer: `choice` and
+    `probabilities`, and `confident` where the model says it.
+
+    Args:
+        directory: where both go.
+        examples: the n questions.
+        answers: the probabilities of each one's choices, float [its choices].
+        more: {field: n values} of the served answer besides.
+    """
+    with atomic_open(os.path.join(directory, TABLE_FILE)) as file:
+        for row in answers:
+            file.write("\t".join(map(str, row)) + "\n")
+    with atomic_open(os.path.join(directory, ANSWERS_FILE)) as file:
+        parts = examples.ids, examples.contexts, examples.choices, answers
+        for n, (name, context, choices, row) in enumerate(zip(*parts, strict=True)):
+            line = {"id": name, "context": context, "choices": choices, "choice": int(row.argmax())}
+            # str gives a float32 as many digits as it needs; tolist alone would show those of its double.
+            line["probabilities"] = row.astype(str).astype(np.float64).tolist()
+            line |= {field: values[n] for field, values in (more or {}).items()}
+            file.write(json_text(line, ensure_ascii=False) + "\n")
+
+
+# === Task ===
+# Multiple choice: which of several texts goes with a context (Devlin et al. 2018, section 4.4, on SWAG).
+
+
+_NEVER = -1e30  # the logit of what is no choice: its exponential is 0
+
+
+@dataclasses.dataclass(frozen=True)
+class ChoiceData:
+    """Questions with the right choice, or to answer; see `task.TaskData`."""
+
+    examples: dict[str, ChoiceExamples]
+    text_inputs: tuple[str, ...] = ("context", "choices")
+
+
+class MultipleChoiceTask(Abstaining):
+    """The encoder with one score for each choice; see `tasks/base.py` for what the methods mean.
+
+    A choice and the context make one row. Its score is a `ClassificationHead` of one output on the pooled output, the
+    paper's vector C; the softmax is over the choices of a question. Questions may differ in how many they have.
+
+    Args:
+        config: of the encoder.
+        rematerialize: as in `Encoder`.
+        every_window: as in `models/windows.py`: the model is to be trained or asked with XLA.
+        lstm_units: of each direction of a BiLSTM between encoder and head, which then reads all pieces; None: there is
+            none.
+        abstention: as in `ClassificationTask`.
+    """
+
+    name = "multiple_choice"
+    flags = options.MULTIPLE_CHOICE_FLAGS
+    files = (*Abstaining.files, TABLE_FILE, ANSWERS_FILE)
+    features = ENCODER_INPUTS
+    targets = ("label_ids",)
+    head = ("classifier/.*",)
+    uses_pooler = has_windows = True
+    architecture = "ForMultipleChoice"
+    list_inputs = ("choices",)
+    metric_names = ("accuracy",)
+
+    def __init__(
+        self,
+        config: EncoderConfig,
+        rematerialize: bool = False,
+        every_window: bool = False,
+        lstm_units: int | None = None,
+        abstention: Abstention | dict | None = None,
+    ):
+        self.config = config if lstm_units else _with_pooler(config)
+        self.rematerialize = rematerialize
+        self.every_window = every_window
+        self.lstm_units = lstm_units
+        self.take_abstention(abstention)
+        if lstm_units:
+            self.head, self.uses_pooler, self.architecture = RECURRENT_HEAD, False, None
+
+    @classmethod
+    def read_data(cls, settings, kinds, trained):
+        check_settings(settings)
+        return ChoiceData({split: _read(settings, split) for split in kinds})
+
+    @classmethod
+    def samples(cls, data, settings):
+        return {split: _sample(examples) for split, examples in data.examples.items()}
+
+    @classmethod
+    def create(cls, model, data, settings, before, use_xla=False):
+        options = {"rematerialize": settings.rematerialize, "every_window": use_xla}
+        if before and not settings.do_train:
+            check_kept(settings, "fit_abstention")
+            return cls(model.config, **before.task.to_dict(), **options)
+        options |= {"abstention": before.task.abstention if before else None}  # kept by a run that is finished
+        return cls(model.config, **options, lstm_units=read_lstm_units(settings))
+
+    def to_dict(self):
+        return lstm_option(self.lstm_units) | self.abstention_as_option()
+
+    def identity(self):
+        return lstm_option(self.lstm_units)
+
+    def build_model(self) -> keras.Model:
+        """Returns a model from `features`, int32 [B, N, S], to the choices' logits, float32 [B, N]."""
+        inputs = keras_inputs(self.features, windows=True)
+        rows = TakeWindows(self.every_window, name="take_choices")(inputs)
+        scores = self._scores(Encoder(self.config, rematerialize=self.rematerialize), rows)
+        together = RowsTogether(self.every_window, _NEVER, name="choices")(scores, inputs["input_mask"])
+        return keras.Model(inputs, keras.ops.squeeze(together, -1), name="multiple_choice")
+
+    def _scores(self, encoder, rows):
+        if self.lstm_units:
+            return bilstm_on_top(encoder, rows, 1, self.lstm_units, of_row=True)
+        c = self.config
+        act = None if c.has_pooler else c.classifier_act
+        return ClassificationHead(1, c.hidden_dropout_prob, c.initializer_range, act)(encoder(rows)["pooled_output"])
+
+    def lay_out(self, tokenizer, examples, max_seq_length, with_targets):
+        return choice_rows(tokenizer, examples, max_seq_length)
+
+    def example_losses(self, outputs, batch):
+        losses = tf.nn.sparse_softmax_cross_entropy_with_logits(batch["label_ids"], outputs)
+        return losses, tf.ones_like(losses)
+
+    def soft_losses(self, outputs, taught, batch, temperature):
+        return divergence(outputs, taught, temperature)
+
+    def collected(self, outputs, batch):
+        """Returns the probabilities, float32 [B, N], 0 for what is no choice."""
+        return _probabilities(outputs)
+
+    def metrics(self, outputs, rows):
+        return {"accuracy": float(np.mean(outputs.argmax(-1) == rows.targets["label_ids"]))}
+
+    def certainty(self, outcome):
+        return outcome.outputs.max(-1), outcome.outputs.argmax(-1) == outcome.rows.targets["label_ids"]
+
+    def judged(self, outcome, settings):
+        examples, labels = outcome.examples, [str(i) for i in range(outcome.outputs.shape[1])]
+        shown = Shown(
+            examples.path, examples.ids, examples.lines, {"context": examples.contexts}, outcome.rows.lengths,
+            "word pieces, all choices together",
+        )  # fmt: skip
+        return Options(examples=shown, gold=outcome.rows.targets["label_ids"], probabilities=outcome.outputs,
+                       labels=labels, meanings=examples.choices)  # fmt: skip
+
+    def decode(self, outcome) -> list[np.ndarray]:
+        counts = map(len, outcome.examples.choices)
+        return [row[:count] for row, count in zip(outcome.outputs, counts, strict=True)]
+
+    def write_answers(self, directory, outcome, answers, settings):
+        confident = self.confident(outcome.outputs.max(-1))
+        more = {name: each.tolist() for name, each in confident.items()}
+        write_predictions(directory, outcome.examples, answers, more)
+
+    def limits(self, max_seq_length):
+        return [
+            f"A context and a choice together are cut to {max_seq_length} word pieces, special ones included.",
+            "It chooses the best of the choices, also where none is right.",
+        ]
+
+    @property
+    def reads_whole_texts(self):
+        return False
+
+    def read(self, tokenizer, texts: Sequence[tf.Tensor], max_seq_length: int):
+        contexts, choices = texts
+        return served_rows(tokenizer, contexts, choices, max_seq_length), None
+
+    def answer(self, outputs, origin=None):
+        """Returns the most probable choice of each question.
+
+        Args:
+            outputs: logits float32 [n, k].
+            origin: of no use here.
+
+        Returns:
+            `choice` int32 [n], from 0; -1 where there is none to choose. `probabilities` float32 [n, k]; 0 for what is
+            no choice. `confident` bool [n], where the task has an abstention.
+        """
+        probabilities = _probabilities(outputs)
+        choice = tf.argmax(probabilities, -1, tf.int32)
+        there = tf.reduce_any(probabilities > 0, -1)
+        served = {"choice": tf.where(there, choice, -1), "probabilities": probabilities}
+        return served | self.confident(tf.reduce_max(probabilities, -1))
+
+
+def _with_pooler(config: EncoderConfig) -> EncoderConfig:
+    """Returns the configuration with a pooler, where a classifier has that same map, tanh, in a head of two layers.
+
+    So Transformers has it, and what it trained to choose is read: RobertaForMultipleChoice has a pooler,
+    RobertaForSequenceClassification has none.
+    """
+    return dataclasses.replace(config, has_pooler=True) if config.classifier_act == "tanh" else config
+
+
+def _read(settings: Settings, split: str) -> ChoiceExamples:
+    action = ACTIONS[split]
+    path = settings.get(f"{action}_file")
+    if not path:
+        raise ValueError(f"`do_{action}` must have questions. Received no `{action}_file`; name one.")
+    return read_choices(path, with_labels=split != "test")
+
+
+def _sample(examples):
+    """Returns what is checked of questions; the numbers of the right choices are no labels."""
+    texts = {"context": examples.contexts, "choices": list(map("\n".join, examples.choices))}
+    return Sample(examples.path, examples.where, texts, examples.labels, optional=("context",))
+
+
+def _probabilities(logits):
+    return tf.where(logits > _NEVER / 2, tf.nn.softmax(logits), 0.0)

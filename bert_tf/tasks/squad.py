@@ -1,0 +1,314 @@
+"""The best spans of a row: of all pairs of a first and a last piece, those of greatest sum of logits. In the graph."""
+
+from typing import NamedTuple
+
+import keras
+import numpy as np
+import tensorflow as tf
+from absl import logging
+
+from bert_tf.data.features import ENCODER_INPUTS, keras_inputs
+from bert_tf.models.config import EncoderConfig
+from bert_tf.models.encoder import Encoder
+from bert_tf.models.heads import QuestionAnsweringHead, span_logits
+from bert_tf.models.recurrent import bilstm_on_top
+from bert_tf.tasks import options, squad_answers
+from bert_tf.tasks.base import FineTuned
+from bert_tf.tasks.labels import RECURRENT_HEAD, at_least_one, divergence, lstm_option, padded, read_lstm_units
+from bert_tf.tasks.squad_answers import PREDICTIONS_FILES, Answers, merge, write_predictions
+from bert_tf.tasks.squad_examples import question_rows
+from bert_tf.tokenization.questions import question_windows
+
+
+def best_spans(start_logits, end_logits, is_context, max_answer_length: int, k: int):
+    """Finds the k spans of greatest start + end logit exactly: every allowed pair is looked at.
+
+    google-research/bert's run_squad.py pairs the `n_best_size` best starts with as many best ends, and may so miss the
+    best pair that is allowed.
+
+    Args:
+        start_logits, end_logits: float32 [B, S].
+        is_context: bool [B, S]: a span begins and ends at such pieces.
+        max_answer_length: pieces of a span at most.
+        k: how many.
+
+    Returns:
+        score float32 [B, k], descending; start and end int32 [B, k], the places of the first and last piece in the row.
+        Of equal scores the span that begins first comes first, then the shorter one. Where there are fewer spans than
+        k, the score of the others is -inf and their places lie anywhere in the row.
+    """
+    width = tf.shape(start_logits)[1]
+    none = tf.constant(float("-inf"))
+    starts, ends = (tf.where(is_context, logits, none) for logits in (start_logits, end_logits))
+    behind = tf.pad(ends, [[0, 0], [0, max_answer_length - 1]], constant_values=float("-inf"))
+    sums = tf.stack([starts + behind[:, extra : extra + width] for extra in range(max_answer_length)], axis=-1)
+    sums = tf.reshape(sums, [-1, width * max_answer_length])
+    sums = tf.pad(sums, [[0, 0], [0, k]], constant_values=float("-inf"))  # rows of few pieces have fewer spans than k
+    score, place = tf.math.top_k(sums, k)
+    place = tf.where(score > none, place, 0)
+    start = place // max_answer_length
+    return score, start, start + place % max_answer_length
+
+
+def null_score(start_logits, end_logits):
+    """Returns float32 [B]: the score of no answer, the logits at [CLS] (Devlin et al. 2018, section 4.3)."""
+    return start_logits[:, 0] + end_logits[:, 0]
+
+
+# === Task ===
+# Answers found in a text: SQuAD (Devlin et al. 2018, sections 4.2 and 4.3; google-research/bert run_squad.py).
+
+
+_OPTIONS = ("n_best_size", "max_answer_length", "max_query_length", "doc_stride")
+
+
+class Origin(NamedTuple):
+    """Where the rows of n questions come from.
+
+    Attributes:
+        contexts: strings [n], without the bytes that are not UTF-8, which the offsets do not count.
+        rows: int64 [w], the question that each row is of; ascending, and every question has one.
+        starts, limits: int32 [w, S], the code points of its context that each piece came from; -1 where a piece is
+            not of the context.
+    """
+
+    contexts: tf.Tensor
+    rows: tf.Tensor
+    starts: tf.Tensor
+    limits: tf.Tensor
+
+
+class QuestionAnsweringTask(FineTuned):
+    """The encoder with `QuestionAnsweringHead`; see `tasks/base.py` for what the methods mean.
+
+    Args:
+        config: of the encoder.
+        n_best_size: spans that are kept of each row.
+        max_answer_length: word pieces of an answer at most.
+        max_query_length: word pieces of a question at most; its end is cut.
+        doc_stride: word pieces from the start of one window of a context to that of the next.
+        null_score_diff_threshold: "no answer" is the answer where the null score less the best span's is greater than
+            this; None: every question has an answer (SQuAD 1.1).
+        rematerialize: as in `Encoder`.
+        lstm_units: of each direction of a BiLSTM between encoder and head; None: there is none.
+
+    A span's score is the sum of its start and its end logit, and the null score that sum at [CLS]; of a question's
+    rows the best span is the answer's, and the least null score counts, as in google-research/bert.
+    """
+
+    name = "question_answering"
+    flags = options.SQUAD_FLAGS
+    files = PREDICTIONS_FILES
+    features = ENCODER_INPUTS
+    head = ("cls/squad/.*",)
+    targets = ("start_positions", "end_positions")
+    metric_names = ("accuracy",)
+
+    def __init__(
+        self,
+        config: EncoderConfig,
+        n_best_size: int = 20,
+        max_answer_length: int = 30,
+        max_query_length: int = 64,
+        doc_stride: int = 128,
+        null_score_diff_threshold: float | None = None,
+        rematerialize: bool = False,
+        lstm_units: int | None = None,
+    ):
+        self.config = config
+        self.n_best_size = n_best_size
+        self.max_answer_length = max_answer_length
+        self.max_query_length = max_query_length
+        self.doc_stride = doc_stride
+        self.null_score_diff_threshold = null_score_diff_threshold
+        self.rematerialize = rematerialize
+        self.lstm_units = lstm_units
+        if lstm_units:
+            self.head = RECURRENT_HEAD
+
+    @classmethod
+    def read_data(cls, settings, kinds, trained):
+        given = settings.null_score_diff_threshold
+        if given is not None and not settings.version_2_with_negative:
+            raise ValueError(
+                "`null_score_diff_threshold` must come with `version_2_with_negative`. Received it alone; add that "
+                "flag, or leave it out."
+            )
+        return squad_answers.read_data(settings, kinds)
+
+    @classmethod
+    def samples(cls, data, settings):
+        return squad_answers.samples(data)
+
+    @classmethod
+    def adopted(cls, settings, trained):
+        options = trained.task.to_dict()
+        with_negative = options.pop("null_score_diff_threshold") is not None
+        return super().adopted(settings, trained).adopt({**options, "version_2_with_negative": with_negative})
+
+    @classmethod
+    def create(cls, model, data, settings, before, use_xla=False):
+        threshold = None
+        if settings.version_2_with_negative:
+            default = before and before.task.null_score_diff_threshold
+            threshold = next((t for t in (settings.null_score_diff_threshold, default) if t is not None), 0.0)
+        options = {name: getattr(settings, name) for name in (*_OPTIONS, "rematerialize")}
+        units = read_lstm_units(settings)
+        if threshold is not None and model.config.is_decoder and not units:
+            logging.warning(
+                "The score of no answer is that of [CLS], which in a left-to-right model sees nothing of question and "
+                "context: it is the same for all. With `lstm_units` it sees them."
+            )
+        return cls(model.config, **options, null_score_diff_threshold=threshold, lstm_units=units)
+
+    def to_dict(self) -> dict:
+        options = {name: getattr(self, name) for name in (*_OPTIONS, "null_score_diff_threshold")}
+        return options | lstm_option(self.lstm_units)
+
+    def identity(self):
+        return lstm_option(self.lstm_units)
+
+    def build_model(self) -> keras.Model:
+        """Returns a model from `features` to `start_logits` and `end_logits`, float32 [B, S]."""
+        inputs = keras_inputs(self.features)
+        outputs = self._logits(Encoder(self.config, rematerialize=self.rematerialize), inputs)
+        return keras.Model(inputs, outputs, name="question_answering")
+
+    def _logits(self, encoder, inputs):
+        if self.lstm_units:
+            return span_logits(bilstm_on_top(encoder, inputs, 2, self.lstm_units), inputs["input_mask"])
+        if self.config.has_pooler:
+            encoder.pooler.trainable = False  # unused here
+        head = QuestionAnsweringHead(self.config.initializer_range)
+        with keras.name_scope("cls"):
+            head.build((None, None, self.config.hidden_size))
+        return head(encoder(inputs)["sequence_output"], inputs["input_mask"])
+
+    def lay_out(self, tokenizer, examples, max_seq_length, with_targets):
+        lengths = max_seq_length, self.doc_stride, self.max_query_length
+        return question_rows(tokenizer, examples, *lengths, with_answers=with_targets)
+
+    def example_losses(self, outputs, batch):
+        """The mean of the cross-entropies of start and end over the row, in which 0 is the place of no answer."""
+        both = [
+            tf.nn.sparse_softmax_cross_entropy_with_logits(batch[f"{side}_positions"], outputs[f"{side}_logits"])
+            for side in ("start", "end")
+        ]
+        return (both[0] + both[1]) / 2, tf.ones_like(both[0])
+
+    def soft_losses(self, outputs, taught, batch, temperature):
+        """The mean over start and end, as in Sanh et al. 2019 (section 3.1)."""
+        sides = ("start_logits", "end_logits")
+        return tf.add_n([divergence(outputs[side], taught[side], temperature) for side in sides]) / 2
+
+    def collected(self, outputs, batch):
+        """Returns what is kept of each row.
+
+        Args:
+            batch: with `context_mask`, since segments do not tell question and context apart in every family.
+
+        Returns:
+            {name: tensor}: `score` float32, `start` and `end` int32 (places of the first and last piece in the row),
+            `start_logit` and `end_logit` float32, each [B, n_best_size], of the best spans as `spans.best_spans` gives
+            them; `null_start_logit` and `null_end_logit` float32 [B], at [CLS].
+        """
+        score, start, end = self._spans(outputs, batch["context_mask"] > 0, self.n_best_size)
+        logits = {}
+        for side, places in (("start", start), ("end", end)):
+            logits[f"{side}_logit"] = tf.gather(outputs[f"{side}_logits"], places, batch_dims=1)
+            logits[f"null_{side}_logit"] = outputs[f"{side}_logits"][:, 0]
+        return {"score": score, "start": start, "end": end, **logits}
+
+    def limits(self, max_seq_length):
+        limits = [
+            f"A question is cut off after {self.max_query_length} word pieces; a context may have any length.",
+            f"An answer is one span of the context, of {self.max_answer_length} word pieces at most.",
+        ]
+        if self.null_score_diff_threshold is None:
+            limits.append("It never says that a context holds no answer, unless the context has no word.")
+        return limits
+
+    def read(self, tokenizer, texts, max_seq_length):
+        """Lays questions and contexts (strings [n] each) out in rows, as many as there are windows of the contexts.
+
+        Raises:
+            ValueError: max_seq_length leaves no room for the context.
+        """
+        questions, contexts = texts
+        contexts = tf.strings.unicode_transcode(contexts, "UTF-8", "UTF-8", errors="ignore")
+        cuts = question_windows(tokenizer, questions, contexts, max_seq_length, self.doc_stride, self.max_query_length)
+        features = padded(tokenizer, cuts.packed)
+        shape = tf.shape(features["input_ids"], tf.int64)
+        offsets = [part.to_tensor(-1, shape=shape) for part in (cuts.starts, cuts.limits)]
+        return features, Origin(contexts, cuts.windows.rows, *offsets)
+
+    def answer(self, outputs, origin=None):
+        """Returns the answer to each question, the best span over all its rows.
+
+        Args:
+            outputs: of the model, w rows.
+            origin: what `read` gave; None: there are rows but no texts, and the logits are served as they are.
+
+        Returns:
+            `answer` string [n], context[start:end] except for bytes that are not UTF-8; `start`, `end`
+            int32 [n], half-open, in code points of the context; `score`, `null_score` float32 [n]. Where there is no
+            answer, by the threshold or since the context has no word, `answer` is "" and `start` and `end` are 0; where
+            there is no word, so is `score`.
+        """
+        if origin is None:
+            return outputs
+        score, start, end = (part[:, 0] for part in self._spans(outputs, origin.starts >= 0, 1))
+        best = _best_row(score, origin.rows, tf.size(origin.contexts, tf.int64))
+        none = tf.math.segment_min(null_score(outputs["start_logits"], outputs["end_logits"]), origin.rows)
+        score, start, end = (tf.gather(part, best) for part in (score, start, end))
+        start = tf.gather(tf.gather(origin.starts, best), start, batch_dims=1)
+        end = tf.gather(tf.gather(origin.limits, best), end, batch_dims=1)
+        there = score > float("-inf")
+        score = tf.where(there, score, 0.0)
+        if self.null_score_diff_threshold is not None:
+            there &= none - score <= self.null_score_diff_threshold
+        start, end = tf.where(there, start, 0), tf.where(there, end, 0)
+        text = tf.strings.substr(origin.contexts, start, end - start, unit="UTF8_CHAR")
+        return {"answer": text, "start": start, "end": end, "score": score, "null_score": none}
+
+    def metrics(self, outputs, rows):
+        """Returns `accuracy`: the share of rows whose best span, or [CLS] where it scores higher, is the target."""
+        there = outputs["score"][:, 0] > outputs["null_start_logit"] + outputs["null_end_logit"]
+        right = [
+            np.where(there, outputs[side][:, 0], 0) == rows.targets[f"{side}_positions"] for side in ("start", "end")
+        ]
+        return {"accuracy": float(np.mean(right[0] & right[1]))}
+
+    def evaluate(self, outcomes, settings):
+        """The official scores; of SQuAD 2.0 the threshold of the best F1 is kept, unless the user gave another."""
+        (outcome,) = outcomes
+        scores = squad_answers.score(outcome.examples, self.decode(outcome), self.null_score_diff_threshold)
+        if "best_f1_thresh" in scores and settings.null_score_diff_threshold is None:
+            self.null_score_diff_threshold = scores["best_f1_thresh"]
+        return scores
+
+    def judged(self, outcome, settings):
+        return squad_answers.judged(outcome.examples, self.decode(outcome), self.null_score_diff_threshold)
+
+    def decode(self, outcome) -> list[Answers]:
+        with_null = self.null_score_diff_threshold is not None
+        return merge(outcome.rows.origin, outcome.examples, outcome.outputs, self.n_best_size, with_null)
+
+    def write_answers(self, directory, outcome, answers, settings):
+        examples = outcome.examples
+        for i, each in enumerate(answers if settings.verbose_logging else ()):
+            best = each.best.text, each.best.score, each.null_score
+            logging.info("%s %r: %r, score %.3f; no answer %.3f", examples.ids[i], examples.questions[i], *best)
+        write_predictions(directory, examples, answers, self.null_score_diff_threshold)
+
+    def score_answers(self, outcome, answers):
+        return squad_answers.score(outcome.examples, answers, self.null_score_diff_threshold)
+
+    def _spans(self, outputs, is_context, k):
+        return best_spans(outputs["start_logits"], outputs["end_logits"], is_context, self.max_answer_length, k)
+
+
+def _best_row(score, rows, n):
+    """Returns int64 [n]: of each question's rows, the first of greatest score (float32 [w])."""
+    of_question = tf.RaggedTensor.from_value_rowids(score, rows, n, validate=False)
+    return of_question.row_starts() + tf.argmax(at_least_one(of_question.to_tensor(float("-inf"))), axis=1)

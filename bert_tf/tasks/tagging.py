@@ -1,0 +1,429 @@
+"""A tagger's answers as files: columns for conlleval, and JSON with the places of entities in the text."""
+
+import dataclasses
+import os
+from collections.abc import Iterable, Sequence
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.data.features import ENCODER_INPUTS, keras_inputs
+from bert_tf.data.samples import Sample
+from bert_tf.evaluation import entities
+from bert_tf.evaluation.entities import parse_entities, tags_of
+from bert_tf.evaluation.error_reports.common import Shown
+from bert_tf.evaluation.error_reports.tagging import Taggings
+from bert_tf.models.config import EncoderConfig
+from bert_tf.models.encoder import Encoder
+from bert_tf.models.heads import ClassificationHead
+from bert_tf.models.pooling import check_layers, chosen_layers, is_weighted
+from bert_tf.models.recurrent import BiLSTMHead, bilstm_on_top
+from bert_tf.tasks import options
+from bert_tf.tasks.base import ACTIONS, FineTuned
+from bert_tf.tasks.labels import (
+    RECURRENT_HEAD,
+    class_weights,
+    cross_entropy,
+    divergence,
+    lstm_option,
+    padded,
+    read_lstm_units,
+)
+from bert_tf.tasks.others import tags_of_others
+from bert_tf.tasks.tagging_columns import TaggedExamples, read_columns, text_of, write_columns
+from bert_tf.tasks.tagging_words import SentenceOrigin, Words, entities_in, sentence_rows, word_rows
+from bert_tf.utils.files import atomic_open, with_suffix
+from bert_tf.utils.json_files import json_text
+from bert_tf.utils.settings import Settings
+
+EVAL_FILE, COLUMNS_FILE, ENTITIES_FILE = "eval_predictions.txt", "predictions.txt", "predictions.jsonl"
+
+
+def write_tags(path: str, examples: TaggedExamples, *columns: Sequence[Sequence[str]], scheme: str):
+    """Writes a line for each word: the word and its tags, as conlleval reads them.
+
+    White space inside a word, which a .jsonl may have, becomes "_".
+
+    Args:
+        path: the file.
+        examples: the n sentences.
+        columns: tags of all sentences, in IOB2; several stand side by side.
+        scheme: that they are written in.
+    """
+    rows = []
+    for words, *several in zip(examples.words, *columns, strict=True):
+        tags = [tags_of(parse_entities(each), len(each), scheme) for each in several]
+        rows.append(list(zip(map(_in_one, words), *tags, strict=True)))
+    write_columns(path, rows)
+
+
+def write_entities(path: str, examples: TaggedExamples, answers: Iterable[list[dict]]):
+    """Writes one JSON object per line for each sentence, in order: `id`, `text` and `entities`.
+
+    Args:
+        path: the file.
+        examples: the n sentences; a text is their words with a space between them.
+        answers: the entities of each, {"text", "type", "start", "end", "score"}.
+    """
+    with atomic_open(path) as file:
+        for name, words, each in zip(examples.ids, examples.words, answers, strict=True):
+            line = {"id": name, "text": text_of(words)[0], "entities": each}
+            file.write(json_text(line, ensure_ascii=False) + "\n")
+
+
+def _in_one(word):
+    return "_".join(word.split()) if any(map(str.isspace, word)) else word
+
+
+# === Frozen ===
+# What does not go together with a frozen encoder.
+
+
+_OF_THE_ENCODER = {  # setting -> its value where nothing was asked for
+    "lora_rank": 0,
+    "freeze_layers": "0",
+    "layerwise_lr_decay": 1.0,
+    "unfreeze_epochs": 0.0,
+    "reinit_layers": 0,
+    "rematerialize": False,
+}
+
+
+def check_frozen(settings: Settings):
+    """Raises ValueError where settings say how a frozen encoder is trained, or its weights would be random."""
+    if settings.features is None:
+        return
+    given = f"`features={settings.features}`"
+    if not settings.init_checkpoint:
+        raise ValueError(
+            f"`features` must come with `init_checkpoint`. Received {given} alone, where the frozen weights would be "
+            "random."
+        )
+    for name, unasked in _OF_THE_ENCODER.items():
+        if settings.get(name) != unasked:
+            raise ValueError(
+                f"`features` must come without `{name}`, which is about training the encoder. Received {given} and "
+                f"`{name}={settings.get(name)}`; leave one of the two out."
+            )
+
+
+# === Judgement ===
+# Sentences and tags as they are looked at: before a run, and beside its answers on its page and in a table.
+
+
+_FEWEST_WORDS = 8  # shorter sentences, such as headings and lines of results, recur
+_REMARKS = {
+    **dict.fromkeys(("f1", "precision", "recall"), "micro average: of all entities, whatever their type"),
+    "accuracy": "the share of words whose tag is right",
+}
+
+
+def judged(
+    examples: TaggedExamples, origin: SentenceOrigin, given: list[list[str]], chances: list[list[float]]
+) -> Taggings:
+    """Returns n sentences with right tags and those given, and the probability of each of these."""
+    texts, counts = {"text": [" ".join(words) for words in examples.words]}, np.array(origin.counts)
+    shown = Shown(examples.path, examples.ids, examples.lines, texts, counts, "words")
+    return Taggings(examples=shown, remarks=_REMARKS, words=examples.words, gold=origin.tags, given=given,
+                    chances=chances)  # fmt: skip
+
+
+def sample_of(examples: TaggedExamples) -> Sample:
+    """Returns what is checked of sentences; their labels are the types of their entities, one for each."""
+    targets = types = None
+    if examples.tags is not None:
+        targets = list(map(tuple, examples.tags))
+        types = [[tag[2:] for tag in tags if tag.startswith("B-")] for tags in examples.tags]
+    texts = {"text": list(map(" ".join, examples.words))}
+    called = {"label": "entity type", "target": "tags"}
+    return Sample(examples.path, examples.where, texts, targets, types, **called, fewest_words=_FEWEST_WORDS)
+
+
+# === Task ===
+# Tagging of words, such as named entities (Devlin et al. 2018, section 5.3): one tag for a word's first piece.
+
+
+_FROZEN_UNITS = 256  # of a BiLSTM on a frozen encoder, where nothing else is said
+_SENTENCES = 1_000  # whose entities are gathered at a time
+
+
+@dataclasses.dataclass(frozen=True)
+class TaggingData:
+    """Sentences with tags, or to tag; see `task.TaskData`."""
+
+    examples: dict[str, TaggedExamples]
+    text_inputs: tuple[str, ...] = ("text",)
+
+
+class TaggingTask(FineTuned):
+    """The encoder with a head on every piece; see `tasks/base.py` for what the methods mean.
+
+    The head is a `ClassificationHead`, or with `lstm_units` a `BiLSTMHead` of one layer, and the encoder is trained
+    with it; or, with `layers`, the paper's feature-based approach (section 5.3): the encoder is frozen, and the head is
+    a `BiLSTMHead` of two layers on those of its layers.
+
+    Args:
+        config: of the encoder.
+        labels: the tags, in IOB2: "B-PER", "I-PER", ..., "O"; those of a model that others trained in any scheme.
+        scheme: of the tags in predictions.txt, "iob1", "iob2" or "bioes": that of the training file.
+        doc_stride: word pieces from the start of one window of a long text to that of the next.
+        class_weights, label_smoothing: as in `ClassificationTask`, for each word.
+        rematerialize: as in `Encoder`.
+        layers: None: the encoder is trained; one of `names.LAYERS`: it is frozen, and these are what the head reads.
+        lstm_units: of each direction of the `BiLSTMHead`; None: 256 with `layers`, else there is no such head.
+    """
+
+    name = "tagging"
+    flags = options.TAGGING_FLAGS
+    files = (with_suffix(EVAL_FILE, "*"), COLUMNS_FILE, ENTITIES_FILE)
+    features = ENCODER_INPUTS
+    targets = ("tag_ids",)
+    head = ("classifier/.*",)
+
+    def __init__(
+        self,
+        config: EncoderConfig,
+        labels: list[str],
+        scheme: str = "iob2",
+        doc_stride: int = 64,
+        class_weights: tuple[float, ...] | None = None,
+        label_smoothing: float = 0.0,
+        rematerialize: bool = False,
+        layers: str | None = None,
+        lstm_units: int | None = None,
+    ):
+        if layers:
+            check_layers(layers, config.num_hidden_layers, "features")
+        self.config = config
+        self.labels = list(labels)
+        self.scheme = scheme
+        self.doc_stride = doc_stride
+        self.class_weights = None if class_weights is None else tuple(map(float, class_weights))
+        self.label_smoothing = float(label_smoothing)
+        self.rematerialize = rematerialize
+        self.layers, self.lstm_units = layers, lstm_units or (_FROZEN_UNITS if layers else None)
+        if layers:
+            self.head = ("tagger/.*",)
+        elif lstm_units:
+            self.head = RECURRENT_HEAD
+        types = sorted({entities.split_tag(label)[1] for label in labels} - {""})
+        rates = [f"{rate}_{each}" for each in types for rate in ("f1", "precision", "recall")]
+        self.metric_names = ("f1", "precision", "recall", "accuracy", *rates)
+
+    @classmethod
+    def read_data(cls, settings, kinds, trained):
+        return TaggingData({split: _read(settings, split) for split in kinds})
+
+    @classmethod
+    def samples(cls, data, settings):
+        return {split: sample_of(examples) for split, examples in data.examples.items()}
+
+    @classmethod
+    def create(cls, model, data, settings, before, use_xla=False):
+        if before and not settings.do_train:
+            return cls(model.config, **before.task.to_dict(), rematerialize=settings.rematerialize)
+        stride = settings.doc_stride or max(1, settings.max_seq_length // 2)
+        if "train" not in data.examples:
+            return cls._of_others(model, stride, settings.rematerialize)
+        check_frozen(settings)
+        train = data.examples["train"]
+        labels = label_list(train.tags)
+        label_ids = np.array([labels.index(tag) for tags in train.tags for tag in tags])
+        return cls(
+            model.config,
+            labels,
+            train.scheme,
+            stride,
+            class_weights(settings.class_weights, labels, label_ids, all_occur=False),
+            settings.label_smoothing,
+            settings.rematerialize,
+            settings.features,
+            read_lstm_units(settings),
+        )
+
+    @classmethod
+    def _of_others(cls, model, stride, rematerialize):
+        """Returns the task of a tagger that others trained."""
+        tags = tags_of_others(model.config, model.labels)
+        if tags is None:
+            raise ValueError(
+                "`do_eval` and `do_predict` must have a trained model. Received one that was not trained to tag: it "
+                "has no task.json, and its configuration names no class ForTokenClassification; train it first, with "
+                "`do_train`."
+            )
+        return cls(model.config, *tags, stride, rematerialize=rematerialize)
+
+    def to_dict(self):
+        options = {"class_weights": None, "label_smoothing": 0.0}
+        given = {name: getattr(self, name) for name, usual in options.items() if getattr(self, name) != usual}
+        given |= ({"layers": self.layers} if self.layers else {}) | lstm_option(self.lstm_units)
+        return {"labels": self.labels, "scheme": self.scheme, "doc_stride": self.doc_stride, **given}
+
+    def identity(self):
+        weights = self.class_weights and list(self.class_weights)
+        options = {"class_weights": weights, "label_smoothing": self.label_smoothing, "features": self.layers}
+        options |= lstm_option(self.lstm_units)
+        return {name: value for name, value in options.items() if value}
+
+    def build_model(self) -> keras.Model:
+        """Returns a model from `features` to the logits of every piece, float32 [B, S, L]."""
+        inputs = keras_inputs(self.features)
+        encoder = Encoder(self.config, rematerialize=self.rematerialize, trainable=not self.layers)
+        return keras.Model(inputs, self._logits(encoder, inputs), name="tagging")
+
+    def _logits(self, encoder, inputs):
+        L, units = len(self.labels), self.lstm_units
+        if units and not self.layers:
+            return bilstm_on_top(encoder, inputs, L, units)
+        if self.config.has_pooler:
+            encoder.pooler.trainable = False  # unused here
+        outputs, numbers = encoder(inputs), (self.config.hidden_dropout_prob, self.config.initializer_range)
+        if self.layers:
+            head = BiLSTMHead(L, units, is_weighted(self.layers), *numbers)
+            return head(chosen_layers(outputs, self.layers), inputs["input_mask"])
+        return ClassificationHead(L, *numbers)(outputs["sequence_output"])
+
+    def lay_out(self, tokenizer, examples, max_seq_length, with_targets):
+        return sentence_rows(tokenizer, examples, self.labels, max_seq_length, self.doc_stride, with_targets)
+
+    def example_weights(self, batch):
+        """Returns how many words are tagged in each row, or the sum of their tags' weights."""
+        return tf.reduce_sum(self._word_weights(batch["tag_ids"]), axis=1)
+
+    def _word_weights(self, tags):
+        """Returns float32 [B, S]: 1, or the tag's weight, at each tagged word's first piece; else 0."""
+        weights = tf.ones(tf.shape(tags))
+        if self.class_weights is not None:
+            weights = tf.gather(tf.constant(self.class_weights), tf.maximum(tags, 0))
+        return tf.where(tags >= 0, weights, 0.0)
+
+    def soft_losses(self, outputs, taught, batch, temperature):
+        """The sum over the words tagged in each row."""
+        return tf.reduce_sum(divergence(outputs, taught, temperature) * self._word_weights(batch["tag_ids"]), axis=1)
+
+    def loss(self, outputs, batch, denominators):
+        weights = None if self.class_weights is None else tf.constant(self.class_weights)
+        losses = _losses(outputs, batch["tag_ids"], weights, self.label_smoothing)
+        return tf.math.divide_no_nan(tf.reduce_sum(losses * batch["is_real_example"]), denominators["examples"])
+
+    def example_losses(self, outputs, batch):
+        words = tf.reduce_sum(tf.cast(batch["tag_ids"] >= 0, tf.float32), axis=1)
+        return _losses(outputs, batch["tag_ids"], None, 0.0), words
+
+    def collected(self, outputs, batch):
+        """Returns each piece's most probable tag, int32 [B, S], and that tag's probability, float32 [B, S]."""
+        return _best_tags(outputs)
+
+    def metrics(self, outputs, rows):
+        """Returns conlleval's scores, overall and for each type; a type that does not occur has 0."""
+        golds, predictions = rows.origin.tags, self._tags(outputs, rows.origin)
+        return dict.fromkeys(self.metric_names, 0.0) | entities.score(golds, predictions)
+
+    def judged(self, outcome, settings):
+        origin, chances = outcome.rows.origin, outcome.outputs["probability"]
+        return judged(outcome.examples, origin, self._tags(outcome.outputs, origin), origin.take(chances, 1.0))
+
+    def write_scored(self, directory, outcomes, settings, suffix=""):
+        for outcome in outcomes:
+            examples, predictions = outcome.examples, self._tags(outcome.outputs, outcome.rows.origin)
+            path = os.path.join(directory, with_suffix(EVAL_FILE, suffix))
+            write_tags(path, examples, examples.tags, predictions, scheme=examples.scheme)
+
+    def decode(self, outcome):
+        """Returns the tags of each sentence's words, and its entities."""
+        words, outputs = outcome.rows.origin.whole_words(), outcome.outputs
+        answers = []
+        bounds = np.searchsorted(words.of_text, np.arange(0, len(outcome.examples) + _SENTENCES, _SENTENCES))
+        for part, (first, limit) in enumerate(zip(bounds[:-1], bounds[1:], strict=True)):
+            start = part * _SENTENCES
+            own = Words(words.texts[start : start + _SENTENCES], *(each[first:limit] for each in words[1:]))
+            answers += self._as_dicts(outputs, own._replace(of_text=own.of_text - start))
+        return self._tags(outputs, outcome.rows.origin), answers
+
+    def write_answers(self, directory, outcome, answers, settings):
+        tags, mentions = answers
+        write_tags(os.path.join(directory, COLUMNS_FILE), outcome.examples, tags, scheme=self.scheme)
+        write_entities(os.path.join(directory, ENTITIES_FILE), outcome.examples, mentions)
+
+    def limits(self, max_seq_length):
+        return ["Entities of other types than those of its labels are not found, nor one inside another."]
+
+    def read(self, tokenizer, texts, max_seq_length):
+        packed, words = word_rows(tokenizer, texts[0], max_seq_length, self.doc_stride)
+        return padded(tokenizer, packed), words
+
+    def answer(self, outputs, origin=None):
+        """Returns the entities of each text.
+
+        Args:
+            outputs: of the model, w rows.
+            origin: what `read` gave; None: there are rows but no texts, and each piece's tag is served.
+
+        Returns:
+            `entity` and `type` string, `start` and `end` int32, `score` float32, each [n, E], E being the largest
+            number of entities in a text; "" and 0 after a text's last, and `entity_count` int32 [n] says how many are
+            its own. `entity` is text[start:end], in code points, not counting bytes that are not UTF-8.
+            Without origin `tag` string and `probability` float32 [w, S].
+        """
+        best = _best_tags(outputs)
+        if origin is None:
+            return {"tag": tf.gather(tf.constant(self.labels), best["tag"]), "probability": best["probability"]}
+        return entities_in(best, origin, self.labels)
+
+    def _tags(self, outputs, origin):
+        """Returns the tags of each sentence's words, an entity beginning with B- even where the model said I-.
+
+        A word of which the tokenizer leaves nothing, such as a zero-width space, ends no entity that goes on behind it,
+        as it ends none in a text that is served.
+        """
+        tags = origin.take(np.array(self.labels, object)[outputs["tag"]], None)
+        return [entities.tags_of(entities.entities_around(each), len(each), "iob2") for each in tags]
+
+    def _as_dicts(self, outputs, words):
+        columns = {name: values.numpy() for name, values in entities_in(outputs, words, self.labels).items()}
+        return [
+            [
+                {
+                    "text": columns["entity"][i, k].decode("utf-8"),
+                    "type": columns["type"][i, k].decode("utf-8"),
+                    "start": int(columns["start"][i, k]),
+                    "end": int(columns["end"][i, k]),
+                    "score": float(str(columns["score"][i, k])),
+                }
+                for k in range(count)
+            ]
+            for i, count in enumerate(columns["entity_count"])
+        ]
+
+
+def label_list(tags) -> list[str]:
+    """Returns all tags that mark the types which occur in tags in IOB2, sorted as strings.
+
+    Each type has both of its tags, since its entities may be one word long in training and longer elsewhere.
+    """
+    types = {entities.split_tag(tag)[1] for each in tags for tag in each if tag != "O"}
+    return sorted({"O", *(f"{prefix}-{each}" if each else prefix for each in types for prefix in "BI")})
+
+
+def _read(settings: Settings, split: str) -> TaggedExamples:
+    action = ACTIONS[split]
+    path = settings.get(f"{action}_file")
+    if not path:
+        raise ValueError(f"`do_{action}` must have sentences. Received no `{action}_file`; name one.")
+    if split == "test":
+        return read_columns(path, settings.text_column, None)
+    return read_columns(path, settings.text_column, settings.tag_column, settings.tag_scheme)
+
+
+def _losses(logits, tag_ids, weights, smoothing):
+    """Returns float32 [B]: the sum of the losses of the words tagged in each row."""
+    flat = tf.reshape(logits, [-1, logits.shape[-1]])
+    target = tf.reshape(tf.maximum(tag_ids, 0), [-1])
+    losses = tf.reshape(cross_entropy(flat, target, weights, smoothing), tf.shape(tag_ids))
+    return tf.reduce_sum(tf.where(tag_ids >= 0, losses, 0.0), axis=1)
+
+
+def _best_tags(logits):
+    probabilities = tf.nn.softmax(logits)
+    return {"tag": tf.argmax(logits, -1, tf.int32), "probability": tf.reduce_max(probabilities, -1)}

@@ -1,0 +1,300 @@
+"""Sentences of words and their tags, from column files as CoNLL's and from .jsonl; and writing such column files."""
+
+import dataclasses
+import os
+import re
+from collections.abc import Iterable, Sequence
+
+from absl import logging
+
+from bert_tf.data.columns import NAME
+from bert_tf.data.table_reader import Column, bare_returns, excerpt, read_rows, where
+from bert_tf.data.tables import refuse_missing
+from bert_tf.evaluation.entities import SCHEMES, find_fault, find_scheme, parse_entities, split_tag, tags_of
+from bert_tf.utils import files
+
+_DOCUMENT = "-DOCSTART-"
+_CELL = re.compile("[^ \t]+")  # not str.split(): it also breaks at no-break spaces, which stand inside words
+_BREAK = re.compile("[ \t\r\n]")
+_SURROGATES = re.compile("[\ud800-\udfff]")  # half an emoji, as in "\\ud83d": legal JSON but no Unicode text
+
+
+@dataclasses.dataclass
+class TaggedExamples:
+    """n sentences in the order of the file, as parallel lists.
+
+    Attributes:
+        ids: name of each sentence; "0", "1", ... where the file gives none.
+        words: of each sentence; one at least.
+        tags: of each sentence as many, in IOB2 whatever the file has, or as they are where they mark no entities; None
+            where none were asked for.
+        scheme: by which the file marks entities, so that predictions can be written in it: "iob1", "iob2" or "bioes";
+            None without tags, or where these mark none.
+        path: the file.
+        lines: 1-based line of each sentence's first word; in .jsonl of the sentence.
+    """
+
+    ids: list[str]
+    words: list[list[str]]
+    tags: list[list[str]] | None
+    scheme: str | None
+    path: str
+    lines: list[int]
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    def where(self, index: int, word: int = 0) -> str:
+        """Returns "file:line" of word `word` of sentence `index`, as error messages begin with it."""
+        below = 0 if _is_jsonl(self.path) else word  # nothing stands between the words of a sentence
+        return where(self.path, self.lines[index] + below)
+
+
+def read_columns(
+    path: str | os.PathLike, text_column: int = 0, tag_column: int | None = -1, tag_scheme: str | None = "auto"
+) -> TaggedExamples:
+    """Reads sentences of words and tags; the extension tells the format; .gz files are unpacked.
+
+    .jsonl: one object per line for each sentence, with "tokens" and "tags", lists of texts of equal length; its ids are
+    the values of "id" if every line has one. Columns have names there, so their indexes do not matter.
+
+    Any other name: CoNLL's columns. One word per line, spaces and tabs between the columns, blank lines between
+    sentences; all lines have the same number of columns. Lines that begin with the column -DOCSTART- only separate
+    sentences, those that begin with "#" are words. All other characters, a no-break space and U+2028 too, are text.
+
+    Args:
+        path: the file.
+        text_column: index of the words' column; a negative one counts from the end.
+        tag_column: likewise of the tags'; None reads only words and ignores tags.
+        tag_scheme: "iob1", "iob2" or "bioes", which the tags must follow. "auto" finds it as `find_scheme` of
+            `bert_tf.evaluation.entities` does. Where tags do not follow what it finds, or a B- of "iob1" should be an
+            I-, the entities are those that conlleval sees, and the log names the first such line. None: tags mark no
+            entities, and stay as they are; parts of speech do so.
+
+    Raises:
+        ValueError: the file cannot be read as said; the message names file, line, what must hold and what to do.
+    """
+    if tag_scheme not in (None, "auto", *SCHEMES):
+        raise ValueError(f"`tag_scheme` must be one of auto, {', '.join(SCHEMES)}. Received: {tag_scheme!r}; name one.")
+    path = os.fspath(path)
+    if _is_jsonl(path):
+        examples = _read_jsonl(path, tag_column is not None)
+    else:
+        examples = _read_column_file(path, text_column, tag_column)
+    if not examples.words:
+        raise ValueError(f"{path} must hold at least one sentence. Received a file with no words; check the path.")
+    _check_words(examples)
+    if examples.tags is not None and tag_scheme is not None:
+        _check_tags(examples, tag_scheme)
+        _unify(examples, tag_scheme)
+    return examples
+
+
+def text_of(words: Sequence[str]) -> tuple[str, list[tuple[int, int]]]:
+    """Returns a sentence's text, its words with one space between them, and where each word lies in it.
+
+    Returns:
+        The text, and (start, end) of each word: half-open, in code points of the text.
+    """
+    spans, start = [], 0
+    for word in words:
+        spans.append((start, start + len(word)))
+        start += len(word) + 1
+    return " ".join(words), spans
+
+
+def write_columns(path: str | os.PathLike, sentences: Iterable[Sequence[Sequence[str]]]):
+    """Writes a column file, as conlleval and `read_columns` read it: all of it, or nothing.
+
+    Args:
+        path: the file to write.
+        sentences: of each sentence a row for every word: the word and its tag, or several, as (word, gold, predicted).
+
+    Raises:
+        ValueError: a sentence without rows, rows of unlike lengths, or a cell that is empty or holds a space, a tab or
+            a line break, with which the file could not be read again. Nothing is written then.
+        OSError: the file cannot be written.
+    """
+    path, width = os.fspath(path), None
+    with files.atomic_open(path) as file:
+        for i, rows in enumerate(sentences):
+            if not rows:
+                raise ValueError(f"{path}: every sentence must have rows. Received none in sentence {i}; leave it out.")
+            file.write("\n" if i else "")
+            for row in rows:
+                width = width or len(row)
+                _check_row(path, i, row, width)
+                file.write(" ".join(row) + "\n")
+
+
+def _is_jsonl(path):
+    return path.lower().removesuffix(".gz").endswith(".jsonl")
+
+
+def _read_column_file(path, text_column, tag_column):
+    examples = TaggedExamples([], [], None if tag_column is None else [], None, path, [])
+    first, inside = None, False
+    text = files.read_text(path)
+    if "\r" in text and "\n" not in text:
+        raise bare_returns(path, 1, text)
+    # Not str.splitlines(): it also breaks at U+2028 and U+0085, which are ordinary text here.
+    for number, line in enumerate(text.split("\n"), 1):
+        cells = _CELL.findall(line.removesuffix("\r"))
+        if not cells or cells[0] == _DOCUMENT:
+            inside = False
+            continue
+        if first is None:
+            first = number, len(cells)
+            places = _places(where(path, number), cells, text_column, tag_column)
+        if len(cells) != first[1]:
+            raise ValueError(
+                f"{where(path, number)}: a word's line must have {first[1]} columns, as line {first[0]} has, with "
+                f"spaces or tabs between them. Received {len(cells)}: {excerpt(cells)}; correct this line."
+            )
+        if not inside:
+            _append(examples, number)
+        inside = True
+        for column, place in zip((examples.words, examples.tags), places, strict=False):
+            column[-1].append(cells[place])
+    return examples
+
+
+def _append(examples, number):
+    """Begins a sentence that has no words yet."""
+    examples.ids.append(str(len(examples.ids)))
+    examples.lines.append(number)
+    examples.words.append([])
+    if examples.tags is not None:
+        examples.tags.append([])
+
+
+def _places(at, cells, text_column, tag_column):
+    """Returns the places of words and tags among the cells of a line; without tags only the first."""
+    indexes = {"text_column": text_column, "tag_column": tag_column}
+    indexes = {name: index for name, index in indexes.items() if index is not None}
+    for name, index in indexes.items():
+        if not -len(cells) <= index < len(cells):
+            raise ValueError(
+                f"{at}: there must be a column {index} (`{name}`). Received {len(cells)} columns, {excerpt(cells)}; "
+                f"choose one of 0 to {len(cells) - 1}."
+            )
+    places = [index % len(cells) for index in indexes.values()]
+    if len(set(places)) < len(places):
+        raise ValueError(
+            f"{at}: words and tags must stand in different columns. Received {excerpt(cells)}, of which column "
+            f"{places[0]} is both; choose others with `text_column` and `tag_column`, or read only words (no "
+            "`tag_column`)."
+        )
+    return places
+
+
+def _read_jsonl(path, with_tags):
+    columns = [Column("tokens", meaning="the words of a sentence", remedy="write them there as a list of texts")]
+    if with_tags:
+        remedy = "write them there, or read only words (no `tag_column`)"
+        columns.append(Column("tags", meaning="a tag for each word", remedy=remedy))
+    rows = read_rows(path, columns, header=False)
+    refuse_missing(path, rows, columns[:1])
+    ids, lines = _read_ids(path, len(rows)), [line for line, _ in rows]
+    examples = TaggedExamples(ids, [], [] if with_tags else None, None, path, lines)
+    for line, (tokens, *rest) in rows:
+        words = _texts(where(path, line), "tokens", tokens)
+        examples.words.append(words)
+        for value in rest:
+            tags = _texts(where(path, line), "tags", value)
+            if len(tags) != len(words):
+                raise ValueError(
+                    f"{where(path, line)}: 'tags' must have a tag for each of the 'tokens'. "
+                    f"Received {len(tags)} tags for {len(words)} tokens; correct this line."
+                )
+            examples.tags.append(tags)
+    return examples
+
+
+def _read_ids(path, count):
+    """Returns the ids of a .jsonl file, or numbers where a line has none."""
+    try:
+        rows = read_rows(path, [Column("id", meaning="its name")], header=False)
+    except ValueError:  # the only thing that can still be wrong: a line without id
+        return [str(i) for i in range(count)]
+    first = {}
+    for line, (value,) in rows:
+        name = NAME.read(value)
+        if name is None:
+            raise ValueError(f"{where(path, line)}: {NAME.must}. Received 'id': {excerpt(value)}; correct this line.")
+        if name in first:
+            raise ValueError(
+                f"{where(path, line)}: the ids of a file must differ. Received {name!r}, which "
+                f"{where(path, first[name])} has too; give one of them another id, or take it out."
+            )
+        first[name] = line
+    return list(first)
+
+
+def _texts(at, key, value):
+    if not isinstance(value, list) or not value or not all(isinstance(text, str) for text in value):
+        raise ValueError(
+            f"{at}: {key!r} must be a list of texts, one at least. Received: {excerpt(value)}; correct this line, or "
+            "take it out."
+        )
+    return [_SURROGATES.sub("\ufffd", text) for text in value]
+
+
+def _check_words(examples):
+    for i, words in enumerate(examples.words):
+        for k, word in enumerate(words):
+            if not word.strip():
+                raise ValueError(
+                    f"{examples.where(i, k)}: a word must have a character that is no space. Received {word!r} as word "
+                    f"{k} of the sentence; correct it, or take it out with its tag."
+                )
+
+
+def _check_tags(examples, tag_scheme):
+    """Raises where a tag is unknown, or has a prefix that the scheme lacks wherever it stands."""
+    for i, tags in enumerate(examples.tags):
+        for k, tag in enumerate(tags):
+            try:
+                prefix, _ = split_tag(tag)
+            except ValueError as error:
+                message = str(error)
+                raise ValueError(
+                    f"{examples.where(i, k)}: {message[0].lower()}{message[1:].rstrip('.')}, or check `tag_column`."
+                ) from error
+            if prefix not in ("O", *SCHEMES.get(tag_scheme, prefix)):
+                raise _contradiction(examples.where(i, k), tag_scheme, f"{tag!r}, a prefix that it does not have")
+
+
+def _unify(examples, tag_scheme):
+    """Puts the scheme's name and the tags in IOB2 into the examples."""
+    scheme = find_scheme(examples.tags) if tag_scheme == "auto" else tag_scheme
+    faults = [(i, fault) for i, tags in enumerate(examples.tags) if (fault := find_fault(tags, scheme))]
+    if faults:
+        i, fault = faults[0]
+        at, problem = examples.where(i, fault.index), f"{examples.tags[i][fault.index]!r}, {fault.reason}"
+        # An extra B- leaves no doubt what is meant in IOB1, and the training file of CoNLL-2003 has two
+        if tag_scheme in ("iob2", "bioes"):
+            raise _contradiction(at, scheme, problem)
+        logging.warning("%s: sentences whose tags do not keep to %s: %d, first %s.", at, scheme, len(faults), problem)
+    examples.scheme = scheme
+    examples.tags = [tags_of(parse_entities(tags), len(tags), "iob2") for tags in examples.tags]
+
+
+def _contradiction(at, scheme, problem):
+    return ValueError(
+        f"{at}: the tags must keep to {scheme} (`tag_scheme`). Received {problem}; correct this line, or let "
+        "`tag_scheme` be auto."
+    )
+
+
+def _check_row(path, sentence, row, width):
+    if len(row) != width:
+        raise ValueError(
+            f"{path}: all rows must have as many cells as the first, {width}. "
+            f"Received {len(row)} in sentence {sentence}: {excerpt(row)}; fill it up."
+        )
+    if not (row and all(map(str.strip, row))) or any(map(_BREAK.search, row)) or row[0] == _DOCUMENT:
+        raise ValueError(
+            f"{path}: a cell must not be empty, hold a space, a tab or a line's end, or begin a line with {_DOCUMENT}. "
+            f"Received {excerpt(row)} in sentence {sentence}; replace it, or write JSON lines instead."
+        )

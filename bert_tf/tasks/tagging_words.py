@@ -1,0 +1,323 @@
+"""Texts to the rows that a tagger reads, and to their words: which piece speaks for a word, and where the word lies.
+
+Eager and in a SavedModel alike, so that what a program reads from a file is what the exported model reads.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+from absl import logging
+
+from bert_tf.data.dataset import Tokenized
+from bert_tf.data.features import FEATURES, splits_of
+from bert_tf.evaluation.entities import split_tag
+from bert_tf.tasks.tagging_columns import TaggedExamples, text_of
+from bert_tf.tokenization.characters import PAGE, SPACE, character_table
+from bert_tf.tokenization.packing import Windows, room_for, windows_of
+
+# What a word of running text may have at its edges without being part of the name that it stands in.
+_EDGES = tuple(map(ord, ".,;:!?\"'()[]{}<>…‘’‚“”„«»‹›¡¿、。，；：！？（）「」『』《》"))
+_FULL_STOP = ord(".")
+
+
+class Words(NamedTuple):
+    """The W words of n texts, those of one text one after the other; a word without pieces does not count.
+
+    A word is what stands between white space. Its first piece speaks for it, in the window where that piece has the
+    most pieces around it.
+
+    Attributes:
+        texts: strings [n], without the bytes that are not UTF-8, which the offsets do not count.
+        of_text: int64 [W], the text that each word is of; ascending.
+        rows, columns: int64 [W], where the word's first piece stands in the rows.
+        starts, limits: int32 [W], the word in its text, half-open, in code points.
+        inner_starts, inner_limits: int32 [W], the same without the punctuation at its edges: "Rome," -> "Rome", but
+            "U.S." and "..." stay as they are.
+    """
+
+    texts: tf.Tensor
+    of_text: tf.Tensor
+    rows: tf.Tensor
+    columns: tf.Tensor
+    starts: tf.Tensor
+    limits: tf.Tensor
+    inner_starts: tf.Tensor
+    inner_limits: tf.Tensor
+
+
+def word_rows(tokenizer, texts, max_seq_length: int, stride: int) -> tuple[dict[str, tf.RaggedTensor], Words]:
+    """Lays texts out in rows, as many as there are windows of their pieces, and says where their words are.
+
+        text        Joan    Baez,       in Rome.
+        row         [CLS] joan ba ##ez , in rome . [SEP]
+        columns             1   2        5  6               the first pieces of the four words
+
+    Args:
+        tokenizer: a `Tokenizer`.
+        texts: strings [n].
+        max_seq_length: pieces of a row at most.
+        stride: pieces from one window's start to the next's.
+
+    Returns:
+        "input_ids" and "segment_ids", RaggedTensors of int32 [w, (length)]; and the `Words`.
+
+    Raises:
+        ValueError: max_seq_length has no room for a piece, or pieces would fall between two windows.
+    """
+    room = room_for(1, max_seq_length, tokenizer.template)
+    if not 1 <= stride <= room:
+        raise ValueError(
+            f"`doc_stride` must be from 1 to what a row of `max_seq_length` has room for, {room} pieces here. "
+            f"Received: {stride}; with a greater one, pieces would fall between two windows."
+        )
+    texts = tf.strings.unicode_transcode(tf.convert_to_tensor(texts, tf.string), "UTF-8", "UTF-8", errors="ignore")
+    ids, starts, limits = tokenizer.tokenize_with_offsets(texts)
+    windows = windows_of(ids.row_lengths(), room, stride)
+    packed = tokenizer.pack(windows.take(ids), max_seq_length=max_seq_length)
+    chars = tf.strings.unicode_decode(texts, "UTF-8")
+    spans = _Spans.of(chars)
+    base = tf.gather(chars.row_starts(), ids.value_rowids())
+    solid = tf.where(starts.flat_values < limits.flat_values)[:, 0]  # a piece of a space alone is of no word
+    word = tf.gather(spans.word_of_char, tf.gather(base + tf.cast(starts.flat_values, tf.int64), solid))
+    begins = tf.where(tf.concat([[True], word[1:] != word[:-1]], 0)[: tf.size(word)])[:, 0]
+    word, first = tf.gather(word, begins), tf.gather(solid, begins)
+    row, place = _best_windows(windows, ids)
+    of_text = tf.gather(ids.value_rowids(), first)
+    origin = tf.gather(chars.row_starts(), of_text)
+    columns = tf.gather(place, first) + len(tokenizer.template.before)
+    spans = [tf.cast(tf.gather(part, word) - origin, tf.int32) for part in spans.extents()]
+    return packed, Words(texts, of_text, tf.gather(row, first), columns, *spans)
+
+
+class _Spans(NamedTuple):
+    """The words of all texts, by the code points of all texts in one row: int64 [code points], or [words]."""
+
+    word_of_char: tf.Tensor  # of white space: that of the word before it, or -1
+    starts: tf.Tensor
+    limits: tf.Tensor
+    inner_starts: tf.Tensor
+    inner_limits: tf.Tensor
+
+    @classmethod
+    def of(cls, chars: tf.RaggedTensor) -> "_Spans":
+        flat = chars.flat_values
+        space = _is_space(flat)
+        text = chars.value_rowids()
+        begins_text = tf.concat([[True], text[1:] != text[:-1]], 0)[: tf.size(text)]
+        begins = ~space & (begins_text | tf.concat([[True], space], 0)[:-1])
+        word = tf.cumsum(tf.cast(begins, tf.int64)) - 1
+        count, solid = tf.reduce_sum(tf.cast(begins, tf.int64)), tf.where(~space)[:, 0]
+        char, of = tf.gather(flat, solid), tf.gather(word, solid)
+        stops = tf.math.unsorted_segment_sum(tf.cast(char == _FULL_STOP, tf.int64), of, count)
+        edge = tf.reduce_any(char[:, tf.newaxis] == tf.constant(_EDGES), 1)
+        edge &= ~((char == _FULL_STOP) & (tf.gather(stops, of) > 1))
+        inner, of_inner = tf.boolean_mask(solid, ~edge), tf.boolean_mask(of, ~edge)
+        starts, limits = tf.math.segment_min(solid, of), tf.math.segment_max(solid, of) + 1
+        first = tf.math.unsorted_segment_min(inner, of_inner, count)
+        last = tf.math.unsorted_segment_max(inner, of_inner, count)
+        only_edges = last < 0  # what the maximum of nothing is
+        return cls(word, starts, limits, tf.where(only_edges, starts, first), tf.where(only_edges, limits, last + 1))
+
+    def extents(self):
+        return self.starts, self.limits, self.inner_starts, self.inner_limits
+
+
+def _is_space(chars):
+    """bool [code points]: what separates words, for the tokenizer too."""
+    table = character_table()
+    places = tf.gather(tf.constant(table.pages), chars // PAGE) * PAGE + chars % PAGE
+    return tf.gather(tf.constant(table.flags), places) & SPACE != 0
+
+
+def _best_windows(windows: Windows, ids):
+    """Returns int64 [pieces] twice: the window in which each piece has most around it, and its place in that window.
+
+    As google-research/bert's run_squad.py chooses: the fewer of the pieces to the left and to the right decide, and of
+    equal windows the first.
+    """
+    at = windows.take(ids.with_flat_values(tf.range(tf.size(ids.flat_values, tf.int64))))
+    piece, row = at.flat_values, at.value_rowids()
+    place = tf.range(tf.size(piece, tf.int64)) - tf.gather(at.row_starts(), row)
+    around = tf.minimum(place, tf.gather(windows.lengths, row) - 1 - place)
+    count = tf.size(ids.flat_values, tf.int64)
+    most = tf.math.unsorted_segment_max(around, piece, count)
+    best = tf.where(around == tf.gather(most, piece))[:, 0]
+    chosen = tf.math.unsorted_segment_min(best, tf.gather(piece, best), count)
+    return tf.gather(row, chosen), tf.gather(place, chosen)
+
+
+# === Spans ===
+# The entities in texts, from the tags of their words: in the graph, so that program and server answer alike.
+
+
+def entities_in(best, words: Words, labels: Sequence[str]) -> dict[str, tf.Tensor]:
+    """Returns the entities of each text, as `TaggingTask.answer` describes them.
+
+    An entity begins at B-, and at I- after a word outside or of another type, as in conlleval. Its score is the
+    mean probability of its words' tags.
+
+    Args:
+        best: "tag" int32 [w, S] and "probability" float32 [w, S], of each piece.
+        words: of n texts.
+        labels: the tags, in IOB2.
+    """
+    prefixes, kinds = zip(*map(split_tag, labels), strict=True)
+    names = sorted(set(kinds))
+    kind_of = tf.constant([names.index(k) if p != "O" else -1 for p, k in zip(prefixes, kinds, strict=True)], tf.int64)
+    begins_of = tf.constant([prefix == "B" for prefix in prefixes])
+    at = tf.stack([words.rows, words.columns], 1)
+    tags, chances = tf.gather_nd(best["tag"], at), tf.gather_nd(best["probability"], at)  # [W]
+    kind, of_text = tf.gather(kind_of, tags), tf.convert_to_tensor(words.of_text)
+    before = tf.concat([[-1], kind], 0)[: tf.size(kind)]
+    same_text = tf.concat([[False], of_text[1:] == of_text[:-1]], 0)[: tf.size(kind)]
+    inside = kind >= 0
+    begins = inside & (tf.gather(begins_of, tags) | ~same_text | (before != kind))
+    first = tf.where(begins)[:, 0]
+    own = tf.where(inside)[:, 0]
+    entity = tf.gather(tf.cumsum(tf.cast(begins, tf.int64)) - 1, own)  # of each word inside one
+    last = tf.math.unsorted_segment_max(own, entity, tf.size(first))
+    starts, limits = tf.gather(words.inner_starts, first), tf.gather(words.inner_limits, last)
+    score = tf.math.unsorted_segment_mean(tf.gather(chances, own), entity, tf.size(first))
+    text = tf.gather(of_text, first)
+    flat = {
+        "entity": tf.strings.substr(tf.gather(words.texts, text), starts, limits - starts, unit="UTF8_CHAR"),
+        "type": tf.gather(tf.constant(np.array(names, object)), tf.gather(kind, first)),
+        "start": starts,
+        "end": limits,
+        "score": score,
+    }
+    number = tf.size(words.texts, tf.int64)
+    ragged = {name: tf.RaggedTensor.from_value_rowids(v, text, number, validate=False) for name, v in flat.items()}
+    counts = tf.cast(ragged["start"].row_lengths(), tf.int32)
+    return {name: values.to_tensor() for name, values in ragged.items()} | {"entity_count": counts}
+
+
+# === Rows ===
+# Sentences of words and tags to the rows that a tagger is trained on, scored on and asked about.
+
+
+_CHUNK = 5_000  # sentences laid out at a time: few enough to keep memory small
+
+
+@dataclasses.dataclass(frozen=True)
+class SentenceOrigin:
+    """Where rows come from.
+
+    Attributes:
+        words: of the sentences' texts, as numpy arrays.
+        tokens: int64 [W], index in the file's sentence of the word that each of the words is or begins in.
+        counts: list of n, the number of words of each sentence in the file.
+        tags: of each sentence in the file, in IOB2; None where it has none.
+    """
+
+    words: Words
+    tokens: np.ndarray
+    counts: list[int]
+    tags: list[list[str]] | None
+
+    def take(self, values: np.ndarray, default) -> list[list]:
+        """Returns a value for each word of each sentence: that of its first piece, or `default` where it has none.
+
+        Args:
+            values: [w, S], of each piece of the rows.
+            default: for words without a piece, such as a lone control character.
+        """
+        words, bounds = self.words, np.searchsorted(self.words.of_text, np.arange(len(self.counts) + 1))
+        picked, sentences = values[words.rows, words.columns].tolist(), []
+        for count, first, limit in zip(self.counts, bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
+            own = [default] * count
+            for i in range(limit - 1, first - 1, -1):  # of several parts of a word the first one counts
+                own[self.tokens[i]] = picked[i]
+            sentences.append(own)
+        return sentences
+
+
+    def whole_words(self) -> Words:
+        """Returns the words as the file has them: of one that holds white space the first part speaks, as in `take`."""
+        words = self.words
+        whole = np.stack([words.of_text, self.tokens])
+        begins = np.append(True, (whole[:, 1:] != whole[:, :-1]).any(0))[: len(self.tokens)]
+        first = np.flatnonzero(begins)
+        last = np.append(first[1:], len(begins))[: len(first)] - 1
+        of_words = Words(words.texts, *(part[first] for part in words[1:]))
+        return of_words._replace(limits=words.limits[last], inner_limits=words.inner_limits[last])
+
+
+def sentence_rows(
+    tokenizer, examples: TaggedExamples, labels: Sequence[str], max_seq_length: int, stride: int, with_tags: bool
+) -> Tokenized:
+    """Lays sentences out in rows; a sentence longer than a row is read through windows.
+
+        words       Joan  Baez     sings
+        tags        B-PER I-PER    O
+        input_ids   [CLS] joan ba ##ez sings [SEP]
+        tag_ids      -1    0   1   -1    2    -1        on a word's first piece, in the window where it has most around
+
+    Args:
+        tokenizer: a `Tokenizer`.
+        examples: the sentences.
+        labels: all tags.
+        max_seq_length, stride: as in `words.word_rows`.
+        with_tags: make `tag_ids`.
+
+    Returns:
+        The w rows, with a `SentenceOrigin`.
+
+    Raises:
+        ValueError: a tag is not among the labels, or the lengths do not fit.
+    """
+    ids = _label_ids(examples, labels) if with_tags else None  # first: it is where a file can be wrong
+    pieces, lengths, words, tokens = [], [], [], []
+    for start in range(0, len(examples), _CHUNK):
+        texts, spans = zip(*map(text_of, examples.words[start : start + _CHUNK]), strict=True)
+        packed, read = word_rows(tokenizer, list(texts), max_seq_length, stride)
+        read = Words(*(part.numpy() for part in read))
+        tokens.append(_tokens(read, spans))
+        words.append(read._replace(of_text=read.of_text + start, rows=read.rows + sum(map(len, lengths))))
+        lengths.append(packed["input_ids"].row_lengths().numpy())
+        pieces.append({name: part.flat_values.numpy() for name, part in packed.items()})
+    words, tokens = Words(*map(np.concatenate, zip(*words, strict=True))), np.concatenate(tokens)
+    splits = splits_of(np.concatenate(lengths))
+    flat = {name: np.concatenate([part[name] for part in pieces]) for name in pieces[0]}
+    if ids is not None:
+        flat["tag_ids"] = np.full(splits[-1], FEATURES["tag_ids"].padding, np.int32)
+        offsets = splits_of([len(each) for each in ids])[words.of_text] + tokens
+        first = np.unique(offsets, return_index=True)[1]  # of several parts of a word the first one counts
+        places = splits[words.rows[first]] + words.columns[first]
+        flat["tag_ids"][places] = np.concatenate(ids)[offsets[first]]
+    _log(examples, splits)
+    origin = SentenceOrigin(words, tokens, [len(each) for each in examples.words], examples.tags)
+    return Tokenized(flat, splits, {}, tokenizer.pad_id, origin)
+
+
+def _label_ids(examples, labels):
+    """Returns an array of label ids for each sentence."""
+    places = {label: i for i, label in enumerate(labels)}
+    for i, tags in enumerate(examples.tags):
+        for k, tag in enumerate(tags):
+            if tag not in places:
+                raise ValueError(
+                    f"{examples.where(i, k)}: the tag must be one that training saw: {', '.join(labels)}. Received: "
+                    f"{tag!r}; correct this line, check `tag_column`, or train on examples of this tag too."
+                )
+    return [np.array([places[tag] for tag in tags], np.int32) for tags in examples.tags]
+
+
+def _tokens(words, spans):
+    """Returns int64 [W]: in which word of its sentence each word begins; spans: (start, end) of these."""
+    longest = 1 + max(limit for each in spans for _, limit in each)
+    starts = np.array([start + i * longest for i, each in enumerate(spans) for start, _ in each])
+    firsts = splits_of([len(each) for each in spans])
+    places = np.searchsorted(starts, words.starts + words.of_text * longest, "right") - 1
+    return places - firsts[words.of_text]
+
+
+def _log(examples, splits):
+    lengths = np.diff(splits)
+    logging.info(
+        "%s: %d sentences of %d words, in %d rows of %.1f pieces each.",
+        *(examples.path, len(examples), sum(map(len, examples.words)), len(lengths), lengths.mean()),
+    )

@@ -1,0 +1,391 @@
+"""Words of a text and how often each occurs, in bounded memory."""
+
+import dataclasses
+import math
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+
+import numpy as np
+import tensorflow as tf
+from absl import logging
+from tensorflow_text.tools.wordpiece_vocab import wordpiece_tokenizer_learner_lib as learner
+
+from bert_tf.tokenization import characters
+from bert_tf.tokenization.wordpiece import Tokenizer, WordSplitter
+from bert_tf.utils.documents import CHARACTERS, TextOptions, batches, read_blocks, read_documents
+from bert_tf.utils.names import CLS, MASK, PAD, SEP, UNKNOWN, number_of
+from bert_tf.utils.progress import Countdown
+from bert_tf.utils.text_files import find, formats_of
+
+MOST_WORDS = 5_000_000  # distinct ones in memory: about half a gigabyte
+MOST_HELD_OUT = 100_000  # sentences; with more, a report's numbers would be the same
+_BATCH_CHARACTERS = CHARACTERS  # split at a time
+_STRETCH, _EVERY = 50, 100  # every 100th stretch of 50 sentences is held out
+
+
+class WordCounter:
+    """Counts the words of sentences: BERT's words, which word pieces are made of.
+
+        sentence    The cat, the CAT!
+        counts      the 2, cat 2, "," 1, ! 1
+
+    Args:
+        do_lower_case: whether text is lowercased and loses its accents.
+        most_words: see below.
+        prepare: strings [n] -> strings, what is counted of sentences; None: all of them.
+
+    Attributes:
+        counts: word -> how often it occurred.
+        forgotten: how many occurrences were counted and are not in `counts` any more. When there are more than
+            `most_words` words, the rarer half goes; one that comes again begins at 1.
+    """
+
+    def __init__(
+        self,
+        do_lower_case: bool,
+        most_words: int = MOST_WORDS,
+        prepare: Callable[[tf.Tensor], tf.Tensor] | None = None,
+    ):
+        self._splitter, self._most_words = WordSplitter(do_lower_case), most_words
+        self._prepare = prepare
+        self.counts, self.forgotten = Counter(), 0
+
+    def add(self, sentences: list[str]):
+        """Counts the words of these sentences."""
+        for batch in batches(sentences, _BATCH_CHARACTERS):
+            words, numbers = self._count(tf.constant(batch, tf.string))
+            for word, number in zip(words.numpy().tolist(), numbers.numpy().tolist(), strict=True):
+                self.counts[word.decode()] += number
+            if len(self.counts) > self._most_words:
+                self._forget()
+
+    def split(self, texts: list[str]) -> tuple[list[str], np.ndarray]:
+        """Returns the words of all texts, and int64 [words], the text that each is of."""
+        words, rows = self._split(tf.constant(texts, tf.string))
+        return [word.decode() for word in words.numpy()], rows.numpy()
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string)], autograph=False)
+    def _split(self, texts):
+        with tf.device("CPU:0"):  # a GPU has no string ops
+            words = self._splitter(texts)
+            return tf.strings.unicode_encode(words.chars, "UTF-8"), words.rows
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string)], autograph=False)
+    def _count(self, texts):
+        with tf.device("CPU:0"):
+            texts = texts if self._prepare is None else self._prepare(texts)
+        words = tf.unique_with_counts(self._split(texts)[0], tf.int64)
+        return words.y, words.count
+
+    def _forget(self):
+        survivors = in_order(self.counts)[: self._most_words // 2]
+        logging.warning(
+            "%d distinct words are more than memory shall hold: the rarer half, of %d or fewer so far, is forgotten.",
+            *(len(self.counts), survivors[-1][1]),
+        )
+        before = self.counts.total()
+        self.counts = Counter(dict(survivors))
+        self.forgotten += before - self.counts.total()
+
+
+def in_order(counts: Counter) -> list[tuple[str, int]]:
+    """Returns (word, count), the most frequent first and equally frequent ones by the alphabet."""
+    return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+
+
+def read(patterns: list[str], input_format: str | None, options: TextOptions) -> Iterator[list[str]]:
+    """Yields the sentences of each document, or of a part of a long one, and logs how far it is.
+
+    Args:
+        patterns: files, globs or folders.
+        input_format: one of `names.TEXT_FORMATS`; None: guessed for each file.
+        options: see there.
+
+    Raises:
+        ValueError: there are no such files, they cannot be read, or there is no sentence in them.
+    """
+    paths = find(patterns)
+    formats = formats_of(paths, input_format, options.language)
+    counts, sentences = Counter(), 0
+    with Countdown("Counting words", "MB") as progress:
+        for block in read_blocks(paths, formats, options):
+            for document in read_documents(block, options, counts):
+                sentences += len(document.sentences)
+                yield document.sentences
+            progress.advance(len(block.data) / 1e6)
+    if not sentences:
+        raise ValueError(
+            f"The text must hold a sentence at least. Received {number_of(len(paths), 'file')} without one, such as "
+            f"{paths[0]}; look at `input_file` and `input_format`."
+        )
+
+
+def count(
+    texts: Iterable[list[str]], do_lower_case: bool, prepare: Callable[[tf.Tensor], tf.Tensor] | None = None
+) -> Counter:
+    """Returns how often each word occurs in the sentences of all texts; `prepare` as for `WordCounter`."""
+    counter = WordCounter(do_lower_case, prepare=prepare)
+    for sentences in _gathered(texts):
+        counter.add(sentences)
+    return counter.counts
+
+
+def hold_out(texts: Iterable[list[str]], held_out: list[str]) -> Iterator[list[str]]:
+    """Yields the sentences of `texts` but every 100th stretch of 50 sentences, and puts these into `held_out`.
+
+    A stretch and not a document, for a corpus may be ten books; not a sentence, for its neighbours hold its words.
+    """
+    number = 0
+    for sentences in texts:
+        for i in range(0, len(sentences), _STRETCH):
+            number += 1
+            if number % _EVERY == 0 and len(held_out) < MOST_HELD_OUT:
+                held_out += sentences[i : i + _STRETCH]
+            else:
+                yield sentences[i : i + _STRETCH]
+
+
+def _gathered(texts):
+    """Joins short lists, so that each call into the graph has enough to do."""
+    gathered, size = [], 0
+    for sentences in texts:
+        gathered += sentences
+        size += sum(map(len, sentences))
+        if size >= _BATCH_CHARACTERS:
+            yield gathered
+            gathered, size = [], 0
+    if gathered:
+        yield gathered
+
+
+# === Report ===
+# How well a vocabulary fits a text: what the tokenizer makes of each of its words.
+
+
+_BATCH = 1 << 16  # words tokenized at a time
+_SHOWN = 20
+
+
+@dataclasses.dataclass(frozen=True)
+class Fit:
+    """What a tokenizer makes of counted words; `share_...` are of all occurrences, from 0 to 1.
+
+    Attributes:
+        vocab_size: pieces in the vocabulary.
+        words, distinct_words: how many there are.
+        share_whole: words that are one piece and known ("coverage").
+        pieces_per_word: [UNK] counts as one.
+        share_unknown: words that are [UNK].
+        share_characters_unknown: characters that lie in such words.
+        split: the most frequent words of several pieces: (word, count, pieces).
+        unknown: the most frequent words that are [UNK]: (word, count).
+    """
+
+    vocab_size: int
+    words: int
+    distinct_words: int
+    share_whole: float
+    pieces_per_word: float
+    share_unknown: float
+    share_characters_unknown: float
+    split: list
+    unknown: list
+
+
+def measure(tokenizer: Tokenizer, counts: Counter) -> Fit:
+    """Tokenizes every word.
+
+    Args:
+        tokenizer: of the vocabulary.
+        counts: word -> how often it occurs, as `counting.count` makes it with the tokenizer's letter case.
+
+    Raises:
+        ValueError: there are no words.
+    """
+    if not counts:
+        raise ValueError("The text of the report must hold words. Received none; look at `held_out_file`.")
+    words, numbers = zip(*in_order(counts), strict=True)
+    numbers, ids = np.array(numbers), tokenize(tokenizer, words)
+    pieces, unknown = ids.row_lengths().numpy(), tf.reduce_any(ids == tokenizer.unk_id, axis=1).numpy()
+    characters = np.array([len(word) for word in words]) * numbers
+    total = numbers.sum()
+    split = np.flatnonzero(pieces > 1)[:_SHOWN]
+    return Fit(
+        vocab_size=tokenizer.vocab_size,
+        words=int(total),
+        distinct_words=len(words),
+        share_whole=float(numbers[(pieces == 1) & ~unknown].sum() / total),
+        pieces_per_word=float((numbers * pieces).sum() / total),
+        share_unknown=float(numbers[unknown].sum() / total),
+        share_characters_unknown=float(characters[unknown].sum() / characters.sum()),
+        split=[(words[i], int(numbers[i]), names(tokenizer, ids[i])) for i in split],
+        unknown=[(words[i], int(numbers[i])) for i in np.flatnonzero(unknown)[:_SHOWN]],
+    )
+
+
+def tokenize(tokenizer: Tokenizer, words) -> tf.RaggedTensor:
+    """Returns the ids of each word, int32 [words, (pieces)]."""
+    parts = [tokenizer.tokenize(list(words[i : i + _BATCH])) for i in range(0, len(words), _BATCH)]
+    return tf.concat(parts, axis=0) if parts else tokenizer.tokenize(tf.zeros([0], tf.string))
+
+
+def names(tokenizer: Tokenizer, ids) -> list[str]:
+    """Returns the pieces of some ids."""
+    return [tokenizer.vocab[i] for i in ids.numpy()]
+
+
+def as_text(fits: dict[str, Fit], about: str) -> str:
+    """Returns the report: a column for each vocabulary, then the words that each splits or does not know.
+
+    Args:
+        fits: the vocabulary's name -> its `Fit`, all of the same text.
+        about: one line that says which text.
+    """
+    rows = [
+        ("", lambda fit: None),
+        ("pieces in the vocabulary", lambda fit: f"{fit.vocab_size:,}"),
+        ("words", lambda fit: f"{fit.words:,}"),
+        ("different words", lambda fit: f"{fit.distinct_words:,}"),
+        ("words that are one whole piece", lambda fit: f"{fit.share_whole:.2%}"),
+        ("pieces per word", lambda fit: f"{fit.pieces_per_word:.3f}"),
+        ("words that are [UNK]", lambda fit: f"{fit.share_unknown:.3%}"),
+        ("characters lost to [UNK]", lambda fit: f"{fit.share_characters_unknown:.3%}"),
+    ]
+    wide = max(len(label) for label, _ in rows)
+    cells = {name: [show(fit) or name for _, show in rows] for name, fit in fits.items()}
+    columns = [[cell.rjust(max(map(len, column))) for cell in column] for column in cells.values()]
+    lines = [about, ""]
+    lines += ["  ".join([rows[i][0].ljust(wide), *(column[i] for column in columns)]) for i in range(len(rows))]
+    for name, fit in fits.items():
+        lines += ["", f"Most frequent words that {name} splits:"]
+        lines += [f"  {count:>9,}  {word}  =  {' '.join(pieces)}" for word, count, pieces in fit.split] or ["  none"]
+        lines += ["", f"Most frequent words that {name} does not know:"]
+        lines += [f"  {count:>9,}  {word}" for word, count in fit.unknown] or ["  none"]
+    return "\n".join(lines) + "\n"
+
+
+# === Learning ===
+# Counted words to a WordPiece vocabulary, by the learner of tensorflow-text; here is what lies around it.
+#
+# The learner (wordpiece_tokenizer_learner_lib, after Schuster & Nakajima 2012) keeps the pieces that occur at least so
+# often. It is asked for a threshold, not for a size: its own search ends anywhere within 5 % of the size and looks at
+# thresholds in halves of their range, most of them far off. Pieces come about as frequent words do, so that the search
+# here begins next to the goal and needs three or four tries.
+
+
+LONGEST_WORD = 50  # characters; a longer one is no word but an address or a sequence, and the learner takes none
+_SPARE = 1.05  # how many more pieces than wanted a try may find: the rarest of them are left out
+_STEEPNESS = 0.7  # the number of pieces is about threshold ** -0.7
+_SECONDS_A_WORD = 8e-5  # of a try
+_PREFIX = "##"
+
+
+def special_pieces(unused_pieces: int = 0) -> list[str]:
+    """Returns the pieces that come first: [PAD], [unused0] ..., [UNK], [CLS], [SEP], [MASK], as in Google's files."""
+    return [PAD, *(f"[unused{i}]" for i in range(unused_pieces)), UNKNOWN, CLS, SEP, MASK]
+
+
+def learn(
+    counts: Counter, vocab_size: int, unused_pieces: int = 0, min_count: int = 2, max_words: int = 500_000,
+    max_characters: int = 1000,
+) -> list[str]:  # fmt: skip
+    """Learns a vocabulary of exactly vocab_size pieces, or of fewer where the words do not give so many.
+
+        [PAD] [UNK] [CLS] [SEP] [MASK]  ! a b c  ##a ##b ##c  the and ##ing ...
+        special                         characters            the most frequent first
+
+    Every character is there both as a word's first and as a later one (punctuation and CJK characters, each a word of
+    its own, as the first only), so that no word of known characters becomes [UNK]. Then come the most frequent pieces,
+    as many as have room: those beyond the size are the rarest, and leaving them out takes no word its last piece.
+
+    Args:
+        counts: word -> how often it occurs, words as `WordCounter` makes them.
+        vocab_size: how many pieces, special ones included.
+        unused_pieces: rows to keep free, [unused0] and on.
+        min_count: how often a piece must occur at least.
+        max_words: only the most frequent words are looked at; the learner keeps every substring of each in memory, some
+            4 kB a word, and takes some 0.1 ms a word and try.
+        max_characters: only the most frequent characters become pieces; words with others are left out.
+
+    Raises:
+        ValueError: there are no words, or vocab_size has no room for special pieces and characters.
+    """
+    words, alphabet = _usable(in_order(counts)[:max_words], max_characters)
+    isolated = set(filter(_is_isolated, alphabet))
+    basis = [*special_pieces(unused_pieces), *alphabet, *(_PREFIX + c for c in alphabet if c not in isolated)]
+    room = vocab_size - len(basis)
+    if room < 0:
+        raise ValueError(
+            f"`vocab_size` must have room for {unused_pieces + 5} special pieces and {len(alphabet)} characters, most "
+            f"of them twice (a, ##a): {len(basis)} at least. Received: {vocab_size}; raise it, or lower "
+            "`max_characters`."
+        )
+    known = {*basis, *(_PREFIX + c for c in isolated)}
+    pieces = [p for p in _search(words, room, known, min_count) if p not in known] if room else []
+    if len(pieces) < room:
+        logging.warning(
+            "The text gives only %d pieces that occur %d times or more, fewer than the %d asked for: put this number "
+            "into the model's bert_config.json, give more text or lower `min_count`.",
+            *(len(basis) + len(pieces), min_count, vocab_size),
+        )
+    return [*basis, *pieces[:room]]
+
+
+def _usable(words, max_characters):
+    """Returns the words that the learner may see, and their characters in the order of Unicode."""
+    usable = [(word, number) for word, number in words if len(word) <= LONGEST_WORD]
+    seen = Counter()
+    for word, number in usable:
+        for char in word:
+            seen[char] += number
+    if not seen:
+        raise ValueError("The text must hold words. Received none; look at `input_file`.")
+    alphabet = {char for char, _ in in_order(seen)[:max_characters]}
+    if len(alphabet) < len(seen):
+        logging.warning(
+            "The text has %d different characters, of which the rarest %d will be [UNK]: see `max_characters`.",
+            *(len(seen), len(seen) - len(alphabet)),
+        )
+        usable = [(word, number) for word, number in usable if alphabet.issuperset(word)]
+    return usable, sorted(alphabet)
+
+
+def _is_isolated(char):
+    """Says whether the character is always a word of its own."""
+    table, page = characters.character_table(), characters.PAGE
+    return bool(table.flags[table.pages[ord(char) // page] * page + ord(char) % page] & characters.ISOLATED)
+
+
+def _search(words, room, known, min_count):
+    """Returns the learner's list for the highest threshold tried that gives `room` pieces beyond the known ones."""
+    logging.info(
+        "Learning from %d distinct words: three to six tries of about %.0f s each.",
+        *(len(words), math.ceil(len(words) * _SECONDS_A_WORD)),
+    )
+    low = max(min_count, words[-1][1])  # a lower threshold would find the same: a piece is the end of some word
+    high = max(low, words[0][1])
+    threshold, best = max(words[min(room, len(words)) - 1][1], low), []
+    while True:
+        begin = time.monotonic()
+        pieces = learner.learn(words, len(known) + room, [], threshold, threshold, max_unique_chars=len(known))
+        size = sum(piece not in known for piece in pieces)
+        logging.info(
+            "Pieces that occur %d times or more: %d, wanted %d (%.0f s).",
+            *(threshold, size, room, time.monotonic() - begin),
+        )
+        if size >= room:
+            low, best = threshold + 1, pieces
+            if size <= room * _SPARE:
+                return best
+        else:
+            high = threshold - 1
+        if low > high:
+            return best or pieces
+        threshold = _between(low, high, threshold * (max(size, 1) / room) ** (1 / _STEEPNESS))
+
+
+def _between(low, high, guess):
+    """The guess where it lies inside the range, else the range's middle on a logarithmic scale."""
+    guess = round(guess)
+    return guess if low <= guess <= high else min(max(round(math.sqrt(low * high)), low), high)

@@ -1,0 +1,338 @@
+"""How the learning rate moves over a run."""
+
+import dataclasses
+import math
+import re
+from collections.abc import Iterable
+
+import keras
+import tensorflow as tf
+
+from bert_tf.checkpoints.name_map import WORDS
+
+
+class _Warmup(keras.optimizers.schedules.LearningRateSchedule):
+    """Rises linearly from 0 to `learning_rate` over the warm-up; what follows is `decayed` of a subclass.
+
+    The first step of a warm-up has rate 0, as in google-research/bert's optimization.py.
+    """
+
+    def __init__(self, learning_rate, num_train_steps, num_warmup_steps=0):
+        self.learning_rate = learning_rate
+        self.num_train_steps = num_train_steps
+        self.num_warmup_steps = num_warmup_steps
+
+    def __call__(self, step):
+        step = tf.cast(step, tf.float32)
+        rising = self.learning_rate * step / max(self.num_warmup_steps, 1)
+        return tf.where(step < self.num_warmup_steps, rising, self.decayed(step))
+
+    def decayed(self, step):
+        """Returns the rate, float32 [], at a step, float32 [], behind the warm-up."""
+        raise NotImplementedError
+
+    def since_warmup(self, step):
+        """Returns which share of the steps behind the warm-up is over: float32 [], from 0 to 1."""
+        after = max(self.num_train_steps - self.num_warmup_steps, 1)
+        return tf.clip_by_value((step - self.num_warmup_steps) / after, 0.0, 1.0)
+
+    def get_config(self):
+        return {
+            "learning_rate": self.learning_rate,
+            "num_train_steps": self.num_train_steps,
+            "num_warmup_steps": self.num_warmup_steps,
+        }
+
+
+@keras.saving.register_keras_serializable("bert_tf")
+class WarmupLinearDecay(_Warmup):
+    """Rises linearly to `learning_rate` over the warm-up, then falls linearly to 0.
+
+    As in google-research/bert's optimization.py, the decay is counted from step 0 and the first step of a warm-up has
+    rate 0:
+
+        rate(t) = learning_rate * t / num_warmup_steps        for t < num_warmup_steps
+        rate(t) = learning_rate * (1 - t / num_train_steps)   from there on
+
+    Args:
+        learning_rate: the peak that the rising line aims at.
+        num_train_steps: the step at which the rate is 0.
+        num_warmup_steps: 0 for no warm-up.
+    """
+
+    def decayed(self, step):
+        return self.learning_rate * (1 - tf.minimum(step / max(self.num_train_steps, 1), 1.0))
+
+
+@keras.saving.register_keras_serializable("bert_tf")
+class WarmupPolynomialDecay(_Warmup):
+    """Rises linearly to `learning_rate`, then falls to 0 as a power of the steps that are left.
+
+        rate(t) = learning_rate * ((num_train_steps - t) / (num_train_steps - num_warmup_steps)) ** power
+
+    The decay starts at the peak, without the small drop of `WarmupLinearDecay`. This is the schedule of NVIDIA's
+    LAMB recipe for BERT (DeepLearningExamples, optimization.py), and so is the default power.
+
+    Args:
+        learning_rate, num_train_steps, num_warmup_steps: as of `WarmupLinearDecay`; here the peak is reached.
+        power: 1 for a straight line; below 1 the rate stays high for longer.
+    """
+
+    def __init__(self, learning_rate, num_train_steps, num_warmup_steps=0, power=0.5):
+        super().__init__(learning_rate, num_train_steps, num_warmup_steps)
+        self.power = power
+
+    def decayed(self, step):
+        return self.learning_rate * (1 - self.since_warmup(step)) ** self.power
+
+    def get_config(self):
+        return super().get_config() | {"power": self.power}
+
+
+@keras.saving.register_keras_serializable("bert_tf")
+class WarmupCosineDecay(_Warmup):
+    """Rises linearly to `learning_rate`, then falls to 0 along half a cosine wave.
+
+        rate(t) = learning_rate * (1 + cos(pi * (t - num_warmup_steps) / (num_train_steps - num_warmup_steps))) / 2
+
+    One cycle of Loshchilov and Hutter 2017 (arXiv 1608.03983), equation 5.
+
+    Args:
+        learning_rate, num_train_steps, num_warmup_steps: as of `WarmupLinearDecay`; here the peak is reached.
+    """
+
+    def decayed(self, step):
+        return self.learning_rate * (1 + tf.cos(math.pi * self.since_warmup(step))) / 2
+
+
+@keras.saving.register_keras_serializable("bert_tf")
+class WarmupTrapezoid(_Warmup):
+    """Rises linearly to `learning_rate`, stays there, and falls linearly to 0 over the last steps.
+
+        rate(t) = learning_rate * min(t / num_warmup_steps, 1, (num_train_steps - t) / num_decay_steps)
+
+    A run's checkpoints from the flat part can be trained for longer, since nothing there depends on where the end is
+    (Hägele et al. 2024, arXiv 2405.18392, section 3).
+
+    Args:
+        learning_rate, num_train_steps, num_warmup_steps: as of `WarmupLinearDecay`; here the peak is reached.
+        num_decay_steps: length of the fall; None: a fifth of the run.
+    """
+
+    def __init__(self, learning_rate, num_train_steps, num_warmup_steps=0, num_decay_steps=None):
+        super().__init__(learning_rate, num_train_steps, num_warmup_steps)
+        self.num_decay_steps = num_train_steps // 5 if num_decay_steps is None else num_decay_steps
+
+    def __call__(self, step):  # a fall that begins within the warm-up cuts the rise short
+        return tf.minimum(super().__call__(step), self.decayed(tf.cast(step, tf.float32)))
+
+    def decayed(self, step):
+        left = (self.num_train_steps - step) / max(self.num_decay_steps, 1)
+        return self.learning_rate * tf.clip_by_value(left, 0.0, 1.0)
+
+    def get_config(self):
+        return super().get_config() | {"num_decay_steps": self.num_decay_steps}
+
+
+@keras.saving.register_keras_serializable("bert_tf")
+class ExponentialRise(keras.optimizers.schedules.LearningRateSchedule):
+    """Rises from one rate to another by the same factor from step to step, for a range test.
+
+        rate(t) = lowest * (highest / lowest) ** (t / (num_steps - 1))
+
+    Args:
+        lowest: the rate of step 0.
+        highest: that of step `num_steps` - 1, and of later ones.
+        num_steps: at least 2.
+    """
+
+    def __init__(self, lowest, highest, num_steps):
+        self.lowest = lowest
+        self.highest = highest
+        self.num_steps = num_steps
+
+    def __call__(self, step):
+        share = tf.minimum(tf.cast(step, tf.float32) / (self.num_steps - 1), 1.0)
+        return self.lowest * tf.exp(share * math.log(self.highest / self.lowest))
+
+    def get_config(self):
+        return {"lowest": self.lowest, "highest": self.highest, "num_steps": self.num_steps}
+
+
+# Name on the command line -> factory(learning_rate, num_train_steps, num_warmup_steps).
+SCHEDULES = {
+    "linear": WarmupLinearDecay,
+    "polynomial": WarmupPolynomialDecay,
+    "cosine": WarmupCosineDecay,
+    "trapezoid": WarmupTrapezoid,
+}
+
+
+# === Word rate ===
+# How fast the word embeddings move in pretraining, beside all other weights.
+
+
+@dataclasses.dataclass(frozen=True)
+class WordRate:
+    """The rate of the word embeddings; stands in `RunConfig.layer_rates` where `LayerRates` may stand.
+
+    Attributes:
+        embedding_lr_factor: of the rate of all else, 0 to 1; 0: they stay as they began, have no gradient and no
+            slots, and a step is faster by these.
+    """
+
+    embedding_lr_factor: float = 1.0
+
+    def __post_init__(self):
+        assert 0 <= self.embedding_lr_factor <= 1
+
+    def identity(self) -> dict:
+        """Returns what a run that is continued must have alike."""
+        return dataclasses.asdict(self)
+
+    @property
+    def is_default(self) -> bool:
+        """Whether they move as all else does."""
+        return self.embedding_lr_factor == 1
+
+    def freeze_in(self, variables: Iterable):
+        """Makes them untrainable where they stay as they began."""
+        for variable in variables:
+            if self.embedding_lr_factor == 0 and variable.path == WORDS:
+                variable.trainable = False
+
+    def rules(self) -> tuple[tuple[str, float, int], ...]:
+        """Returns (pattern of the variable's path, factor of the rate, first step), as `optimizer.AdamW` takes them."""
+        return () if self.is_default else ((WORDS, self.embedding_lr_factor, 0),)
+
+    def describe(self, num_train_steps: int) -> str:
+        """Returns what a run does with them, in one line for the log."""
+        factor = self.embedding_lr_factor
+        return f"Word embeddings: {f'rates times {factor:g}' if factor else 'they stay as they begin'}."
+
+
+# === Layer rates ===
+# Which layers of an encoder move in fine-tuning, from which step on, and how fast.
+#
+# Layers are told by the paths of their variables, google-research/bert's, and by these depths, L being their number:
+#
+#     bert/embeddings/...         0
+#     bert/encoder/layer_N/...    N + 1
+#     all else: pooler, head      L + 1     (and the norm behind the last block, where there is one)
+
+
+ALL = "all"
+_EMBEDDINGS = r"bert/embeddings/.*"
+_LAYER = r"bert/encoder/layer_{}/.*"
+_POOLER = r"bert/pooler/.*"
+_ENCODER = r"bert/.*"
+
+
+@dataclasses.dataclass(frozen=True)
+class LayerRates:
+    """Howard and Ruder 2018 (ULMFiT, arXiv 1801.06146): sections 3.2, discriminative rates, and 3.3, unfreezing.
+
+    Attributes:
+        num_layers: L, the encoder's blocks.
+        freeze_layers: so many blocks, from the bottom, and the embeddings never move; 0: nothing is frozen, and "all":
+            the whole encoder with its pooler, so that the head alone is trained.
+        layerwise_lr_decay: depth j has the rate times this ** (L + 1 - j). ELECTRA's (Clark et al. 2020, appendix B)
+            counts so too, but has the topmost block at this ** 2.
+        unfreeze_steps: depth j moves from step unfreeze_steps * (L + 1 - j) on, steps being counted from 0; 0: all
+            move from the start.
+
+    Raises:
+        ValueError: one is out of range, or two of them contradict each other.
+    """
+
+    num_layers: int
+    freeze_layers: int | str = 0
+    layerwise_lr_decay: float = 1.0
+    unfreeze_steps: int = 0
+
+    def __post_init__(self):
+        frozen, decay = self.freeze_layers, self.layerwise_lr_decay
+        if frozen != ALL and not (isinstance(frozen, int) and 0 <= frozen <= self.num_layers):
+            raise ValueError(
+                f"`freeze_layers` must be `all` or a number from 0 to the model's layers, {self.num_layers}. "
+                f"Received: {frozen}."
+            )
+        if not 0 < decay <= 1:
+            raise ValueError(
+                f"`layerwise_lr_decay` must be above 0 and at most 1. Received: {decay}; to keep layers as they are, "
+                "pass `freeze_layers`."
+            )
+        assert self.unfreeze_steps >= 0
+        for name, given in (("unfreeze_epochs", self.unfreeze_steps), ("layerwise_lr_decay", decay < 1)):
+            if given and frozen in (ALL, self.num_layers):
+                raise ValueError(
+                    f"`{name}` must have a layer that is not frozen. Received it with `freeze_layers={frozen}`; "
+                    "pass one of the two."
+                )
+
+    def identity(self) -> dict:
+        """Returns what a run that is continued must have alike, by the names that earlier runs wrote down."""
+        names = {"freeze_layers": "freeze", "layerwise_lr_decay": "decay"}
+        return {names.get(name, name): value for name, value in dataclasses.asdict(self).items()}
+
+    @property
+    def is_default(self) -> bool:
+        """Whether all layers move from the start with one rate."""
+        return self == LayerRates(self.num_layers)
+
+    def is_frozen(self, path: str) -> bool:
+        """Says whether the variable at `path` never moves."""
+        if self.freeze_layers == ALL:
+            return bool(re.fullmatch(_ENCODER, path))
+        frozen = self._patterns()[: self.freeze_layers + 1] if self.freeze_layers else []
+        return any(re.fullmatch(pattern, path) for pattern in frozen)
+
+    def freeze_in(self, variables: Iterable):
+        """Makes the frozen ones of a model's Keras variables untrainable: they get no gradient and no slots."""
+        variables = list(variables)
+        assert count_layers(v.path for v in variables) == self.num_layers, "these are the rates of another model"
+        for variable in variables:
+            if self.is_frozen(variable.path):
+                variable.trainable = False
+
+    def rules(self) -> tuple[tuple[str, float, int], ...]:
+        """Returns (pattern of the variable's path, factor of the rate, first step), as `optimizer.AdamW` takes them."""
+        down, decay = range(self.num_layers + 1, 0, -1), self.layerwise_lr_decay
+        return tuple((p, decay**n, self.unfreeze_steps * n) for p, n in zip(self._patterns(), down, strict=True))
+
+    def describe(self, num_train_steps: int) -> str:
+        """Returns what a run of so many steps does with the layers, in one line for the log."""
+        top, frozen, decay = self.num_layers + 1, self.freeze_layers, self.layerwise_lr_decay
+        parts = []
+        if frozen:
+            whole = frozen == ALL
+            parts.append("frozen: the encoder" if whole else f"frozen: the embeddings and {frozen} of the layers")
+        if decay < 1:
+            parts.append(f"rates: times {decay:g} from layer to layer, {decay**top:.3g} at the embeddings")
+        if self.unfreeze_steps:
+            never = sum(first >= num_train_steps for _, _, first in self.rules()[frozen + bool(frozen) :])
+            parts.append(f"unfreezing: one more layer from the top each {self.unfreeze_steps} steps")
+            parts += [f"{never} of them, the lowest, NEVER in these {num_train_steps} steps"] if never else []
+        return f"Layers: {'; '.join(parts) or 'all move alike'}."
+
+    def _patterns(self):
+        """Returns the pattern of each depth from 0 to L."""
+        return [_EMBEDDINGS, *(_LAYER.format(n) for n in range(self.num_layers))]
+
+
+def count_layers(paths: Iterable[str]) -> int:
+    """Returns the number of the encoder's blocks that have variables among `paths`."""
+    matches = (re.fullmatch(_LAYER.format(r"(\d+)"), path) for path in paths)
+    return len({match[1] for match in matches if match})
+
+
+def top_layers(paths: Iterable[str], count: int) -> tuple[str, ...]:
+    """Returns the patterns of the top `count` blocks and of the pooler.
+
+    Raises:
+        ValueError: there are not so many blocks.
+    """
+    total = count_layers(paths)
+    if count > total:
+        raise ValueError(f"`reinit_layers` must be at most the model's layers, {total}. Received: {count}.")
+    return (*(_LAYER.format(n) for n in range(total - count, total)), _POOLER)

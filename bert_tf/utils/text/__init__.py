@@ -1,1 +1,0 @@
-"""Text files to documents of sentences; imports no TensorFlow."""
