@@ -11,7 +11,6 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from absl import logging
 from safetensors.numpy import save_file
 
 from bert_tf.checkpoints import name_maps
@@ -148,7 +147,6 @@ def test_a_mask_that_is_cut_off_and_a_length_beyond_the_table(path):
 
 
 def test_unknown_words_are_said(path, caplog):
-    logging.use_absl_handler()
     caplog.set_level("WARNING")
     list(Filler(path)(["xyzzy [MASK] film"]))
     assert "1 of 3 word pieces are [UNK], not in the vocabulary. Is `do_lower_case`, true here" in caplog.text

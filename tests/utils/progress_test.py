@@ -5,6 +5,7 @@ import logging
 import types
 
 import pytest
+from absl import logging as absl_logging
 
 from bert_tf.cli import app
 from bert_tf.training.loop import RunConfig
@@ -26,7 +27,10 @@ def ticks(monkeypatch):
 
 @pytest.fixture
 def use(monkeypatch):
-    """Returns a function that makes a stream the log's, and returns it."""
+    """Returns a function that makes a stream the log's, and returns it; the log itself, where a test before has set
+    absl's up, is left out of it."""
+    handlers = [each for each in logging.root.handlers if each is not absl_logging.get_absl_handler()]
+    monkeypatch.setattr(logging.root, "handlers", handlers)
     monkeypatch.setattr(progress, "_on_terminal", False)
     monkeypatch.setattr(progress, "_drawn", False)
     monkeypatch.setattr(progress.atexit, "register", lambda function: None)
