@@ -27,6 +27,7 @@ from bert_tf.serving import wire
 from bert_tf.serving.limits import Limits, ServingError
 from bert_tf.serving.server import grpc_service, predict, workload
 from bert_tf.serving.server.json_requests import predict_inputs
+from bert_tf.serving.server.predict import Call
 from bert_tf.serving.server.saved_model import SavedModel
 from bert_tf.serving.server.server import serve
 from bert_tf.serving.server.tensors import check_tensor, to_array
@@ -352,6 +353,16 @@ def until(condition):
     while not condition():
         assert time.monotonic() < end
         time.sleep(0.01)
+
+
+def test_a_large_answer_to_a_warm_up_holds_nobody_up(held):
+    server, elements, _ = held
+    with server._catalog.lease(model_pb2.ModelSpec(name="film")) as version:
+        echo = version.model.signatures["echo"]
+        predict.run(version, echo, {"image_bytes": np.array([b""] * 5000, object)}, call=Call(limits=Limits()))
+    late = Call(deadline=time.monotonic() + 5)
+    with late.work.begun(late, 2**20):  # the interpreter is free
+        assert not elements()
 
 
 def test_a_refused_answer_is_not_kept(film_path, monkeypatch):

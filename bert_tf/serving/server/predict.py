@@ -127,10 +127,10 @@ def run(
     metrics.observe_runtime(version.name, api, "TF1", time.monotonic() - started)
     for alias, array in outputs.items():
         call.limits.check_output(alias, np.size(array))
-    elements = sum(map(np.size, outputs.values()))
-    if call.until_sent is not None:
+    if call.until_sent is not None:  # a warm-up's answer is not sent, and no block of its `work` would end the turn
+        elements = sum(map(np.size, outputs.values()))
         call.until_sent.enter_context(version.workload.answer(elements))
-    call.work.grow(call, elements)
+        call.work.grow(call, elements)
     return outputs
 
 
