@@ -1,4 +1,4 @@
-"""BERT's names in Hugging Face's files."""
+"""The names of weights of each family and format, as tables: Hugging Face, KerasHub, TF1; both ways."""
 
 import dataclasses
 
@@ -18,6 +18,10 @@ from bert_tf.checkpoints.name_map import (
     output_layer,
 )
 from bert_tf.models import families, lora
+
+# === BERT ===
+# BERT's names in Hugging Face's files.
+
 
 BERT_NAMES = NameMap(
     rows=(

@@ -1,4 +1,4 @@
-"""What is written: a model as arrays, and all that belongs to it."""
+"""What every writer of checkpoints needs: the model as arrays, its architecture's name, its description."""
 
 import dataclasses
 import json
@@ -12,6 +12,9 @@ import numpy as np
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.sentence_files import Recipe
 from bert_tf.utils.files import write_text
+
+# === Contents ===
+# What is written: a model as arrays, and all that belongs to it.
 
 
 @dataclasses.dataclass(frozen=True)

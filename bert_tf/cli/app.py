@@ -1,4 +1,4 @@
-"""The files that a command names are there: that is found out before TensorFlow is imported, which takes 5 s."""
+"""How a command starts: flags are read, files looked for, devices set up, errors told in a line."""
 
 import contextlib
 import errno
@@ -17,6 +17,10 @@ from bert_tf.utils.names import OF_TRAINING
 from bert_tf.utils.progress import erased, use_bars
 from bert_tf.utils.settings import Flag, Settings
 from bert_tf.utils.tf_log_filter import left_out
+
+# === Given files ===
+# The files that a command names are there: that is found out before TensorFlow is imported, which takes 5 s.
+
 
 # Flags of files that a program reads -> what makes it read them; (): it does so whatever is asked for.
 _READ = {

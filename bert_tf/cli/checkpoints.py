@@ -1,10 +1,13 @@
-"""Which model a program begins with: the one that --output_dir holds, or another."""
+"""Which checkpoint a command starts from, and in which formats it saves."""
 
 import os
 
 from absl import logging
 
 from bert_tf.utils.settings import Settings
+
+# === Start ===
+# Which model a program begins with: the one that --output_dir holds, or another.
 
 
 def model_paths(settings: Settings) -> list[str | None]:

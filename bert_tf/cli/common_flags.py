@@ -1,8 +1,12 @@
-"""Flags of devices: on what a run computes."""
+"""Flags that several commands share, by group."""
 
 from bert_tf.utils import names
 from bert_tf.utils.names import PREDICTION_ORDERS
 from bert_tf.utils.settings import Flag, Settings, with_attributes
+
+# === Devices ===
+# Flags of devices: on what a run computes.
+
 
 DEVICES = (
     Flag("distribution_strategy", "default", "One device; all GPUs of this machine; those of several machines, on "

@@ -1,4 +1,4 @@
-"""The look at the data of a run: what it finds goes into the log, and with `strict_data` ends the run."""
+"""Checks of a run's examples before training: log, overview page, `--strict_data`."""
 
 import collections
 import dataclasses
@@ -13,6 +13,9 @@ from bert_tf.tasks.base import ACTIONS, FineTuned, TaskData
 from bert_tf.tasks.registry import TASKS
 from bert_tf.utils.names import number_of, word_for
 from bert_tf.utils.settings import Settings
+
+# === Checks ===
+# The look at the data of a run: what it finds goes into the log, and with `strict_data` ends the run.
 
 
 class DataChecks:

@@ -1,4 +1,4 @@
-"""The last lines of a training program's log: what lies where, and the command that comes next."""
+"""What a training command reports at its end: scores, pages, and the command that comes next."""
 
 import os
 import shlex
@@ -16,6 +16,10 @@ from bert_tf.training.trainer import Job
 from bert_tf.utils.report import Page
 from bert_tf.utils.settings import Settings, command_line
 from bert_tf.utils.subprocesses import is_child, shown
+
+# === Next command ===
+# The last lines of a training program's log: what lies where, and the command that comes next.
+
 
 # What a run may have left in its directory, in the order in which it is told.
 _LEFT = {

@@ -1,4 +1,4 @@
-"""How far rows are too short for what is laid out in them."""
+"""Checks of examples before a run: truncation, duplicate texts, suspicious labels."""
 
 import dataclasses
 import functools
@@ -13,6 +13,9 @@ from bert_tf.data.samples import SAMPLES_EMPTY, Finding, Sample, places_of, shar
 from bert_tf.data.table_reader import excerpt, where
 from bert_tf.data.tables import is_empty
 from bert_tf.utils.names import word_for
+
+# === Too short ===
+# How far rows are too short for what is laid out in them.
 
 
 def cut_texts(sample: Sample, cut: Cut | None, has_windows_to_offer: bool) -> Iterator[Finding]:

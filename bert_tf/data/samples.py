@@ -1,4 +1,4 @@
-"""What the look at the data finds, and from when on it is a warning."""
+"""Examples as checks read them, and findings with their thresholds."""
 
 import dataclasses
 import functools
@@ -8,6 +8,10 @@ from typing import Any
 import numpy as np
 
 from bert_tf.utils.names import word_for
+
+# === Findings ===
+# What the look at the data finds, and from when on it is a warning.
+
 
 _SHOWN = 5  # places in a line of text
 _KEPT = 1000  # places of a finding

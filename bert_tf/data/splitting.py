@@ -1,4 +1,4 @@
-"""Rows that must stay together: those of the same texts, and those that share a value, such as a user's name."""
+"""Splits a table into training, evaluation and test files; no text is in two of them."""
 
 import codecs
 import collections
@@ -15,6 +15,9 @@ from bert_tf.data.samples import Sample
 from bert_tf.data.table_reader import Column, extension_of, read_rows
 from bert_tf.data.tables import Examples, read_table, read_values
 from bert_tf.utils import files
+
+# === Groups ===
+# Rows that must stay together: those of the same texts, and those that share a value, such as a user's name.
 
 
 def of_texts(sample: Sample) -> np.ndarray:

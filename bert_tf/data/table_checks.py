@@ -1,4 +1,4 @@
-"""Labels that are probably a mistake: two spellings of one, one for every row, some with hardly an example."""
+"""Checks of tables: labels, columns and raw cells that are probably a mistake."""
 
 import collections
 import os
@@ -12,6 +12,10 @@ from bert_tf.data.samples import Finding, Sample, lines, share
 from bert_tf.data.table_reader import Column, excerpt, extension_of, names_in
 from bert_tf.utils import files
 from bert_tf.utils.names import number_of, word_for
+
+# === Labels ===
+# Labels that are probably a mistake: two spellings of one, one for every row, some with hardly an example.
+
 
 UNKNOWN = "unknown_labels"  # with which a file cannot be laid out
 _RARE = 2  # examples, at most, of a rare label

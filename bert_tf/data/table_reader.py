@@ -1,4 +1,4 @@
-"""Rows of a Parquet file."""
+"""Rows of .tsv, .csv, .jsonl and .parquet files: the columns asked for, with their line numbers."""
 
 import csv
 import dataclasses
@@ -14,6 +14,10 @@ from absl import logging
 from bert_tf.data.columns import NAMES, without_surrogates
 from bert_tf.utils import files
 from bert_tf.utils.names import number_of, word_for
+
+# === Parquet ===
+# Rows of a Parquet file.
+
 
 _BATCH = 1024  # rows decoded at a time
 _BUFFER = 1 << 20  # bytes read at a time

@@ -1,10 +1,4 @@
-"""Files in SQuAD's format, as training, checking and scoring all read them; and predictions, and the odds of no answer.
-
-    {"data": [{"paragraphs": [{"context": ..., "qas": [{"id": ..., "question": ..., "answers": [{"text": ...,
-        "answer_start": ...}], "is_impossible": true or false}]}]}]}
-
-An id may be a whole number, which stands for its digits. A question that `is_impossible` may do without `answers`.
-"""
+"""SQuAD's files, and the scores of its official scripts."""
 
 import math
 import os
@@ -18,6 +12,15 @@ from absl import logging
 
 from bert_tf.utils.files import brief
 from bert_tf.utils.json_files import read_json
+
+# === Files ===
+# Files in SQuAD's format, as training, checking and scoring all read them; and predictions, and the odds of no answer.
+#
+#     {"data": [{"paragraphs": [{"context": ..., "qas": [{"id": ..., "question": ..., "answers": [{"text": ...,
+#         "answer_start": ...}], "is_impossible": true or false}]}]}]}
+#
+# An id may be a whole number, which stands for its digits. A question that `is_impossible` may do without `answers`.
+
 
 _SURROGATES = re.compile("[\ud800-\udfff]")  # half an emoji, as in "\\ud83d": legal JSON but no Unicode text
 _KINDS = {list: "a list", str: "a text", int: "a whole number", bool: "true or false"}

@@ -1,4 +1,4 @@
-"""The answers of a scored run, as the tables eval_predictions*.tsv in its folder hold them."""
+"""Compares the predictions of two scored runs of one task."""
 
 import dataclasses
 import itertools
@@ -22,6 +22,10 @@ from bert_tf.evaluation.significance import (
 from bert_tf.models.config_files import task_in
 from bert_tf.utils.files import read_text
 from bert_tf.utils.json_files import read_object
+
+# === Predictions ===
+# The answers of a scored run, as the tables eval_predictions*.tsv in its folder hold them.
+
 
 _NAME = "eval_predictions"
 _RUN_FILE, _LABELS_FILE = "run.json", "labels.txt"

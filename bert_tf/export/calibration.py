@@ -1,4 +1,4 @@
-"""How far the inputs of a model's products go on examples: what products of integers are to cover."""
+"""Ranges of int8 products from examples, and what processors gain by them."""
 
 import itertools
 import os
@@ -23,6 +23,10 @@ from bert_tf.utils.files import read_lines
 
 # === Processors ===
 # What makes a served model faster on processors: fewer kernels, two threads, constants, products of integers.
+
+
+# === Ranges ===
+# How far the inputs of a model's products go on examples: what products of integers are to cover.
 
 
 _MOST_BYTES = 2**31 - 2**26  # a SavedModel's graph is one protocol buffer, and those end at 2 GiB

@@ -1,4 +1,4 @@
-"""How likely a model finds a text: the pseudo-log-likelihood of masked LM, and the likelihood of left to right."""
+"""Pseudo-log-likelihood and left-to-right likelihood of texts."""
 
 import dataclasses
 import functools
@@ -16,6 +16,10 @@ from bert_tf.inference.filler import longest_row, open_masked_lm, warn_of_unknow
 from bert_tf.inference.sentence_encoder import weights_hash
 from bert_tf.tasks.fill_mask import FillMaskTask
 from bert_tf.utils.text_lists import text_list
+
+# === Scorer ===
+# How likely a model finds a text: the pseudo-log-likelihood of masked LM, and the likelihood of left to right.
+
 
 PSEUDO, PLAIN = "pseudo_log_likelihood", "log_likelihood"
 

@@ -1,4 +1,4 @@
-"""What a masked-LM head would put at each place, behind each layer (the "logit lens", nostalgebraist 2020)."""
+"""What a masked-LM head predicts at each position from each layer (the logit lens, nostalgebraist 2020)."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -13,6 +13,10 @@ from bert_tf.models.pretraining_heads import MaskedLMHead, build_in_cls
 
 # === Heads ===
 # Heads that `bert_tf.load` leaves as arrays, as layers.
+
+
+# === Lens ===
+# What a masked-LM head would put at each place, behind each layer (the "logit lens", nostalgebraist 2020).
 
 
 def with_weights(head: keras.layers.Layer, model: Any) -> keras.layers.Layer:

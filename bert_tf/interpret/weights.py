@@ -1,4 +1,4 @@
-"""What attends to what: attention's probabilities, and the queries and keys that they come from."""
+"""Attention probabilities, queries and keys of each head, and ablation of heads."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence
@@ -7,6 +7,9 @@ from typing import Any
 import numpy as np
 
 from bert_tf.interpret.rows import Row, Texts, parts_of, read
+
+# === Attention ===
+# What attends to what: attention's probabilities, and the queries and keys that they come from.
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""Short texts without padding: as many in a row as fit, each attending to itself only, and back again."""
+"""Sequence packing: short texts share a row, each attending only to itself; and flat batches."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -12,6 +12,10 @@ from bert_tf.models.graph_forms import FLAT_ROWS, FUSED_INT8, is_wanted, notes
 #
 # Then no operation has to find out shapes, which a short text has hundreds of; only attention needs to know which
 # pieces are of one row.
+
+
+# === Packing ===
+# Short texts without padding: as many in a row as fit, each attending to itself only, and back again.
 
 
 _BATCH = "batch"  # among the notes: B and S

@@ -1,4 +1,4 @@
-"""What can be trained, and what can be served: the parts of a task that each can stand alone."""
+"""What a task is: everything that training, evaluation, export and serving ask of one."""
 
 import abc
 import dataclasses
@@ -19,6 +19,10 @@ from bert_tf.models.config import EncoderConfig
 from bert_tf.models.sentence_files import Recipe
 from bert_tf.utils.report import Page
 from bert_tf.utils.settings import Flag, Settings
+
+# === Parts ===
+# What can be trained, and what can be served: the parts of a task that each can stand alone.
+
 
 Tensors = Mapping[str, tf.Tensor]
 Outputs = tf.Tensor | Tensors  # of a model: one tensor, or several by name

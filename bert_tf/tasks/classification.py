@@ -1,4 +1,4 @@
-"""A classifier's answers as files: for programs, for people, and for leaderboards."""
+"""Text classification and regression (Devlin et al. 2018, section 4.1), one text or a pair, one label or several."""
 
 import dataclasses
 import os
@@ -40,6 +40,9 @@ from bert_tf.tasks.others import problem_of, said_problem
 from bert_tf.utils.files import atomic_open
 from bert_tf.utils.json_files import json_text
 from bert_tf.utils.settings import Settings
+
+# === Files ===
+# A classifier's answers as files: for programs, for people, and for leaderboards.
 
 
 def write_predictions(

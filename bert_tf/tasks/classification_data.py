@@ -1,4 +1,4 @@
-"""Where a run's labelled texts are: the folder of a GLUE task, or files of one's own."""
+"""Data of classification: GLUE folders or tables, to tokenized examples."""
 
 import collections
 import dataclasses
@@ -14,6 +14,9 @@ from bert_tf.data.tables import Examples
 from bert_tf.evaluation.error_reports.common import Shown
 from bert_tf.tasks.base import ACTIONS
 from bert_tf.tasks.classification_outputs import PROBLEMS
+
+# === Sources ===
+# Where a run's labelled texts are: the folder of a GLUE task, or files of one's own.
 
 
 @dataclasses.dataclass(frozen=True)

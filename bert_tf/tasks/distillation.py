@@ -1,4 +1,4 @@
-"""A task that is learned from its labels and from a teacher at once (Hinton et al. 2015, section 2)."""
+"""Knowledge distillation in fine-tuning (Hinton et al. 2015): a task learned from labels and a teacher at once."""
 
 import hashlib
 import math
@@ -18,6 +18,9 @@ from bert_tf.tasks.base import FineTuned, Outputs, Tensors, Trainable
 from bert_tf.tasks.registry import task_of
 from bert_tf.utils.files import brief
 from bert_tf.utils.settings import Settings
+
+# === Distilled task ===
+# A task that is learned from its labels and from a teacher at once (Hinton et al. 2015, section 2).
 
 
 class DistilledTask(Trainable):

@@ -1,4 +1,4 @@
-"""Vectors, or the cosines of pairs, as a file."""
+"""Sentence embeddings, trained on pairs (Reimers and Gurevych 2019)."""
 
 import os
 from collections.abc import Mapping
@@ -26,6 +26,10 @@ from bert_tf.tasks.embedding_data import LOSS_FUNCTIONS, Numbers, TextGroups, ev
 from bert_tf.tasks.labels import single_rows
 from bert_tf.utils.files import atomic_open
 from bert_tf.utils.json_files import json_text
+
+# === Files ===
+# Vectors, or the cosines of pairs, as a file.
+
 
 FILE = "predictions.jsonl"
 

@@ -1,4 +1,4 @@
-"""What training on pairs aims at, by name; all from the cosines of vectors."""
+"""Losses and data of sentence embedding: pairs with scores, or with positives and negatives."""
 
 import dataclasses
 from collections.abc import Callable, Mapping
@@ -12,6 +12,10 @@ from bert_tf.data.samples import Sample, Table
 from bert_tf.data.table_reader import where
 from bert_tf.tasks.base import ACTIONS
 from bert_tf.utils.settings import Settings
+
+# === Losses ===
+# What training on pairs aims at, by name; all from the cosines of vectors.
+
 
 _NEVER = -1e30  # a logit whose exponential is 0
 

@@ -1,4 +1,4 @@
-"""The loss of a choice among labels, and how much the examples of each label weigh in it."""
+"""What tasks with labels share: losses, class weights, soft targets, the BiLSTM option."""
 
 from collections.abc import Sequence
 
@@ -7,6 +7,9 @@ import tensorflow as tf
 
 from bert_tf.models.recurrent import RECURRENT
 from bert_tf.utils.settings import Settings
+
+# === Losses ===
+# The loss of a choice among labels, and how much the examples of each label weigh in it.
 
 
 def cross_entropy(

@@ -1,4 +1,4 @@
-"""Questions with choices: SWAG's tables (Zellers et al. 2018), and .jsonl or .parquet with any number of choices."""
+"""Multiple choice (SWAG; Devlin et al. 2018, section 4.4)."""
 
 import dataclasses
 import os
@@ -31,6 +31,10 @@ from bert_tf.tasks.labels import RECURRENT_HEAD, divergence, lstm_option, padded
 from bert_tf.utils.files import atomic_open
 from bert_tf.utils.json_files import json_text
 from bert_tf.utils.settings import Settings
+
+# === Files ===
+# Questions with choices: SWAG's tables (Zellers et al. 2018), and .jsonl or .parquet with any number of choices.
+
 
 _LISTS = (".jsonl", ".parquet")  # the formats in which a value can be a list
 _OWN = (

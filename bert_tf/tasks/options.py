@@ -1,8 +1,12 @@
-"""Flags of classification: which texts, and what a label is. Light: --help needs no TensorFlow."""
+"""Flags of the tasks, for the commands that train them; imports no TensorFlow."""
 
 from bert_tf.utils import names
 from bert_tf.utils.names import LAYERS
 from bert_tf.utils.settings import Flag
+
+# === Classification ===
+# Flags of classification: which texts, and what a label is. Light: --help needs no TensorFlow.
+
 
 GLUE_TASK = (
     Flag("task_name", None, "A task whose official files lie in --data_dir: cola, sst-2, mrpc, sts-b, qqp, mnli, "

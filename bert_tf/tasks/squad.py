@@ -1,4 +1,4 @@
-"""The best spans of a row: of all pairs of a first and a last piece, those of greatest sum of logits. In the graph."""
+"""Question answering on SQuAD 1.1 and 2.0 (Devlin et al. 2018, sections 4.2 and 4.3)."""
 
 from typing import NamedTuple
 
@@ -18,6 +18,9 @@ from bert_tf.tasks.labels import RECURRENT_HEAD, at_least_one, divergence, lstm_
 from bert_tf.tasks.squad_answers import PREDICTIONS_FILES, Answers, merge, write_predictions
 from bert_tf.tasks.squad_examples import question_rows
 from bert_tf.tokenization.questions import question_windows
+
+# === Spans ===
+# The best spans of a row: of all pairs of a first and a last piece, those of greatest sum of logits. In the graph.
 
 
 def best_spans(start_logits, end_logits, is_context, max_answer_length: int, k: int):

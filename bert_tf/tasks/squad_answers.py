@@ -1,10 +1,4 @@
-"""What the windows of a context say to one answer, in the context's own characters, and the files run_squad.py writes.
-
-collected  what is kept of each of the w rows of `rows.question_rows`; k spans a row, the best first:
-    score, start_logit, end_logit       float32 [w, k]; score, the sum, is -inf where a row has fewer spans
-    start, end                          int32 [w, k], the columns of a span's first and last piece; 0 where none is
-    null_start_logit, null_end_logit    float32 [w], at [CLS]: no answer
-"""
+"""Answers to questions from the spans of windows, and the files of run_squad.py."""
 
 import dataclasses
 import os
@@ -23,6 +17,15 @@ from bert_tf.tasks.squad_examples import QuestionOrigin, SquadExamples, read_squ
 from bert_tf.utils.files import atomic_open
 from bert_tf.utils.json_files import json_text
 from bert_tf.utils.settings import Settings
+
+# === Answers ===
+# What the windows of a context say to one answer, in the context's own characters, and the files run_squad.py writes.
+#
+# collected  what is kept of each of the w rows of `rows.question_rows`; k spans a row, the best first:
+#     score, start_logit, end_logit       float32 [w, k]; score, the sum, is -inf where a row has fewer spans
+#     start, end                          int32 [w, k], the columns of a span's first and last piece; 0 where none is
+#     null_start_logit, null_end_logit    float32 [w], at [CLS]: no answer
+
 
 PREDICTIONS_FILE = "predictions.json"
 N_BEST_FILE = "nbest_predictions.json"

@@ -1,4 +1,4 @@
-"""A tagger's answers as files: columns for conlleval, and JSON with the places of entities in the text."""
+"""Token classification, such as named-entity recognition (Devlin et al. 2018, section 5.3)."""
 
 import dataclasses
 import os
@@ -36,6 +36,10 @@ from bert_tf.tasks.tagging_words import SentenceOrigin, Words, entities_in, sent
 from bert_tf.utils.files import atomic_open, with_suffix
 from bert_tf.utils.json_files import json_text
 from bert_tf.utils.settings import Settings
+
+# === Files ===
+# A tagger's answers as files: columns for conlleval, and JSON with the places of entities in the text.
+
 
 EVAL_FILE, COLUMNS_FILE, ENTITIES_FILE = "eval_predictions.txt", "predictions.txt", "predictions.jsonl"
 

@@ -1,7 +1,4 @@
-"""Texts to the rows that a tagger reads, and to their words: which piece speaks for a word, and where the word lies.
-
-Eager and in a SavedModel alike, so that what a program reads from a file is what the exported model reads.
-"""
+"""Words of a text and their tokens: the rows that a tagger reads, and entities in answers."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -17,6 +14,12 @@ from bert_tf.evaluation.entities import split_tag
 from bert_tf.tasks.tagging_columns import TaggedExamples, text_of
 from bert_tf.tokenization.characters import PAGE, SPACE, character_table
 from bert_tf.tokenization.packing import Windows, room_for, windows_of
+
+# === Words ===
+# Texts to the rows that a tagger reads, and to their words: which piece speaks for a word, and where the word lies.
+#
+# Eager and in a SavedModel alike, so that what a program reads from a file is what the exported model reads.
+
 
 # What a word of running text may have at its edges without being part of the name that it stands in.
 _EDGES = tuple(map(ord, ".,;:!?\"'()[]{}<>…‘’‚“”„«»‹›¡¿、。，；：！？（）「」『』《》"))

@@ -1,4 +1,4 @@
-"""Words of a text and how often each occurs, in bounded memory."""
+"""Learns WordPiece vocabularies from text."""
 
 import dataclasses
 import math
@@ -17,6 +17,10 @@ from bert_tf.utils.documents import CHARACTERS, TextOptions, batches, read_block
 from bert_tf.utils.names import CLS, MASK, PAD, SEP, UNKNOWN, number_of
 from bert_tf.utils.progress import Countdown
 from bert_tf.utils.text_files import find, formats_of
+
+# === Counts ===
+# Words of a text and how often each occurs, in bounded memory.
+
 
 MOST_WORDS = 5_000_000  # distinct ones in memory: about half a gigabyte
 MOST_HELD_OUT = 100_000  # sentences; with more, a report's numbers would be the same

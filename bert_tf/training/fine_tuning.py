@@ -1,4 +1,4 @@
-"""The settings of fine-tuning -> the `RunConfig` of its training: how many steps, and which layers move how fast."""
+"""The configuration of a fine-tuning run."""
 
 import dataclasses
 import os
@@ -15,6 +15,10 @@ from bert_tf.utils.settings import Settings
 
 # === Run config ===
 # The settings of a program -> the `RunConfig` of its training.
+
+
+# === Settings ===
+# The settings of fine-tuning -> the `RunConfig` of its training: how many steps, and which layers move how fast.
 
 
 def make_run_config(settings: Settings, steps: int, warmup: int, use_xla: bool, identity: dict) -> RunConfig:

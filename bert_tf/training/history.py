@@ -1,15 +1,4 @@
-"""The history of a run, over all its starts: OUTPUT_DIR/history.jsonl, and the page that shows it, report.html.
-
-A line is one JSON object with "kind", "step" and "time" (ISO 8601), and of the kind
-"start": "from" (the checkpoint, or null), "flags" and "versions", each {name: value}, "git" (`run_record.commit`), and
-    where files of examples are read "data", {split: {"file", "rows"}}, and where a range test found the learning rate
-    "range_test" (`rate_choice.RangeTest.to_dict`);
-"train": what `actions.Progress` reports: means over the steps since the line before, such as "loss", the rates of these
-    steps, and "skipped", how many of them were;
-"eval": the scores on held-out examples.
-A number that is not finite is null. Of "train" and "eval" there is one line a step, whatever was interrupted and when.
-The rates of a line are null where none of its steps was timed, as the first of a process is not.
-"""
+"""The history of a run and its report page, report.html."""
 
 import dataclasses
 import datetime
@@ -34,6 +23,20 @@ from bert_tf.utils.report import ACCENT, FILL, INK, PALE, Page, kept
 
 # === Rate choice ===
 # What a range test of the learning rate says: its curve, the rate that follows from it, and the page's plot.
+
+
+# === History ===
+# The history of a run, over all its starts: OUTPUT_DIR/history.jsonl, and the page that shows it, report.html.
+#
+# A line is one JSON object with "kind", "step" and "time" (ISO 8601), and of the kind
+# "start": "from" (the checkpoint, or null), "flags" and "versions", each {name: value}, "git" (`run_record.commit`),
+#     and where files of examples are read "data", {split: {"file", "rows"}}, and where a range test found the learning rate
+#     "range_test" (`rate_choice.RangeTest.to_dict`);
+# "train": what `actions.Progress` reports: means over the steps since the line before, such as "loss", the rates of
+#     these steps, and "skipped", how many of them were;
+# "eval": the scores on held-out examples.
+# A number that is not finite is null. Of "train" and "eval" there is one line a step, whatever was interrupted and
+# when. The rates of a line are null where none of its steps was timed, as the first of a process is not.
 
 
 _WIDTH = 3.0  # steps: standard deviation of the bell curve that the losses are smoothed with

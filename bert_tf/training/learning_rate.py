@@ -1,4 +1,4 @@
-"""How the learning rate moves over a run."""
+"""The learning rate: schedules, layer-wise decay, rates by word."""
 
 import dataclasses
 import math
@@ -9,6 +9,9 @@ import keras
 import tensorflow as tf
 
 from bert_tf.checkpoints.name_map import WORDS
+
+# === Schedules ===
+# How the learning rate moves over a run.
 
 
 class _Warmup(keras.optimizers.schedules.LearningRateSchedule):

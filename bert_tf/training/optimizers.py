@@ -1,4 +1,4 @@
-"""The optimizers by name, and the numbers that they take."""
+"""AdamW and LAMB, and the optimizers by name."""
 
 import dataclasses
 import math
@@ -9,6 +9,10 @@ import tensorflow as tf
 
 # === Optimizer ===
 # BERT's own Adam (google-research/bert optimization.py, AdamWeightDecayOptimizer).
+
+
+# === By name ===
+# The optimizers by name, and the numbers that they take.
 
 
 # Pattern of the variable's path -> is it decayed? The first that matches decides, and one must: a pattern that matches

@@ -1,4 +1,4 @@
-"""The output directory of a run: which files in it are the run's own."""
+"""Trains a task: what is saved, scored, kept and reported on the way."""
 
 import contextlib
 import dataclasses
@@ -25,6 +25,10 @@ from bert_tf.training.scoring import Scorer, Scoring
 from bert_tf.training.state import END, is_of_model
 from bert_tf.utils.folder_lock import alone_in
 from bert_tf.utils.progress import Bar, clock
+
+# === Output directory ===
+# The output directory of a run: which files in it are the run's own.
+
 
 # What every run writes, whatever its task. Anything else in the directory is somebody else's and stays.
 _OWN = (

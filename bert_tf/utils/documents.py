@@ -1,4 +1,4 @@
-"""Strings in parts of about one size: for calls whose arrays shall stay in the processor's cache."""
+"""Text to documents: cleaning, blocks, sentences; imports no TensorFlow."""
 
 import collections
 import dataclasses
@@ -11,6 +11,10 @@ from functools import cached_property
 
 from bert_tf.utils import text_files
 from bert_tf.utils.text_files import MAX_LINE_BYTES
+
+# === Batches of strings ===
+# Strings in parts of about one size: for calls whose arrays shall stay in the processor's cache.
+
 
 CHARACTERS = 1 << 18  # of a part, for whatever splits or tokenizes strings in the graph
 

@@ -1,6 +1,8 @@
-"""Names that mean something in more than one place: what may be chosen, the special pieces. Imports nothing."""
+"""Names that several rooms share, and counts in messages."""
 
 
+# === Names ===
+# Names that mean something in more than one place: what may be chosen, the special pieces. Imports nothing.
 
 
 # What may be chosen on the command line, and in the settings of the rooms that do it.

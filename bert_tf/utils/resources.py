@@ -1,10 +1,13 @@
-"""How much memory there is: what the machine has free, and what a container allows."""
+"""Memory, processors and their instruction sets."""
 
 import os
 import pathlib
 import platform
 import subprocess
 from collections.abc import Collection, Mapping
+
+# === Memory ===
+# How much memory there is: what the machine has free, and what a container allows.
 
 
 def free_memory() -> int:

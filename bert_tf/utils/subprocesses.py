@@ -1,4 +1,4 @@
-"""Programs that a program starts as anybody would: printed as one types them, and stopped where it is stopped."""
+"""Child processes: started, shown, stopped with us, resumed."""
 
 import contextlib
 import itertools
@@ -20,6 +20,10 @@ from bert_tf.utils.files import content_of, files_below, write_text
 from bert_tf.utils.json_files import read_object
 from bert_tf.utils.settings import changes
 from bert_tf.utils.signals import orderly_end
+
+# === Processes ===
+# Programs that a program starts as anybody would: printed as one types them, and stopped where it is stopped.
+
 
 _GRACE = 20.0  # seconds for a child to end by the Ctrl-C that the terminal sent to it too
 _CHILD = "BERT_TF_CHILD"  # environment of a program that `execute` started

@@ -1,4 +1,4 @@
-"""Running text to sentences, by the library sentencex (Wikimedia)."""
+"""Text files to sentences; packed ones too."""
 
 import codecs
 import collections
@@ -19,6 +19,10 @@ from absl import logging
 
 from bert_tf.utils.files import files_below
 from bert_tf.utils.names import number_of
+
+# === Sentences ===
+# Running text to sentences, by the library sentencex (Wikimedia).
+
 
 _QUOTES = "\"'`“”„‟‘’‚‛«»‹›「」『』《》"
 _OPENING = frozenset(_QUOTES + "([{")

@@ -1,4 +1,4 @@
-"""Precision, recall and F1 of several classes, and their averages; what is 0 / 0 counts as 0."""
+"""What error reports of all tasks share: examples, figures, sections, the page."""
 
 import abc
 import dataclasses
@@ -12,6 +12,9 @@ from bert_tf.evaluation.calibration import Bins, reliability
 from bert_tf.utils.files import atomic_open
 from bert_tf.utils.names import percent
 from bert_tf.utils.report import ACCENT, FILL, INK, PALE, Bar, Page, Shade
+
+# === Precision and recall ===
+# Precision, recall and F1 of several classes, and their averages; what is 0 / 0 counts as 0.
 
 
 class Rates(NamedTuple):

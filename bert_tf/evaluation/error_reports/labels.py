@@ -1,4 +1,4 @@
-"""One answer out of several to each example: classes, or the choices that a question has."""
+"""The error report of classification and multiple choice."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -9,6 +9,10 @@ import numpy as np
 from bert_tf.evaluation.error_reports import common
 from bert_tf.evaluation.error_reports.common import Counts, Judged
 from bert_tf.utils.report import Page
+
+# === Options ===
+# One answer out of several to each example: classes, or the choices that a question has.
+
 
 _LABELS = 500  # of a confusion matrix: of a hundred thousand labels it would not fit into memory
 _MICRO = "of all answers together; since each example has one, it is the share of right answers, the accuracy."

@@ -1,4 +1,4 @@
-"""A number to each example."""
+"""The error report of regression and of answer positions."""
 
 import dataclasses
 
@@ -9,6 +9,9 @@ from bert_tf.evaluation.error_reports.common import Judged
 from bert_tf.evaluation.metrics import share_below
 from bert_tf.utils.names import percent
 from bert_tf.utils.report import Bar, Page
+
+# === Values ===
+# A number to each example.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

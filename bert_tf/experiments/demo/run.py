@@ -1,4 +1,4 @@
-"""The demo's training: run_classifier is started only where its inputs have changed."""
+"""The steps of the demo: plan, train, serve and ask."""
 
 import dataclasses
 import hashlib
@@ -25,6 +25,10 @@ from bert_tf.utils.subprocesses import execute, shown
 
 # === Plan ===
 # How the demo trains on this machine: in which precision, and how long, so that it ends within a few minutes.
+
+
+# === Training ===
+# The demo's training: run_classifier is started only where its inputs have changed.
 
 
 SENTENCES = 8058  # in train.tsv

@@ -1,4 +1,4 @@
-"""Two runs, or the best runs of two grids, held against each other on the dev examples that both answered."""
+"""Compares runs over GLUE: two runs, the best of two grids, or the same with several seeds."""
 
 import dataclasses
 import json
@@ -16,6 +16,10 @@ from bert_tf.evaluation.significance import Permuted, permutation_test
 from bert_tf.experiments.glue import runs as glue_runs
 from bert_tf.experiments.glue.report import Row, Spread, best_setting, summary
 from bert_tf.utils.files import read_text
+
+# === Runs ===
+# Two runs, or the best runs of two grids, held against each other on the dev examples that both answered.
+
 
 _ANSWERS = "eval_predictions"  # and for further dev files eval_predictions_<name>; .tsv: id, label, prediction
 _HEADER = ["id", "label", "prediction"]

@@ -1,4 +1,4 @@
-"""A grid of runs is made: trained one after the other, the best of them asked, all of them reported."""
+"""Runs a grid over GLUE's tasks, and writes the test predictions in the leaderboard's format."""
 
 import dataclasses
 import os
@@ -21,6 +21,10 @@ from bert_tf.utils.progress import clock
 
 # === Submission ===
 # What GLUE's server wants: a file of answers for every test set, in one zip (gluebenchmark.com, FAQ).
+
+
+# === Grid ===
+# A grid of runs is made: trained one after the other, the best of them asked, all of them reported.
 
 
 FILES = tuple(LEADERBOARD)

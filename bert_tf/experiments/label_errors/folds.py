@@ -1,4 +1,4 @@
-"""A training file in k parts, each of which models trained on the others answer: which part a row is in, and files."""
+"""Out-of-fold predictions of a training file, and confident learning on them."""
 
 import dataclasses
 import pathlib
@@ -21,6 +21,10 @@ from bert_tf.utils.progress import Countdown
 # probability of j is at least t_j, and the highest of those that reach their thresholds. It must also be higher than
 # that of i, whether or not i reaches its own: of a class with few examples models are never sure, so that its threshold
 # is next to nothing, and by the threshold alone a large part of the other examples would count as it. No TensorFlow.
+
+
+# === Folds ===
+# A training file in k parts, each of which models trained on the others answer: which part a row is in, and files.
 
 
 @dataclasses.dataclass(frozen=True)

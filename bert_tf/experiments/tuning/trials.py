@@ -1,4 +1,4 @@
-"""The trials of a search: where they lie, how far they are, what they scored, and which of them go on."""
+"""The trials of a hyperparameter search: folders, scores, and which go on to the next stage."""
 
 import dataclasses
 import difflib
@@ -23,6 +23,10 @@ from bert_tf.utils.subprocesses import drop_checkpoints
 
 # === Search ===
 # What a search tries: values of flags, all combinations of them or some, drawn at random.
+
+
+# === Trials ===
+# The trials of a search: where they lie, how far they are, what they scored, and which of them go on.
 
 
 _NUMBERS = ("integer", "float")

@@ -1,4 +1,4 @@
-"""A search is made: its trials trained one after the other, the best of each stage once more, all of them reported."""
+"""Runs a hyperparameter search, and writes its report."""
 
 import dataclasses
 import math
@@ -19,6 +19,10 @@ from bert_tf.utils.subprocesses import UNLESS_GIVEN, name_of
 
 # === Report ===
 # What a search came to: trials.tsv and report.html.
+
+
+# === Tuner ===
+# A search is made: its trials trained one after the other, the best of each stage once more, all of them reported.
 
 
 TABLE_FILE, PAGE_FILE = "trials.tsv", "report.html"

@@ -1,4 +1,4 @@
-"""From one format to another: a checkpoint is read, written in the other form, read again and compared."""
+"""Converts a checkpoint from one format to another."""
 
 import dataclasses
 import os
@@ -23,6 +23,10 @@ from bert_tf.utils.files import check_free, whole_directory
 
 # === Choice ===
 # What need not come along in a conversion: weights, and settings, by patterns of their names.
+
+
+# === Conversion ===
+# From one format to another: a checkpoint is read, written in the other form, read again and compared.
 
 
 class Choice:

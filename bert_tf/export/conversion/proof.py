@@ -1,4 +1,4 @@
-"""The proof that a conversion lost nothing: what was written is read again and held against what was to be written."""
+"""Proves a conversion: the written model is read again, and its outputs compared."""
 
 import dataclasses
 import functools
@@ -23,6 +23,10 @@ from bert_tf.models.recurrent import GATES, BiLSTMHead
 
 # === Samples ===
 # Texts that hold every kind of token that a tokenizer has, by which two tokenizers are told apart.
+
+
+# === Proof ===
+# The proof that a conversion lost nothing: what was written is read again and held against what was to be written.
 
 
 PLAIN = "Unaffable as ever, Zoë paid 3.50 € for a café crème in 東京 -- didn't she?"

@@ -1,4 +1,4 @@
-"""From a checkpoint of any kind to TF Hub's pair of SavedModels."""
+"""Exports TF Hub's pair of SavedModels, preprocessor and encoder."""
 
 import os
 
@@ -18,6 +18,10 @@ from bert_tf.utils.files import check_free, whole_directory
 # === Preprocessor ===
 # TF Hub's preprocessor: texts to an encoder's inputs, as a SavedModel (tensorflow.org/hub, "Common SavedModel APIs for
 # Text Tasks"). The names of inputs are TF Hub's here and in `encoder.py`, and nowhere else.
+
+
+# === Export ===
+# From a checkpoint of any kind to TF Hub's pair of SavedModels.
 
 
 INPUTS = {"input_ids": "input_word_ids", "input_mask": "input_mask", "segment_ids": "input_type_ids"}  # ours -> theirs

@@ -1,4 +1,4 @@
-"""A SavedModel's answers to the rows of a part."""
+"""Predictions of an exported SavedModel for the rows of a table."""
 
 import dataclasses
 import hashlib
@@ -15,6 +15,9 @@ from bert_tf.serving.client.requests import is_order_known, order_of
 from bert_tf.serving.limits import ServingError
 from bert_tf.serving.server.version_folders import fingerprint
 from bert_tf.serving.verification import SAVED_MODEL, find_export, open_export
+
+# === Prediction ===
+# A SavedModel's answers to the rows of a part.
 
 
 class Predictor:

@@ -1,4 +1,4 @@
-"""The rows that a job answers for, read as a stream and cut into parts."""
+"""The input table of a batch prediction, its parts, and how their predictions are joined."""
 
 import dataclasses
 import hashlib
@@ -19,6 +19,9 @@ from bert_tf.data.tables import MOST, read_values
 from bert_tf.inference.batch_prediction.formats import Format, Partial, Slice
 from bert_tf.utils.names import number_of
 from bert_tf.utils.progress import Countdown
+
+# === Table ===
+# The rows that a job answers for, read as a stream and cut into parts.
 
 
 class Rows(NamedTuple):

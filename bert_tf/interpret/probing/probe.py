@@ -1,4 +1,4 @@
-"""Linear probes of all layers and of a learned mix of them, trained together: each is as if it were alone."""
+"""Linear probes of all layers with a control task, and what attention heads look at."""
 
 import collections
 from collections.abc import Sequence
@@ -18,6 +18,10 @@ from bert_tf.utils.progress import Countdown
 # A probe may be right because the vectors know the label, or because it learned by heart which word has which. So each
 # word (as it is written) is given a label of its own at random, whatever its text says of it; a probe that learns these
 # as well has learned words by heart (Hewitt and Liang 2019, arXiv 1909.03368).
+
+
+# === Probes ===
+# Linear probes of all layers and of a learned mix of them, trained together: each is as if it were alone.
 
 
 def control_labels(train_types: Sequence[str], types: Sequence[str], labels: np.ndarray, seed: int) -> np.ndarray:

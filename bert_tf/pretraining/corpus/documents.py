@@ -1,4 +1,4 @@
-"""Tokenized documents as arrays: what every later stage of pretraining data reads."""
+"""Documents of pretraining text as arrays: tokenization and removal of duplicate sentences."""
 
 import dataclasses
 from functools import cached_property
@@ -11,6 +11,9 @@ import pyarrow.compute as pc
 from bert_tf.data import features
 from bert_tf.data.features import Ragged
 from bert_tf.utils.documents import batches
+
+# === Arrays ===
+# Tokenized documents as arrays: what every later stage of pretraining data reads.
 
 
 @dataclasses.dataclass(frozen=True)

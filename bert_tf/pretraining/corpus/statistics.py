@@ -1,4 +1,4 @@
-"""Counts of what was read and made, small enough to be added up over any number of workers."""
+"""Statistics of a corpus, and the description of how its records were made."""
 
 import dataclasses
 import hashlib
@@ -19,6 +19,10 @@ from bert_tf.tokenization.added_tokens import names_with, settings_of
 from bert_tf.tokenization.vocabulary import CONFIG_FILE, VOCAB_FILE, Vocabulary, case_settings, config_text
 from bert_tf.utils.progress import Countdown
 from bert_tf.utils.shards import set_name
+
+# === Counts ===
+# Counts of what was read and made, small enough to be added up over any number of workers.
+
 
 HIDDEN, SWAPPED, KEPT = range(3)  # what became of a masked piece: [MASK], a random piece, itself
 

@@ -1,4 +1,4 @@
-"""What stood in rows before they were masked."""
+"""The base of pretraining objectives, masked LM, and left-to-right LM."""
 
 import keras
 import numpy as np
@@ -12,6 +12,9 @@ from bert_tf.models.replaced_tokens import with_ids_at
 from bert_tf.tasks.base import Trainable
 from bert_tf.utils.names import SENTENCE_OBJECTIVES
 from bert_tf.utils.settings import Settings
+
+# === Targets ===
+# What stood in rows before they were masked.
 
 
 def unmasked_ids(batch):

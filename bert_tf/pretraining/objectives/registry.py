@@ -1,4 +1,4 @@
-"""What an objective of pretraining is; `objectives.py` lists them all."""
+"""The pretraining objectives by name."""
 
 import dataclasses
 from collections.abc import Callable
@@ -17,6 +17,9 @@ from bert_tf.pretraining.records.batches import Records
 from bert_tf.tasks.base import Tensors, Trainable
 from bert_tf.utils.names import SENTENCE_OBJECTIVES
 from bert_tf.utils.settings import Settings
+
+# === Objective ===
+# What an objective of pretraining is; `objectives.py` lists them all.
 
 
 def masked_lm(config: EncoderConfig, sentence_objective: str, packed: bool, settings: Settings) -> Trainable:

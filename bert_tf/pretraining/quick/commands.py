@@ -1,4 +1,4 @@
-"""The programs that a run consists of, with their flags."""
+"""The commands of quick pretraining, and the checks of its inputs."""
 
 import dataclasses
 import math
@@ -21,6 +21,10 @@ from bert_tf.utils.subprocesses import shown
 
 # === Inputs ===
 # What a run is given, looked at before it begins: what is wrong with it is said now, and not after minutes.
+
+
+# === Commands ===
+# The programs that a run consists of, with their flags.
 
 
 _PATHS = ("input_file", "eval_file", "teacher", "vocab_file")

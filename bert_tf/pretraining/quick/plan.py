@@ -1,4 +1,4 @@
-"""How many steps fit into the minutes: what was measured, and what follows from it. No clock is read here."""
+"""Plans quick pretraining: recipes, and how many steps fit into the minutes."""
 
 import dataclasses
 import datetime
@@ -14,6 +14,10 @@ from bert_tf.utils.json_files import read_object
 
 # === Recipe ===
 # What a recipe of `flags.recipes` says, as the other modules here read it.
+
+
+# === Plan ===
+# How many steps fit into the minutes: what was measured, and what follows from it. No clock is read here.
 
 
 @dataclasses.dataclass(frozen=True)

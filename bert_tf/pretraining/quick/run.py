@@ -1,4 +1,4 @@
-"""A run from text to encoder: each step is done once, and the same command goes on after the last that is."""
+"""Runs quick pretraining, from a folder of text to an encoder, resumable."""
 
 import dataclasses
 import functools
@@ -25,6 +25,10 @@ from bert_tf.utils.subprocesses import execute
 
 # === Journal ===
 # What is done in an output directory, so that the same command goes on: steps.json.
+
+
+# === Run ===
+# A run from text to encoder: each step is done once, and the same command goes on after the last that is.
 
 
 JOURNAL_FILE = "steps.json"

@@ -1,4 +1,4 @@
-"""Records to batches for pretraining: in a new order each epoch, and from any step on."""
+"""Pretraining records to batches: reading, unpacking, shuffling."""
 
 import dataclasses
 import functools
@@ -17,6 +17,10 @@ from bert_tf.pretraining.records.origin import Origin
 
 # === Reading ===
 # Streams of records out of files, and of the batches made of them.
+
+
+# === Batches ===
+# Records to batches for pretraining: in a new order each epoch, and from any step on.
 
 
 _FILES_AT_ONCE = 16

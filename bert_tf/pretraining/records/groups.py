@@ -1,7 +1,4 @@
-"""Which positions of a row are to be guessed: groups of pieces, taken in a random order up to the row's budget.
-
-A group is a run of positions side by side: a piece, a word, a phrase, or several words in a row.
-"""
+"""Which positions of a row are masked: whole words, spans, or single tokens."""
 
 import dataclasses
 import os
@@ -14,6 +11,12 @@ from bert_tf.utils.names import CLS, MASK, PAD, SEP, SPECIAL_PIECES
 
 # === Pieces ===
 # What making examples has to know of a vocabulary, as plain arrays.
+
+
+# === Groups ===
+# Which positions of a row are to be guessed: groups of pieces, taken in a random order up to the row's budget.
+#
+# A group is a run of positions side by side: a piece, a word, a phrase, or several words in a row.
 
 
 @dataclasses.dataclass(frozen=True)

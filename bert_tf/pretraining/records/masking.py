@@ -1,4 +1,4 @@
-"""What the model has to guess of a row, and what it sees in its place. Which positions: `groups`."""
+"""Masking: which tokens the model sees in place of those to predict; static or drawn for each batch."""
 
 import dataclasses
 import hashlib
@@ -16,6 +16,10 @@ from bert_tf.pretraining.records.groups import Pieces
 from bert_tf.pretraining.records.phrases import read_phrases
 from bert_tf.utils.names import MASKINGS
 from bert_tf.utils.settings import Settings
+
+# === Masking ===
+# What the model has to guess of a row, and what it sees in its place. Which positions: `groups`.
+
 
 _ROUNDING = 1e-9  # 0.7 and 0.3 may be a little more than 1 together
 _HIDDEN, _SWAPPED, _KEPT = 1, 2, 3  # what happens to a chosen position; 0 is one that was not chosen

@@ -1,9 +1,4 @@
-"""Requests at a pace: from callers who wait for each answer, or at a rate that nothing slows down.
-
-Callers who wait ask less when the server is slow, and so spare it when it should suffer. Users do not: at a rate,
-requests come at random times that were drawn before (a Poisson process), and a latency counts from the time at which
-its request was due, whether or not it could be sent then.
-"""
+"""Load test of a model server: requests at a pace, latencies, report."""
 
 import asyncio
 import contextlib
@@ -23,6 +18,14 @@ from bert_tf.serving.client.requests import DEFAULT, INITIAL, METHODS, Target, c
 from bert_tf.utils.json_files import json_text
 from bert_tf.utils.progress import Countdown
 from bert_tf.utils.report import Page
+
+# === Pace ===
+# Requests at a pace: from callers who wait for each answer, or at a rate that nothing slows down.
+#
+# Callers who wait ask less when the server is slow, and so spare it when it should suffer. Users do not: at a rate,
+# requests come at random times that were drawn before (a Poisson process), and a latency counts from the time at which
+# its request was due, whether or not it could be sent then.
+
 
 OK = "OK"
 _PAUSE = 0.01  # seconds after a failure, lest a caller who is refused at once does nothing but ask

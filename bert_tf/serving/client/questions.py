@@ -1,8 +1,4 @@
-"""What a client does for its user, without the waiting: questions, which say what they wait for.
-
-A question is a generator: it yields the calls that it needs, and the seconds that it wants to wait, is sent the
-answers, and returns what was asked for.
-"""
+"""What a client can ask, with the errors of servers, without the waiting."""
 
 import itertools
 import re
@@ -35,6 +31,13 @@ from bert_tf.utils.text_lists import present_list, text_list
 
 # === Items ===
 # The texts that the client's user asks about: arguments, or lines.
+
+
+# === Questions ===
+# What a client does for its user, without the waiting: questions, which say what they wait for.
+#
+# A question is a generator: it yields the calls that it needs, and the seconds that it wants to wait, is sent the
+# answers, and returns what was asked for.
 
 
 def read_choices(texts: Sequence[str]) -> Iterator[tuple[str, list[str]]]:

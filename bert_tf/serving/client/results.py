@@ -1,4 +1,4 @@
-"""Answers with types: the rows of `answers.py`, whose keys are the attributes here."""
+"""Typed answers of a model server."""
 
 import dataclasses
 import types
@@ -12,6 +12,10 @@ from bert_tf.serving.client.requests import clean, listed
 
 # === Answers ===
 # What a model's outputs say of each text: arrays to dictionaries of Python's own values, as JSON has them.
+
+
+# === Results ===
+# Answers with types: the rows of `answers.py`, whose keys are the attributes here.
 
 
 CLASSES = ("label", "probabilities", "labels")  # the outputs of a model that classifies
