@@ -5,7 +5,7 @@ from bert_tf.utils.names import LAYERS
 from bert_tf.utils.settings import Flag
 
 # === Classification ===
-# Flags of classification: which texts, and what a label is. Light: --help needs no TensorFlow.
+# Flags of classification: which texts, and what a label is.
 
 
 GLUE_TASK = (
@@ -58,8 +58,8 @@ FILES = (
 CLASSIFICATION_FLAGS = (*FILES, *GLUE_TASK, *COLUMNS, *PROBLEM, *CALIBRATION, *LONG_TEXT, *ABSTENTION)
 
 
-# === Options ===
-# Flags of training on pairs of texts. Light: --help needs no TensorFlow.
+# === Embedding ===
+# Flags of training on pairs of texts.
 
 
 LOSSES = ("in_batch_negatives", "cosine", "contrastive", "triplet")
@@ -95,8 +95,8 @@ EMBEDDING_FLAGS = (
 )
 
 
-# === Options ===
-# Flags of multiple choice. Light: --help needs no TensorFlow.
+# === Multiple choice ===
+# Flags of multiple choice.
 
 
 _QUESTIONS = "Questions as SWAG's .csv, or as .jsonl or .parquet with context, choices and label; also packed (.gz)"
@@ -108,8 +108,8 @@ MULTIPLE_CHOICE_FLAGS = (
 )
 
 
-# === Options ===
-# Flags of question answering, google-research/bert's except --eval_file. Light: --help needs no TensorFlow.
+# === Question answering ===
+# Flags of question answering, google-research/bert's except --eval_file.
 
 
 _OPTIONS_QUESTIONS = "Questions in SQuAD's format, 1.1 or 2.0, also packed (.json.gz)"
@@ -130,8 +130,8 @@ SQUAD_FLAGS = (
 )
 
 
-# === Options ===
-# Flags of tagging. Light: --help needs no TensorFlow.
+# === Tagging ===
+# Flags of tagging.
 
 
 _SENTENCES = "Sentences as columns, a word per line (CoNLL's format), or .jsonl with tokens and tags; also packed (.gz)"

@@ -30,8 +30,8 @@ from bert_tf.utils.report import ACCENT, FILL, INK, PALE, Page, kept
 #
 # A line is one JSON object with "kind", "step" and "time" (ISO 8601), and of the kind
 # "start": "from" (the checkpoint, or null), "flags" and "versions", each {name: value}, "git" (`run_record.commit`),
-#     and where files of examples are read "data", {split: {"file", "rows"}}, and where a range test found the learning rate
-#     "range_test" (`rate_choice.RangeTest.to_dict`);
+#     and where files of examples are read "data", {split: {"file", "rows"}}, and where a range test found the learning
+#     rate "range_test" (`rate_choice.RangeTest.to_dict`);
 # "train": what `actions.Progress` reports: means over the steps since the line before, such as "loss", the rates of
 #     these steps, and "skipped", how many of them were;
 # "eval": the scores on held-out examples.
